@@ -1,4 +1,5 @@
-//! Runs every case of `tests/data` through the oracle, the recogniser, and the engine's columns.
+//! Conformance cases: runs every case of `tests/data` through the oracle, the recogniser, and all
+//! engine configurations (columns).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::harness::columns::{COLUMNS, mask};
 use crate::harness::oracle::{Oracle, Symbol};
 
 #[test]
-fn data() {
+fn all_cases_agree_with_the_oracle() {
     let cases = cases::all();
     let mut names = BTreeSet::new();
     let mut failures = Vec::new();
@@ -45,6 +46,7 @@ fn data() {
     );
 }
 
+/// Checks one case.
 fn run(case: &Case) -> Result<(), String> {
     let compiled = case.grammar().and_then(|g| Ok((case.constraint(&g)?, g)));
     let (constraint, grammar) = match (&case.refused, compiled) {
@@ -55,36 +57,39 @@ fn run(case: &Case) -> Result<(), String> {
         }
         (Some(_), Ok(_)) => return Err("was not refused".to_owned()),
     };
-    let nothing = case.accepts.is_empty() && case.rejects.is_empty() && case.mask_after.is_empty();
-    if nothing && case.prefixes.is_empty() && case.dead.is_empty() {
+    let has_no_texts =
+        case.accepts.is_empty() && case.rejects.is_empty() && case.mask_after.is_empty();
+    if has_no_texts && case.prefixes.is_empty() && case.dead.is_empty() {
         return Err("checks nothing".to_owned());
     }
     for (texts, want) in [(&case.accepts, (true, true)), (&case.dead, (false, false))] {
-        texts.iter().try_for_each(|text| verdict(&grammar, &constraint, text, want))?;
+        texts.iter().try_for_each(|text| check_verdict(&grammar, &constraint, text, want))?;
     }
     for text in &case.prefixes {
-        same(text, "begins a sentence", (follow(&grammar, &constraint, text)?.0, true))?;
+        expect_equal(text, "begins a sentence", (observe(&grammar, &constraint, text)?.0, true))?;
     }
     for text in &case.rejects {
-        same(text, "is a sentence", (follow(&grammar, &constraint, text)?.1, false))?;
+        expect_equal(text, "is a sentence", (observe(&grammar, &constraint, text)?.1, false))?;
     }
     for (prefix, tokens) in &case.mask_after {
-        masks(&grammar, &constraint, prefix, tokens)?;
+        check_masks(&grammar, &constraint, prefix, tokens)?;
     }
     Ok(())
 }
 
-fn verdict(
+/// Checks whether a text begins a sentence, and whether it is one.
+fn check_verdict(
     grammar: &Grammar,
     constraint: &Constraint,
     text: &str,
     want: (bool, bool),
 ) -> Result<(), String> {
-    let got = follow(grammar, constraint, text)?;
-    same(text, "begins and is a sentence", (got, want))
+    let got = observe(grammar, constraint, text)?;
+    expect_equal(text, "begins and is a sentence", (got, want))
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(
+/// Compares an observation with its expected value.
+fn expect_equal<T: PartialEq + std::fmt::Debug>(
     text: &str,
     what: &str,
     (got, want): (T, T),
@@ -92,8 +97,9 @@ fn same<T: PartialEq + std::fmt::Debug>(
     if got == want { Ok(()) } else { Err(format!("{text:?} {what}: {got:?}, not {want:?}")) }
 }
 
-/// Whether a text begins a sentence, and whether it is one: the oracle, the recogniser and a matcher must agree.
-fn follow(grammar: &Grammar, constraint: &Constraint, text: &str) -> Result<(bool, bool), String> {
+/// Whether a text begins a sentence, and whether it is one. Errors: the oracle, the recogniser and
+/// a matcher disagree.
+fn observe(grammar: &Grammar, constraint: &Constraint, text: &str) -> Result<(bool, bool), String> {
     let mut oracle = Oracle::new(grammar);
     let begins = text.bytes().all(|b| oracle.push(Symbol::Byte(b)));
     let want = (begins, begins && oracle.is_complete());
@@ -112,7 +118,8 @@ fn follow(grammar: &Grammar, constraint: &Constraint, text: &str) -> Result<(boo
     Ok(want)
 }
 
-fn masks(
+/// Checks the mask after a prefix, by the oracle and in all columns.
+fn check_masks(
     grammar: &Grammar,
     constraint: &Constraint,
     prefix: &str,
@@ -120,26 +127,36 @@ fn masks(
 ) -> Result<(), String> {
     let vocab = constraint.vocab();
     let want: BTreeSet<&str> = tokens.iter().map(String::as_str).collect();
-    let taken: Vec<TokenId> = prefix.bytes().map(|b| TokenId::new(usize::from(b))).collect();
+    let prefix_tokens: Vec<TokenId> =
+        prefix.bytes().map(|b| TokenId::new(usize::from(b))).collect();
     let mut oracle = Oracle::new(grammar);
-    if !taken.iter().all(|&t| oracle.push_token(vocab, t)) {
+    if !prefix_tokens.iter().all(|&t| oracle.push_token(vocab, t)) {
         return Err(format!("{prefix:?} begins no sentence"));
     }
-    same(prefix, "allows by the oracle", (texts(vocab, &oracle.mask(vocab)), own(&want)))?;
-    let astray: Vec<TokenId> = (0..vocab.width()).rev().map(TokenId::new).collect();
+    expect_equal(
+        prefix,
+        "allows by the oracle",
+        (token_texts(vocab, &oracle.mask(vocab)), owned(&want)),
+    )?;
+    let detour: Vec<TokenId> = (0..vocab.width()).rev().map(TokenId::new).collect();
     for column in COLUMNS {
-        let got = mask(&mut column.matcher(constraint, &taken, &astray), vocab);
-        same(prefix, &format!("allows in column {column:?}"), (texts(vocab, &got), own(&want)))?;
+        let got = mask(&mut column.matcher(constraint, &prefix_tokens, &detour), vocab);
+        expect_equal(
+            prefix,
+            &format!("allows in column {column:?}"),
+            (token_texts(vocab, &got), owned(&want)),
+        )?;
     }
     Ok(())
 }
 
-fn own(texts: &BTreeSet<&str>) -> BTreeSet<String> {
+/// Owned copies of texts.
+fn owned(texts: &BTreeSet<&str>) -> BTreeSet<String> {
     texts.iter().map(|&t| t.to_owned()).collect()
 }
 
-/// The tokens of a mask; bytes that are no text as `\xNN`.
-fn texts(vocab: &Vocabulary, mask: &[bool]) -> BTreeSet<String> {
+/// The texts of the tokens in a mask; bytes that are not UTF-8 as `\xNN`.
+fn token_texts(vocab: &Vocabulary, mask: &[bool]) -> BTreeSet<String> {
     let text = |id: usize| {
         let token = TokenId::new(id);
         match vocab.bytes(token) {

@@ -1,6 +1,8 @@
-//! What another engine says: acceptance vectors recorded from it, as far as they are at hand. Its verdicts are no oracle
-//! (docs/COMPATIBILITY.md has the differences), but none of ours may move away from them unnoticed.
-//! `LOUVER_UPDATE_BASELINES=1` writes new baselines.
+//! Compatibility with another engine: compares acceptance vectors recorded from it, if they are
+//! present.
+//!
+//! Its verdicts are not an oracle (docs/COMPATIBILITY.md lists the differences), but a new
+//! difference must not go unnoticed. `LOUVER_UPDATE_BASELINES=1` writes new baselines.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,10 +19,10 @@ use louver::matcher::{Recognizer, Rejected};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The share of vectors of a kind on which both agree, in percent, that the front ends promise.
-const PROMISED: usize = 98;
+/// Minimum share of vectors of a kind on which both engines agree, in percent.
+const MIN_AGREEMENT: usize = 98;
 
-/// One line of the vectors.
+/// One recorded vector.
 #[derive(Debug, Deserialize)]
 struct Vector {
     id: String,
@@ -33,26 +35,29 @@ struct Vector {
     accepted: bool,
 }
 
+/// What the vector accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
+    /// The input is a whole sentence.
     Full,
+    /// The input begins a sentence.
     Prefix,
 }
 
-/// How we differ. From less to more harmful.
+/// A difference between the verdicts, in order of harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Difference {
-    /// There is no grammar.
+    /// The grammar is an error here.
     Refused,
-    /// They accept, we do not.
+    /// The other engine accepts the input, Louver does not.
     Rejected,
-    /// We accept, they do not.
+    /// Louver accepts the input, the other engine does not.
     Accepted,
 }
 
-/// The grammar of a vector's spec; `None` if there is no front end for its kind.
+/// Lowers the spec of a vector; `None` if its kind has no front end.
 pub(crate) fn lower(
     kind: &str,
     spec: &str,
@@ -76,6 +81,7 @@ pub(crate) fn lower(
     })
 }
 
+/// Lowers a Lark spec with its named grammars.
 fn lark(spec: &str, options: &Value, limits: &Limits) -> Result<Grammar, String> {
     let mut named = BTreeMap::new();
     for (name, grammar) in options["named_grammars"].as_object().into_iter().flatten() {
@@ -94,6 +100,7 @@ fn lark(spec: &str, options: &Value, limits: &Limits) -> Result<Grammar, String>
 }
 
 impl Vector {
+    /// The bytes of the input.
     fn input(&self) -> Vec<u8> {
         match (&self.input, &self.input_b64) {
             (Some(text), None) => text.as_bytes().to_vec(),
@@ -102,7 +109,7 @@ impl Vector {
         }
     }
 
-    /// Whether we accept it; `None` if the recogniser ran into a limit.
+    /// Whether Louver accepts the input; `None` if the recogniser reaches a limit.
     fn check(&self, recognizer: &mut Recognizer) -> Option<bool> {
         recognizer.reset();
         match recognizer.push(&self.input()) {
@@ -113,7 +120,7 @@ impl Vector {
     }
 }
 
-/// The standard alphabet, padded.
+/// Decodes base64 with the standard alphabet and padding.
 pub(crate) fn base64(text: &str) -> Vec<u8> {
     let value = |c: u8| match c {
         b'A'..=b'Z' => c - b'A',
@@ -134,18 +141,19 @@ pub(crate) fn base64(text: &str) -> Vec<u8> {
     out
 }
 
+/// A path in the repository.
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The differences of a kind by id, and the number of its vectors.
+/// The differences of a kind by vector id, and the number of vectors.
 fn differences(vectors: &[Vector]) -> (BTreeMap<&str, Difference>, usize) {
     let limits = Limits::default();
-    let mut known: HashMap<(&str, String), Result<Recognizer, String>> = HashMap::new();
+    let mut recognizers: HashMap<(&str, String), Result<Recognizer, String>> = HashMap::new();
     let mut out = BTreeMap::new();
     for vector in vectors {
         let recognizer =
-            known.entry((&vector.spec, vector.options.to_string())).or_insert_with(|| {
+            recognizers.entry((&vector.spec, vector.options.to_string())).or_insert_with(|| {
                 let lowered = lower(&vector.kind, &vector.spec, &vector.options, &limits)
                     .expect("a front end");
                 let compiled =
@@ -213,8 +221,8 @@ fn recorded_verdicts_get_no_worse() {
             std::fs::write(&baseline, text + "\n").expect("the baseline is written");
             continue;
         }
-        if agreed * 100 < all * PROMISED {
-            failures.push(format!("{kind}: less than {PROMISED} % agree"));
+        if agreed * 100 < all * MIN_AGREEMENT {
+            failures.push(format!("{kind}: less than {MIN_AGREEMENT} % agree"));
         }
         let Ok(text) = std::fs::read_to_string(&baseline) else {
             failures.push(format!("{kind}: no baseline; LOUVER_UPDATE_BASELINES=1 writes one"));

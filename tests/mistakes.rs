@@ -9,6 +9,7 @@ use louver::limits::Limits;
 use louver::spec::json::Json;
 use serde::Deserialize;
 
+/// A malformed spec with parts of its expected error message.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mistake {
@@ -16,12 +17,12 @@ struct Mistake {
     spec: String,
     #[serde(default)]
     dialect: Dialect,
-    /// Parts of the message.
+    /// Parts of the expected message.
     says: Vec<String>,
 }
 
 impl Mistake {
-    /// What the user is told; `None` if nothing is wrong.
+    /// The error message; `None` if the spec has no error.
     fn message(&self) -> Option<String> {
         let limits = Limits::default();
         let spec = &self.spec;
@@ -56,16 +57,16 @@ impl Mistake {
 #[test]
 fn mistakes_are_told() {
     let text = include_str!("mistakes.jsonl");
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for line in text.lines() {
         let mistake: Mistake = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         match mistake.message() {
             Some(message)
                 if !mistake.says.is_empty()
                     && mistake.says.iter().all(|part| message.contains(&**part)) => {}
-            message => wrong.push(format!("{line}\n    {message:?}")),
+            message => failures.push(format!("{line}\n    {message:?}")),
         }
     }
     assert!(text.lines().count() >= 60);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

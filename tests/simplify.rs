@@ -1,12 +1,12 @@
-//! Simplification: what each pass makes of a grammar, as text; and that no pass changes a language or a trace, on random
-//! grammars, by the oracle.
+//! Grammar simplification: checks the result of each pass as text, and on random grammars that no
+//! pass changes the language (by the oracle) or a trace.
 //!
 //! ```toml
 //! [[case]]
 //! name = "literals-fuse"
 //! pass = "Fold"               # or: level = "Full"
 //! before = 'start s ::= "a" "b"'
-//! after = 'start s ::= "ab"'  # left out: nothing changes
+//! after = 'start s ::= "ab"'  # optional; absent: unchanged
 //! ```
 
 use std::collections::BTreeSet;
@@ -28,9 +28,10 @@ use crate::harness::reader;
 use crate::property::{Shown, config, generate};
 
 const LEVELS: [Simplify; 3] = [Simplify::Off, Simplify::Cheap, Simplify::Full];
-/// Prefixes compared of one pair of grammars, and items the oracle may make for them.
-const PREFIXES: usize = 100;
-const WORK: usize = 20_000;
+/// Maximum number of prefixes compared per pair of grammars.
+const MAX_PREFIXES: usize = 100;
+/// Maximum number of items that the oracle makes for them.
+const MAX_ORACLE_ITEMS: usize = 20_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,13 +75,13 @@ impl Case {
         if want.trim() != format!("{after:#}").trim() {
             return Err(format!("\n{after:#}"));
         }
-        equivalent(&before, &after)
+        check_equivalent(&before, &after)
     }
 }
 
-/// Text in, text out.
+/// Each pass produces the expected text.
 #[test]
-fn passes_as_text() {
+fn passes_produce_the_expected_text() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/simplify");
     let (mut names, mut passes, mut failures) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for entry in std::fs::read_dir(folder).expect("tests/data/simplify is there") {
@@ -108,8 +109,9 @@ fn passes_as_text() {
     }
 }
 
-/// Whether two grammars allow the same symbols after the same short texts, as far as the oracle's budget goes.
-fn equivalent(a: &Grammar, b: &Grammar) -> Result<(), String> {
+/// Checks that two grammars allow the same symbols after the same short prefixes, within the budget
+/// of the oracle.
+fn check_equivalent(a: &Grammar, b: &Grammar) -> Result<(), String> {
     let (mut a, mut b) = (Oracle::new(a), Oracle::new(b));
     if a.derives_something() != b.derives_something() {
         return Err("one derives something, the other nothing".to_owned());
@@ -124,13 +126,13 @@ fn equivalent(a: &Grammar, b: &Grammar) -> Result<(), String> {
         .collect();
     let mut prefixes: Vec<Vec<Symbol>> = vec![Vec::new()];
     let mut at = 0;
-    while at < prefixes.len() && a.work() + b.work() < WORK {
+    while at < prefixes.len() && a.work() + b.work() < MAX_ORACLE_ITEMS {
         let prefix = prefixes[at].clone();
         at += 1;
         a.back_to(0);
         b.back_to(0);
-        let taken = prefix.iter().all(|&symbol| a.push(symbol) && b.push(symbol));
-        assert!(taken, "{prefix:?} was taken before");
+        let accepted = prefix.iter().all(|&symbol| a.push(symbol) && b.push(symbol));
+        assert!(accepted, "{prefix:?} was accepted before");
         if a.is_complete() != b.is_complete() {
             return Err(format!("one may end after {prefix:?}, the other not"));
         }
@@ -141,7 +143,7 @@ fn equivalent(a: &Grammar, b: &Grammar) -> Result<(), String> {
             if in_a != in_b {
                 return Err(format!("{symbol:?} may follow {prefix:?} in one, not in the other"));
             }
-            if in_a && prefixes.len() < PREFIXES {
+            if in_a && prefixes.len() < MAX_PREFIXES {
                 prefixes.push([prefix.as_slice(), &[symbol]].concat());
             }
         }
@@ -149,8 +151,8 @@ fn equivalent(a: &Grammar, b: &Grammar) -> Result<(), String> {
     Ok(())
 }
 
-/// Random grammars, some of whose rules carry labels.
-fn labelled() -> impl Strategy<Value = Shown> {
+/// Random grammars in which some rules have labels.
+fn labelled_grammars() -> impl Strategy<Value = Shown> {
     let labels = proptest::collection::vec(proptest::option::weighted(0.4, 0u32..3), 4);
     (generate::grammar(), labels).prop_map(|(mut grammar, labels)| {
         for (rule, label) in grammar.rules.iter_mut().zip(labels) {
@@ -164,52 +166,54 @@ proptest! {
     #![proptest_config(config(600))]
 
     #[test]
-    fn simplified_grammars_are_equivalent(Shown(grammar) in labelled()) {
+    fn simplified_grammars_are_equivalent(Shown(grammar) in labelled_grammars()) {
         for pass in Pass::ALL {
             let mut changed = grammar.clone();
-            let says = pass.run(&mut changed);
-            prop_assert_eq!(says, changed != grammar, "{:?} gives\n{}", pass, changed);
+            let reported_change = pass.run(&mut changed);
+            prop_assert_eq!(reported_change, changed != grammar, "{:?} gives\n{}", pass, changed);
             prop_assert_eq!(changed.validate(), Ok(()));
-            let same = if says { equivalent(&grammar, &changed) } else { Ok(()) };
+            let same = if reported_change { check_equivalent(&grammar, &changed) } else { Ok(()) };
             prop_assert!(same.is_ok(), "{:?}: {} in\n{}", pass, same.unwrap_err(), changed);
         }
         for level in [Simplify::Cheap, Simplify::Full] {
             let simple = grammar.simplify(level).expect("valid");
-            prop_assert!(simple.size() <= grammar.size() * 3 / 2 + 64, "{:?} grows to\n{}", level, simple);
-            let same = equivalent(&grammar, &simple);
+            let bound = grammar.size() * 3 / 2 + 64;
+            prop_assert!(simple.size() <= bound, "{:?} grows to\n{}", level, simple);
+            let same = check_equivalent(&grammar, &simple);
             prop_assert!(same.is_ok(), "{:?}: {} in\n{}", level, same.unwrap_err(), simple);
         }
     }
 
     #[test]
     fn simplified_grammars_have_the_same_traces(
-        Shown(grammar) in labelled(),
+        Shown(grammar) in labelled_grammars(),
         vocab in generate::vocabulary(),
         path in proptest::collection::vec(any::<u16>(), 40),
     ) {
         let vocab = Arc::new(vocab.build());
         let constraints: Vec<Option<Constraint>> = LEVELS.iter().map(|&simplify| {
             let limits = Limits { config_items: 500, ..Limits::default() };
-            let engine = Engine::new(vocab.clone(), EngineOptions { limits, simplify, ..EngineOptions::default() });
+            let options = EngineOptions { limits, simplify, ..EngineOptions::default() };
+            let engine = Engine::new(vocab.clone(), options);
             engine.compile(&grammar).ok()
         }).collect();
         prop_assert!(constraints.iter().all(|c| c.is_some() == constraints[0].is_some()));
         let Some(plain) = &constraints[0] else { return Ok(()) };
-        let (tokens, want) = plainly(plain, &path);
+        let (tokens, want) = walk_and_trace(plain, &path);
         for (level, constraint) in LEVELS.iter().zip(constraints.iter().flatten()).skip(1) {
-            // Out of items: the engine's limits are tested elsewhere.
-            let Some(got) = traced(constraint, &tokens)? else { continue };
+            // Skip if the engine reaches its limit on items; other tests cover limits.
+            let Some(got) = trace_tokens(constraint, &tokens)? else { continue };
             prop_assert_eq!(&got, &want, "{:?} after {:?}", level, tokens);
         }
     }
 }
 
-/// Spans, and the bytes still held back. (Which of several possible free texts held bytes fall to when generation ends is up to
-/// the order of the compiler's states.)
-type Traced = (Vec<Span>, Vec<u8>);
+/// The spans of a trace, and the bytes not yet assigned to a span. At the end of generation, the
+/// order of the compiler's states decides to which of several free texts such bytes belong.
+type TraceResult = (Vec<Span>, Vec<u8>);
 
-/// Tokens along a path, and their trace.
-fn plainly(constraint: &Constraint, path: &[u16]) -> (Vec<TokenId>, Traced) {
+/// The tokens along a random path, and their trace.
+fn walk_and_trace(constraint: &Constraint, path: &[u16]) -> (Vec<TokenId>, TraceResult) {
     let vocab = constraint.vocab();
     let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
     for &choice in path {
@@ -220,14 +224,18 @@ fn plainly(constraint: &Constraint, path: &[u16]) -> (Vec<TokenId>, Traced) {
         if allowed.is_empty() {
             break;
         }
-        let taken =
+        let result =
             matcher.advance_traced(allowed[usize::from(choice) % allowed.len()], &mut tracer);
-        assert_eq!(taken, Ok(()));
+        assert_eq!(result, Ok(()));
     }
     (matcher.tokens().to_vec(), (tracer.drain(), tracer.held().to_vec()))
 }
 
-fn traced(constraint: &Constraint, tokens: &[TokenId]) -> Result<Option<Traced>, TestCaseError> {
+/// The trace of tokens; `None` if the engine reaches a limit.
+fn trace_tokens(
+    constraint: &Constraint,
+    tokens: &[TokenId],
+) -> Result<Option<TraceResult>, TestCaseError> {
     let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
     for &token in tokens {
         match matcher.advance_traced(token, &mut tracer) {
@@ -239,7 +247,8 @@ fn traced(constraint: &Constraint, tokens: &[TokenId]) -> Result<Option<Traced>,
     Ok(Some((tracer.drain(), tracer.held().to_vec())))
 }
 
-/// Large grammars cost no deep recursion and no quadratic time, and grow only within the bound.
+/// Simplification of large grammars needs neither deep recursion nor quadratic time, and the result
+/// grows only within the bound.
 #[test]
 fn large_grammars_are_simplified_within_bounds() {
     const N: usize = 20_000;
@@ -304,6 +313,6 @@ fn large_grammars_are_simplified_within_bounds() {
             grammar.size()
         );
         assert_eq!(simple.validate(), Ok(()), "{name}");
-        equivalent(&grammar, &simple).unwrap_or_else(|why| panic!("{name}: {why}"));
+        check_equivalent(&grammar, &simple).unwrap_or_else(|why| panic!("{name}: {why}"));
     }
 }

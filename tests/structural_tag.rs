@@ -1,4 +1,5 @@
-//! Structural tags: documents as they are exchanged, tokens, and what another engine gets wrong.
+//! Structural tags: parsing and writing of documents, formats over tokens, limits, and defects
+//! known from another engine.
 
 pub(crate) mod meaning;
 
@@ -17,16 +18,18 @@ fn root(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Documents of every format and every member, also in the shorter spellings.
+/// Documents with every format and every member, also in abbreviated forms.
 fn samples() -> Vec<Value> {
     let text = json!({"type": "const_string", "value": "x"});
     let tag = json!({"type": "tag", "begin": "<a>", "content": text, "end": "</a>"});
     let short = json!({"begin": "<b>", "content": {"value": ""}, "end": ["</b>", "</c>"]});
     let token = json!({"type": "token", "token": 7});
-    let token_tag = json!({"type": "tag", "begin": token, "content": {"type": "any_tokens"}, "end": {"token": "<y>"}});
+    let token_tag = json!({"type": "tag", "begin": token, "content": {"type": "any_tokens"},
+        "end": {"token": "<y>"}});
     let formats = [
         text.clone(),
-        json!({"type": "json_schema", "json_schema": {"type": "number", "minimum": 0.10}, "style": "json", "any_order": true,
+        json!({"type": "json_schema", "json_schema": {"type": "number", "minimum": 0.10},
+            "style": "json", "any_order": true,
             "max_whitespace_cnt": 2}),
         json!({"json_schema": true, "style": "glm_xml"}),
         json!({"type": "qwen_xml_parameter", "json_schema": {"type": "object"}}),
@@ -45,19 +48,23 @@ fn samples() -> Vec<Value> {
         json!({"min": 0, "max": 3, "content": text}),
         tag.clone(),
         token_tag.clone(),
-        json!({"type": "triggered_tags", "triggers": ["<"], "tags": [tag, short], "excludes": ["&"], "at_least_one": true,
+        json!({"type": "triggered_tags", "triggers": ["<"], "tags": [tag, short],
+            "excludes": ["&"], "at_least_one": true,
             "stop_after_first": true}),
         json!({"triggers": ["<"], "tags": [short]}),
-        json!({"type": "tags_with_separator", "tags": [tag, short], "separator": "", "at_least_one": true}),
+        json!({"type": "tags_with_separator", "tags": [tag, short], "separator": "",
+            "at_least_one": true}),
         json!({"tags": [tag], "separator": ";", "stop_after_first": true}),
         json!({"type": "dispatch", "rules": [["go", text]], "loop": false, "excludes": ["no"]}),
         json!({"rules": [["go", text]]}),
         token,
         json!({"type": "exclude_token", "exclude_tokens": [1, "<z>"]}),
         json!({"type": "any_tokens", "exclude_tokens": ["<z>"], "max_tokens": 4}),
-        json!({"type": "token_triggered_tags", "trigger_tokens": [7], "tags": [token_tag], "exclude_tokens": [8],
+        json!({"type": "token_triggered_tags", "trigger_tokens": [7], "tags": [token_tag],
+            "exclude_tokens": [8],
             "at_least_one": false, "stop_after_first": true}),
-        json!({"type": "token_dispatch", "rules": [["<x>", text], [9, text]], "loop": true, "exclude_tokens": [8]}),
+        json!({"type": "token_dispatch", "rules": [["<x>", text], [9, text]], "loop": true,
+            "exclude_tokens": [8]}),
         json!({"rules": [[9, text]], "exclude_tokens": [8]}),
         json!({"rules": [[9, text]]}),
     ];
@@ -67,7 +74,7 @@ fn samples() -> Vec<Value> {
     out
 }
 
-/// The documents of other engines' tests, where they are at hand.
+/// The documents of other engines' tests, if they are present.
 fn recorded() -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     for (file, member) in
@@ -97,7 +104,7 @@ fn read(document: &Value) -> Result<StructuralTag, String> {
 }
 
 #[test]
-fn reading_what_is_written_is_the_identity() {
+fn written_documents_parse_to_the_same_value() {
     for document in samples().iter().chain(&recorded()) {
         let tag = read(document).unwrap_or_else(|e| panic!("{document}: {e}"));
         let written = tag.to_json();
@@ -112,7 +119,7 @@ fn reading_what_is_written_is_the_identity() {
 }
 
 #[test]
-fn the_published_schema_has_the_documents_and_not_their_mutations() {
+fn published_schema_agrees_with_the_parser_on_mutated_documents() {
     let text = std::fs::read_to_string(root("schemas/structural-tag.schema.json"))
         .expect("the schema is there");
     let schema: Value = serde_json::from_str(&text).expect("JSON");
@@ -130,7 +137,7 @@ fn the_published_schema_has_the_documents_and_not_their_mutations() {
     let mut refused = 0;
     for document in &own {
         for mutation in mutations(document) {
-            // What the schema refuses is refused, and the other way round, but for what a schema cannot say.
+            // The schema and the parser agree on every mutation.
             let ours = read(&mutation);
             assert_eq!(validator.is_valid(&mutation), ours.is_ok(), "{mutation}: {ours:?}");
             refused += usize::from(ours.is_err());
@@ -139,7 +146,7 @@ fn the_published_schema_has_the_documents_and_not_their_mutations() {
     assert!(refused > 300, "only {refused} mutations are refused");
 }
 
-/// The document with one thing changed, anywhere but in schemas.
+/// All copies of a document with one change, except inside schemas.
 fn mutations(value: &Value) -> Vec<Value> {
     let mut out = Vec::new();
     match value {
@@ -181,7 +188,8 @@ fn mutations(value: &Value) -> Vec<Value> {
     out
 }
 
-/// The 256 bytes, a stop token (256), special tokens `<x>`, `<y>`, `<z>` (257 to 259), the words `</x>` and `aX` (260, 261).
+/// The 256 bytes, a stop token (256), special tokens `<x>`, `<y>`, `<z>` (257 to 259), the words
+/// `</x>` and `aX` (260, 261).
 fn vocabulary() -> Arc<Vocabulary> {
     let mut builder = Vocabulary::builder(262);
     for byte in 0..=255u8 {
@@ -201,8 +209,9 @@ fn compile(format: &Value) -> Result<Constraint, StructuralTagCompileError> {
     )
 }
 
-/// Whether the tokens are a whole answer; at every step the mask says what `advance` does.
-fn takes(constraint: &Constraint, tokens: &[u32]) -> bool {
+/// Whether the tokens are a complete answer. Checks at every step that the mask agrees with
+/// `advance`.
+fn accepts(constraint: &Constraint, tokens: &[u32]) -> bool {
     let mut matcher = constraint.matcher();
     let mut mask = vec![0u32; constraint.vocab().mask_words()];
     for &token in tokens {
@@ -225,7 +234,7 @@ fn bytes(text: &str) -> Vec<u32> {
 }
 
 #[test]
-fn documents_of_models_compile() {
+fn recorded_documents_compile() {
     let documents: Vec<Value> = recorded();
     let engine = Engine::new(vocabulary(), EngineOptions::default());
     for document in &documents {
@@ -240,34 +249,37 @@ fn documents_of_models_compile() {
 }
 
 #[test]
-fn tokens_are_tokens() {
+fn token_formats_match_whole_tokens() {
     let token = |token: Value| json!({"type": "token", "token": token});
     let one = compile(&token(json!("<x>"))).expect("compiles");
-    assert!(takes(&one, &[257]) && !takes(&one, &[258]) && !takes(&one, &bytes("<x>")));
-    // By its id, an ordinary one: its bytes in other tokens are not it.
+    assert!(accepts(&one, &[257]) && !accepts(&one, &[258]) && !accepts(&one, &bytes("<x>")));
+    // An ordinary token by its id: other tokens with the same bytes do not match.
     let word = compile(&token(json!(261))).expect("compiles");
-    assert!(takes(&word, &[261]) && !takes(&word, &bytes("aX")));
+    assert!(accepts(&word, &[261]) && !accepts(&word, &bytes("aX")));
     assert!(compile(&token(json!("<none>"))).is_err() && compile(&token(json!(9_999))).is_err());
 
     let but = compile(&json!({"type": "exclude_token", "exclude_tokens": ["<x>", 97]}))
         .expect("compiles");
     assert!(
-        takes(&but, &[258]) && takes(&but, &[98]) && !takes(&but, &[257]) && !takes(&but, &[97])
+        accepts(&but, &[258])
+            && accepts(&but, &[98])
+            && !accepts(&but, &[257])
+            && !accepts(&but, &[97])
     );
-    assert!(!takes(&but, &[98, 98]) && !takes(&but, &[256]));
+    assert!(!accepts(&but, &[98, 98]) && !accepts(&but, &[256]));
 
     let some = compile(&json!({"type": "any_tokens", "exclude_tokens": ["<x>"], "max_tokens": 2}))
         .expect("compiles");
     assert!(
-        takes(&some, &[])
-            && takes(&some, &[258, 261])
-            && !takes(&some, &[257])
-            && !takes(&some, &[1, 2, 3])
+        accepts(&some, &[])
+            && accepts(&some, &[258, 261])
+            && !accepts(&some, &[257])
+            && !accepts(&some, &[1, 2, 3])
     );
 }
 
 #[test]
-fn budgets_cut_text() {
+fn text_budgets_end_free_text() {
     let text = |more: Value| {
         let mut text = json!({"type": "any_text"});
         text.as_object_mut()
@@ -282,9 +294,12 @@ fn budgets_cut_text() {
         json!({"max_tokens": 2, "excludes": ["z"]}),
     ] {
         let constraint = text(budget.clone());
-        assert!(takes(&constraint, &bytes("()")) && takes(&constraint, &bytes("(ab)")), "{budget}");
-        assert!(!takes(&constraint, &bytes("(abc)")), "{budget}");
-        // Nothing but the end is left.
+        assert!(
+            accepts(&constraint, &bytes("()")) && accepts(&constraint, &bytes("(ab)")),
+            "{budget}"
+        );
+        assert!(!accepts(&constraint, &bytes("(abc)")), "{budget}");
+        // Only the end of the tag may follow.
         let mut matcher = constraint.matcher();
         for token in bytes("(ab") {
             matcher.advance(TokenId::from_raw(token)).expect("is allowed");
@@ -293,27 +308,30 @@ fn budgets_cut_text() {
         assert_eq!(mask.iter().map(|word| word.count_ones()).sum::<u32>(), 1, "{budget}");
         assert_eq!(mask[1] >> (u32::from(b')') - 32) & 1, 1);
     }
-    // A token counts once, its characters each.
+    // `max_tokens` counts tokens, `max_chars` their code points.
     let word = 261;
-    assert!(takes(&text(json!({"max_tokens": 2})), &[40, word, word, 41]));
-    assert!(!takes(&text(json!({"max_chars": 2})), &[40, word, word, 41]));
+    assert!(accepts(&text(json!({"max_tokens": 2})), &[40, word, word, 41]));
+    assert!(!accepts(&text(json!({"max_chars": 2})), &[40, word, word, 41]));
     assert!(
-        takes(&text(json!({"max_chars": 1})), &bytes("(é)"))
-            && !takes(&text(json!({"max_chars": 1})), &bytes("(éa)"))
+        accepts(&text(json!({"max_chars": 1})), &bytes("(é)"))
+            && !accepts(&text(json!({"max_chars": 1})), &bytes("(éa)"))
     );
     let plain = compile(&json!({"type": "any_text", "max_tokens": 1})).expect("compiles");
-    assert!(takes(&plain, &[word]) && !takes(&plain, &[97, 97]));
+    assert!(accepts(&plain, &[word]) && !accepts(&plain, &[97, 97]));
 }
 
 #[test]
-fn token_tags() {
-    let tag = |begin: Value, end: Value, content: Value| json!({"begin": {"type": "token", "token": begin}, "content": content, "end": end});
+fn tags_with_token_markers_and_triggers() {
+    let tag = |begin: Value, end: Value, content: Value| {
+        json!({"begin": {"type": "token",
+        "token": begin}, "content": content, "end": end})
+    };
     let y = json!({"type": "token", "token": "<y>"});
     let inner =
         compile(&tag(json!("<x>"), y.clone(), json!({"type": "any_tokens"}))).expect("compiles");
-    // The tag's end is no free token.
-    assert!(takes(&inner, &[257, 97, 259, 258]) && takes(&inner, &[257, 258]));
-    assert!(!takes(&inner, &[257, 258, 258]) && !takes(&inner, &[257, 97]));
+    // The token that ends the tag is not a free token.
+    assert!(accepts(&inner, &[257, 97, 259, 258]) && accepts(&inner, &[257, 258]));
+    assert!(!accepts(&inner, &[257, 258, 258]) && !accepts(&inner, &[257, 97]));
 
     let content = json!({"type": "const_string", "value": "a"});
     let tags = json!([
@@ -321,7 +339,8 @@ fn token_tags() {
         tag(json!(259), json!("!"), content)
     ]);
     let format = |least: bool, stop: bool| {
-        json!({"type": "token_triggered_tags", "trigger_tokens": ["<x>", 259], "tags": tags, "exclude_tokens": [98],
+        json!({"type": "token_triggered_tags", "trigger_tokens": ["<x>", 259], "tags": tags,
+            "exclude_tokens": [98],
             "at_least_one": least, "stop_after_first": stop})
     };
     let first = [257, 97, 258];
@@ -335,113 +354,128 @@ fn token_tags() {
     ] {
         let constraint = compile(&format(least, stop)).expect("compiles");
         let got = [
-            takes(&constraint, &[]),
-            takes(&constraint, &first),
-            takes(&constraint, &free),
-            takes(&constraint, &both),
+            accepts(&constraint, &[]),
+            accepts(&constraint, &first),
+            accepts(&constraint, &free),
+            accepts(&constraint, &both),
         ];
         assert_eq!(got, want, "{least} {stop}");
-        // An excluded token, a trigger without its tag.
-        assert!(!takes(&constraint, &[98]) && !takes(&constraint, &[257]));
+        // Rejected: an excluded token, and a trigger without its tag.
+        assert!(!accepts(&constraint, &[98]) && !accepts(&constraint, &[257]));
     }
     for (loops, twice) in [(true, true), (false, false)] {
-        let rules = json!([["<x>", {"type": "const_string", "value": "a"}], [259, {"type": "regex", "pattern": "[0-9]"}]]);
-        let format = json!({"type": "token_dispatch", "rules": rules, "loop": loops, "exclude_tokens": [98]});
+        let rules = json!([["<x>", {"type": "const_string", "value": "a"}], [259,
+            {"type": "regex", "pattern": "[0-9]"}]]);
+        let format = json!({"type": "token_dispatch", "rules": rules, "loop": loops,
+            "exclude_tokens": [98]});
         let constraint = compile(&format).expect("compiles");
         assert!(
-            takes(&constraint, &[])
-                && takes(&constraint, &[99, 257, 97])
-                && !takes(&constraint, &[257, 98])
+            accepts(&constraint, &[])
+                && accepts(&constraint, &[99, 257, 97])
+                && !accepts(&constraint, &[257, 98])
         );
-        assert!(!takes(&constraint, &[98]));
-        assert_eq!(takes(&constraint, &[257, 97, 259, 48]), twice);
+        assert!(!accepts(&constraint, &[98]));
+        assert_eq!(accepts(&constraint, &[257, 97, 259, 48]), twice);
     }
 }
 
 #[test]
-fn special_tokens_in_markers() {
+fn special_tokens_in_markers_match_as_token_or_text() {
     let any = json!({"type": "any_text"});
     let tag = compile(&json!({"begin": "a<x>b", "content": any, "end": "<y>!"})).expect("compiles");
-    // As themselves or spelt; never in text.
-    assert!(takes(&tag, &[97, 257, 98, 99, 258, 33]));
-    assert!(takes(&tag, &bytes("a<x>bc<y>!")) && takes(&tag, &bytes("a<x>b<x><y>!")));
-    assert!(!takes(&tag, &[97, 257, 98, 257, 258, 33]) && !takes(&tag, &[97, 257, 98, 258, 34]));
+    // A special token in a marker matches as the token or as text; free text contains none.
+    assert!(accepts(&tag, &[97, 257, 98, 99, 258, 33]));
+    assert!(accepts(&tag, &bytes("a<x>bc<y>!")) && accepts(&tag, &bytes("a<x>b<x><y>!")));
+    assert!(
+        !accepts(&tag, &[97, 257, 98, 257, 258, 33]) && !accepts(&tag, &[97, 257, 98, 258, 34])
+    );
     let content = json!({"type": "const_string", "value": "1"});
-    let format = json!({"type": "triggered_tags", "triggers": ["<x>a"], "tags": [{"begin": "<x>ab", "content": content, "end": "</x>"}]});
+    let format = json!({"type": "triggered_tags", "triggers": ["<x>a"],
+        "tags": [{"begin": "<x>ab", "content": content, "end": "</x>"}]});
     let tags = compile(&format).expect("compiles");
     let call = [&[99, 257][..], &bytes("ab1</x>d")].concat();
     assert!(
-        takes(&tags, &call)
-            && takes(&tags, &bytes("c<x>ab1</x>d"))
-            && takes(&tags, &[&bytes("<x>ab1")[..], &[260]].concat())
+        accepts(&tags, &call)
+            && accepts(&tags, &bytes("c<x>ab1</x>d"))
+            && accepts(&tags, &[&bytes("<x>ab1")[..], &[260]].concat())
     );
-    assert!(!takes(&tags, &[257, 99]) && !takes(&tags, &[258]));
+    assert!(!accepts(&tags, &[257, 99]) && !accepts(&tags, &[258]));
 }
 
-/// A special token stands anywhere in the beginning of a triggered tag: behind the trigger's first text, and where the trigger ends inside
-/// of its name.
+/// A special token may occur anywhere in the beginning of a triggered tag: behind the trigger,
+/// inside it, and across the end of the trigger.
 #[test]
-fn special_tokens_in_triggers() {
+fn special_tokens_at_any_position_of_a_trigger() {
     let content = json!({"type": "const_string", "value": "1"});
     let [x, y] = [257, 258].map(|token| vec![token]);
     for (at_least_one, trigger) in [false, true].into_iter().flat_map(|one| {
         ["a", "a<", "a<x", "a<x>", "a<x>b", "a<x>b<", "a<x>b<y>"].map(|trigger| (one, trigger))
     }) {
         let tag = json!({"begin": "a<x>b<y>c", "content": content, "end": "."});
-        let format = json!({"type": "triggered_tags", "triggers": [trigger], "tags": [tag], "at_least_one": at_least_one});
+        let format = json!({"type": "triggered_tags", "triggers": [trigger], "tags": [tag],
+            "at_least_one": at_least_one});
         let tags = compile(&format).expect("compiles");
         for (first, second) in
             [(&x, &y), (&x, &bytes("<y>")), (&bytes("<x>"), &y), (&bytes("<x>"), &bytes("<y>"))]
         {
             let call = [&bytes("a")[..], first, &bytes("b"), second, &bytes("c1.")].concat();
-            assert!(takes(&tags, &call), "{trigger} {call:?}");
+            assert!(accepts(&tags, &call), "{trigger} {call:?}");
             assert!(
-                takes(&tags, &[&call[..], &bytes("de"), &call, &bytes("f")].concat()),
+                accepts(&tags, &[&call[..], &bytes("de"), &call, &bytes("f")].concat()),
                 "{trigger} {call:?}"
             );
-            assert_eq!(takes(&tags, &[&bytes("d")[..], &call].concat()), !at_least_one);
-            // The other token, or something else behind it.
+            assert_eq!(accepts(&tags, &[&bytes("d")[..], &call].concat()), !at_least_one);
+            // Rejected: the other token, or other text behind it.
             let wrong = [&bytes("a")[..], second, &bytes("b"), first, &bytes("c1.")].concat();
             assert!(
-                !takes(&tags, &wrong) || second == &bytes("<y>") && trigger.len() > 1,
+                !accepts(&tags, &wrong) || second == &bytes("<y>") && trigger.len() > 1,
                 "{trigger} {wrong:?}"
             );
             let wrong = [&bytes("a")[..], first, &bytes("b"), second, &bytes("c2.")].concat();
-            assert!(!takes(&tags, &wrong), "{trigger} {wrong:?}");
+            assert!(!accepts(&tags, &wrong), "{trigger} {wrong:?}");
         }
-        assert!(!takes(&tags, &[97, 258]) && !takes(&tags, &[97, 257]) && !takes(&tags, &[257]));
-        // What only begins like it is text.
-        assert_eq!(takes(&tags, &bytes("b<x")), !at_least_one);
+        assert!(
+            !accepts(&tags, &[97, 258]) && !accepts(&tags, &[97, 257]) && !accepts(&tags, &[257])
+        );
+        // A text that only begins like the tag is free text.
+        assert_eq!(accepts(&tags, &bytes("b<x")), !at_least_one);
     }
 }
 
-/// Each of these is wrong in another engine.
+/// Regression tests for defects known from another engine.
 #[test]
-fn known_defects_are_not_here() {
+fn defects_of_another_engine_are_absent() {
     let dispatch = |rules: Value| json!({"type": "dispatch", "rules": rules});
     let text = |value: &str| json!({"type": "const_string", "value": value});
-    // A trigger that is a suffix of another's path fires.
+    // A trigger that is a suffix of a prefix of another trigger fires.
     let suffix =
         compile(&dispatch(json!([["bc", text("1")], ["abcd", text("2")]]))).expect("compiles");
     assert!(
-        takes(&suffix, &bytes("abc1"))
-            && takes(&suffix, &bytes("abbc1"))
-            && !takes(&suffix, &bytes("abce"))
+        accepts(&suffix, &bytes("abc1"))
+            && accepts(&suffix, &bytes("abbc1"))
+            && !accepts(&suffix, &bytes("abce"))
     );
     let excludes = json!({"type": "any_text", "excludes": ["bc", "abcd"]});
     let excludes = compile(&excludes).expect("compiles");
-    assert!(!takes(&excludes, &bytes("abc")) && takes(&excludes, &bytes("ab")));
-    // Token strings inside `repeat`.
+    assert!(!accepts(&excludes, &bytes("abc")) && accepts(&excludes, &bytes("ab")));
+    // Tokens by name inside `repeat`.
     let x = json!({"type": "token", "token": "<x>"});
     let repeat =
         compile(&json!({"type": "repeat", "min": 2, "max": 3, "content": x})).expect("compiles");
-    assert!(!takes(&repeat, &[257]) && takes(&repeat, &[257, 257]) && !takes(&repeat, &[257; 4]));
+    assert!(
+        !accepts(&repeat, &[257]) && accepts(&repeat, &[257, 257]) && !accepts(&repeat, &[257; 4])
+    );
     // The same content in tags with different ends.
-    let tag = |end: &str| json!({"begin": "(", "content": {"type": "any_tokens"}, "end": {"type": "token", "token": end}});
+    let tag = |end: &str| {
+        json!({"begin": "(", "content": {"type": "any_tokens"},
+        "end": {"type": "token", "token": end}})
+    };
     let ends = compile(&json!({"type": "sequence", "elements": [tag("<x>"), tag("<y>")]}))
         .expect("compiles");
-    assert!(takes(&ends, &[40, 258, 257, 40, 257, 258]) && !takes(&ends, &[40, 257, 40, 258, 258]));
-    // One engine, two grammars that differ in a token only.
+    assert!(
+        accepts(&ends, &[40, 258, 257, 40, 257, 258]) && !accepts(&ends, &[40, 257, 40, 258, 258])
+    );
+    // Two grammars of one engine that differ only in a token.
     let engine = Engine::new(vocabulary(), EngineOptions::default());
     for token in [97, 98, 257, 258] {
         for kind in ["token", "exclude"] {
@@ -455,14 +489,14 @@ fn known_defects_are_not_here() {
                 .expect("compiles");
             for other in [97, 98, 257, 258] {
                 assert_eq!(
-                    takes(&constraint, &[other]),
+                    accepts(&constraint, &[other]),
                     (other == token) == (kind == "token"),
                     "{kind} {token} {other}"
                 );
             }
         }
     }
-    // A string with a length or a pattern does not swallow the marker behind it.
+    // A string with a length or a pattern does not contain the marker that ends it.
     for keyword in [
         json!({"minLength": 2}),
         json!({"pattern": "^.*$"}),
@@ -474,24 +508,27 @@ fn known_defects_are_not_here() {
         let schema = json!({"type": "object", "properties": {"k": schema}, "required": ["k"]});
         let format = json!({"type": "json_schema", "json_schema": schema, "style": "qwen_xml"});
         let constraint = compile(&format).expect("compiles");
-        assert!(takes(&constraint, &bytes("<parameter=k>ok</parameter>")), "{keyword}");
+        assert!(accepts(&constraint, &bytes("<parameter=k>ok</parameter>")), "{keyword}");
         assert!(
-            !takes(&constraint, &bytes("<parameter=k>ok</parameter>k</parameter>")),
+            !accepts(&constraint, &bytes("<parameter=k>ok</parameter>k</parameter>")),
             "{keyword}"
         );
     }
 }
 
 #[test]
-fn all_errors_have_their_places() {
+fn all_errors_are_reported_with_pointers() {
     let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [
         {"type": "const_strin", "value": "x"},
-        {"type": "json_schema", "json_schema": {"type": "object", "properties": {"a": {"type": "nothing"}}}},
+        {"type": "json_schema", "json_schema": {"type": "object",
+            "properties": {"a": {"type": "nothing"}}}},
         {"type": "regex", "pattern": "(?<=a)"},
         {"type": "triggered_tags", "triggers": ["a", "ab"], "tags": [
-            {"begin": "abc", "content": {"type": "any_text"}, "end": "."}, {"begin": "b", "content": {"type": "any_text"}, "end": "."}]},
+            {"begin": "abc", "content": {"type": "any_text"}, "end": "."}, {"begin": "b",
+                "content": {"type": "any_text"}, "end": "."}]},
         {"type": "tag", "begin": "a", "content": {"type": "any_text"}, "end": ["", ""]},
-        {"type": "triggered_tags", "triggers": ["abc"], "tags": [{"begin": "abcd", "content": {"value": ""}, "end": ""}], "excludes": ["b"]},
+        {"type": "triggered_tags", "triggers": ["abc"], "tags": [{"begin": "abcd",
+            "content": {"value": ""}, "end": ""}], "excludes": ["b"]},
         {"type": "token_dispatch", "rules": [[3, {"value": "x"}]], "exclude_tokens": [3]},
     ]}});
     let shape = read(&document).unwrap_err();
@@ -519,17 +556,24 @@ fn all_errors_have_their_places() {
 }
 
 #[test]
-fn texts_that_are_watched_for_are_bounded() {
+fn dispatch_texts_are_limited() {
     let limits = Limits { dispatch_bytes: 40, ..Limits::default() };
     let text = |len: usize| "x".repeat(len);
     let any = |excludes: usize| json!({"type": "any_text", "excludes": [text(excludes)]});
-    let tag = |end: usize| json!({"type": "tag", "begin": "<", "content": {"type": "any_text"}, "end": text(end)});
+    let tag = |end: usize| {
+        json!({"type": "tag", "begin": "<", "content": {"type": "any_text"},
+        "end": text(end)})
+    };
     let triggered = |trigger: usize, exclude: usize| {
         let begin = "y".repeat(trigger);
         let tag = json!({"begin": begin, "content": {"value": "z"}, "end": "."});
-        json!({"type": "triggered_tags", "triggers": [begin], "tags": [tag], "excludes": [text(exclude)]})
+        json!({"type": "triggered_tags", "triggers": [begin], "tags": [tag],
+            "excludes": [text(exclude)]})
     };
-    let dispatch = |len: usize| json!({"type": "dispatch", "rules": [["y".repeat(len), {"value": "z"}]], "excludes": ["n"]});
+    let dispatch = |len: usize| {
+        json!({"type": "dispatch", "rules": [["y".repeat(len),
+        {"value": "z"}]], "excludes": ["n"]})
+    };
     for (fits, over) in [
         (any(40), any(41)),
         (tag(40), tag(41)),
@@ -537,7 +581,8 @@ fn texts_that_are_watched_for_are_bounded() {
         (dispatch(39), dispatch(40)),
     ] {
         let lower = |format: &Value| {
-            let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [{"value": "a"}, format]}});
+            let document = json!({"type": "structural_tag", "format": {"type": "sequence",
+                "elements": [{"value": "a"}, format]}});
             read(&document).expect("reads").lower(&StructuralTagOptions::default(), &limits)
         };
         assert!(lower(&fits).is_ok(), "{fits}: {:?}", lower(&fits).err());
@@ -552,10 +597,10 @@ fn texts_that_are_watched_for_are_bounded() {
 }
 
 #[test]
-fn bounded_input() {
+fn nesting_and_malformed_input_are_errors() {
     let deep = (0..2_000).fold(json!({"value": "x"}), |inner, _| json!({"content": inner}));
     assert!(read(&json!({"format": deep})).unwrap_err().contains("nested deeper"));
-    // Dropped level by level, so that the value's own destructor does not recurse.
+    // Dropped level by level, because the destructor of the value is recursive.
     let mut rest = deep;
     while let Value::Object(mut members) = rest {
         rest = members.shift_remove("content").unwrap_or_default();
@@ -584,36 +629,40 @@ fn bounded_input() {
 }
 
 #[test]
-fn response_formats() {
-    let of =
+fn response_formats_are_parsed() {
+    let parse =
         |value: Value| StructuralTag::from_response_format(&Json::from(&value), &Limits::default());
     let format = json!({"type": "const_string", "value": "x"});
     let plain = read(&json!({"format": format})).expect("reads");
-    assert_eq!(of(json!({"type": "structural_tag", "format": format})).as_ref(), Ok(&plain));
+    assert_eq!(parse(json!({"type": "structural_tag", "format": format})).as_ref(), Ok(&plain));
     assert_eq!(
-        of(json!({"model": "m", "response_format": {"type": "structural_tag", "format": format}})),
+        parse(
+            json!({"model": "m", "response_format": {"type": "structural_tag", "format": format}})
+        ),
         Ok(plain.clone())
     );
-    assert_eq!(of(serde_json::to_value(&plain).expect("JSON")), Ok(plain));
+    assert_eq!(parse(serde_json::to_value(&plain).expect("JSON")), Ok(plain));
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
     let read_schema = |schema: &Value| {
         read(&json!({"format": {"type": "json_schema", "json_schema": schema}})).expect("reads")
     };
-    let wrapped = json!({"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": schema}});
-    assert_eq!(of(wrapped), Ok(read_schema(&schema)));
-    assert_eq!(of(json!({"type": "json_object"})), Ok(read_schema(&json!({"type": "object"}))));
+    let wrapped = json!({"type": "json_schema", "json_schema": {"name": "n", "strict": true,
+        "schema": schema}});
+    assert_eq!(parse(wrapped), Ok(read_schema(&schema)));
+    assert_eq!(parse(json!({"type": "json_object"})), Ok(read_schema(&json!({"type": "object"}))));
     assert_eq!(
-        of(json!({"type": "text"})),
+        parse(json!({"type": "text"})),
         Ok(read(&json!({"format": {"type": "any_text"}})).expect("reads"))
     );
     let older = json!({"type": "structural_tag", "triggers": ["<f="],
         "structures": [{"begin": "<f=g>", "schema": schema, "end": "</f>"}]});
     let newer = json!({"format": {"type": "triggered_tags", "triggers": ["<f="],
         "tags": [{"begin": "<f=g>", "content": {"json_schema": schema}, "end": "</f>"}]}});
-    assert_eq!(of(older), Ok(read(&newer).expect("reads")));
-    let wrong = json!({"response_format": {"type": "structural_tag", "structures": [{"begin": "a", "schema": 3, "end": "b"}], "triggers": []}});
-    let errors = of(wrong).unwrap_err();
+    assert_eq!(parse(older), Ok(read(&newer).expect("reads")));
+    let wrong = json!({"response_format": {"type": "structural_tag", "structures": [{"begin": "a",
+        "schema": 3, "end": "b"}], "triggers": []}});
+    let errors = parse(wrong).unwrap_err();
     let pointers: Vec<&str> = errors.iter().map(|error| &error.pointer[..]).collect();
     assert_eq!(pointers, ["/response_format/structures/0", "/response_format/triggers"]);
-    assert!(of(json!({"type": "xml"})).is_err());
+    assert!(parse(json!({"type": "xml"})).is_err());
 }

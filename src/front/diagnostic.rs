@@ -1,4 +1,5 @@
-//! What is wrong with a grammar's text: all errors of it at once, each with the line, the column and the piece of source it is about.
+//! Diagnostics of a grammar's text: errors and warnings, each with its line, column and source
+//! excerpt.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,39 +7,40 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// Most messages of one text that are kept.
+/// Maximum number of diagnostics of one text.
 const MAX_MESSAGES: usize = 100;
-/// Longest line that is shown; of longer ones, what lies around the place.
+/// Maximum number of bytes shown of a line; of longer lines, an excerpt around the position is
+/// shown.
 const MAX_SHOWN: usize = 160;
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// There is no grammar.
+    /// The text has no grammar.
     Error,
-    /// There is a grammar, but perhaps not the one that was meant.
+    /// The text has a grammar, but perhaps not the intended one.
     Warning,
 }
 
-/// One message about a text.
+/// A message about a range of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Error or warning.
     pub severity: Severity,
-    /// What is wrong, in one line.
+    /// The message, in one line.
     pub message: String,
-    /// The bytes of the text it is about; an empty range stands before its first byte.
+    /// The byte range in the text. An empty range is a position before a byte.
     pub span: Range<usize>,
-    /// Under the marked piece: what was expected.
+    /// A label for the range, such as what was expected.
     pub label: Option<String>,
-    /// Another piece it has to do with, such as the first of two definitions, and what that is.
+    /// A related range with a label, such as the first of two definitions.
     pub related: Option<(Range<usize>, String)>,
-    /// What to do about it, such as the name that may have been meant.
+    /// Advice, such as a similar name.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error about a piece of the text.
+    /// An error about a range of the text.
     pub fn error(span: Range<usize>, message: impl Into<String>) -> Diagnostic {
         let message = message.into();
         Diagnostic {
@@ -51,26 +53,26 @@ impl Diagnostic {
         }
     }
 
-    /// A warning about a piece of the text.
+    /// A warning about a range of the text.
     pub fn warning(span: Range<usize>, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(span, message) }
     }
 
-    /// With what was expected.
+    /// Sets the label.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = Some(label.into());
         self
     }
 
-    /// With another piece of the text.
+    /// Sets the related range.
     #[must_use]
     pub fn related(mut self, span: Range<usize>, what: impl Into<String>) -> Diagnostic {
         self.related = Some((span, what.into()));
         self
     }
 
-    /// With advice.
+    /// Sets the advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
@@ -78,7 +80,7 @@ impl Diagnostic {
     }
 }
 
-/// The messages about one text, in the order of the text. Never more than a hundred.
+/// The diagnostics of one text, in the order of the text. At most 100 are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     name: Arc<str>,
@@ -88,56 +90,56 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// No messages yet. `name` is what the text is called in them: a file's name, `grammar`.
+    /// An empty list. `name` is the name of the text in messages: a file name, or `grammar`.
     pub fn new(name: &str, text: &str) -> Diagnostics {
         Diagnostics { name: name.into(), text: text.into(), list: Vec::new(), left_out: 0 }
     }
 
-    /// One more.
+    /// Adds a diagnostic.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         if self.list.len() >= MAX_MESSAGES {
             self.left_out += 1;
             return;
         }
-        diagnostic.span = self.whole(diagnostic.span);
+        diagnostic.span = self.clamp(diagnostic.span);
         if let Some((span, _)) = &mut diagnostic.related {
-            *span = self.whole(span.clone());
+            *span = self.clamp(span.clone());
         }
         let at = self.list.partition_point(|d| d.span.start <= diagnostic.span.start);
         self.list.insert(at, diagnostic);
     }
 
-    /// The messages.
+    /// The diagnostics.
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
     }
 
-    /// Whether any is an error.
+    /// Whether there is an error.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
 
-    /// Whether there is none.
+    /// Whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The text they are about.
+    /// The text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Line and column of a byte of the text, both counted from 1; the column counts code points.
     pub fn place(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text[..floor(&self.text, offset)];
+        let before = &self.text[..floor_boundary(&self.text, offset)];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         (line, column)
     }
 
-    /// A range within the text that cuts no code point.
-    fn whole(&self, span: Range<usize>) -> Range<usize> {
-        let start = floor(&self.text, span.start);
+    /// Clamps a range to the text and widens it to whole code points.
+    fn clamp(&self, span: Range<usize>) -> Range<usize> {
+        let start = floor_boundary(&self.text, span.start);
         let mut end = span.end.clamp(start, self.text.len());
         while !self.text.is_char_boundary(end) {
             end += 1;
@@ -145,12 +147,13 @@ impl Diagnostics {
         start..end
     }
 
+    /// Renders one diagnostic with its source excerpt.
     fn render(&self, diagnostic: &Diagnostic) -> String {
         let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        // Of lines without end, such as a grammar generated into one line, only a window is shown.
+        // Of very long lines, such as a grammar generated as one line, only an excerpt is shown.
         let line = self.text[..diagnostic.span.start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = self.text[diagnostic.span.start..]
             .find('\n')
@@ -158,13 +161,15 @@ impl Diagnostics {
         let (text, from) = if line_end - line <= MAX_SHOWN {
             (&*self.text, 0)
         } else {
-            let from =
-                floor(&self.text, diagnostic.span.start.saturating_sub(MAX_SHOWN / 2).max(line));
-            (&self.text[from..floor(&self.text, (from + MAX_SHOWN).min(line_end))], from)
+            let from = floor_boundary(
+                &self.text,
+                diagnostic.span.start.saturating_sub(MAX_SHOWN / 2).max(line),
+            );
+            (&self.text[from..floor_boundary(&self.text, (from + MAX_SHOWN).min(line_end))], from)
         };
         let within = |span: &Range<usize>| {
             let start = span.start.checked_sub(from).filter(|&start| start <= text.len())?;
-            // A piece of several lines is marked in its first one.
+            // A range of several lines is marked in the first one.
             let end = (span.end - from).min(text.len());
             let end = text[start..end].find('\n').map_or(end, |n| start + n);
             Some(start..end)
@@ -188,7 +193,8 @@ impl Diagnostics {
     }
 }
 
-/// As compilers write them: the message, the place, the line of source with the piece underlined, help.
+/// In the style of compilers: the message, the position, the source line with the range underlined,
+/// and advice.
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, diagnostic) in self.list.iter().enumerate() {
@@ -206,8 +212,8 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The last boundary of a code point at or before `offset`.
-fn floor(text: &str, offset: usize) -> usize {
+/// The last code point boundary at or before `offset`.
+fn floor_boundary(text: &str, offset: usize) -> usize {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -215,12 +221,14 @@ fn floor(text: &str, offset: usize) -> usize {
     at
 }
 
-/// The known name that an unknown one was probably meant to be.
-pub fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate most similar to a name; `None` if none is similar.
+pub fn similar<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.get(..64).unwrap_or(name);
-    let scored = known.into_iter().map(|k| (strsim::normalized_damerau_levenshtein(name, k), k));
+    let scored = candidates
+        .into_iter()
+        .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate));
     let best = scored.filter(|(score, _)| *score >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0));
-    best.map(|(_, known)| known)
+    best.map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
@@ -228,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_show_the_place() {
+    fn messages_show_position_label_and_advice() {
         let text = "root ::= item\nitme ::= \"é\" [a-\n";
         let mut all = Diagnostics::new("list.ebnf", text);
         let at = text.find("[a-").unwrap();
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn places_anywhere_in_any_text_are_shown() {
+    fn out_of_range_spans_render_without_panic() {
         for text in ["", "\n", "é", "a\r\nb", &"x".repeat(5_000), &"é\n".repeat(200)] {
             for (start, end) in [(0, 0), (0, 1), (1, 0), (1, 9_999), (4_000, 4_001), (9_999, 9_999)]
             {

@@ -1,11 +1,11 @@
-//! Runs of consecutive chunks of a text, for EBNF and Lark.
+//! Factor automata: runs of consecutive chunks of a text, for EBNF and Lark.
 
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
 
-/// Chunks that follow each other in the list, any number of them: the smallest automaton of the
-/// list's factors. Linear.
+/// Lowers the runs of consecutive chunks of a list, the empty run included, to the minimal
+/// automaton of the list's factors. Linear.
 pub(super) fn substring<C: AsRef<[u8]>>(chunks: &[C]) -> Expr {
     let mut ids: HashMap<&[u8], u32> = HashMap::default();
     let mut distinct: Vec<&[u8]> = Vec::new();

@@ -1,4 +1,5 @@
-//! Stage 1. Front ends: what users write becomes the typed grammar of [`crate::ir`].
+//! Stage 1, front ends: lower schemas, regular expressions, EBNF, Lark and structural tags to the
+//! grammars of [`crate::ir`].
 
 pub mod diagnostic;
 pub mod ebnf;
@@ -7,7 +8,7 @@ pub mod json_schema;
 pub mod lark;
 pub mod regex;
 pub mod structural_tag;
-mod within;
+mod text_search;
 
 use std::fmt;
 
@@ -16,21 +17,23 @@ use crate::ir::Grammar;
 use crate::limits::Limits;
 use diagnostic::{Diagnostic, Diagnostics};
 
-/// A grammar read from text, and what may be wrong with it all the same.
+pub use LoweredGrammar as Lowered; // RENAME-ALIAS
+
+/// A grammar lowered from text, with warnings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lowered {
+pub struct LoweredGrammar {
     /// The grammar.
     pub grammar: Grammar,
-    /// Warnings only.
+    /// Diagnostics without errors.
     pub warnings: Diagnostics,
 }
 
-/// Lowers a text within the fuel for its length.
+/// Lowers a text with a fuel budget for its length; running out of fuel is an error.
 fn within_fuel(
     text: &str,
     limits: &Limits,
-    lower: impl FnOnce() -> Result<Lowered, Diagnostics>,
-) -> Result<Lowered, Diagnostics> {
+    lower: impl FnOnce() -> Result<LoweredGrammar, Diagnostics>,
+) -> Result<LoweredGrammar, Diagnostics> {
     fuel::with_default_budget(
         || limits.compile_budget(text.len()),
         || {
@@ -46,13 +49,13 @@ fn within_fuel(
     )
 }
 
-/// Errors in one line.
+/// Writes errors in one line.
 fn write_list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, list: &[T]) -> fmt::Result {
-    for (i, one) in list.iter().enumerate() {
+    for (i, error) in list.iter().enumerate() {
         if i > 0 {
             f.write_str("; ")?;
         }
-        write!(f, "{one}")?;
+        write!(f, "{error}")?;
     }
     Ok(())
 }

@@ -1,18 +1,23 @@
-//! Regular expressions to grammar expressions and automata. The syntax is ECMA-262's and what other
-//! engines agree on beside it, the same for every door (docs/REGEX.md); [`RegexOptions`] say what
-//! classes mean and whether a match is looked for.
+//! Regular expressions: parses patterns and lowers them to grammar expressions or automata.
 //!
-//! One parser: `regex-syntax`. [`translate`] rewrites what ECMA-262 means differently (`\d` is ASCII, `.` excludes four
-//! line terminators, `$` is only the end of the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, ...) and refuses what no
-//! automaton can do (backreferences), and look-behind. Look-ahead and word boundaries become marks that `condition` checks.
+//! The syntax is that of ECMA-262, with the additions on which other engines agree. It is the same
+//! for every front end (docs/REGEX.md). [`RegexOptions`] select the meaning of classes and whether
+//! a match is searched for.
 //!
-//! Two routes lead on:
-//! * [`Pattern::branches`] keeps the structure (counted repeats stay counters) and spells each class of code points as the
-//!   caller likes; it needs `^` and `$` at the edges.
-//! * [`Pattern::search_dfa`] and [`Pattern::match_dfa`] give automata over Unicode scalar values, `^` and `$` anywhere.
+//! `regex-syntax` parses all patterns. [`translate`] first rewrites the syntax to which ECMA-262
+//! gives another meaning: `\d` is ASCII, `.` excludes four line terminators, `$` is only the end of
+//! the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, and others. It rejects look-behind and
+//! patterns that are not regular (backreferences). Look-ahead and word boundaries become assertion
+//! marks, which `assertions` resolves.
+//!
+//! A pattern is lowered in one of two ways:
+//! * [`Pattern::branches`] keeps the structure: counted repeats stay counters, and the caller
+//!   spells each class of code points. It requires `^` and `$` at the ends of alternatives.
+//! * [`Pattern::search_dfa`] and [`Pattern::match_dfa`] build automata over Unicode scalar values,
+//!   with `^` and `$` at any position.
 
-mod condition;
-mod known;
+mod assertions;
+mod cache;
 mod options;
 mod translate;
 
@@ -26,19 +31,20 @@ use crate::fuel;
 use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
-pub(crate) use known::{Known, known, pattern_stats};
+pub(crate) use cache::{CachedPattern, cached_pattern, pattern_stats};
 pub use options::{Case, Classes, Dot, LookAround, RegexOptions, Scope};
 pub use translate::translate;
-use translate::{Mark, mark_number};
+use translate::{AssertionMark, mark_number};
+pub(crate) use {CachedPattern as Known, cached_pattern as known}; // RENAME-ALIAS
 
 /// All Unicode scalar values: the alphabet of the code-point automata.
 pub const SCALARS: [(u32, u32); 2] = [(0, 0xD7FF), (0xE000, 0x10FFFF)];
 
-/// A pattern that is malformed or that no automaton can match.
+/// Error of a pattern that is malformed, not regular or not supported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegexError {
-    /// Not a regular expression.
+    /// The pattern is malformed.
     #[error("invalid pattern at offset {offset}: {reason}")]
     Syntax {
         /// Byte offset in the pattern.
@@ -46,7 +52,7 @@ pub enum RegexError {
         /// What is wrong.
         reason: String,
     },
-    /// Not regular, not supported, or the spelling of another engine.
+    /// The pattern is not regular, not supported, or uses the syntax of another engine.
     #[error("unsupported in a pattern at offset {offset}: {what}")]
     Unsupported {
         /// Byte offset in the pattern.
@@ -54,13 +60,14 @@ pub enum RegexError {
         /// What is not supported.
         what: &'static str,
     },
-    /// Past a limit.
+    /// The pattern exceeds a limit.
     #[error("the pattern is too large: {0}")]
     TooLarge(#[from] TooLarge),
 }
 
 impl RegexError {
-    /// The error with the pattern and a mark under the place. `name` is what the pattern is called.
+    /// The error as a diagnostic that shows its position in the pattern. `name` is the name of the
+    /// pattern.
     pub fn diagnostics(&self, name: &str, source: &str) -> Diagnostics {
         let mut all = Diagnostics::new(name, source);
         let at = |offset: usize| offset..(offset + 1).min(source.len());
@@ -82,38 +89,40 @@ impl RegexError {
 #[derive(Clone, Debug)]
 pub struct Pattern {
     hir: Hir,
-    /// Look-ahead and word boundaries, by the number of their group.
-    conditions: Vec<Condition>,
+    /// Look-ahead and word boundaries, by the number of their mark.
+    assertions: Vec<Assertion>,
 }
 
-/// What must hold at a place.
+/// A zero-width assertion.
 #[derive(Clone, Debug)]
-enum Condition {
-    /// The rest begins with a match of a pattern, which begins with `^`; or does not.
+enum Assertion {
+    /// Look-ahead: the rest of the text begins with a match of the pattern, which begins with `^`.
     Ahead { pattern: Pattern, negated: bool },
-    /// A word begins or ends; or does not.
+    /// A word boundary.
     Boundary { negated: bool },
 }
 
-/// One top-level alternative of a pattern whose anchors all stand at its edges.
+/// A top-level alternative of a pattern that has anchors only at its ends.
 #[derive(Clone, Debug)]
-pub struct Branch {
-    /// Begins with `^`.
+pub struct AnchoredBranch {
+    /// Whether it begins with `^`.
     pub at_start: bool,
-    /// Ends with `$`.
+    /// Whether it ends with `$`.
     pub at_end: bool,
-    /// What stands between.
+    /// The expression between the anchors.
     pub body: Expr,
 }
 
 impl Pattern {
-    /// Parses a pattern of JSON Schema, which is ECMA-262. Cost: linear, plus Unicode tables for `\p{...}`.
+    /// Parses a pattern of JSON Schema with ECMA-262 options. Cost: linear, plus the Unicode tables
+    /// of `\p{...}`.
     pub fn parse(source: &str, limits: &Limits) -> Result<Pattern, RegexError> {
         Pattern::with_options(source, &RegexOptions::ECMA, limits)
     }
 
-    /// Parses a pattern. The scope is the caller's matter. Bounded by [`Limits::source_bytes`], [`Limits::depth`] and, for ranges of
-    /// code points and literals together, [`Limits::nodes`].
+    /// Parses a pattern; ignores the scope, which callers apply. Limited by
+    /// [`Limits::source_bytes`], [`Limits::depth`] and, for ranges of code points and literals
+    /// together, [`Limits::nodes`].
     pub fn with_options(
         source: &str,
         options: &RegexOptions,
@@ -122,11 +131,11 @@ impl Pattern {
         if source.len() > limits.source_bytes {
             return Err(TooLarge::States { limit: limits.source_bytes }.into());
         }
-        if source.len() / BYTES_OF_A_NODE > limits.nodes {
+        if source.len() / BYTES_PER_NODE > limits.nodes {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
         let translated = translate(source, options)?;
-        if translated.tables > limits.nodes / RANGES_OF_A_TABLE {
+        if translated.tables > limits.nodes / RANGES_PER_TABLE {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
         let nest = u32::try_from(limits.depth).unwrap_or(u32::MAX);
@@ -143,24 +152,24 @@ impl Pattern {
             };
             RegexError::Syntax { offset: translated.source_offset(offset), reason }
         })?;
-        if size(&hir, limits.nodes) > limits.nodes {
+        if node_count(&hir, limits.nodes) > limits.nodes {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
-        let mut conditions = Vec::with_capacity(translated.marks.len());
+        let mut assertions = Vec::with_capacity(translated.marks.len());
         for mark in translated.marks {
-            conditions.push(match mark {
-                Mark::Boundary { negated } => Condition::Boundary { negated },
-                Mark::Ahead { body, negated, options } => Condition::Ahead {
-                    pattern: Pattern::ahead(source, body, &options, limits)?,
+            assertions.push(match mark {
+                AssertionMark::Boundary { negated } => Assertion::Boundary { negated },
+                AssertionMark::Ahead { body, negated, options } => Assertion::Ahead {
+                    pattern: Pattern::parse_look_ahead(source, body, &options, limits)?,
                     negated,
                 },
             });
         }
-        Ok(Pattern { hir, conditions })
+        Ok(Pattern { hir, assertions })
     }
 
-    /// The inside of a look-ahead.
-    fn ahead(
+    /// Parses the body of a look-ahead.
+    fn parse_look_ahead(
         source: &str,
         body: Range<usize>,
         options: &RegexOptions,
@@ -173,49 +182,54 @@ impl Pattern {
         };
         let limits = Limits { depth, ..limits.clone() };
         let inside = &source[body.clone()];
-        let place =
+        let source_offset =
             |offset: usize| body.start + offset.saturating_sub(BEGIN.len()).min(inside.len());
         let pattern = Pattern::with_options(&format!("{BEGIN}{inside})"), options, &limits);
         let pattern = pattern.map_err(|error| match error {
             RegexError::Syntax { offset, reason } => {
-                RegexError::Syntax { offset: place(offset), reason }
+                RegexError::Syntax { offset: source_offset(offset), reason }
             }
             RegexError::Unsupported { offset, what } => {
-                RegexError::Unsupported { offset: place(offset), what }
+                RegexError::Unsupported { offset: source_offset(offset), what }
             }
             other => other,
         })?;
-        // What is before the place is not known inside.
+        // The body does not see the text before the look-ahead.
         if pattern
-            .conditions
+            .assertions
             .iter()
-            .any(|condition| matches!(condition, Condition::Boundary { .. }))
+            .any(|assertion| matches!(assertion, Assertion::Boundary { .. }))
         {
             return unsupported("a word boundary in a look-ahead");
         }
-        if anchors(&pattern.hir) > 1 {
+        if count_start_anchors(&pattern.hir) > 1 {
             return unsupported("`^` in a look-ahead");
         }
         Ok(pattern)
     }
 
-    /// Fewest and most code points of a text that *contains* a match may have, as far as the pattern alone decides it.
+    /// Least and greatest number of code points of a text that *contains* a match, as far as the
+    /// pattern alone decides.
     pub fn search_length(&self) -> (u32, Option<u32>) {
-        let (min, max) = length(&self.hir);
-        match edges(&self.hir) {
+        let (min, max) = length_bounds(&self.hir);
+        match split_branches(&self.hir) {
             Some(branches) if branches.iter().all(|b| b.at_start && b.at_end) => (min, max),
             _ => (min, None),
         }
     }
 
-    /// The top-level alternatives, classes spelled by `spell` (ranges of code points, sorted and disjoint). `None` if an
-    /// anchor stands elsewhere than at the edge of an alternative, or there is look-ahead or a word boundary.
-    pub fn branches(&self, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Option<Vec<Branch>> {
-        let branches = edges(&self.hir).filter(|_| self.conditions.is_empty())?;
+    /// The top-level alternatives. `spell` spells each class, given as sorted, disjoint ranges of
+    /// code points. `None` if the pattern has an anchor inside an alternative, look-ahead or a word
+    /// boundary.
+    pub fn branches(
+        &self,
+        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+    ) -> Option<Vec<AnchoredBranch>> {
+        let branches = split_branches(&self.hir).filter(|_| self.assertions.is_empty())?;
         Some(
             branches
                 .into_iter()
-                .map(|b| Branch {
+                .map(|b| AnchoredBranch {
                     at_start: b.at_start,
                     at_end: b.at_end,
                     body: Expr::seq(b.parts.into_iter().map(|h| lower_hir(h, spell))),
@@ -224,52 +238,59 @@ impl Pattern {
         )
     }
 
-    /// Whether all alternatives of [`Pattern::branches`] are anchored at both ends; `None` where there are none.
+    /// Whether all alternatives of [`Pattern::branches`] are anchored at both ends; `None` where
+    /// that returns `None`.
     pub(crate) fn is_anchored(&self) -> Option<bool> {
-        let branches = edges(&self.hir).filter(|_| self.conditions.is_empty())?;
+        let branches = split_branches(&self.hir).filter(|_| self.assertions.is_empty())?;
         Some(branches.iter().all(|b| b.at_start && b.at_end))
     }
 
-    /// Whether it counts texts without a bound on their length, such as words: the counter is one of two that a token may move.
-    pub(crate) fn counts_texts(&self) -> bool {
-        counts_texts(&self.hir)
+    /// Whether a counted repeat has a body of unbounded length, such as a word. One token can then
+    /// advance both the counter and the body.
+    pub(crate) fn repeats_unbounded_texts(&self) -> bool {
+        repeats_unbounded_texts(&self.hir)
     }
 
-    /// The texts of `min..=max` code points that contain a match, where that needs no automaton: the pattern is anchored, without
-    /// alternatives, and all of its parts but one have a fixed length; that one repeats single code points. `None` otherwise.
-    pub fn of_length(
+    /// The texts of `min..=max` code points that contain a match, as an expression. `None` where
+    /// that needs an automaton. It needs none if the pattern is anchored at both ends, has no
+    /// alternatives, and only one part of variable length, which repeats single code points.
+    pub fn expr_of_length(
         &self,
         min: u32,
         max: Option<u32>,
         spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
     ) -> Option<Expr> {
-        let branches = edges(&self.hir).filter(|_| self.conditions.is_empty())?;
-        let [Edges { at_start: true, at_end: true, parts }] = &branches[..] else { return None };
-        fn bare(mut part: &Hir) -> &Hir {
+        let branches = split_branches(&self.hir).filter(|_| self.assertions.is_empty())?;
+        let [HirBranch { at_start: true, at_end: true, parts }] = &branches[..] else {
+            return None;
+        };
+        fn without_captures(mut part: &Hir) -> &Hir {
             while let HirKind::Capture(capture) = part.kind() {
                 part = &capture.sub;
             }
             part
         }
-        let parts: Vec<&Hir> = parts.iter().map(|part| bare(part)).collect();
+        let parts: Vec<&Hir> = parts.iter().map(|part| without_captures(part)).collect();
         let is_fixed = |part: &Hir| {
-            let (fewest, most) = length(part);
+            let (fewest, most) = length_bounds(part);
             most == Some(fewest)
         };
         let mut varying = parts.iter().filter(|part| !is_fixed(part));
-        let (Some(one), None) = (varying.next(), varying.next()) else { return None };
-        let HirKind::Repetition(repetition) = one.kind() else { return None };
-        if length(&repetition.sub) != (1, Some(1)) {
+        let (Some(repeat), None) = (varying.next(), varying.next()) else { return None };
+        let HirKind::Repetition(repetition) = repeat.kind() else { return None };
+        if length_bounds(&repetition.sub) != (1, Some(1)) {
             return None;
         }
-        let fixed = parts
+        let fixed_length = parts
             .iter()
             .filter(|part| is_fixed(part))
-            .fold(0u32, |n, part| n.saturating_add(length(part).0));
-        let fewest = repetition.min.max(min.saturating_sub(fixed));
+            .fold(0u32, |n, part| n.saturating_add(length_bounds(part).0));
+        let fewest = repetition.min.max(min.saturating_sub(fixed_length));
         let most = match (repetition.max, max) {
-            (own, Some(max)) => Some(own.unwrap_or(u32::MAX).min(max.checked_sub(fixed)?)),
-            (own, None) => own,
+            (repeat_max, Some(max)) => {
+                Some(repeat_max.unwrap_or(u32::MAX).min(max.checked_sub(fixed_length)?))
+            }
+            (repeat_max, None) => repeat_max,
         };
         Some(Expr::seq(parts.iter().map(|part| match part.kind() {
             HirKind::Repetition(r) if !is_fixed(part) => {
@@ -279,77 +300,85 @@ impl Pattern {
         })))
     }
 
-    /// Texts that contain a match (JSON Schema's `pattern`). Minimal.
+    /// The minimal automaton of the texts that contain a match (JSON Schema's `pattern`).
     pub fn search_dfa(&self, limit: usize) -> Result<Dfa, TooLarge> {
         self.dfa(Scope::Search, limit)
     }
 
-    /// Texts that match as a whole. Minimal.
+    /// The minimal automaton of the texts that match as a whole.
     pub fn match_dfa(&self, limit: usize) -> Result<Dfa, TooLarge> {
         self.dfa(Scope::Match, limit)
     }
 
+    /// The automaton for a scope, with all assertions resolved.
     fn dfa(&self, scope: Scope, limit: usize) -> Result<Dfa, TooLarge> {
         let anchored = !self.hir.properties().look_set().is_empty();
-        let mut build =
-            Build { nfa: Nfa::new(), layers: if anchored { 4 } else { 1 }, edges: 0, limit };
-        let start = build.state()?;
-        let end = build.state()?;
+        let mut builder =
+            NfaBuilder { nfa: Nfa::new(), layers: if anchored { 4 } else { 1 }, edges: 0, limit };
+        let start = builder.state()?;
+        let end = builder.state()?;
         let mut from = start;
         if scope == Scope::Search {
             // A new state, so that the loop does not re-enter `^`.
-            build.any_loop(start);
-            from = build.state()?;
-            build.epsilon(start, from);
+            builder.any_loop(start);
+            from = builder.state()?;
+            builder.epsilon(start, from);
         }
-        let to = build.hir(from, &self.hir)?;
-        build.epsilon(to, end);
+        let to = builder.hir(from, &self.hir)?;
+        builder.epsilon(to, end);
         if scope == Scope::Search {
-            build.any_loop(end);
+            builder.any_loop(end);
         }
-        for layer in 0..build.layers {
-            // Behind a match anything may follow, unless the text has ended. Marks may ask for more.
-            if scope == Scope::Search && layer < FRESH_ENDED && self.conditions.is_empty() {
-                build.nfa.set_universal(end + layer);
+        for layer in 0..builder.layers {
+            // Behind a match any text may follow, unless `$` was passed or an assertion constrains
+            // it.
+            if scope == Scope::Search && layer < FRESH_ENDED && self.assertions.is_empty() {
+                builder.nfa.set_universal(end + layer);
             } else {
-                build.nfa.set_final(end + layer);
+                builder.nfa.set_final(end + layer);
             }
         }
-        build.nfa.set_start(start);
-        let dfa = build.nfa.determinize(limit)?.minimize();
-        if self.conditions.is_empty() {
+        builder.nfa.set_start(start);
+        let dfa = builder.nfa.determinize(limit)?.minimize();
+        if self.assertions.is_empty() {
             return Ok(dfa);
         }
-        let conditions: Result<Vec<condition::Condition>, TooLarge> = self
-            .conditions
+        let assertions: Result<Vec<assertions::MarkCondition>, TooLarge> = self
+            .assertions
             .iter()
-            .map(|condition| match condition {
-                Condition::Boundary { negated } => Ok(condition::Condition::Boundary(!negated)),
-                Condition::Ahead { pattern, negated } => {
+            .map(|assertion| match assertion {
+                Assertion::Boundary { negated } => {
+                    Ok(assertions::MarkCondition::Boundary(!negated))
+                }
+                Assertion::Ahead { pattern, negated } => {
                     let begins = pattern.search_dfa(limit)?;
                     let rest = if *negated { begins.flipped(&SCALARS, limit)? } else { begins };
-                    Ok(condition::Condition::Rest(rest))
+                    Ok(assertions::MarkCondition::Rest(rest))
                 }
             })
             .collect();
-        condition::checked(&dfa, &conditions?, limit)
+        assertions::resolve(&dfa, &assertions?, limit)
     }
 }
 
-/// How many times `^` stands in a pattern.
-fn anchors(hir: &Hir) -> usize {
+/// Number of `^` in a pattern.
+fn count_start_anchors(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Look(Look::Start) => 1,
-        HirKind::Capture(capture) => anchors(&capture.sub),
-        HirKind::Repetition(r) => anchors(&r.sub),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().map(anchors).sum(),
+        HirKind::Capture(capture) => count_start_anchors(&capture.sub),
+        HirKind::Repetition(r) => count_start_anchors(&r.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(count_start_anchors).sum()
+        }
         _ => 0,
     }
 }
 
-/// A grammar whose sentences are the UTF-8 texts that match the pattern, or contain a match. Counted repeats stay counters, whatever
-/// their bounds; only anchors elsewhere than at the edges need an automaton over code points. A [`Scope::Search`] for a pattern
-/// with a counted repeat follows one count for each place where a match may have begun.
+/// Lowers a pattern to a grammar of the UTF-8 texts that match it, or contain a match.
+///
+/// Counted repeats stay counters, whatever their bounds. Anchors inside alternatives, look-ahead
+/// and word boundaries need an automaton over code points. With [`Scope::Search`], a parse of a
+/// pattern with a counted repeat keeps one count per position at which a match may have begun.
 pub fn lower(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Grammar, RegexError> {
     fuel::with_default_budget(
         || limits.compile_budget(source.len()),
@@ -361,6 +390,7 @@ pub fn lower(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Gr
     )
 }
 
+/// As [`lower`], within the current fuel budget.
 fn lower_within(
     source: &str,
     options: &RegexOptions,
@@ -372,11 +402,11 @@ fn lower_within(
         (Some(branches), Scope::Match) => Expr::alt(branches.into_iter().map(|b| b.body)),
         (Some(branches), Scope::Search) => {
             let any = || Expr::star(spell_utf8(&SCALARS));
-            let around = |b: Branch| {
+            let searched = |b: AnchoredBranch| {
                 let before = if b.at_start { Expr::Empty } else { any() };
                 Expr::seq([before, b.body, if b.at_end { Expr::Empty } else { any() }])
             };
-            Expr::alt(branches.into_iter().map(around))
+            Expr::alt(branches.into_iter().map(searched))
         }
         (None, scope) => spell_dfa(&pattern.dfa(scope, limits.automaton_states)?, &mut spell_utf8),
     };
@@ -386,7 +416,7 @@ fn lower_within(
         .map_err(|error| RegexError::Syntax { offset: 0, reason: error.to_string() })
 }
 
-/// UTF-8 bytes of the code points.
+/// The expression of one code point of the ranges, as UTF-8 bytes.
 pub fn spell_utf8(ranges: &[(u32, u32)]) -> Expr {
     let mut ascii = crate::fsm::ByteSet::EMPTY;
     let mut parts = Vec::new();
@@ -404,11 +434,12 @@ pub fn spell_utf8(ranges: &[(u32, u32)]) -> Expr {
     Expr::alt(parts)
 }
 
-/// An automaton over code points as a graph over bytes.
+/// Lowers an automaton over code points to a graph over bytes. `spell` spells the ranges of an
+/// edge.
 pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
     let mut graph = crate::ir::Graph { nodes: dfa.len() as u32, ..Default::default() };
     for state in 0..dfa.len() as u32 {
-        for (to, ranges) in by_target(dfa, state) {
+        for (to, ranges) in edges_by_target(dfa, state) {
             graph.edge(state, spell(&ranges), to);
         }
         if dfa.is_final(state) {
@@ -418,8 +449,8 @@ pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Exp
     Expr::Graph(Box::new(graph))
 }
 
-/// A state's edges, those with one target together.
-pub fn by_target(dfa: &Dfa, state: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
+/// The edges of a state, grouped by target.
+pub fn edges_by_target(dfa: &Dfa, state: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
     let mut out: Vec<(u32, Vec<(u32, u32)>)> = Vec::new();
     let mut edges: Vec<_> = dfa.edges(state).iter().collect();
     edges.sort_by_key(|e| (e.to, e.lo));
@@ -442,31 +473,33 @@ pub(crate) fn scalar_until(code: u32) -> Option<char> {
     char::from_u32(if (0xD800..0xE000).contains(&code) { 0xD7FF } else { code.min(0x10FFFF) })
 }
 
-struct Edges<'h> {
+/// A top-level alternative without its anchors.
+struct HirBranch<'h> {
     at_start: bool,
     at_end: bool,
     parts: Vec<&'h Hir>,
 }
 
-/// Splits at top-level alternations and strips `^` and `$` from the edges; `None` if an anchor is left inside.
-fn edges(hir: &Hir) -> Option<Vec<Edges<'_>>> {
+/// Splits a pattern at its top-level alternations and strips `^` and `$` from the ends of each.
+/// `None` if another anchor remains.
+fn split_branches(hir: &Hir) -> Option<Vec<HirBranch<'_>>> {
     if hir.properties().look_set().is_empty() {
-        return Some(vec![Edges { at_start: false, at_end: false, parts: vec![hir] }]);
+        return Some(vec![HirBranch { at_start: false, at_end: false, parts: vec![hir] }]);
     }
     match hir.kind() {
         HirKind::Alternation(alternatives) => {
             let mut out = Vec::new();
             for alternative in alternatives {
-                out.extend(edges(alternative)?);
+                out.extend(split_branches(alternative)?);
             }
             Some(out)
         }
-        HirKind::Capture(capture) => edges(&capture.sub),
+        HirKind::Capture(capture) => split_branches(&capture.sub),
         HirKind::Look(Look::Start) => {
-            Some(vec![Edges { at_start: true, at_end: false, parts: Vec::new() }])
+            Some(vec![HirBranch { at_start: true, at_end: false, parts: Vec::new() }])
         }
         HirKind::Look(Look::End) => {
-            Some(vec![Edges { at_start: false, at_end: true, parts: Vec::new() }])
+            Some(vec![HirBranch { at_start: false, at_end: true, parts: Vec::new() }])
         }
         HirKind::Concat(parts) => {
             let is = |h: &Hir, look: Look| matches!(h.kind(), HirKind::Look(l) if *l == look);
@@ -474,20 +507,20 @@ fn edges(hir: &Hir) -> Option<Vec<Edges<'_>>> {
             let end =
                 parts.len() - parts[begin..].iter().rev().take_while(|p| is(p, Look::End)).count();
             let middle = &parts[begin..end];
-            if let [only] = middle
-                && !only.properties().look_set().is_empty()
+            if let [inner] = middle
+                && !inner.properties().look_set().is_empty()
             {
-                let mut inner = edges(only)?;
-                for e in &mut inner {
+                let mut branches = split_branches(inner)?;
+                for e in &mut branches {
                     e.at_start |= begin > 0;
                     e.at_end |= end < parts.len();
                 }
-                return Some(inner);
+                return Some(branches);
             }
             if middle.iter().any(|p| !p.properties().look_set().is_empty()) {
                 return None;
             }
-            Some(vec![Edges {
+            Some(vec![HirBranch {
                 at_start: begin > 0,
                 at_end: end < parts.len(),
                 parts: middle.iter().collect(),
@@ -497,14 +530,14 @@ fn edges(hir: &Hir) -> Option<Vec<Edges<'_>>> {
     }
 }
 
-/// Most bytes of a pattern for each node that it may have.
-const BYTES_OF_A_NODE: usize = 4;
+/// Maximum number of pattern bytes per node that the limit allows.
+const BYTES_PER_NODE: usize = 4;
 
-/// Ranges of the largest tables of Unicode, roughly.
-const RANGES_OF_A_TABLE: usize = 512;
+/// Approximate number of ranges in the largest Unicode tables.
+const RANGES_PER_TABLE: usize = 512;
 
-/// Nodes, literal bytes and ranges of code points, counted up to a cap.
-fn size(hir: &Hir, cap: usize) -> usize {
+/// Number of nodes, literal bytes and ranges of code points, counted up to `cap`.
+fn node_count(hir: &Hir, cap: usize) -> usize {
     let mut total = 0;
     let mut stack = vec![hir];
     while let Some(hir) = stack.pop().filter(|_| total <= cap) {
@@ -518,14 +551,16 @@ fn size(hir: &Hir, cap: usize) -> usize {
     total
 }
 
-/// Whether there is a bounded repetition, of some runs and more, of texts without a bound.
-fn counts_texts(hir: &Hir) -> bool {
-    let counts = matches!(hir.kind(), HirKind::Repetition(r) if r.max.is_some_and(|max| max > 4) && length(&r.sub).1.is_none());
-    counts || hir.kind().subs().iter().any(counts_texts)
+/// Whether a repeat with an upper bound above 4 has a body of unbounded length.
+fn repeats_unbounded_texts(hir: &Hir) -> bool {
+    let is_unbounded =
+        |r: &Repetition| r.max.is_some_and(|max| max > 4) && length_bounds(&r.sub).1.is_none();
+    matches!(hir.kind(), HirKind::Repetition(r) if is_unbounded(r))
+        || hir.kind().subs().iter().any(repeats_unbounded_texts)
 }
 
-/// Fewest and most code points a match has.
-fn length(hir: &Hir) -> (u32, Option<u32>) {
+/// Least and greatest number of code points of a match.
+fn length_bounds(hir: &Hir) -> (u32, Option<u32>) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => (0, Some(0)),
         HirKind::Literal(literal) => {
@@ -534,9 +569,9 @@ fn length(hir: &Hir) -> (u32, Option<u32>) {
             (n, Some(n))
         }
         HirKind::Class(_) => (1, Some(1)),
-        HirKind::Capture(capture) => length(&capture.sub),
+        HirKind::Capture(capture) => length_bounds(&capture.sub),
         HirKind::Repetition(r) => {
-            let (min, max) = length(&r.sub);
+            let (min, max) = length_bounds(&r.sub);
             let most = match (max, r.max) {
                 (Some(0), _) | (_, Some(0)) => Some(0),
                 (Some(a), Some(b)) => a.checked_mul(b),
@@ -545,11 +580,11 @@ fn length(hir: &Hir) -> (u32, Option<u32>) {
             (min.saturating_mul(r.min), most)
         }
         HirKind::Concat(parts) => parts.iter().fold((0, Some(0)), |(min, max), part| {
-            let (a, b) = length(part);
+            let (a, b) = length_bounds(part);
             (min.saturating_add(a), max.zip(b).and_then(|(x, y)| x.checked_add(y)))
         }),
         HirKind::Alternation(parts) => {
-            let mut lengths = parts.iter().map(length);
+            let mut lengths = parts.iter().map(length_bounds);
             let first = lengths.next().unwrap_or((0, Some(0)));
             lengths
                 .fold(first, |(min, max), (a, b)| (min.min(a), max.zip(b).map(|(x, y)| x.max(y))))
@@ -557,6 +592,7 @@ fn length(hir: &Hir) -> (u32, Option<u32>) {
     }
 }
 
+/// Lowers a pattern without anchors; `spell` spells classes.
 fn lower_hir(hir: &Hir, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Expr::Empty,
@@ -575,17 +611,19 @@ fn lower_hir(hir: &Hir, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
     }
 }
 
+/// The code points of a literal.
 fn literal_chars(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     // The parser is in UTF-8 mode, so a literal is always UTF-8.
     std::str::from_utf8(bytes).unwrap_or_default().chars().map(u32::from)
 }
 
+/// The ranges of scalar values in a class.
 fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
     match class {
         Class::Unicode(class) => {
             let mut out: Vec<(u32, u32)> = Vec::with_capacity(class.ranges().len() + 1);
             for range in class.ranges() {
-                // A range of characters has no surrogates in it, whatever its ends.
+                // A range of `char`s contains no surrogates, even if it extends across them.
                 let (lo, hi) = (u32::from(range.start()), u32::from(range.end()));
                 if lo < 0xD800 && hi > 0xDFFF {
                     out.extend([(lo, 0xD7FF), (0xE000, hi)]);
@@ -601,23 +639,31 @@ fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
     }
 }
 
-/// Symbols read so far: none, some. Whether `$` has been passed (nothing may be read any more) doubles that.
+/// Layers of the automaton. In this one, nothing has been read. Behind `$`, nothing more may be
+/// read.
 const FRESH: u32 = 0;
+/// Something has been read.
 const READ: u32 = 1;
+/// Nothing has been read, and `$` was passed.
 const FRESH_ENDED: u32 = 2;
+/// Something has been read, and `$` was passed.
 const READ_ENDED: u32 = 3;
 
-/// Builds the automaton in layers, so that anchors are exact anywhere: a state exists once for each combination of
-/// "nothing read yet" and "the end has been asserted". Without anchors one layer does.
-struct Build {
+/// Builds a layered NFA, in which anchors are exact at any position. Each state exists once for
+/// each combination of "nothing read yet" and "the end was asserted". Patterns without anchors need
+/// one layer.
+struct NfaBuilder {
     nfa: Nfa,
+    /// Number of layers: one or four.
     layers: u32,
-    /// Ranges of code points so far. A class in a repeat is many of them in one step.
+    /// Number of ranges of code points on all edges so far.
     edges: usize,
+    /// Limit on the states of the automaton.
     limit: usize,
 }
 
-impl Build {
+impl NfaBuilder {
+    /// Adds a state in all layers.
     fn state(&mut self) -> Result<u32, TooLarge> {
         if self.nfa.len() >= self.limit.saturating_mul(4)
             || self.edges >= self.limit.saturating_mul(40)
@@ -632,12 +678,14 @@ impl Build {
         Ok(first)
     }
 
+    /// Adds an epsilon edge in all layers.
     fn epsilon(&mut self, from: u32, to: u32) {
         for layer in 0..self.layers {
             self.nfa.epsilon(from + layer, to + layer);
         }
     }
 
+    /// Adds edges that read one code point of the ranges.
     fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
         self.edges += ranges.len();
         fuel::charge(ranges.len());
@@ -651,10 +699,12 @@ impl Build {
         }
     }
 
+    /// Adds a loop that reads any code point.
     fn any_loop(&mut self, state: u32) {
         self.symbols(state, &SCALARS, state);
     }
 
+    /// Adds the states of a subpattern behind `from`; returns its last state.
     fn hir(&mut self, from: u32, hir: &Hir) -> Result<u32, TooLarge> {
         Ok(match hir.kind() {
             HirKind::Empty => from,
@@ -692,7 +742,7 @@ impl Build {
             HirKind::Capture(capture) => match capture.name.as_deref().and_then(mark_number) {
                 Some(number) => {
                     let to = self.state()?;
-                    let mark = condition::FIRST_MARK + number as u32;
+                    let mark = assertions::FIRST_MARK + number as u32;
                     for layer in 0..self.layers {
                         self.nfa.edge(from + layer, mark, mark, to + layer);
                     }
@@ -721,13 +771,14 @@ impl Build {
         })
     }
 
+    /// As [`NfaBuilder::hir`], for a repeat.
     fn repetition(&mut self, from: u32, r: &Repetition) -> Result<u32, TooLarge> {
         let mut at = from;
         for _ in 0..r.min {
             let before = self.nfa.len();
             at = self.hir(at, &r.sub)?;
             if self.nfa.len() == before {
-                break; // the body adds nothing
+                break; // The body is empty.
             }
         }
         match r.max {

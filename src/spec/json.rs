@@ -1,7 +1,8 @@
-//! A JSON value as users wrote it: member order kept, numbers kept as their exact text, duplicate keys refused.
+//! JSON values with exact numbers: keeps member order and the text of numbers, rejects duplicate
+//! keys.
 //!
-//! Why not `serde_json::Value`: without its `arbitrary_precision` feature numbers lose digits, and with it every crate of
-//! the host program would get the feature too.
+//! `serde_json::Value` does not fit: without the feature `arbitrary_precision` numbers lose digits,
+//! and with it every crate of the host program would get that feature.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,7 +37,7 @@ impl Number {
     }
 }
 
-/// Objects with at least this many members carry a sorted index.
+/// Minimum number of members of an object with a sorted index.
 const INDEXED: usize = 12;
 
 /// The members of a JSON object in source order; keys are distinct.
@@ -48,7 +49,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// From members; a repeated key is returned as the error.
+    /// An object of members. Errors: a repeated key.
     pub fn new(members: Vec<(String, Json)>) -> Result<Object, String> {
         let mut index = Vec::new();
         let repeated = if members.len() < INDEXED {
@@ -84,7 +85,7 @@ impl Object {
         self.members.iter().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// Names that are none of the known ones and whose value is not `null`.
+    /// Names of members that are not in `known` and whose value is not `null`.
     pub fn unknown<'a>(&'a self, known: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let unknown =
             self.iter().filter(|(name, value)| !known.contains(name) && **value != Json::Null);
@@ -96,13 +97,13 @@ impl Object {
         self.members.len()
     }
 
-    /// Whether there is no member.
+    /// Whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 }
 
-/// Text that is not JSON, or JSON beyond a limit.
+/// Error of a text that is not JSON or exceeds a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct JsonError {
@@ -110,30 +111,30 @@ pub struct JsonError {
     pub line: usize,
     /// Column in code points, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The reason.
     pub reason: JsonErrorReason,
 }
 
-/// What is wrong with JSON text.
+/// The reason of a JSON error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonErrorReason {
-    /// Something else was expected here.
+    /// Something else was expected.
     #[error("expected {0}")]
     Expected(&'static str),
     /// A raw control character in a string.
     #[error("control characters in a string must be escaped")]
     ControlCharacter,
-    /// An escape that JSON does not have.
+    /// An escape that JSON does not define.
     #[error("invalid escape in a string")]
     Escape,
     /// Half of a surrogate pair.
     #[error("a surrogate escape without its other half")]
     LoneSurrogate,
-    /// The same key twice in one object.
+    /// A key that occurs twice in one object.
     #[error("duplicate key {0:?}")]
     DuplicateKey(String),
-    /// Text after the value.
+    /// Text behind the value.
     #[error("text after the end of the value")]
     Trailing,
     /// Longer than [`Limits::source_bytes`].
@@ -145,16 +146,16 @@ pub enum JsonErrorReason {
 }
 
 impl Json {
-    /// Reads one JSON value, with white space around it. Cost: linear.
+    /// Parses one JSON value, surrounded by optional white space. Linear.
     pub fn parse(text: &str, limits: &Limits) -> Result<Json, JsonError> {
-        let mut reader = Reader { text: text.as_bytes(), at: 0, depth: limits.depth };
+        let mut parser = JsonParser { text: text.as_bytes(), offset: 0, depth: limits.depth };
         let result = if text.len() > limits.source_bytes {
             Err(JsonErrorReason::TooLong(limits.source_bytes))
         } else {
-            reader.document(text)
+            parser.document(text)
         };
         result.map_err(|reason| {
-            let before = &text.as_bytes()[..reader.at.min(text.len())];
+            let before = &text.as_bytes()[..parser.offset.min(text.len())];
             let line_begin = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
             JsonError {
                 line: before.iter().filter(|&&b| b == b'\n').count() + 1,
@@ -192,10 +193,10 @@ impl Json {
         pointer
             .strip_prefix('/')?
             .split('/')
-            .try_fold(self, |at, token| at.step(&unescape_token(token)))
+            .try_fold(self, |value, token| value.step(&unescape_token(token)))
     }
 
-    /// One step of a JSON pointer, its token already unescaped.
+    /// The value at one token of a JSON pointer; the token is unescaped.
     pub fn step(&self, token: &str) -> Option<&Json> {
         match self {
             Json::Object(object) => object.get(token),
@@ -208,7 +209,7 @@ impl Json {
         }
     }
 
-    /// Memory held, in bytes, roughly. Iterative.
+    /// Approximate memory size in bytes. Iterative.
     pub fn bytes(&self) -> usize {
         let mut bytes = 0;
         let mut stack = vec![self];
@@ -232,7 +233,7 @@ impl Json {
         bytes
     }
 
-    /// The deepest nesting, stopping at `cap`. Iterative.
+    /// The depth of nesting, at most `cap`. Iterative.
     pub fn depth(&self, cap: usize) -> usize {
         let mut deepest = 0;
         let mut stack = vec![(self, 1)];
@@ -241,12 +242,12 @@ impl Json {
             if deepest >= cap {
                 return cap;
             }
-            let inside: &mut dyn Iterator<Item = &Json> = match value {
+            let children: &mut dyn Iterator<Item = &Json> = match value {
                 Json::Array(items) => &mut items.iter(),
                 Json::Object(object) => &mut object.iter().map(|(_, value)| value),
                 _ => continue,
             };
-            for value in inside {
+            for value in children {
                 match value {
                     Json::Array(_) | Json::Object(_) => stack.push((value, depth + 1)),
                     _ => deepest = deepest.max(depth + 1).min(cap),
@@ -269,7 +270,7 @@ pub fn push_token(pointer: &mut String, token: &str) {
     }
 }
 
-/// A JSON pointer token without its `~` escapes.
+/// Unescapes the `~` escapes of a JSON pointer token.
 pub fn unescape_token(token: &str) -> Cow<'_, str> {
     match token.contains('~') {
         true => token.replace("~1", "/").replace("~0", "~").into(),
@@ -277,7 +278,8 @@ pub fn unescape_token(token: &str) -> Cow<'_, str> {
     }
 }
 
-/// The escape of two characters that JSON (RFC 8259, section 7) and Python have for a character that needs one.
+/// The two-character escape of a character in JSON (RFC 8259, section 7) and Python; `None` if it
+/// has none.
 pub fn short_escape(c: char) -> Option<&'static str> {
     Some(match c {
         '"' => "\\\"",
@@ -291,8 +293,8 @@ pub fn short_escape(c: char) -> Option<&'static str> {
     })
 }
 
-/// Writes a value with `", "` between elements and members and `": "` behind names, as Python does: strings and names by
-/// `string`, other scalars by `scalar`.
+/// Writes a value with `", "` between elements and members and `": "` behind names, as Python does.
+/// `string` writes strings and names, `scalar` other scalars.
 pub fn write_spaced(
     out: &mut String,
     value: &Json,
@@ -323,7 +325,7 @@ pub fn write_spaced(
     }
 }
 
-/// Writes a string as a JSON string with only the escapes JSON requires.
+/// Writes a JSON string with only the escapes that JSON requires.
 pub fn write_string(out: &mut String, text: &str) {
     use fmt::Write;
     out.push('"');
@@ -388,7 +390,7 @@ impl From<&serde_json::Value> for Json {
             Value::Array(items) => Json::Array(items.iter().map(Json::from).collect()),
             Value::Object(map) => {
                 let members = map.iter().map(|(k, v)| (k.clone(), Json::from(v))).collect();
-                Json::Object(Object::new(members).unwrap_or_default()) // a map has no repeated keys
+                Json::Object(Object::new(members).unwrap_or_default()) // Map keys are distinct.
             }
         }
     }
@@ -400,43 +402,51 @@ impl From<serde_json::Value> for Json {
     }
 }
 
-struct Reader<'t> {
+/// State of the parser.
+struct JsonParser<'t> {
     text: &'t [u8],
-    at: usize,
+    /// Offset of the next byte.
+    offset: usize,
+    /// Limit on nesting.
     depth: usize,
 }
 
-type Read<T> = Result<T, JsonErrorReason>;
+/// Result of parsing a construct.
+type ParseResult<T> = Result<T, JsonErrorReason>;
 
-impl Reader<'_> {
-    fn document(&mut self, text: &str) -> Read<Json> {
+impl JsonParser<'_> {
+    /// Parses a value and checks that nothing follows it.
+    fn document(&mut self, text: &str) -> ParseResult<Json> {
         let value = self.value(text, 0)?;
         self.space();
-        if self.at < self.text.len() {
+        if self.offset < self.text.len() {
             return Err(JsonErrorReason::Trailing);
         }
         Ok(value)
     }
 
+    /// Skips white space.
     fn space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
+            self.offset += 1;
         }
     }
 
+    /// The next byte.
     fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+        self.text.get(self.offset).copied()
     }
 
-    /// Skips white space and takes the byte if it comes next.
+    /// Skips white space and consumes `byte` if it is next.
     fn take(&mut self, byte: u8) -> bool {
         self.space();
-        let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
-        found
+        let is_next = self.peek() == Some(byte);
+        self.offset += usize::from(is_next);
+        is_next
     }
 
-    fn value(&mut self, text: &str, depth: usize) -> Read<Json> {
+    /// Parses a value.
+    fn value(&mut self, text: &str, depth: usize) -> ParseResult<Json> {
         if depth >= self.depth {
             return Err(JsonErrorReason::TooDeep(self.depth));
         }
@@ -444,7 +454,7 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'{') => self.object(text, depth),
             Some(b'[') => {
-                self.at += 1;
+                self.offset += 1;
                 let mut items = Vec::new();
                 if self.take(b']') {
                     return Ok(Json::Array(items));
@@ -468,8 +478,8 @@ impl Reader<'_> {
                     ("false", Json::Bool(false)),
                 ];
                 for (word, value) in words {
-                    if self.text[self.at..].starts_with(word.as_bytes()) {
-                        self.at += word.len();
+                    if self.text[self.offset..].starts_with(word.as_bytes()) {
+                        self.offset += word.len();
                         return Ok(value);
                     }
                 }
@@ -478,9 +488,10 @@ impl Reader<'_> {
         }
     }
 
-    fn object(&mut self, text: &str, depth: usize) -> Read<Json> {
-        let begin = self.at;
-        self.at += 1;
+    /// Parses an object.
+    fn object(&mut self, text: &str, depth: usize) -> ParseResult<Json> {
+        let begin = self.offset;
+        self.offset += 1;
         let mut members = Vec::new();
         if !self.take(b'}') {
             loop {
@@ -504,58 +515,61 @@ impl Reader<'_> {
         match Object::new(members) {
             Ok(object) => Ok(Json::Object(object)),
             Err(key) => {
-                self.at = begin;
+                self.offset = begin;
                 Err(JsonErrorReason::DuplicateKey(key))
             }
         }
     }
 
-    fn number(&mut self, text: &str) -> Read<Json> {
-        let begin = self.at;
-        self.at += usize::from(self.peek() == Some(b'-'));
+    /// Parses a number.
+    fn number(&mut self, text: &str) -> ParseResult<Json> {
+        let begin = self.offset;
+        self.offset += usize::from(self.peek() == Some(b'-'));
         let integer = self.digits()?;
-        if integer > 1 && self.text[self.at - integer] == b'0' {
-            self.at -= integer - 1;
+        if integer > 1 && self.text[self.offset - integer] == b'0' {
+            self.offset -= integer - 1;
             return Err(JsonErrorReason::Expected("no digit after a leading zero"));
         }
         if self.peek() == Some(b'.') {
-            self.at += 1;
+            self.offset += 1;
             self.digits()?;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.offset += 1;
+            self.offset += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             self.digits()?;
         }
-        Ok(Json::Number(Number(text[begin..self.at].into())))
+        Ok(Json::Number(Number(text[begin..self.offset].into())))
     }
 
-    fn digits(&mut self) -> Read<usize> {
-        let count = self.text[self.at..].iter().take_while(|b| b.is_ascii_digit()).count();
+    /// Consumes one or more digits; returns their number.
+    fn digits(&mut self) -> ParseResult<usize> {
+        let count = self.text[self.offset..].iter().take_while(|b| b.is_ascii_digit()).count();
         if count == 0 {
             return Err(JsonErrorReason::Expected("a digit"));
         }
-        self.at += count;
+        self.offset += count;
         Ok(count)
     }
 
-    fn string(&mut self, text: &str) -> Read<String> {
-        self.at += 1;
+    /// Parses a string.
+    fn string(&mut self, text: &str) -> ParseResult<String> {
+        self.offset += 1;
         let mut out = String::new();
         loop {
-            let plain = self.text[self.at..]
+            let plain = self.text[self.offset..]
                 .iter()
                 .take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\')
                 .count();
-            out.push_str(&text[self.at..self.at + plain]);
-            self.at += plain;
+            out.push_str(&text[self.offset..self.offset + plain]);
+            self.offset += plain;
             match self.peek() {
                 Some(b'"') => {
-                    self.at += 1;
+                    self.offset += 1;
                     return Ok(out);
                 }
                 Some(b'\\') => {
-                    self.at += 1;
+                    self.offset += 1;
                     out.push(self.escape()?);
                 }
                 Some(_) => return Err(JsonErrorReason::ControlCharacter),
@@ -564,7 +578,8 @@ impl Reader<'_> {
         }
     }
 
-    fn escape(&mut self) -> Read<char> {
+    /// Parses an escape, behind its backslash.
+    fn escape(&mut self) -> ParseResult<char> {
         let kind = self.peek().ok_or(JsonErrorReason::Escape)?;
         let plain = match kind {
             b'"' | b'\\' | b'/' => char::from(kind),
@@ -576,29 +591,30 @@ impl Reader<'_> {
             b'u' => return self.unicode_escape(),
             _ => return Err(JsonErrorReason::Escape),
         };
-        self.at += 1;
+        self.offset += 1;
         Ok(plain)
     }
 
-    fn unicode_escape(&mut self) -> Read<char> {
+    /// Parses `uXXXX` or a surrogate pair.
+    fn unicode_escape(&mut self) -> ParseResult<char> {
         let first = self.hex4()?;
-        let code = if (0xD800..0xDC00).contains(&first) && self.text[self.at..].starts_with(b"\\u")
-        {
-            self.at += 1;
-            let second = self.hex4()?;
-            if !(0xDC00..0xE000).contains(&second) {
-                return Err(JsonErrorReason::LoneSurrogate);
-            }
-            0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
-        } else {
-            first
-        };
+        let code =
+            if (0xD800..0xDC00).contains(&first) && self.text[self.offset..].starts_with(b"\\u") {
+                self.offset += 1;
+                let second = self.hex4()?;
+                if !(0xDC00..0xE000).contains(&second) {
+                    return Err(JsonErrorReason::LoneSurrogate);
+                }
+                0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
+            } else {
+                first
+            };
         char::from_u32(code).ok_or(JsonErrorReason::LoneSurrogate)
     }
 
-    /// The four hexadecimal digits behind the `u` at the current position.
-    fn hex4(&mut self) -> Read<u32> {
-        self.at += 1;
+    /// Consumes the `u` and four hexadecimal digits.
+    fn hex4(&mut self) -> ParseResult<u32> {
+        self.offset += 1;
         let mut code = 0;
         for _ in 0..4 {
             let digit = self
@@ -606,7 +622,7 @@ impl Reader<'_> {
                 .and_then(|b| char::from(b).to_digit(16))
                 .ok_or(JsonErrorReason::Escape)?;
             code = code * 16 + digit;
-            self.at += 1;
+            self.offset += 1;
         }
         Ok(code)
     }
@@ -621,13 +637,13 @@ mod tests {
     }
 
     #[test]
-    fn keeps_order_and_number_text() {
+    fn display_keeps_member_order_and_number_text() {
         let text = r#"{"b":1.50,"a":[123456789012345678901234567890,-0,1E+2],"c":{"":null}}"#;
         assert_eq!(parse(text).unwrap().to_string(), text);
     }
 
     #[test]
-    fn reads_escapes_and_surrogate_pairs() {
+    fn strings_decode_escapes_and_surrogate_pairs() {
         assert_eq!(parse(r#""\u0041\n\/\ud83d\ude00""#).unwrap(), Json::String("A\n/😀".into()));
         for text in
             [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dA""#, r#""\ud83dA""#, r#""\x""#, r#""\u12g4""#]
@@ -637,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_json() {
+    fn malformed_json_is_an_error() {
         for text in [
             "",
             "01",
@@ -659,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_positions() {
+    fn errors_state_line_and_column() {
         let error = parse("{\n  \"é\": tru\n}").unwrap_err();
         assert_eq!((error.line, error.column), (2, 8));
         let error = parse("{\"a\":1,\n\"a\":2}").unwrap_err();
@@ -667,7 +683,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_keys_are_found_in_large_objects() {
+    fn duplicate_keys_in_large_objects_are_errors() {
         let members: Vec<String> = (0..500).map(|i| format!("\"k{i}\":{i}")).collect();
         let text = format!("{{{}}}", members.join(","));
         assert_eq!(parse(&text).unwrap().get("k499"), parse("499").ok().as_ref());
@@ -676,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold() {
+    fn limits_on_depth_and_length_hold() {
         let limits = Limits { depth: 3, source_bytes: 20, ..Limits::default() };
         assert!(Json::parse("[[1]]", &limits).is_ok());
         assert_eq!(
@@ -690,7 +706,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers() {
+    fn json_pointers_resolve_and_escape() {
         let json = parse(r#"{"a/b":[1,{"~":2}]}"#).unwrap();
         assert_eq!(json.pointer("/a~1b/1/~0").unwrap().to_string(), "2");
         assert_eq!(json.pointer("/a~1b/01"), None);

@@ -1,4 +1,4 @@
-//! Stage 0.
+//! Stage 0: typed requests and JSON values with exact numbers.
 
 pub mod json;
 pub mod tools;

@@ -1,18 +1,18 @@
-//! Tools on offer and the choice among them, in OpenAI's JSON forms.
+//! Tool definitions and tool choice: parses the `tools` and `tool_choice` of OpenAI requests.
 
 use std::collections::HashMap;
 
 use super::json::{Json, JsonError, Object, push_token};
 use crate::limits::Limits;
 
-/// Longest tool name, in bytes.
+/// Maximum length of a tool name, in bytes.
 pub const MAX_TOOL_NAME_BYTES: usize = 256;
 
-/// Members of a tool that say nothing of what the model writes, and that clients are known to send.
+/// Members of a tool that clients send and that do not affect the output of the model.
 pub const NEUTRAL_MEMBERS: [&str; 3] = ["cache_control", "defer_loading", "metadata"];
 
-/// Members by which other protocols call a tool's parameters.
-const PARAMETERS_ELSEWHERE: [&str; 9] = [
+/// Names that other protocols give to the parameters of a tool.
+const FOREIGN_PARAMETERS: [&str; 9] = [
     "input_schema",
     "inputSchema",
     "json_schema",
@@ -27,154 +27,163 @@ const PARAMETERS_ELSEWHERE: [&str; 9] = [
 /// A function the model may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its name: any characters but control characters; never syntax.
+    /// The name: any characters except control characters. It is never interpreted as syntax.
     pub name: String,
-    /// For the model.
+    /// The description for the model.
     pub description: Option<String>,
     /// The JSON Schema of its arguments.
     pub parameters: Json,
-    /// OpenAI's `strict` flag as it was given. Arguments match `parameters` in any case.
+    /// OpenAI's `strict` flag as given. Arguments match `parameters` whatever its value.
     pub strict: bool,
-    /// How it stood in the request, for pointers.
+    /// The form of the tool in the request, for JSON pointers.
     pub shape: ToolShape,
 }
 
-/// How a tool stands in a request's `tools`.
+/// The form of a tool in a request's `tools`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolShape {
     /// `{"type": "function", "function": {"name": ...}}`, as in Chat Completions.
     #[default]
     Wrapped,
-    /// `{"name": ...}`, perhaps with `"type": "function"`, as in Responses.
+    /// `{"name": ...}`, optionally with `"type": "function"`, as in Responses.
     Bare,
 }
 
-/// A fault in a list of tools.
+/// An error in a list of tools.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer}: {kind}")]
 pub struct ToolError {
     /// JSON pointer into the request, such as `/tools/3/function/name`.
     pub pointer: String,
-    /// What is wrong there.
+    /// The reason.
     pub kind: ToolErrorKind,
 }
 
-/// What can be wrong with a tool.
+/// The reason of an error in a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolErrorKind {
-    /// Not JSON at all.
+    /// The text is not JSON.
     #[error("not JSON: {0}")]
     NotJson(JsonError),
-    /// Another JSON type is needed.
+    /// The value has the wrong JSON type.
     #[error("must be {0}")]
     Expected(&'static str),
     /// A member is missing.
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    /// A member that no tool has: it could ask for something that would not be enforced.
-    #[error("there is no such member{}", instead.map(|instead| format!(": {instead}")).unwrap_or_default())]
+    /// An unknown member: it could require something that would not be enforced.
+    #[error("there is no such member{}", advice_suffix(*instead))]
     UnknownMember {
-        /// What to write instead.
+        /// Advice on what to write instead.
         instead: Option<&'static str>,
     },
     /// A tool of another type than `function`.
     #[error("tools of type {0:?} are not supported, only \"function\"")]
     UnsupportedType(String),
-    /// A name without characters.
+    /// An empty name.
     #[error("must not be empty")]
     EmptyName,
     /// A name that is too long.
     #[error("has {len} bytes, over the limit of {MAX_TOOL_NAME_BYTES}")]
     LongName {
-        /// Its length in bytes.
+        /// The length in bytes.
         len: usize,
     },
     /// A control character in a name.
     #[error("must not contain the control character U+{:04X}", u32::from(*.0))]
     ControlCharacter(char),
-    /// A name given twice.
+    /// A name that an earlier tool has.
     #[error("{name:?} is already the name of /tools/{first}")]
     Duplicate {
         /// The name.
         name: String,
-        /// The first tool of this name.
+        /// The index of the first tool of this name.
         first: usize,
     },
 }
 
-/// All faults of a list of tools.
+/// All errors of a list of tools.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToolError::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ToolErrors(pub Vec<ToolError>);
 
-/// Whether and which tools must be called.
+/// Whether tools must be called, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// The model chooses between text and calls.
+    /// The model decides between text and calls.
     #[default]
     Auto,
-    /// At least one call.
+    /// At least one call is required.
     Required,
-    /// No call.
+    /// Calls are forbidden.
     None,
-    /// One call of this tool.
+    /// One call of this tool is required.
     Named(String),
 }
 
-/// A tool choice that is not one, or does not fit the tools.
+/// Error of a tool choice that is malformed or does not fit the tools.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolChoiceError {
-    /// None of the known forms.
+    /// The value has none of the known forms.
     #[error(
-        "/tool_choice: must be \"auto\", \"required\", \"none\", {{\"type\":\"function\",\"function\":{{\"name\":..}}}} \
-         or {{\"type\":\"function\",\"name\":..}}"
+        "/tool_choice: must be \"auto\", \"required\", \"none\", \
+         {{\"type\":\"function\",\"function\":{{\"name\":..}}}} or \
+         {{\"type\":\"function\",\"name\":..}}"
     )]
     Malformed,
-    /// It names a tool that is not on offer.
+    /// The named tool is not in the list of tools.
     #[error("/tool_choice: there is no tool {name:?}; known: {}", known_list(known))]
     UnknownTool {
         /// The name.
         name: String,
-        /// The tools' names.
+        /// The names of the tools.
         known: Vec<String>,
     },
-    /// A call is required, but there is no tool.
+    /// A call is required, but there are no tools.
     #[error("/tool_choice: a call is required, but there are no tools")]
     NoTools,
 }
 
+/// Advice behind a message.
+fn advice_suffix(instead: Option<&str>) -> String {
+    instead.map(|instead| format!(": {instead}")).unwrap_or_default()
+}
+
+/// A list of names for messages.
 fn known_list(known: &[String]) -> String {
     let names: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 impl Tool {
-    /// A tool as a program builds one. The name is checked.
+    /// Makes a tool. Errors: an invalid name.
     pub fn new(name: impl Into<String>, parameters: Json) -> Result<Tool, ToolErrorKind> {
         let name = name.into();
         check_name(&name)?;
         Ok(Tool { name, description: None, parameters, strict: false, shape: ToolShape::Wrapped })
     }
 
-    /// Where the `k`th tool's parameters stand in the request.
+    /// The JSON pointer of the parameters of the `k`th tool in the request.
     pub fn parameters_pointer(&self, k: usize) -> String {
         format!("{}/parameters", self.shape.pointer(k))
     }
 
-    /// A request's `tools`: an array of function tools, wrapped or bare. A tool without `parameters` takes none (an empty
-    /// object). Members beside `name`, `description`, `parameters`, `strict` and `type` are faults,
-    /// unless they are `null` or say nothing of what the model writes ([`NEUTRAL_MEMBERS`]). All
-    /// faults are reported together. Cost: linear.
+    /// Parses a request's `tools`: an array of function tools, wrapped or bare.
+    ///
+    /// A tool without `parameters` takes none (an empty object). Members other than `name`,
+    /// `description`, `parameters`, `strict` and `type` are errors, unless they are `null` or do
+    /// not affect the output of the model ([`NEUTRAL_MEMBERS`]). All errors are reported together.
+    /// Linear.
     pub fn parse_list(tools: &Json) -> Result<Vec<Tool>, ToolErrors> {
         let Json::Array(entries) = tools else {
-            return Err(ToolErrors(vec![fault(
+            return Err(ToolErrors(vec![error_at(
                 "/tools".to_owned(),
                 ToolErrorKind::Expected("an array"),
             )]));
         };
-        let mut faults = Vec::new();
+        let mut errors = Vec::new();
         let mut first: HashMap<String, usize> = HashMap::new();
         let mut out = Vec::new();
         for (k, entry) in entries.iter().enumerate() {
@@ -183,16 +192,16 @@ impl Tool {
                     match first.get(&tool.name) {
                         Some(&first) => {
                             let kind = ToolErrorKind::Duplicate { name: tool.name.clone(), first };
-                            faults.push(fault(format!("{}/name", tool.shape.pointer(k)), kind));
+                            errors.push(error_at(format!("{}/name", tool.shape.pointer(k)), kind));
                         }
                         None => drop(first.insert(tool.name.clone(), k)),
                     }
                     out.push(tool);
                 }
-                Err(mut found) => faults.append(&mut found),
+                Err(mut found) => errors.append(&mut found),
             }
         }
-        if faults.is_empty() { Ok(out) } else { Err(ToolErrors(faults)) }
+        if errors.is_empty() { Ok(out) } else { Err(ToolErrors(errors)) }
     }
 
     /// As [`Tool::parse_list`], from JSON text.
@@ -200,14 +209,14 @@ impl Tool {
         match Json::parse(tools, limits) {
             Ok(tools) => Tool::parse_list(&tools),
             Err(error) => {
-                Err(ToolErrors(vec![fault("/tools".to_owned(), ToolErrorKind::NotJson(error))]))
+                Err(ToolErrors(vec![error_at("/tools".to_owned(), ToolErrorKind::NotJson(error))]))
             }
         }
     }
 }
 
 impl ToolShape {
-    /// Where the `k`th tool's function object stands in the request.
+    /// The JSON pointer of the function object of the `k`th tool in the request.
     fn pointer(self, k: usize) -> String {
         match self {
             ToolShape::Wrapped => format!("/tools/{k}/function"),
@@ -216,10 +225,12 @@ impl ToolShape {
     }
 }
 
-fn fault(pointer: String, kind: ToolErrorKind) -> ToolError {
+/// An error at a pointer.
+fn error_at(pointer: String, kind: ToolErrorKind) -> ToolError {
     ToolError { pointer, kind }
 }
 
+/// Checks the name of a tool.
 fn check_name(name: &str) -> Result<(), ToolErrorKind> {
     if name.is_empty() {
         return Err(ToolErrorKind::EmptyName);
@@ -233,39 +244,48 @@ fn check_name(name: &str) -> Result<(), ToolErrorKind> {
     }
 }
 
+/// Parses the `k`th tool.
 fn parse_tool(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
-    let one = |pointer, kind| Err(vec![fault(pointer, kind)]);
+    let single_error = |pointer, kind| Err(vec![error_at(pointer, kind)]);
     let Json::Object(members) = entry else {
-        return one(format!("/tools/{k}"), ToolErrorKind::Expected("an object"));
+        return single_error(format!("/tools/{k}"), ToolErrorKind::Expected("an object"));
     };
     match members.get("type") {
         None => {}
         Some(Json::String(kind)) if kind == "function" => {}
         Some(Json::String(kind)) => {
-            return one(format!("/tools/{k}/type"), ToolErrorKind::UnsupportedType(kind.clone()));
+            return single_error(
+                format!("/tools/{k}/type"),
+                ToolErrorKind::UnsupportedType(kind.clone()),
+            );
         }
-        Some(_) => return one(format!("/tools/{k}/type"), ToolErrorKind::Expected("a string")),
+        Some(_) => {
+            return single_error(format!("/tools/{k}/type"), ToolErrorKind::Expected("a string"));
+        }
     }
     let (shape, function) = match members.get("function") {
         Some(Json::Object(function)) => (ToolShape::Wrapped, function),
         Some(_) => {
-            return one(format!("/tools/{k}/function"), ToolErrorKind::Expected("an object"));
+            return single_error(
+                format!("/tools/{k}/function"),
+                ToolErrorKind::Expected("an object"),
+            );
         }
         None => (ToolShape::Bare, members),
     };
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     const FUNCTION: [&str; 4] = ["name", "description", "parameters", "strict"];
     match shape {
         ToolShape::Wrapped => {
-            unknown_members(&format!("/tools/{k}"), members, &["type", "function"], &mut faults);
-            unknown_members(&shape.pointer(k), function, &FUNCTION, &mut faults);
+            unknown_members(&format!("/tools/{k}"), members, &["type", "function"], &mut errors);
+            unknown_members(&shape.pointer(k), function, &FUNCTION, &mut errors);
         }
         ToolShape::Bare => {
             let known = ["type", "name", "description", "parameters", "strict"];
-            unknown_members(&shape.pointer(k), function, &known, &mut faults);
+            unknown_members(&shape.pointer(k), function, &known, &mut errors);
         }
     }
-    let mut reader = MemberReader { at: shape.pointer(k), function, faults };
+    let mut reader = MemberReader { pointer: shape.pointer(k), function, errors };
     let tool = Tool {
         name: reader.name(),
         description: reader.description(),
@@ -273,37 +293,45 @@ fn parse_tool(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
         strict: reader.strict(),
         shape,
     };
-    if reader.faults.is_empty() { Ok(tool) } else { Err(reader.faults) }
+    if reader.errors.is_empty() { Ok(tool) } else { Err(reader.errors) }
 }
 
-/// Notes the members of a tool, or of an object within it, that are none of the known ones.
-pub fn unknown_members(at: &str, members: &Object, known: &[&str], faults: &mut Vec<ToolError>) {
+/// Reports the members of a tool, or of an object within it, that are not in `known`.
+pub fn unknown_members(
+    pointer: &str,
+    members: &Object,
+    known: &[&str],
+    errors: &mut Vec<ToolError>,
+) {
     for name in members.unknown(known).filter(|name| !NEUTRAL_MEMBERS.contains(name)) {
         let instead = match name {
-            name if PARAMETERS_ELSEWHERE.contains(&name) => Some("use `parameters`"),
+            name if FOREIGN_PARAMETERS.contains(&name) => Some("use `parameters`"),
             "name" | "description" | "strict" if known.contains(&"function") => {
                 Some("it belongs in `function`")
             }
             _ => None,
         };
-        let mut pointer = at.to_owned();
+        let mut pointer = pointer.to_owned();
         push_token(&mut pointer, name);
-        faults.push(fault(pointer, ToolErrorKind::UnknownMember { instead }));
+        errors.push(error_at(pointer, ToolErrorKind::UnknownMember { instead }));
     }
 }
 
-/// Reads a function object's members; collects faults.
+/// Parses the members of a function object, and collects errors.
 struct MemberReader<'a> {
-    at: String,
+    /// The JSON pointer of the object.
+    pointer: String,
     function: &'a Object,
-    faults: Vec<ToolError>,
+    errors: Vec<ToolError>,
 }
 
 impl MemberReader<'_> {
+    /// Reports an error at a member.
     fn fail(&mut self, member: &str, kind: ToolErrorKind) {
-        self.faults.push(fault(format!("{}/{member}", self.at), kind));
+        self.errors.push(error_at(format!("{}/{member}", self.pointer), kind));
     }
 
+    /// Parses the name.
     fn name(&mut self) -> String {
         match self.function.get("name") {
             Some(Json::String(name)) => {
@@ -313,11 +341,14 @@ impl MemberReader<'_> {
                 return name.clone();
             }
             Some(_) => self.fail("name", ToolErrorKind::Expected("a string")),
-            None => self.faults.push(fault(self.at.clone(), ToolErrorKind::Missing("name"))),
+            None => {
+                self.errors.push(error_at(self.pointer.clone(), ToolErrorKind::Missing("name")))
+            }
         }
         String::new()
     }
 
+    /// Parses the description.
     fn description(&mut self) -> Option<String> {
         match self.function.get("description") {
             None | Some(Json::Null) => None,
@@ -329,10 +360,11 @@ impl MemberReader<'_> {
         }
     }
 
+    /// Parses the parameters.
     fn parameters(&mut self) -> Json {
         match self.function.get("parameters") {
             None | Some(Json::Null) => no_parameters(),
-            Some(Json::Object(members)) if are_arguments(members) => {
+            Some(Json::Object(members)) if is_properties_object(members) => {
                 let expected = "a JSON Schema: the arguments belong in its `properties`";
                 self.fail("parameters", ToolErrorKind::Expected(expected));
                 Json::Null
@@ -352,6 +384,7 @@ impl MemberReader<'_> {
         }
     }
 
+    /// Parses the flag `strict`.
     fn strict(&mut self) -> bool {
         match self.function.get("strict") {
             None | Some(Json::Null) => false,
@@ -364,10 +397,10 @@ impl MemberReader<'_> {
     }
 }
 
-/// Whether an object has schemas by the names of arguments, as `properties` would have: all values
-/// are objects with a type, and no name is that of a keyword. As a JSON Schema it would allow
-/// anything.
-fn are_arguments(members: &Object) -> bool {
+/// Whether an object looks like the value of `properties` rather than a schema. All its values are
+/// then objects with a type, and none of its names is a keyword. As a JSON Schema it would allow
+/// any value.
+fn is_properties_object(members: &Object) -> bool {
     const KEYWORDS: [&str; 16] = [
         "properties",
         "patternProperties",
@@ -392,7 +425,7 @@ fn are_arguments(members: &Object) -> bool {
     members.iter().next().is_some() && members.iter().all(is_argument)
 }
 
-/// The schema of a tool that gives none.
+/// The schema of a tool without parameters.
 fn no_parameters() -> Json {
     Json::from(
         serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false}),
@@ -400,7 +433,7 @@ fn no_parameters() -> Json {
 }
 
 impl ToolChoice {
-    /// A request's `tool_choice`; `null` is `auto`.
+    /// Parses a request's `tool_choice`; `null` is `auto`.
     pub fn parse(choice: &Json) -> Result<ToolChoice, ToolChoiceError> {
         match choice {
             Json::Null => Ok(ToolChoice::Auto),
@@ -423,7 +456,7 @@ impl ToolChoice {
         }
     }
 
-    /// Whether the tools can satisfy it.
+    /// Checks that the tools can satisfy the choice.
     pub fn check(&self, tools: &[Tool]) -> Result<(), ToolChoiceError> {
         match self {
             ToolChoice::Auto | ToolChoice::None => Ok(()),
@@ -444,7 +477,7 @@ mod tests {
 
     use super::*;
 
-    fn faults(tools: Value) -> Vec<(String, ToolErrorKind)> {
+    fn errors(tools: Value) -> Vec<(String, ToolErrorKind)> {
         Tool::parse_list(&Json::from(tools))
             .unwrap_err()
             .0
@@ -454,10 +487,11 @@ mod tests {
     }
 
     #[test]
-    fn both_shapes() {
+    fn wrapped_and_bare_tools_are_parsed() {
         let schema = json!({"type": "object"});
         let tools = Tool::parse_list(&Json::from(json!([
-            {"type": "function", "function": {"name": "a.b", "description": "d", "parameters": schema, "strict": true}},
+            {"type": "function", "function":
+                {"name": "a.b", "description": "d", "parameters": schema, "strict": true}},
             {"type": "function", "name": "</tool_call>"},
             {"name": "\"", "parameters": null, "description": null, "strict": null},
         ])))
@@ -472,9 +506,9 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_with_pointers() {
+    fn all_errors_are_reported_with_pointers() {
         let long = "x".repeat(MAX_TOOL_NAME_BYTES + 1);
-        let found = faults(json!([
+        let found = errors(json!([
             1,
             {"type": "web_search"},
             {"type": "function", "function": {"name": ""}},
@@ -501,7 +535,7 @@ mod tests {
             ("/tools/9/name", ToolErrorKind::Expected("a string")),
         ];
         assert_eq!(found, want.map(|(p, k)| (p.to_owned(), k)));
-        assert_eq!(faults(json!({}))[0].0, "/tools");
+        assert_eq!(errors(json!({}))[0].0, "/tools");
         assert!(matches!(
             Tool::parse_text("[", &Limits::default()).unwrap_err().0[0].kind,
             ToolErrorKind::NotJson(_)
@@ -509,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn choices() {
+    fn tool_choices_are_parsed() {
         let named = ToolChoice::Named("f".to_owned());
         for (json, want) in [
             (json!(null), ToolChoice::Auto),
@@ -536,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_fit_the_tools() {
+    fn tool_choices_are_checked_against_the_tools() {
         let tools = Tool::parse_list(&Json::from(json!([{"name": "f"}, {"name": "g"}]))).unwrap();
         assert_eq!(ToolChoice::Required.check(&tools), Ok(()));
         assert_eq!(ToolChoice::Required.check(&[]), Err(ToolChoiceError::NoTools));

@@ -1,4 +1,5 @@
-//! What formats mean, once more and naively: on short texts the grammar takes exactly what the definition says.
+//! Reference semantics of structural tags: a naive interpreter of formats. On all short texts, the
+//! lowered grammar must accept exactly what the interpreter accepts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,15 +16,18 @@ use proptest::test_runner::TestCaseError;
 
 use crate::property::config;
 
-/// Longest text looked at; of these letters.
-const LONGEST: usize = 6;
+/// Maximum length of the texts compared.
+const MAX_LENGTH: usize = 6;
+/// The alphabet of the texts.
 const LETTERS: &[u8] = b"abc";
 
+/// Words of `least` to two letters.
 fn word(least: usize) -> impl Strategy<Value = String> {
     vec(prop_oneof![Just('a'), Just('b'), Just('c')], least..3)
         .prop_map(|chars| chars.into_iter().collect())
 }
 
+/// Random tag counts.
 fn count() -> impl Strategy<Value = TagCount> {
     prop_oneof![
         2 => Just(TagCount::Any),
@@ -33,37 +37,41 @@ fn count() -> impl Strategy<Value = TagCount> {
     ]
 }
 
-/// Texts of which none contains another.
-fn apart(words: Vec<String>) -> Vec<String> {
+/// Removes words that contain, or are contained in, an earlier word.
+fn substring_free(words: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for word in words {
-        if !out.iter().any(|known| known.contains(&word) || word.contains(known.as_str())) {
+        if !out.iter().any(|earlier| earlier.contains(&word) || word.contains(earlier.as_str())) {
             out.push(word);
         }
     }
     out
 }
 
+/// Random free text.
 fn any_text() -> impl Strategy<Value = Format> {
     (vec(word(1), 0..3), proptest::option::weighted(0.2, 0u32..3)).prop_map(|(excludes, chars)| {
-        // A budget beside excludes is counted in tokens' time, not in the grammar.
+        // With excludes, the matcher enforces the budget rather than the grammar.
         let max_chars = chars.filter(|&chars| chars == 0 || excludes.is_empty());
         Format::AnyText { excludes, max_tokens: None, max_chars }
     })
 }
 
+/// Random formats.
 pub(crate) fn format() -> impl Strategy<Value = Format> {
     let leaf =
         prop_oneof![3 => word(0).prop_map(|value| Format::ConstString { value }), 2 => any_text()];
     leaf.prop_recursive(3, 12, 3, |inner| {
         let content = || inner.clone().prop_map(Box::new);
-        let tag = (word(0), inner.clone(), vec(word(1), 1..3)).prop_map(|(begin, content, ends)| {
-            let end = End::Texts(apart(ends));
-            Tag { begin: Begin::Text(begin), content, end }
-        });
+        let tag =
+            (word(0), inner.clone(), vec(word(1), 1..3)).prop_map(|(begin, content, ends)| {
+                let end = End::Texts(substring_free(ends));
+                Tag { begin: Begin::Text(begin), content, end }
+            });
         let tag = tag.boxed();
         let rules = vec((word(1), inner.clone()), 1..3).prop_map(|rules| {
-            let patterns = apart(rules.iter().map(|(pattern, _)| pattern.clone()).collect());
+            let patterns =
+                substring_free(rules.iter().map(|(pattern, _)| pattern.clone()).collect());
             rules.into_iter().filter(|(pattern, _)| patterns.contains(pattern)).collect::<Vec<_>>()
         });
         prop_oneof![
@@ -72,23 +80,35 @@ pub(crate) fn format() -> impl Strategy<Value = Format> {
             1 => content().prop_map(|content| Format::Optional { content }),
             1 => content().prop_map(|content| Format::Plus { content }),
             1 => content().prop_map(|content| Format::Star { content }),
-            1 => (0u32..3, proptest::option::of(0u32..2), content()).prop_map(|(min, more, content)| {
-                Format::Repeat { min, max: more.map(|more| min + more), content }
-            }),
+            1 => (0u32..3, proptest::option::of(0u32..2), content()).prop_map(
+                |(min, more, content)| {
+                    Format::Repeat { min, max: more.map(|more| min + more), content }
+                },
+            ),
             3 => tag.clone().prop_map(|tag| Format::Tag(Box::new(tag))),
-            3 => (vec(word(1), 1..3), vec((tag.clone(), word(0)), 1..3), vec(word(1), 0..2), count()).prop_map(triggered),
+            3 => (
+                vec(word(1), 1..3),
+                vec((tag.clone(), word(0)), 1..3),
+                vec(word(1), 0..2),
+                count(),
+            ).prop_map(triggered),
             1 => (vec(tag, 1..3), word(0), count())
-                .prop_map(|(tags, separator, count)| Format::TagsWithSeparator { tags, separator, count }),
+                .prop_map(|(tags, separator, count)| {
+                    Format::TagsWithSeparator { tags, separator, count }
+                }),
             1 => (rules, any::<bool>(), vec(word(1), 0..2))
-                .prop_map(|(rules, repeats, excludes)| Format::Dispatch { rules, repeats, excludes }),
+                .prop_map(|(rules, repeats, excludes)| {
+                    Format::Dispatch { rules, repeats, excludes }
+                }),
         ]
     })
 }
 
+/// Makes triggered tags whose beginnings start with a trigger.
 fn triggered(
     (triggers, tags, excludes, count): (Vec<String>, Vec<(Tag, String)>, Vec<String>, TagCount),
 ) -> Format {
-    let triggers = apart(triggers);
+    let triggers = substring_free(triggers);
     let tags = tags.into_iter().enumerate().map(|(i, (tag, rest))| {
         let begin = format!("{}{rest}", triggers[i % triggers.len()]);
         Tag { begin: Begin::Text(begin), ..tag }
@@ -96,34 +116,40 @@ fn triggered(
     Format::TriggeredTags { tags: tags.collect(), triggers, excludes, count }
 }
 
+/// Positions at which a format may end.
 type Ends = BTreeSet<usize>;
 
-/// Where in `text` the format may end that begins at `from`. `around`: the ends of the nearest tag.
-fn ends(format: &Format, text: &str, from: usize, around: &[String]) -> Ends {
+/// The positions at which a format that begins at `from` may end. `enclosing`: the ends of the
+/// innermost enclosing tag.
+fn ends(format: &Format, text: &str, from: usize, enclosing: &[String]) -> Ends {
     match format {
         Format::ConstString { value } => constant(value, text, from),
         Format::AnyText { excludes, max_chars, .. } => {
             let most = max_chars.map_or(text.len(), |most| most as usize);
-            let excludes: Vec<&str> = excludes.iter().chain(around).map(String::as_str).collect();
+            let excludes: Vec<&str> =
+                excludes.iter().chain(enclosing).map(String::as_str).collect();
             let free = |to: &usize| {
                 to - from <= most && !excludes.iter().any(|e| text[from..*to].contains(e))
             };
             (from..=text.len()).filter(free).collect()
         }
         Format::Sequence { elements } => elements.iter().fold(Ends::from([from]), |at, element| {
-            each(&at, |from| ends(element, text, from, around))
+            each(&at, |from| ends(element, text, from, enclosing))
         }),
         Format::Or { elements } => {
-            elements.iter().flat_map(|element| ends(element, text, from, around)).collect()
+            elements.iter().flat_map(|element| ends(element, text, from, enclosing)).collect()
         }
-        Format::Optional { content } => repeated(content, text, from, around, (0, Some(1))),
-        Format::Plus { content } => repeated(content, text, from, around, (1, None)),
-        Format::Star { content } => repeated(content, text, from, around, (0, None)),
-        Format::Repeat { min, max, content } => repeated(content, text, from, around, (*min, *max)),
-        Format::Tag(tag) => whole(tag, text, from),
+        Format::Optional { content } => repeated(content, text, from, enclosing, (0, Some(1))),
+        Format::Plus { content } => repeated(content, text, from, enclosing, (1, None)),
+        Format::Star { content } => repeated(content, text, from, enclosing, (0, None)),
+        Format::Repeat { min, max, content } => {
+            repeated(content, text, from, enclosing, (*min, *max))
+        }
+        Format::Tag(tag) => whole_tag(tag, text, from),
         Format::TagsWithSeparator { tags, separator, count } => {
-            let tag =
-                |from: usize| tags.iter().flat_map(|tag| whole(tag, text, from)).collect::<Ends>();
+            let tag = |from: usize| {
+                tags.iter().flat_map(|tag| whole_tag(tag, text, from)).collect::<Ends>()
+            };
             let mut out = if count.at_least_one() { Ends::new() } else { Ends::from([from]) };
             let mut at = tag(from);
             while !at.is_subset(&out) {
@@ -131,41 +157,43 @@ fn ends(format: &Format, text: &str, from: usize, around: &[String]) -> Ends {
                 let behind = each(&at, |from| constant(separator, text, from));
                 at = if count.stop_after_first() { Ends::new() } else { each(&behind, tag) };
             }
-            // Where nothing has been read before, the first tag counts all the same.
+            // The first tag counts even if it is empty.
             out.extend(tag(from));
             out
         }
         Format::TriggeredTags { triggers, tags, excludes, count } => {
             let body = |trigger: &str, from: usize| {
                 let tags = tags.iter().filter(|tag| begin(tag).starts_with(trigger));
-                tags.flat_map(|tag| rest(tag, &begin(tag)[trigger.len()..], text, from))
+                tags.flat_map(|tag| tag_rest(tag, &begin(tag)[trigger.len()..], text, from))
                     .collect::<Ends>()
             };
-            let excludes: Vec<String> = excludes.iter().chain(around).cloned().collect();
-            let first: Ends = tags.iter().flat_map(|tag| whole(tag, text, from)).collect();
+            let excludes: Vec<String> = excludes.iter().chain(enclosing).cloned().collect();
+            let first: Ends = tags.iter().flat_map(|tag| whole_tag(tag, text, from)).collect();
             match count {
                 TagCount::One => first,
                 TagCount::AtLeastOne => {
-                    each(&first, |at| watched(text, at, triggers, &excludes, true, &body))
+                    each(&first, |at| free_text_ends(text, at, triggers, &excludes, true, &body))
                 }
-                TagCount::Any => watched(text, from, triggers, &excludes, true, &body),
-                TagCount::AtMostOne => watched(text, from, triggers, &excludes, false, &body),
+                TagCount::Any => free_text_ends(text, from, triggers, &excludes, true, &body),
+                TagCount::AtMostOne => {
+                    free_text_ends(text, from, triggers, &excludes, false, &body)
+                }
             }
         }
         Format::Dispatch { rules, repeats, excludes } => {
             let patterns: Vec<String> = rules.iter().map(|(pattern, _)| pattern.clone()).collect();
             let body = |pattern: &str, from: usize| {
                 let rules = rules.iter().filter(|(p, _)| p == pattern);
-                rules.flat_map(|(_, format)| ends(format, text, from, around)).collect::<Ends>()
+                rules.flat_map(|(_, format)| ends(format, text, from, enclosing)).collect::<Ends>()
             };
-            watched(text, from, &patterns, excludes, *repeats, &body)
+            free_text_ends(text, from, &patterns, excludes, *repeats, &body)
         }
-        other => panic!("{} is not looked at here", other.kind()),
+        other => panic!("{} is not supported by the reference", other.kind()),
     }
 }
 
-/// Free text with triggers: where it may end.
-fn watched(
+/// The positions at which free text with triggers may end.
+fn free_text_ends(
     text: &str,
     from: usize,
     triggers: &[String],
@@ -202,25 +230,28 @@ fn watched(
     out
 }
 
+/// The end of a fixed text, if it occurs at `from`.
 fn constant(value: &str, text: &str, from: usize) -> Ends {
     text[from..].starts_with(value).then_some(from + value.len()).into_iter().collect()
 }
 
+/// The union of the ends from several positions.
 fn each(at: &Ends, mut next: impl FnMut(usize) -> Ends) -> Ends {
     at.iter().flat_map(|&from| next(from)).collect()
 }
 
+/// The ends of a repeat.
 fn repeated(
     content: &Format,
     text: &str,
     from: usize,
-    around: &[String],
+    enclosing: &[String],
     (min, max): (u32, Option<u32>),
 ) -> Ends {
     let mut at = Ends::from([from]);
     let mut out = if min == 0 { at.clone() } else { Ends::new() };
-    for times in 1..=max.unwrap_or(LONGEST as u32 + 3) {
-        at = each(&at, |from| ends(content, text, from, around));
+    for times in 1..=max.unwrap_or(MAX_LENGTH as u32 + 3) {
+        at = each(&at, |from| ends(content, text, from, enclosing));
         if times >= min {
             out.extend(&at);
         }
@@ -228,6 +259,7 @@ fn repeated(
     out
 }
 
+/// The beginning of a tag, which is a text.
 fn begin(tag: &Tag) -> &str {
     match &tag.begin {
         Begin::Text(text) => text,
@@ -235,18 +267,19 @@ fn begin(tag: &Tag) -> &str {
     }
 }
 
-fn whole(tag: &Tag, text: &str, from: usize) -> Ends {
-    rest(tag, begin(tag), text, from)
+/// The ends of a tag.
+fn whole_tag(tag: &Tag, text: &str, from: usize) -> Ends {
+    tag_rest(tag, begin(tag), text, from)
 }
 
-/// A tag of whose beginning this is left.
-fn rest(tag: &Tag, begin: &str, text: &str, from: usize) -> Ends {
+/// The ends of a tag of whose beginning only `begin` remains.
+fn tag_rest(tag: &Tag, begin: &str, text: &str, from: usize) -> Ends {
     let End::Texts(marks) = &tag.end else { panic!("lists here") };
     let inside = constant(begin, text, from);
     if let Format::AnyText { excludes, max_chars: None, .. } = &tag.content
         && !excludes.iter().any(|e| marks.iter().any(|mark| mark.contains(e.as_str())))
     {
-        // Text alone runs to the first end.
+        // Free text ends at the first occurrence of an end.
         return each(&inside, |from| {
             let at = |to: &usize| marks.iter().any(|mark| text[from..*to].ends_with(mark.as_str()));
             let first = (from..=text.len()).find(at);
@@ -273,9 +306,10 @@ proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn grammars_of_formats_take_what_the_definition_says(format in format()) {
+    fn lowered_formats_agree_with_the_reference_interpreter(format in format()) {
         let tag = StructuralTag { format };
-        let Ok(lowered) = tag.lower(&StructuralTagOptions::default(), &Limits::default()) else { return Ok(()) };
+        let lowered = tag.lower(&StructuralTagOptions::default(), &Limits::default());
+        let Ok(lowered) = lowered else { return Ok(()) };
         let compiled = match Compiled::new(&lowered.grammar, &Limits::default()) {
             Ok(compiled) => Some(compiled),
             Err(CompileError::Empty { .. }) => None,
@@ -293,7 +327,7 @@ proptest! {
                 recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete()
             });
             prop_assert_eq!(got, want, "{:?} in {}", text, tag);
-            if text.len() < LONGEST {
+            if text.len() < MAX_LENGTH {
                 texts.extend(LETTERS.iter().map(|&letter| format!("{text}{}", char::from(letter))));
             }
         }

@@ -1,4 +1,4 @@
-//! What a text says, with places, before names mean anything.
+//! Abstract syntax tree of an EBNF text, with byte ranges and unresolved names.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,124 +7,127 @@ use crate::front::regex::RegexOptions;
 use crate::fsm::{ByteSet, Dfa};
 use crate::ir::{AfterTag, Attributes, DispatchEnd, SpecialToken};
 
-/// A place in the text.
-pub(super) type Span = Range<usize>;
+/// A byte range of the text.
+pub(super) type ByteSpan = Range<usize>;
 
-/// A name where it stands.
+/// A name with its range.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     pub(super) text: String,
-    pub(super) span: Span,
+    pub(super) span: ByteSpan,
 }
 
-/// One rule.
+/// The definition of a rule.
 #[derive(Debug)]
 pub(super) struct RuleDef {
     pub(super) name: Name,
     pub(super) attributes: Attributes,
-    /// Only the shortest matches: `[lazy]`.
-    pub(super) lazy: Option<Span>,
-    /// Derivations begin here: `[start]`.
-    pub(super) start: Option<Span>,
+    /// Range of the option `lazy`: the rule matches only shortest texts.
+    pub(super) lazy: Option<ByteSpan>,
+    /// Range of the option `start`: this is the start rule.
+    pub(super) start: Option<ByteSpan>,
     pub(super) body: Node,
 }
 
-/// An expression where it stands.
+/// An expression with its range.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) kind: Kind,
-    pub(super) span: Span,
+    pub(super) kind: SyntaxKind,
+    pub(super) span: ByteSpan,
 }
 
+/// The kinds of expressions.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum SyntaxKind {
+    /// The empty text.
     Empty,
+    /// A text.
     Bytes(Vec<u8>),
-    /// Code points, as ranges in any order.
-    Class {
-        ranges: Vec<(u32, u32)>,
-        negated: bool,
-    },
+    /// A class of code points, as ranges in any order.
+    Class { ranges: Vec<(u32, u32)>, negated: bool },
+    /// A class of bytes.
     ByteClass(ByteSet),
     /// Any code point.
     Any,
+    /// A special token.
     Token(SpecialToken),
+    /// A reference to a rule.
     Ref(String),
-    /// A grammar of the options: `@name`.
+    /// `@name`: a grammar of the options.
     Import(String),
+    /// A sequence.
     Seq(Vec<Node>),
+    /// Alternatives.
     Alt(Vec<Node>),
-    Repeat {
-        body: Box<Node>,
-        min: u32,
-        max: Option<u32>,
-    },
-    Regex(Box<Regex>),
-    /// Chunks that follow each other in this order.
+    /// A repeat with a lower and an upper bound.
+    Repeat { body: Box<Node>, min: u32, max: Option<u32> },
+    /// A regular expression.
+    Regex(Box<RegexNode>),
+    /// A run of consecutive chunks of this list.
     Substring(Vec<Vec<u8>>),
-    /// Texts in which no match of an expression occurs, of at most so many code points (in KBNF,
-    /// bytes).
-    Except {
-        excluded: Box<Node>,
-        max: Option<u32>,
-    },
+    /// Texts that contain no match of an expression, of at most `max` code points (in KBNF, bytes).
+    Except { excluded: Box<Node>, max: Option<u32> },
+    /// A tag dispatch.
     Dispatch(Box<DispatchNode>),
-    TokenDispatch(Box<TokenDispatch>),
+    /// A tag dispatch over whole tokens.
+    TokenDispatch(Box<TokenDispatchNode>),
+    /// A member set.
     Members(Box<MembersNode>),
+    /// An automaton over bytes.
     Automaton(Arc<Dfa>),
-    Graph {
-        nodes: u32,
-        start: u32,
-        ends: Vec<u32>,
-        edges: Vec<(u32, Node, u32)>,
-    },
+    /// A graph of expressions.
+    Graph { nodes: u32, start: u32, ends: Vec<u32>, edges: Vec<(u32, Node, u32)> },
 }
 
-/// A pattern inside a grammar.
+/// A regular expression in a grammar.
 #[derive(Debug)]
-pub(super) struct Regex {
+pub(super) struct RegexNode {
     pub(super) pattern: String,
-    /// Where the pattern's text stands, without its quotes, if it stands there as it is.
+    /// Offset of the pattern in the text, if it occurs there verbatim.
     pub(super) verbatim: Option<usize>,
     pub(super) options: RegexOptions,
-    /// Only what may stand between the quotes of a JSON string.
+    /// Match only texts that are allowed between the quotes of a JSON string.
     pub(super) json_string: bool,
-    /// Only the shortest matches.
+    /// Match only shortest texts.
     pub(super) lazy: bool,
 }
 
-/// Text or a token that interrupts free text.
+/// A trigger: a text or a token that interrupts free text.
 #[derive(Debug)]
 pub(super) enum TriggerNode {
+    /// A text.
     Text(Vec<u8>),
+    /// A token.
     Token(SpecialToken),
-    /// A text right before a token.
+    /// A text directly before a token.
     Led(Vec<u8>, SpecialToken),
 }
 
+/// A tag dispatch.
 #[derive(Debug)]
 pub(super) struct DispatchNode {
-    pub(super) tags: Vec<(TriggerNode, Span, Name)>,
+    pub(super) tags: Vec<(TriggerNode, ByteSpan, Name)>,
     pub(super) stops: Vec<TriggerNode>,
     pub(super) excludes: Vec<Vec<u8>>,
     pub(super) after: AfterTag,
     pub(super) end: DispatchEnd,
 }
 
-/// Members in any order.
+/// A member set: members in any order.
 #[derive(Debug)]
 pub(super) struct MembersNode {
     pub(super) separator: Node,
-    /// Those that come at most once, and whether they must.
+    /// Members that occur at most once, and whether they are required.
     pub(super) once: Vec<(Node, bool)>,
+    /// Members that may repeat.
     pub(super) often: Vec<Node>,
     pub(super) min: u32,
     pub(super) max: Option<u32>,
 }
 
-/// Free tokens that tokens interrupt.
+/// A tag dispatch over whole tokens.
 #[derive(Debug)]
-pub(super) struct TokenDispatch {
+pub(super) struct TokenDispatchNode {
     pub(super) tags: Vec<(SpecialToken, Name)>,
     pub(super) excludes: Vec<SpecialToken>,
     pub(super) after: AfterTag,

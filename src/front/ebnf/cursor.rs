@@ -1,58 +1,65 @@
-//! The characters of a text: blanks and comments, names, numbers, strings and classes.
+//! EBNF scanner: a cursor over the characters of a text that reads blanks, comments, names,
+//! numbers, strings and classes.
 
 use std::ops::Range;
 
 use super::Dialect;
-use super::ast::Span;
+use super::ast::ByteSpan;
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::fsm::ByteSet;
 
-/// The error has been reported.
+/// An error that has been reported.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reported;
 
-/// A place in the text that moves forward, and what is wrong so far.
+/// A position in the text that moves forward, with the diagnostics so far.
 pub(super) struct Cursor<'t> {
     pub(super) text: &'t str,
-    pub(super) at: usize,
+    /// Byte offset of the next character.
+    pub(super) offset: usize,
     pub(super) dialect: Dialect,
-    /// Whether nothing but blanks stands before `at` in its line.
-    pub(super) fresh: bool,
+    /// Whether only blanks precede `offset` in its line.
+    pub(super) at_line_start: bool,
     pub(super) diagnostics: Diagnostics,
 }
 
-/// Whether a character may stand inside a name.
+/// Whether a character is allowed in names.
 pub(super) fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 impl<'t> Cursor<'t> {
+    /// A cursor at the beginning of a text.
     pub(super) fn new(text: &'t str, dialect: Dialect, diagnostics: Diagnostics) -> Self {
-        Cursor { text, at: 0, dialect, fresh: true, diagnostics }
+        Cursor { text, offset: 0, dialect, at_line_start: true, diagnostics }
     }
 
+    /// The text from the cursor on.
     pub(super) fn rest(&self) -> &'t str {
-        &self.text[self.at..]
+        &self.text[self.offset..]
     }
 
+    /// The next character.
     pub(super) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
+    /// Consumes the next character.
     pub(super) fn next(&mut self) -> Option<char> {
         let c = self.peek()?;
-        self.at += c.len_utf8();
-        self.fresh = false;
+        self.offset += c.len_utf8();
+        self.at_line_start = false;
         Some(c)
     }
 
+    /// Consumes a text, if it is next.
     pub(super) fn eat(&mut self, text: &str) -> bool {
-        let found = self.rest().starts_with(text);
-        if found && !text.is_empty() {
-            self.at += text.len();
-            self.fresh = false;
+        let is_next = self.rest().starts_with(text);
+        if is_next && !text.is_empty() {
+            self.offset += text.len();
+            self.at_line_start = false;
         }
-        found
+        is_next
     }
 
     /// Reports an error.
@@ -61,14 +68,14 @@ impl<'t> Cursor<'t> {
         Err(Reported)
     }
 
-    /// Reports that something else was expected here.
+    /// Reports that `what` was expected here.
     pub(super) fn expected<T>(&mut self, what: &str) -> Result<T, Reported> {
         let (found, len) = match self.peek() {
             None => ("the text ends".to_owned(), 0),
             Some('\n' | '\r') => ("the line ends".to_owned(), 0),
             Some(c) => (format!("unexpected `{c}`"), c.len_utf8()),
         };
-        let at = self.at;
+        let at = self.offset;
         self.error(Diagnostic::error(at..at + len, found).label(format!("expected {what}")))
     }
 
@@ -77,32 +84,35 @@ impl<'t> Cursor<'t> {
         loop {
             match self.peek() {
                 Some('\n') => {
-                    self.at += 1;
-                    self.fresh = true;
+                    self.offset += 1;
+                    self.at_line_start = true;
                 }
-                Some(c) if c.is_whitespace() || c == '\u{FEFF}' => self.at += c.len_utf8(),
+                Some(c) if c.is_whitespace() || c == '\u{FEFF}' => self.offset += c.len_utf8(),
                 Some('#') if self.dialect == Dialect::Kbnf => return Ok(()),
                 Some('#') => {
-                    if self.dialect == Dialect::Common && is_terminal(&self.rest()[1..]) {
-                        let at = self.at;
+                    if self.dialect == Dialect::Common && is_kbnf_terminal(&self.rest()[1..]) {
+                        let at = self.offset;
                         return self.error(
                             Diagnostic::error(at..at + 1, "a comment, or a terminal of KBNF")
                                 .label("a quote follows")
-                                .help("a comment has a space here: `# ...`; the dialect `kbnf` reads a terminal"),
+                                .help(
+                                    "a comment has a space here: `# ...`; \
+                                     the dialect `kbnf` reads a terminal",
+                                ),
                         );
                     }
-                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                    self.offset += self.rest().find('\n').unwrap_or(self.rest().len());
                 }
                 Some('(') if self.rest().starts_with("(*") => {
                     let Some(end) = self.rest()[2..].find("*)") else {
-                        let at = self.at;
-                        self.at = self.text.len();
+                        let at = self.offset;
+                        self.offset = self.text.len();
                         return self.error(
                             Diagnostic::error(at..at + 2, "a comment without end")
                                 .label("expected `*)`"),
                         );
                     };
-                    self.at += end + 4;
+                    self.offset += end + 4;
                 }
                 _ => return Ok(()),
             }
@@ -112,11 +122,11 @@ impl<'t> Cursor<'t> {
     /// Skips blanks within a line.
     pub(super) fn skip_blanks(&mut self) {
         while let Some(' ' | '\t') = self.peek() {
-            self.at += 1;
+            self.offset += 1;
         }
     }
 
-    /// Where a name that begins at `at` ends; `at` if none does.
+    /// The end of the name that begins at `at`; `at` if none begins there.
     fn name_end(&self, at: usize) -> usize {
         let dots = self.dialect != Dialect::Gbnf;
         let leading = self.dialect == Dialect::Xgrammar;
@@ -125,37 +135,38 @@ impl<'t> Cursor<'t> {
             return at;
         }
         let end = text.find(|c: char| !(is_word(c) || dots && c == '.')).unwrap_or(text.len());
-        // A dot at the end is any character, and a sign alone is no name.
+        // A trailing dot is any character, and hyphens alone are not a name.
         let name = if leading { &text[..end] } else { text[..end].trim_end_matches('.') };
         if name.chars().all(|c| c == '-') { at } else { at + name.len() }
     }
 
-    /// A name, if one begins here: plain, or any text between backquotes.
+    /// Consumes a name, if one begins here: a plain one, or any text between backquotes.
     pub(super) fn name(&mut self) -> Result<Option<super::ast::Name>, Reported> {
-        let begin = self.at;
+        let begin = self.offset;
         if self.eat("`") {
-            let bytes = self.quoted('`', begin, Bytes::Text)?;
+            let bytes = self.quoted('`', begin, EscapeMode::Text)?;
             let text = String::from_utf8(bytes).unwrap_or_default();
-            return Ok(Some(super::ast::Name { text, span: begin..self.at }));
+            return Ok(Some(super::ast::Name { text, span: begin..self.offset }));
         }
         let end = self.name_end(begin);
         if end == begin {
             return Ok(None);
         }
-        self.at = end;
-        self.fresh = false;
+        self.offset = end;
+        self.at_line_start = false;
         Ok(Some(super::ast::Name { text: self.text[begin..end].to_owned(), span: begin..end }))
     }
 
-    /// Whether the head of a rule begins here: a name, perhaps options, and `::=` in one line. Cost: the line's length.
-    pub(super) fn is_head(&self) -> bool {
+    /// Whether a rule head begins here: a name, optional options, and `::=` in one line. Cost:
+    /// linear in the line.
+    pub(super) fn is_rule_head(&self) -> bool {
         let line = self.rest().split('\n').next().unwrap_or_default();
         let name = match line.strip_prefix('`') {
             Some(inner) => match closing(inner, '`') {
                 Some(end) => end + 2,
                 None => return false,
             },
-            None => self.name_end(self.at) - self.at,
+            None => self.name_end(self.offset) - self.offset,
         };
         if name == 0 {
             return false;
@@ -168,40 +179,40 @@ impl<'t> Cursor<'t> {
         rest.starts_with("::=")
     }
 
-    /// Whether a rule of another notation begins here: a name and `=`, `:=` or `->`.
+    /// Whether a rule of another notation begins here: a name and `=`, `:=`, `->` or `:`.
     pub(super) fn is_foreign_head(&self) -> bool {
-        let rest = self.text[self.name_end(self.at)..].trim_start_matches([' ', '\t']);
-        self.name_end(self.at) > self.at
+        let rest = self.text[self.name_end(self.offset)..].trim_start_matches([' ', '\t']);
+        self.name_end(self.offset) > self.offset
             && ["=", ":=", "->", ":"].iter().any(|sign| rest.starts_with(sign))
     }
 
-    /// Moves to the next line in which a rule begins, or to the end.
+    /// Skips to the next line in which a rule begins, or to the end.
     pub(super) fn recover(&mut self) {
         loop {
             match self.rest().find('\n') {
                 None => {
-                    self.at = self.text.len();
+                    self.offset = self.text.len();
                     return;
                 }
-                Some(n) => self.at += n + 1,
+                Some(n) => self.offset += n + 1,
             }
             self.skip_blanks();
-            self.fresh = true;
-            if self.is_head() {
+            self.at_line_start = true;
+            if self.is_rule_head() {
                 return;
             }
         }
     }
 
-    /// A number without sign.
+    /// Consumes an unsigned number.
     pub(super) fn number(&mut self) -> Result<u32, Reported> {
-        let begin = self.at;
+        let begin = self.offset;
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
         if digits == 0 {
             return self.expected("a number");
         }
-        self.at += digits;
-        match self.text[begin..self.at].parse() {
+        self.offset += digits;
+        match self.text[begin..self.offset].parse() {
             Ok(number) => Ok(number),
             Err(_) => self.error(
                 Diagnostic::error(begin..begin + digits, "the number is too large")
@@ -210,39 +221,39 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The inside of a string behind its opening quote, which stands at `begin`.
+    /// Consumes a string behind its opening quote, which is at `begin`.
     pub(super) fn quoted(
         &mut self,
         quote: char,
         begin: usize,
-        mode: Bytes,
+        mode: EscapeMode,
     ) -> Result<Vec<u8>, Reported> {
         let mut out = Vec::new();
-        let mut wrong = false;
+        let mut has_errors = false;
         loop {
-            let at = self.at;
+            let at = self.offset;
             match self.peek() {
                 Some(c) if c == quote => {
                     self.next();
-                    return if wrong { Err(Reported) } else { Ok(out) };
+                    return if has_errors { Err(Reported) } else { Ok(out) };
                 }
                 Some('\n') if !matches!(self.dialect, Dialect::Gbnf | Dialect::Kbnf) => break,
                 None => break,
-                Some('\\') if mode == Bytes::Pattern && !self.is_string_escape() => {
+                Some('\\') if mode == EscapeMode::Pattern && !self.is_string_escape() => {
                     self.next();
                     out.push(b'\\');
                     let rest = self.peek().filter(|&c| c != '\n').map_or(0, char::len_utf8);
                     out.extend_from_slice(&self.rest().as_bytes()[..rest]);
-                    self.at += rest;
+                    self.offset += rest;
                 }
                 Some('\\') => {
                     self.next();
                     match self.escape(at, mode) {
-                        Ok(Code::Byte(byte)) => out.push(byte),
-                        Ok(Code::Point(c)) => {
+                        Ok(EscapeValue::Byte(byte)) => out.push(byte),
+                        Ok(EscapeValue::Point(c)) => {
                             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes())
                         }
-                        Err(Reported) => wrong = true,
+                        Err(Reported) => has_errors = true,
                     }
                 }
                 Some(c) => {
@@ -252,24 +263,28 @@ impl<'t> Cursor<'t> {
             }
         }
         let label = format!("expected `{quote}` before the line ends");
-        let mut diagnostic = Diagnostic::error(begin..self.at, "a string without end").label(label);
+        let mut diagnostic =
+            Diagnostic::error(begin..self.offset, "a string without end").label(label);
         if quote == '"' {
             diagnostic = diagnostic.help("a line break inside a string is written `\\n`");
         }
         self.error(diagnostic)
     }
 
-    /// Whether the backslash here begins an escape of strings, not only one of regular expressions.
+    /// Whether the backslash here begins a string escape, rather than one of regular expressions
+    /// only.
     fn is_string_escape(&self) -> bool {
         self.rest()[1..]
             .starts_with(['n', 'r', 't', 'b', 'f', 'v', '0', 'x', 'u', 'c', '/', '\\', '\'', '"'])
     }
 
-    /// An escape behind its backslash, which stands at `begin`.
-    fn escape(&mut self, begin: usize, mode: Bytes) -> Result<Code, Reported> {
+    /// Consumes an escape behind its backslash, which is at `begin`.
+    fn escape(&mut self, begin: usize, mode: EscapeMode) -> Result<EscapeValue, Reported> {
         let Some(c) = self.next() else {
-            return self
-                .error(Diagnostic::error(begin..self.at, "a backslash at the end of the text"));
+            return self.error(Diagnostic::error(
+                begin..self.offset,
+                "a backslash at the end of the text",
+            ));
         };
         let code = match c {
             'n' => 10,
@@ -281,9 +296,9 @@ impl<'t> Cursor<'t> {
             'v' => 11,
             '0' => 0,
             'e' => 27,
-            'x' if mode == Bytes::Raw => {
+            'x' if mode == EscapeMode::Raw => {
                 let code = self.hex(begin, 2..3)?;
-                return Ok(Code::Byte(code as u8));
+                return Ok(EscapeValue::Byte(code as u8));
             }
             'x' if matches!(self.dialect, Dialect::Gbnf | Dialect::Kbnf) => {
                 self.hex(begin, 2..3)?
@@ -304,7 +319,7 @@ impl<'t> Cursor<'t> {
                         self.rest().get(2..6).and_then(|d| u32::from_str_radix(d, 16).ok())
                 {
                     if (0xDC00..0xE000).contains(&second) {
-                        self.at += 6;
+                        self.offset += 6;
                         0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
                     } else {
                         first
@@ -323,7 +338,7 @@ impl<'t> Cursor<'t> {
             'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'p' | 'P' => {
                 return self.error(
                     Diagnostic::error(
-                        begin..self.at,
+                        begin..self.offset,
                         format!("`\\{c}` is an escape of regular expressions"),
                     )
                     .help("write the characters out, as in `[0-9]`, or use `Regex(\"...\")`"),
@@ -332,7 +347,7 @@ impl<'t> Cursor<'t> {
             c => {
                 return self.error(
                     Diagnostic::error(
-                        begin..self.at,
+                        begin..self.offset,
                         format!("unknown escape `\\{}`", c.escape_default()),
                     )
                     .help("a backslash itself is written `\\\\`"),
@@ -340,22 +355,24 @@ impl<'t> Cursor<'t> {
             }
         };
         match char::from_u32(code) {
-            Some(c) => Ok(Code::Point(c)),
-            None => self
-                .error(Diagnostic::error(begin..self.at, format!("U+{code:04X} is no character"))),
+            Some(c) => Ok(EscapeValue::Point(c)),
+            None => self.error(Diagnostic::error(
+                begin..self.offset,
+                format!("U+{code:04X} is no character"),
+            )),
         }
     }
 
-    /// As many hexadecimal digits as there are, within bounds.
+    /// Consumes as many hexadecimal digits as possible, within the range `count`.
     fn hex(&mut self, begin: usize, count: Range<usize>) -> Result<u32, Reported> {
         let digits =
             self.rest().bytes().take(count.end - 1).take_while(u8::is_ascii_hexdigit).count();
         let code = u32::from_str_radix(&self.rest()[..digits], 16);
-        self.at += digits;
+        self.offset += digits;
         match code {
             Ok(code) if digits >= count.start => Ok(code),
             _ => {
-                let at = self.at;
+                let at = self.offset;
                 let message = match (count.start, digits) {
                     (1, 1..) => "no character has so large a code".to_owned(),
                     (1, _) => "a hexadecimal digit is missing".to_owned(),
@@ -366,21 +383,22 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The inside of a class behind its `[`, which stands at `begin`: ranges of codes, and whether they are left out.
+    /// Consumes a class behind its `[`, which is at `begin`. Returns its ranges, and whether it is
+    /// negated.
     pub(super) fn class(
         &mut self,
         begin: usize,
-        mode: Bytes,
+        mode: EscapeMode,
     ) -> Result<(Vec<(u32, u32)>, bool), Reported> {
         let negated = self.eat("^");
         let mut ranges = Vec::new();
-        let mut wrong = false;
+        let mut has_errors = false;
         loop {
-            let at = self.at;
+            let at = self.offset;
             match self.peek() {
                 Some(']') => {
                     self.next();
-                    return if wrong { Err(Reported) } else { Ok((ranges, negated)) };
+                    return if has_errors { Err(Reported) } else { Ok((ranges, negated)) };
                 }
                 None | Some('\n') => {
                     return self.error(
@@ -391,7 +409,7 @@ impl<'t> Cursor<'t> {
                 Some(_) => {}
             }
             let Ok(low) = self.class_code(mode) else {
-                wrong = true;
+                has_errors = true;
                 continue;
             };
             let mut high = low;
@@ -402,57 +420,61 @@ impl<'t> Cursor<'t> {
                     Some(_) => match self.class_code(mode) {
                         Ok(code) => high = code,
                         Err(Reported) => {
-                            wrong = true;
+                            has_errors = true;
                             continue;
                         }
                     },
                 }
             }
             if high < low {
-                wrong = true;
-                self.diagnostics.push(Diagnostic::error(at..self.at, "a range out of order"));
+                has_errors = true;
+                self.diagnostics.push(Diagnostic::error(at..self.offset, "a range out of order"));
             } else {
                 ranges.push((low, high));
             }
         }
     }
 
-    fn class_code(&mut self, mode: Bytes) -> Result<u32, Reported> {
-        let begin = self.at;
+    /// Consumes one code of a class.
+    fn class_code(&mut self, mode: EscapeMode) -> Result<u32, Reported> {
+        let begin = self.offset;
         let code = match self.next() {
             Some('\\') => self.escape(begin, mode)?,
-            Some(c) => Code::Point(c),
+            Some(c) => EscapeValue::Point(c),
             None => return Err(Reported),
         };
         match (code, mode) {
-            (Code::Byte(byte), _) => Ok(byte.into()),
-            (Code::Point(c), Bytes::Raw) if !c.is_ascii() => self.error(Diagnostic::error(
-                begin..self.at,
-                "a class of bytes has only ASCII characters and `\\xHH`",
-            )),
-            (Code::Point(c), _) => Ok(c.into()),
+            (EscapeValue::Byte(byte), _) => Ok(byte.into()),
+            (EscapeValue::Point(c), EscapeMode::Raw) if !c.is_ascii() => {
+                self.error(Diagnostic::error(
+                    begin..self.offset,
+                    "a class of bytes has only ASCII characters and `\\xHH`",
+                ))
+            }
+            (EscapeValue::Point(c), _) => Ok(c.into()),
         }
     }
 }
 
-/// What escapes stand for.
+/// Meaning of escapes in a string or a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bytes {
-    /// Code points.
+pub(super) enum EscapeMode {
+    /// Escapes are code points.
     Text,
-    /// `\x` is a byte.
+    /// As `Text`, but `\x` is a byte.
     Raw,
-    /// Code points, in a regular expression of KBNF: other escapes than those of strings are left
-    /// to the expression.
+    /// As `Text`, in a regular expression of KBNF: escapes that strings do not have are kept for
+    /// the expression.
     Pattern,
 }
 
-enum Code {
+/// The value of an escape.
+enum EscapeValue {
     Point(char),
     Byte(u8),
 }
 
-/// The set of bytes of a class of bytes.
+/// The byte set of a class of bytes.
 pub(super) fn byte_set(ranges: &[(u32, u32)], negated: bool) -> ByteSet {
     let mut set = ByteSet::EMPTY;
     for &(lo, hi) in ranges {
@@ -461,17 +483,17 @@ pub(super) fn byte_set(ranges: &[(u32, u32)], negated: bool) -> ByteSet {
     if negated { set.complement() } else { set }
 }
 
-/// Whether what stands behind a `#` is a terminal of KBNF: a quote, perhaps behind a kind.
-fn is_terminal(rest: &str) -> bool {
-    TERMINALS
+/// Whether the text behind a `#` is a terminal of KBNF: an optional kind, then a quote.
+fn is_kbnf_terminal(rest: &str) -> bool {
+    KBNF_TERMINALS
         .iter()
         .any(|kind| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(['"', '\''])))
 }
 
-/// Kinds of terminals of KBNF behind their `#`, longer ones first.
-pub(super) const TERMINALS: [&str; 4] = ["substrs", "ex", "e", ""];
+/// Kinds of KBNF terminals, as written behind the `#`; longer ones first.
+pub(super) const KBNF_TERMINALS: [&str; 4] = ["substrs", "ex", "e", ""];
 
-/// Where the quote that ends a string stands.
+/// The offset of the quote that ends a string.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     text.char_indices()
@@ -483,7 +505,7 @@ fn closing(text: &str, quote: char) -> Option<usize> {
         .map(|(at, _)| at)
 }
 
-/// Where the `]` that ends options stands; strings inside may have their own.
+/// The offset of the `]` that ends options; skips strings.
 fn closing_bracket(text: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -495,7 +517,7 @@ fn closing_bracket(text: &str) -> Option<usize> {
     }
 }
 
-/// From where one thing began to where another ended.
-pub(super) fn join(a: &Span, b: &Span) -> Span {
+/// The range from the start of `a` to the end of `b`.
+pub(super) fn join(a: &ByteSpan, b: &ByteSpan) -> ByteSpan {
     a.start..b.end
 }

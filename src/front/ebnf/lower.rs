@@ -1,15 +1,17 @@
-//! What a text says becomes a grammar: names get their rules, classes their bytes, patterns their automata.
+//! Lowers the syntax tree of an EBNF text to a grammar: resolves names, and lowers classes and
+//! patterns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ast::{
-    DispatchNode, Kind, MembersNode, Name, Node, Regex, RuleDef, Span, TokenDispatch, TriggerNode,
+    ByteSpan, DispatchNode, MembersNode, Name, Node, RegexNode, RuleDef, SyntaxKind,
+    TokenDispatchNode, TriggerNode,
 };
-use super::parse::Text;
+use super::parse::ParsedText;
 use super::warn;
 use super::{Dialect, EbnfOptions};
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::factors::substring;
 use crate::front::regex::{Pattern, RegexError, SCALARS, spell_dfa, spell_utf8};
@@ -23,35 +25,36 @@ use crate::ir::{
 };
 use crate::limits::Limits;
 
-/// Most unknown names for which a similar one is looked for, and most names among which.
-const MAX_SIMILAR: usize = 20;
-const MAX_KNOWN: usize = 5_000;
+/// Maximum number of unknown names for which a similar one is suggested.
+const MAX_SUGGESTIONS: usize = 20;
+/// Maximum number of names that are candidates for suggestions.
+const MAX_CANDIDATES: usize = 5_000;
 
-/// Most lazy rules whose grammar is simplified because they are recursive.
+/// Maximum number of recursive lazy rules for which the grammar is simplified.
 const MAX_SIMPLIFIED: usize = 16;
 
-/// The rule in which derivations begin in KBNF, unless there is one that the options name.
+/// The start rule of KBNF, unless the rule named by the options exists.
 const KBNF_START: &str = "start";
 
-/// What may not stand raw between the quotes of a JSON string: controls, the quote, the backslash.
+/// Code points that must be escaped in a JSON string: controls, the quote, the backslash.
 const NOT_IN_JSON: [(u32, u32); 3] = [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)];
 
-/// The grammar of these rules, or all that is wrong.
+/// Lowers the rules of a text to a grammar, or returns all errors.
 pub(super) fn lower(
-    text: Text,
+    text: ParsedText,
     options: &EbnfOptions,
     limits: &Limits,
-) -> Result<Lowered, Diagnostics> {
-    let Text { rules, broken, diagnostics } = text;
-    let mut lowering = Lowering {
+) -> Result<LoweredGrammar, Diagnostics> {
+    let ParsedText { rules, broken, diagnostics } = text;
+    let mut lowering = EbnfLowering {
         options,
         limits,
         builder: GrammarBuilder::new(),
         names: HashMap::default(),
         broken: broken.into_iter().collect(),
-        known: rules.iter().take(MAX_KNOWN).map(|rule| rule.name.text.clone()).collect(),
+        candidates: rules.iter().take(MAX_CANDIDATES).map(|rule| rule.name.text.clone()).collect(),
         imports: BTreeMap::new(),
-        derived: HashMap::default(),
+        operations: HashMap::default(),
         unknown: 0,
         diagnostics,
     };
@@ -74,48 +77,53 @@ pub(super) fn lower(
         }
     };
     warn::warnings(&grammar, &rules, &mut diagnostics);
-    derive(&mut grammar, &lowering, &mut diagnostics);
+    apply_operations(&mut grammar, &lowering, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
-    Ok(Lowered { grammar, warnings: diagnostics })
+    Ok(LoweredGrammar { grammar, warnings: diagnostics })
 }
 
-/// What becomes of the texts of a rule, once all rules are known.
-enum Derived {
-    /// Those that have no shorter one as a prefix.
+/// An operation on the language of a rule, applied when all rules are lowered.
+enum LanguageOperation {
+    /// The texts that have no shorter text of the rule as a prefix.
     Shortest,
-    /// Texts that contain none of them, of at most so many code points (in KBNF, bytes).
+    /// The texts that contain none of the rule's texts, of at most `max` code points (in KBNF,
+    /// bytes).
     Without { max: Option<u32> },
 }
 
-/// Rules whose texts are derived from those of others become automata, callees first.
-fn derive(grammar: &mut Grammar, lowering: &Lowering<'_>, diagnostics: &mut Diagnostics) {
-    if lowering.derived.is_empty() {
+/// Replaces the bodies of rules with an operation by automata, callees first.
+fn apply_operations(
+    grammar: &mut Grammar,
+    lowering: &EbnfLowering<'_>,
+    diagnostics: &mut Diagnostics,
+) {
+    if lowering.operations.is_empty() {
         return;
     }
     let limit = lowering.limits.automaton_states;
     let mut simplified = 0;
     for id in warn::callees_first(grammar) {
-        let Some((derived, span)) = lowering.derived.get(&id) else { continue };
+        let Some((operation, span)) = lowering.operations.get(&id) else { continue };
         let body = &grammar.rules[id.index()].body;
-        let mut found = regular::automaton(body, &grammar.rules, limit);
-        if matches!(found, Err(NotRegular::Recursive { .. })) && simplified < MAX_SIMPLIFIED {
-            // Recursion at the ends of rules is repetition, written otherwise.
+        let mut automaton = regular::automaton(body, &grammar.rules, limit);
+        if matches!(automaton, Err(NotRegular::Recursive { .. })) && simplified < MAX_SIMPLIFIED {
+            // Left and right recursion are repetition; simplification makes them repeats.
             simplified += 1;
             let whole = Grammar { start: id, ..grammar.clone() };
             if let Ok(simple) = whole.simplify(Simplify::Full) {
                 let body = &simple.rules[simple.start.index()].body;
-                found = regular::automaton(body, &simple.rules, limit);
+                automaton = regular::automaton(body, &simple.rules, limit);
             }
         }
         let bytes = lowering.options.dialect == Dialect::Kbnf;
-        let result = found.and_then(|dfa| match derived {
-            Derived::Shortest => Ok(dfa.shortest()),
-            Derived::Without { max } => avoiding(&dfa, *max, bytes, limit),
+        let result = automaton.and_then(|dfa| match operation {
+            LanguageOperation::Shortest => Ok(dfa.shortest()),
+            LanguageOperation::Without { max } => texts_without(&dfa, *max, bytes, limit),
         });
         let error = match result {
-            Ok(dfa) if dfa.is_empty() && matches!(derived, Derived::Without { .. }) => {
+            Ok(dfa) if dfa.is_empty() && matches!(operation, LanguageOperation::Without { .. }) => {
                 Diagnostic::error(span.clone(), "nothing is left: every text has a match in it")
                     .label("the empty text matches")
             }
@@ -125,9 +133,13 @@ fn derive(grammar: &mut Grammar, lowering: &Lowering<'_>, diagnostics: &mut Diag
             }
             Err(why) => {
                 let name = &grammar.rules[id.index()].name;
-                let message = match derived {
-                    Derived::Shortest => format!("`{name}` cannot be lazy: it is not regular"),
-                    Derived::Without { .. } => "what is left out has no automaton".to_owned(),
+                let message = match operation {
+                    LanguageOperation::Shortest => {
+                        format!("`{name}` cannot be lazy: it is not regular")
+                    }
+                    LanguageOperation::Without { .. } => {
+                        "what is left out has no automaton".to_owned()
+                    }
                 };
                 Diagnostic::error(span.clone(), message).label(why.to_string())
             }
@@ -136,8 +148,8 @@ fn derive(grammar: &mut Grammar, lowering: &Lowering<'_>, diagnostics: &mut Diag
     }
 }
 
-/// Texts that contain no word of `excluded`, which is about bytes.
-fn avoiding(
+/// The automaton over bytes of the texts that contain no text of `excluded`.
+fn texts_without(
     excluded: &Dfa,
     max: Option<u32>,
     bytes: bool,
@@ -150,25 +162,30 @@ fn avoiding(
     Ok(if bytes { free.of_length(0, max, limit)?.minimize() } else { free })
 }
 
-struct Lowering<'o> {
+/// State of lowering one text.
+struct EbnfLowering<'o> {
     options: &'o EbnfOptions,
     limits: &'o Limits,
     builder: GrammarBuilder,
+    /// Rules by name.
     names: HashMap<String, RuleId>,
+    /// Names of rules that could not be parsed.
     broken: HashSet<String>,
-    /// Names to suggest.
-    known: Vec<String>,
+    /// Candidates for suggestions.
+    candidates: Vec<String>,
+    /// Rules of imported grammars.
     imports: BTreeMap<String, RuleId>,
-    /// Rules whose texts are derived from those of their bodies, and what asks for that.
-    derived: HashMap<RuleId, (Derived, Span)>,
+    /// Rules with an operation on their language, and the range of the construct that requires it.
+    operations: HashMap<RuleId, (LanguageOperation, ByteSpan)>,
+    /// Number of unknown names so far.
     unknown: usize,
     diagnostics: Diagnostics,
 }
 
-impl Lowering<'_> {
-    /// Declares all rules; returns the one in which derivations begin.
+impl EbnfLowering<'_> {
+    /// Declares all rules; returns the start rule.
     fn declare(&mut self, rules: &[RuleDef]) -> Option<RuleId> {
-        let mut start: Option<(usize, Span)> = None;
+        let mut start: Option<(usize, ByteSpan)> = None;
         for (i, rule) in rules.iter().enumerate() {
             let id = self.builder.declare(&*rule.name.text);
             match self.names.get(&rule.name.text) {
@@ -192,32 +209,33 @@ impl Lowering<'_> {
                 (None, _) => {}
             }
             if let Some(span) = &rule.lazy {
-                self.derived.insert(id, (Derived::Shortest, span.clone()));
+                self.operations.insert(id, (LanguageOperation::Shortest, span.clone()));
             }
         }
         let root = &self.options.root;
         match start {
             Some((i, _)) => Some(RuleId::new(i)),
             None => {
-                let mut found = self.names.get(root).copied();
-                if found.is_none() && self.options.dialect == Dialect::Kbnf {
-                    found = self.names.get(KBNF_START).copied();
+                let mut root_rule = self.names.get(root).copied();
+                if root_rule.is_none() && self.options.dialect == Dialect::Kbnf {
+                    root_rule = self.names.get(KBNF_START).copied();
                 }
-                if found.is_none() && !self.diagnostics.has_errors() {
+                if root_rule.is_none() && !self.diagnostics.has_errors() {
                     let message = format!("there is no rule `{root}`, in which derivations begin");
                     let first = rules.first().map(|rule| rule.name.span.clone());
                     let mut diagnostic = Diagnostic::error(first.unwrap_or(0..0), message);
-                    if let Some(name) = similar(root, self.known.iter().map(String::as_str)) {
+                    if let Some(name) = similar(root, self.candidates.iter().map(String::as_str)) {
                         diagnostic = diagnostic.help(format!("is `{name}` meant?"));
                     }
                     self.diagnostics.push(diagnostic);
                 }
-                found
+                root_rule
             }
         }
     }
 
-    fn rule(&mut self, name: &str, span: &Span) -> Expr {
+    /// Resolves a reference to a rule.
+    fn rule(&mut self, name: &str, span: &ByteSpan) -> Expr {
         match self.names.get(name) {
             Some(&id) => Expr::Ref(id),
             None if self.broken.contains(name) => Expr::Never,
@@ -225,10 +243,10 @@ impl Lowering<'_> {
                 self.unknown += 1;
                 let mut diagnostic =
                     Diagnostic::error(span.clone(), format!("there is no rule `{name}`"));
-                if self.unknown <= MAX_SIMILAR {
-                    let known = self.known.iter().map(String::as_str);
+                if self.unknown <= MAX_SUGGESTIONS {
+                    let candidates = self.candidates.iter().map(String::as_str);
                     diagnostic.help =
-                        similar(name, known).map(|name| format!("is `{name}` meant?"));
+                        similar(name, candidates).map(|name| format!("is `{name}` meant?"));
                 }
                 self.diagnostics.push(diagnostic);
                 Expr::Never
@@ -236,50 +254,54 @@ impl Lowering<'_> {
         }
     }
 
-    fn body(&mut self, name: &Name) -> RuleId {
+    /// Resolves the name of a tag's body.
+    fn tag_body(&mut self, name: &Name) -> RuleId {
         match self.rule(&name.text, &name.span) {
             Expr::Ref(id) => id,
             _ => RuleId::new(0),
         }
     }
 
+    /// Lowers a special token.
     fn special(&mut self, token: &SpecialToken) -> Expr {
         Expr::Special(self.builder.special(token.clone()))
     }
 
-    /// Mirrors the text: what is written nested stays nested, so that printed grammars are read back as they were.
+    /// Lowers an expression. Keeps the nesting of the text, so that printed grammars are parsed
+    /// back unchanged.
     fn expr(&mut self, node: &Node) -> Expr {
         match &node.kind {
-            Kind::Empty => Expr::Empty,
-            Kind::Bytes(bytes) => Expr::bytes(bytes),
-            Kind::Class { ranges, negated } => spell_utf8(&code_points(ranges, *negated)),
-            Kind::ByteClass(set) => Expr::class(*set),
-            Kind::Any => spell_utf8(&SCALARS),
-            Kind::Token(token) => self.special(token),
-            // Where dots may be names, one that is none is any character.
-            Kind::Ref(name) if &**name == "." && !self.names.contains_key(name) => {
+            SyntaxKind::Empty => Expr::Empty,
+            SyntaxKind::Bytes(bytes) => Expr::bytes(bytes),
+            SyntaxKind::Class { ranges, negated } => spell_utf8(&code_points(ranges, *negated)),
+            SyntaxKind::ByteClass(set) => Expr::class(*set),
+            SyntaxKind::Any => spell_utf8(&SCALARS),
+            SyntaxKind::Token(token) => self.special(token),
+            // In dialects where a dot may be a name, an undefined one is any character.
+            SyntaxKind::Ref(name) if &**name == "." && !self.names.contains_key(name) => {
                 spell_utf8(&SCALARS)
             }
-            Kind::Ref(name) => self.rule(name, &node.span),
-            Kind::Import(name) => self.import(name, &node.span),
-            Kind::Seq(parts) => Expr::Seq(parts.iter().map(|part| self.expr(part)).collect()),
-            Kind::Alt(parts) => Expr::Alt(parts.iter().map(|part| self.expr(part)).collect()),
-            Kind::Repeat { body, min, max } => {
+            SyntaxKind::Ref(name) => self.rule(name, &node.span),
+            SyntaxKind::Import(name) => self.import(name, &node.span),
+            SyntaxKind::Seq(parts) => Expr::Seq(parts.iter().map(|part| self.expr(part)).collect()),
+            SyntaxKind::Alt(parts) => Expr::Alt(parts.iter().map(|part| self.expr(part)).collect()),
+            SyntaxKind::Repeat { body, min, max } => {
                 Expr::Repeat { body: Box::new(self.expr(body)), min: *min, max: *max }
             }
-            Kind::Regex(regex) => self.regex(regex, &node.span),
-            Kind::Substring(chunks) => substring(chunks),
-            Kind::Except { excluded, max } => {
+            SyntaxKind::Regex(regex) => self.regex(regex, &node.span),
+            SyntaxKind::Substring(chunks) => substring(chunks),
+            SyntaxKind::Except { excluded, max } => {
                 let body = self.expr(excluded);
                 let rule = self.builder.rule("except", body);
-                self.derived.insert(rule, (Derived::Without { max: *max }, node.span.clone()));
+                self.operations
+                    .insert(rule, (LanguageOperation::Without { max: *max }, node.span.clone()));
                 Expr::Ref(rule)
             }
-            Kind::Dispatch(dispatch) => self.dispatch(dispatch, &node.span),
-            Kind::TokenDispatch(dispatch) => self.token_dispatch(dispatch),
-            Kind::Members(members) => self.members(members),
-            Kind::Automaton(dfa) => Expr::Automaton(dfa.clone()),
-            Kind::Graph { nodes, start, ends, edges } => {
+            SyntaxKind::Dispatch(dispatch) => self.dispatch(dispatch, &node.span),
+            SyntaxKind::TokenDispatch(dispatch) => self.token_dispatch(dispatch),
+            SyntaxKind::Members(members) => self.members(members),
+            SyntaxKind::Automaton(dfa) => Expr::Automaton(dfa.clone()),
+            SyntaxKind::Graph { nodes, start, ends, edges } => {
                 let edges =
                     edges.iter().map(|(from, expr, to)| (*from, self.expr(expr), *to)).collect();
                 Expr::Graph(Box::new(Graph {
@@ -292,6 +314,7 @@ impl Lowering<'_> {
         }
     }
 
+    /// Lowers a member set.
     fn members(&mut self, node: &MembersNode) -> Expr {
         let once = node
             .once
@@ -303,7 +326,8 @@ impl Lowering<'_> {
         Expr::Members(Box::new(Members { once, often, separator, min: node.min, max: node.max }))
     }
 
-    fn import(&mut self, name: &str, span: &Span) -> Expr {
+    /// Lowers a reference to another grammar.
+    fn import(&mut self, name: &str, span: &ByteSpan) -> Expr {
         if let Some(&id) = self.imports.get(name) {
             return Expr::Ref(id);
         }
@@ -319,7 +343,8 @@ impl Lowering<'_> {
         Expr::Ref(id)
     }
 
-    fn regex(&mut self, regex: &Regex, span: &Span) -> Expr {
+    /// Lowers a regular expression.
+    fn regex(&mut self, regex: &RegexNode, span: &ByteSpan) -> Expr {
         let limit = self.limits.automaton_states;
         let mut spell = |ranges: &[(u32, u32)]| {
             if regex.json_string {
@@ -346,15 +371,16 @@ impl Lowering<'_> {
                 }
                 _ => None,
             };
-            let place = match (regex.verbatim, offset) {
+            let span = match (regex.verbatim, offset) {
                 (Some(begin), Some(offset)) => begin + offset..begin + offset + 1,
                 _ => span.clone(),
             };
-            self.diagnostics.push(Diagnostic::error(place, error.to_string()));
+            self.diagnostics.push(Diagnostic::error(span, error.to_string()));
             Expr::Never
         })
     }
 
+    /// Lowers a trigger.
     fn trigger(&mut self, trigger: &TriggerNode) -> Trigger {
         match trigger {
             TriggerNode::Text(text) => Trigger::Text(text.clone()),
@@ -365,31 +391,33 @@ impl Lowering<'_> {
         }
     }
 
-    fn dispatch(&mut self, dispatch: &DispatchNode, span: &Span) -> Expr {
+    /// Lowers a tag dispatch.
+    fn dispatch(&mut self, dispatch: &DispatchNode, span: &ByteSpan) -> Expr {
         let mut tags = Vec::with_capacity(dispatch.tags.len());
         for (trigger, _, body) in &dispatch.tags {
-            tags.push((self.trigger(trigger), self.body(body)));
+            tags.push((self.trigger(trigger), self.tag_body(body)));
         }
         let stops = dispatch.stops.iter().map(|stop| self.trigger(stop)).collect();
         let excludes = dispatch.excludes.clone();
         let dispatch = Dispatch { tags, stops, excludes, after: dispatch.after, end: dispatch.end };
-        let most = self.limits.dispatch_bytes;
-        if dispatch.bytes() > most {
-            let message = format!("the triggers, stops and excludes have more than {most} bytes");
+        let limit = self.limits.dispatch_bytes;
+        if dispatch.bytes() > limit {
+            let message = format!("the triggers, stops and excludes have more than {limit} bytes");
             self.diagnostics.push(Diagnostic::error(span.clone(), message));
             return Expr::Never;
         }
         Expr::Dispatch(Box::new(dispatch))
     }
 
-    /// Any tokens but the triggers and the excluded ones, and behind each trigger its rule.
-    fn token_dispatch(&mut self, dispatch: &TokenDispatch) -> Expr {
+    /// Lowers a tag dispatch over tokens: any tokens except triggers and excluded ones, and each
+    /// trigger with its rule.
+    fn token_dispatch(&mut self, dispatch: &TokenDispatchNode) -> Expr {
         let triggers = dispatch.tags.iter().map(|(trigger, _)| trigger);
         let free = SpecialToken::AnyBut(triggers.chain(&dispatch.excludes).cloned().collect());
         let free = self.special(&free);
         let mut tags = Vec::with_capacity(dispatch.tags.len());
         for (trigger, body) in &dispatch.tags {
-            tags.push(Expr::seq([self.special(trigger), Expr::Ref(self.body(body))]));
+            tags.push(Expr::seq([self.special(trigger), Expr::Ref(self.tag_body(body))]));
         }
         match dispatch.after {
             AfterTag::Loop => {
@@ -401,7 +429,7 @@ impl Lowering<'_> {
     }
 }
 
-/// A class as sorted, disjoint ranges of scalar values.
+/// The scalar values of a class, as sorted, disjoint ranges.
 fn code_points(ranges: &[(u32, u32)], negated: bool) -> Vec<(u32, u32)> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable();
@@ -418,7 +446,7 @@ fn code_points(ranges: &[(u32, u32)], negated: bool) -> Vec<(u32, u32)> {
     out
 }
 
-/// Sorted ranges without what is in others, which are sorted too.
+/// Removes sorted ranges from sorted ranges.
 fn without(ranges: &[(u32, u32)], others: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut out = Vec::new();
     for &(lo, hi) in ranges {

@@ -1,12 +1,13 @@
-//! Macros, `Name(...)`, and the options of rules: one syntax of arguments for all of them.
+//! Parses macros, `Name(...)`, and rule options. Both share one syntax of arguments.
 
 use std::sync::Arc;
 
-use super::super::within::Within;
+use super::super::text_search::TextSearch;
 use super::ast::{
-    DispatchNode, Kind, MembersNode, Name, Node, Regex, Span, TokenDispatch, TriggerNode,
+    ByteSpan, DispatchNode, MembersNode, Name, Node, RegexNode, SyntaxKind, TokenDispatchNode,
+    TriggerNode,
 };
-use super::cursor::{Bytes, Reported, is_word};
+use super::cursor::{EscapeMode, Reported, is_word};
 use super::parse::Parser;
 use crate::front::diagnostic::{Diagnostic, similar};
 use crate::front::regex::{Case, Classes, Dot, LookAround, RegexOptions};
@@ -14,7 +15,8 @@ use crate::fsm::{DfaBuilder, Edge};
 use crate::ids::Label;
 use crate::ir::{AfterTag, Attributes, Budget, DispatchEnd, MACROS, Members, SpecialToken, Spent};
 
-/// Options that only printed grammars have: they say which bytes a capture leaves out. Captures are what rules derive here.
+/// Options without effect, which printed grammars of other engines contain. They describe bytes
+/// that a capture excludes; here, a capture is always the text that its rule derives.
 const WITHOUT_EFFECT: [&str; 5] = [
     "capture_hidden_suffix_bytes",
     "capture_hidden_stop_bytes",
@@ -23,6 +25,7 @@ const WITHOUT_EFFECT: [&str; 5] = [
     "stop_capture",
 ];
 
+/// The rule options.
 const OPTIONS: [&str; 12] = [
     "capture",
     "element",
@@ -38,51 +41,63 @@ const OPTIONS: [&str; 12] = [
     "temperature",
 ];
 
-/// Whether a name followed by `(` is a macro. (A rule of such a name is referred to between backquotes.)
+/// Whether a name followed by `(` is a macro. References to a rule of such a name need backquotes.
 pub(super) fn is_macro(name: &str) -> bool {
     MACROS.contains(&name)
 }
 
-/// An argument's value.
+/// The value of an argument.
 #[derive(Debug)]
-struct Value {
-    kind: ValueKind,
-    span: Span,
+struct ArgumentValue {
+    kind: ArgumentKind,
+    span: ByteSpan,
 }
 
+/// The kinds of argument values.
 #[derive(Debug)]
-enum ValueKind {
+enum ArgumentKind {
+    /// A string.
     Text(Vec<u8>),
     /// A number, a name, `true` or `false`.
     Word(String),
-    Tuple(Vec<Value>),
+    /// Values in parentheses.
+    Tuple(Vec<ArgumentValue>),
+    /// A special token.
     Token(SpecialToken),
 }
 
-/// `key=value`, or a value alone.
+/// An argument: `key=value`, or a value without a key.
 #[derive(Debug)]
 struct Argument {
     key: Option<Name>,
-    value: Value,
+    value: ArgumentValue,
 }
 
 /// The options of a rule.
 #[derive(Default)]
 pub(super) struct RuleOptions {
+    /// The attributes of the grammar rule.
     pub(super) attributes: Attributes,
-    pub(super) lazy: Option<Span>,
-    pub(super) start: Option<Span>,
-    /// `capture` alone: under the rule's own name.
-    pub(super) own_capture: bool,
+    /// Range of `lazy`.
+    pub(super) lazy: Option<ByteSpan>,
+    /// Range of `start`.
+    pub(super) start: Option<ByteSpan>,
+    /// `capture` without a value: a capture named after the rule.
+    pub(super) capture_by_rule_name: bool,
 }
 
 impl Parser<'_> {
-    fn wrong<T>(&mut self, value: &Value, expected: &str) -> Result<T, Reported> {
+    /// Reports a value that does not fit.
+    fn unexpected_value<T>(
+        &mut self,
+        value: &ArgumentValue,
+        expected: &str,
+    ) -> Result<T, Reported> {
         let message = match &value.kind {
-            ValueKind::Text(_) => "a string".to_owned(),
-            ValueKind::Word(word) => format!("`{word}`"),
-            ValueKind::Tuple(_) => "a tuple".to_owned(),
-            ValueKind::Token(_) => "a token".to_owned(),
+            ArgumentKind::Text(_) => "a string".to_owned(),
+            ArgumentKind::Word(word) => format!("`{word}`"),
+            ArgumentKind::Tuple(_) => "a tuple".to_owned(),
+            ArgumentKind::Token(_) => "a token".to_owned(),
         };
         let span = value.span.clone();
         self.cursor.error(
@@ -91,26 +106,26 @@ impl Parser<'_> {
         )
     }
 
-    /// One value.
-    fn value(&mut self, depth: usize) -> Result<Value, Reported> {
+    /// Parses one value.
+    fn value(&mut self, depth: usize) -> Result<ArgumentValue, Reported> {
         self.cursor.skip()?;
-        let begin = self.cursor.at;
+        let begin = self.cursor.offset;
         let kind = match self.cursor.peek() {
             Some(quote @ ('"' | '\'')) => {
                 self.cursor.next();
-                ValueKind::Text(self.cursor.quoted(quote, begin, Bytes::Text)?)
+                ArgumentKind::Text(self.cursor.quoted(quote, begin, EscapeMode::Text)?)
             }
             Some('@') if self.cursor.eat("@\"") => {
-                ValueKind::Text(self.cursor.quoted('"', begin, Bytes::Raw)?)
+                ArgumentKind::Text(self.cursor.quoted('"', begin, EscapeMode::Raw)?)
             }
-            Some('<') => ValueKind::Token(self.token()?),
+            Some('<') => ArgumentKind::Token(self.token()?),
             Some('(') if depth < 4 => {
                 self.cursor.next();
                 let mut parts = Vec::new();
                 loop {
                     self.cursor.skip()?;
                     if self.cursor.eat(")") {
-                        break ValueKind::Tuple(parts);
+                        break ArgumentKind::Tuple(parts);
                     }
                     parts.push(self.value(depth + 1)?);
                     self.cursor.skip()?;
@@ -124,17 +139,17 @@ impl Parser<'_> {
                     if self.cursor.rest().starts_with('(')
                         && matches!(&*name.text, "Token" | "ExcludeToken") =>
                 {
-                    let Kind::Token(token) = self.call(&name)? else { return Err(Reported) };
-                    ValueKind::Token(token)
+                    let SyntaxKind::Token(token) = self.call(&name)? else { return Err(Reported) };
+                    ArgumentKind::Token(token)
                 }
-                Some(name) => ValueKind::Word(name.text),
+                Some(name) => ArgumentKind::Word(name.text),
                 None => return self.cursor.expected("a string, a number, a name or a tuple"),
             },
         };
-        Ok(Value { kind, span: begin..self.cursor.at })
+        Ok(ArgumentValue { kind, span: begin..self.cursor.offset })
     }
 
-    /// Arguments behind an opening sign up to its end. With `flags`, a key may stand alone.
+    /// Parses arguments up to and including the text `end`.
     fn arguments(&mut self, end: &str) -> Result<Vec<Argument>, Reported> {
         let mut out = Vec::new();
         loop {
@@ -145,7 +160,7 @@ impl Parser<'_> {
             let value = self.value(0)?;
             self.cursor.skip()?;
             let argument = match value {
-                Value { kind: ValueKind::Word(key), span }
+                ArgumentValue { kind: ArgumentKind::Word(key), span }
                     if self.cursor.rest().starts_with('=') =>
                 {
                     self.cursor.eat("=");
@@ -161,33 +176,34 @@ impl Parser<'_> {
         }
     }
 
-    /// The options of a rule behind their `[`.
+    /// Parses the options of a rule behind their `[`.
     pub(super) fn rule_options(&mut self) -> Result<RuleOptions, Reported> {
         let mut out = RuleOptions::default();
         let mut budget = Budget { tokens: None, chars: None, spent: Spent::Finish };
         for argument in self.arguments("]")? {
             let (key, value) = match argument {
                 Argument { key: Some(key), value } => (key, Some(value)),
-                Argument { key: None, value: Value { kind: ValueKind::Word(text), span } } => {
-                    (Name { text, span }, None)
-                }
-                Argument { value, .. } => return self.wrong(&value, "an option's name"),
+                Argument {
+                    key: None,
+                    value: ArgumentValue { kind: ArgumentKind::Word(text), span },
+                } => (Name { text, span }, None),
+                Argument { value, .. } => return self.unexpected_value(&value, "an option's name"),
             };
             match (&*key.text, value) {
                 ("max_tokens", Some(value)) => budget.tokens = Some(self.integer(&value)?),
                 ("max_chars", Some(value)) => budget.chars = Some(self.integer(&value)?),
-                ("capture", None) => out.own_capture = true,
+                ("capture", None) => out.capture_by_rule_name = true,
                 ("capture", Some(value)) => out.attributes.capture = Some(self.text(value)?),
                 ("temperature", Some(value)) => {
                     let parsed = match &value.kind {
-                        ValueKind::Word(word) => {
+                        ArgumentKind::Word(word) => {
                             word.parse::<f32>().ok().filter(|t| t.is_finite() && *t >= 0.0)
                         }
                         _ => None,
                     };
                     match parsed {
                         Some(temperature) => out.attributes.temperature = Some(temperature),
-                        None => return self.wrong(&value, "a number"),
+                        None => return self.unexpected_value(&value, "a number"),
                     }
                 }
                 ("hidden", None) => out.attributes.hidden = true,
@@ -199,10 +215,12 @@ impl Parser<'_> {
                 ("label", Some(value)) => {
                     out.attributes.label = Some(Label::from_raw(self.integer(&value)?))
                 }
-                ("spent", Some(Value { kind: ValueKind::Word(word), .. })) if word == "cut" => {
+                ("spent", Some(ArgumentValue { kind: ArgumentKind::Word(word), .. }))
+                    if word == "cut" =>
+                {
                     budget.spent = Spent::Cut
                 }
-                ("spent", Some(value)) => return self.wrong(&value, "`cut`"),
+                ("spent", Some(value)) => return self.unexpected_value(&value, "`cut`"),
                 (known, Some(_)) if WITHOUT_EFFECT.contains(&known) => {
                     let message = format!("the option `{known}` has no effect");
                     self.cursor.diagnostics.push(Diagnostic::warning(key.span, message));
@@ -227,30 +245,35 @@ impl Parser<'_> {
         Ok(out)
     }
 
-    fn integer(&mut self, value: &Value) -> Result<u32, Reported> {
-        let parsed = if let ValueKind::Word(word) = &value.kind { word.parse().ok() } else { None };
+    /// The value as an integer.
+    fn integer(&mut self, value: &ArgumentValue) -> Result<u32, Reported> {
+        let parsed =
+            if let ArgumentKind::Word(word) = &value.kind { word.parse().ok() } else { None };
         match parsed {
             Some(number) => Ok(number),
-            None => self.wrong(value, "a number of at most 32 bits"),
+            None => self.unexpected_value(value, "a number of at most 32 bits"),
         }
     }
 
-    fn boolean(&mut self, value: &Value) -> Result<bool, Reported> {
+    /// The value as a boolean.
+    fn boolean(&mut self, value: &ArgumentValue) -> Result<bool, Reported> {
         match &value.kind {
-            ValueKind::Word(word) if word.eq_ignore_ascii_case("true") => Ok(true),
-            ValueKind::Word(word) if word.eq_ignore_ascii_case("false") => Ok(false),
-            _ => self.wrong(value, "`true` or `false`"),
+            ArgumentKind::Word(word) if word.eq_ignore_ascii_case("true") => Ok(true),
+            ArgumentKind::Word(word) if word.eq_ignore_ascii_case("false") => Ok(false),
+            _ => self.unexpected_value(value, "`true` or `false`"),
         }
     }
 
-    fn bytes(&mut self, value: Value) -> Result<Vec<u8>, Reported> {
+    /// The value as bytes.
+    fn bytes(&mut self, value: ArgumentValue) -> Result<Vec<u8>, Reported> {
         match value.kind {
-            ValueKind::Text(bytes) => Ok(bytes),
-            _ => self.wrong(&value, "a string"),
+            ArgumentKind::Text(bytes) => Ok(bytes),
+            _ => self.unexpected_value(&value, "a string"),
         }
     }
 
-    fn text(&mut self, value: Value) -> Result<String, Reported> {
+    /// The value as UTF-8 text.
+    fn text(&mut self, value: ArgumentValue) -> Result<String, Reported> {
         let span = value.span.clone();
         match String::from_utf8(self.bytes(value)?) {
             Ok(text) => Ok(text),
@@ -258,32 +281,34 @@ impl Parser<'_> {
         }
     }
 
-    /// A tuple; a single value counts as one.
-    fn tuple(&mut self, value: Value) -> Vec<Value> {
+    /// The values of a tuple; a single value counts as a tuple.
+    fn tuple(&mut self, value: ArgumentValue) -> Vec<ArgumentValue> {
         match value.kind {
-            ValueKind::Tuple(parts) => parts,
+            ArgumentKind::Tuple(parts) => parts,
             _ => vec![value],
         }
     }
 
-    fn token_of(&mut self, value: Value) -> Result<SpecialToken, Reported> {
+    /// The value as a special token.
+    fn special_token(&mut self, value: ArgumentValue) -> Result<SpecialToken, Reported> {
         match value.kind {
-            ValueKind::Token(token) => Ok(token),
-            ValueKind::Text(_) => self.text(value).map(SpecialToken::Name),
-            ValueKind::Word(_) => self.integer(&value).map(SpecialToken::Id),
-            ValueKind::Tuple(_) => self.wrong(&value, "a token's id or text"),
+            ArgumentKind::Token(token) => Ok(token),
+            ArgumentKind::Text(_) => self.text(value).map(SpecialToken::Name),
+            ArgumentKind::Word(_) => self.integer(&value).map(SpecialToken::Id),
+            ArgumentKind::Tuple(_) => self.unexpected_value(&value, "a token's id or text"),
         }
     }
 
-    fn no_key(&mut self, key: &Name, of: &str) -> Reported {
+    /// Reports an unknown key.
+    fn unknown_key(&mut self, key: &Name, of: &str) -> Reported {
         let message = format!("`{of}` has no argument `{}`", key.text);
         self.cursor.diagnostics.push(Diagnostic::error(key.span.clone(), message));
         Reported
     }
 
-    /// A macro at its `(`.
-    pub(super) fn call(&mut self, name: &Name) -> Result<Kind, Reported> {
-        let begin = self.cursor.at;
+    /// Parses the arguments of a macro, at its `(`.
+    pub(super) fn call(&mut self, name: &Name) -> Result<SyntaxKind, Reported> {
+        let begin = self.cursor.offset;
         self.cursor.eat("(");
         match &*name.text {
             "Graph" => return self.graph(begin),
@@ -296,21 +321,21 @@ impl Parser<'_> {
             "Substring" => {
                 let chunks: Result<_, _> = positional(arguments)
                     .map(|a| {
-                        a.map_err(|k| self.no_key(&k, "Substring"))
+                        a.map_err(|k| self.unknown_key(&k, "Substring"))
                             .and_then(|value| self.bytes(value))
                     })
                     .collect();
-                Ok(Kind::Substring(chunks?))
+                Ok(SyntaxKind::Substring(chunks?))
             }
             "Token" | "ExcludeToken" => {
                 let tokens: Result<Vec<SpecialToken>, _> = positional(arguments)
                     .map(|a| {
-                        a.map_err(|k| self.no_key(&k, &name.text))
-                            .and_then(|value| self.token_of(value))
+                        a.map_err(|k| self.unknown_key(&k, &name.text))
+                            .and_then(|value| self.special_token(value))
                     })
                     .collect();
                 let mut tokens = tokens?;
-                Ok(Kind::Token(match (&*name.text, tokens.len()) {
+                Ok(SyntaxKind::Token(match (&*name.text, tokens.len()) {
                     ("Token", 1) => tokens.remove(0),
                     ("Token", _) => SpecialToken::AnyOf(tokens),
                     _ => SpecialToken::AnyBut(tokens),
@@ -322,8 +347,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `Regex("pattern", json_string=bool, flags="isu")`.
-    fn regex(&mut self, name: &Name, arguments: Vec<Argument>) -> Result<Kind, Reported> {
+    /// Parses `RegexNode("pattern", json_string=bool, flags="isu")`.
+    fn regex(&mut self, name: &Name, arguments: Vec<Argument>) -> Result<SyntaxKind, Reported> {
         let (mut pattern, mut json_string) = (None, false);
         let mut options = RegexOptions {
             classes: Classes::Ascii,
@@ -336,13 +361,13 @@ impl Parser<'_> {
                 None if pattern.is_none() => {
                     let span = value.span.clone();
                     let text = self.text(value)?;
-                    // An escape in the string moves what follows it.
-                    let same = self.cursor.text[span.clone()]
+                    // Offsets agree with the text only if the string has no escapes.
+                    let is_verbatim = self.cursor.text[span.clone()]
                         .get(1..)
                         .is_some_and(|s| s.starts_with(&text));
-                    pattern = Some((text, same.then_some(span.start + 1)));
+                    pattern = Some((text, is_verbatim.then_some(span.start + 1)));
                 }
-                None => return self.wrong(&value, "one pattern"),
+                None => return self.unexpected_value(&value, "one pattern"),
                 Some(key) if key.text == "json_string" => json_string = self.boolean(&value)?,
                 Some(key) if key.text == "flags" => {
                     options.dot = Dot::NoLineFeed;
@@ -362,11 +387,11 @@ impl Parser<'_> {
                         }
                     }
                 }
-                Some(key) => return Err(self.no_key(&key, "Regex")),
+                Some(key) => return Err(self.unknown_key(&key, "Regex")),
             }
         }
         match pattern {
-            Some((pattern, verbatim)) => Ok(Kind::Regex(Box::new(Regex {
+            Some((pattern, verbatim)) => Ok(SyntaxKind::Regex(Box::new(RegexNode {
                 pattern,
                 verbatim,
                 options,
@@ -380,11 +405,11 @@ impl Parser<'_> {
         }
     }
 
-    /// `except!(expression, ..., most)` at its `(`.
-    pub(super) fn except(&mut self, name: &Name) -> Result<Kind, Reported> {
-        let begin = self.cursor.at;
+    /// Parses the arguments of `except!(expression, ..., max)`, at its `(`.
+    pub(super) fn except(&mut self, name: &Name) -> Result<SyntaxKind, Reported> {
+        let begin = self.cursor.offset;
         self.cursor.eat("(");
-        self.deeper(begin)?;
+        self.enter(begin)?;
         let (mut parts, mut max): (Vec<Node>, _) = (Vec::new(), None);
         loop {
             self.cursor.skip()?;
@@ -417,13 +442,14 @@ impl Parser<'_> {
         }
         let excluded = match parts.len() {
             1 => parts.remove(0),
-            _ => self.node(Kind::Alt(parts), begin..self.cursor.at)?,
+            _ => self.node(SyntaxKind::Alt(parts), begin..self.cursor.offset)?,
         };
-        Ok(Kind::Except { excluded: Box::new(excluded), max })
+        Ok(SyntaxKind::Except { excluded: Box::new(excluded), max })
     }
 
-    /// `TagDispatch(("trigger", rule), ..., stops=(...), excludes=(...), loop_after_dispatch=bool, ends=...)`.
-    fn dispatch(&mut self, arguments: Vec<Argument>) -> Result<Kind, Reported> {
+    /// Parses `TagDispatch(("trigger", rule), ..., stops=(...), excludes=(...),
+    /// loop_after_dispatch=bool, ends=...)`.
+    fn dispatch(&mut self, arguments: Vec<Argument>) -> Result<SyntaxKind, Reported> {
         let mut out = DispatchNode {
             tags: Vec::new(),
             stops: Vec::new(),
@@ -447,9 +473,9 @@ impl Parser<'_> {
                 "excludes" => {
                     for part in self.tuple(value) {
                         let empty =
-                            matches!(&part.kind, ValueKind::Text(bytes) if bytes.is_empty());
+                            matches!(&part.kind, ArgumentKind::Text(bytes) if bytes.is_empty());
                         if empty {
-                            return self.wrong(&part, "a text that is not empty");
+                            return self.unexpected_value(&part, "a text that is not empty");
                         }
                         out.excludes.push(self.bytes(part)?);
                     }
@@ -466,24 +492,29 @@ impl Parser<'_> {
                 }
                 "ends" => {
                     out.end = match &value.kind {
-                        ValueKind::Word(word) if word == "anywhere" => DispatchEnd::Anywhere,
-                        ValueKind::Word(word) if word == "after_one_tag" => {
+                        ArgumentKind::Word(word) if word == "anywhere" => DispatchEnd::Anywhere,
+                        ArgumentKind::Word(word) if word == "after_one_tag" => {
                             DispatchEnd::AfterOneTag
                         }
-                        ValueKind::Word(word) if word == "at_stop" => DispatchEnd::AtStop,
-                        _ => return self.wrong(&value, "`anywhere`, `after_one_tag` or `at_stop`"),
+                        ArgumentKind::Word(word) if word == "at_stop" => DispatchEnd::AtStop,
+                        _ => {
+                            return self.unexpected_value(
+                                &value,
+                                "`anywhere`, `after_one_tag` or `at_stop`",
+                            );
+                        }
                     };
                 }
-                _ => return Err(self.no_key(&key, "TagDispatch")),
+                _ => return Err(self.unknown_key(&key, "TagDispatch")),
             }
         }
         self.unreachable_tags(&out);
-        Ok(Kind::Dispatch(Box::new(out)))
+        Ok(SyntaxKind::Dispatch(Box::new(out)))
     }
 
-    /// A trigger that contains an excluded text never fires.
+    /// Warns of triggers that contain an excluded text, and therefore never fire.
     fn unreachable_tags(&mut self, dispatch: &DispatchNode) {
-        let excludes = Within::new(&dispatch.excludes);
+        let excludes = TextSearch::new(&dispatch.excludes);
         for (trigger, span, _) in &dispatch.tags {
             let before = match trigger {
                 TriggerNode::Text(text) => &text[..text.len() - 1],
@@ -501,49 +532,51 @@ impl Parser<'_> {
         }
     }
 
-    /// `(trigger, rule)`.
-    fn pair(&mut self, value: Value) -> Result<(Value, Name), Reported> {
+    /// Parses a pair `(trigger, rule)`.
+    fn pair(&mut self, value: ArgumentValue) -> Result<(ArgumentValue, Name), Reported> {
         match value.kind {
-            ValueKind::Tuple(mut parts) if parts.len() == 2 => {
+            ArgumentKind::Tuple(mut parts) if parts.len() == 2 => {
                 let (Some(body), Some(trigger)) = (parts.pop(), parts.pop()) else {
                     return Err(Reported);
                 };
                 match body.kind {
-                    ValueKind::Word(text) => Ok((trigger, Name { text, span: body.span })),
-                    _ => self.wrong(&body, "the name of a rule"),
+                    ArgumentKind::Word(text) => Ok((trigger, Name { text, span: body.span })),
+                    _ => self.unexpected_value(&body, "the name of a rule"),
                 }
             }
-            _ => self.wrong(&value, "a trigger and the name of a rule: `(\"<tool>\", tool)`"),
+            _ => self
+                .unexpected_value(&value, "a trigger and the name of a rule: `(\"<tool>\", tool)`"),
         }
     }
 
-    fn trigger(&mut self, value: Value) -> Result<TriggerNode, Reported> {
+    /// The value as a trigger.
+    fn trigger(&mut self, value: ArgumentValue) -> Result<TriggerNode, Reported> {
         match value.kind {
-            ValueKind::Text(ref bytes) if bytes.is_empty() => {
-                self.wrong(&value, "a text that is not empty")
+            ArgumentKind::Text(ref bytes) if bytes.is_empty() => {
+                self.unexpected_value(&value, "a text that is not empty")
             }
-            ValueKind::Text(bytes) => Ok(TriggerNode::Text(bytes)),
-            ValueKind::Token(token) => Ok(TriggerNode::Token(token)),
-            ValueKind::Tuple(ref parts) => match &parts[..] {
+            ArgumentKind::Text(bytes) => Ok(TriggerNode::Text(bytes)),
+            ArgumentKind::Token(token) => Ok(TriggerNode::Token(token)),
+            ArgumentKind::Tuple(ref parts) => match &parts[..] {
                 [
-                    Value { kind: ValueKind::Text(text), .. },
-                    Value { kind: ValueKind::Token(token), .. },
+                    ArgumentValue { kind: ArgumentKind::Text(text), .. },
+                    ArgumentValue { kind: ArgumentKind::Token(token), .. },
                 ] if !text.is_empty() => Ok(TriggerNode::Led(text.clone(), token.clone())),
-                _ => self.wrong(&value, "a string and the token behind it"),
+                _ => self.unexpected_value(&value, "a string and the token behind it"),
             },
-            ValueKind::Word(_) => self.wrong(&value, "a string or a token"),
+            ArgumentKind::Word(_) => self.unexpected_value(&value, "a string or a token"),
         }
     }
 
-    /// `TokenTagDispatch((id, rule), ..., loop_after_dispatch=bool, excludes=(id, ...))`.
-    fn token_dispatch(&mut self, arguments: Vec<Argument>) -> Result<Kind, Reported> {
+    /// Parses `TokenTagDispatch((id, rule), ..., loop_after_dispatch=bool, excludes=(id, ...))`.
+    fn token_dispatch(&mut self, arguments: Vec<Argument>) -> Result<SyntaxKind, Reported> {
         let mut out =
-            TokenDispatch { tags: Vec::new(), excludes: Vec::new(), after: AfterTag::Loop };
+            TokenDispatchNode { tags: Vec::new(), excludes: Vec::new(), after: AfterTag::Loop };
         for Argument { key, value } in arguments {
             match key {
                 None => {
                     let (trigger, body) = self.pair(value)?;
-                    out.tags.push((self.token_of(trigger)?, body));
+                    out.tags.push((self.special_token(trigger)?, body));
                 }
                 Some(key) if key.text == "loop_after_dispatch" => {
                     out.after = if self.boolean(&value)? { AfterTag::Loop } else { AfterTag::End };
@@ -551,7 +584,7 @@ impl Parser<'_> {
                 Some(key) if key.text == "excludes" => {
                     for part in self.tuple(value) {
                         let span = part.span.clone();
-                        let token = self.token_of(part)?;
+                        let token = self.special_token(part)?;
                         if out.tags.iter().any(|(trigger, _)| *trigger == token) {
                             return self
                                 .cursor
@@ -560,14 +593,15 @@ impl Parser<'_> {
                         out.excludes.push(token);
                     }
                 }
-                Some(key) => return Err(self.no_key(&key, "TokenTagDispatch")),
+                Some(key) => return Err(self.unknown_key(&key, "TokenTagDispatch")),
             }
         }
-        Ok(Kind::TokenDispatch(Box::new(out)))
+        Ok(SyntaxKind::TokenDispatch(Box::new(out)))
     }
 
-    /// `Automaton((is_final, (lo, hi, to), ...), ...)`: states with their edges over bytes; the first one is the start.
-    fn automaton(&mut self, name: &Name, arguments: Vec<Argument>) -> Result<Kind, Reported> {
+    /// Parses `Automaton((is_final, (lo, hi, to), ...), ...)`: states with their edges over bytes.
+    /// The first state is the start.
+    fn automaton(&mut self, name: &Name, arguments: Vec<Argument>) -> Result<SyntaxKind, Reported> {
         let count = arguments.len();
         if count == 0 || count > self.states {
             let message = format!("an automaton has 1 to {} states", self.states);
@@ -578,7 +612,7 @@ impl Parser<'_> {
             builder.state(false);
         }
         for (state, argument) in (0u32..).zip(positional(arguments)) {
-            let value = argument.map_err(|key| self.no_key(&key, "Automaton"))?;
+            let value = argument.map_err(|key| self.unknown_key(&key, "Automaton"))?;
             let span = value.span.clone();
             let mut parts = self.tuple(value).into_iter();
             let Some(is_final) = parts.next() else {
@@ -613,11 +647,12 @@ impl Parser<'_> {
             }
             edges.iter().for_each(|e| builder.edge(state, e.lo, e.hi, e.to));
         }
-        Ok(Kind::Automaton(Arc::new(builder.finish())))
+        Ok(SyntaxKind::Automaton(Arc::new(builder.finish())))
     }
 
-    /// `Members(separator, required(a), optional(b), repeated(c), min=n, max=n)` behind its `(`.
-    fn members(&mut self, name: &Name) -> Result<Kind, Reported> {
+    /// Parses `Members(separator, required(a), optional(b), repeated(c), min=n, max=n)`, behind its
+    /// `(`.
+    fn members(&mut self, name: &Name) -> Result<SyntaxKind, Reported> {
         let separator = self.alternatives()?;
         let mut out =
             MembersNode { separator, once: Vec::new(), often: Vec::new(), min: 0, max: None };
@@ -630,7 +665,7 @@ impl Parser<'_> {
             self.cursor.skip()?;
             const EXPECTED: &str =
                 "`required(...)`, `optional(...)`, `repeated(...)`, `min=...` or `max=...`";
-            let open = self.cursor.at;
+            let open = self.cursor.offset;
             let Some(kind) = self.cursor.name()? else { return self.cursor.expected(EXPECTED) };
             if matches!(&*kind.text, "min" | "max") && self.cursor.eat("=") {
                 let number = self.graph_number()?;
@@ -643,7 +678,7 @@ impl Parser<'_> {
             }
             if !matches!(&*kind.text, "required" | "optional" | "repeated") || !self.cursor.eat("(")
             {
-                self.cursor.at = open;
+                self.cursor.offset = open;
                 return self.cursor.expected(EXPECTED);
             }
             let body = self.alternatives()?;
@@ -658,11 +693,11 @@ impl Parser<'_> {
                 format!("{} members; at most {} can be kept apart", out.once.len(), Members::MOST);
             return self.cursor.error(Diagnostic::error(name.span.clone(), message));
         }
-        Ok(Kind::Members(Box::new(out)))
+        Ok(SyntaxKind::Members(Box::new(out)))
     }
 
-    /// `Graph(nodes, start, (end, ...), (from, expression, to), ...)` behind its `(`.
-    fn graph(&mut self, begin: usize) -> Result<Kind, Reported> {
+    /// Parses `Graph(nodes, start, (end, ...), (from, expression, to), ...)`, behind its `(`.
+    fn graph(&mut self, begin: usize) -> Result<SyntaxKind, Reported> {
         let nodes = self.graph_number()?;
         self.comma()?;
         let start = self.graph_number()?;
@@ -680,7 +715,7 @@ impl Parser<'_> {
             if self.cursor.eat(")") {
                 break;
             }
-            let open = self.cursor.at;
+            let open = self.cursor.offset;
             if !self.cursor.eat("(") {
                 return self.cursor.expected("an edge: `(from, expression, to)`");
             }
@@ -699,29 +734,31 @@ impl Parser<'_> {
             .chain([start]);
         if let Some(node) = named.into_iter().find(|&node| node >= nodes) {
             let message = format!("the graph has no node {node}");
-            return self.cursor.error(Diagnostic::error(begin..self.cursor.at, message));
+            return self.cursor.error(Diagnostic::error(begin..self.cursor.offset, message));
         }
-        // A node that no edge names costs memory all the same.
+        // Nodes without edges cost memory as well.
         if nodes as usize > self.states {
             let message = format!("a graph has at most {} nodes", self.states);
-            return self.cursor.error(Diagnostic::error(begin..self.cursor.at, message));
+            return self.cursor.error(Diagnostic::error(begin..self.cursor.offset, message));
         }
-        Ok(Kind::Graph { nodes, start, ends, edges })
+        Ok(SyntaxKind::Graph { nodes, start, ends, edges })
     }
 
+    /// Consumes a number.
     fn graph_number(&mut self) -> Result<u32, Reported> {
         self.cursor.skip()?;
         self.cursor.number()
     }
 
+    /// Consumes a comma.
     fn comma(&mut self) -> Result<(), Reported> {
         self.cursor.skip()?;
         if self.cursor.eat(",") { Ok(()) } else { self.cursor.expected("`,`") }
     }
 }
 
-/// Arguments that have no keys; a key is an error.
-fn positional(arguments: Vec<Argument>) -> impl Iterator<Item = Result<Value, Name>> {
+/// The values of arguments without keys; a key is an error.
+fn positional(arguments: Vec<Argument>) -> impl Iterator<Item = Result<ArgumentValue, Name>> {
     arguments.into_iter().map(|argument| match argument.key {
         None => Ok(argument.value),
         Some(key) => Err(key),

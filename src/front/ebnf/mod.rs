@@ -1,7 +1,7 @@
-//! Grammars as people write them: EBNF.
+//! EBNF front end: lowers grammars in EBNF notation.
 //!
-//! One language that contains GBNF (llama.cpp), the EBNF of xgrammar and the terminals of KBNF; the form in which grammars
-//! are printed is part of it. docs/EBNF.md is the reference.
+//! One language contains GBNF (llama.cpp), the EBNF of xgrammar, the terminals of KBNF, and the
+//! form in which grammars are printed. docs/EBNF.md is the reference.
 //!
 //! ```text
 //! root  ::= "[" item ("," item)* "]"     # a rule; it ends where the next one begins
@@ -10,8 +10,9 @@
 //! string ::= "\"" [^"\\\x00-\x1f]* "\""
 //! ```
 //!
-//! `ast` is what a text says, `parse` and `macros` read it from the characters of `cursor`, `lower` gives names their
-//! meaning, `warn` looks at the result. All errors of a text are reported at once.
+//! `parse` and `macros` parse the characters of `cursor` to the syntax tree of `ast`. `lower`
+//! resolves names and makes the grammar, `warn` checks it. All errors of a text are reported at
+//! once.
 
 mod ast;
 mod cursor;
@@ -29,41 +30,42 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::{Lowered, within_fuel};
+use super::{LoweredGrammar, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 
-/// Whose reading counts where the notations contradict each other. Everything else is read in all of them.
+/// The notation that decides where notations contradict each other. All other syntax is available
+/// in every dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
-    /// What most grammars in use expect, the printed form among them: `\x` takes all hexadecimal digits that follow, as in xgrammar; names may have
-    /// dots inside; a `#` begins a comment, unless a quote follows it, which is an error; `.` is
-    /// any character.
+    /// For most grammars in use and for printed grammars. `\x` takes all hexadecimal digits that
+    /// follow, as in xgrammar. Names may contain dots. A `#` begins a comment; followed by a quote
+    /// it is an error. `.` is any character.
     #[default]
     Common,
-    /// llama.cpp: `\x` takes two digits, names have no dots, every `#` begins a comment, strings may span lines, repetitions may follow
-    /// each other.
+    /// llama.cpp: `\x` takes two digits, names have no dots, every `#` begins a comment, strings
+    /// may span lines, and repetitions may follow each other.
     Gbnf,
-    /// xgrammar: as [`Dialect::Common`], but every `#` begins a comment, and names may begin and end with dots; a dot alone is a name too
-    /// where a rule is called so.
+    /// xgrammar: as [`Dialect::Common`], but every `#` begins a comment, and names may begin and
+    /// end with dots. A single dot is a name if a rule has that name.
     Xgrammar,
     /// KBNF: as [`Dialect::Common`], but a `#` begins a terminal (`#"regex"`, `#e`, `#ex`,
-    /// `#substrs`), commas concatenate, rules of one name are alternatives, `\x` takes two digits,
-    /// `[a]` is an optional and `{a}` a repeated expression, strings may span lines.
+    /// `#substrs`), and commas concatenate. Rules of one name are alternatives, `\x` takes two
+    /// digits, and strings may span lines. `[a]` is an optional and `{a}` a repeated expression.
     Kbnf,
 }
 
-/// How a grammar is read.
+/// Options of the EBNF front end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EbnfOptions {
-    /// The rule in which derivations begin, unless a rule has the option `start`.
+    /// The start rule, unless a rule has the option `start`.
     pub root: String,
-    /// Whose reading counts where notations contradict each other.
+    /// The notation that decides where notations contradict each other.
     pub dialect: Dialect,
-    /// What the text is called in messages.
+    /// The name of the text in messages.
     pub name: String,
-    /// Grammars that the text may name as `@name`.
+    /// Grammars to which the text may refer as `@name`.
     pub grammars: BTreeMap<String, Arc<Grammar>>,
 }
 
@@ -78,10 +80,16 @@ impl Default for EbnfOptions {
     }
 }
 
-/// Reads a grammar. Errors are all that are wrong with the text; warnings come beside the grammar. Cost: linear in the text, except for
-/// what needs an automaton (`lazy`, `#e`, `#ex`, `except!`), which [`Limits::automaton_states`]
-/// bounds.
-pub fn lower(text: &str, options: &EbnfOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
+/// Lowers an EBNF text to a grammar.
+///
+/// Returns all errors of the text, or the grammar with warnings. Cost: linear in the text, except
+/// for constructs that need an automaton (`lazy`, `#e`, `#ex`, `except!`), which
+/// [`Limits::automaton_states`] bounds.
+pub fn lower(
+    text: &str,
+    options: &EbnfOptions,
+    limits: &Limits,
+) -> Result<LoweredGrammar, Diagnostics> {
     if text.len() > limits.source_bytes {
         let mut diagnostics = Diagnostics::new(&options.name, "");
         let message =

@@ -1,10 +1,10 @@
-//! Rules and expressions, by recursive descent. A rule that cannot be read is reported and left out; reading goes on at
-//! the next one.
+//! EBNF parser: parses rules and expressions by recursive descent. A rule with an error is reported
+//! and dropped; parsing resumes at the next one.
 
 use std::ops::Range;
 
-use super::ast::{Kind, Name, Node, Regex, RuleDef, Span};
-use super::cursor::{Bytes, Cursor, Reported, TERMINALS, byte_set, join};
+use super::ast::{ByteSpan, Name, Node, RegexNode, RuleDef, SyntaxKind};
+use super::cursor::{Cursor, EscapeMode, KBNF_TERMINALS, Reported, byte_set, join};
 use super::{Dialect, EbnfOptions};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::front::regex::{Classes, Dot, LookAround, RegexOptions};
@@ -12,30 +12,34 @@ use crate::hash::HashMap;
 use crate::ir::{Attributes, SpecialToken};
 use crate::limits::Limits;
 
-/// Deepest nesting that is read by recursion, whatever the limits say.
+/// Upper bound of the nesting limit, because the parser is recursive.
 const MAX_DEPTH: usize = 300;
 
+/// State of the parser.
 pub(super) struct Parser<'t> {
     pub(super) cursor: Cursor<'t>,
+    /// Limit on the states of an automaton or graph.
     pub(super) states: usize,
+    /// Current nesting.
     pub(super) depth: usize,
     max_depth: usize,
+    /// Number of expressions so far.
     nodes: usize,
     max_nodes: usize,
-    /// Names of rules that could not be read: references to them are no errors.
+    /// Names of rules with errors: references to them are not errors.
     broken: Vec<String>,
 }
 
-/// What was read.
-pub(super) struct Text {
+/// A parsed text.
+pub(super) struct ParsedText {
     pub(super) rules: Vec<RuleDef>,
-    /// Names of rules that could not be read.
+    /// Names of rules with errors.
     pub(super) broken: Vec<String>,
     pub(super) diagnostics: Diagnostics,
 }
 
-/// The rules of a text, and what is wrong with it. Cost: linear.
-pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Text {
+/// Parses the rules of a text. Linear.
+pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> ParsedText {
     let cursor = Cursor::new(text, options.dialect, Diagnostics::new(&options.name, text));
     let mut parser = Parser {
         cursor,
@@ -49,11 +53,11 @@ pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Text 
     let mut rules: Vec<RuleDef> = Vec::new();
     let mut heads: HashMap<String, usize> = HashMap::default();
     loop {
-        let begin = parser.cursor.at;
+        let begin = parser.cursor.offset;
         match parser.rule() {
             Ok(Some(rule)) => match heads.get(&rule.name.text) {
                 Some(&first) if options.dialect == Dialect::Kbnf => {
-                    parser.alternative(&mut rules, first, rule)
+                    parser.append_alternative(&mut rules, first, rule)
                 }
                 _ => {
                     heads.entry(rule.name.text.clone()).or_insert(rules.len());
@@ -63,19 +67,22 @@ pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Text 
             Ok(None) => break,
             Err(Reported) if parser.nodes > parser.max_nodes => break,
             Err(Reported) => {
-                // The rule may have ended where the next one begins.
-                if !(parser.cursor.fresh && parser.cursor.at > begin && parser.cursor.is_head()) {
+                // The parser may have stopped at the next rule already.
+                if !(parser.cursor.at_line_start
+                    && parser.cursor.offset > begin
+                    && parser.cursor.is_rule_head())
+                {
                     parser.cursor.recover();
                 }
             }
         }
         parser.depth = 0;
     }
-    Text { rules, broken: parser.broken, diagnostics: parser.cursor.diagnostics }
+    ParsedText { rules, broken: parser.broken, diagnostics: parser.cursor.diagnostics }
 }
 
 impl Parser<'_> {
-    /// The next rule; `None` at the end of the text.
+    /// Parses the next rule; `None` at the end of the text.
     fn rule(&mut self) -> Result<Option<RuleDef>, Reported> {
         self.cursor.skip()?;
         while self.cursor.eat(";") {
@@ -84,7 +91,7 @@ impl Parser<'_> {
         if self.cursor.peek().is_none() {
             return Ok(None);
         }
-        let begin = self.cursor.at;
+        let begin = self.cursor.offset;
         let Some(name) = self.cursor.name()? else {
             return self.cursor.expected(match self.cursor.dialect {
                 Dialect::Kbnf => "a rule: `name ::= ...;`; comments are `(* ... *)`",
@@ -97,7 +104,7 @@ impl Parser<'_> {
             if self.cursor.eat("[") { self.rule_options()? } else { Default::default() };
         self.skip_in_head()?;
         if !self.cursor.eat("::=") {
-            self.cursor.at = begin;
+            self.cursor.offset = begin;
             if self.cursor.is_foreign_head() {
                 let span = name.span;
                 return self.cursor.error(
@@ -105,18 +112,18 @@ impl Parser<'_> {
                         .help("rules are written `name ::= ...`"),
                 );
             }
-            self.cursor.at = name.span.end;
+            self.cursor.offset = name.span.end;
             self.cursor.skip_blanks();
             return self.cursor.expected("`::=`");
         }
-        if options.own_capture {
+        if options.capture_by_rule_name {
             options.attributes.capture = Some(name.text.clone());
         }
         let body = self.alternatives()?;
-        let body = self.hint(body)?;
+        let body = self.drop_look_ahead(body)?;
         self.cursor.skip()?;
         if !self.cursor.eat(";") && !self.at_end() {
-            return self.stray();
+            return self.unexpected();
         }
         self.broken.pop();
         Ok(Some(RuleDef {
@@ -128,8 +135,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Skips blanks within the head of a rule. In KBNF, where rules end with `;`, it may have
-    /// several lines.
+    /// Skips blanks within a rule head. In KBNF, where rules end with `;`, a head may span lines.
     fn skip_in_head(&mut self) -> Result<(), Reported> {
         if self.cursor.dialect == Dialect::Kbnf {
             return self.cursor.skip();
@@ -138,8 +144,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// In KBNF, a further rule of a name has more alternatives of the first one.
-    fn alternative(&mut self, rules: &mut [RuleDef], first: usize, rule: RuleDef) {
+    /// Appends a further rule of the same name as an alternative of the first one, as in KBNF.
+    fn append_alternative(&mut self, rules: &mut [RuleDef], first: usize, rule: RuleDef) {
         if rule.attributes != Attributes::default() || rule.lazy.is_some() || rule.start.is_some() {
             let message = format!("options of `{}` behind its first definition", rule.name.text);
             let first = rules[first].name.span.clone();
@@ -150,26 +156,26 @@ impl Parser<'_> {
             return;
         }
         let body = &mut rules[first].body;
-        if !matches!(body.kind, Kind::Alt(_)) {
-            let one = Node {
-                kind: std::mem::replace(&mut body.kind, Kind::Empty),
+        if !matches!(body.kind, SyntaxKind::Alt(_)) {
+            let first_alternative = Node {
+                kind: std::mem::replace(&mut body.kind, SyntaxKind::Empty),
                 span: body.span.clone(),
             };
-            body.kind = Kind::Alt(vec![one]);
+            body.kind = SyntaxKind::Alt(vec![first_alternative]);
         }
-        if let Kind::Alt(parts) = &mut body.kind {
+        if let SyntaxKind::Alt(parts) = &mut body.kind {
             parts.push(rule.body);
         }
     }
 
-    /// Whether the rule has ended: so has the text, or another rule begins.
+    /// Whether the rule ends here: at the end of the text, or where another rule begins.
     fn at_end(&self) -> bool {
-        self.cursor.peek().is_none() || self.cursor.fresh && self.cursor.is_head()
+        self.cursor.peek().is_none() || self.cursor.at_line_start && self.cursor.is_rule_head()
     }
 
-    /// Something that fits nowhere follows an expression.
-    fn stray<T>(&mut self) -> Result<T, Reported> {
-        let at = self.cursor.at;
+    /// Reports an unexpected character behind an expression.
+    fn unexpected<T>(&mut self) -> Result<T, Reported> {
+        let at = self.cursor.offset;
         if self.cursor.rest().starts_with("::=") {
             return self.cursor.error(
                 Diagnostic::error(at..at + 3, "a rule begins in the middle of a line")
@@ -202,9 +208,9 @@ impl Parser<'_> {
         }
     }
 
-    /// A look-ahead at the end of a rule says something about what follows, which the grammar says already: it is read and
-    /// left out.
-    fn hint(&mut self, body: Node) -> Result<Node, Reported> {
+    /// Parses and drops a look-ahead at the end of a rule. It describes what follows, which the
+    /// grammar determines already.
+    fn drop_look_ahead(&mut self, body: Node) -> Result<Node, Reported> {
         self.cursor.skip()?;
         if self.cursor.eat("(=") {
             self.alternatives()?;
@@ -216,7 +222,8 @@ impl Parser<'_> {
         Ok(body)
     }
 
-    pub(super) fn node(&mut self, kind: Kind, span: Span) -> Result<Node, Reported> {
+    /// Makes a node, within the limit on nodes.
+    pub(super) fn node(&mut self, kind: SyntaxKind, span: ByteSpan) -> Result<Node, Reported> {
         self.nodes += 1;
         if self.nodes > self.max_nodes {
             let limit = self.max_nodes;
@@ -228,8 +235,8 @@ impl Parser<'_> {
         Ok(Node { kind, span })
     }
 
-    /// One level deeper, for what stands at `at`.
-    pub(super) fn deeper(&mut self, at: usize) -> Result<(), Reported> {
+    /// Enters a level of nesting, for a construct at `at`.
+    pub(super) fn enter(&mut self, at: usize) -> Result<(), Reported> {
         self.depth += 1;
         if self.depth > self.max_depth {
             let message = format!("nested more than {} deep", self.max_depth);
@@ -238,10 +245,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `a | b | c`.
+    /// Parses `a | b | c`.
     pub(super) fn alternatives(&mut self) -> Result<Node, Reported> {
-        let begin = self.cursor.at;
-        self.deeper(begin)?;
+        let begin = self.cursor.offset;
+        self.enter(begin)?;
         let mut parts = vec![self.sequence()?];
         self.cursor.skip()?;
         while !self.at_end() && self.cursor.eat("|") {
@@ -253,13 +260,13 @@ impl Parser<'_> {
             return Ok(parts.remove(0));
         }
         let span = begin..parts[parts.len() - 1].span.end;
-        self.node(Kind::Alt(parts), span)
+        self.node(SyntaxKind::Alt(parts), span)
     }
 
-    /// `a b c`; nothing at all is the empty string.
+    /// Parses `a b c`. No items are the empty text.
     fn sequence(&mut self) -> Result<Node, Reported> {
         self.cursor.skip()?;
-        let begin = self.cursor.at;
+        let begin = self.cursor.offset;
         let mut parts: Vec<Node> = Vec::new();
         let mut comma = false;
         loop {
@@ -279,21 +286,21 @@ impl Parser<'_> {
             }
         }
         match parts.len() {
-            0 => self.node(Kind::Empty, begin..begin),
+            0 => self.node(SyntaxKind::Empty, begin..begin),
             1 => Ok(parts.remove(0)),
             _ => {
                 let span = join(&parts[0].span, &parts[parts.len() - 1].span);
-                self.node(Kind::Seq(parts), span)
+                self.node(SyntaxKind::Seq(parts), span)
             }
         }
     }
 
-    /// What follows an atom: `?`, `*`, `+`, `{n}`, `{n,}`, `{n,m}`, `{,m}`.
+    /// Parses the postfix operators of an atom: `?`, `*`, `+`, `{n}`, `{n,}`, `{n,m}`, `{,m}`.
     fn repeated(&mut self, mut body: Node) -> Result<Node, Reported> {
         let (mut times, depth) = (0, self.depth);
         loop {
             self.cursor.skip_blanks();
-            let begin = self.cursor.at;
+            let begin = self.cursor.offset;
             let (min, max) = match self.cursor.peek() {
                 Some('?') => (0, Some(1)),
                 Some('*') => (0, None),
@@ -311,18 +318,19 @@ impl Parser<'_> {
                         .help("if it is meant, write parentheses: `(\"a\"+)?`"),
                 );
             }
-            let (min, max) = if self.cursor.eat("{") { self.counts(begin)? } else { (min, max) };
-            if self.cursor.at == begin {
+            let (min, max) =
+                if self.cursor.eat("{") { self.repeat_bounds(begin)? } else { (min, max) };
+            if self.cursor.offset == begin {
                 self.cursor.next();
             }
-            self.deeper(begin)?;
-            let span = body.span.start..self.cursor.at;
-            body = self.node(Kind::Repeat { body: Box::new(body), min, max }, span)?;
+            self.enter(begin)?;
+            let span = body.span.start..self.cursor.offset;
+            body = self.node(SyntaxKind::Repeat { body: Box::new(body), min, max }, span)?;
         }
     }
 
-    /// The inside of `{...}` behind a repeated expression.
-    fn counts(&mut self, begin: usize) -> Result<(u32, Option<u32>), Reported> {
+    /// Parses the bounds of a repeat, behind its `{`.
+    fn repeat_bounds(&mut self, begin: usize) -> Result<(u32, Option<u32>), Reported> {
         self.cursor.skip()?;
         let min =
             if self.cursor.rest().starts_with(',') { None } else { Some(self.cursor.number()?) };
@@ -337,7 +345,7 @@ impl Parser<'_> {
         if !self.cursor.eat("}") {
             return self.cursor.expected("`}`");
         }
-        let at = self.cursor.at;
+        let at = self.cursor.offset;
         match (min, max) {
             (None, None) => self.cursor.error(Diagnostic::error(begin..at, "no count at all")),
             (Some(min), Some(max)) if min > max => {
@@ -347,14 +355,14 @@ impl Parser<'_> {
         }
     }
 
-    /// One expression that is not a list; `None` where none begins.
+    /// Parses an atom; `None` where none begins.
     pub(super) fn atom(&mut self) -> Result<Option<Node>, Reported> {
-        let begin = self.cursor.at;
+        let begin = self.cursor.offset;
         let Some(c) = self.cursor.peek() else { return Ok(None) };
         let kind = match c {
             '"' | '\'' => {
                 self.cursor.next();
-                Kind::Bytes(self.cursor.quoted(c, begin, Bytes::Text)?)
+                SyntaxKind::Bytes(self.cursor.quoted(c, begin, EscapeMode::Text)?)
             }
             '[' if self.cursor.dialect == Dialect::Kbnf => return self.bracketed(']', 1).map(Some),
             '{' if self.cursor.dialect == Dialect::Kbnf => {
@@ -362,85 +370,87 @@ impl Parser<'_> {
             }
             '[' => {
                 self.cursor.next();
-                let (ranges, negated) = self.cursor.class(begin, Bytes::Text)?;
-                Kind::Class { ranges, negated }
+                let (ranges, negated) = self.cursor.class(begin, EscapeMode::Text)?;
+                SyntaxKind::Class { ranges, negated }
             }
             '(' => {
                 self.cursor.next();
                 let inner = self.alternatives()?;
                 self.close(')', begin)?;
-                return Ok(Some(Node { kind: inner.kind, span: begin..self.cursor.at }));
+                return Ok(Some(Node { kind: inner.kind, span: begin..self.cursor.offset }));
             }
             '@' => self.at_sign(begin)?,
-            '<' => Kind::Token(self.token()?),
+            '<' => SyntaxKind::Token(self.token()?),
             '!' => {
                 self.cursor.next();
                 if self.cursor.peek() != Some('<') {
                     return self.cursor.expected("a token, as in `!<think>`");
                 }
-                Kind::Token(SpecialToken::AnyBut(vec![self.token()?]))
+                SyntaxKind::Token(SpecialToken::AnyBut(vec![self.token()?]))
             }
             '#' => self.terminal()?,
             '.' if self.cursor.dialect != Dialect::Xgrammar => {
                 self.cursor.next();
-                Kind::Any
+                SyntaxKind::Any
             }
             _ => match self.cursor.name()? {
-                Some(name) => self.named(name)?,
+                Some(name) => self.reference_or_macro(name)?,
                 None if c == '.' => {
                     self.cursor.next();
-                    Kind::Any
+                    SyntaxKind::Any
                 }
                 None => return Ok(None),
             },
         };
-        self.node(kind, begin..self.cursor.at).map(Some)
+        self.node(kind, begin..self.cursor.offset).map(Some)
     }
 
-    /// The end of what was opened at `begin`.
+    /// Consumes the bracket that closes the one at `begin`.
     pub(super) fn close(&mut self, sign: char, begin: usize) -> Result<(), Reported> {
         self.cursor.skip()?;
-        if self.cursor.peek() == Some(sign) && !(self.cursor.fresh && self.cursor.is_head()) {
+        if self.cursor.peek() == Some(sign)
+            && !(self.cursor.at_line_start && self.cursor.is_rule_head())
+        {
             self.cursor.next();
             return Ok(());
         }
         if !self.at_end() {
-            return self.stray();
+            return self.unexpected();
         }
         let message = format!("a `{}` without end", &self.cursor.text[begin..begin + 1]);
         let label = format!("expected `{sign}` before the rule ends");
         self.cursor.error(Diagnostic::error(begin..begin + 1, message).label(label))
     }
 
-    /// `[a]` is at most one of `a`, `{a}` any number.
+    /// Parses `[a]`, at most one `a`, or `{a}`, any number of them.
     fn bracketed(&mut self, end: char, max: u32) -> Result<Node, Reported> {
-        let begin = self.cursor.at;
+        let begin = self.cursor.offset;
         self.cursor.next();
         let body = Box::new(self.alternatives()?);
         self.close(end, begin)?;
         let max = (max == 1).then_some(1);
-        self.node(Kind::Repeat { body, min: 0, max }, begin..self.cursor.at)
+        self.node(SyntaxKind::Repeat { body, min: 0, max }, begin..self.cursor.offset)
     }
 
-    /// `@"bytes"`, `@[bytes]`, `@grammar`.
-    fn at_sign(&mut self, begin: usize) -> Result<Kind, Reported> {
+    /// Parses `@"bytes"`, `@[bytes]` or `@grammar`.
+    fn at_sign(&mut self, begin: usize) -> Result<SyntaxKind, Reported> {
         self.cursor.next();
         if self.cursor.eat("\"") {
-            return Ok(Kind::Bytes(self.cursor.quoted('"', begin, Bytes::Raw)?));
+            return Ok(SyntaxKind::Bytes(self.cursor.quoted('"', begin, EscapeMode::Raw)?));
         }
         if self.cursor.eat("[") {
-            let (ranges, negated) = self.cursor.class(begin, Bytes::Raw)?;
-            return Ok(Kind::ByteClass(byte_set(&ranges, negated)));
+            let (ranges, negated) = self.cursor.class(begin, EscapeMode::Raw)?;
+            return Ok(SyntaxKind::ByteClass(byte_set(&ranges, negated)));
         }
         match self.cursor.name()? {
-            Some(name) => Ok(Kind::Import(name.text)),
+            Some(name) => Ok(SyntaxKind::Import(name.text)),
             None => self.cursor.expected("a string or a class of bytes, or the name of a grammar"),
         }
     }
 
-    /// `<text>` is the token with just this text, `<[id]>` the token with this id.
+    /// Parses a token: `<text>` by its text, `<[id]>` by its id.
     pub(super) fn token(&mut self) -> Result<SpecialToken, Reported> {
-        let begin = self.cursor.at;
+        let begin = self.cursor.offset;
         let inside = self.cursor.rest().split(['\n', '>']).next().unwrap_or_default();
         let end = begin + inside.len();
         if !self.cursor.text[end..].starts_with('>') || inside.len() < 2 {
@@ -449,8 +459,8 @@ impl Parser<'_> {
                     .label("expected `<text>` or `<[id]>` in one line"),
             );
         }
-        self.cursor.at = end + 1;
-        self.cursor.fresh = false;
+        self.cursor.offset = end + 1;
+        self.cursor.at_line_start = false;
         let id = inside.strip_prefix("<[").and_then(|inside| inside.strip_suffix(']'));
         match id {
             None => Ok(SpecialToken::Name(self.cursor.text[begin..=end].to_owned())),
@@ -463,26 +473,31 @@ impl Parser<'_> {
         }
     }
 
-    /// A terminal of KBNF: `#"regex"`, `#e"regex that stops as early as it can"`,
-    /// `#ex"regex that matches nowhere"`, `#substrs"text"`, between quotes of either kind.
-    pub(super) fn terminal(&mut self) -> Result<Kind, Reported> {
-        let begin = self.cursor.at;
+    /// Parses a terminal of KBNF, with quotes of either kind: `#"regex"`, `#e"shortest match"`,
+    /// `#ex"excluded regex"`, `#substrs"text"`.
+    pub(super) fn terminal(&mut self) -> Result<SyntaxKind, Reported> {
+        let begin = self.cursor.offset;
         self.cursor.next();
-        let kind = TERMINALS.into_iter().find(|kind| self.cursor.eat(kind)).unwrap_or_default();
-        let open = self.cursor.at;
+        let kind =
+            KBNF_TERMINALS.into_iter().find(|kind| self.cursor.eat(kind)).unwrap_or_default();
+        let open = self.cursor.offset;
         let Some(quote @ ('"' | '\'')) = self.cursor.peek() else {
-            let known = "`#\"regex\"`, `#e\"...\"`, `#ex\"...\"` or `#substrs\"...\"`";
-            return self.cursor.expected(&format!("a terminal: {known}; comments are `(* ... *)`"));
+            let terminals = "`#\"regex\"`, `#e\"...\"`, `#ex\"...\"` or `#substrs\"...\"`";
+            return self
+                .cursor
+                .expected(&format!("a terminal: {terminals}; comments are `(* ... *)`"));
         };
         self.cursor.next();
         if kind == "substrs" {
-            let bytes = self.cursor.quoted(quote, open, Bytes::Text)?;
+            let bytes = self.cursor.quoted(quote, open, EscapeMode::Text)?;
             let text = String::from_utf8(bytes).unwrap_or_default();
-            return Ok(Kind::Substring(text.chars().map(|c| c.to_string().into_bytes()).collect()));
+            return Ok(SyntaxKind::Substring(
+                text.chars().map(|c| c.to_string().into_bytes()).collect(),
+            ));
         }
-        let pattern = String::from_utf8(self.cursor.quoted(quote, begin, Bytes::Pattern)?)
+        let pattern = String::from_utf8(self.cursor.quoted(quote, begin, EscapeMode::Pattern)?)
             .unwrap_or_default();
-        let verbatim = self.cursor.text[open + 1..self.cursor.at - 1] == *pattern;
+        let verbatim = self.cursor.text[open + 1..self.cursor.offset - 1] == *pattern;
         let options = RegexOptions {
             classes: Classes::Unicode,
             dot: Dot::NoLineFeed,
@@ -490,20 +505,20 @@ impl Parser<'_> {
             ..RegexOptions::default()
         };
         let verbatim = verbatim.then_some(open + 1);
-        let regex = Regex { pattern, verbatim, options, json_string: false, lazy: kind == "e" };
-        let regex = Kind::Regex(Box::new(regex));
+        let regex = RegexNode { pattern, verbatim, options, json_string: false, lazy: kind == "e" };
+        let regex = SyntaxKind::Regex(Box::new(regex));
         if kind != "ex" {
             return Ok(regex);
         }
-        let excluded = self.node(regex, begin..self.cursor.at)?;
-        Ok(Kind::Except { excluded: Box::new(excluded), max: None })
+        let excluded = self.node(regex, begin..self.cursor.offset)?;
+        Ok(SyntaxKind::Except { excluded: Box::new(excluded), max: None })
     }
 
-    /// A reference, a macro, `any!` or `except!(...)`.
-    fn named(&mut self, name: Name) -> Result<Kind, Reported> {
+    /// Parses the rest of a reference, a macro, `any!` or `except!(...)`.
+    fn reference_or_macro(&mut self, name: Name) -> Result<SyntaxKind, Reported> {
         let quoted = self.cursor.text[name.span.clone()].starts_with('`');
         if !quoted && self.cursor.rest().starts_with('!') && !self.cursor.rest().starts_with("!<") {
-            return self.bang(&name);
+            return self.bang_terminal(&name);
         }
         let rest = self.cursor.rest().trim_start_matches([' ', '\t']);
         if !quoted
@@ -514,14 +529,15 @@ impl Parser<'_> {
             self.cursor.skip_blanks();
             return self.call(&name);
         }
-        Ok(Kind::Ref(name.text))
+        Ok(SyntaxKind::Ref(name.text))
     }
 
-    fn bang(&mut self, name: &Name) -> Result<Kind, Reported> {
+    /// Parses the rest of `any!` or `except!(...)`.
+    fn bang_terminal(&mut self, name: &Name) -> Result<SyntaxKind, Reported> {
         match &*name.text {
             "any" => {
                 self.cursor.next();
-                Ok(Kind::Any)
+                Ok(SyntaxKind::Any)
             }
             "except" => {
                 self.cursor.next();

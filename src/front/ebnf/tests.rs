@@ -1,21 +1,22 @@
-//! What cases as data do not show: tokens, attributes, places of many errors, bounds.
+//! Tests of the EBNF front end beyond `tests/data`: tokens, attributes, positions of errors,
+//! limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Dialect, EbnfOptions, lower};
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::ids::SpecialId;
 use crate::ir::{Attributes, Budget, Expr, Grammar, SpecialToken, Spent};
 use crate::limits::Limits;
 
-fn read(text: &str) -> Result<Lowered, Diagnostics> {
+fn parse(text: &str) -> Result<LoweredGrammar, Diagnostics> {
     lower(text, &EbnfOptions::default(), &Limits::default())
 }
 
 fn grammar(text: &str) -> Grammar {
-    read(text).unwrap_or_else(|e| panic!("{e}")).grammar
+    parse(text).unwrap_or_else(|e| panic!("{e}")).grammar
 }
 
 /// Messages with their lines and columns.
@@ -28,9 +29,10 @@ fn messages(diagnostics: &Diagnostics) -> Vec<String> {
 }
 
 #[test]
-fn tokens_by_text_by_id_and_all_but() {
-    let read = grammar(
-        r#"root ::= <|im_end|> <[1000]> !<think> !<[7]> Token(3, "a", <b>) ExcludeToken(4) Token(5) <|im_end|>"#,
+fn tokens_are_parsed_by_text_id_and_exclusion() {
+    let parse = grammar(
+        r#"root ::= <|im_end|> <[1000]> !<think> !<[7]> Token(3, "a", <b>)
+           ExcludeToken(4) Token(5) <|im_end|>"#,
     );
     let name = |text: &str| SpecialToken::Name(text.to_owned());
     let want = [
@@ -42,14 +44,15 @@ fn tokens_by_text_by_id_and_all_but() {
         SpecialToken::AnyBut(vec![SpecialToken::Id(4)]),
         SpecialToken::Id(5),
     ];
-    assert_eq!(read.specials, want);
+    assert_eq!(parse.specials, want);
     let ids = [0, 1, 2, 3, 4, 5, 6, 0].map(|i| Expr::Special(SpecialId::new(i)));
-    assert_eq!(read.rules[0].body, Expr::Seq(ids.to_vec()));
+    assert_eq!(parse.rules[0].body, Expr::Seq(ids.to_vec()));
 }
 
 #[test]
-fn members_are_read_and_written() {
-    let text = "root ::= Members(\", \"?, required(\"a\" x), optional(x), repeated(\"c\" | \"d\"), min=1, max=3)\nx ::= \"y\"\n";
+fn member_sets_parse_and_print() {
+    let text = "root ::= Members(\", \"?, required(\"a\" x), optional(x), \
+                repeated(\"c\" | \"d\"), min=1, max=3)\nx ::= \"y\"\n";
     assert_eq!(grammar(text).to_string(), text);
     assert_eq!(grammar("root ::= Members( \",\" )").to_string(), "root ::= Members(\",\")\n");
     for wrong in [
@@ -58,14 +61,14 @@ fn members_are_read_and_written() {
         "root ::= Members(\",\", required(\"a\"",
         "root ::= Members(\",\" required(\"a\"))",
     ] {
-        assert!(read(wrong).is_err(), "{wrong}");
+        assert!(parse(wrong).is_err(), "{wrong}");
     }
     let many = "optional(\"a\"), ".repeat(65);
-    assert!(read(&format!("root ::= Members(\",\", {many}min=1)")).is_err());
+    assert!(parse(&format!("root ::= Members(\",\", {many}min=1)")).is_err());
 }
 
 #[test]
-fn token_dispatches_are_free_tokens_and_triggers() {
+fn token_dispatches_lower_to_free_tokens_and_triggers() {
     let looped = grammar("root ::= TokenTagDispatch((5, a), (<b>, a), excludes=(9,))\na ::= \"x\"");
     assert_eq!(
         looped.to_string(),
@@ -73,17 +76,18 @@ fn token_dispatches_are_free_tokens_and_triggers() {
     );
     let once = grammar("root ::= TokenTagDispatch((5, a), loop_after_dispatch=false)\na ::= \"x\"");
     assert_eq!(once.to_string(), "root ::= ExcludeToken(<[5]>)* (<[5]> a)?\na ::= \"x\"\n");
-    assert!(read("root ::= TokenTagDispatch((5, root), excludes=(5,))").is_err());
+    assert!(parse("root ::= TokenTagDispatch((5, root), excludes=(5,))").is_err());
 }
 
 #[test]
-fn options_become_attributes() {
-    let read = grammar(
+fn rule_options_become_attributes() {
+    let parse = grammar(
         "root[capture] ::= a b c\na[capture=\"x y\", temperature=0.25, max_tokens=3] ::= \"a\"\n\
-         b [ max_chars = 7 , spent = cut, label=4 ] ::= \"b\"\nc[max_tokens=0,max_chars=1,] ::= \"c\"",
+         b [ max_chars = 7 , spent = cut, label=4 ] ::= \"b\"\n\
+         c[max_tokens=0,max_chars=1,] ::= \"c\"",
     );
     let attributes: Vec<Attributes> =
-        read.rules.iter().map(|rule| rule.attributes.clone()).collect();
+        parse.rules.iter().map(|rule| rule.attributes.clone()).collect();
     let budget = |tokens, chars, spent| Some(Budget { tokens, chars, spent });
     assert_eq!(attributes[0], Attributes { capture: Some("root".into()), ..Attributes::default() });
     let a = &attributes[1];
@@ -95,14 +99,14 @@ fn options_become_attributes() {
 }
 
 #[test]
-fn options_without_effect_warn() {
-    let read = read("root[capture_hidden_suffix_bytes=3, stop_capture=\"m\"] ::= \"a\"")
+fn options_without_effect_cause_warnings() {
+    let parse = parse("root[capture_hidden_suffix_bytes=3, stop_capture=\"m\"] ::= \"a\"")
         .expect("a grammar");
     let want = [
         "1:6 the option `capture_hidden_suffix_bytes` has no effect",
         "1:37 the option `stop_capture` has no effect",
     ];
-    assert_eq!(messages(&read.warnings), want);
+    assert_eq!(messages(&parse.warnings), want);
 }
 
 #[test]
@@ -129,36 +133,36 @@ fn all_errors_of_a_text_are_reported_at_once() {
         "9:12 a `)` without its `(`",
         "10:36 a string does not fit here",
     ];
-    assert_eq!(messages(&read(text).unwrap_err()), want);
+    assert_eq!(messages(&parse(text).unwrap_err()), want);
 }
 
 #[test]
-fn imported_grammars_are_rules() {
+fn imported_grammars_become_rules() {
     let number = Arc::new(grammar("root ::= [0-9]+ unit\nunit ::= \"%\""));
     let options = EbnfOptions {
         grammars: BTreeMap::from([("number".to_owned(), number)]),
         ..EbnfOptions::default()
     };
-    let read = lower("root ::= @number (\",\" @number)*", &options, &Limits::default())
+    let parse = lower("root ::= @number (\",\" @number)*", &options, &Limits::default())
         .expect("a grammar")
         .grammar;
     assert_eq!(
-        read.to_string(),
+        parse.to_string(),
         "root-0[start] ::= root-1 (\",\" root-1)*\nroot-1 ::= [0-9]+ unit\nunit ::= \"%\"\n"
     );
 }
 
 #[test]
-fn another_root() {
+fn start_rule_is_selected_by_name_or_option() {
     let options = EbnfOptions { root: "start".to_owned(), ..EbnfOptions::default() };
-    let read =
+    let parse =
         lower("a ::= \"a\"\nstart ::= a", &options, &Limits::default()).expect("a grammar").grammar;
-    assert_eq!(read.start.index(), 1);
+    assert_eq!(parse.start.index(), 1);
     assert_eq!(grammar("a ::= \"a\"\nb[start] ::= a\nroot ::= b").start.index(), 1);
 }
 
 #[test]
-fn bounds_are_errors_with_places() {
+fn exceeded_limits_are_errors_with_positions() {
     let small = Limits {
         source_bytes: 100,
         depth: 10,
@@ -166,22 +170,22 @@ fn bounds_are_errors_with_places() {
         automaton_states: 50,
         ..Limits::default()
     };
-    let read = |text: &str| lower(text, &EbnfOptions::default(), &small);
+    let parse = |text: &str| lower(text, &EbnfOptions::default(), &small);
     let nested = |n: usize| format!("root ::= {}\"a\"{}", "(".repeat(n), ")".repeat(n));
-    assert!(read(&nested(9)).is_ok());
-    assert_eq!(messages(&read(&nested(10)).unwrap_err()), ["1:20 nested more than 10 deep"]);
-    let error = read(&format!("root ::= {}", "\"a\"".repeat(25))).unwrap_err();
+    assert!(parse(&nested(9)).is_ok());
+    assert_eq!(messages(&parse(&nested(10)).unwrap_err()), ["1:20 nested more than 10 deep"]);
+    let error = parse(&format!("root ::= {}", "\"a\"".repeat(25))).unwrap_err();
     assert_eq!(messages(&error), ["1:70 the grammar has more than 20 expressions"]);
-    assert!(read(&" ".repeat(101)).unwrap_err().to_string().contains("101 bytes"));
-    assert!(read("root ::= except!(\"ab\", 200)").unwrap_err().to_string().contains("50 states"));
+    assert!(parse(&" ".repeat(101)).unwrap_err().to_string().contains("101 bytes"));
+    assert!(parse("root ::= except!(\"ab\", 200)").unwrap_err().to_string().contains("50 states"));
     let watching = Limits { dispatch_bytes: 8, ..small.clone() };
     let read_watching = |text: &str| lower(text, &EbnfOptions::default(), &watching);
     assert!(read_watching("root ::= TagDispatch(stops=(\"abcdef\",), excludes=(\"xy\",))").is_ok());
     let error = read_watching("root ::= TagDispatch(stops=(\"abcdef\",), excludes=(\"xyz\",))")
         .unwrap_err();
     assert_eq!(messages(&error), ["1:10 the triggers, stops and excludes have more than 8 bytes"]);
-    assert!(read("root[lazy] ::= \"a\"{200}").unwrap_err().to_string().contains("cannot be lazy"));
-    // Nothing recurses without bound, whatever the limits.
+    assert!(parse("root[lazy] ::= \"a\"{200}").unwrap_err().to_string().contains("cannot be lazy"));
+    // Recursion is bounded, whatever the limits.
     let wide = Limits { depth: usize::MAX, nodes: usize::MAX, ..Limits::default() };
     for text in [
         nested(100_000),
@@ -195,7 +199,7 @@ fn bounds_are_errors_with_places() {
     }
 }
 
-/// Much text of any one kind costs linear time: these are some hundred kilobytes each.
+/// Texts of some hundred kilobytes of any one construct are parsed in linear time.
 #[test]
 fn long_texts_are_read_in_linear_time() {
     let n = 40_000;
@@ -216,19 +220,20 @@ fn long_texts_are_read_in_linear_time() {
         (format!("root ::= {}", "< ".repeat(n)), false),
     ];
     for (text, fine) in texts {
-        let read = read(&text);
-        assert_eq!(read.is_ok(), fine, "{:?}", text.get(..40));
+        let parse = parse(&text);
+        assert_eq!(parse.is_ok(), fine, "{:?}", text.get(..40));
     }
 }
 
-/// Two grammars of languages, of several hundred rules each, have neither errors nor warnings, and print as what is read back.
+/// Grammars of C and SQL with hundreds of rules have neither errors nor warnings, and their printed
+/// form parses back to the same grammar.
 #[test]
-fn grammars_of_languages_are_read() {
+fn language_grammars_lower_without_warnings_and_print_back() {
     for text in [
         include_str!("../../../tests/data/ebnf/c_subset.ebnf"),
         include_str!("../../../tests/data/ebnf/sql_select.ebnf"),
     ] {
-        let lowered = read(text).unwrap_or_else(|e| panic!("{e}"));
+        let lowered = parse(text).unwrap_or_else(|e| panic!("{e}"));
         assert!(lowered.grammar.rules.len() > 150);
         assert!(lowered.warnings.is_empty(), "{}", lowered.warnings);
         assert_eq!(grammar(&lowered.grammar.to_string()), lowered.grammar);

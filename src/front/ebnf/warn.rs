@@ -1,18 +1,19 @@
-//! What is probably not meant: rules nothing leads to, rules that derive nothing, ambiguity that costs.
+//! Warnings: rules that are unreachable, rules that derive no text, and costly ambiguity.
 
 use super::ast::RuleDef;
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar};
 
-/// Most rounds in which it is looked for what derives something. Grammars of people need two or three.
+/// Maximum number of rounds of the fixed point of productive rules. Hand-written grammars need two
+/// or three.
 const MAX_ROUNDS: usize = 64;
 
-/// Adds what is to be said of a grammar whose first rules are `rules`. Cost: linear, times the rounds.
+/// Adds the warnings for a grammar whose first rules are `rules`. Cost: linear per round.
 pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut Diagnostics) {
     let order = callees_first(grammar);
     let mut reached = vec![false; grammar.rules.len()];
-    mark(grammar, grammar.start, &mut reached, &mut Vec::new());
+    visit(grammar, grammar.start, &mut reached, &mut Vec::new());
     let productive = productive(grammar, &order);
     for (i, rule) in rules.iter().enumerate() {
         let (name, span) = (&rule.name.text, rule.name.span.clone());
@@ -55,21 +56,21 @@ fn references(expr: &Expr, out: &mut Vec<RuleId>) {
     }
 }
 
-/// Walks everything that can be reached from a rule; rules are left, callees first, into `order`.
-fn mark(grammar: &Grammar, from: RuleId, seen: &mut [bool], order: &mut Vec<RuleId>) {
+/// Marks the rules reachable from a rule, and appends them to `order` in post-order.
+fn visit(grammar: &Grammar, from: RuleId, seen: &mut [bool], order: &mut Vec<RuleId>) {
     if std::mem::replace(&mut seen[from.index()], true) {
         return;
     }
-    let called = |rule: RuleId| {
+    let callees = |rule: RuleId| {
         let mut out = Vec::new();
         references(&grammar.rules[rule.index()].body, &mut out);
         out
     };
-    let mut stack = vec![(from, called(from))];
+    let mut stack = vec![(from, callees(from))];
     while let Some((rule, todo)) = stack.last_mut() {
         match todo.pop() {
             Some(next) if !std::mem::replace(&mut seen[next.index()], true) => {
-                stack.push((next, called(next)))
+                stack.push((next, callees(next)))
             }
             Some(_) => {}
             None => {
@@ -80,17 +81,17 @@ fn mark(grammar: &Grammar, from: RuleId, seen: &mut [bool], order: &mut Vec<Rule
     }
 }
 
-/// All rules, callees before their callers wherever they are not recursive. Linear.
+/// All rules in an order where callees precede callers, except in recursion. Linear.
 pub(super) fn callees_first(grammar: &Grammar) -> Vec<RuleId> {
     let mut seen = vec![false; grammar.rules.len()];
     let mut order = Vec::with_capacity(seen.len());
     for i in 0..grammar.rules.len() {
-        mark(grammar, RuleId::new(i), &mut seen, &mut order);
+        visit(grammar, RuleId::new(i), &mut seen, &mut order);
     }
     order
 }
 
-/// Which rules derive something; `None` if that needs too many rounds.
+/// Per rule, whether it derives a text; `None` after too many rounds.
 fn productive(grammar: &Grammar, order: &[RuleId]) -> Option<Vec<bool>> {
     let mut out = vec![false; grammar.rules.len()];
     for _ in 0..MAX_ROUNDS {
@@ -109,7 +110,7 @@ fn productive(grammar: &Grammar, order: &[RuleId]) -> Option<Vec<bool>> {
     None
 }
 
-/// Whether an expression derives something if just these rules do.
+/// Whether an expression derives a text if exactly the given rules do.
 fn derives(expr: &Expr, rules: &[bool]) -> bool {
     match expr {
         Expr::Empty | Expr::Bytes(_) | Expr::Special(_) => true,
@@ -139,12 +140,13 @@ fn derives(expr: &Expr, rules: &[bool]) -> bool {
             }
             graph.ends.iter().any(|&end| reached[end as usize])
         }
-        // Free text may end almost anywhere; what a stop needs is not looked at here.
+        // Free text may end almost anywhere; stops are not considered.
         Expr::Dispatch(_) | Expr::Deferred(_) => true,
     }
 }
 
-/// `S ::= S S` or `S ::= S op S`.
+/// Whether a rule has an alternative that begins and ends with itself: `S ::= S S` or `S ::= S op
+/// S`.
 fn is_doubly_recursive(body: &Expr, rule: RuleId) -> bool {
     match body {
         Expr::Alt(parts) => parts.iter().any(|part| is_doubly_recursive(part, rule)),

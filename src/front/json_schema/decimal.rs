@@ -1,11 +1,13 @@
-//! Exact decimal numbers of any size, from JSON number text.
+//! Exact decimal numbers of any size, parsed from JSON number text.
 
 use std::cmp::Ordering;
 
-/// Exponents beyond this are clamped when a number is read: no bound or constant of practical use lies there.
+/// Largest exponent; larger ones are clamped when a number is parsed. No practical bound or
+/// constant has one.
 const MAX_EXPONENT: i64 = 1 << 40;
 
-/// `sign * 0.d1 d2 ... dn * 10^exponent`; `d1` and `dn` are not zero; zero has no digits, exponent 0 and no sign.
+/// The number `sign * 0.d1 d2 ... dn * 10^exponent`, normalised: `d1` and `dn` are not zero. Zero
+/// has no digits, exponent 0 and no sign.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Decimal {
     negative: bool,
@@ -14,7 +16,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// Reads JSON number text.
+    /// Parses JSON number text.
     pub(super) fn parse(text: &str) -> Decimal {
         let (negative, rest) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
@@ -26,7 +28,7 @@ impl Decimal {
         Decimal::new(negative, digits, exponent + integer.len() as i64)
     }
 
-    /// From digits `0.d1 d2 ...` and an exponent; normalises.
+    /// Makes a number of digits `0.d1 d2 ...` and an exponent, and normalises it.
     pub(super) fn new(negative: bool, mut digits: Vec<u8>, mut exponent: i64) -> Decimal {
         while digits.last() == Some(&0) {
             digits.pop();
@@ -40,10 +42,12 @@ impl Decimal {
         Decimal { negative, digits, exponent }
     }
 
+    /// Whether the value is zero.
     pub(super) fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
+    /// Whether the value is less than zero.
     pub(super) fn is_negative(&self) -> bool {
         self.negative
     }
@@ -53,26 +57,28 @@ impl Decimal {
         self.digits.len() as i64 <= self.exponent.max(0)
     }
 
+    /// The absolute value.
     pub(super) fn abs(&self) -> Decimal {
         Decimal { negative: false, ..self.clone() }
     }
 
-    /// The digits, first and last one not zero; none of zero.
+    /// The digits; the first and the last one are not zero. Zero has none.
     pub(super) fn digits(&self) -> &[u8] {
         &self.digits
     }
 
     /// The power of ten of the first digit.
-    pub(super) fn power(&self) -> i64 {
+    pub(super) fn first_place(&self) -> i64 {
         self.exponent - 1
     }
 
     /// The power of ten of the last digit.
-    pub(super) fn place(&self) -> i64 {
+    pub(super) fn last_place(&self) -> i64 {
         self.exponent - self.digits.len() as i64
     }
 
-    /// Digits before and behind the decimal point (no leading zeros, none trailing); `None` past `cap` digits.
+    /// Digits before and behind the decimal point, without leading and trailing zeros. `None` past
+    /// `cap` digits.
     pub(super) fn parts(&self, cap: usize) -> Option<(Vec<u8>, Vec<u8>)> {
         if self.exponent.unsigned_abs() as usize > cap || self.digits.len() > cap {
             return None;
@@ -88,7 +94,7 @@ impl Decimal {
         Some((integer, self.digits[point..].to_vec()))
     }
 
-    /// Text without an exponent; `None` past `cap` digits.
+    /// The text without an exponent; `None` past `cap` digits.
     pub(super) fn plain(&self, cap: usize) -> Option<String> {
         let (integer, fraction) = self.parts(cap)?;
         let text = |digits: &[u8]| digits.iter().map(|d| char::from(b'0' + d)).collect::<String>();
@@ -101,7 +107,7 @@ impl Decimal {
         })
     }
 
-    /// The value as a small non-negative integer; anything past `u32` is `u32::MAX`. `None` if it is not one.
+    /// The value as a non-negative integer, saturating at `u32::MAX`. `None` for other numbers.
     pub(super) fn to_count(&self) -> Option<u32> {
         if self.negative || !self.is_integer() {
             return None;
@@ -112,18 +118,19 @@ impl Decimal {
         Some(u32::try_from(value).unwrap_or(u32::MAX))
     }
 
-    /// One text for all spellings of a value.
+    /// Canonical text: equal for equal values.
     pub(super) fn canonical(&self) -> String {
         let digits: String = self.digits.iter().map(|d| char::from(b'0' + d)).collect();
         format!("{}{digits}e{}", if self.negative { "-" } else { "" }, self.exponent)
     }
 
-    /// Whether `self` is a whole multiple of `unit` (positive); `None` past `cap` digits.
+    /// Whether `self` is a whole multiple of a positive `unit`. `None` past `cap` digits, or for
+    /// units of more than 36 digits.
     pub(super) fn is_multiple_of(&self, unit: &Decimal, cap: usize) -> Option<bool> {
         if self.is_zero() {
             return Some(true);
         }
-        // Scale both to integers; then schoolbook remainder in u128 while the unit fits.
+        // Scale both to integers, then long division in u128.
         let scale = (self.digits.len() as i64 - self.exponent)
             .max(unit.digits.len() as i64 - unit.exponent)
             .max(0);
@@ -168,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_by_value() {
+    fn numbers_compare_by_value() {
         for (a, b) in [("1", "1.0"), ("100", "1e2"), ("-0", "0.00"), ("0.5", "50e-2")] {
             assert_eq!(d(a), d(b));
         }
@@ -180,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_and_parts() {
+    fn plain_text_and_counts_are_exact() {
         assert_eq!(d("-1.250e1").plain(50).unwrap(), "-12.5");
         assert_eq!(d("1e3").plain(50).unwrap(), "1000");
         assert_eq!(d("5e-3").plain(50).unwrap(), "0.005");
@@ -191,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn multiples() {
+    fn multiples_are_exact() {
         assert_eq!(d("4.35").is_multiple_of(&d("0.01"), 100), Some(true));
         assert_eq!(d("7").is_multiple_of(&d("2"), 100), Some(false));
         assert_eq!(d("1e20").is_multiple_of(&d("3"), 100), Some(false));

@@ -1,11 +1,12 @@
-//! Values as elements: each value stands in a tag of its own that says what it is; members and elements are tags inside.
+//! Values as XML-like elements: each value is enclosed in tags that state its type, and the values
+//! of objects and arrays are nested elements.
 
 use super::doc::LocId;
 use super::facets::{StringFacets, Types};
 use super::lower::Lowering;
 use super::parameters::with_needs;
-use super::punctuation::Frame;
-use super::syntax::{Syntax, contains};
+use super::punctuation::Delimiters;
+use super::syntax::{ValueSyntax, contains};
 use super::{Registry, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions};
 use crate::front::regex::{spell_dfa, spell_utf8};
 use crate::fsm::Dfa;
@@ -14,15 +15,17 @@ use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// How elements are written: `<value name="n" type="raw">text</value>` has `open` `<value`, `name` ` name="` and `"`, `text`
-/// ` type="raw">`, `close` `</value>`.
+pub use ElementStyle as Elements; // RENAME-ALIAS
+
+/// The texts that elements consist of. For `<value name="n" type="raw">text</value>`, `open` is
+/// `<value`, `name` is ` name="` and `"`, `text` is ` type="raw">`, and `close` is `</value>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elements {
-    /// How every element begins.
+pub struct ElementStyle {
+    /// Beginning of every element.
     pub open: String,
-    /// What stands before and behind a member's name. Elements of arrays have none.
+    /// Texts before and behind the name of an object member. Array elements have no name.
     pub name: [String; 2],
-    /// Before a string, which stands as it is.
+    /// Before a string, which is written without quotes and escapes.
     pub text: String,
     /// Before a number, `true`, `false` or `null`.
     pub scalar: String,
@@ -30,17 +33,17 @@ pub struct Elements {
     pub object: String,
     /// Before an array's elements.
     pub array: String,
-    /// How every element ends. No string contains it.
+    /// End of every element. No string contains it.
     pub close: String,
 }
 
-impl Elements {
-    /// A member's name, escaped as in XML.
-    pub(super) fn named(&self, name: &str) -> Expr {
-        Expr::text(&format!("{}{}{}{}", self.open, self.name[0], xml(name), self.name[1]))
+impl ElementStyle {
+    /// The beginning of an element with the name of a member, escaped as in XML.
+    pub(super) fn open_with_name(&self, name: &str) -> Expr {
+        Expr::text(&format!("{}{}{}{}", self.open, self.name[0], escape_xml(name), self.name[1]))
     }
 
-    /// One string; none if it cannot be written.
+    /// One string as an element; [`Expr::Never`] if it contains the closing tag.
     pub(super) fn constant(&self, text: &str) -> Expr {
         if contains(text, self.close.as_bytes()) {
             return Expr::Never;
@@ -49,35 +52,36 @@ impl Elements {
     }
 }
 
-/// A text in an attribute of XML.
-fn xml(text: &str) -> String {
+/// Escapes a text for an XML attribute.
+fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// As [`lower_into`](super::lower_into), for an object whose members stand as elements, without an element around them. Values of
-/// other types than objects are left out.
+/// As [`lower_into`](super::lower_into), for an object whose members are elements that are not
+/// themselves enclosed in an element. Values of other types than objects are left out.
 pub fn lower_elements(
     builder: &mut GrammarBuilder,
     schema: &Json,
     options: &SchemaOptions,
     limits: &Limits,
-    elements: &Elements,
+    elements: &ElementStyle,
 ) -> Result<RuleId, SchemaErrors> {
     let registry = Registry::default();
     with_needs(options, |options, needs| {
         let lowering = Lowering::new(builder, (schema, &registry), options, limits, needs);
-        let lowering = lowering.with_syntax(Syntax::Elements(Box::new(elements.clone())));
+        let lowering = lowering.with_syntax(ValueSyntax::Elements(Box::new(elements.clone())));
         let (rule, _) = lowering.run_with(Lowering::outermost_elements)?;
         Ok(rule)
     })
 }
 
 impl<'a> Lowering<'a, '_> {
+    /// Lowers the outermost object, without an element around its members.
     fn outermost_elements(&mut self) -> Expr {
         let conj = self.norm.conj(vec![LocId::ROOT]);
         let alternatives = self.norm.alternatives(&conj);
         let gap = self.gap();
-        let frame = Frame {
+        let delimiters = Delimiters {
             open: gap.clone(),
             close: gap.clone(),
             comma: gap.clone(),
@@ -92,14 +96,14 @@ impl<'a> Lowering<'a, '_> {
             }
             let facets = self.closed(facets);
             self.norm.report_unenforced(&facets, Types::OBJECT);
-            parts.push(self.framed_object(&facets.object, Some(&frame)));
+            parts.push(self.framed_object(&facets.object, Some(&delimiters)));
         }
         Expr::Ref(self.rule("elements".into(), Expr::alt(parts)))
     }
 
-    /// A number or word, in its element where values are elements.
+    /// A number, `true`, `false` or `null`, enclosed in an element if the syntax has elements.
     pub(super) fn scalar(&mut self, value: Expr) -> Expr {
-        let Syntax::Elements(elements) = &self.syntax else { return value };
+        let ValueSyntax::Elements(elements) = &self.syntax else { return value };
         if value == Expr::Never {
             return value;
         }
@@ -108,8 +112,12 @@ impl<'a> Lowering<'a, '_> {
         Expr::seq([open, gap.clone(), value, gap, close])
     }
 
-    /// A string with these facets as an element.
-    pub(super) fn element_text(&mut self, elements: &Elements, facets: &StringFacets<'a>) -> Expr {
+    /// A string with the given facets as an element.
+    pub(super) fn element_text(
+        &mut self,
+        elements: &ElementStyle,
+        facets: &StringFacets<'a>,
+    ) -> Expr {
         let close = elements.close.as_bytes();
         if facets.is_free() {
             let free = Dispatch {
@@ -132,8 +140,8 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// Names of the automaton that can stand bare, each with the beginning of its element.
-    pub(super) fn element_names(&mut self, elements: &Elements, dfa: &Dfa) -> Expr {
+    /// The beginnings of elements whose names the automaton accepts and that need no escapes.
+    pub(super) fn element_names(&mut self, elements: &ElementStyle, dfa: &Dfa) -> Expr {
         let names = self.bare_names(dfa);
         let [before, behind] = &elements.name;
         Expr::seq([Expr::text(&elements.open), Expr::text(before), names, Expr::text(behind)])

@@ -1,5 +1,9 @@
-//! Numbers with an exponent within bounds: one digit before the point, which is not zero, perhaps a fraction, then the exponent.
-//! Their order is that of the exponents and then that of the digits, so the set is regular.
+//! Scientific notation: the automaton of numbers with an exponent that lie within bounds.
+//!
+//! Numbers have one digit before the point that is not zero, an optional fraction, and an exponent.
+//! In this form, numbers of one sign are ordered by exponent first and by digits second, so the set
+//! of numbers within bounds is regular. An automaton state records how the digits read so far
+//! compare to those of both bounds; behind `e` it records the interval of exponents that remain.
 
 use std::cmp::Ordering;
 
@@ -8,10 +12,13 @@ use super::facets::{Bound, NumberFacets, Types};
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
 
-/// Numbers with an exponent (as this module spells them, and zero with any exponent) that satisfy bounds and multiples. What is
-/// excluded is not looked at. A whole multiple, and an integer if only those are asked for, has only zeros behind its first digit; if
-/// only numbers that are not whole are asked for, exponents are negative. Not minimal; cost: the bounds' digits.
-pub(super) fn with_exponent(facets: &NumberFacets, types: Types) -> Dfa {
+/// Builds the automaton of numbers with an exponent that satisfy the bounds and multiples of the
+/// facets; it ignores excluded values.
+///
+/// Zero takes any exponent. Whole multiples, and integers if `types` has only those, have only
+/// zeros behind the first digit. If `types` has only fractions, exponents are negative. The
+/// automaton is not minimal. Cost: linear in the digits of the bounds.
+pub(super) fn scientific_dfa(facets: &NumberFacets, types: Types) -> Dfa {
     let mut units = facets.multiples.clone();
     if types == Types::INTEGER {
         units.push(Decimal::parse("1"));
@@ -20,44 +27,48 @@ pub(super) fn with_exponent(facets: &NumberFacets, types: Types) -> Dfa {
     let low = facets.low.as_ref().is_none_or(|b| zero > b.value || !b.exclusive && zero == b.value);
     let high =
         facets.high.as_ref().is_none_or(|b| zero < b.value || !b.exclusive && zero == b.value);
-    let build = Build {
-        magnitudes: [false, true].map(|negative| Magnitudes::of(facets, negative)),
-        least: (!units.is_empty()).then(|| least(&units)),
+    let builder = ScientificBuilder {
+        magnitudes: [false, true].map(|negative| MagnitudeBounds::for_sign(facets, negative)),
+        least: (!units.is_empty()).then(|| least_exponents(&units)),
         highest: (types == Types::FRACTION).then_some(-1),
         zero: types != Types::FRACTION && low && high,
         builder: DfaBuilder::new(),
-        known: HashMap::default(),
+        states: HashMap::default(),
         pending: Vec::new(),
     };
-    build.run()
+    builder.run()
 }
 
-/// For each first digit, the least exponent with which it begins a whole multiple of all units if zeros follow; `None`: there is none.
-fn least(units: &[Decimal]) -> [Option<i64>; 9] {
-    // So many factors of two or five has no unit whose remainders are tracked.
+/// For each first digit, the least exponent for which the digit followed by zeros is a multiple of
+/// all units; `None` if there is no such exponent.
+fn least_exponents(units: &[Decimal]) -> [Option<i64>; 9] {
+    // No unit whose remainders are tracked has this many factors of two or five.
     const FACTORS: i64 = 64;
     std::array::from_fn(|i| {
-        let of = |unit: &Decimal| {
+        let least_for = |unit: &Decimal| {
             let is_multiple = |&power: &i64| {
                 let value = Decimal::new(false, vec![i as u8 + 1], power + 1);
                 value.is_multiple_of(unit, 4_096) == Some(true)
             };
-            (unit.place()..unit.place() + FACTORS).find(is_multiple)
+            (unit.last_place()..unit.last_place() + FACTORS).find(is_multiple)
         };
-        units.iter().map(of).try_fold(i64::MIN, |least, next| next.map(|next| least.max(next)))
+        units
+            .iter()
+            .map(least_for)
+            .try_fold(i64::MIN, |least, next| next.map(|next| least.max(next)))
     })
 }
 
-/// Bounds of the magnitudes of numbers of one sign.
-struct Magnitudes {
+/// Bounds on the magnitudes of the numbers of one sign.
+struct MagnitudeBounds {
     low: Option<Bound>,
     high: Option<Bound>,
 }
 
-impl Magnitudes {
-    /// `None`: no number of this sign but zero lies within the bounds.
-    fn of(facets: &NumberFacets, negative: bool) -> Option<Magnitudes> {
-        let mut out = Magnitudes { low: None, high: None };
+impl MagnitudeBounds {
+    /// The bounds for one sign; `None` if only zero satisfies the facets with this sign.
+    fn for_sign(facets: &NumberFacets, negative: bool) -> Option<MagnitudeBounds> {
+        let mut out = MagnitudeBounds { low: None, high: None };
         for (bound, from_below) in [(&facets.low, true), (&facets.high, false)] {
             let Some(bound) = bound else { continue };
             let same_sign = !bound.value.is_zero() && bound.value.is_negative() == negative;
@@ -72,162 +83,190 @@ impl Magnitudes {
         Some(out)
     }
 
-    /// The exponents with which digits that compare so to those of the bounds lie within them.
-    fn exponents(&self, low: Track, high: Track) -> Interval {
-        // With the bound's own exponent the digits decide.
-        let bound = |bound: &Option<Bound>, track: Track, outside: Ordering, away: i64| {
-            let bound = bound.as_ref()?;
-            let order = track.order(bound);
-            let inside = order == outside.reverse() || order == Ordering::Equal && !bound.exclusive;
-            Some(bound.value.power() + if inside { 0 } else { away })
-        };
-        Interval(
+    /// The exponents that place digits within the bounds, given their comparison to the bounds'
+    /// digits.
+    fn exponents(&self, low: DigitComparison, high: DigitComparison) -> ExponentInterval {
+        // At the exponent of the bound itself, the digits decide.
+        let bound =
+            |bound: &Option<Bound>, track: DigitComparison, outside: Ordering, away: i64| {
+                let bound = bound.as_ref()?;
+                let order = track.order(bound);
+                let inside =
+                    order == outside.reverse() || order == Ordering::Equal && !bound.exclusive;
+                Some(bound.value.first_place() + if inside { 0 } else { away })
+            };
+        ExponentInterval(
             bound(&self.low, low, Ordering::Less, 1),
             bound(&self.high, high, Ordering::Greater, -1),
         )
     }
 }
 
-/// Exponents from one to another, both included; `None`: no bound.
+/// An inclusive interval of exponents; `None` is unbounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Interval(Option<i64>, Option<i64>);
+struct ExponentInterval(Option<i64>, Option<i64>);
 
-impl Interval {
-    /// Their magnitudes, of those that are written with a minus sign or without.
-    fn magnitudes(self, negative: bool) -> Option<Range> {
-        let Interval(low, high) = self;
+impl ExponentInterval {
+    /// Magnitudes of the exponents in the interval that are written with a minus sign, or
+    /// without.
+    fn magnitudes(self, negative: bool) -> Option<MagnitudeInterval> {
+        let ExponentInterval(low, high) = self;
         let (low, high) = if negative { (high.map(|e| -e), low.map(|e| -e)) } else { (low, high) };
         let high = high.map(u64::try_from).transpose().ok()?;
         let low = low.and_then(|low| u64::try_from(low).ok()).unwrap_or(0);
-        high.is_none_or(|high| low <= high).then_some(Range(low, high))
+        high.is_none_or(|high| low <= high).then_some(MagnitudeInterval(low, high))
     }
 }
 
-/// Magnitudes of exponents, from one to another, both included.
+/// An inclusive interval of magnitudes of exponents; `None` is unbounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Range(u64, Option<u64>);
+struct MagnitudeInterval(u64, Option<u64>);
 
-/// The digit of a number at an index; `None` behind its last one.
+/// The decimal digit of `value` at an index; `None` past the last one.
 fn digit_of(value: u64, index: u32) -> Option<u8> {
     value.to_string().as_bytes().get(index as usize).map(|digit| digit - b'0')
 }
 
-/// How digits so far compare to those of a bound.
+/// Comparison of the digits read so far with those of a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Track {
-    /// Equal, so many of them.
+enum DigitComparison {
+    /// The first digits are equal; their number.
     Tied(u32),
+    /// They differ, in this order.
     Decided(Ordering),
 }
 
-impl Track {
-    fn next(self, bound: Option<&Bound>, digit: u8) -> Track {
-        let (Track::Tied(n), Some(bound)) = (self, bound) else { return self };
+impl DigitComparison {
+    /// The comparison after one more digit.
+    fn next(self, bound: Option<&Bound>, digit: u8) -> DigitComparison {
+        let (DigitComparison::Tied(n), Some(bound)) = (self, bound) else { return self };
         let digits = bound.value.digits();
         match digit.cmp(&digits.get(n as usize).copied().unwrap_or(0)) {
-            Ordering::Equal => Track::Tied((n + 1).min(digits.len() as u32)),
-            order => Track::Decided(order),
+            Ordering::Equal => DigitComparison::Tied((n + 1).min(digits.len() as u32)),
+            order => DigitComparison::Decided(order),
         }
     }
 
-    /// How they compare if no more follow.
+    /// The order if no more digits follow.
     fn order(self, bound: &Bound) -> Ordering {
         match self {
-            Track::Tied(n) if (n as usize) < bound.value.digits().len() => Ordering::Less,
-            Track::Tied(_) => Ordering::Equal,
-            Track::Decided(order) => order,
+            DigitComparison::Tied(n) if (n as usize) < bound.value.digits().len() => Ordering::Less,
+            DigitComparison::Tied(_) => Ordering::Equal,
+            DigitComparison::Decided(order) => order,
         }
     }
 }
 
+/// Position within the mantissa.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Part {
-    /// The one digit before the point.
+enum MantissaPosition {
+    /// Behind the one digit before the point.
     First,
+    /// Behind the point.
     Point,
+    /// Behind a digit of the fraction.
     Fraction,
 }
 
+/// State of a mantissa that is not zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Digits {
+struct MantissaState {
     negative: bool,
-    part: Part,
-    /// Compared to the bounds'.
-    low: Track,
-    high: Track,
-    /// The exponent must be at least this.
+    position: MantissaPosition,
+    /// Comparison with the lower bound of the magnitude.
+    low: DigitComparison,
+    /// Comparison with the upper bound of the magnitude.
+    high: DigitComparison,
+    /// Least exponent with which the number is a multiple of all units.
     least: Option<i64>,
 }
 
-/// A state: what has been read.
+/// A state of the automaton: the information about the text read so far.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum At {
+enum PrefixState {
+    /// Nothing.
     Start,
+    /// A minus sign.
     Minus,
-    Zero(Part),
-    Digits(Digits),
+    /// A mantissa of zeros.
+    Zero(MantissaPosition),
+    /// A mantissa that is not zero.
+    Mantissa(MantissaState),
     /// Behind `e`.
-    Exponent(Interval),
-    /// Behind an exponent's sign.
-    Signed(Range),
-    /// Only zeros of the exponent.
-    Zeros(Range),
-    /// So many digits of an exponent behind its leading zeros, and how they compare to the bounds' first ones.
-    Number(Range, u32, [Ordering; 2]),
+    Exponent(ExponentInterval),
+    /// Behind the sign of the exponent.
+    Signed(MagnitudeInterval),
+    /// Behind leading zeros of the exponent.
+    Zeros(MagnitudeInterval),
+    /// Behind leading zeros and the given number of further digits of the exponent. The orders
+    /// compare these digits to the first digits of both ends of the interval.
+    Digits(MagnitudeInterval, u32, [Ordering; 2]),
 }
 
-struct Build {
-    magnitudes: [Option<Magnitudes>; 2],
+/// Builds the automaton state by state, from the start on.
+struct ScientificBuilder {
+    /// Bounds of non-negative and of negative numbers.
+    magnitudes: [Option<MagnitudeBounds>; 2],
+    /// Least exponent per first digit, where numbers must be multiples.
     least: Option<[Option<i64>; 9]>,
+    /// Greatest exponent, where numbers must not be whole.
     highest: Option<i64>,
+    /// Whether zero is accepted.
     zero: bool,
     builder: DfaBuilder,
-    known: HashMap<At, u32>,
-    pending: Vec<(At, u32)>,
+    states: HashMap<PrefixState, u32>,
+    /// States without edges yet.
+    pending: Vec<(PrefixState, u32)>,
 }
 
-impl Build {
+impl ScientificBuilder {
+    /// Builds all reachable states.
     fn run(mut self) -> Dfa {
-        self.state(At::Start);
+        self.state(PrefixState::Start);
         while let Some((at, from)) = self.pending.pop() {
             match at {
-                At::Start => {
-                    self.edge(from, b'-', At::Minus);
-                    self.first(from, false);
+                PrefixState::Start => {
+                    self.edge(from, b'-', PrefixState::Minus);
+                    self.first_digit(from, false);
                 }
-                At::Minus => self.first(from, true),
-                At::Zero(part) => {
-                    self.point(from, part, At::Zero(Part::Point));
-                    if part != Part::First {
-                        self.edge(from, b'0', At::Zero(Part::Fraction));
+                PrefixState::Minus => self.first_digit(from, true),
+                PrefixState::Zero(position) => {
+                    self.point(from, position, PrefixState::Zero(MantissaPosition::Point));
+                    if position != MantissaPosition::First {
+                        self.edge(from, b'0', PrefixState::Zero(MantissaPosition::Fraction));
                     }
-                    self.exponent(from, part, Interval(None, None));
+                    self.exponent_marks(from, position, ExponentInterval(None, None));
                 }
-                At::Digits(digits) => self.digits(from, digits),
-                At::Exponent(interval) => {
+                PrefixState::Mantissa(digits) => self.digits(from, digits),
+                PrefixState::Exponent(interval) => {
                     if let Some(range) = interval.magnitudes(true) {
-                        self.edge(from, b'-', At::Signed(range));
+                        self.edge(from, b'-', PrefixState::Signed(range));
                     }
                     if let Some(range) = interval.magnitudes(false) {
-                        self.edge(from, b'+', At::Signed(range));
-                        self.begin(from, range);
+                        self.edge(from, b'+', PrefixState::Signed(range));
+                        self.exponent_start(from, range);
                     }
                 }
-                At::Signed(range) | At::Zeros(range) => self.begin(from, range),
-                At::Number(range, n, orders) => self.number(from, range, n, orders),
+                PrefixState::Signed(range) | PrefixState::Zeros(range) => {
+                    self.exponent_start(from, range)
+                }
+                PrefixState::Digits(range, n, orders) => {
+                    self.exponent_digits(from, range, n, orders)
+                }
             }
         }
         self.builder.finish()
     }
 
-    fn state(&mut self, at: At) -> u32 {
-        if let Some(&known) = self.known.get(&at) {
-            return known;
+    /// Interns a state.
+    fn state(&mut self, at: PrefixState) -> u32 {
+        if let Some(&state) = self.states.get(&at) {
+            return state;
         }
         let is_final = match at {
-            At::Zeros(Range(low, _)) => low == 0,
-            At::Number(Range(low, high), n, [to_low, to_high]) => {
-                // How the number compares to one whose first digits it has been compared to.
+            PrefixState::Zeros(MagnitudeInterval(low, _)) => low == 0,
+            PrefixState::Digits(MagnitudeInterval(low, high), n, [to_low, to_high]) => {
+                // Order of the whole exponent and an end of the interval: shorter is less.
                 let order = |bound: u64, order: Ordering| {
                     if digit_of(bound, n).is_some() { Ordering::Less } else { order }
                 };
@@ -237,35 +276,44 @@ impl Build {
             _ => false,
         };
         let state = self.builder.state(is_final);
-        self.known.insert(at, state);
+        self.states.insert(at, state);
         self.pending.push((at, state));
         state
     }
 
-    fn edge(&mut self, from: u32, symbol: u8, at: At) {
+    /// Adds an edge to a state, which is interned.
+    fn edge(&mut self, from: u32, symbol: u8, at: PrefixState) {
         let to = self.state(at);
         self.builder.edge(from, u32::from(symbol), u32::from(symbol), to);
     }
 
-    fn point(&mut self, from: u32, part: Part, at: At) {
-        if part == Part::First {
+    /// Adds the edge for the decimal point, where it may follow.
+    fn point(&mut self, from: u32, position: MantissaPosition, at: PrefixState) {
+        if position == MantissaPosition::First {
             self.edge(from, b'.', at);
         }
     }
 
-    fn exponent(&mut self, from: u32, part: Part, interval: Interval) {
-        if part != Part::Point {
-            self.edge(from, b'e', At::Exponent(interval));
-            self.edge(from, b'E', At::Exponent(interval));
+    /// Adds the edges for `e` and `E`, where they may follow.
+    fn exponent_marks(
+        &mut self,
+        from: u32,
+        position: MantissaPosition,
+        interval: ExponentInterval,
+    ) {
+        if position != MantissaPosition::Point {
+            self.edge(from, b'e', PrefixState::Exponent(interval));
+            self.edge(from, b'E', PrefixState::Exponent(interval));
         }
     }
 
-    /// The edges for the first digit.
-    fn first(&mut self, from: u32, negative: bool) {
+    /// Adds the edges for the first digit.
+    fn first_digit(&mut self, from: u32, negative: bool) {
         if self.zero {
-            self.edge(from, b'0', At::Zero(Part::First));
+            self.edge(from, b'0', PrefixState::Zero(MantissaPosition::First));
         }
-        let Some(Magnitudes { low, high }) = self.magnitudes[usize::from(negative)].take() else {
+        let Some(MagnitudeBounds { low, high }) = self.magnitudes[usize::from(negative)].take()
+        else {
             return;
         };
         for digit in 1..=9u8 {
@@ -273,70 +321,89 @@ impl Build {
                 None => None,
                 Some(least) => match least[usize::from(digit) - 1] {
                     None => continue,
-                    known => known,
+                    exponent => exponent,
                 },
             };
-            let tied = Track::Tied(0);
+            let tied = DigitComparison::Tied(0);
             let (low, high) = (tied.next(low.as_ref(), digit), tied.next(high.as_ref(), digit));
             self.edge(
                 from,
                 b'0' + digit,
-                At::Digits(Digits { negative, part: Part::First, low, high, least }),
+                PrefixState::Mantissa(MantissaState {
+                    negative,
+                    position: MantissaPosition::First,
+                    low,
+                    high,
+                    least,
+                }),
             );
         }
-        self.magnitudes[usize::from(negative)] = Some(Magnitudes { low, high });
+        self.magnitudes[usize::from(negative)] = Some(MagnitudeBounds { low, high });
     }
 
-    /// The edges behind a digit or the point.
-    fn digits(&mut self, from: u32, digits: Digits) {
-        let Some(Magnitudes { low, high }) = self.magnitudes[usize::from(digits.negative)].take()
+    /// Adds the edges behind a digit or the point.
+    fn digits(&mut self, from: u32, digits: MantissaState) {
+        let Some(MagnitudeBounds { low, high }) =
+            self.magnitudes[usize::from(digits.negative)].take()
         else {
             return;
         };
-        self.point(from, digits.part, At::Digits(Digits { part: Part::Point, ..digits }));
-        if digits.part != Part::First {
+        self.point(
+            from,
+            digits.position,
+            PrefixState::Mantissa(MantissaState { position: MantissaPosition::Point, ..digits }),
+        );
+        if digits.position != MantissaPosition::First {
             for digit in 0..=if self.least.is_some() { 0 } else { 9 } {
-                let next = Digits {
-                    part: Part::Fraction,
+                let next = MantissaState {
+                    position: MantissaPosition::Fraction,
                     low: digits.low.next(low.as_ref(), digit),
                     high: digits.high.next(high.as_ref(), digit),
                     ..digits
                 };
-                self.edge(from, b'0' + digit, At::Digits(next));
+                self.edge(from, b'0' + digit, PrefixState::Mantissa(next));
             }
         }
-        let magnitudes = Magnitudes { low, high };
-        let Interval(low, high) = magnitudes.exponents(digits.low, digits.high);
+        let magnitudes = MagnitudeBounds { low, high };
+        let ExponentInterval(low, high) = magnitudes.exponents(digits.low, digits.high);
         self.magnitudes[usize::from(digits.negative)] = Some(magnitudes);
         let low = low.max(digits.least);
         let high = [high, self.highest].into_iter().flatten().min();
         if low.zip(high).is_none_or(|(low, high)| low <= high) {
-            self.exponent(from, digits.part, Interval(low, high));
+            self.exponent_marks(from, digits.position, ExponentInterval(low, high));
         }
     }
 
-    /// The edges where only zeros of an exponent have been read, or nothing.
-    fn begin(&mut self, from: u32, range: Range) {
-        self.edge(from, b'0', At::Zeros(range));
-        self.number(from, range, 0, [Ordering::Equal; 2]);
+    /// Adds the edges for the first digits of an exponent, leading zeros included.
+    fn exponent_start(&mut self, from: u32, range: MagnitudeInterval) {
+        self.edge(from, b'0', PrefixState::Zeros(range));
+        self.exponent_digits(from, range, 0, [Ordering::Equal; 2]);
     }
 
-    /// The edges behind `n` digits of an exponent.
-    fn number(&mut self, from: u32, range: Range, n: u32, orders: [Ordering; 2]) {
-        let Range(low, high) = range;
-        let ends = [digit_of(low, n), high.and_then(|high| digit_of(high, n))];
-        if high.is_some() && ends[1].is_none() {
+    /// Adds the edges behind `n` digits of an exponent.
+    fn exponent_digits(
+        &mut self,
+        from: u32,
+        range: MagnitudeInterval,
+        n: u32,
+        orders: [Ordering; 2],
+    ) {
+        let MagnitudeInterval(low, high) = range;
+        let end_digits = [digit_of(low, n), high.and_then(|high| digit_of(high, n))];
+        if high.is_some() && end_digits[1].is_none() {
             return;
         }
         for digit in u8::from(n == 0)..=9 {
             let mut next = [Ordering::Equal; 2];
             for (i, order) in next.iter_mut().enumerate() {
-                // Longer than the bound: greater. (Nothing is longer than the upper one.)
-                *order = ends[i].map_or(Ordering::Greater, |end| orders[i].then(digit.cmp(&end)));
+                // More digits than the end of the interval: greater. No text is longer than the
+                // upper end.
+                *order =
+                    end_digits[i].map_or(Ordering::Greater, |end| orders[i].then(digit.cmp(&end)));
             }
-            // Past the lower bound's digits their number no longer matters where there is no upper bound.
-            let n = if high.is_none() && ends[0].is_none() { n } else { n + 1 };
-            self.edge(from, b'0' + digit, At::Number(range, n, next));
+            // Without an upper end, digits past those of the lower end are not counted.
+            let n = if high.is_none() && end_digits[0].is_none() { n } else { n + 1 };
+            self.edge(from, b'0' + digit, PrefixState::Digits(range, n, next));
         }
     }
 }

@@ -1,20 +1,25 @@
-//! `format` as patterns. Each accepts only texts that the format's specification allows; where the specification is
-//! broader than what a model should write (comments in e-mail addresses), the pattern is narrower.
+//! Patterns for the `format` keyword.
+//!
+//! Each pattern accepts only texts that the format's specification allows. Where the specification
+//! is broader than a model should write (comments in e-mail addresses), the pattern is narrower.
 
 use std::sync::OnceLock;
 
-/// What is known about a format.
-pub(super) enum Format {
-    /// Enforced by this pattern.
+/// Result of looking up a format name.
+pub(super) enum FormatLookup {
+    /// The pattern that enforces the format.
     Pattern(&'static str),
-    /// Not in the specification: an annotation.
+    /// The specification does not define the format: it is an annotation.
     Unknown,
 }
+
+pub(super) use FormatLookup as Format; // RENAME-ALIAS
 
 macro_rules! date {
     () => {
         concat!(
-            r"(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))",
+            r"(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])",
+            r"|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))",
             r"|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
         )
     };
@@ -24,7 +29,7 @@ macro_rules! time {
     () => {
         concat!(
             r"(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
-            // A leap second ends a day of universal time.
+            // A leap second is the last second of a UTC day.
             r"|23:59:60(?:\.\d+)?(?:[Zz]|[+-]00:00))"
         )
     };
@@ -51,9 +56,12 @@ macro_rules! ipv4 {
 macro_rules! ipv6 {
     () => {
         concat!(
-            r"(?:(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,7}:|(?:[0-9A-Fa-f]{1,4}:){1,6}:[0-9A-Fa-f]{1,4}",
-            r"|(?:[0-9A-Fa-f]{1,4}:){1,5}(?::[0-9A-Fa-f]{1,4}){1,2}|(?:[0-9A-Fa-f]{1,4}:){1,4}(?::[0-9A-Fa-f]{1,4}){1,3}",
-            r"|(?:[0-9A-Fa-f]{1,4}:){1,3}(?::[0-9A-Fa-f]{1,4}){1,4}|(?:[0-9A-Fa-f]{1,4}:){1,2}(?::[0-9A-Fa-f]{1,4}){1,5}",
+            r"(?:(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,7}:",
+            r"|(?:[0-9A-Fa-f]{1,4}:){1,6}:[0-9A-Fa-f]{1,4}",
+            r"|(?:[0-9A-Fa-f]{1,4}:){1,5}(?::[0-9A-Fa-f]{1,4}){1,2}",
+            r"|(?:[0-9A-Fa-f]{1,4}:){1,4}(?::[0-9A-Fa-f]{1,4}){1,3}",
+            r"|(?:[0-9A-Fa-f]{1,4}:){1,3}(?::[0-9A-Fa-f]{1,4}){1,4}",
+            r"|(?:[0-9A-Fa-f]{1,4}:){1,2}(?::[0-9A-Fa-f]{1,4}){1,5}",
             r"|[0-9A-Fa-f]{1,4}:(?::[0-9A-Fa-f]{1,4}){1,6}|:(?:(?::[0-9A-Fa-f]{1,4}){1,7}|:)",
             r"|(?:[0-9A-Fa-f]{1,4}:){6}",
             ipv4!(),
@@ -121,10 +129,14 @@ macro_rules! uri {
 
 macro_rules! varspec {
     () => {
-        r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?::[1-9]\d{0,3}|\*)?"
+        concat!(
+            r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*",
+            r"(?::[1-9]\d{0,3}|\*)?"
+        )
     };
 }
 
+/// URI references of RFC 3986.
 const URI_REFERENCE: &str = concat!(
     r"^(?:",
     uri!(),
@@ -143,39 +155,50 @@ const URI_REFERENCE: &str = concat!(
     r")$"
 );
 
+/// Durations of RFC 3339, appendix A.
 const DURATION: &str = concat!(
-    r"^P(?:\d+W|(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)(?:T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))?",
+    r"^P(?:\d+W|(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)",
+    r"(?:T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))?",
     r"|T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))$"
 );
 
+/// E-mail addresses with a dot-atom as local part.
 const EMAIL: &str = concat!(
-    r"^(?:[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}|[A-Za-z0-9!#$%&'*+/=?^_`{|}~-](?:\.?[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]){0,31})@",
+    r"^(?:[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}",
+    r"|[A-Za-z0-9!#$%&'*+/=?^_`{|}~-](?:\.?[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]){0,31})@",
     hostname!(),
     r"$"
 );
 
 /// RFC 3987's `ucschar`.
 const UCSCHAR: &str = concat!(
-    r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{1FFFD}\u{20000}-\u{2FFFD}\u{30000}-\u{3FFFD}\u{40000}-\u{4FFFD}",
-    r"\u{50000}-\u{5FFFD}\u{60000}-\u{6FFFD}\u{70000}-\u{7FFFD}\u{80000}-\u{8FFFD}\u{90000}-\u{9FFFD}\u{A0000}-\u{AFFFD}",
+    r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{1FFFD}",
+    r"\u{20000}-\u{2FFFD}\u{30000}-\u{3FFFD}\u{40000}-\u{4FFFD}",
+    r"\u{50000}-\u{5FFFD}\u{60000}-\u{6FFFD}\u{70000}-\u{7FFFD}\u{80000}-\u{8FFFD}",
+    r"\u{90000}-\u{9FFFD}\u{A0000}-\u{AFFFD}",
     r"\u{B0000}-\u{BFFFD}\u{C0000}-\u{CFFFD}\u{D0000}-\u{DFFFD}\u{E1000}-\u{EFFFD}"
 );
 
-/// Letters that may stand anywhere in an internationalised label (RFC 5892: PVALID, written left to right, no context rules):
-/// Latin, Greek, Cyrillic, Hiragana, Katakana, Han, Hangul.
-const IDN_LETTERS: &str = r"\u{DF}-\u{F6}\u{F8}-\u{FF}\u{3B1}-\u{3C9}\u{430}-\u{45F}\u{3041}-\u{3096}\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}";
+/// Letters allowed at any position of an internationalised label: PVALID in RFC 5892, written left
+/// to right and without context rules. Latin, Greek, Cyrillic, Hiragana, Katakana, Han, Hangul.
+const IDN_LETTERS: &str = concat!(
+    r"\u{DF}-\u{F6}\u{F8}-\u{FF}\u{3B1}-\u{3C9}\u{430}-\u{45F}\u{3041}-\u{3096}",
+    r"\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}"
+);
 
-/// RFC 6570, without the operators it reserves.
+/// URI templates of RFC 6570, without the operators that it reserves.
 const URI_TEMPLATE: &str = concat!(
     r"^(?:[!#$&(-;=?-\[\]_a-z~",
-    r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{1FFFD}]|%[0-9A-Fa-f]{2}|\{[+#./;?&]?",
+    r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{1FFFD}]",
+    r"|%[0-9A-Fa-f]{2}|\{[+#./;?&]?",
     varspec!(),
     r"(?:,",
     varspec!(),
     r")*\})*$"
 );
 
-/// Regular expressions of ECMA-262 (`u` flag) with groups at most two deep and without back references.
+/// A pattern of ECMA-262 regular expressions (`u` flag) without back references, with groups nested
+/// at most two deep.
 fn regex() -> String {
     let escape = r"\\[dDwWsSfnrtv^$.*+?()\[\]{}|/\\]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}";
     let class = format!(r"\[\^?-?(?:a-z|A-Z|0-9|[^\\\[\]-]|{escape}|\\[b-])*-?\]");
@@ -191,9 +214,9 @@ fn regex() -> String {
     format!("^{each}*(?:\\|{each}*)*$")
 }
 
-/// Patterns that are put together from others, made on first use.
+/// Formats whose patterns are composed from others at run time, once per process.
 fn composed(name: &str) -> Option<&'static str> {
-    static KNOWN: [(&str, OnceLock<String>); 5] = [
+    static PATTERNS: [(&str, OnceLock<String>); 5] = [
         ("iri", OnceLock::new()),
         ("iri-reference", OnceLock::new()),
         ("idn-hostname", OnceLock::new()),
@@ -208,7 +231,7 @@ fn composed(name: &str) -> Option<&'static str> {
             format!(r"(?:{}|[a-z0-9{IDN_LETTERS}](?:-?[a-z0-9{IDN_LETTERS}]){{0,8}})", label!());
         format!(r"{label}(?:\.{label}){{0,3}}")
     };
-    let (name, cell) = KNOWN.iter().find(|(known, _)| *known == name)?;
+    let (name, cell) = PATTERNS.iter().find(|(format, _)| *format == name)?;
     Some(cell.get_or_init(|| match *name {
         "iri" => wider(concat!("^", uri!(), "$")),
         "iri-reference" => wider(URI_REFERENCE),
@@ -221,9 +244,9 @@ fn composed(name: &str) -> Option<&'static str> {
     }))
 }
 
-/// The format of this name.
-pub(super) fn lookup(name: &str) -> Format {
-    Format::Pattern(match name {
+/// Looks up a format by name.
+pub(super) fn lookup(name: &str) -> FormatLookup {
+    FormatLookup::Pattern(match name {
         "date" => concat!("^", date!(), "$"),
         "time" => concat!("^", time!(), "$"),
         "date-time" => concat!("^", date!(), "[Tt]", time!(), "$"),
@@ -238,7 +261,7 @@ pub(super) fn lookup(name: &str) -> Format {
         "uuid" => "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$",
         "json-pointer" => "^(?:/(?:[^~/]|~[01])*)*$",
         "relative-json-pointer" => "^(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)$",
-        name => return composed(name).map_or(Format::Unknown, Format::Pattern),
+        name => return composed(name).map_or(FormatLookup::Unknown, FormatLookup::Pattern),
     })
 }
 
@@ -249,14 +272,16 @@ mod tests {
     use crate::limits::Limits;
 
     fn valid(format: &str, text: &str) -> bool {
-        let Format::Pattern(source) = lookup(format) else { panic!("{format} has no pattern") };
+        let FormatLookup::Pattern(source) = lookup(format) else {
+            panic!("{format} has no pattern")
+        };
         let pattern =
             Pattern::parse(source, &Limits::default()).unwrap_or_else(|e| panic!("{format}: {e}"));
         pattern.search_dfa(100_000).unwrap().accepts(text.chars().map(u32::from))
     }
 
     #[test]
-    fn formats_tell_right_from_wrong() {
+    fn format_patterns_accept_valid_and_reject_invalid_texts() {
         for (format, right, wrong) in [
             (
                 "date",

@@ -1,75 +1,88 @@
-//! Numbers that `enum` and `const` list, in the spellings they have.
+//! Listed numbers: the automaton of all spellings of the numbers in an `enum` or `const`.
+//!
+//! A trie holds the mantissas of all numbers, one path per position of the decimal point. Its nodes
+//! record which exponents complete a number there. The automaton is built from the trie and
+//! minimised.
 
 use super::decimal::Decimal;
+use super::magnitude::{LOWER_E, MINUS, NINE, PLUS, UPPER_E, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
 
-/// Most digits that are written out.
+/// Maximum number of digits of a text without an exponent.
 const MAX_DIGITS: usize = 64;
-/// Most digits before the point of a number with an exponent.
+/// Maximum number of digits before the point of a number with an exponent.
 const MAX_BEFORE: i64 = 20;
 
-/// What listed numbers may have.
+/// Spellings that listed numbers may have besides the shortest one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spellings {
-    /// Whole ones: a fraction of zeros, and exponents if numbers have any.
+pub(super) struct NumberSpellings {
+    /// Whole numbers may have a fraction of zeros, and an exponent if numbers may have exponents.
     pub(super) zero_fraction: bool,
+    /// Numbers may have exponents.
     pub(super) exponents: bool,
 }
 
-/// The texts of these numbers, as a minimal automaton over bytes: without an exponent, and with the point anywhere from before the
-/// first digit to behind the last and the exponent that goes with it; any number of zeros at the end of a fraction and at the
-/// beginning of an exponent. A number with more than 64 digits has no spelling without an exponent here. Cost: close to linear
-/// in the numbers' digits, up to twenty of each.
-pub(super) fn listed(values: &[Decimal], spellings: Spellings) -> Dfa {
-    let mut trie = Trie { nodes: vec![Node::default()] };
+/// Builds the minimal automaton over bytes of the spellings of `values`.
+///
+/// A number is spelt without an exponent, or with an exponent and the point at any position within
+/// or around its digits. Fractions may have trailing zeros, and exponents leading zeros. Numbers of
+/// more than 64 digits have no spelling without an exponent. Cost: close to linear in the digits of
+/// the numbers, up to 20 of each.
+pub(super) fn listed_dfa(values: &[Decimal], spellings: NumberSpellings) -> Dfa {
+    let mut trie = NumberTrie { nodes: vec![Node::default()] };
     for value in values {
-        trie.number(value, spellings);
+        trie.insert_number(value, spellings);
     }
     trie.dfa(spellings)
 }
 
-/// What may follow a text that ends no number as it stands, or does.
+/// The ways in which the text of a trie node may be completed to a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Ends {
-    /// Nothing.
-    plain: bool,
-    /// One of these exponents.
-    powers: Vec<i64>,
-    /// Any exponent.
-    any: bool,
+struct Completions {
+    /// The text is a number as it stands.
+    no_exponent: bool,
+    /// Exponents that complete it.
+    exponents: Vec<i64>,
+    /// Any exponent completes it.
+    any_exponent: bool,
 }
 
-impl Ends {
+impl Completions {
+    /// Whether nothing completes the text.
     fn is_none(&self) -> bool {
-        *self == Ends::default()
+        *self == Completions::default()
     }
 
-    fn join(&mut self, other: &Ends) {
-        self.plain |= other.plain;
-        self.any |= other.any;
-        self.powers.extend(&other.powers);
-        self.powers.sort_unstable();
-        self.powers.dedup();
+    /// Adds other completions.
+    fn join(&mut self, other: &Completions) {
+        self.no_exponent |= other.no_exponent;
+        self.any_exponent |= other.any_exponent;
+        self.exponents.extend(&other.exponents);
+        self.exponents.sort_unstable();
+        self.exponents.dedup();
     }
 }
 
+/// A node of the trie.
 #[derive(Default)]
 struct Node {
-    /// Behind the point.
+    /// Whether the text contains the decimal point.
     fraction: bool,
     children: Vec<(u8, usize)>,
-    ends: Ends,
-    /// The same if zeros come first.
-    behind_zeros: Ends,
+    /// Completions of the text of this node.
+    ends: Completions,
+    /// Completions of the text followed by one or more zeros.
+    behind_zeros: Completions,
 }
 
-/// Beginnings of numbers, up to their exponents.
-struct Trie {
+/// A trie of the mantissas of all listed numbers. Children have greater indices than their parents.
+struct NumberTrie {
     nodes: Vec<Node>,
 }
 
-impl Trie {
+impl NumberTrie {
+    /// Finds or inserts a child.
     fn child(&mut self, node: usize, byte: u8) -> usize {
         if let Some(&(_, child)) = self.nodes[node].children.iter().find(|(b, _)| *b == byte) {
             return child;
@@ -81,29 +94,31 @@ impl Trie {
         child
     }
 
-    fn ends(&mut self, text: &[u8]) -> &mut Ends {
+    /// The completions at the node of `text`, which is inserted if it is missing.
+    fn ends(&mut self, text: &[u8]) -> &mut Completions {
         let node = text.iter().fold(0, |node, &byte| self.child(node, byte));
         &mut self.nodes[node].ends
     }
 
-    fn number(&mut self, value: &Decimal, spellings: Spellings) {
+    /// Inserts all spellings of a number.
+    fn insert_number(&mut self, value: &Decimal, spellings: NumberSpellings) {
         let exponents = spellings.exponents && (spellings.zero_fraction || !value.is_integer());
         if value.is_zero() {
             for text in ["0", "-0"] {
-                self.ends(text.as_bytes()).join(&Ends {
-                    plain: true,
-                    any: exponents,
-                    ..Ends::default()
+                self.ends(text.as_bytes()).join(&Completions {
+                    no_exponent: true,
+                    any_exponent: exponents,
+                    ..Completions::default()
                 });
             }
             return;
         }
         if let Some(text) = value.plain(MAX_DIGITS) {
-            self.ends(text.as_bytes()).plain = true;
+            self.ends(text.as_bytes()).no_exponent = true;
         }
         let digits: Vec<u8> = value.digits().iter().map(|digit| b'0' + digit).collect();
         let length = digits.len() as i64;
-        let most = length.max(value.power() + 1).min(MAX_BEFORE);
+        let most = length.max(value.first_place() + 1).min(MAX_BEFORE);
         for before in (0..=most).filter(|_| exponents && digits.len() <= MAX_DIGITS) {
             let mut text = if value.is_negative() { b"-".to_vec() } else { Vec::new() };
             let point = before.min(length) as usize;
@@ -113,13 +128,15 @@ impl Trie {
                 text.push(b'.');
                 text.extend(&digits[point..]);
             }
-            let power = value.power() + 1 - before;
-            self.ends(&text).join(&Ends { powers: vec![power], ..Ends::default() });
+            let exponent = value.first_place() + 1 - before;
+            self.ends(&text)
+                .join(&Completions { exponents: vec![exponent], ..Completions::default() });
         }
     }
 
-    /// Zeros at the end of a fraction change nothing: what may end before them may end behind them.
-    fn add_zeros(&mut self, spellings: Spellings) {
+    /// Allows trailing zeros in fractions: what completes a text also completes it behind more
+    /// zeros.
+    fn add_zeros(&mut self, spellings: NumberSpellings) {
         let mut at = 0;
         while at < self.nodes.len() {
             let mut ends = self.nodes[at].ends.clone();
@@ -127,145 +144,162 @@ impl Trie {
                 ends.join(&self.nodes[at].behind_zeros);
                 match self.nodes[at].children.iter().find(|(byte, _)| *byte == b'0') {
                     Some(&(_, child)) => {
-                        self.nodes[at].behind_zeros = Ends::default();
+                        self.nodes[at].behind_zeros = Completions::default();
                         self.nodes[child].ends.join(&ends);
                     }
                     None => self.nodes[at].behind_zeros = ends,
                 }
             } else {
-                ends.plain &= spellings.zero_fraction;
+                ends.no_exponent &= spellings.zero_fraction;
                 if !ends.is_none() {
                     let point = self.child(at, b'.');
                     self.nodes[point].behind_zeros.join(&ends);
                 }
             }
-            // Children come behind their parents.
+            // Inserted children have greater indices, so that they are visited later.
             at += 1;
         }
     }
 
-    fn dfa(mut self, spellings: Spellings) -> Dfa {
+    /// Builds the automaton.
+    fn dfa(mut self, spellings: NumberSpellings) -> Dfa {
         self.add_zeros(spellings);
-        let mut build = Build::default();
+        let mut listed = ListedBuilder::default();
         let states: Vec<u32> =
-            self.nodes.iter().map(|node| build.builder.state(node.ends.plain)).collect();
+            self.nodes.iter().map(|node| listed.builder.state(node.ends.no_exponent)).collect();
         for (node, &state) in self.nodes.iter().zip(&states) {
             for &(byte, child) in &node.children {
-                build.builder.edge(state, u32::from(byte), u32::from(byte), states[child]);
+                listed.builder.edge(state, u32::from(byte), u32::from(byte), states[child]);
             }
-            build.exponent(state, &node.ends);
+            listed.exponent(state, &node.ends);
             if !node.behind_zeros.is_none() {
-                let zeros = build.zeros(&node.behind_zeros);
-                build.builder.edge(state, 48, 48, zeros);
+                let zeros = listed.zeros(&node.behind_zeros);
+                listed.builder.edge(state, ZERO, ZERO, zeros);
             }
         }
-        build.builder.finish().minimize()
+        listed.builder.finish().minimize()
     }
 }
 
+/// Builds the automaton of a trie. Interns the states behind mantissas by what may follow.
 #[derive(Default)]
-struct Build {
+struct ListedBuilder {
     builder: DfaBuilder,
-    /// Behind zeros, and behind `e`, by what may follow.
-    behind_zeros: HashMap<Ends, u32>,
-    behind_e: HashMap<Ends, u32>,
-    /// In an exponent, by the digits that may follow: nothing read, only zeros, more.
-    digits: HashMap<(Vec<Vec<u8>>, Read), u32>,
+    /// States behind trailing zeros of a fraction.
+    behind_zeros: HashMap<Completions, u32>,
+    /// States behind `e`.
+    behind_e: HashMap<Completions, u32>,
+    /// States within an exponent, by the digits that may follow and those read.
+    digits: HashMap<(Vec<Vec<u8>>, DigitsRead), u32>,
 }
 
-/// What of an exponent's digits has been read.
+/// The digits of an exponent that have been read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Read {
-    Nothing,
+enum DigitsRead {
+    /// None.
+    None,
+    /// Only leading zeros.
     Zeros,
-    More,
+    /// A digit that is not a leading zero.
+    Significant,
 }
 
-impl Build {
-    fn zeros(&mut self, ends: &Ends) -> u32 {
-        if let Some(&known) = self.behind_zeros.get(ends) {
-            return known;
+impl ListedBuilder {
+    /// The state behind trailing zeros of a fraction.
+    fn zeros(&mut self, ends: &Completions) -> u32 {
+        if let Some(&state) = self.behind_zeros.get(ends) {
+            return state;
         }
-        let state = self.builder.state(ends.plain);
+        let state = self.builder.state(ends.no_exponent);
         self.behind_zeros.insert(ends.clone(), state);
-        self.builder.edge(state, 48, 48, state);
+        self.builder.edge(state, ZERO, ZERO, state);
         self.exponent(state, ends);
         state
     }
 
-    fn exponent(&mut self, from: u32, ends: &Ends) {
-        if !ends.any && ends.powers.is_empty() {
+    /// Adds the edges for `e` and `E`, if an exponent may follow.
+    fn exponent(&mut self, from: u32, ends: &Completions) {
+        if !ends.any_exponent && ends.exponents.is_empty() {
             return;
         }
-        let ends = Ends { plain: false, ..ends.clone() };
+        let ends = Completions { no_exponent: false, ..ends.clone() };
         let state = match self.behind_e.get(&ends) {
-            Some(&known) => known,
+            Some(&state) => state,
             None => {
-                let state = if ends.any { self.any() } else { self.powers(&ends.powers) };
+                let state = if ends.any_exponent {
+                    self.any_exponent()
+                } else {
+                    self.listed_exponents(&ends.exponents)
+                };
                 self.behind_e.insert(ends, state);
                 state
             }
         };
-        for mark in [69, 101] {
+        for mark in [UPPER_E, LOWER_E] {
             self.builder.edge(from, mark, mark, state);
         }
     }
 
-    fn any(&mut self) -> u32 {
+    /// A state behind `e` where any exponent may follow.
+    fn any_exponent(&mut self) -> u32 {
         let (state, sign, digits) =
             (self.builder.state(false), self.builder.state(false), self.builder.state(true));
-        for mark in [43, 45] {
+        for mark in [PLUS, MINUS] {
             self.builder.edge(state, mark, mark, sign);
         }
         for from in [state, sign, digits] {
-            self.builder.edge(from, 48, 57, digits);
+            self.builder.edge(from, ZERO, NINE, digits);
         }
         state
     }
 
-    fn powers(&mut self, powers: &[i64]) -> u32 {
+    /// A state behind `e` where one of the exponents must follow.
+    fn listed_exponents(&mut self, exponents: &[i64]) -> u32 {
         let texts = |negative: bool| {
-            let of_sign =
-                powers.iter().filter(move |&&power| power == 0 || (power < 0) == negative);
-            of_sign.map(|&power| {
-                if power == 0 { Vec::new() } else { power.unsigned_abs().to_string().into_bytes() }
+            let of_sign = exponents
+                .iter()
+                .filter(move |&&exponent| exponent == 0 || (exponent < 0) == negative);
+            of_sign.map(|&exponent| match exponent {
+                0 => Vec::new(),
+                _ => exponent.unsigned_abs().to_string().into_bytes(),
             })
         };
-        let [above, below] = [false, true].map(|negative| {
+        let [positive, negative] = [false, true].map(|negative| {
             let mut texts: Vec<Vec<u8>> = texts(negative).collect();
             texts.sort_unstable();
             texts
         });
-        // The same as behind a sign, and not that state: a sign may follow.
+        // A state of its own: unlike the states behind a sign, a sign may follow it.
         let state = self.builder.state(false);
-        for (sign, texts) in [(43, &above), (45, &below)] {
+        for (sign, texts) in [(PLUS, &positive), (MINUS, &negative)] {
             if !texts.is_empty() {
-                let behind = self.digits(texts.clone(), Read::Nothing);
-                self.builder.edge(state, sign, sign, behind);
+                let after_sign = self.digits(texts.clone(), DigitsRead::None);
+                self.builder.edge(state, sign, sign, after_sign);
             }
         }
-        if !above.is_empty() {
-            self.next_digits(state, &above, Read::Nothing);
+        if !positive.is_empty() {
+            self.next_digits(state, &positive, DigitsRead::None);
         }
         state
     }
 
-    /// The state where one of these (sorted) must follow.
-    fn digits(&mut self, texts: Vec<Vec<u8>>, read: Read) -> u32 {
+    /// The state where one of the sorted digit texts must follow.
+    fn digits(&mut self, texts: Vec<Vec<u8>>, read: DigitsRead) -> u32 {
         let key = (texts, read);
-        if let Some(&known) = self.digits.get(&key) {
-            return known;
+        if let Some(&state) = self.digits.get(&key) {
+            return state;
         }
-        let state = self.builder.state(read != Read::Nothing && key.0.iter().any(Vec::is_empty));
+        let state = self.builder.state(read != DigitsRead::None && key.0.iter().any(Vec::is_empty));
         self.digits.insert(key.clone(), state);
         self.next_digits(state, &key.0, read);
         state
     }
 
-    fn next_digits(&mut self, from: u32, texts: &[Vec<u8>], read: Read) {
+    /// Adds the edges for the next digit of the texts, and for leading zeros.
+    fn next_digits(&mut self, from: u32, texts: &[Vec<u8>], read: DigitsRead) {
         for digit in b'0'..=b'9' {
-            let to = if digit == b'0' && read != Read::More {
-                self.digits(texts.to_vec(), Read::Zeros)
+            let to = if digit == b'0' && read != DigitsRead::Significant {
+                self.digits(texts.to_vec(), DigitsRead::Zeros)
             } else {
                 let rest: Vec<Vec<u8>> = texts
                     .iter()
@@ -274,7 +308,7 @@ impl Build {
                 if rest.is_empty() {
                     continue;
                 }
-                self.digits(rest, Read::More)
+                self.digits(rest, DigitsRead::Significant)
             };
             self.builder.edge(from, u32::from(digit), u32::from(digit), to);
         }
@@ -296,7 +330,7 @@ mod tests {
             let Some(text) = out.get(from).cloned() else { break };
             if text.len() < n {
                 let longer = "-+015.e".chars().map(|c| format!("{text}{c}"));
-                // What one or two more bytes make a number.
+                // Texts that at most two more bytes complete to a number.
                 out.extend(longer.filter(|text| {
                     ["", "0", "00"].iter().any(|end| json(&format!("{text}{end}")))
                 }));
@@ -307,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_numbers_are_spelt_as_documented() {
+    fn listed_numbers_have_exactly_the_documented_spellings() {
         let texts = numbers(7);
         let lists: [&[&str]; 7] = [
             &["0"],
@@ -322,7 +356,7 @@ mod tests {
             let values: Vec<Decimal> = list.iter().map(|text| Decimal::parse(text)).collect();
             for zero_fraction in [false, true] {
                 for exponents in [false, true] {
-                    let dfa = listed(&values, Spellings { zero_fraction, exponents });
+                    let dfa = listed_dfa(&values, NumberSpellings { zero_fraction, exponents });
                     let mut accepted = 0;
                     for text in &texts {
                         let value = Decimal::parse(text);
@@ -332,12 +366,13 @@ mod tests {
                             .split_once('.')
                             .map_or((mantissa, None), |(w, f)| (w, Some(f)));
                         let digits = whole.trim_start_matches('-');
-                        // The point is not further out than the digits are.
+                        // The point is not further out than the digits.
                         let near = value.is_zero()
                             || (digits != "0" || fraction.is_some_and(|f| !f.starts_with('0')))
                                 && (digits == "0"
                                     || digits.len() as i64
-                                        <= (value.digits().len() as i64).max(value.power() + 1));
+                                        <= (value.digits().len() as i64)
+                                            .max(value.first_place() + 1));
                         let spelt = (power.is_none() || exponents && near)
                             && (!value.is_integer()
                                 || zero_fraction
@@ -357,10 +392,10 @@ mod tests {
     }
 
     #[test]
-    fn many_numbers_are_listed_at_once() {
+    fn thousands_of_listed_numbers_build_one_automaton() {
         let values: Vec<Decimal> =
             (0..2_000).map(|n| Decimal::parse(&(n * 7_919).to_string())).collect();
-        let dfa = listed(&values, Spellings { zero_fraction: true, exponents: true });
+        let dfa = listed_dfa(&values, NumberSpellings { zero_fraction: true, exponents: true });
         let accepts = |text: &str| dfa.accepts(text.bytes().map(u32::from));
         assert!(
             accepts("7919")

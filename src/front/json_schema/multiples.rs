@@ -1,18 +1,22 @@
-//! Whole multiples: several units as one, and the automaton of a unit's multiples.
+//! `multipleOf`: the automaton of the multiples of a unit, and the least common multiple of two
+//! units.
+//!
+//! The automaton tracks the remainder of the digits read so far, once per decimal place.
 
 use super::decimal::Decimal;
+use super::magnitude::{MINUS, POINT, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 
-/// Most remainders of a multiple that are tracked.
+/// Maximum number of remainder states of a unit.
 const MAX_REMAINDERS: u64 = 20_000;
 
-/// The unit whose multiples are those of both; `None` if its remainders would not be tracked.
-pub(super) fn joined(a: &Decimal, b: &Decimal) -> Option<Decimal> {
-    // Both as whole numbers of the finer one's last place.
-    let place = a.place().min(b.place());
+/// The least common multiple of two units; `None` if its automaton would have too many remainders.
+pub(super) fn common_multiple(a: &Decimal, b: &Decimal) -> Option<Decimal> {
+    // Both as integers, in units of the finer one's last decimal place.
+    let place = a.last_place().min(b.last_place());
     let whole = |unit: &Decimal| {
         let zeros =
-            u32::try_from(unit.place() - place).ok().filter(|_| unit.digits().len() <= 18)?;
+            u32::try_from(unit.last_place() - place).ok().filter(|_| unit.digits().len() <= 18)?;
         let digits = unit.digits().iter().fold(0u64, |n, &digit| n * 10 + u64::from(digit));
         digits.checked_mul(10u64.checked_pow(zeros)?)
     };
@@ -25,11 +29,14 @@ pub(super) fn joined(a: &Decimal, b: &Decimal) -> Option<Decimal> {
     let digits: Vec<u8> = least.to_string().bytes().map(|byte| byte - b'0').collect();
     let exponent = place + digits.len() as i64;
     let unit = Decimal::new(false, digits, exponent);
-    remainders(&unit).map(|_| unit)
+    modulus_and_places(&unit).map(|_| unit)
 }
 
-/// A unit as a whole number of its last place behind the point (or of one), and that place; `None` past what is tracked.
-fn remainders(unit: &Decimal) -> Option<(u64, usize)> {
+pub(super) use common_multiple as joined; // RENAME-ALIAS
+
+/// The unit as an integer modulus, scaled by its number of decimal places, and that number. `None`
+/// if there are too many remainders to track.
+fn modulus_and_places(unit: &Decimal) -> Option<(u64, usize)> {
     let (integer, fraction) = unit.parts(18)?;
     if integer.len() + fraction.len() > 18 {
         return None;
@@ -39,14 +46,16 @@ fn remainders(unit: &Decimal) -> Option<(u64, usize)> {
         .then_some((modulus, fraction.len()))
 }
 
-/// Decimal numbers (without exponent, syntax not checked) that are whole multiples of a positive unit.
-pub(super) fn multiples(unit: &Decimal) -> Result<Dfa, String> {
-    let (modulus, places) = remainders(unit)
+/// The automaton of decimal texts that are whole multiples of a positive unit. The texts have no
+/// exponent; their syntax is not checked.
+pub(super) fn multiples_dfa(unit: &Decimal) -> Result<Dfa, String> {
+    let (modulus, places) = modulus_and_places(unit)
         .ok_or_else(|| format!("multiples are tracked up to {MAX_REMAINDERS} remainders"))?;
     let scaled = |rest: u64, by: usize| (0..by).fold(rest, |r, _| r * 10 % modulus) == 0;
     let mut b = DfaBuilder::new();
     let start = b.state(false);
-    // One block of states a digit position: the integer part, then each place behind the point; the last is for zeros.
+    // One block of states per digit position: the integer part, then each place behind the point.
+    // The last block accepts only zeros.
     let block = |position: usize, rest: u64| (1 + position as u64 * modulus + rest) as u32;
     for position in 0..=places + 1 {
         for rest in 0..modulus {
@@ -58,13 +67,13 @@ pub(super) fn multiples(unit: &Decimal) -> Result<Dfa, String> {
             b.state(is_final);
         }
     }
-    b.edge(start, 45, 45, start);
+    b.edge(start, MINUS, MINUS, start);
     for position in 0..=places + 1 {
         for rest in 0..modulus {
             let from = block(position, rest);
             let zeros_only = position > places;
             for digit in 0..=if zeros_only { 0 } else { 9u64 } {
-                let code = 48 + digit as u32;
+                let code = ZERO + digit as u32;
                 let next = (rest * 10 + digit) % modulus;
                 match position {
                     0 => b.edge(from, code, code, block(0, next)),
@@ -76,20 +85,21 @@ pub(super) fn multiples(unit: &Decimal) -> Result<Dfa, String> {
         }
     }
     for digit in 0..10u64 {
-        let code = 48 + digit as u32;
+        let code = ZERO + digit as u32;
         b.edge(start, code, code, block(0, digit % modulus));
     }
-    // As a rule a few states, where it is multiplied with others.
-    Ok(with_point(b, modulus, places).minimize())
+    // Minimised because it is combined with other automata; few states remain as a rule.
+    Ok(add_point_edges(b, modulus, places).minimize())
 }
 
-/// Adds the decimal point's edges to [`multiples`]: a state of its own for each remainder, so that a digit must follow.
-fn with_point(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
+/// Adds the edges for the decimal point to [`multiples_dfa`]. Each remainder gets a state of its
+/// own behind the point, so that a digit must follow.
+fn add_point_edges(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
     for rest in 0..modulus {
         let point = b.state(false);
-        b.edge(1 + rest as u32, 46, 46, point);
+        b.edge(1 + rest as u32, POINT, POINT, point);
         for digit in 0..10u64 {
-            let code = 48 + digit as u32;
+            let code = ZERO + digit as u32;
             let to = match places {
                 0 if digit == 0 => 1 + (modulus + rest) as u32,
                 0 => continue,
@@ -104,15 +114,16 @@ fn with_point(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front::json_schema::number::tests::{SAMPLES, decimal};
+    use crate::front::json_schema::number::tests::{SAMPLES, decimal_syntax};
     use crate::fsm::Combine;
 
     #[test]
-    fn multiples_agree_with_division() {
-        let syntax = decimal();
+    fn multiple_automata_agree_with_division() {
+        let syntax = decimal_syntax();
         for unit in ["1", "2", "3", "7", "10", "100", "0.5", "0.1", "0.01", "2.5", "1.50"] {
             let unit = Decimal::parse(unit);
-            let dfa = multiples(&unit).unwrap().combine(&syntax, Combine::And, 100_000).unwrap();
+            let dfa =
+                multiples_dfa(&unit).unwrap().combine(&syntax, Combine::And, 100_000).unwrap();
             for sample in SAMPLES.iter().filter(|s| !s.contains('e')) {
                 let want = Decimal::parse(sample).is_multiple_of(&unit, 100).unwrap();
                 assert_eq!(
@@ -122,11 +133,11 @@ mod tests {
                 );
             }
         }
-        assert!(multiples(&Decimal::parse("123456789")).is_err());
+        assert!(multiples_dfa(&Decimal::parse("123456789")).is_err());
     }
 
     #[test]
-    fn multiples_of_both_are_those_of_one() {
+    fn common_multiples_are_least() {
         for (a, b, both) in [
             ("4", "6", "12"),
             ("0.5", "0.2", "1"),
@@ -135,7 +146,7 @@ mod tests {
             ("1e3", "7", "7e3"),
         ] {
             assert_eq!(
-                joined(&Decimal::parse(a), &Decimal::parse(b)),
+                common_multiple(&Decimal::parse(a), &Decimal::parse(b)),
                 Some(Decimal::parse(both)),
                 "{a} {b}"
             );
@@ -143,7 +154,7 @@ mod tests {
         for (a, b) in
             [("7919", "7927"), ("1e40", "3"), ("1e-40", "3"), ("123456789012345678901", "1")]
         {
-            assert_eq!(joined(&Decimal::parse(a), &Decimal::parse(b)), None, "{a} {b}");
+            assert_eq!(common_multiple(&Decimal::parse(a), &Decimal::parse(b)), None, "{a} {b}");
         }
     }
 }

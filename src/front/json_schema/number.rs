@@ -1,4 +1,10 @@
-//! Numbers: bounds and multiples of any size as automata over the digits, without floating point.
+//! Number automata: lowers the number facets of a schema (bounds, multiples, excluded values) to
+//! DFAs over the bytes of JSON number text.
+//!
+//! All comparisons are exact: bounds are [`Decimal`]s, and no floating point is involved. Numbers
+//! without an exponent are the intersection of a syntax automaton with one comparison automaton per
+//! facet. Numbers with an exponent come from [`super::exponent`]. Finished automata of non-listed
+//! numbers are cached for the whole process, because different schemas use the same few bounds.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, LazyLock};
@@ -8,104 +14,112 @@ use parking_lot::Mutex;
 use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
 use super::doc::LocId;
-use super::exponent::with_exponent;
+use super::exponent::scientific_dfa;
 use super::facets::{Bound, NumberFacets, Types};
-use super::listed::{Spellings, listed};
+use super::listed::{NumberSpellings, listed_dfa};
 use super::lower::Lowering;
-use super::magnitude::{DOUBLE, capped, marks};
-use super::multiples::multiples;
+use super::magnitude::{
+    DOUBLE_RANGE, MINUS, NINE, ONE, PLUS, POINT, ZERO, add_exponent_marks, digit_cap_dfa,
+};
+use super::multiples::multiples_dfa;
 use super::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use crate::fsm::{Combine, Dfa, DfaBuilder, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Literal};
 
-/// Most digits of a bound.
+/// Maximum number of digits of a bound.
 const MAX_DIGITS: usize = 2_000;
-/// Most states of the automata of bounds that schemas share, all together, kept for the life of the process.
-const MAX_KNOWN_STATES: usize = 1 << 15;
+/// Maximum number of states of all cached automata together. The cache lives as long as the
+/// process.
+const MAX_CACHED_STATES: usize = 1 << 15;
 
-/// Facets, syntax, most digits.
-type Key = (NumberFacets, Syntax, Option<u32>);
+/// Cache key: facets, syntax, maximum number of digits.
+type AutomatonKey = (NumberFacets, NumberSyntax, Option<u32>);
 
-/// Automata that schemas share, and how many states they have.
+/// Process-wide cache of number automata.
 #[derive(Default)]
-struct Known {
-    automata: HashMap<Key, Arc<Dfa>>,
+struct AutomatonCache {
+    automata: HashMap<AutomatonKey, Arc<Dfa>>,
+    /// Number of states of all cached automata.
     states: usize,
 }
 
-static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+/// The cache of all schemas.
+static AUTOMATON_CACHE: LazyLock<Mutex<AutomatonCache>> = LazyLock::new(Mutex::default);
 
-/// Most listed numbers that may have exponents, in a schema.
-const MAX_LISTED: usize = 1_000;
-/// Steps that an automaton of bounds costs.
-const BOUNDED: usize = 4_000;
+/// Maximum number of listed numbers in a schema; beyond it, no exponents are allowed for them.
+const MAX_LISTED_WITH_EXPONENT: usize = 1_000;
+/// Normaliser steps charged for one number automaton.
+const AUTOMATON_STEPS: usize = 4_000;
 
-/// How a bounded number may be spelt.
+/// Spellings that a bounded number may have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Syntax {
-    plain: Plain,
+struct NumberSyntax {
+    mantissa: MantissaSyntax,
     exponents: Exponents,
 }
 
-/// How a number may be spelt without an exponent, as an automaton over bytes.
+/// Syntax of a number without its exponent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Plain {
-    /// Digits.
+enum MantissaSyntax {
+    /// An integer without a fraction.
     Digits,
-    /// Digits, perhaps a fraction of zeros.
+    /// An integer with an optional fraction of zeros.
     ZeroFraction,
-    /// Digits, perhaps a fraction.
+    /// A number with an optional fraction.
     Decimal,
-    /// A fraction that is not zero.
+    /// A number with a fraction that is not zero.
     Fraction,
 }
 
-impl Plain {
+impl MantissaSyntax {
+    /// The syntax as an automaton over bytes.
     fn dfa(self) -> Dfa {
         let mut b = DfaBuilder::new();
         let start = b.state(false);
         let minus = b.state(false);
-        let zero = b.state(self != Plain::Fraction);
-        let whole = b.state(self != Plain::Fraction);
-        b.edge(start, 45, 45, minus);
+        let zero = b.state(self != MantissaSyntax::Fraction);
+        let whole = b.state(self != MantissaSyntax::Fraction);
+        b.edge(start, MINUS, MINUS, minus);
         for from in [start, minus] {
-            b.edge(from, 48, 48, zero);
-            b.edge(from, 49, 57, whole);
+            b.edge(from, ZERO, ZERO, zero);
+            b.edge(from, ONE, NINE, whole);
         }
-        b.edge(whole, 48, 57, whole);
-        if self == Plain::Digits {
+        b.edge(whole, ZERO, NINE, whole);
+        if self == MantissaSyntax::Digits {
             return b.finish();
         }
         let point = b.state(false);
-        let zeros = b.state(self != Plain::Fraction);
-        b.edge(zero, 46, 46, point);
-        b.edge(whole, 46, 46, point);
-        b.edge(point, 48, 48, zeros);
-        b.edge(zeros, 48, 48, zeros);
-        if self != Plain::ZeroFraction {
+        let zeros = b.state(self != MantissaSyntax::Fraction);
+        b.edge(zero, POINT, POINT, point);
+        b.edge(whole, POINT, POINT, point);
+        b.edge(point, ZERO, ZERO, zeros);
+        b.edge(zeros, ZERO, ZERO, zeros);
+        if self != MantissaSyntax::ZeroFraction {
             let some = b.state(true);
             for from in [point, zeros] {
-                b.edge(from, 49, 57, some);
+                b.edge(from, ONE, NINE, some);
             }
-            b.edge(some, 48, 57, some);
+            b.edge(some, ZERO, NINE, some);
         }
         b.finish()
     }
 }
 
 impl<'a> Lowering<'a, '_> {
+    /// Whether `1.0` is an integer: the option allows it and the dialect is newer than draft 4.
     fn zero_fraction(&self) -> bool {
         self.norm.options.integers == Integers::ZeroFraction
             && self.norm.doc.draft(LocId::ROOT) > Draft::Draft4
     }
 
-    /// Any integer.
+    /// An integer without bounds.
     pub(super) fn any_integer(&mut self) -> Expr {
         self.bounded(&NumberFacets::default(), Types::INTEGER, self.at)
     }
 
-    /// Listed numbers, each with the text it is listed as, which is a spelling of it whatever the options say.
+    /// Lowers numbers listed by `enum` or `const`. Each comes with its text in the schema, which is
+    /// accepted whatever the options say. Texts without an automaton are appended to `scalars`.
     pub(super) fn listed_numbers(
         &mut self,
         mut numbers: Vec<(Decimal, &str)>,
@@ -113,14 +127,14 @@ impl<'a> Lowering<'a, '_> {
         scalars: &mut Vec<Literal>,
     ) -> Expr {
         let SchemaOptions { integers, exponents, max_digits, .. } = self.norm.options;
-        let spellings = Spellings {
-            // Where the dialect does not call `1.0` an integer, it is still the same number.
+        let spellings = NumberSpellings {
+            // In dialects where `1.0` is not an integer, it still equals the listed number 1.
             zero_fraction: integers == Integers::ZeroFraction
                 && (self.zero_fraction() || types.meets(Types::FRACTION)),
             exponents: exponents == Exponents::Allowed,
         };
         self.listed += numbers.len();
-        if self.listed > MAX_LISTED || exponents != Exponents::Allowed {
+        if self.listed > MAX_LISTED_WITH_EXPONENT || exponents != Exponents::Allowed {
             for (value, text) in numbers {
                 let plain = value.plain(64);
                 if spellings.zero_fraction && value.is_integer() {
@@ -136,11 +150,13 @@ impl<'a> Lowering<'a, '_> {
         numbers.sort();
         numbers.dedup();
         let values: Vec<Decimal> = numbers.iter().map(|(value, _)| value.clone()).collect();
-        let mut dfa = listed(&values, spellings);
+        let mut dfa = listed_dfa(&values, spellings);
         if let Some(cap) = max_digits {
             let limit = self.norm.limits.automaton_states;
-            match capped(cap, limit).and_then(|capped| dfa.combine(&capped, Combine::And, limit)) {
-                Ok(within) => dfa = within,
+            match digit_cap_dfa(cap, limit)
+                .and_then(|capped| dfa.combine(&capped, Combine::And, limit))
+            {
+                Ok(short) => dfa = short,
                 Err(error) => return self.too_large(&error),
             }
         }
@@ -153,7 +169,8 @@ impl<'a> Lowering<'a, '_> {
         if dfa.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(dfa)) }
     }
 
-    /// A number of these types (whole numbers, fractions or both) with these facets.
+    /// Lowers a number of the given types (integers, fractions or both) with the given facets.
+    /// Equal requests share one rule.
     pub(super) fn number(&mut self, facets: &NumberFacets, types: Types, at: LocId) -> Expr {
         let types = types.and(Types::NUMBER);
         if facets.is_free() {
@@ -164,8 +181,8 @@ impl<'a> Lowering<'a, '_> {
             }
         }
         let key = (facets.clone(), types);
-        if let Some(known) = self.numbers.get(&key) {
-            return known.clone();
+        if let Some(cached) = self.numbers.get(&key) {
+            return cached.clone();
         }
         let body = self.bounded(facets, types, at);
         let out = if body == Expr::Never {
@@ -177,20 +194,22 @@ impl<'a> Lowering<'a, '_> {
         out
     }
 
+    /// The automaton of the numbers of the given types that satisfy the facets. Reports a conflict
+    /// if there are none, and a limit if the automaton is too large.
     pub(super) fn bounded(&mut self, facets: &NumberFacets, types: Types, at: LocId) -> Expr {
-        let plain = match types {
-            Types::INTEGER if self.zero_fraction() => Plain::ZeroFraction,
-            Types::INTEGER => Plain::Digits,
-            Types::FRACTION => Plain::Fraction,
-            _ => Plain::Decimal,
+        let mantissa = match types {
+            Types::INTEGER if self.zero_fraction() => MantissaSyntax::ZeroFraction,
+            Types::INTEGER => MantissaSyntax::Digits,
+            Types::FRACTION => MantissaSyntax::Fraction,
+            _ => MantissaSyntax::Decimal,
         };
-        let syntax = Syntax { plain, exponents: self.norm.options.exponents };
+        let syntax = NumberSyntax { mantissa, exponents: self.norm.options.exponents };
         let (cap, limit) = (self.norm.options.max_digits, self.norm.limits.automaton_states);
         let key = (facets.clone(), syntax, cap);
-        if let Some(known) = KNOWN.lock().automata.get(&key) {
-            return Expr::Automaton(known.clone());
+        if let Some(cached) = AUTOMATON_CACHE.lock().automata.get(&key) {
+            return Expr::Automaton(cached.clone());
         }
-        if !self.norm.spend(BOUNDED) {
+        if !self.norm.spend(AUTOMATON_STEPS) {
             return Expr::Never;
         }
         match number_dfa(facets, types, syntax, cap, limit) {
@@ -200,11 +219,11 @@ impl<'a> Lowering<'a, '_> {
             }
             Ok(dfa) => {
                 let dfa = Arc::new(dfa);
-                let mut known = KNOWN.lock();
-                if known.states + dfa.len() <= MAX_KNOWN_STATES
-                    && known.automata.insert(key, dfa.clone()).is_none()
+                let mut cache = AUTOMATON_CACHE.lock();
+                if cache.states + dfa.len() <= MAX_CACHED_STATES
+                    && cache.automata.insert(key, dfa.clone()).is_none()
                 {
-                    known.states += dfa.len();
+                    cache.states += dfa.len();
                 }
                 Expr::Automaton(dfa)
             }
@@ -216,169 +235,188 @@ impl<'a> Lowering<'a, '_> {
     }
 }
 
-/// The numbers of these types with these facets, spelt so, as an automaton over bytes.
+/// Builds the automaton over bytes of the numbers of the given types that satisfy the facets. `cap`
+/// limits the digits of each part of the number, `limit` the states of the automaton.
 fn number_dfa(
     facets: &NumberFacets,
     types: Types,
-    syntax: Syntax,
+    syntax: NumberSyntax,
     cap: Option<u32>,
     limit: usize,
 ) -> Result<Dfa, String> {
     let too_large = |e: TooLarge| e.to_string();
-    let within = |mut dfa: Dfa, cap: Option<u32>| {
-        if syntax.exponents == Exponents::Double && syntax.plain != Plain::Digits {
-            dfa = dfa.combine(&DOUBLE, Combine::And, limit).map_err(too_large)?;
+    let restrict_digits = |mut dfa: Dfa, cap: Option<u32>| {
+        if syntax.exponents == Exponents::Double && syntax.mantissa != MantissaSyntax::Digits {
+            dfa = dfa.combine(&DOUBLE_RANGE, Combine::And, limit).map_err(too_large)?;
         }
         match cap {
             None => Ok(dfa),
-            Some(cap) => capped(cap, limit)
+            Some(cap) => digit_cap_dfa(cap, limit)
                 .and_then(|cap| dfa.combine(&cap, Combine::And, limit))
                 .map_err(too_large),
         }
     };
     let exponents = syntax.exponents != Exponents::Forbidden;
-    if syntax.plain == Plain::Decimal && exponents && facets.sign_decides() {
-        return within(of_sign(facets), cap);
+    if syntax.mantissa == MantissaSyntax::Decimal && exponents && facets.sign_decides() {
+        return restrict_digits(sign_dfa(facets), cap);
     }
-    let mut parts = vec![(syntax.plain.dfa(), true)];
+    let mut parts = vec![(syntax.mantissa.dfa(), true)];
     if let Some(bound) = &facets.low {
-        parts.push((compared(bound, Ordering::Greater)?, true));
+        parts.push((comparison_dfa(bound, Ordering::Greater)?, true));
     }
     if let Some(bound) = &facets.high {
-        parts.push((compared(bound, Ordering::Less)?, true));
+        parts.push((comparison_dfa(bound, Ordering::Less)?, true));
     }
     for unit in &facets.multiples {
-        parts.push((multiples(unit)?, true));
+        parts.push((multiples_dfa(unit)?, true));
     }
     for unit in &facets.not_multiples {
-        parts.push((multiples(unit)?, false));
+        parts.push((multiples_dfa(unit)?, false));
     }
     for value in &facets.excluded {
-        parts.push((equal(value)?, false));
+        parts.push((equality_dfa(value)?, false));
     }
     let parts: Vec<(&Dfa, bool)> = parts.iter().map(|(dfa, within)| (dfa, *within)).collect();
     let mut dfa = Dfa::all_of(&parts, &[(0, 255)], limit).map_err(too_large)?;
-    if exponents && syntax.plain != Plain::Digits && facets.not_multiples.is_empty() {
-        let mut powers = with_exponent(facets, types);
+    if exponents && syntax.mantissa != MantissaSyntax::Digits && facets.not_multiples.is_empty() {
+        let mut scientific = scientific_dfa(facets, types);
         for value in &facets.excluded {
             let bound = || Some(Bound { value: value.clone(), exclusive: false });
-            let only = NumberFacets { low: bound(), high: bound(), ..NumberFacets::default() };
-            powers = powers
-                .combine(&with_exponent(&only, Types::NUMBER), Combine::Minus, limit)
+            let just_value =
+                NumberFacets { low: bound(), high: bound(), ..NumberFacets::default() };
+            scientific = scientific
+                .combine(&scientific_dfa(&just_value, Types::NUMBER), Combine::Minus, limit)
                 .map_err(too_large)?;
         }
-        dfa = dfa.combine(&powers, Combine::Or, limit).map_err(too_large)?;
+        dfa = dfa.combine(&scientific, Combine::Or, limit).map_err(too_large)?;
     }
-    within(dfa, cap)
+    restrict_digits(dfa, cap)
 }
 
-/// JSON numbers that satisfy facets that look at the sign alone.
-fn of_sign(facets: &NumberFacets) -> Dfa {
+/// The automaton of the numbers that satisfy the facets, where only the sign decides.
+fn sign_dfa(facets: &NumberFacets) -> Dfa {
     let mut b = DfaBuilder::new();
     let start = b.state(false);
     let minus = b.state(false);
-    b.edge(start, 45, 45, minus);
+    b.edge(start, MINUS, MINUS, minus);
     for (from, negative) in [(start, false), (minus, true)] {
-        // Exponents of zero, and of other numbers.
+        // Exponent states: behind a mantissa of zero, and behind any other.
         let exponents = [Decimal::parse("0"), Decimal::new(negative, vec![1], 1)].map(|value| {
             let (behind, sign) = (b.state(false), b.state(false));
             let is_final = facets.allow(&value);
             let digits = b.state(is_final);
-            b.edge(behind, 43, 43, sign);
-            b.edge(behind, 45, 45, sign);
-            [behind, sign, digits].into_iter().for_each(|from| b.edge(from, 48, 57, digits));
+            b.edge(behind, PLUS, PLUS, sign);
+            b.edge(behind, MINUS, MINUS, sign);
+            [behind, sign, digits].into_iter().for_each(|from| b.edge(from, ZERO, NINE, digits));
             (behind, is_final)
         });
-        // Of zero and of other numbers: a single zero, digits, behind the point, digits behind the point.
+        // Mantissa states, of zero and of other numbers: a single zero, digits, behind the point,
+        // digits behind the point.
         let parts = exponents.map(|(behind, is_final)| {
             let [zero, digits, fraction] = [0; 3].map(|_| b.state(is_final));
             let point = b.state(false);
             for from in [zero, digits] {
-                b.edge(from, 46, 46, point);
+                b.edge(from, POINT, POINT, point);
             }
-            [zero, digits, fraction].into_iter().for_each(|from| marks(&mut b, from, behind));
+            [zero, digits, fraction]
+                .into_iter()
+                .for_each(|from| add_exponent_marks(&mut b, from, behind));
             [zero, digits, point, fraction]
         });
         let [[zero, ..], [_, digits, ..]] = parts;
-        b.edge(from, 48, 48, zero);
-        b.edge(from, 49, 57, digits);
-        b.edge(digits, 48, 57, digits);
+        b.edge(from, ZERO, ZERO, zero);
+        b.edge(from, ONE, NINE, digits);
+        b.edge(digits, ZERO, NINE, digits);
         let [[_, _, zero_point, zeros], [_, _, point, fraction]] = parts;
         for from in [zero_point, zeros] {
-            b.edge(from, 48, 48, zeros);
-            b.edge(from, 49, 57, fraction);
+            b.edge(from, ZERO, ZERO, zeros);
+            b.edge(from, ONE, NINE, fraction);
         }
         for from in [point, fraction] {
-            b.edge(from, 48, 57, fraction);
+            b.edge(from, ZERO, NINE, fraction);
         }
     }
     b.finish().minimize()
 }
 
-/// Decimal numbers (without exponent, syntax not checked) that equal this one.
-fn equal(value: &Decimal) -> Result<Dfa, String> {
+/// The automaton of the decimal texts that equal `value`. They have no exponent; their syntax is
+/// not checked.
+fn equality_dfa(value: &Decimal) -> Result<Dfa, String> {
     let mut b = DfaBuilder::new();
     let start = b.state(false);
     let minus = b.state(false);
-    b.edge(start, 45, 45, minus);
-    let wanted = Wanted { equal: true, ..Wanted::NONE };
+    b.edge(start, MINUS, MINUS, minus);
+    let accepted = AcceptedOrders { equal: true, ..AcceptedOrders::NONE };
     for (from, negative) in [(start, false), (minus, true)] {
         if value.is_zero() || value.is_negative() == negative {
-            magnitudes(&mut b, from, &value.abs(), wanted)?;
+            add_magnitude_states(&mut b, from, &value.abs(), accepted)?;
         }
     }
     Ok(b.finish())
 }
 
-/// Decimal numbers (without exponent, syntax not checked) that stand in this order to a bound, or equal it unless it is exclusive.
-fn compared(bound: &Bound, order: Ordering) -> Result<Dfa, String> {
+/// The automaton of the decimal texts that compare to the bound as `order` says, or equal it where
+/// it is inclusive. The texts have no exponent; their syntax is not checked.
+fn comparison_dfa(bound: &Bound, order: Ordering) -> Result<Dfa, String> {
     let mut b = DfaBuilder::new();
     let start = b.state(false);
     let minus = b.state(false);
-    b.edge(start, 45, 45, minus);
+    b.edge(start, MINUS, MINUS, minus);
     let equal = !bound.exclusive;
     let magnitude = bound.value.abs();
-    // For each sign: the wanted order of magnitudes, or all, or none of them.
+    // For each sign, the magnitudes that satisfy the bound.
     let (positive, negative) = match (order, bound.value.is_negative()) {
-        (Ordering::Greater, false) => {
-            (Wanted::only(Ordering::Greater, equal), Wanted::zero(&magnitude, equal))
+        (Ordering::Greater, false) => (
+            AcceptedOrders::only(Ordering::Greater, equal),
+            AcceptedOrders::zero(&magnitude, equal),
+        ),
+        (Ordering::Greater, true) => {
+            (AcceptedOrders::ALL, AcceptedOrders::only(Ordering::Less, equal))
         }
-        (Ordering::Greater, true) => (Wanted::ALL, Wanted::only(Ordering::Less, equal)),
-        (_, false) => (Wanted::only(Ordering::Less, equal), Wanted::below_zero(&magnitude, equal)),
-        (_, true) => (Wanted::NONE, Wanted::only(Ordering::Greater, equal)),
+        (_, false) => (
+            AcceptedOrders::only(Ordering::Less, equal),
+            AcceptedOrders::below_zero(&magnitude, equal),
+        ),
+        (_, true) => (AcceptedOrders::NONE, AcceptedOrders::only(Ordering::Greater, equal)),
     };
-    magnitudes(&mut b, start, &magnitude, positive)?;
-    magnitudes(&mut b, minus, &magnitude, negative)?;
+    add_magnitude_states(&mut b, start, &magnitude, positive)?;
+    add_magnitude_states(&mut b, minus, &magnitude, negative)?;
     Ok(b.finish())
 }
 
-/// Which magnitudes are wanted: those less than, equal to, greater than the bound's.
+/// The magnitudes to accept: those less than, equal to or greater than the bound's
+/// magnitude.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct AcceptedOrders {
     less: bool,
     equal: bool,
     greater: bool,
 }
 
-impl Wanted {
-    const ALL: Wanted = Wanted { less: true, equal: true, greater: true };
-    const NONE: Wanted = Wanted { less: false, equal: false, greater: false };
+impl AcceptedOrders {
+    /// Every magnitude.
+    const ALL: AcceptedOrders = AcceptedOrders { less: true, equal: true, greater: true };
+    /// No magnitude.
+    const NONE: AcceptedOrders = AcceptedOrders { less: false, equal: false, greater: false };
 
-    fn only(order: Ordering, equal: bool) -> Wanted {
-        Wanted { less: order == Ordering::Less, equal, greater: order == Ordering::Greater }
+    /// Magnitudes of one order, and equal ones if `equal` is set.
+    fn only(order: Ordering, equal: bool) -> AcceptedOrders {
+        AcceptedOrders { less: order == Ordering::Less, equal, greater: order == Ordering::Greater }
     }
 
-    /// `-m >= bound` for a bound that is not negative: only `-0`, if the bound is zero.
-    fn zero(bound: &Decimal, equal: bool) -> Wanted {
-        Wanted { equal: bound.is_zero() && equal, ..Wanted::NONE }
+    /// `-m >= bound` for a non-negative bound: only `-0`, if the bound is zero.
+    fn zero(bound: &Decimal, equal: bool) -> AcceptedOrders {
+        AcceptedOrders { equal: bound.is_zero() && equal, ..AcceptedOrders::NONE }
     }
 
-    /// `-m <= bound` for a bound that is not negative: all, except `-0` where the bound is zero and exclusive.
-    fn below_zero(bound: &Decimal, equal: bool) -> Wanted {
-        Wanted { equal: equal || !bound.is_zero(), ..Wanted::ALL }
+    /// `-m <= bound` for a non-negative bound: all, except `-0` where the bound is zero and
+    /// exclusive.
+    fn below_zero(bound: &Decimal, equal: bool) -> AcceptedOrders {
+        AcceptedOrders { equal: equal || !bound.is_zero(), ..AcceptedOrders::ALL }
     }
 
-    fn of(self, order: Ordering) -> bool {
+    /// Whether a magnitude of this order to the bound is accepted.
+    fn accepts(self, order: Ordering) -> bool {
         match order {
             Ordering::Less => self.less,
             Ordering::Equal => self.equal,
@@ -387,13 +425,14 @@ impl Wanted {
     }
 }
 
-/// Adds states behind `from` that read digits, perhaps a point and digits, and are final where the number compares to
-/// `bound` as wanted. Relies on the syntax having no leading zeros: then more digits mean a greater number.
-fn magnitudes(
+/// Adds states behind `from` that read digits and an optional fraction. They are final where the
+/// magnitude read compares to `bound` in an accepted order. Relies on a syntax without leading
+/// zeros: there, more digits mean a greater number.
+fn add_magnitude_states(
     b: &mut DfaBuilder,
     from: u32,
     bound: &Decimal,
-    wanted: Wanted,
+    accepted: AcceptedOrders,
 ) -> Result<(), String> {
     let (mut integer, fraction) =
         bound.parts(MAX_DIGITS).ok_or(format!("a bound has more than {MAX_DIGITS} digits"))?;
@@ -403,31 +442,35 @@ fn magnitudes(
     let n = integer.len();
     const ORDERS: [Ordering; 3] = [Ordering::Less, Ordering::Equal, Ordering::Greater];
     let slot = |order: Ordering| (order as i8 + 1) as usize;
-    // Behind the point: decided, or still equal up to digit j of the fraction.
-    let decided: Vec<u32> = ORDERS.iter().map(|&o| b.state(wanted.of(o))).collect();
+    // Behind the point: the order is decided, or the texts agree up to digit j of the fraction.
+    let decided: Vec<u32> = ORDERS.iter().map(|&o| b.state(accepted.accepts(o))).collect();
     for order in [Ordering::Less, Ordering::Greater] {
         let s = decided[slot(order)];
-        b.edge(s, 48, 57, s);
+        b.edge(s, ZERO, NINE, s);
     }
     let undecided: Vec<u32> = (0..=fraction.len())
         .map(|j| {
-            b.state(wanted.of(if j < fraction.len() { Ordering::Less } else { Ordering::Equal }))
+            b.state(accepted.accepts(if j < fraction.len() {
+                Ordering::Less
+            } else {
+                Ordering::Equal
+            }))
         })
         .collect();
     for (j, &s) in undecided.iter().enumerate() {
         let digit = fraction.get(j).copied().unwrap_or(0);
         let next = undecided.get(j + 1).copied().unwrap_or(s);
-        by_digit(b, s, digit, [decided[0], next, decided[2]]);
+        add_digit_edges(b, s, digit, [decided[0], next, decided[2]]);
     }
     let behind_point = |order: Ordering| match order {
         Ordering::Equal => undecided[0],
         order => decided[slot(order)],
     };
-    // More digits than the bound has.
-    let more = b.state(wanted.greater);
-    b.edge(more, 48, 57, more);
-    b.edge(more, 46, 46, decided[2]);
-    // After i digits, compared to the bound's first i.
+    // More integer digits than the bound has.
+    let longer = b.state(accepted.greater);
+    b.edge(longer, ZERO, NINE, longer);
+    b.edge(longer, POINT, POINT, decided[2]);
+    // States after i digits, by their comparison with the first i digits of the bound.
     let mut row = [from; 3];
     for (i, &digit) in integer.iter().enumerate() {
         let last = i + 1 == n;
@@ -436,33 +479,33 @@ fn magnitudes(
             Ordering::Equal if !fraction.is_empty() => Ordering::Less,
             order => order,
         };
-        let next: Vec<u32> = ORDERS.iter().map(|&o| b.state(wanted.of(at_end(o)))).collect();
+        let next: Vec<u32> = ORDERS.iter().map(|&o| b.state(accepted.accepts(at_end(o)))).collect();
         for &order in &ORDERS {
             let s = next[slot(order)];
-            b.edge(s, 46, 46, if last { behind_point(order) } else { decided[0] });
+            b.edge(s, POINT, POINT, if last { behind_point(order) } else { decided[0] });
             if last {
-                b.edge(s, 48, 57, more);
+                b.edge(s, ZERO, NINE, longer);
             }
         }
-        by_digit(b, row[1], digit, [next[0], next[1], next[2]]);
+        add_digit_edges(b, row[1], digit, [next[0], next[1], next[2]]);
         if i > 0 {
-            b.edge(row[0], 48, 57, next[0]);
-            b.edge(row[2], 48, 57, next[2]);
+            b.edge(row[0], ZERO, NINE, next[0]);
+            b.edge(row[2], ZERO, NINE, next[2]);
         }
         row = [next[0], next[1], next[2]];
     }
     Ok(())
 }
 
-/// Edges for digits below, equal to and above one digit.
-fn by_digit(b: &mut DfaBuilder, from: u32, digit: u8, to: [u32; 3]) {
+/// Adds edges for the digits below, equal to and above `digit`.
+fn add_digit_edges(b: &mut DfaBuilder, from: u32, digit: u8, to: [u32; 3]) {
     let code = u32::from(b'0' + digit);
     if digit > 0 {
-        b.edge(from, 48, code - 1, to[0]);
+        b.edge(from, ZERO, code - 1, to[0]);
     }
     b.edge(from, code, code, to[1]);
     if digit < 9 {
-        b.edge(from, code + 1, 57, to[2]);
+        b.edge(from, code + 1, NINE, to[2]);
     }
 }
 
@@ -470,9 +513,9 @@ fn by_digit(b: &mut DfaBuilder, from: u32, digit: u8, to: [u32; 3]) {
 pub(super) mod tests {
     use super::*;
 
-    /// Numbers without an exponent.
-    pub(in super::super) fn decimal() -> Dfa {
-        Plain::Decimal.dfa()
+    /// The automaton of numbers without an exponent.
+    pub(in super::super) fn decimal_syntax() -> Dfa {
+        MantissaSyntax::Decimal.dfa()
     }
 
     fn bound(text: &str, exclusive: bool) -> Bound {
@@ -513,8 +556,8 @@ pub(super) mod tests {
     ];
 
     #[test]
-    fn bounds_agree_with_comparison() {
-        let syntax = Plain::Decimal.dfa();
+    fn bound_automata_agree_with_decimal_comparison() {
+        let syntax = MantissaSyntax::Decimal.dfa();
         for limit in [
             "0",
             "1",
@@ -531,7 +574,7 @@ pub(super) mod tests {
             for exclusive in [false, true] {
                 let b = bound(limit, exclusive);
                 for order in [Ordering::Less, Ordering::Greater] {
-                    let dfa = compared(&b, order)
+                    let dfa = comparison_dfa(&b, order)
                         .unwrap()
                         .combine(&syntax, Combine::And, 10_000)
                         .unwrap();
@@ -547,29 +590,32 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn syntaxes() {
-        let accepts = |s: Plain, text: &str| s.dfa().accepts(text.bytes().map(u32::from));
+    fn mantissa_syntaxes_accept_their_numbers() {
+        let accepts = |s: MantissaSyntax, text: &str| s.dfa().accepts(text.bytes().map(u32::from));
         assert!(
-            accepts(Plain::Digits, "-10")
-                && !accepts(Plain::Digits, "1.0")
-                && !accepts(Plain::Digits, "01")
-        );
-        assert!(accepts(Plain::ZeroFraction, "1.00") && !accepts(Plain::ZeroFraction, "1.01"));
-        assert!(
-            accepts(Plain::Fraction, "0.50")
-                && !accepts(Plain::Fraction, "5.0")
-                && !accepts(Plain::Fraction, "5")
+            accepts(MantissaSyntax::Digits, "-10")
+                && !accepts(MantissaSyntax::Digits, "1.0")
+                && !accepts(MantissaSyntax::Digits, "01")
         );
         assert!(
-            accepts(Plain::Decimal, "0.50")
-                && !accepts(Plain::Decimal, "1.")
-                && !accepts(Plain::Decimal, ".5")
+            accepts(MantissaSyntax::ZeroFraction, "1.00")
+                && !accepts(MantissaSyntax::ZeroFraction, "1.01")
+        );
+        assert!(
+            accepts(MantissaSyntax::Fraction, "0.50")
+                && !accepts(MantissaSyntax::Fraction, "5.0")
+                && !accepts(MantissaSyntax::Fraction, "5")
+        );
+        assert!(
+            accepts(MantissaSyntax::Decimal, "0.50")
+                && !accepts(MantissaSyntax::Decimal, "1.")
+                && !accepts(MantissaSyntax::Decimal, ".5")
         );
     }
 
     /// All JSON numbers of up to `n` bytes with the digits 0, 1, 2, 5.
     fn numbers(n: usize) -> Vec<String> {
-        let any = of_sign(&NumberFacets::default());
+        let any = sign_dfa(&NumberFacets::default());
         let mut stack = vec![(0, String::new())];
         let mut out = Vec::new();
         while let Some((at, text)) = stack.pop() {
@@ -587,7 +633,7 @@ pub(super) mod tests {
         out
     }
 
-    /// Whether a number with an exponent is spelt as documented.
+    /// Whether the text has an exponent form that `super::exponent` documents.
     fn is_spelt(text: &str, facets: &NumberFacets, types: Types) -> bool {
         let Some((mantissa, exponent)) = text.split_once('e') else { return true };
         if facets.sign_decides() && types == Types::NUMBER {
@@ -604,17 +650,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_with_exponents_are_within_bounds_and_as_documented() {
+    fn number_automata_agree_with_facets_and_documented_spellings() {
         let texts = numbers(7);
-        let syntax = |types| Syntax {
-            plain: match types {
-                Types::INTEGER => Plain::ZeroFraction,
-                Types::FRACTION => Plain::Fraction,
-                _ => Plain::Decimal,
+        let syntax = |types| NumberSyntax {
+            mantissa: match types {
+                Types::INTEGER => MantissaSyntax::ZeroFraction,
+                Types::FRACTION => MantissaSyntax::Fraction,
+                _ => MantissaSyntax::Decimal,
             },
             exponents: Exponents::Allowed,
         };
-        let ends = [
+        let limits = [
             None,
             Some("0"),
             Some("-0.2"),
@@ -625,8 +671,8 @@ pub(super) mod tests {
             Some("5e-12"),
         ];
         let mut all = Vec::new();
-        for (i, low) in ends.iter().enumerate() {
-            for (j, high) in ends.iter().enumerate() {
+        for (i, low) in limits.iter().enumerate() {
+            for (j, high) in limits.iter().enumerate() {
                 let exclusive = (i + j) % 2 == 0;
                 let low = low.map(|text| bound(text, exclusive));
                 let high = high.map(|text| bound(text, i % 2 == 0));
@@ -660,7 +706,7 @@ pub(super) mod tests {
                 for cap in [None, Some(2)] {
                     let dfa = number_dfa(facets, types, syntax(types), cap, 100_000).unwrap();
                     let divides = !facets.multiples.is_empty() || !facets.not_multiples.is_empty();
-                    // Exponents of four digits the comparison does not divide.
+                    // The reference does not divide numbers with exponents of four digits.
                     for text in texts
                         .iter()
                         .filter(|text| !divides || !text.split('e').any(|part| part.len() > 3))

@@ -1,4 +1,9 @@
-//! An object whose outermost members do not stand in braces: parameters in tags, or keyword arguments.
+//! Tagged parameters: an object whose outermost members are not written in braces, but each in tags
+//! or as keyword arguments.
+//!
+//! A [`ParameterStyle`] describes how one member is written. String values may be written without
+//! quotes ([`RawStrings`]); such a text can look like a value of another type, which
+//! [`AmbiguousText`] resolves.
 
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -9,10 +14,12 @@ use super::facets::{Among, Facets, StringFacets, Types};
 use super::lower::Lowering;
 use super::members::Member;
 use super::normalize::Needs;
-use super::punctuation::Frame;
-use super::syntax::{Syntax, around, contains, either, lookalikes, spelled};
+use super::punctuation::Delimiters;
+use super::syntax::{
+    ValueSyntax, any_trigger, containing_dfa, contains, lookalike_dfa, trigger_texts,
+};
 use super::{Policy, Registry, SchemaErrors, SchemaOptions};
-use crate::front::regex::{by_target, spell_dfa, spell_utf8};
+use crate::front::regex::{edges_by_target, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -21,62 +28,68 @@ use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Graph, Tr
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// A set of JSON types, for [`Parameters`].
+pub use {
+    AmbiguousText as Reading, JsonTypes as Kinds, MemberPart as Piece,
+    ParameterStyle as Parameters, RawStrings as Raw,
+}; // RENAME-ALIAS
+
+/// A set of JSON types, for [`ParameterStyle`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Kinds(u8);
+pub struct JsonTypes(u8);
 
-impl Kinds {
+impl JsonTypes {
     /// `null`.
-    pub const NULL: Kinds = Kinds(1);
+    pub const NULL: JsonTypes = JsonTypes(1);
     /// Booleans.
-    pub const BOOLEAN: Kinds = Kinds(2);
-    /// Numbers, whole or not.
-    pub const NUMBER: Kinds = Kinds(4);
+    pub const BOOLEAN: JsonTypes = JsonTypes(2);
+    /// Numbers, integers included.
+    pub const NUMBER: JsonTypes = JsonTypes(4);
     /// Strings.
-    pub const STRING: Kinds = Kinds(8);
+    pub const STRING: JsonTypes = JsonTypes(8);
     /// Arrays.
-    pub const ARRAY: Kinds = Kinds(16);
+    pub const ARRAY: JsonTypes = JsonTypes(16);
     /// Objects.
-    pub const OBJECT: Kinds = Kinds(32);
-    /// All of them.
-    pub const ALL: Kinds = Kinds(63);
-    /// Whole numbers, as a word of [`Parameters::other_kinds`] for them. In no other set.
-    pub const INTEGER: Kinds = Kinds(64);
+    pub const OBJECT: JsonTypes = JsonTypes(32);
+    /// All types.
+    pub const ALL: JsonTypes = JsonTypes(63);
+    /// Integers. Only for type names in [`ParameterStyle::other_kinds`]; in no other set.
+    pub const INTEGER: JsonTypes = JsonTypes(64);
 
-    /// The set with these bits, lowest first in the order of the constants.
-    pub const fn from_bits(bits: u8) -> Kinds {
-        Kinds(bits & Kinds::ALL.0)
+    /// The set of the given bits, in the order of the constants, lowest first.
+    pub const fn from_bits(bits: u8) -> JsonTypes {
+        JsonTypes(bits & JsonTypes::ALL.0)
     }
 
-    /// Its bits.
+    /// The bits of the set.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Both sets.
-    pub fn with(self, other: Kinds) -> Kinds {
-        Kinds(self.0 | other.0)
+    /// The union of both sets.
+    pub fn with(self, other: JsonTypes) -> JsonTypes {
+        JsonTypes(self.0 | other.0)
     }
 
-    /// What is in both.
-    pub fn within(self, other: Kinds) -> Kinds {
-        Kinds(self.0 & other.0)
+    /// The intersection of both sets.
+    pub fn within(self, other: JsonTypes) -> JsonTypes {
+        JsonTypes(self.0 & other.0)
     }
 
-    /// Whether they have a type in common.
-    pub fn meets(self, other: Kinds) -> bool {
+    /// Whether the sets have a type in common.
+    pub fn meets(self, other: JsonTypes) -> bool {
         self.0 & other.0 != 0
     }
 
+    /// The same set as schema facets know it.
     fn types(self) -> Types {
         let pairs = [
-            (Kinds::NULL, Types::NULL),
-            (Kinds::BOOLEAN, Types::BOOLEAN),
-            (Kinds::NUMBER, Types::NUMBER),
-            (Kinds::INTEGER, Types::INTEGER),
-            (Kinds::STRING, Types::STRING),
-            (Kinds::ARRAY, Types::ARRAY),
-            (Kinds::OBJECT, Types::OBJECT),
+            (JsonTypes::NULL, Types::NULL),
+            (JsonTypes::BOOLEAN, Types::BOOLEAN),
+            (JsonTypes::NUMBER, Types::NUMBER),
+            (JsonTypes::INTEGER, Types::INTEGER),
+            (JsonTypes::STRING, Types::STRING),
+            (JsonTypes::ARRAY, Types::ARRAY),
+            (JsonTypes::OBJECT, Types::OBJECT),
         ];
         pairs
             .iter()
@@ -84,157 +97,168 @@ impl Kinds {
             .fold(Types::NONE, |all, (_, types)| all.or(*types))
     }
 
-    /// Texts that a reader takes for a value of these types rather than for a string, as an anchored pattern; none for
-    /// strings alone.
+    /// An anchored pattern of the texts that a reader takes for a value of these types rather than
+    /// for a string. `None` if the set has no other type than strings.
     pub fn lookalikes(self) -> Option<String> {
-        let words = [
-            (Kinds::NULL, "null"),
-            (Kinds::BOOLEAN, "true|false"),
-            (Kinds::NUMBER, r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
-            (Kinds::ARRAY, r"\[[^]*"),
-            (Kinds::OBJECT, r"\{[^]*"),
+        let patterns = [
+            (JsonTypes::NULL, "null"),
+            (JsonTypes::BOOLEAN, "true|false"),
+            (JsonTypes::NUMBER, r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
+            (JsonTypes::ARRAY, r"\[[^]*"),
+            (JsonTypes::OBJECT, r"\{[^]*"),
         ];
         let parts: Vec<&str> =
-            words.iter().filter(|(kind, _)| self.meets(*kind)).map(|(_, text)| *text).collect();
+            patterns.iter().filter(|(kind, _)| self.meets(*kind)).map(|(_, text)| *text).collect();
         (!parts.is_empty()).then(|| format!("^(?:{})$", parts.join("|")))
     }
 }
 
-/// How the members of the outermost object stand, one after the other.
-pub struct Parameters<'s> {
-    /// Before the first member, or before nothing.
+/// The texts around and between the members of the outermost object.
+pub struct ParameterStyle<'s> {
+    /// Before the first member; also written if there are no members.
     pub open: Expr,
-    /// Between two members.
+    /// Between consecutive members.
     pub between: Expr,
-    /// Behind the last member, or behind nothing.
+    /// Behind the last member; also written if there are no members.
     pub close: Expr,
-    /// One member, in this order. Has a name and a value.
-    pub member: Vec<Piece>,
-    /// Strings that are a member's whole value stand as they are.
-    pub raw: Option<Raw>,
-    /// How other values are written.
-    pub syntax: Syntax,
-    /// Further words for types ([`Piece::Kind`]) of members that are not declared.
-    pub other_kinds: Vec<(Kinds, Vec<u8>)>,
-    /// A declared name as it is written; none if that cannot be.
+    /// The parts of one member, in order. They include a name and a value.
+    pub member: Vec<MemberPart>,
+    /// If set, a member's value that is a string is written without quotes and escapes.
+    pub raw: Option<RawStrings>,
+    /// Syntax of all other values.
+    pub syntax: ValueSyntax,
+    /// Further names of types ([`MemberPart::Kind`]), for members that are not declared.
+    pub other_kinds: Vec<(JsonTypes, Vec<u8>)>,
+    /// The text of a declared name; `None` if it cannot be written.
     pub name: &'s dyn Fn(&str) -> Option<String>,
 }
 
-impl Parameters<'_> {
-    /// The bytes that always stand right behind a name, if there are any.
-    fn behind_name(&self) -> Option<&Expr> {
-        let mut behind = self.member.iter().skip_while(|piece| **piece != Piece::Name).skip(1);
+impl ParameterStyle<'_> {
+    /// The fixed bytes directly behind a name, if any.
+    fn name_terminator(&self) -> Option<&Expr> {
+        let mut behind = self.member.iter().skip_while(|part| **part != MemberPart::Name).skip(1);
         match behind.next() {
-            Some(Piece::Fixed(expr @ Expr::Bytes(_))) => Some(expr),
+            Some(MemberPart::Fixed(expr @ Expr::Bytes(_))) => Some(expr),
             _ => None,
         }
     }
 }
 
-/// Parameters lowered.
+/// The result of [`lower_parameters`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoweredParameters {
-    /// The rule of all of them.
+    /// The rule of all parameters.
     pub rule: RuleId,
-    /// Declared names, and of which types their values may be. Tells how raw values are to be read.
-    pub kinds: Vec<(String, Kinds)>,
-    /// The same for all other names.
-    pub others: Kinds,
+    /// The types that the values of declared names may have. Raw values are read
+    /// accordingly.
+    pub kinds: Vec<(String, JsonTypes)>,
+    /// The types that the values of all other names may have.
+    pub others: JsonTypes,
 }
 
-/// A piece of a member.
+/// A part of a member.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
-    /// Always the same.
+pub enum MemberPart {
+    /// A fixed text.
     Fixed(Expr),
     /// The member's name.
     Name,
-    /// A text that says of which type the value is. A type in none of the sets cannot be written.
-    Kind(Vec<(Kinds, Vec<u8>)>),
-    /// The value, and where there is [`Raw`], its end.
+    /// The name of the value's type. Values of a type in none of the sets cannot be written.
+    Kind(Vec<(JsonTypes, Vec<u8>)>),
+    /// The value; with [`RawStrings`], also the text that ends it.
     Value,
 }
 
-/// Strings that stand as they are.
+/// Strings written without quotes and escapes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Raw {
-    /// Any of these ends a value, whatever its type, and what must follow it then; a string contains none of them.
+pub struct RawStrings {
+    /// Triggers that end a value of any type, each with the expression that must follow it. A
+    /// string contains none of them.
     pub end: Vec<(Trigger, Expr)>,
-    /// May stand before a value and is no part of it.
+    /// Optional text before a value, not part of it.
     pub lead: Vec<u8>,
-    /// May stand behind a value and is no part of it.
+    /// Optional text behind a value, not part of it.
     pub trail: Vec<u8>,
-    /// A string contains none of these.
+    /// Further texts that a string does not contain.
     pub excludes: Vec<Vec<u8>>,
-    /// Around values that are no strings: white space, as between JSON tokens, or nothing.
+    /// Whether white space may surround values that are not strings, as between JSON tokens.
     pub spaced: bool,
-    /// Whether reading must not need the schema's alternatives.
-    pub reading: Reading,
+    /// Treatment of strings that look like values of another type.
+    pub reading: AmbiguousText,
 }
 
-/// What a text stands for that is a string and would be another value as JSON.
+/// Meaning of a raw text that is a string, but would be another value as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// The other value: where the place allows that too, such a string is left out of the grammar.
+pub enum AmbiguousText {
+    /// The other value. Where the schema allows a value of that type, the grammar excludes the
+    /// string.
     Json,
-    /// Either, as whoever reads it decides: no string is left out.
+    /// The reader of the output decides. The grammar excludes no strings.
     Either,
 }
 
-impl Raw {
-    fn ends(&self) -> Expr {
+impl RawStrings {
+    /// The texts that end a value.
+    fn terminator(&self) -> Expr {
         let end = |(trigger, rest): &(Trigger, Expr)| {
-            Expr::seq([either(std::slice::from_ref(trigger)), rest.clone()])
+            Expr::seq([any_trigger(std::slice::from_ref(trigger)), rest.clone()])
         };
         Expr::alt(self.end.iter().map(end))
     }
 
+    /// The texts that a string must not contain.
     fn forbidden(&self) -> Vec<&[u8]> {
-        let ends = self.end.iter().flat_map(|(trigger, _)| spelled(std::slice::from_ref(trigger)));
+        let ends =
+            self.end.iter().flat_map(|(trigger, _)| trigger_texts(std::slice::from_ref(trigger)));
         ends.chain(self.excludes.iter().map(Vec::as_slice)).collect()
     }
 }
 
-/// As [`lower_into`](super::lower_into), for an object whose members stand as `style` says. Values of other types than
-/// objects are left out. A string that could be read as a value of another type its place allows is left out too (`5`,
-/// where the schema allows a number or a string). Costs as much as `lower_into`; strings with patterns or lengths
-/// need automata as large as those.
+/// As [`lower_into`](super::lower_into), for an object whose members are written in `style`.
+///
+/// The grammar excludes values of other types than objects. With [`AmbiguousText::Json`], it also
+/// excludes strings that read as a value of another type that the schema allows there: `5`, where
+/// the schema allows numbers and strings. Cost: as `lower_into`; strings with patterns or lengths
+/// need automata of the size of their constraints.
 pub fn lower_parameters(
     builder: &mut GrammarBuilder,
     schema: &Json,
     options: &SchemaOptions,
     limits: &Limits,
-    style: &Parameters<'_>,
+    style: &ParameterStyle<'_>,
 ) -> Result<LoweredParameters, SchemaErrors> {
     let registry = Registry::default();
-    let (rule, known) = with_needs(options, |options, needs| {
-        let mut known = Known::default();
+    let (rule, types) = with_needs(options, |options, needs| {
+        let mut types = MemberTypes::default();
         let lowering = Lowering::new(builder, (schema, &registry), options, limits, needs);
         let (rule, _) = lowering.with_syntax(style.syntax.clone()).run_with(|lowering| {
             let conj = lowering.norm.conj(vec![LocId::ROOT]);
             let alternatives = lowering.norm.alternatives(&conj);
             let alternatives: Vec<Facets<'_>> =
                 alternatives.iter().map(|facets| lowering.closed(facets).into_owned()).collect();
-            known = lowering.kinds(&alternatives);
+            types = lowering.member_types(&alternatives);
             let parts: Vec<Expr> = alternatives
                 .iter()
-                .map(|facets| lowering.parameters(facets, &known, style))
+                .map(|facets| lowering.parameters(facets, &types, style))
                 .collect();
             Expr::Ref(lowering.rule("parameters".into(), Expr::alt(parts)))
         })?;
-        Ok((rule, known))
+        Ok((rule, types))
     })?;
-    let mut kinds: Vec<(String, Kinds)> =
-        known.declared.into_iter().map(|(name, k)| (name.to_owned(), k)).collect();
+    let mut kinds: Vec<(String, JsonTypes)> =
+        types.declared.into_iter().map(|(name, k)| (name.to_owned(), k)).collect();
     kinds.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    Ok(LoweredParameters { rule, kinds, others: known.others })
+    Ok(LoweredParameters { rule, kinds, others: types.others })
 }
 
-/// Of which types the values of names may be, over all alternatives: reading does not know the alternative.
+/// The types that the values of members may have in any alternative of the schema. A reader does
+/// not know which alternative applies.
 #[derive(Default)]
-struct Known<'a> {
-    declared: HashMap<&'a str, Kinds>,
-    others: Kinds,
+struct MemberTypes<'a> {
+    /// By declared name.
+    declared: HashMap<&'a str, JsonTypes>,
+    /// Of all other names.
+    others: JsonTypes,
 }
 
 /// As [`lower_into`](super::lower_into), in another syntax than JSON.
@@ -243,7 +267,7 @@ pub fn lower_syntax(
     schema: &Json,
     options: &SchemaOptions,
     limits: &Limits,
-    syntax: &Syntax,
+    syntax: &ValueSyntax,
 ) -> Result<RuleId, SchemaErrors> {
     let registry = Registry::default();
     with_needs(options, |options, needs| {
@@ -252,15 +276,16 @@ pub fn lower_syntax(
     })
 }
 
-/// Reads a schema, strictly, as often as it turns out to need more.
+/// Lowers a schema strictly. Repeats the attempt with more enabled while lowering reports
+/// [`Needs`].
 pub(super) fn with_needs<T>(
     options: &SchemaOptions,
-    mut read: impl FnMut(SchemaOptions, Needs) -> Result<T, Result<Needs, SchemaErrors>>,
+    mut lower: impl FnMut(SchemaOptions, Needs) -> Result<T, Result<Needs, SchemaErrors>>,
 ) -> Result<T, SchemaErrors> {
     let options = SchemaOptions { policy: Policy::Strict, ..*options };
     let mut needs = Needs::default();
     loop {
-        match read(options, needs) {
+        match lower(options, needs) {
             Ok(lowered) => return Ok(lowered),
             Err(Ok(more)) => needs = more,
             Err(Err(errors)) => return Err(errors),
@@ -269,8 +294,9 @@ pub(super) fn with_needs<T>(
 }
 
 impl<'a> Lowering<'a, '_> {
-    fn kinds(&mut self, alternatives: &[Facets<'a>]) -> Known<'a> {
-        let mut known = Known::default();
+    /// The types of all members over all alternatives.
+    fn member_types(&mut self, alternatives: &[Facets<'a>]) -> MemberTypes<'a> {
+        let mut types = MemberTypes::default();
         let objects: Vec<_> = alternatives
             .iter()
             .filter(|f| f.types.meets(Types::OBJECT))
@@ -279,41 +305,44 @@ impl<'a> Lowering<'a, '_> {
         for object in &objects {
             for name in self.declared(object) {
                 let locs = self.norm.member(object, name);
-                let kinds = self.present(&locs);
-                let entry = known.declared.entry(name).or_default();
+                let kinds = self.value_types(&locs);
+                let entry = types.declared.entry(name).or_default();
                 *entry = entry.with(kinds);
             }
         }
         for object in &objects {
             let declared = self.declared(object);
-            let mut others = Kinds::default();
+            let mut others = JsonTypes::default();
             for (_, locs) in self.undeclared(object, &declared) {
-                others = others.with(self.present(&locs));
+                others = others.with(self.value_types(&locs));
             }
-            known.others = known.others.with(others);
-            let declared = Among::new(&declared, known.declared.len());
-            for (name, kinds) in &mut known.declared {
+            types.others = types.others.with(others);
+            let declared = Among::new(&declared, types.declared.len());
+            for (name, kinds) in &mut types.declared {
                 if !declared.has(name) {
                     *kinds = kinds.with(others);
                 }
             }
         }
-        known
+        types
     }
 
-    /// The types of the values that satisfy the locations.
-    fn present(&mut self, locs: &[LocId]) -> Kinds {
+    /// The types of the values that satisfy the subschemas at `locs`.
+    fn value_types(&mut self, locs: &[LocId]) -> JsonTypes {
         let conj = self.norm.conj(locs);
         let alternatives = self.norm.alternatives(&conj);
-        let types = alternatives.iter().fold(Types::NONE, |all, f| all.or(possible(f)));
-        each_kind().filter(|kind| types.meets(kind.types())).fold(Kinds::default(), Kinds::with)
+        let types = alternatives.iter().fold(Types::NONE, |all, f| all.or(allowed_types(f)));
+        each_kind()
+            .filter(|kind| types.meets(kind.types()))
+            .fold(JsonTypes::default(), JsonTypes::with)
     }
 
+    /// Lowers the parameters of one alternative.
     fn parameters(
         &mut self,
         facets: &Facets<'a>,
-        known: &Known<'a>,
-        style: &Parameters<'_>,
+        types: &MemberTypes<'a>,
+        style: &ParameterStyle<'_>,
     ) -> Expr {
         if !facets.types.meets(Types::OBJECT) {
             return Expr::Never;
@@ -327,16 +356,16 @@ impl<'a> Lowering<'a, '_> {
         let object = &facets.object;
         let declared = self.declared(object);
         let mut members = Vec::with_capacity(declared.len());
-        let mut needed = Vec::new();
-        let must = Among::new(&object.required, declared.len());
+        let mut required_members = Vec::new();
+        let required_names = Among::new(&object.required, declared.len());
         for &name in &declared {
             let locs = self.norm.member(object, name);
             let at = locs.first().copied().filter(|&at| at != LocId::FALSE).unwrap_or(self.at);
-            let required = must.has(&name);
+            let required = required_names.has(&name);
             let body = match (self.norm.accepts_name(object, name), (style.name)(name)) {
                 (false, _) => Expr::Never,
                 (true, Some(written)) => {
-                    let kinds = known.declared.get(name).copied().unwrap_or_default();
+                    let kinds = types.declared.get(name).copied().unwrap_or_default();
                     self.parameter((Expr::text(&written), false), &locs, (kinds, &[]), style)
                 }
                 (true, None) => {
@@ -347,7 +376,7 @@ impl<'a> Lowering<'a, '_> {
             };
             if body != Expr::Never {
                 if required {
-                    needed.push(members.len());
+                    required_members.push(members.len());
                 }
                 members.push(Member { first: (0, body), more: Vec::new(), required });
             } else if required {
@@ -359,88 +388,90 @@ impl<'a> Lowering<'a, '_> {
         for (names, locs) in self.undeclared(object, &declared) {
             let name = self.bare_names(&names);
             if name != Expr::Never {
-                // A rule with what ends the name: its masks are those of all such names, whatever follows.
-                let end = style.behind_name();
+                // The rule includes the terminator of the name, so that its masks do not depend on
+                // what follows.
+                let end = style.name_terminator();
                 let name = Expr::seq([Some(name), end.cloned()].into_iter().flatten());
                 let name = (Expr::Ref(self.rule("name".into(), name)), end.is_some());
-                let body = self.parameter(name, &locs, (known.others, &style.other_kinds), style);
+                let body = self.parameter(name, &locs, (types.others, &style.other_kinds), style);
                 if body != Expr::Never {
                     additional.push(Member { first: (0, body), more: Vec::new(), required: false });
                 }
             }
         }
-        let frame = Frame {
+        let delimiters = Delimiters {
             open: style.open.clone(),
             close: style.close.clone(),
             comma: style.between.clone(),
             empty: Expr::seq([style.open.clone(), style.close.clone()]),
         };
-        self.object_graph(object, (members, &needed, additional), (&frame, false))
+        self.object_graph(object, (members, &required_members, additional), (&delimiters, false))
     }
 
+    /// Lowers one member. `ended`: the name includes its terminator. `present`: the types that its
+    /// values may have in any alternative. `more`: further names of types.
     fn parameter(
         &mut self,
         (name, ended): (Expr, bool),
         locs: &[LocId],
-        (present, more): (Kinds, &[(Kinds, Vec<u8>)]),
-        style: &Parameters<'_>,
+        (present, more): (JsonTypes, &[(JsonTypes, Vec<u8>)]),
+        style: &ParameterStyle<'_>,
     ) -> Expr {
-        let groups: Vec<(Kinds, Vec<u8>)> =
-            match style.member.iter().find_map(|piece| match piece {
-                Piece::Kind(groups) => Some(groups.clone()),
+        let groups: Vec<(JsonTypes, Vec<u8>)> =
+            match style.member.iter().find_map(|part| match part {
+                MemberPart::Kind(groups) => Some(groups.clone()),
                 _ => None,
             }) {
                 Some(groups) => groups,
-                None => vec![(Kinds::ALL, Vec::new())],
+                None => vec![(JsonTypes::ALL, Vec::new())],
             };
         let mut out = Vec::new();
         for (kinds, written) in groups.into_iter().chain(more.iter().cloned()) {
             let value = self.parameter_value(locs, kinds, present.within(kinds), style);
             if value != Expr::Never {
-                let at = style.member.iter().position(|piece| *piece == Piece::Name);
-                let behind = at.filter(|_| ended).map(|at| at + 1);
-                out.push(Expr::seq(style.member.iter().enumerate().map(
-                    |(at, piece)| match piece {
-                        Piece::Fixed(_) if behind == Some(at) => Expr::Empty,
-                        Piece::Fixed(expr) => expr.clone(),
-                        Piece::Name => name.clone(),
-                        Piece::Kind(_) => Expr::bytes(&written),
-                        Piece::Value => value.clone(),
-                    },
-                )));
+                let at = style.member.iter().position(|part| *part == MemberPart::Name);
+                let terminator = at.filter(|_| ended).map(|at| at + 1);
+                out.push(Expr::seq(style.member.iter().enumerate().map(|(at, part)| match part {
+                    MemberPart::Fixed(_) if terminator == Some(at) => Expr::Empty,
+                    MemberPart::Fixed(expr) => expr.clone(),
+                    MemberPart::Name => name.clone(),
+                    MemberPart::Kind(_) => Expr::bytes(&written),
+                    MemberPart::Value => value.clone(),
+                })));
             }
         }
         Expr::alt(out)
     }
 
-    /// The values of these types that satisfy the locations, with what ends them.
+    /// Lowers the values of the given types that satisfy the subschemas at `locs`, with the text
+    /// that ends them.
     fn parameter_value(
         &mut self,
         locs: &[LocId],
-        kinds: Kinds,
-        present: Kinds,
-        style: &Parameters<'_>,
+        kinds: JsonTypes,
+        present: JsonTypes,
+        style: &ParameterStyle<'_>,
     ) -> Expr {
         let conj = self.norm.conj(locs);
         let alternatives = self.norm.alternatives(&conj);
         let here = conj.first().copied().unwrap_or(self.at);
         let at = std::mem::replace(&mut self.at, here);
         let within: Vec<Facets<'a>> =
-            alternatives.iter().filter_map(|f| only(f, kinds.types())).collect();
+            alternatives.iter().filter_map(|f| restrict(f, kinds.types())).collect();
         let mut parts = Vec::new();
         let mut ends = None;
         let present = match &style.raw {
-            Some(Raw { reading: Reading::Either, .. }) => Kinds::STRING,
+            Some(RawStrings { reading: AmbiguousText::Either, .. }) => JsonTypes::STRING,
             _ => present,
         };
         for f in &within {
             let Some(raw) = &style.raw else {
-                self.plain(f, &mut parts);
+                self.syntax_values(f, &mut parts);
                 continue;
             };
-            if let Some(rest) = only(f, Types::ALL.minus(Types::STRING)) {
+            if let Some(rest) = restrict(f, Types::ALL.minus(Types::STRING)) {
                 let mut plain = Vec::new();
-                self.plain(&rest, &mut plain);
+                self.syntax_values(&rest, &mut plain);
                 let gap = if raw.spaced { self.gap() } else { Expr::Empty };
                 parts.push(Expr::seq([
                     optional(&raw.lead),
@@ -450,9 +481,9 @@ impl<'a> Lowering<'a, '_> {
                     optional(&raw.trail),
                 ]));
             }
-            if let Some(text) = only(f, Types::STRING) {
+            if let Some(text) = restrict(f, Types::STRING) {
                 self.norm.report_unenforced(&text, Types::STRING);
-                if present == Kinds::STRING && text.values.is_none() && text.string.is_free() {
+                if present == JsonTypes::STRING && text.values.is_none() && text.string.is_free() {
                     ends = Some(raw.end.clone());
                 } else {
                     parts.push(self.raw_string(&text, present, raw));
@@ -461,7 +492,7 @@ impl<'a> Lowering<'a, '_> {
         }
         self.at = at;
         if let (Some(stops), Some(raw)) = (ends, &style.raw) {
-            // Any text: the other alternatives are among them.
+            // Any text is allowed, which includes all other alternatives.
             let mut tags = Vec::new();
             let mut bare = Vec::new();
             for (trigger, rest) in stops {
@@ -487,65 +518,68 @@ impl<'a> Lowering<'a, '_> {
         }
         let value = Expr::Ref(self.rule("value".into(), body));
         match &style.raw {
-            Some(raw) => Expr::seq([value, raw.ends()]),
+            Some(raw) => Expr::seq([value, raw.terminator()]),
             None => value,
         }
     }
 
-    fn plain(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>) {
+    /// Lowers values in the style's syntax.
+    fn syntax_values(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>) {
         let mut scalars = Vec::new();
         self.facets(facets, parts, &mut scalars);
         parts.extend(scalars.iter().map(|word| Expr::bytes(word)));
     }
 
-    /// A string as it stands, apart from texts that would be read as something else.
-    fn raw_string(&mut self, facets: &Facets<'a>, kinds: Kinds, raw: &Raw) -> Expr {
+    /// Lowers a raw string, except texts that a reader would take for another value.
+    fn raw_string(&mut self, facets: &Facets<'a>, kinds: JsonTypes, raw: &RawStrings) -> Expr {
         let forbidden = raw.forbidden();
         if let Some(values) = &facets.values {
             let texts = values.iter().filter_map(|value| value.as_str());
-            let kept = texts.filter(|text| {
-                let taken = |others: &Dfa| others.accepts(text.chars().map(u32::from));
+            let unambiguous = texts.filter(|text| {
+                let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
                 self.norm.accepts_text(&facets.string, text)
                     && !forbidden.iter().any(|f| contains(text, f))
-                    && !lookalikes(kinds).is_some_and(taken)
+                    && !lookalike_dfa(kinds).is_some_and(is_ambiguous)
             });
-            return Expr::alt(kept.flat_map(|text| framed_word(text, raw)));
+            return Expr::alt(unambiguous.flat_map(|text| framed_word(text, raw)));
         }
         if !facets.string.is_free() {
-            return self.raw_text_of(&facets.string, &forbidden, kinds, raw);
+            return self.raw_string_expr(&facets.string, &forbidden, kinds, raw);
         }
-        // Any string: the same for all schemas, and most automata of a request are these.
+        // An unconstrained string does not depend on the schema. Cached, because most automata of a
+        // request are of this form.
         let free = StringFacets::default();
-        let key = FreeText {
+        let key = FreeTextKey {
             kinds,
             forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
             frame: [raw.lead.clone(), raw.trail.clone()],
             limit: self.norm.limits.automaton_states,
         };
-        if let Some(known) = free_texts().get(&key).cloned() {
-            return (*known).clone();
+        if let Some(cached) = free_text_cache().get(&key).cloned() {
+            return (*cached).clone();
         }
-        // As an automaton: written out it would be copied, compared and walked for each of them.
-        let expr = self.raw_text_of(&free, &forbidden, kinds, raw);
+        // As an automaton: an expression would be copied, compared and walked for each string.
+        let expr = self.raw_string_expr(&free, &forbidden, kinds, raw);
         let expr = match regular::automaton(&expr, &[], key.limit) {
             Ok(dfa) if expr != Expr::Never => Expr::Automaton(Arc::new(dfa)),
             _ => expr,
         };
-        let mut known = free_texts();
-        if expr != Expr::Never && known.len() < FREE_TEXTS {
-            known.insert(key, Arc::new(expr.clone()));
+        let mut cache = free_text_cache();
+        if expr != Expr::Never && cache.len() < MAX_CACHED_FREE_TEXTS {
+            cache.insert(key, Arc::new(expr.clone()));
         }
         expr
     }
 
-    fn raw_text_of(
+    /// Lowers a raw string with the given facets.
+    fn raw_string_expr(
         &mut self,
         string: &StringFacets<'a>,
         forbidden: &[&[u8]],
-        kinds: Kinds,
-        raw: &Raw,
+        kinds: JsonTypes,
+        raw: &RawStrings,
     ) -> Expr {
-        // Lengths last, as they multiply states.
+        // Lengths come last, because they multiply the states.
         let lengths = (string.min, string.max);
         let Some(texts) =
             self.raw_text(&StringFacets { min: 0, max: None, ..string.clone() }, forbidden)
@@ -558,42 +592,46 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
+    /// Spells the texts of an automaton with the optional lead and trail.
     fn framed_text(
         &mut self,
         texts: Dfa,
         lengths: (u32, Option<u32>),
-        kinds: Kinds,
-        raw: &Raw,
+        kinds: JsonTypes,
+        raw: &RawStrings,
     ) -> Result<Expr, crate::fsm::TooLarge> {
         let limits = self.norm.limits;
         let limit = limits.automaton_states;
         let minus =
             |a: &Dfa, b: &Dfa| a.combine(b, Combine::Minus, limit).map(|dfa| dfa.minimize());
         let mut texts = texts;
-        if let Some(others) = lookalikes(kinds) {
+        if let Some(others) = lookalike_dfa(kinds) {
             texts = minus(&texts, others)?;
         }
         if texts.is_empty() {
             return Ok(Expr::Never);
         }
-        // Without the frame, a text must not begin or end as if it had one.
+        // A text without lead or trail must not begin or end like one that has them.
         let mut ends = vec![(Expr::bytes(&raw.trail), texts.clone())];
         if !raw.trail.is_empty() {
-            ends.push((Expr::Empty, minus(&texts, &around(true, &raw.trail, false, limit)?)?));
+            ends.push((
+                Expr::Empty,
+                minus(&texts, &containing_dfa(true, &raw.trail, false, limit)?)?,
+            ));
         }
         let mut out = Vec::new();
         for (trail, texts) in ends {
             let framed = self.spell_of_length(&texts, lengths)?;
             out.push(Expr::seq([Expr::bytes(&raw.lead), framed, trail.clone()]));
             if !raw.lead.is_empty() {
-                let bare = minus(&texts, &around(false, &raw.lead, true, limit)?)?;
+                let bare = minus(&texts, &containing_dfa(false, &raw.lead, true, limit)?)?;
                 out.push(Expr::seq([self.spell_of_length(&bare, lengths)?, trail]));
             }
         }
         Ok(Expr::alt(out))
     }
 
-    /// Those of an automaton's texts that have so many code points.
+    /// Spells the texts of an automaton that have a number of code points within the bounds.
     fn spell_of_length(
         &mut self,
         dfa: &Dfa,
@@ -601,7 +639,7 @@ impl<'a> Lowering<'a, '_> {
     ) -> Result<Expr, crate::fsm::TooLarge> {
         let edges = |_: &mut Self, graph: &mut Graph| {
             for from in 0..dfa.len() as u32 {
-                let edges = by_target(dfa, from).into_iter();
+                let edges = edges_by_target(dfa, from).into_iter();
                 edges.for_each(|(to, ranges)| graph.edge(from, spell_utf8(&ranges), to));
             }
         };
@@ -617,27 +655,28 @@ impl<'a> Lowering<'a, '_> {
     }
 }
 
-/// What strings without facets depend on.
+/// Cache key of raw strings without facets.
 #[derive(PartialEq, Eq, Hash)]
-struct FreeText {
-    kinds: Kinds,
+struct FreeTextKey {
+    kinds: JsonTypes,
     forbidden: Vec<Vec<u8>>,
     /// Lead and trail.
     frame: [Vec<u8>; 2],
     limit: usize,
 }
 
-/// Most of them that are kept: wire formats are few, and so are sets of types.
-const FREE_TEXTS: usize = 256;
+/// Maximum number of cached raw strings. Wire formats and sets of types are few.
+const MAX_CACHED_FREE_TEXTS: usize = 256;
 
-/// Those that have been built in this process.
-fn free_texts() -> MutexGuard<'static, HashMap<FreeText, Arc<Expr>>> {
-    static KNOWN: LazyLock<Mutex<HashMap<FreeText, Arc<Expr>>>> = LazyLock::new(Mutex::default);
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+/// The raw strings without facets built in this process.
+fn free_text_cache() -> MutexGuard<'static, HashMap<FreeTextKey, Arc<Expr>>> {
+    static CACHE: LazyLock<Mutex<HashMap<FreeTextKey, Arc<Expr>>>> = LazyLock::new(Mutex::default);
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A text in all its frames. Without lead or trail, it must not begin or end as if it had one.
-fn framed_word(text: &str, raw: &Raw) -> impl Iterator<Item = Expr> {
+/// One text with and without the lead and the trail. Without them, it must not begin or end like a
+/// text that has them.
+fn framed_word(text: &str, raw: &RawStrings) -> impl Iterator<Item = Expr> {
     let word = |lead: &[u8], trail: &[u8]| Expr::bytes(&[lead, text.as_bytes(), trail].concat());
     let bare_lead = !raw.lead.is_empty() && !text.as_bytes().starts_with(&raw.lead);
     let bare_trail = !raw.trail.is_empty() && !text.as_bytes().ends_with(&raw.trail);
@@ -650,33 +689,35 @@ fn framed_word(text: &str, raw: &Raw) -> impl Iterator<Item = Expr> {
     frames.into_iter().flatten()
 }
 
+/// The text or nothing.
 fn optional(text: &[u8]) -> Expr {
     Expr::optional(Expr::bytes(text))
 }
 
-fn each_kind() -> impl Iterator<Item = Kinds> {
-    (0..6).map(|bit| Kinds(1 << bit))
+/// Sets of one type each.
+fn each_kind() -> impl Iterator<Item = JsonTypes> {
+    (0..6).map(|bit| JsonTypes(1 << bit))
 }
 
-/// The types of values there can be.
-fn possible(facets: &Facets<'_>) -> Types {
+/// The types of the values that facets allow.
+fn allowed_types(facets: &Facets<'_>) -> Types {
     match &facets.values {
         Some(values) => values.iter().fold(Types::NONE, |all, value| all.or(Types::of(value))),
         None => facets.types,
     }
 }
 
-/// The facets for values of these types; none if there are none.
-fn only<'a>(facets: &Facets<'a>, types: Types) -> Option<Facets<'a>> {
+/// Restricts facets to values of the given types; `None` if no value remains.
+fn restrict<'a>(facets: &Facets<'a>, types: Types) -> Option<Facets<'a>> {
     let mut out = facets.clone();
     out.types = out.types.and(types);
     if let Some(values) = &facets.values {
-        let kept: Vec<&Json> =
+        let restricted: Vec<&Json> =
             values.iter().copied().filter(|value| types.meets(Types::of(value))).collect();
-        if kept.is_empty() {
+        if restricted.is_empty() {
             return None;
         }
-        out.values = Some(Rc::new(kept));
+        out.values = Some(Rc::new(restricted));
     }
     (!out.types.is_none()).then_some(out)
 }

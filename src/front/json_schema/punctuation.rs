@@ -1,48 +1,57 @@
-//! What stands around and between values, members and elements: made once a schema.
+//! Punctuation of objects and arrays: brackets, commas and colons with the white space around them.
+//! Built once per schema.
 
 use std::rc::Rc;
 
 use super::Whitespace;
 use super::lower::Lowering;
-use super::syntax::Syntax;
+use super::syntax::ValueSyntax;
 use crate::fsm::ByteSet;
 use crate::ir::Expr;
 
-/// Most levels of indentation.
+/// Maximum number of indentation levels.
 const MAX_INDENTS: u32 = 64;
 
-/// Between a name and its value, and around members and elements.
+/// The punctuation of a schema's objects and arrays.
 pub(super) struct Punctuation {
+    /// Between a member's name and its value.
     pub(super) colon: Expr,
-    pub(super) braces: Frame,
-    pub(super) brackets: Frame,
+    /// Of objects.
+    pub(super) braces: Delimiters,
+    /// Of arrays.
+    pub(super) brackets: Delimiters,
 }
 
-/// What stands around and between members, or elements.
-pub(super) struct Frame {
-    /// With the gap behind it.
+pub(super) use Delimiters as Frame; // RENAME-ALIAS
+
+/// Expressions around and between the members of an object or the elements of an array.
+pub(super) struct Delimiters {
+    /// The opening bracket, with the white space behind it.
     pub(super) open: Expr,
-    /// With the gap before it.
+    /// The closing bracket, with the white space before it.
     pub(super) close: Expr,
-    /// With both.
+    /// The separator, with the white space around it.
     pub(super) comma: Expr,
-    /// Nothing between.
+    /// Both brackets of an empty object or array.
     pub(super) empty: Expr,
 }
 
 impl Lowering<'_, '_> {
-    /// What stands around and between.
+    /// The punctuation of the schema, built on first use.
     pub(super) fn punctuation(&mut self) -> Rc<Punctuation> {
-        if let Some(known) = &self.punctuation {
-            return known.clone();
+        if let Some(punctuation) = &self.punctuation {
+            return punctuation.clone();
         }
-        let colon =
-            if let Syntax::Elements(_) = self.syntax { Expr::Empty } else { self.between(":") };
-        let (braces, brackets) = (self.frame("{", "}"), self.frame("[", "]"));
+        let colon = if let ValueSyntax::Elements(_) = self.syntax {
+            Expr::Empty
+        } else {
+            self.separator(":")
+        };
+        let (braces, brackets) = (self.delimiters("{", "}"), self.delimiters("[", "]"));
         self.punctuation.insert(Rc::new(Punctuation { colon, braces, brackets })).clone()
     }
 
-    /// White space between JSON tokens.
+    /// The white space between JSON tokens.
     pub(super) fn gap(&mut self) -> Expr {
         if let Some(rule) = self.shared.space {
             return Expr::Ref(rule);
@@ -61,8 +70,8 @@ impl Lowering<'_, '_> {
         Expr::Ref(*self.shared.space.insert(rule))
     }
 
-    /// A comma or colon with what stands around it.
-    fn between(&mut self, mark: &str) -> Expr {
+    /// A comma or colon with the white space around it.
+    fn separator(&mut self, mark: &str) -> Expr {
         let spaces = |count: u32| Expr::text(&format!("{mark}{}", " ".repeat(count as usize)));
         match self.norm.options.whitespace {
             Whitespace::PythonLike => spaces(1),
@@ -78,38 +87,42 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn frame(&mut self, open: &str, close: &str) -> Frame {
+    /// The delimiters of an object or an array.
+    fn delimiters(&mut self, open: &str, close: &str) -> Delimiters {
         let gap = self.gap();
         let inside = match self.norm.options.whitespace {
             Whitespace::Pretty { .. } => Expr::Empty,
             _ => gap.clone(),
         };
-        if let Syntax::Elements(elements) = &self.syntax {
-            // Members begin with their names, elements of arrays with the tag alone.
+        if let ValueSyntax::Elements(elements) = &self.syntax {
+            // The expression of a member begins with its opening tag; that of an array element does
+            // not.
             let (open, first) = if open == "{" {
                 (&elements.object, "")
             } else {
                 (&elements.array, &elements.open[..])
             };
             let comma = Expr::seq([gap.clone(), Expr::text(first)]);
-            return Frame {
+            return Delimiters {
                 empty: Expr::seq([Expr::text(open), inside, Expr::text(&elements.close)]),
                 open: Expr::seq([Expr::text(open), comma.clone()]),
                 close: Expr::seq([gap, Expr::text(&elements.close)]),
                 comma,
             };
         }
-        Frame {
+        Delimiters {
             empty: Expr::seq([Expr::text(open), inside, Expr::text(close)]),
             open: Expr::seq([Expr::text(open), gap.clone()]),
             close: Expr::seq([gap, Expr::text(close)]),
-            comma: self.between(","),
+            comma: self.separator(","),
         }
     }
 }
 
-/// As [`Expr::seq`] of the three.
-pub(super) fn around(before: &Expr, inside: Expr, after: &Expr) -> Expr {
+pub(super) use enclosed as around; // RENAME-ALIAS
+
+/// As [`Expr::seq`] of the three expressions, with one allocation.
+pub(super) fn enclosed(before: &Expr, inside: Expr, after: &Expr) -> Expr {
     let (before, after) = (parts(before), parts(after));
     let mut out = Vec::with_capacity(before.len() + 1 + after.len());
     out.extend_from_slice(before);
@@ -123,6 +136,7 @@ pub(super) fn around(before: &Expr, inside: Expr, after: &Expr) -> Expr {
     if is_tidy { Expr::Seq(out) } else { Expr::seq(out) }
 }
 
+/// The parts of a sequence.
 fn parts(expr: &Expr) -> &[Expr] {
     match expr {
         Expr::Seq(parts) => parts,

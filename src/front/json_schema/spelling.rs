@@ -1,4 +1,4 @@
-//! How characters are spelt in JSON strings.
+//! JSON string escapes: the spellings of code points in JSON strings, as expressions over bytes.
 
 use std::sync::OnceLock;
 
@@ -9,17 +9,19 @@ use crate::hash::HashMap;
 use crate::ir::{Expr, Literal, regular};
 use crate::spec::json::{short_escape, write_string};
 
-/// More states than any of the automata has that are built once.
+/// Limit on the states of the automata that are built once per process; none reaches it.
 const MAX_STATES: usize = 1_000;
 
-/// Which spellings characters have where text is constrained.
+/// The spellings that code points have in strings with constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spelling {
+    /// Spellings of code points that are not ASCII.
     pub(super) non_ascii: NonAscii,
+    /// Which code points may be escaped.
     pub(super) escapes: Escapes,
 }
 
-/// Bytes that stand for themselves in a JSON string, ASCII only.
+/// ASCII bytes that stand for themselves in a JSON string.
 pub(super) fn plain_ascii() -> ByteSet {
     let mut set = ByteSet::range(0x20, 0x7F);
     set.remove(b'"');
@@ -27,6 +29,7 @@ pub(super) fn plain_ascii() -> ByteSet {
     set
 }
 
+/// The hexadecimal digits from `lo` to `hi`, in either case.
 fn hex(lo: u8, hi: u8) -> Expr {
     let mut set = ByteSet::EMPTY;
     for digit in lo..=hi {
@@ -41,22 +44,27 @@ fn hex(lo: u8, hi: u8) -> Expr {
     Expr::Class(set)
 }
 
-/// Texts that every schema has, as automata that are built once.
-fn built(of: fn(NonAscii) -> Expr, all: &'static [OnceLock<Expr>; 3], other: NonAscii) -> Expr {
-    let index = match other {
+/// An expression that every schema uses, as an automaton that is built once per process.
+fn cached_automaton(
+    make: fn(NonAscii) -> Expr,
+    cells: &'static [OnceLock<Expr>; 3],
+    non_ascii: NonAscii,
+) -> Expr {
+    let index = match non_ascii {
         NonAscii::Either => 0,
         NonAscii::Raw => 1,
         NonAscii::Escaped => 2,
     };
     let build = || {
-        let written = of(other);
-        regular::automaton(&written, &[], MAX_STATES)
-            .map_or(written, |dfa| Expr::Automaton(dfa.minimize().into()))
+        let expr = make(non_ascii);
+        regular::automaton(&expr, &[], MAX_STATES)
+            .map_or(expr, |dfa| Expr::Automaton(dfa.minimize().into()))
     };
-    all[index].get_or_init(build).clone()
+    cells[index].get_or_init(build).clone()
 }
 
-fn any_char_written(other: NonAscii) -> Expr {
+/// One code point of a JSON string, in any spelling.
+fn any_char_expr(non_ascii: NonAscii) -> Expr {
     let surrogate = |lo| {
         let kind = if lo { hex(0xC, 0xF) } else { hex(8, 0xB) };
         Expr::seq([Expr::Class(ByteSet::of(b"dD")), kind, hex(0, 15), hex(0, 15)])
@@ -74,7 +82,7 @@ fn any_char_written(other: NonAscii) -> Expr {
     ]);
     let escape =
         Expr::alt([Expr::Class(ByteSet::of(b"\"\\/bfnrt")), Expr::seq([Expr::text("u"), unit])]);
-    let raw = if other == NonAscii::Escaped {
+    let raw = if non_ascii == NonAscii::Escaped {
         Expr::Never
     } else {
         Expr::code_points('\u{80}', char::MAX)
@@ -83,7 +91,7 @@ fn any_char_written(other: NonAscii) -> Expr {
 }
 
 impl Spelling {
-    /// A string as a JSON string.
+    /// A text as a JSON string, quotes included.
     pub(super) fn literal(self, text: &str) -> Expr {
         if self.is_single(text) {
             return Expr::Bytes(single(text));
@@ -93,7 +101,7 @@ impl Spelling {
         Expr::seq([quote()].into_iter().chain(chars).chain([quote()]))
     }
 
-    /// Whether a text has one spelling, which is that of [`write_string`].
+    /// Whether a text has exactly one spelling, that of [`write_string`].
     pub(super) fn is_single(self, text: &str) -> bool {
         let raw = self.non_ascii == NonAscii::Raw;
         text.is_empty()
@@ -101,47 +109,48 @@ impl Spelling {
                 && text.chars().all(|c| if c.is_ascii() { u32::from(c) >= 0x20 } else { raw })
     }
 
-    /// Whether a text is spelt as it is, and in no other way.
+    /// Whether the only spelling of a text is the text itself.
     pub(super) fn is_plain(self, text: &str) -> bool {
         let plain = plain_ascii();
         self.escapes == Escapes::Required && text.bytes().all(|byte| plain.contains(byte))
     }
 
-    /// One code point of a free JSON string, in any spelling.
+    /// One code point of an unconstrained JSON string, in any spelling.
     pub(super) fn any_char(self) -> Expr {
-        static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
-        built(any_char_written, &BUILT, self.non_ascii)
+        static CELLS: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+        cached_automaton(any_char_expr, &CELLS, self.non_ascii)
     }
 
-    /// What may follow an opening quote or any part of a text that is free from there on: characters, then the quote.
+    /// The rest of an unconstrained string: any code points, then the closing quote.
     pub(super) fn free_tail(self) -> Expr {
-        static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
-        built(
-            |other| Expr::seq([Expr::star(any_char_written(other)), Expr::text("\"")]),
-            &BUILT,
+        static CELLS: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+        cached_automaton(
+            |non_ascii| Expr::seq([Expr::star(any_char_expr(non_ascii)), Expr::text("\"")]),
+            &CELLS,
             self.non_ascii,
         )
     }
 
-    /// A character that is not plain ASCII, escaped only where required, and what may follow any part of a text that is free from there on.
+    /// A code point that is not plain ASCII, escaped only where required, then the rest of an
+    /// unconstrained string.
     pub(super) fn special_tail(self) -> Expr {
-        static BUILT: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+        static CELLS: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
         const RANGES: [(u32, u32); 5] =
             [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)];
-        let written = |non_ascii| {
+        let tail = |non_ascii| {
             let first = Spelling { non_ascii, escapes: Escapes::Required }.spell(&RANGES);
-            Expr::seq([first, Expr::star(any_char_written(non_ascii)), Expr::text("\"")])
+            Expr::seq([first, Expr::star(any_char_expr(non_ascii)), Expr::text("\"")])
         };
-        built(written, &BUILT, self.non_ascii)
+        cached_automaton(tail, &CELLS, self.non_ascii)
     }
 
-    /// Code points of a JSON string.
+    /// One code point of the ranges, in all spellings that the options allow.
     pub(super) fn spell(self, ranges: &[(u32, u32)]) -> Expr {
         let (plain, rest) = self.parts(ranges);
         Expr::alt([Expr::class(plain), rest])
     }
 
-    /// As [`Spelling::spell`]: what is plain ASCII, and all other spellings.
+    /// As [`Spelling::spell`], in two parts: plain ASCII bytes, and all other spellings.
     pub(super) fn parts(self, ranges: &[(u32, u32)]) -> (ByteSet, Expr) {
         let (mut ascii, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
         if self.escapes == Escapes::Required
@@ -173,7 +182,7 @@ impl Spelling {
                 }
             }
             if any && lo < 0x80 {
-                escaped(lo, hi.min(0x7F), &mut rest);
+                unicode_escapes(lo, hi.min(0x7F), &mut rest);
             }
             if let (true, Some(lo), Some(hi)) =
                 (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi))
@@ -182,7 +191,7 @@ impl Spelling {
                     rest.push(Expr::code_points(lo, hi));
                 }
                 if self.non_ascii != NonAscii::Raw {
-                    escaped(u32::from(lo), u32::from(hi), &mut rest);
+                    unicode_escapes(u32::from(lo), u32::from(hi), &mut rest);
                 }
             }
         }
@@ -194,7 +203,8 @@ impl Spelling {
         (ascii, Expr::alt(rest.into_iter().chain([Expr::seq([Expr::text("\\"), escape])])))
     }
 
-    /// The texts of a finite automaton over code points as JSON strings, as an automaton over bytes. Fails past `limit` states.
+    /// Lowers an acyclic automaton over code points to an automaton over the bytes of its texts as
+    /// JSON strings. Fails past `limit` states.
     pub(super) fn words(self, texts: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
         let mut b = DfaBuilder::new();
         let start = b.state(false);
@@ -204,11 +214,12 @@ impl Spelling {
             b.edge(from, u32::from(byte), u32::from(byte), to)
         };
         edge(&mut b, start, b'"', states[0]);
-        // Beginnings of characters, of one state.
-        let mut begun: HashMap<(u32, u8), u32> = HashMap::default();
+        // States within the spelling of a character, by their predecessor and the symbol read.
+        // Spellings of one state that begin alike share them.
+        let mut inner: HashMap<(u32, u8), u32> = HashMap::default();
         let mut spellings = Vec::new();
         for (state, &from) in states.iter().enumerate() {
-            begun.clear();
+            inner.clear();
             if texts.is_final(state as u32) {
                 edge(&mut b, from, b'"', end);
             }
@@ -219,7 +230,7 @@ impl Spelling {
                         let Some((last, first)) = spelling.split_last() else { continue };
                         let mut at = from;
                         for &symbol in first {
-                            at = *begun.entry((at, symbol.code())).or_insert_with(|| {
+                            at = *inner.entry((at, symbol.code())).or_insert_with(|| {
                                 let next = b.state(false);
                                 symbol.bytes().for_each(|byte| edge(&mut b, at, byte, next));
                                 next
@@ -236,8 +247,8 @@ impl Spelling {
         Ok(b.finish())
     }
 
-    /// The spellings of one character; none begins like another whole one.
-    fn spellings(self, c: char, out: &mut Vec<Vec<Symbol>>) {
+    /// The spellings of one character. None is a prefix of another.
+    fn spellings(self, c: char, out: &mut Vec<Vec<SpellingSymbol>>) {
         out.clear();
         let raw = if c.is_ascii() {
             plain_ascii().contains(c as u8)
@@ -245,17 +256,18 @@ impl Spelling {
             self.non_ascii != NonAscii::Escaped
         };
         if raw {
-            out.push(c.encode_utf8(&mut [0; 4]).bytes().map(Symbol::Byte).collect());
+            out.push(c.encode_utf8(&mut [0; 4]).bytes().map(SpellingSymbol::Byte).collect());
         }
         let any = self.escapes == Escapes::Any;
         let short = short_escape(c).or((c == '/' && any).then_some("\\/"));
-        out.extend(short.map(|text| text.bytes().map(Symbol::Byte).collect()));
+        out.extend(short.map(|text| text.bytes().map(SpellingSymbol::Byte).collect()));
         let escaped =
             if c.is_ascii() { any || u32::from(c) < 0x20 } else { self.non_ascii != NonAscii::Raw };
         if escaped {
             let unit = |unit: &u16| {
-                let digits = [12, 8, 4, 0].map(|shift| Symbol::Hex((unit >> shift & 15) as u8));
-                [Symbol::Byte(b'\\'), Symbol::Byte(b'u')]
+                let digits =
+                    [12, 8, 4, 0].map(|shift| SpellingSymbol::Hex((unit >> shift & 15) as u8));
+                [SpellingSymbol::Byte(b'\\'), SpellingSymbol::Byte(b'u')]
                     .into_iter()
                     .chain(digits)
                     .collect::<Vec<_>>()
@@ -265,7 +277,7 @@ impl Spelling {
     }
 }
 
-/// A text as [`write_string`] spells it.
+/// The literal of a text as [`write_string`] spells it.
 pub(super) fn single(text: &str) -> Literal {
     let plain = plain_ascii();
     if text.bytes().all(|byte| plain.contains(byte)) {
@@ -276,31 +288,35 @@ pub(super) fn single(text: &str) -> Literal {
     out.into_bytes().into()
 }
 
-/// One byte of a spelling, or either case of a hexadecimal digit.
+/// One byte of a spelling, or a hexadecimal digit in either case.
 #[derive(Clone, Copy)]
-enum Symbol {
+enum SpellingSymbol {
     Byte(u8),
     Hex(u8),
 }
 
-impl Symbol {
+impl SpellingSymbol {
+    /// The byte; of a hexadecimal digit, the one in lower case.
     fn code(self) -> u8 {
         match self {
-            Symbol::Byte(byte) => byte,
-            Symbol::Hex(digit) => char::from_digit(u32::from(digit), 16).map_or(0, |c| c as u8),
+            SpellingSymbol::Byte(byte) => byte,
+            SpellingSymbol::Hex(digit) => {
+                char::from_digit(u32::from(digit), 16).map_or(0, |c| c as u8)
+            }
         }
     }
 
+    /// The bytes that spell the symbol.
     fn bytes(self) -> impl Iterator<Item = u8> {
         let code = self.code();
         let upper = code.to_ascii_uppercase();
-        let other = matches!(self, Symbol::Hex(_)) && upper != code;
+        let other = matches!(self, SpellingSymbol::Hex(_)) && upper != code;
         [code].into_iter().chain(other.then_some(upper))
     }
 }
 
-/// Spellings of `lo..=hi` as `\uXXXX`, surrogate pairs past the first plane.
-fn escaped(lo: u32, hi: u32, out: &mut Vec<Expr>) {
+/// Appends the spellings of `lo..=hi` as `\uXXXX`, with surrogate pairs past the first plane.
+fn unicode_escapes(lo: u32, hi: u32, out: &mut Vec<Expr>) {
     let units =
         |lo, hi| Expr::alt(hex_range(lo, hi, 4).into_iter().map(|digits| prefixed("\\u", digits)));
     if lo < 0xD800 {
@@ -327,11 +343,12 @@ fn escaped(lo: u32, hi: u32, out: &mut Vec<Expr>) {
     out.push(pair((last, last), (0, hi & 0x3FF)));
 }
 
+/// A prefix, then hexadecimal digits.
 fn prefixed(prefix: &str, digits: Vec<Expr>) -> Expr {
     Expr::seq([Expr::text(prefix)].into_iter().chain(digits))
 }
 
-/// Hexadecimal numbers of `width` digits from `lo` to `hi`, as sequences of digit classes.
+/// The hexadecimal numbers of `width` digits from `lo` to `hi`, as sequences of digit classes.
 fn hex_range(lo: u32, hi: u32, width: u32) -> Vec<Vec<Expr>> {
     if width == 0 {
         return vec![Vec::new()];

@@ -1,8 +1,15 @@
-//! Strings. Free text may be spelt with any escape JSON has; texts that a pattern constrains are spelt as the options say.
+//! Strings: lowers the string facets of a schema (patterns, lengths, excluded texts).
+//!
+//! Strings without patterns may use any JSON escape. Strings with a pattern use the escapes that
+//! the options allow. A pattern is lowered to the cheapest form that expresses it:
+//! * an expression with the structure of the pattern;
+//! * a repeat of one class, whose counter enforces the length;
+//! * a counted graph;
+//! * the product automaton of all facets.
 
 use std::sync::Arc;
 
-use super::facets::StringFacets;
+use super::facets::{PatternUse, StringFacets};
 use super::lower::Lowering;
 use super::normalize::Normalizer;
 use super::spelling::plain_ascii;
@@ -12,7 +19,7 @@ use crate::fsm::{ByteSet, Dfa, Edge, Levels, TooLarge};
 use crate::ir::{Counted, Expr, Graph};
 
 impl<'a> Lowering<'a, '_> {
-    /// A string with these facets, quotes included.
+    /// Lowers a string with the given facets, quotes included. Equal facets share one rule.
     pub(super) fn string(&mut self, facets: &StringFacets<'a>) -> Expr {
         if facets.is_free() {
             return Expr::Ref(self.string_rule());
@@ -26,15 +33,15 @@ impl<'a> Lowering<'a, '_> {
             key.push_str("\0-");
             key.push_str(text);
         }
-        if let Some(known) = self.strings.get(&key) {
-            return known.clone();
+        if let Some(string) = self.strings.get(&key) {
+            return string.clone();
         }
         let body = if !self.syntax.is_json() {
             self.foreign_string(facets)
         } else if facets.patterns.is_empty() && facets.excluded.is_empty() {
-            self.counted_string(facets)
+            self.length_bounded_string(facets)
         } else {
-            self.matched_string(facets)
+            self.pattern_string(facets)
         };
         let out = if body == Expr::Never {
             Expr::Never
@@ -45,7 +52,8 @@ impl<'a> Lowering<'a, '_> {
         out
     }
 
-    fn counted_string(&mut self, facets: &StringFacets<'a>) -> Expr {
+    /// A string with bounds on its length only.
+    fn length_bounded_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let quote = Expr::text("\"");
         match facets.max {
             Some(max) => Expr::seq([
@@ -64,83 +72,20 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    fn matched_string(&mut self, facets: &StringFacets<'a>) -> Expr {
+    /// A string with patterns or excluded texts.
+    fn pattern_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let mut facets = facets.clone();
-        if let ([only], true) = (&facets.patterns[..], facets.excluded.is_empty())
-            && !only.negated
+        if let ([single], true) = (&facets.patterns[..], facets.excluded.is_empty())
+            && !single.negated
         {
-            let Some(known) = self.norm.pattern(only) else { return Expr::Never };
-            let pattern = known.pattern();
-            let spelling = self.spelling();
-            // Bounds that the pattern implies anyway.
-            let (fewest, most) = pattern.search_length();
-            if fewest >= facets.min {
-                facets.min = 0;
+            let single = single.clone();
+            if let Some(string) = self.structured_pattern(&single, &mut facets) {
+                return string;
             }
-            if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
-                facets.max = None;
-            }
-            if let Some(body) =
-                pattern.of_length(facets.min, facets.max, &mut |ranges| spelling.spell(ranges))
+            if (facets.min > 0 || facets.max.is_some())
+                && let Some(string) = self.class_sequence_string(&single, &facets)
             {
-                let quote = || Expr::text("\"");
-                if body == Expr::Never {
-                    self.norm.conflict(
-                        only.loc,
-                        only.keyword,
-                        "no text matches all patterns and lengths that hold here",
-                    );
-                }
-                return Expr::seq([quote(), body, quote()]);
-            }
-            // An automaton is better where it is worth what it takes: instead of what looks for a pattern, and of counters of texts.
-            let has_automaton = |states: usize| {
-                known.search_dfa(self.norm.limits.automaton_states.min(states)).is_ok()
-            };
-            if facets.min == 0
-                && facets.max.is_none()
-                && let Some(anchored) = pattern.is_anchored()
-                && !(!anchored && has_automaton(4_096)
-                    || anchored && pattern.counts_texts() && has_automaton(1_024))
-                && let Some(branches) = pattern.branches(&mut |ranges| spelling.spell(ranges))
-            {
-                let tail = if anchored { Expr::Never } else { Expr::Ref(self.tail_rule()) };
-                let bodies = branches.into_iter().map(|b| {
-                    let before = if b.at_start {
-                        Expr::Empty
-                    } else {
-                        Expr::star(self.spelling().any_char())
-                    };
-                    let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
-                    Expr::seq([before, b.body, after])
-                });
-                return Expr::seq([Expr::text("\""), Expr::alt(bodies)]);
-            }
-        }
-        if let ([only], true, true) = (
-            &facets.patterns[..],
-            facets.excluded.is_empty(),
-            facets.min > 0 || facets.max.is_some(),
-        ) && !only.negated
-        {
-            let Some(dfa) = self.norm.pattern_dfa(only) else { return Expr::Never };
-            if let Some((first, looped)) = chain(&dfa)
-                && facets.max.is_none_or(|max| max as usize >= first.len())
-            {
-                // One code point a step: the bounds are counters, not an automaton of as many states.
-                let spelling = self.spelling();
-                let (min, steps) =
-                    (facets.min.saturating_sub(first.len() as u32), first.len() as u32);
-                let rest =
-                    Expr::repeat(spelling.spell(&looped), min, facets.max.map(|max| max - steps));
-                let parts = first
-                    .iter()
-                    .map(|ranges| spelling.spell(ranges))
-                    .chain([rest])
-                    .collect::<Vec<_>>();
-                return Expr::seq(
-                    [Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]),
-                );
+                return string;
             }
         }
         let lengths = (facets.min, facets.max);
@@ -171,21 +116,115 @@ impl<'a> Lowering<'a, '_> {
         Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
     }
 
-    /// The texts of an automaton over code points whose length is in these bounds, where they are worth counting as they are read:
-    /// there would be many states for many lengths, and texts of every state can be ended in numbers of steps that repeat soon.
-    /// `edges` spells the automaton's edges.
+    /// Lowers a string with one pattern to an expression with the structure of the pattern. Drops
+    /// the bounds on the length that the pattern implies. `None` if an automaton is needed or
+    /// preferable.
+    fn structured_pattern(
+        &mut self,
+        single: &PatternUse<'a>,
+        facets: &mut StringFacets<'a>,
+    ) -> Option<Expr> {
+        /// Maximum number of states of an automaton that replaces an unanchored search.
+        const MAX_SEARCH_STATES: usize = 4_096;
+        /// Maximum number of states of an automaton that replaces counters over texts.
+        const MAX_COUNTER_STATES: usize = 1_024;
+        let Some(compiled) = self.norm.pattern(single) else { return Some(Expr::Never) };
+        let pattern = compiled.pattern();
+        let spelling = self.spelling();
+        // Drop the bounds that the pattern implies.
+        let (fewest, most) = pattern.search_length();
+        if fewest >= facets.min {
+            facets.min = 0;
+        }
+        if most.is_some_and(|most| facets.max.is_some_and(|max| most <= max)) {
+            facets.max = None;
+        }
+        if let Some(body) =
+            pattern.expr_of_length(facets.min, facets.max, &mut |ranges| spelling.spell(ranges))
+        {
+            let quote = || Expr::text("\"");
+            if body == Expr::Never {
+                self.norm.conflict(
+                    single.loc,
+                    single.keyword,
+                    "no text matches all patterns and lengths that hold here",
+                );
+            }
+            return Some(Expr::seq([quote(), body, quote()]));
+        }
+        // Prefer an automaton, if it is small enough, to an unanchored search and to counters
+        // over texts of several code points.
+        let has_automaton = |states: usize| {
+            compiled.search_dfa(self.norm.limits.automaton_states.min(states)).is_ok()
+        };
+        if facets.min == 0
+            && facets.max.is_none()
+            && let Some(anchored) = pattern.is_anchored()
+            && !(!anchored && has_automaton(MAX_SEARCH_STATES)
+                || anchored
+                    && pattern.repeats_unbounded_texts()
+                    && has_automaton(MAX_COUNTER_STATES))
+            && let Some(branches) = pattern.branches(&mut |ranges| spelling.spell(ranges))
+        {
+            let tail = if anchored { Expr::Never } else { Expr::Ref(self.tail_rule()) };
+            let bodies = branches.into_iter().map(|b| {
+                let before =
+                    if b.at_start { Expr::Empty } else { Expr::star(self.spelling().any_char()) };
+                let after = if b.at_end { Expr::text("\"") } else { tail.clone() };
+                Expr::seq([before, b.body, after])
+            });
+            return Some(Expr::seq([Expr::text("\""), Expr::alt(bodies)]));
+        }
+        None
+    }
+
+    /// Lowers a string with one pattern and bounds on its length, where the pattern is a sequence
+    /// of classes of which the last one repeats. `None` for other patterns.
+    fn class_sequence_string(
+        &mut self,
+        single: &PatternUse<'a>,
+        facets: &StringFacets<'a>,
+    ) -> Option<Expr> {
+        let Some(dfa) = self.norm.pattern_dfa(single) else { return Some(Expr::Never) };
+        if let Some((first, looped)) = class_sequence(&dfa)
+            && facets.max.is_none_or(|max| max as usize >= first.len())
+        {
+            // Every step reads one code point, so that a repeat counts the length; an automaton
+            // would have as many states as the bound.
+            let spelling = self.spelling();
+            let (min, steps) = (facets.min.saturating_sub(first.len() as u32), first.len() as u32);
+            let rest =
+                Expr::repeat(spelling.spell(&looped), min, facets.max.map(|max| max - steps));
+            let parts =
+                first.iter().map(|ranges| spelling.spell(ranges)).chain([rest]).collect::<Vec<_>>();
+            return Some(Expr::seq(
+                [Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]),
+            ));
+        }
+        None
+    }
+
+    /// The texts of an automaton over code points with a length within the bounds, as a counted
+    /// graph.
+    ///
+    /// `None` if the product of automaton and lengths has so few states that it is built instead,
+    /// or too many. Also `None` if the lengths at which a state can end are not eventually periodic
+    /// with a short period. `edges` adds the edges of the automaton to the graph.
     pub(super) fn counted_texts(
         &mut self,
         dfa: &Dfa,
         (min, max): (u32, Option<u32>),
         edges: impl FnOnce(&mut Self, &mut Graph),
     ) -> Option<Expr> {
-        /// As many states are made at once.
-        const FEW: usize = 256;
-        /// As many times the states that may be made at once may be made as they are met: most never are.
-        const MANY: usize = 64;
+        /// Up to this many states, the product automaton is built instead.
+        const MAX_PRODUCT_STATES: usize = 256;
+        /// A counted graph may stand for this multiple of the limit on automaton states. Its states
+        /// are made on demand, and most are never reached.
+        const ON_DEMAND_FACTOR: usize = 64;
         let states = dfa.len().saturating_mul(max.unwrap_or(min) as usize + 1);
-        if states <= FEW || states > self.norm.limits.automaton_states.saturating_mul(MANY) {
+        if states <= MAX_PRODUCT_STATES
+            || states > self.norm.limits.automaton_states.saturating_mul(ON_DEMAND_FACTOR)
+        {
             return None;
         }
         let ends: Vec<u32> = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
@@ -196,16 +235,17 @@ impl<'a> Lowering<'a, '_> {
         levels.ends_within(0, min, max).then(|| Expr::Counted(Box::new(counted)))
     }
 
-    /// As [`Spelling::spell`](super::spelling::Spelling::spell), in two parts (either may be [`Expr::Never`]): plain ASCII, and a rule
-    /// for the rest, as automata spell the same few classes many times.
+    /// As [`Spelling::spell`](super::spelling::Spelling::spell), in two parts, either of which may
+    /// be [`Expr::Never`]: plain ASCII, and a shared rule for the rest. The edges of automata
+    /// repeat the same few classes many times.
     pub(super) fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> [Expr; 2] {
-        if let Some(known) = self.spelt.get(ranges) {
-            return known.clone();
+        if let Some(spelt) = self.spelt.get(ranges) {
+            return spelt.clone();
         }
         let spelling = self.spelling();
         let special: Ranges = match spelling.escapes {
             Escapes::Any => ranges.to_vec(),
-            // Plain characters have no other spelling.
+            // Plain characters are never escaped.
             Escapes::Required => {
                 let plain = plain_ascii();
                 let ascii = ranges.iter().flat_map(|&(lo, hi)| lo..=hi.min(0x7F));
@@ -223,7 +263,7 @@ impl<'a> Lowering<'a, '_> {
         let ascii = ascii.intersect(&plain_ascii());
         let rest = match self.classes.get(&special) {
             _ if special.is_empty() => Expr::Never,
-            Some(&known) => Expr::Ref(known),
+            Some(&rule) => Expr::Ref(rule),
             None => match spelling.parts(&special).1 {
                 Expr::Never => Expr::Never,
                 body => {
@@ -238,14 +278,14 @@ impl<'a> Lowering<'a, '_> {
         spelt
     }
 
-    /// The texts of an automaton over code points, with the closing quote.
+    /// The texts of an automaton over code points as a graph, closing quote included.
     pub(super) fn text_graph(&mut self, dfa: &Dfa) -> Expr {
         let mut graph = Graph { nodes: dfa.len() as u32 + 1, ..Graph::default() };
         let end = dfa.len() as u32;
         graph.ends.push(end);
-        self.spelt_edges(dfa, |state| is_free(dfa, state), &mut graph);
+        self.spelt_edges(dfa, |state| is_universal(dfa, state), &mut graph);
         for state in 0..dfa.len() as u32 {
-            if is_free(dfa, state) {
+            if is_universal(dfa, state) {
                 graph.edge(state, Expr::Ref(self.tail_rule()), end);
             } else if dfa.is_final(state) {
                 graph.edge(state, Expr::text("\""), end);
@@ -254,31 +294,33 @@ impl<'a> Lowering<'a, '_> {
         Expr::Graph(Box::new(graph))
     }
 
-    /// The edges of an automaton over code points, spelt, but for those of some states.
+    /// Adds the edges of an automaton over code points to a graph, spelt as bytes. Leaves out the
+    /// edges of the states that `skip` selects.
     fn spelt_edges(&mut self, dfa: &Dfa, skip: impl Fn(u32) -> bool, graph: &mut Graph) {
         let (mut edges, mut ranges): (Vec<Edge>, Ranges) = (Vec::new(), Vec::new());
         for state in (0..dfa.len() as u32).filter(|&state| !skip(state)) {
             edges.clear();
             edges.extend_from_slice(dfa.edges(state));
             edges.sort_by_key(|e| e.to);
-            for same in edges.chunk_by(|a, b| a.to == b.to) {
+            for parallel in edges.chunk_by(|a, b| a.to == b.to) {
                 ranges.clear();
-                ranges.extend(same.iter().map(|e| (e.lo, e.hi)));
+                ranges.extend(parallel.iter().map(|e| (e.lo, e.hi)));
                 for symbol in
                     self.spell_shared(&ranges).into_iter().filter(|symbol| *symbol != Expr::Never)
                 {
-                    graph.edge(state, symbol, same[0].to);
+                    graph.edge(state, symbol, parallel[0].to);
                 }
             }
         }
     }
 }
 
-/// Symbol ranges.
+/// Inclusive ranges of code points.
 type Ranges = Vec<(u32, u32)>;
 
-/// A language of texts that begin with one symbol each of some classes, and go on with any number of one class.
-fn chain(dfa: &Dfa) -> Option<(Vec<Ranges>, Ranges)> {
+/// Recognises an automaton of a fixed sequence of classes followed by any number of one class.
+/// Returns the sequence and the repeated class.
+fn class_sequence(dfa: &Dfa) -> Option<(Vec<Ranges>, Ranges)> {
     let mut first = Vec::new();
     let mut at = 0;
     loop {
@@ -297,28 +339,29 @@ fn chain(dfa: &Dfa) -> Option<(Vec<Ranges>, Ranges)> {
     }
 }
 
-/// Whether anything may follow: the state is final and every symbol leads back to it.
-fn is_free(dfa: &Dfa, state: u32) -> bool {
+/// Whether any text may follow: the state is final and every symbol leads back to it.
+fn is_universal(dfa: &Dfa, state: u32) -> bool {
     dfa.is_final(state)
         && dfa.edges(state).iter().all(|e| e.to == state)
         && dfa.edges(state).iter().map(|e| (e.lo, e.hi)).eq(SCALARS)
 }
 
 impl<'a> Normalizer<'a> {
-    /// The texts that satisfy the facets, as an automaton over code points; `None` (reported) past a limit.
+    /// The automaton over code points of the texts that satisfy the facets. Reports a limit and
+    /// returns `None` if it is too large.
     pub(super) fn text_dfa(&mut self, facets: &StringFacets<'a>) -> Option<Arc<Dfa>> {
         let limit = self.limits.automaton_states;
         let mut parts: Vec<(Arc<Dfa>, bool)> = Vec::with_capacity(facets.patterns.len());
         for pattern in &facets.patterns {
             parts.push((self.pattern_dfa(pattern)?, !pattern.negated));
         }
-        let joined = || -> Result<Arc<Dfa>, TooLarge> {
+        let build = || -> Result<Arc<Dfa>, TooLarge> {
             let counted = facets.min > 0 || facets.max.is_some();
             let mut out = match &parts[..] {
                 [] if facets.excluded.is_empty() => {
                     return Dfa::counted(&SCALARS, facets.min, facets.max, limit).map(Arc::new);
                 }
-                [(only, true)] => only.clone(),
+                [(single, true)] => single.clone(),
                 parts => {
                     let parts: Vec<(&Dfa, bool)> =
                         parts.iter().map(|(dfa, within)| (&**dfa, *within)).collect();
@@ -333,12 +376,12 @@ impl<'a> Normalizer<'a> {
                 out = Arc::new(out.without(&Dfa::words(words), limit)?);
             }
             if counted {
-                // Last, as it multiplies states.
+                // Lengths come last, because they multiply the states.
                 out = Arc::new(out.of_length(facets.min, facets.max, limit)?);
             }
             Ok(out)
         };
-        match joined() {
+        match build() {
             Ok(dfa) => Some(dfa),
             Err(_) => {
                 if let Some(p) = facets.patterns.first() {

@@ -1,92 +1,102 @@
-//! Values that are not written as JSON: Python literals, and strings between delimiters of their own. Only strings,
-//! words and member names differ; brackets, commas, colons and numbers stay as they are.
+//! Value syntaxes other than JSON: Python literals, strings with custom delimiters, elements.
+//!
+//! A syntax changes strings, the words `null`, `true` and `false`, and member names. Except in
+//! elements, brackets, commas, colons and numbers are those of JSON.
 
 use std::sync::OnceLock;
 
 use super::SchemaErrorReason as Reason;
-use super::elements::Elements;
+use super::elements::ElementStyle;
 use super::facets::StringFacets;
 use super::lower::Lowering;
-use super::parameters::Kinds;
+use super::parameters::JsonTypes;
 use super::spelling::Spelling;
 use crate::front::regex::{Pattern, SCALARS, scalar_from, scalar_until, spell_dfa, spell_utf8};
 use crate::fsm::{ByteSet, Combine, Dfa, Nfa, TooLarge};
 use crate::ir::{Expr, Trigger};
 use crate::limits::Limits;
 
-/// How strings, words and member names are written.
+pub use ValueSyntax as Syntax; // RENAME-ALIAS
+
+/// Syntax of the values of a schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Syntax {
-    /// As JSON.
+pub enum ValueSyntax {
+    /// JSON.
     #[default]
     Json,
-    /// As Python literals: `'it'` or `"it"`, `True`, `False`, `None`.
+    /// Python literals: `'it'` or `"it"`, `True`, `False`, `None`.
     Python,
-    /// Strings as they are, between two delimiters (any of these); member names bare.
+    /// Strings without escapes between two delimiters, each one of the given triggers; member names
+    /// without quotes.
     Delimited(Vec<Trigger>),
-    /// Each value in a tag of its own.
-    Elements(Box<Elements>),
+    /// Each value in an element ([`ElementStyle`]).
+    Elements(Box<ElementStyle>),
 }
 
-/// Names that stand bare: without quotes around them.
+/// Names that may be written without quotes.
 const BARE_NAME: &str = "^[A-Za-z_$][A-Za-z0-9_$.-]*$";
 
-/// The quotes of Python.
+/// The quotes of Python strings.
 const QUOTES: [u8; 2] = [b'"', b'\''];
 
-impl Syntax {
-    /// `null`, `true`, `false`.
+impl ValueSyntax {
+    /// The words for `null`, `true`, `false`.
     pub(super) fn words(&self) -> [&'static [u8]; 3] {
         match self {
-            Syntax::Python => [b"None", b"True", b"False"],
-            Syntax::Json | Syntax::Delimited(_) | Syntax::Elements(_) => {
+            ValueSyntax::Python => [b"None", b"True", b"False"],
+            ValueSyntax::Json | ValueSyntax::Delimited(_) | ValueSyntax::Elements(_) => {
                 [b"null", b"true", b"false"]
             }
         }
     }
 
+    /// Whether the syntax is that of JSON.
     pub(super) fn is_json(&self) -> bool {
-        *self == Syntax::Json
+        *self == ValueSyntax::Json
     }
 
-    /// Whether names of members are written otherwise than strings.
+    /// Whether member names are written without quotes.
     pub(super) fn has_bare_names(&self) -> bool {
-        matches!(self, Syntax::Delimited(_) | Syntax::Elements(_))
+        matches!(self, ValueSyntax::Delimited(_) | ValueSyntax::Elements(_))
     }
 
-    /// One string; none if it cannot be written.
+    /// One string; [`Expr::Never`] if it cannot be written.
     pub(super) fn constant(&self, text: &str, spelling: Spelling) -> Expr {
         match self {
-            Syntax::Json => spelling.literal(text),
-            Syntax::Python => Expr::alt(QUOTES.map(|quote| {
+            ValueSyntax::Json => spelling.literal(text),
+            ValueSyntax::Python => Expr::alt(QUOTES.map(|quote| {
                 let chars = text.chars().map(u32::from).map(|c| python_spell(&[(c, c)], quote));
-                Expr::seq([quoted(quote)].into_iter().chain(chars).chain([quoted(quote)]))
+                Expr::seq([quote_expr(quote)].into_iter().chain(chars).chain([quote_expr(quote)]))
             })),
-            Syntax::Delimited(marks) if spelled(marks).any(|mark| contains(text, mark)) => {
+            ValueSyntax::Delimited(marks)
+                if trigger_texts(marks).any(|mark| contains(text, mark)) =>
+            {
                 Expr::Never
             }
-            Syntax::Delimited(marks) => Expr::seq([either(marks), Expr::text(text), either(marks)]),
-            Syntax::Elements(elements) => elements.constant(text),
+            ValueSyntax::Delimited(marks) => {
+                Expr::seq([any_trigger(marks), Expr::text(text), any_trigger(marks)])
+            }
+            ValueSyntax::Elements(elements) => elements.constant(text),
         }
     }
 
-    /// One member's name; none if it cannot be written.
+    /// The name of one member; [`Expr::Never`] if it cannot be written.
     pub(super) fn name(&self, name: &str, spelling: Spelling) -> Expr {
         match self {
-            Syntax::Delimited(_)
+            ValueSyntax::Delimited(_)
                 if name.is_empty() || name.contains([':', ',', '{', '}', '[', ']', '<', '"']) =>
             {
                 Expr::Never
             }
-            Syntax::Delimited(_) => Expr::text(name),
-            Syntax::Elements(elements) => elements.named(name),
-            Syntax::Json | Syntax::Python => self.constant(name, spelling),
+            ValueSyntax::Delimited(_) => Expr::text(name),
+            ValueSyntax::Elements(elements) => elements.open_with_name(name),
+            ValueSyntax::Json | ValueSyntax::Python => self.constant(name, spelling),
         }
     }
 }
 
-/// Any of the markers.
-pub(super) fn either(marks: &[Trigger]) -> Expr {
+/// An expression for any of the triggers.
+pub(super) fn any_trigger(marks: &[Trigger]) -> Expr {
     Expr::alt(marks.iter().map(|mark| match mark {
         Trigger::Text(bytes) => Expr::bytes(bytes),
         Trigger::Special(special) => Expr::Special(*special),
@@ -94,23 +104,25 @@ pub(super) fn either(marks: &[Trigger]) -> Expr {
     }))
 }
 
-/// The markers that bytes spell.
-pub(super) fn spelled(marks: &[Trigger]) -> impl Iterator<Item = &[u8]> {
+/// The triggers that are texts.
+pub(super) fn trigger_texts(marks: &[Trigger]) -> impl Iterator<Item = &[u8]> {
     marks.iter().filter_map(|mark| match mark {
         Trigger::Text(bytes) => Some(&bytes[..]),
         Trigger::Special(_) | Trigger::Led(..) => None,
     })
 }
 
+/// Whether a text contains the bytes.
 pub(super) fn contains(text: &str, mark: &[u8]) -> bool {
     text.as_bytes().windows(mark.len()).any(|window| window == mark)
 }
 
-fn quoted(quote: u8) -> Expr {
+/// One quote.
+fn quote_expr(quote: u8) -> Expr {
     Expr::bytes(&[quote])
 }
 
-/// One code point of a Python string, in the usual spellings.
+/// One code point of an unconstrained Python string, in the usual spellings.
 fn python_char(quote: u8) -> Expr {
     let mut plain = ByteSet::range(0x20, 0x7E);
     plain.remove(quote);
@@ -134,7 +146,7 @@ fn python_char(quote: u8) -> Expr {
     ])
 }
 
-/// Code points of a Python string, escaped only where they must be.
+/// One code point of the ranges in a Python string, escaped only where required.
 fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
     let (mut plain, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
     let mut hex = Vec::new();
@@ -165,8 +177,9 @@ fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
     )
 }
 
-/// `before` anything, then the text, then `after` anything (each if set).
-pub(super) fn around(
+/// The automaton over code points of `text`, preceded by any text if `before` is set and followed
+/// by any text if `after` is set.
+pub(super) fn containing_dfa(
     before: bool,
     text: &[u8],
     after: bool,
@@ -196,22 +209,23 @@ pub(super) fn around(
     Ok(nfa.determinize(limit)?.minimize())
 }
 
-/// Texts that stand bare, as names.
-fn bare_name() -> &'static Dfa {
-    static BARE: OnceLock<Dfa> = OnceLock::new();
-    BARE.get_or_init(|| own_pattern(BARE_NAME))
+/// The automaton of names that may be written without quotes.
+fn bare_name_dfa() -> &'static Dfa {
+    static CELL: OnceLock<Dfa> = OnceLock::new();
+    CELL.get_or_init(|| builtin_pattern_dfa(BARE_NAME))
 }
 
-/// Texts that would be read as values of these types; none for strings alone.
-pub(super) fn lookalikes(kinds: Kinds) -> Option<&'static Dfa> {
-    static KNOWN: [OnceLock<Option<Dfa>>; 64] = [const { OnceLock::new() }; 64];
-    KNOWN[usize::from(kinds.bits())]
-        .get_or_init(|| kinds.lookalikes().map(|source| own_pattern(&source)))
+/// The automaton of the texts that read as a value of these types rather than as a string. `None`
+/// if there are none.
+pub(super) fn lookalike_dfa(kinds: JsonTypes) -> Option<&'static Dfa> {
+    static CELLS: [OnceLock<Option<Dfa>>; 64] = [const { OnceLock::new() }; 64];
+    CELLS[usize::from(kinds.bits())]
+        .get_or_init(|| kinds.lookalikes().map(|source| builtin_pattern_dfa(&source)))
         .as_ref()
 }
 
-/// The texts that match a pattern of our own as a whole.
-fn own_pattern(source: &str) -> Dfa {
+/// The automaton of the texts that match a built-in pattern as a whole.
+fn builtin_pattern_dfa(source: &str) -> Dfa {
     let limits = Limits::default();
     let dfa =
         Pattern::parse(source, &limits).map(|pattern| pattern.match_dfa(limits.automaton_states));
@@ -223,56 +237,56 @@ fn own_pattern(source: &str) -> Dfa {
 }
 
 impl<'a> Lowering<'a, '_> {
-    /// A string with these facets, in a syntax that is not JSON.
+    /// Lowers a string with the given facets, in a syntax other than JSON.
     pub(super) fn foreign_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let counted = facets.patterns.is_empty() && facets.excluded.is_empty();
         match self.syntax.clone() {
-            Syntax::Python if counted => Expr::alt(QUOTES.map(|quote| {
+            ValueSyntax::Python if counted => Expr::alt(QUOTES.map(|quote| {
                 let body = Expr::repeat(python_char(quote), facets.min, facets.max);
-                Expr::seq([quoted(quote), body, quoted(quote)])
+                Expr::seq([quote_expr(quote), body, quote_expr(quote)])
             })),
-            Syntax::Json | Syntax::Python => match self.norm.text_dfa(facets) {
+            ValueSyntax::Json | ValueSyntax::Python => match self.norm.text_dfa(facets) {
                 Some(dfa) => python_text(&dfa),
                 None => Expr::Never,
             },
-            Syntax::Delimited(marks) => {
-                let forbidden: Vec<&[u8]> = spelled(&marks).collect();
+            ValueSyntax::Delimited(marks) => {
+                let forbidden: Vec<&[u8]> = trigger_texts(&marks).collect();
                 match self.raw_text(facets, &forbidden) {
                     Some(dfa) => Expr::seq([
-                        either(&marks),
+                        any_trigger(&marks),
                         spell_dfa(&dfa, &mut spell_utf8),
-                        either(&marks),
+                        any_trigger(&marks),
                     ]),
                     None => Expr::Never,
                 }
             }
-            Syntax::Elements(elements) => self.element_text(&elements, facets),
+            ValueSyntax::Elements(elements) => self.element_text(&elements, facets),
         }
     }
 
-    /// Member names that are texts of the automaton, in a syntax that is not JSON.
+    /// Lowers the member names that the automaton accepts, in a syntax other than JSON.
     pub(super) fn foreign_names(&mut self, dfa: &Dfa) -> Expr {
         match &self.syntax {
-            Syntax::Json | Syntax::Python => python_text(dfa),
-            Syntax::Delimited(_) => self.bare_names(dfa),
-            Syntax::Elements(elements) => {
+            ValueSyntax::Json | ValueSyntax::Python => python_text(dfa),
+            ValueSyntax::Delimited(_) => self.bare_names(dfa),
+            ValueSyntax::Elements(elements) => {
                 let elements = elements.clone();
                 self.element_names(&elements, dfa)
             }
         }
     }
 
-    /// Names of the automaton that can stand bare.
+    /// The names of the automaton that may be written without quotes.
     pub(super) fn bare_names(&mut self, dfa: &Dfa) -> Expr {
         let limits = self.norm.limits;
-        match dfa.combine(bare_name(), Combine::And, limits.automaton_states) {
+        match dfa.combine(bare_name_dfa(), Combine::And, limits.automaton_states) {
             Ok(bare) if bare.is_empty() => Expr::Never,
             Ok(bare) => spell_dfa(&bare, &mut spell_utf8),
             Err(error) => self.too_large(&error),
         }
     }
 
-    /// All texts but these.
+    /// The automaton of all texts except the given ones.
     pub(super) fn all_but(&mut self, excluded: &[&str]) -> Option<Dfa> {
         let words =
             Dfa::words(excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
@@ -285,7 +299,8 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// Texts with these facets that contain none of the marks, as an automaton over code points.
+    /// The automaton over code points of the texts that satisfy the facets and contain none of the
+    /// forbidden texts. `None` if it is empty, or if a limit is reached (reported).
     pub(super) fn raw_text(
         &mut self,
         facets: &StringFacets<'a>,
@@ -294,7 +309,7 @@ impl<'a> Lowering<'a, '_> {
         let limit = self.norm.limits.automaton_states;
         let mut dfa = (*self.norm.text_dfa(facets)?).clone();
         for mark in forbidden {
-            match around(true, mark, true, limit)
+            match containing_dfa(true, mark, true, limit)
                 .and_then(|with| dfa.combine(&with, Combine::Minus, limit))
             {
                 Ok(without) => dfa = without.minimize(),
@@ -307,16 +322,17 @@ impl<'a> Lowering<'a, '_> {
         (!dfa.is_empty()).then_some(dfa)
     }
 
+    /// Reports that an automaton is too large.
     pub(super) fn too_large(&mut self, error: &TooLarge) -> Expr {
         self.norm.report(self.at, "", Reason::Limit(error.to_string()));
         Expr::Never
     }
 }
 
-/// The texts of an automaton over code points as Python strings.
+/// Lowers the texts of an automaton over code points to Python strings.
 fn python_text(dfa: &Dfa) -> Expr {
     Expr::alt(QUOTES.map(|quote| {
         let body = spell_dfa(dfa, &mut |ranges| python_spell(ranges, quote));
-        Expr::seq([quoted(quote), body, quoted(quote)])
+        Expr::seq([quote_expr(quote), body, quote_expr(quote)])
     }))
 }

@@ -1,15 +1,15 @@
-//! What a Lark text says, as it says it.
+//! Abstract syntax tree of a Lark text.
 
 use std::ops::Range;
 
-/// A piece of the text and where it stands.
+/// A value with its byte range in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spanned<T> {
     pub(super) value: T,
     pub(super) span: Range<usize>,
 }
 
-/// The statements of a grammar, or of one inside `%lark { ... }`.
+/// The statements of a grammar, or of a nested grammar in `%lark { ... }`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct File<'t> {
     pub(super) definitions: Vec<Definition<'t>>,
@@ -19,65 +19,74 @@ pub(super) struct File<'t> {
     pub(super) span: Range<usize>,
 }
 
-/// `%llguidance` and `%grammar_options`, later ones over earlier ones.
+/// Options set by `%llguidance` and `%grammar_options`. Later ones override earlier ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Options {
-    /// What is ignored may also stand before the first terminal.
+    /// Ignored text is also allowed before the first terminal.
     pub(super) initial_skip: bool,
-    /// What is ignored stands at most once between two terminals.
+    /// Ignored text occurs at most once between two terminals.
     pub(super) skip_once: bool,
 }
 
-/// `%import common.NAME`, perhaps under another name.
+/// `%import common.NAME`, with an optional alias.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Import<'t> {
     pub(super) name: Spanned<&'t str>,
     pub(super) alias: Spanned<&'t str>,
 }
 
-/// A rule or a terminal.
+/// The definition of a rule or a terminal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Definition<'t> {
     pub(super) name: Spanned<&'t str>,
-    pub(super) attributes: Attributes<'t>,
+    pub(super) attributes: RuleAttributes<'t>,
     pub(super) body: Node<'t>,
 }
 
-/// What stands in brackets behind a rule's name.
+/// The attributes in brackets behind the name of a rule.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Attributes<'t> {
+pub(super) struct RuleAttributes<'t> {
+    /// The rule is a shortest match.
     pub(super) lazy: bool,
+    /// `suffix=` or `stop=`.
     pub(super) marker: Option<Marker<'t>>,
+    /// Name of the capture of the marker.
     pub(super) stop_capture: Option<Spanned<String>>,
+    /// Budget of tokens.
     pub(super) max_tokens: Option<u32>,
+    /// Budget of code points.
     pub(super) max_chars: Option<u32>,
+    /// Name of the capture of the rule.
     pub(super) capture: Option<String>,
+    /// Sampling temperature within the rule.
     pub(super) temperature: Option<f32>,
 }
 
-impl Attributes<'_> {
-    /// Whether the rule is one match that ends as early as it can.
+impl RuleAttributes<'_> {
+    /// Whether the rule is a single shortest match.
     pub(super) fn is_shortest(&self) -> bool {
         self.lazy || self.marker.is_some()
     }
 
-    /// Whether nothing is said.
+    /// Whether there are no attributes.
     pub(super) fn is_empty(&self) -> bool {
-        *self == Attributes::default()
+        *self == RuleAttributes::default()
     }
 }
 
-/// `suffix=` and `stop=`.
+/// The text that ends a shortest match.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Marker<'t> {
     pub(super) kind: MarkerKind,
     pub(super) node: Node<'t>,
 }
 
-/// Whether a marker is text of the rules around.
+/// Kind of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarkerKind {
+    /// `suffix=`: the marker is part of the rule's text.
     Suffix,
+    /// `stop=`: the marker is hidden from the rule's text.
     Stop,
 }
 
@@ -88,37 +97,40 @@ pub(super) struct Node<'t> {
     pub(super) span: Range<usize>,
 }
 
-/// What an expression is.
+/// The kinds of expressions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeKind<'t> {
-    /// A rule or a terminal.
+    /// A reference to a rule or a terminal.
     Name(&'t str),
-    /// A text; whether the case of ASCII letters does not matter.
+    /// A text, and whether the case of its ASCII letters is ignored.
     Text(String, bool),
     /// One code point of a range.
     Range(char, char),
-    /// A pattern and its flags; the pattern begins one byte behind the node's beginning.
+    /// A pattern and its flags. The pattern begins one byte behind the start of the node.
     Regex(&'t str, &'t str),
-    /// `<...>`
+    /// `<...>`: a special token.
     Special(&'t str),
-    /// `@name`
+    /// `@name`: a named grammar.
     Grammar(&'t str),
-    /// `%json { ... }`: the schema and where it begins.
+    /// `%json { ... }`: a schema.
     Json(Spanned<&'t str>),
-    /// `%regex { ... }`
-    Structured(Spanned<&'t str>),
-    /// `%lark { ... }`
+    /// `%regex { ... }`: substrings of a text.
+    Substring(Spanned<&'t str>),
+    /// `%lark { ... }`: a nested grammar.
     Lark(Box<File<'t>>),
+    /// A sequence.
     Seq(Vec<Node<'t>>),
+    /// Alternatives.
     Alt(Vec<Node<'t>>),
+    /// A repeat with a lower and an upper bound.
     Repeat(Box<Node<'t>>, u32, Option<u32>),
-    /// `a & b`
+    /// `a & b`: an intersection.
     And(Vec<Node<'t>>),
-    /// `~a`
+    /// `~a`: a complement.
     Not(Box<Node<'t>>),
 }
 
-/// Whether a name is a terminal's: its first letter is a capital one.
+/// Whether a name is that of a terminal: its first letter is upper-case.
 pub(super) fn is_terminal(name: &str) -> bool {
     name.trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
 }

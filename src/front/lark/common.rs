@@ -2,15 +2,16 @@
 
 /// The pattern of a terminal of `common`.
 pub(super) fn pattern(name: &str) -> Option<&'static str> {
-    TERMINALS.iter().find(|(known, _)| *known == name).map(|(_, pattern)| *pattern)
+    TERMINALS.iter().find(|(terminal, _)| *terminal == name).map(|(_, pattern)| *pattern)
 }
 
-/// All names.
+/// The names of all terminals.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TERMINALS.iter().map(|(name, _)| *name)
 }
 
-/// What Lark writes with lazy quantifiers and look-behind (strings, comments) is written here as what those are to match.
+/// Terminals by name. Lark defines strings and comments with lazy quantifiers and look-behind; here
+/// they are equivalent patterns without them.
 const TERMINALS: [(&str, &str); 27] = [
     ("DIGIT", r"[0-9]"),
     ("HEXDIGIT", r"[0-9A-Fa-f]"),

@@ -1,33 +1,35 @@
-//! Escapes and classes that Python's or ECMA's regular expressions have and Rust's have not, written as Rust's.
+//! Rewrites escapes and classes of Python and ECMA-262 regular expressions to the syntax of the
+//! Rust `regex` crate.
 
 use std::fmt::Write;
 
-/// A pattern written anew.
-pub(super) struct Rewritten {
+/// A rewritten pattern.
+pub(super) struct RewrittenPattern {
     pub(super) text: String,
     /// `(offset in text, offset in the pattern)`, ascending.
     offsets: Vec<(usize, usize)>,
 }
 
-impl Rewritten {
-    /// Where in the pattern a piece of the text came from.
-    pub(super) fn source(&self, offset: usize) -> usize {
+impl RewrittenPattern {
+    /// The offset in the pattern of the construct at an offset of the text.
+    pub(super) fn source_offset(&self, offset: usize) -> usize {
         let i = self.offsets.partition_point(|&(text, _)| text <= offset);
         i.checked_sub(1).map_or(0, |i| self.offsets[i].1)
     }
 }
 
-/// The pattern with `\0`, `\cX`, `\uD83D\uDE00`, and in classes `\b` and `[`, as Rust writes them; and `[^]` and `[]`. Linear.
-pub(super) fn rewrite(pattern: &str) -> Rewritten {
+/// Rewrites `\0`, `\cX`, `\uD83D\uDE00`, `[^]` and `[]`, and within classes `\b` and `[`, to Rust
+/// syntax. Linear.
+pub(super) fn rewrite(pattern: &str) -> RewrittenPattern {
     let mut out =
-        Rewritten { text: String::with_capacity(pattern.len() + 16), offsets: Vec::new() };
+        RewrittenPattern { text: String::with_capacity(pattern.len() + 16), offsets: Vec::new() };
     let mut in_class = false;
     let mut at = 0;
     while let Some(c) = pattern[at..].chars().next() {
         out.offsets.push((out.text.len(), at));
         let rest = &pattern[at..];
-        let taken = match c {
-            '\\' => escape(rest, in_class, &mut out.text),
+        let length = match c {
+            '\\' => rewrite_escape(rest, in_class, &mut out.text),
             '[' if in_class && !rest.starts_with("[:") => {
                 out.text.push_str("\\[");
                 1
@@ -51,13 +53,13 @@ pub(super) fn rewrite(pattern: &str) -> Rewritten {
                 c.len_utf8()
             }
         };
-        at += taken;
+        at += length;
     }
     out
 }
 
-/// Writes the escape at the beginning of a text; returns its length.
-fn escape(rest: &str, in_class: bool, out: &mut String) -> usize {
+/// Rewrites the escape at the beginning of `rest`; returns its length.
+fn rewrite_escape(rest: &str, in_class: bool, out: &mut String) -> usize {
     let next = rest[1..].chars().next();
     let code =
         |digits: Option<&str>| digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());

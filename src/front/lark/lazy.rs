@@ -1,40 +1,43 @@
-//! Rules that end as early as they can, and free text that such rules interrupt.
+//! Shortest-match rules (`lazy`, `suffix=`, `stop=`), and free text that they interrupt.
 
 use std::collections::BTreeMap;
 
 use super::ast::{Definition, Marker, MarkerKind, Node, NodeKind, is_terminal};
-use super::lower::{Scope, attributes};
+use super::lower::{FileLowering, attributes};
 use super::pattern;
-use super::terminal::names;
+use super::terminal::for_each_name;
 use crate::front::diagnostic::Diagnostic;
 use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::ir::regular::{self, BYTES};
 use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Trigger};
 use crate::limits::Limits;
 
-/// Most ways to tell a text from the marker behind it.
+/// Maximum number of pairs into which a match is split at its marker.
 const MAX_SPLITS: usize = 64;
-/// How far rules are followed to see whether they are tools or text.
-const MAX_STEPS: usize = 16;
+/// Maximum depth to which rules are followed to classify alternatives as tools or text.
+const MAX_DEPTH: usize = 16;
 
-/// The texts of a rule that ends as early as it can.
-struct Match {
-    /// What stands before the marker; everything if there is none.
+/// The automata of a shortest-match rule.
+struct MatchAutomata {
+    /// The texts before the marker; all texts of the rule if it has none.
     body: Dfa,
+    /// The marker.
     marker: Option<Dfa>,
-    /// The shortest ones.
+    /// The shortest matches, marker included.
     whole: Dfa,
 }
 
-/// An alternative that begins with a rule that ends as early as it can.
-struct Tool<'a, 't> {
+/// An alternative that begins with a shortest-match rule.
+struct ToolAlternative<'a, 't> {
+    /// The shortest-match rule.
     head: &'a Definition<'t>,
+    /// The items behind it.
     rest: &'a [Node<'t>],
 }
 
-impl<'a, 't> Scope<'_, '_, 'a, 't> {
-    /// The body of a lazy rule, one with a marker, or both. Only matches of `within` count, if it is given.
-    pub(super) fn shortest(
+impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
+    /// Lowers the body of a shortest-match rule. If `within` is given, only its texts are matches.
+    pub(super) fn shortest_match(
         &mut self,
         definition: &'a Definition<'t>,
         within: Option<&Dfa>,
@@ -45,55 +48,59 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             && matches!(token.kind, NodeKind::Special(_))
             && text.iter().all(|node| self.is_text(node))
         {
-            // A special token is no text, so the first one ends the match.
+            // The text contains no special tokens, so that the first one ends the match.
             let mut parts: Vec<Expr> = text.iter().map(|node| self.text(node)).collect();
             parts.push(self.node(token));
             return Expr::seq(parts);
         }
-        let Some(mut found) = self.matches(definition) else { return Expr::Never };
+        let Some(mut automata) = self.match_automata(definition) else { return Expr::Never };
         if let Some(within) = within {
             let limit = self.session.states();
-            let both = found.whole.combine(within, Combine::And, limit);
-            let both = self.session.built(both, limit, Dfa::len);
-            let Some(both) = self.bounded(both, &definition.body) else { return Expr::Never };
-            found.whole = both;
+            let both = automata.whole.combine(within, Combine::And, limit);
+            let both = self.session.charge_states(both, limit, Dfa::len);
+            let Some(both) = self.report_limit(both, &definition.body) else { return Expr::Never };
+            automata.whole = both;
         }
-        match (&definition.attributes.marker, &found.marker) {
-            (Some(said), Some(marker)) => self.marked(definition, said, &found, marker),
-            _ => Expr::Automaton(found.whole.into()),
+        match (&definition.attributes.marker, &automata.marker) {
+            (Some(attribute), Some(marker)) => {
+                self.marked_match(definition, attribute, &automata, marker)
+            }
+            _ => Expr::Automaton(automata.whole.into()),
         }
     }
 
-    /// A text and its marker, each with its capture.
-    fn marked(
+    /// Lowers a match with a marker: the text and the marker, each with its capture.
+    fn marked_match(
         &mut self,
         definition: &'a Definition<'t>,
-        said: &Marker<'t>,
-        found: &Match,
+        attribute: &Marker<'t>,
+        automata: &MatchAutomata,
         marker: &Dfa,
     ) -> Expr {
         let attributes = &definition.attributes;
         let stop_capture = attributes.stop_capture.as_ref().map(|name| name.value.clone());
-        if attributes.capture.is_none() && stop_capture.is_none() && said.kind == MarkerKind::Suffix
+        if attributes.capture.is_none()
+            && stop_capture.is_none()
+            && attribute.kind == MarkerKind::Suffix
         {
-            return Expr::Automaton(found.whole.clone().into());
+            return Expr::Automaton(automata.whole.clone().into());
         }
         let limit = self.session.states();
-        let split = regular::split(&found.whole, &found.body, marker, limit);
+        let split = regular::split(&automata.whole, &automata.body, marker, limit);
         let size =
             |pairs: &Vec<(Dfa, Dfa)>| pairs.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
-        let split = self.session.built(split, limit, size);
-        let Some(pairs) = self.bounded(split, &said.node) else { return Expr::Never };
+        let split = self.session.charge_states(split, limit, size);
+        let Some(pairs) = self.report_limit(split, &attribute.node) else { return Expr::Never };
         if pairs.len() > MAX_SPLITS {
             let message =
                 format!("more than {MAX_SPLITS} ways to tell the marker from the text before it");
-            self.session.report(Diagnostic::error(said.node.span.clone(), message));
+            self.session.report(Diagnostic::error(attribute.node.span.clone(), message));
             return Expr::Never;
         }
         let builder = &mut self.session.builder;
         let parts = pairs.into_iter().map(|(before, after)| {
             let mut body = Expr::Automaton(before.into());
-            let hidden = said.kind == MarkerKind::Stop;
+            let hidden = attribute.kind == MarkerKind::Stop;
             if let (false, Some(name)) = (hidden, &attributes.capture) {
                 let rule = builder.rule(definition.name.value, body);
                 builder.attributes(rule).capture = Some(name.clone());
@@ -107,23 +114,24 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         Expr::alt(parts.collect::<Vec<_>>())
     }
 
-    /// The automata of a rule that ends as early as it can; reports why there are none.
-    fn matches(&mut self, definition: &'a Definition<'t>) -> Option<Match> {
+    /// Builds the automata of a shortest-match rule; reports errors.
+    fn match_automata(&mut self, definition: &'a Definition<'t>) -> Option<MatchAutomata> {
         let expr = self.text(&definition.body);
         let body = self.dfa(&expr, &definition.body.span)?;
-        let Some(said) = &definition.attributes.marker else {
+        let Some(attribute) = &definition.attributes.marker else {
             let whole = body.shortest();
-            return Some(Match { body, marker: None, whole });
+            return Some(MatchAutomata { body, marker: None, whole });
         };
-        let expr = self.text(&said.node);
-        let marker = self.dfa(&expr, &said.node.span)?;
+        let expr = self.text(&attribute.node);
+        let marker = self.dfa(&expr, &attribute.node.span)?;
         let limit = self.session.states();
-        let both = self.session.built(body.concat(&marker, limit), limit, Dfa::len);
-        let whole = self.bounded(both, &said.node)?.shortest();
-        Some(Match { body, marker: Some(marker), whole })
+        let both = self.session.charge_states(body.concat(&marker, limit), limit, Dfa::len);
+        let whole = self.report_limit(both, &attribute.node)?.shortest();
+        Some(MatchAutomata { body, marker: Some(marker), whole })
     }
 
-    fn bounded<T>(&mut self, result: Result<T, TooLarge>, node: &Node<'t>) -> Option<T> {
+    /// Reports an automaton that is too large.
+    fn report_limit<T>(&mut self, result: Result<T, TooLarge>, node: &Node<'t>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
@@ -133,25 +141,27 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
     }
 
-    /// All texts.
-    fn any(&mut self) -> Dfa {
-        if let Some(any) = &self.session.any {
-            return any.clone();
+    /// The automaton of all texts.
+    fn any_text(&mut self) -> Dfa {
+        if let Some(dfa) = &self.session.any_text {
+            return dfa.clone();
         }
         let all = pattern::lower(".*", "s", &Limits::default(), &mut { usize::MAX });
-        let any = regular::automaton(&all.expect("a well-formed pattern"), &[], 1_000)
+        let dfa = regular::automaton(&all.expect("a well-formed pattern"), &[], 1_000)
             .expect("a few states");
-        self.session.any.insert(any).clone()
+        self.session.any_text.insert(dfa).clone()
     }
 
-    /// Finds out which rules are plain text: they have no attributes and name only terminals and such rules.
-    pub(super) fn find_plain(&mut self) {
+    /// Marks the rules that are plain text: those without attributes that refer only to terminals
+    /// and to plain-text rules.
+    pub(super) fn mark_plain_rules(&mut self) {
         let file = self.file;
         self.plain = vec![false; file.definitions.len()];
-        // Rules by those they name, and how many of those are not known to be text.
+        // For each rule, the rules that refer to it, and the number of its references not yet known
+        // to be text.
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); file.definitions.len()];
         let mut missing = vec![0usize; file.definitions.len()];
-        let mut found = Vec::new();
+        let mut pending = Vec::new();
         for (i, definition) in file.definitions.iter().enumerate() {
             if is_terminal(definition.name.value)
                 || !definition.attributes.is_empty()
@@ -159,7 +169,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             {
                 continue;
             }
-            names(&definition.body, &mut |name, _| {
+            for_each_name(&definition.body, &mut |name, _| {
                 if !is_terminal(name) {
                     missing[i] += 1;
                     if let Some(&named) = self.index.get(name) {
@@ -168,15 +178,15 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                 }
             });
             if missing[i] == 0 {
-                found.push(i);
+                pending.push(i);
             }
         }
-        while let Some(i) = found.pop() {
+        while let Some(i) = pending.pop() {
             self.plain[i] = true;
             for &user in &users[i] {
                 missing[user] -= 1;
                 if missing[user] == 0 {
-                    found.push(user);
+                    pending.push(user);
                 }
             }
         }
@@ -185,34 +195,34 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
     /// Whether an expression of a rule is plain text.
     fn is_text(&self, node: &Node<'t>) -> bool {
         let mut plain = has_no_tokens(node);
-        names(node, &mut |name, _| {
+        for_each_name(node, &mut |name, _| {
             plain &= is_terminal(name) || self.index.get(name).is_some_and(|&i| self.plain[i]);
         });
         plain
     }
 
-    /// Whether an expression is any text.
-    fn is_any(&mut self, node: &'a Node<'t>) -> bool {
+    /// Whether an expression matches any text.
+    fn is_any_text(&mut self, node: &'a Node<'t>) -> bool {
         if !self.is_text(node) {
             return false;
         }
         let expr = self.text(node);
-        let any = self.any();
-        // What needs more states on the way is not recognised.
+        let any = self.any_text();
+        // Expressions that need more states are not recognised.
         let limit = self.session.states().min(1_000);
         let dfa = regular::automaton(&expr, self.session.builder.rules(), limit);
-        self.session.built(dfa, limit, Dfa::len).is_ok_and(|dfa| dfa == any)
+        self.session.charge_states(dfa, limit, Dfa::len).is_ok_and(|dfa| dfa == any)
     }
 
-    /// The alternatives of a repeat, as tools and as text; `None` if one is neither.
-    fn alternatives(
+    /// Classifies the alternatives of a repeat as tools and as text. `None` if one is neither.
+    fn classify_alternatives(
         &mut self,
         node: &'a Node<'t>,
-        steps: usize,
-        tools: &mut Vec<Tool<'a, 't>>,
+        depth: usize,
+        tools: &mut Vec<ToolAlternative<'a, 't>>,
         texts: &mut Vec<&'a Node<'t>>,
     ) -> Option<()> {
-        if steps > MAX_STEPS || !self.session.spend(1, &node.span) {
+        if depth > MAX_DEPTH || !self.session.spend(1, &node.span) {
             return None;
         }
         let this = &*self;
@@ -223,22 +233,22 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                 .then_some(definition)
         };
         match &node.kind {
-            NodeKind::Alt(list) => {
-                list.iter().try_for_each(|part| self.alternatives(part, steps + 1, tools, texts))
-            }
+            NodeKind::Alt(list) => list
+                .iter()
+                .try_for_each(|part| self.classify_alternatives(part, depth + 1, tools, texts)),
             NodeKind::Seq(items) if items.first().is_some_and(|first| head(first).is_some()) => {
                 let (first, rest) = items.split_first()?;
-                tools.push(Tool { head: head(first)?, rest });
+                tools.push(ToolAlternative { head: head(first)?, rest });
                 Some(())
             }
             NodeKind::Name(name) => {
                 if let Some(head) = head(node) {
-                    tools.push(Tool { head, rest: &[] });
+                    tools.push(ToolAlternative { head, rest: &[] });
                     return Some(());
                 }
                 let definition = &self.file.definitions[*self.index.get(name)?];
                 if definition.attributes.is_empty() && !is_terminal(name) && !self.is_text(node) {
-                    return self.alternatives(&definition.body, steps + 1, tools, texts);
+                    return self.classify_alternatives(&definition.body, depth + 1, tools, texts);
                 }
                 texts.push(node);
                 Some(())
@@ -251,55 +261,59 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
     }
 
-    /// `(tool | ...)* rest`, where tools begin with any text up to a marker and `rest` is any text: the first marker that is
-    /// read begins a tool, whatever else could be read there. `None` if this is something else.
+    /// Lowers `(tool | ...)* rest`, where tools begin with any text up to a marker and `rest` is
+    /// any text. The first marker read begins a tool, whatever else could be read there. `None` for
+    /// other expressions.
     pub(super) fn tools(&mut self, repeat: &'a Node<'t>, rest: &'a Node<'t>) -> Option<Expr> {
         let NodeKind::Repeat(body, min @ (0 | 1), None) = &repeat.kind else { return None };
         let (mut tools, mut texts) = (Vec::new(), Vec::new());
-        self.alternatives(body, 0, &mut tools, &mut texts)?;
+        self.classify_alternatives(body, 0, &mut tools, &mut texts)?;
         if tools.is_empty() || (*min == 1 && !texts.is_empty()) {
             return None;
         }
         let (tail, tail_attributes) = self.tail(rest)?;
-        if !self.is_any(tail) || !texts.into_iter().all(|text| self.is_any(text)) {
+        if !self.is_any_text(tail) || !texts.into_iter().all(|text| self.is_any_text(text)) {
             return None;
         }
-        let (any, limit) = (self.any(), self.session.states());
-        let mut wholes: BTreeMap<&'t str, Dfa> = BTreeMap::new();
+        let (any, limit) = (self.any_text(), self.session.states());
+        let mut match_dfas: BTreeMap<&'t str, Dfa> = BTreeMap::new();
         for tool in &tools {
             let name = tool.head.name.value;
-            if wholes.contains_key(name) {
+            if match_dfas.contains_key(name) {
                 continue;
             }
-            let whole = self.matches(tool.head)?.whole;
-            // Any text may stand before the marker.
-            let anywhere = self.session.built(any.concat(&whole, limit), limit, Dfa::len);
-            if whole.is_empty() || self.bounded(anywhere, &tool.head.body)?.shortest() != whole {
+            let whole = self.match_automata(tool.head)?.whole;
+            // The match must allow any text before the marker.
+            let anywhere = self.session.charge_states(any.concat(&whole, limit), limit, Dfa::len);
+            if whole.is_empty() || self.report_limit(anywhere, &tool.head.body)?.shortest() != whole
+            {
                 return None;
             }
-            wholes.insert(name, whole);
+            match_dfas.insert(name, whole);
         }
         if tail_attributes.is_empty()
-            && let Some(triggers) = self.triggers(&tools, &wholes, &any)
+            && let Some(triggers) = self.triggers(&tools, &match_dfas, &any)
         {
             return Some(self.dispatch(&tools, &triggers, *min));
         }
-        let first = self.session.built(Dfa::any_of(wholes.values(), limit), limit, Dfa::len);
-        let first = self.bounded(first, body)?.shortest();
-        let free = self.session.built(any.without_prefix(&first, &BYTES, limit), limit, Dfa::len);
-        let free = self.bounded(free, rest)?;
+        let first =
+            self.session.charge_states(Dfa::any_of(match_dfas.values(), limit), limit, Dfa::len);
+        let first = self.report_limit(first, body)?.shortest();
+        let free =
+            self.session.charge_states(any.without_prefix(&first, &BYTES, limit), limit, Dfa::len);
+        let free = self.report_limit(free, rest)?;
         let mut parts = Vec::new();
         for tool in &tools {
-            let head = self.shortest(tool.head, Some(&first));
-            let own = attributes(tool.head);
-            let head = if own.is_empty() {
+            let head = self.shortest_match(tool.head, Some(&first));
+            let rule_attributes = attributes(tool.head);
+            let head = if rule_attributes.is_empty() {
                 head
             } else {
                 let rule = self.session.builder.rule(tool.head.name.value, head);
-                *self.session.builder.attributes(rule) = own;
+                *self.session.builder.attributes(rule) = rule_attributes;
                 Expr::Ref(rule)
             };
-            let head = self.spaced(head);
+            let head = self.with_ignored(head);
             let rest = self.sequence(tool.rest);
             parts.push(Expr::seq([head, rest]));
         }
@@ -308,7 +322,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         Some(Expr::seq([Expr::repeat(Expr::alt(parts), *min, None), Expr::Ref(free)]))
     }
 
-    /// What stands behind the tools, and its attributes if it is a rule.
+    /// The expression behind the tools, and its attributes if it is a rule.
     fn tail(&self, node: &'a Node<'t>) -> Option<(&'a Node<'t>, Attributes)> {
         match node.kind {
             NodeKind::Name(name) if !is_terminal(name) => {
@@ -320,25 +334,26 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
     }
 
-    /// The markers as texts, if all of them are and nothing of the tools' beginnings is captured or hidden.
+    /// The markers as texts. `None` if one is not a fixed text, or if a part of a match is captured
+    /// or hidden.
     fn triggers(
         &self,
-        tools: &[Tool<'a, 't>],
-        wholes: &BTreeMap<&'t str, Dfa>,
+        tools: &[ToolAlternative<'a, 't>],
+        match_dfas: &BTreeMap<&'t str, Dfa>,
         any: &Dfa,
     ) -> Option<BTreeMap<&'t str, Vec<u8>>> {
         let limit = self.session.states();
         let mut triggers = BTreeMap::new();
         for tool in tools {
-            let said = &tool.head.attributes;
+            let head = &tool.head.attributes;
             let is_stop =
-                said.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Stop);
-            let is_plain = said.capture.is_none() && said.stop_capture.is_none() && !is_stop;
+                head.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Stop);
+            let is_plain = head.capture.is_none() && head.stop_capture.is_none() && !is_stop;
             if !is_plain || !attributes(tool.head).is_empty() {
                 return None;
             }
         }
-        for (name, whole) in wholes {
+        for (name, whole) in match_dfas {
             let word = whole.shortest_word().filter(|word| !word.is_empty())?;
             if any.concat(&Dfa::word(word.iter().copied()), limit).ok()?.shortest() != *whole {
                 return None;
@@ -349,9 +364,10 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         Some(triggers)
     }
 
+    /// Lowers tools to a tag dispatch.
     fn dispatch(
         &mut self,
-        tools: &[Tool<'a, 't>],
+        tools: &[ToolAlternative<'a, 't>],
         triggers: &BTreeMap<&'t str, Vec<u8>>,
         min: u32,
     ) -> Expr {
@@ -378,7 +394,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
     }
 }
 
-/// Whether nothing but text and names stands in an expression.
+/// Whether an expression consists of text and references only.
 fn has_no_tokens(node: &Node<'_>) -> bool {
     match &node.kind {
         NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
@@ -392,6 +408,6 @@ fn has_no_tokens(node: &Node<'_>) -> bool {
         | NodeKind::Text(..)
         | NodeKind::Range(..)
         | NodeKind::Regex(..)
-        | NodeKind::Structured(_) => true,
+        | NodeKind::Substring(_) => true,
     }
 }

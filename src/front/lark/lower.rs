@@ -1,8 +1,8 @@
-//! Rules to the grammar.
+//! Lowers the syntax trees of Lark files to grammar rules.
 
 use super::ast::{Definition, File, MarkerKind, Node, NodeKind, Spanned, is_terminal};
 use super::{LarkOptions, NamedGrammar, common, parse, pattern, substring, token};
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, similar};
 use crate::front::json_schema;
 use crate::fsm::Dfa;
@@ -13,38 +13,39 @@ use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// How many times [`Limits::nodes`] all parts of a text may come to together.
-const NODES: usize = 10;
-/// How many times [`Limits::automaton_states`] all automata of a text may come to together.
-const STATES: usize = 3;
-/// Most names that an unknown one is compared with.
+/// Limit on the nodes of a whole text, as a multiple of [`Limits::nodes`].
+const NODE_FACTOR: usize = 10;
+/// Limit on the states of all automata of a text, as a multiple of [`Limits::automaton_states`].
+const STATE_FACTOR: usize = 3;
+/// Maximum number of names with which an unknown name is compared.
 const MAX_COMPARED: usize = 5_000;
-/// Most unknown names for which a similar one is looked for.
-const MAX_SIMILAR: usize = 20;
-/// What a rule of a schema counts as, in nodes.
-const NODES_OF_A_RULE: usize = 8;
+/// Maximum number of unknown names for which a similar one is suggested.
+const MAX_SUGGESTIONS: usize = 20;
+/// Nodes charged per rule of a schema.
+const NODES_PER_RULE: usize = 8;
 
-/// What all grammars of one text share.
+/// State shared by all grammars of one text: nested and named ones.
 pub(super) struct Session<'o> {
     pub(super) builder: GrammarBuilder,
     pub(super) diagnostics: Diagnostics,
     options: &'o LarkOptions,
     pub(super) limits: &'o Limits,
-    /// Rules of named grammars met so far.
+    /// Rules of the named grammars referred to so far.
     named: HashMap<&'o str, RuleId>,
-    /// Named grammars still to be read, with where they were first named.
+    /// Named grammars still to be lowered: name, text, rule, first reference.
     queue: Vec<(&'o str, &'o str, RuleId, std::ops::Range<usize>)>,
-    /// Rules of schemas, by their text.
+    /// Rules of schemas, by schema text.
     schemas: HashMap<String, RuleId>,
-    /// All texts, once it was needed.
-    pub(super) any: Option<Dfa>,
-    /// Nodes there may still be: ranges of code points, token ids, chunks, what schemas come to.
+    /// The automaton of all texts, built on demand.
+    pub(super) any_text: Option<Dfa>,
+    /// Remaining nodes: ranges of code points, token ids, chunks, rules of schemas.
     pub(super) nodes: usize,
-    /// States of automata there may still be.
+    /// Remaining states of automata.
     states: usize,
 }
 
 impl<'o> Session<'o> {
+    /// A session without rules.
     pub(super) fn new(
         diagnostics: Diagnostics,
         options: &'o LarkOptions,
@@ -58,20 +59,20 @@ impl<'o> Session<'o> {
             named: HashMap::default(),
             queue: Vec::new(),
             schemas: HashMap::default(),
-            any: None,
-            nodes: limits.nodes.saturating_mul(NODES),
-            states: limits.automaton_states.saturating_mul(STATES),
+            any_text: None,
+            nodes: limits.nodes.saturating_mul(NODE_FACTOR),
+            states: limits.automaton_states.saturating_mul(STATE_FACTOR),
         }
     }
 
-    /// Takes nodes off what is left; reports if there are too few.
+    /// Charges nodes; reports an error and returns `false` if none remain.
     pub(super) fn spend(&mut self, nodes: usize, span: &std::ops::Range<usize>) -> bool {
         let enough = nodes <= self.nodes;
         self.nodes = self.nodes.saturating_sub(nodes);
         if !enough {
             let message = format!(
                 "the grammar comes to more than {} nodes",
-                self.limits.nodes.saturating_mul(NODES)
+                self.limits.nodes.saturating_mul(NODE_FACTOR)
             );
             self.report(Diagnostic::error(span.clone(), message));
         }
@@ -84,34 +85,35 @@ impl<'o> Session<'o> {
         }
     }
 
-    /// Most states of the next automaton.
+    /// Limit on the states of the next automaton.
     pub(super) fn states(&self) -> usize {
         self.states.min(self.limits.automaton_states)
     }
 
-    /// Takes what an automaton has come to off what is left.
-    pub(super) fn built<T, E>(
+    /// Charges the states of an automaton that was built, or the limit if it failed.
+    pub(super) fn charge_states<T, E>(
         &mut self,
         result: Result<T, E>,
         limit: usize,
         states: impl Fn(&T) -> usize,
     ) -> Result<T, E> {
-        // A small one has cost something, too.
+        // Small automata have a fixed cost.
         let spent = result.as_ref().map_or(limit, |value| states(value).saturating_add(8));
         self.states = self.states.saturating_sub(spent);
         result
     }
 
-    pub(super) fn run(mut self, file: &File<'_>) -> Result<Lowered, Diagnostics> {
+    /// Lowers the file and all named grammars that it refers to.
+    pub(super) fn run(mut self, file: &File<'_>) -> Result<LoweredGrammar, Diagnostics> {
         let start = self.file(file);
         while let Some((name, text, rule, span)) = self.queue.pop() {
-            self.named(name, text, rule, &span);
+            self.named_grammar(name, text, rule, &span);
         }
         if self.diagnostics.has_errors() {
             return Err(self.diagnostics);
         }
         match self.builder.finish(start) {
-            Ok(grammar) => Ok(Lowered { grammar, warnings: self.diagnostics }),
+            Ok(grammar) => Ok(LoweredGrammar { grammar, warnings: self.diagnostics }),
             Err(error) => {
                 self.diagnostics.push(Diagnostic::error(0..0, error.to_string()));
                 Err(self.diagnostics)
@@ -119,35 +121,42 @@ impl<'o> Session<'o> {
         }
     }
 
-    /// Reports, but nothing twice.
+    /// Reports a diagnostic, unless it was reported before.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
-        let known = |d: &Diagnostic| d.span == diagnostic.span && d.message == diagnostic.message;
-        if !self.diagnostics.list().iter().any(known) {
+        let is_duplicate =
+            |d: &Diagnostic| d.span == diagnostic.span && d.message == diagnostic.message;
+        if !self.diagnostics.list().iter().any(is_duplicate) {
             self.diagnostics.push(diagnostic);
         }
     }
 
-    /// Lowers the statements of a text; returns the rule its sentences derive from.
+    /// Lowers the statements of a file; returns its start rule.
     fn file(&mut self, file: &File<'_>) -> RuleId {
-        Scope::new(self, file).run()
+        FileLowering::new(self, file).run()
     }
 
-    /// Reads a named grammar. What is wrong with it is reported at `span` of the text that names it.
-    fn named(&mut self, name: &str, text: &str, rule: RuleId, span: &std::ops::Range<usize>) {
+    /// Lowers a named grammar. Its errors are reported at `span` of the text that refers to it.
+    fn named_grammar(
+        &mut self,
+        name: &str,
+        text: &str,
+        rule: RuleId,
+        span: &std::ops::Range<usize>,
+    ) {
         if text.len() > self.limits.source_bytes {
             let message =
                 format!("grammar `@{name}` is longer than {} bytes", self.limits.source_bytes);
             return self.report(Diagnostic::error(span.clone(), message));
         }
         let mut inner = Diagnostics::new(name, text);
-        let tokens = token::tokens(text, &mut inner);
+        let tokens = token::tokenize(text, &mut inner);
         let file = parse::parse(&tokens, &mut inner, self.limits);
-        // Grammars that it names for the first time are reported at the same place.
+        // Errors in grammars that it refers to first are reported at the same position.
         let before = self.queue.len();
         let outer = std::mem::replace(&mut self.diagnostics, inner);
         let start = self.file(&file);
         let inner = std::mem::replace(&mut self.diagnostics, outer);
-        self.queue[before..].iter_mut().for_each(|(_, _, _, place)| *place = span.clone());
+        self.queue[before..].iter_mut().for_each(|(_, _, _, position)| *position = span.clone());
         self.builder.define(rule, Expr::Ref(start));
         for diagnostic in inner.list().iter().filter(|d| d.severity == Severity::Error) {
             let (line, column) = inner.place(diagnostic.span.start);
@@ -162,7 +171,8 @@ impl<'o> Session<'o> {
         }
     }
 
-    fn grammar(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
+    /// Lowers a reference to a named grammar.
+    fn grammar_reference(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
         if let Some(&rule) = self.named.get(name) {
             return Expr::Ref(rule);
         }
@@ -189,6 +199,7 @@ impl<'o> Session<'o> {
         Expr::Ref(rule)
     }
 
+    /// Lowers a schema. Equal texts share a rule.
     fn schema(&mut self, text: &Spanned<&str>) -> Expr {
         if let Some(&rule) = self.schemas.get(text.value) {
             return Expr::Ref(rule);
@@ -209,7 +220,7 @@ impl<'o> Session<'o> {
                     &self.options.schema,
                     self.limits,
                 );
-                let nodes = (self.builder.len() - before).saturating_mul(NODES_OF_A_RULE);
+                let nodes = (self.builder.len() - before).saturating_mul(NODES_PER_RULE);
                 if !self.spend(nodes, &text.span) {
                     return Expr::Never;
                 }
@@ -232,43 +243,47 @@ impl<'o> Session<'o> {
     }
 }
 
-/// What is known of a definition as text.
+/// State of lowering a definition to text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Text {
+pub(super) enum TextState {
+    /// Not begun.
     New,
+    /// Being lowered.
     Open,
-    /// Not text; that is reported.
+    /// Not text; the error is reported.
     Failed,
+    /// Lowered.
     Done(Expr),
 }
 
-/// One grammar: names mean something inside it.
-pub(super) struct Scope<'s, 'o, 'a, 't> {
+/// Lowers one file. Names are local to a file.
+pub(super) struct FileLowering<'s, 'o, 'a, 't> {
     pub(super) session: &'s mut Session<'o>,
     pub(super) file: &'a File<'t>,
     /// Definitions by name.
     pub(super) index: HashMap<&'t str, usize>,
-    /// Imported terminals by the name they have here, as text and as rules.
+    /// Imported terminals by local name, as text and as rules.
     pub(super) imports: HashMap<&'t str, (Expr, RuleId)>,
-    /// Rules of regular expressions and their flags.
+    /// Rules of regular expressions, by pattern and flags.
     patterns: HashMap<(&'t str, &'t str), RuleId>,
     /// The rule of each definition.
     pub(super) rules: Vec<RuleId>,
-    /// Each definition as text.
-    pub(super) texts: Vec<Text>,
-    /// What may stand behind every terminal.
+    /// The definitions as text.
+    pub(super) texts: Vec<TextState>,
+    /// The rule of ignored text, allowed behind every terminal.
     pub(super) ignore: Option<RuleId>,
-    /// Which definitions are rules that are plain text.
+    /// Per definition, whether it is a plain-text rule.
     pub(super) plain: Vec<bool>,
 }
 
-impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
+impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
+    /// Declares all definitions of a file.
     fn new(session: &'s mut Session<'o>, file: &'a File<'t>) -> Self {
         let rules =
             file.definitions.iter().map(|d| session.builder.declare(d.name.value)).collect();
-        let texts = vec![Text::New; file.definitions.len()];
+        let texts = vec![TextState::New; file.definitions.len()];
         let (index, imports, patterns) = Default::default();
-        Scope {
+        FileLowering {
             session,
             file,
             index,
@@ -281,10 +296,11 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         }
     }
 
+    /// Lowers all definitions; returns the start rule.
     fn run(mut self) -> RuleId {
-        self.names();
-        self.find_plain();
-        self.ignored();
+        self.resolve_names();
+        self.mark_plain_rules();
+        self.lower_ignored();
         for i in 0..self.file.definitions.len() {
             let body = if is_terminal(self.file.definitions[i].name.value) {
                 self.definition_text(i)
@@ -298,7 +314,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
             self.session.report(Diagnostic::error(self.file.span.clone(), message));
             return self.session.builder.declare("start");
         };
-        self.unreachable(start);
+        self.warn_unused(start);
         let rule = self.rules[start];
         match self.ignore.filter(|_| self.file.options.initial_skip) {
             Some(ignore) => {
@@ -308,8 +324,8 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         }
     }
 
-    /// Finds out what is called how.
-    fn names(&mut self) {
+    /// Resolves imports and indexes definitions by name.
+    fn resolve_names(&mut self) {
         let file = self.file;
         let mut first: HashMap<&'t str, std::ops::Range<usize>> = HashMap::default();
         for import in &file.imports {
@@ -323,8 +339,8 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
                     .report(Diagnostic::error(import.name.span.clone(), message).help(help));
                 continue;
             };
-            let mut left = usize::MAX;
-            let body = pattern::lower(source, "", &Limits::default(), &mut left);
+            let mut nodes = usize::MAX;
+            let body = pattern::lower(source, "", &Limits::default(), &mut nodes);
             let body = self.compact(body.expect("the library's patterns are well-formed"));
             self.declare(&mut first, &import.alias);
             if !is_terminal(import.alias.value) {
@@ -344,16 +360,16 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         }
     }
 
-    /// Whether a name is new; reports it otherwise.
+    /// Declares a name; reports an error and returns `false` if it is declared already.
     fn declare(
         &mut self,
         first: &mut HashMap<&'t str, std::ops::Range<usize>>,
         name: &Spanned<&'t str>,
     ) -> bool {
-        if let Some(place) = first.get(name.value) {
+        if let Some(span) = first.get(name.value) {
             let message = format!("`{}` is defined twice", name.value);
             let diagnostic = Diagnostic::error(name.span.clone(), message)
-                .related(place.clone(), "first defined here");
+                .related(span.clone(), "first defined here");
             self.session.report(diagnostic);
             return false;
         }
@@ -361,7 +377,8 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         true
     }
 
-    fn ignored(&mut self) {
+    /// Lowers the `%ignore` statements.
+    fn lower_ignored(&mut self) {
         if self.file.ignores.is_empty() {
             return;
         }
@@ -372,8 +389,8 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         self.ignore = Some(self.session.builder.rule("ignore", body));
     }
 
-    /// Warns of what no sentence uses.
-    fn unreachable(&mut self, start: usize) {
+    /// Warns of definitions that are not reachable from `start`.
+    fn warn_unused(&mut self, start: usize) {
         let file = self.file;
         let mut seen = vec![false; file.definitions.len()];
         let mut stack = vec![start];
@@ -382,7 +399,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
                      seen: &mut Vec<bool>,
                      stack: &mut Vec<usize>,
                      index: &HashMap<&'t str, usize>| {
-            super::terminal::names(node, &mut |name, _| {
+            super::terminal::for_each_name(node, &mut |name, _| {
                 if let Some(&i) = index.get(name)
                     && !std::mem::replace(&mut seen[i], true)
                 {
@@ -403,42 +420,42 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         }
     }
 
-    /// With what is ignored behind it.
-    pub(super) fn spaced(&self, expr: Expr) -> Expr {
+    /// Appends ignored text to an expression.
+    pub(super) fn with_ignored(&self, expr: Expr) -> Expr {
         match self.ignore {
             Some(ignore) if expr != Expr::Empty => Expr::seq([expr, Expr::Ref(ignore)]),
             _ => expr,
         }
     }
 
-    /// The body of a rule's definition; its attributes are set.
+    /// Lowers the body of a rule and sets the rule's attributes.
     fn rule(&mut self, i: usize) -> Expr {
         let definition: &'a Definition<'t> = &self.file.definitions[i];
-        let own = attributes(definition);
+        let attributes = attributes(definition);
         if definition.attributes.is_shortest() {
-            let body = self.shortest(definition, None);
-            return self.attributed(i, own, body);
+            let body = self.shortest_match(definition, None);
+            return self.rule_with_attributes(i, attributes, body);
         }
-        if !own.is_empty() && is_lexeme(&definition.body) {
+        if !attributes.is_empty() && is_lexeme(&definition.body) {
             let body = self.lexeme(&definition.body);
-            return self.attributed(i, own, body);
+            return self.rule_with_attributes(i, attributes, body);
         }
-        *self.session.builder.attributes(self.rules[i]) = own;
+        *self.session.builder.attributes(self.rules[i]) = attributes;
         self.node(&definition.body)
     }
 
-    /// One terminal with attributes; what is ignored behind it is no part of it.
-    fn attributed(&mut self, i: usize, own: Attributes, body: Expr) -> Expr {
-        if self.ignore.is_none() || own.is_empty() {
-            *self.session.builder.attributes(self.rules[i]) = own;
-            return self.spaced(body);
+    /// A rule that is one terminal with attributes. Ignored text behind it is not part of the rule.
+    fn rule_with_attributes(&mut self, i: usize, attributes: Attributes, body: Expr) -> Expr {
+        if self.ignore.is_none() || attributes.is_empty() {
+            *self.session.builder.attributes(self.rules[i]) = attributes;
+            return self.with_ignored(body);
         }
         let inner = self.session.builder.rule(self.file.definitions[i].name.value, body);
-        *self.session.builder.attributes(inner) = own;
-        self.spaced(Expr::Ref(inner))
+        *self.session.builder.attributes(inner) = attributes;
+        self.with_ignored(Expr::Ref(inner))
     }
 
-    /// An expression of a rule.
+    /// Lowers an expression of a rule.
     pub(super) fn node(&mut self, node: &'a Node<'t>) -> Expr {
         match &node.kind {
             NodeKind::Name(name) if !is_terminal(name) => match self.index.get(name) {
@@ -461,11 +478,12 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
             }
             _ => {
                 let lexeme = self.lexeme(node);
-                self.spaced(lexeme)
+                self.with_ignored(lexeme)
             }
         }
     }
 
+    /// Lowers a sequence, with tool repeats as dispatches.
     pub(super) fn sequence(&mut self, items: &'a [Node<'t>]) -> Expr {
         let mut parts = Vec::with_capacity(items.len());
         let mut i = 0;
@@ -483,7 +501,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         Expr::seq(parts)
     }
 
-    /// Something that white space cannot interrupt.
+    /// Lowers a single terminal, which ignored text cannot interrupt.
     fn lexeme(&mut self, node: &'a Node<'t>) -> Expr {
         match &node.kind {
             NodeKind::Name(name) => match self.index.get(name) {
@@ -494,11 +512,11 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
                 },
             },
             NodeKind::Special(token) => self.special(token, &node.span),
-            NodeKind::Grammar(name) => self.session.grammar(name, &node.span),
+            NodeKind::Grammar(name) => self.session.grammar_reference(name, &node.span),
             NodeKind::Json(schema) => self.session.schema(schema),
             NodeKind::Lark(file) => Expr::Ref(self.session.file(file)),
             NodeKind::Regex(source, flags) => {
-                // A rule of its own, which all places share: so are its masks.
+                // Equal patterns share one rule, and with it their masks.
                 if let Some(&rule) = self.patterns.get(&(*source, *flags)) {
                     return Expr::Ref(rule);
                 }
@@ -508,7 +526,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
                 self.patterns.insert((source, flags), rule);
                 Expr::Ref(rule)
             }
-            NodeKind::Structured(_) => {
+            NodeKind::Substring(_) => {
                 let body = self.text(node);
                 Expr::Ref(self.session.builder.rule("substring", body))
             }
@@ -516,16 +534,18 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         }
     }
 
+    /// Reports an undefined name.
     pub(super) fn undefined(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
-        // Of very many names, which one is nearest would take too long, as would the nearest to each of many.
-        let few = self.index.len() + self.imports.len() <= MAX_COMPARED
-            && self.session.diagnostics.list().len() < MAX_SIMILAR;
-        let known = self.index.keys().chain(self.imports.keys()).copied().filter(|_| few);
-        let mut known: Vec<&str> = known.filter(|k| is_terminal(k) == is_terminal(name)).collect();
-        known.sort_unstable();
+        // Finding similar names is too slow for very many names or very many errors.
+        let suggest = self.index.len() + self.imports.len() <= MAX_COMPARED
+            && self.session.diagnostics.list().len() < MAX_SUGGESTIONS;
+        let names = self.index.keys().chain(self.imports.keys()).copied().filter(|_| suggest);
+        let mut candidates: Vec<&str> =
+            names.filter(|other| is_terminal(other) == is_terminal(name)).collect();
+        candidates.sort_unstable();
         let what = if is_terminal(name) { "terminal" } else { "rule" };
-        let help = match similar(name, known) {
-            Some(known) => Some(format!("is `{known}` meant?")),
+        let help = match similar(name, candidates) {
+            Some(other) => Some(format!("is `{other}` meant?")),
             None => common::pattern(name).map(|_| format!("`%import common.{name}` has one")),
         };
         let message = format!("there is no {what} `{name}`");
@@ -533,12 +553,12 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         Expr::Never
     }
 
-    /// The JSON of `%regex` to text.
-    pub(super) fn structured(&mut self, json: &Spanned<&str>) -> Expr {
+    /// Lowers the JSON of `%regex`.
+    pub(super) fn substring(&mut self, json: &Spanned<&str>) -> Expr {
         let lowered =
             Json::parse(json.value, self.session.limits).map_err(|error| error.to_string());
         match lowered.and_then(|object| substring::lower(&object, self.session.limits)) {
-            // At most three edges a chunk, and one chunk takes a byte at least.
+            // At most three edges per chunk, and each chunk takes at least one byte.
             Ok(expr) if self.session.spend(json.value.len(), &json.span) => expr,
             Ok(_) => Expr::Never,
             Err(message) => {
@@ -549,6 +569,7 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
         }
     }
 
+    /// Lowers a special token or token ids.
     fn special(&mut self, token: &str, span: &std::ops::Range<usize>) -> Expr {
         let token = match token.strip_prefix("<[").and_then(|rest| rest.strip_suffix("]>")) {
             None => Ok(SpecialToken::Name(token.to_owned())),
@@ -564,8 +585,8 @@ impl<'s, 'o, 'a, 't> Scope<'s, 'o, 'a, 't> {
     }
 }
 
-/// The tokens of `<[...]>`.
-fn token_ids(text: &str, left: &mut usize) -> Result<SpecialToken, String> {
+/// Parses the token ids of `<[...]>`, and charges them to `nodes`.
+fn token_ids(text: &str, nodes: &mut usize) -> Result<SpecialToken, String> {
     if text == "*" {
         return Ok(SpecialToken::AnyBut(Vec::new()));
     }
@@ -587,8 +608,8 @@ fn token_ids(text: &str, left: &mut usize) -> Result<SpecialToken, String> {
         if low > high {
             return Err(format!("the ids of {part:?} are out of order"));
         }
-        match left.checked_sub((high - low) as usize + 1) {
-            Some(rest) => *left = rest,
+        match nodes.checked_sub((high - low) as usize + 1) {
+            Some(rest) => *nodes = rest,
             None => return Err("too many token ids in all of the grammar".to_owned()),
         }
         ids.extend(low..=high);
@@ -603,7 +624,7 @@ fn token_ids(text: &str, left: &mut usize) -> Result<SpecialToken, String> {
     })
 }
 
-/// Whether white space cannot stand inside, as the rule's body is one terminal.
+/// Whether a rule body is a single terminal, which ignored text cannot interrupt.
 fn is_lexeme(node: &Node<'_>) -> bool {
     match &node.kind {
         NodeKind::Name(name) => is_terminal(name),
@@ -616,16 +637,17 @@ fn is_lexeme(node: &Node<'_>) -> bool {
     }
 }
 
-/// The attributes of the rule itself. With a suffix, only the text before it has the capture; a stop is hidden from it.
+/// The attributes of the grammar rule. With a suffix, the capture belongs to the text before the
+/// suffix instead. A stop marker is hidden from the capture.
 pub(super) fn attributes(definition: &Definition<'_>) -> Attributes {
-    let said = &definition.attributes;
-    let spent = if said.is_shortest() { Spent::Cut } else { Spent::Finish };
-    let budget = (said.max_tokens.is_some() || said.max_chars.is_some()).then_some(Budget {
-        tokens: said.max_tokens,
-        chars: said.max_chars,
+    let syntax = &definition.attributes;
+    let spent = if syntax.is_shortest() { Spent::Cut } else { Spent::Finish };
+    let budget = (syntax.max_tokens.is_some() || syntax.max_chars.is_some()).then_some(Budget {
+        tokens: syntax.max_tokens,
+        chars: syntax.max_chars,
         spent,
     });
-    let has_suffix = said.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Suffix);
-    let capture = if has_suffix { None } else { said.capture.clone() };
-    Attributes { capture, temperature: said.temperature, budget, ..Attributes::default() }
+    let has_suffix = syntax.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Suffix);
+    let capture = if has_suffix { None } else { syntax.capture.clone() };
+    Attributes { capture, temperature: syntax.temperature, budget, ..Attributes::default() }
 }

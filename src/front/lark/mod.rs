@@ -1,4 +1,5 @@
-//! Lark, in the dialect that llguidance documents: rules in small letters, terminals in capital ones.
+//! Lark front end: lowers grammars in the Lark dialect that llguidance documents. Rules have
+//! lower-case names, terminals upper-case ones.
 //!
 //! ```text
 //! start: "[" [item ("," item)*] "]"      // rules: strings, terminals, ? * + ~2..4 {2,4} ( ) [ ] |
@@ -6,22 +7,24 @@
 //! NAME: /[a-z]+/i & ~"if"                // terminals: regular, without rules
 //! quote[capture, suffix="\""]: /.*/      // ends at the first quote
 //! %import common.WS
-//! %ignore WS                             // may stand behind every terminal
+//! %ignore WS                             // allowed behind every terminal
 //! ```
 //!
-//! There is no lexer: a terminal is a regular language, all ways to read a text are followed at once, and a byte is right if
-//! any of them goes on. So priorities have no meaning and are refused.
+//! There is no lexer. A terminal is a regular language, and a parse follows all readings of a text
+//! at once. Terminal priorities therefore have no meaning and are errors.
 //!
-//! What differs from a grammar without a lexer:
-//! * `lazy`, `suffix=` and `stop=` make a rule one match that ends as early as it can. With a budget (`max_tokens`, `max_chars`) it
-//!   is cut where the budget is spent, its marker left out.
-//! * Free text beside such rules never reads over where one of them ends: in `(tool | other)* rest`, where the tools begin with any text up
-//!   to a marker and `rest` is any text, the markers always begin tools. Plain ones become a tag dispatch.
-//! * Flag `i` is about ASCII letters; `\d`, `\w`, `\s` are ASCII; `.` is any code point but a line feed. `~A` is any bytes that
-//!   `A` does not match, invalid UTF-8 included.
+//! Differences from a plain context-free grammar:
+//! * `lazy`, `suffix=` and `stop=` make a rule a single shortest match. With a budget
+//!   (`max_tokens`, `max_chars`), the match is cut where the budget is spent, without its marker.
+//! * Free text next to such rules does not read past the end of a shortest match. In
+//! `(tool | other)* rest`, where tools begin with any text up to a marker and `rest` is any text, a
+//!   marker always begins a tool. Where all markers are fixed texts, this becomes a tag dispatch.
+//! * Flag `i` affects ASCII letters only; `\d`, `\w`, `\s` are ASCII; `.` is any code point except
+//!   a line feed. `~A` is any byte string that `A` does not match, invalid UTF-8 included.
 //!
-//! Refused, with the place: templates and parameters, priorities, `%declare`, `%override`, `%extend`, imports but of `common`, look-around and word
-//! boundaries, flags `l`, `m` and `x` behind a regular expression, `stop=""`, recursive terminals.
+//! Errors, with their position: templates and parameters, priorities, `%declare`, `%override`,
+//! `%extend`, imports from other libraries than `common`, look-around and word boundaries, flags
+//! `l`, `m` and `x` behind a regular expression, `stop=""`, recursive terminals.
 
 mod ast;
 mod common;
@@ -38,31 +41,37 @@ use std::collections::BTreeMap;
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::json_schema::SchemaOptions;
-use super::{Lowered, within_fuel};
+use super::{LoweredGrammar, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 
-/// How a Lark text is read.
+/// Options of the Lark front end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LarkOptions {
-    /// What `@name` stands for.
+    /// The grammars that `@name` refers to.
     pub named: BTreeMap<String, NamedGrammar>,
-    /// How schemas inside `%json` are lowered.
+    /// Options of the schemas inside `%json`.
     pub schema: SchemaOptions,
 }
 
-/// A grammar that others refer to by name.
+/// A grammar to which others refer by name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NamedGrammar {
-    /// Lark, which may refer to further ones, itself included.
+    /// A Lark text, which may refer to further named grammars and to itself.
     Lark(String),
-    /// Any grammar.
+    /// A lowered grammar.
     Grammar(Grammar),
 }
 
-/// The grammar of a Lark text, beginning at its rule `start`. All errors are reported at once; those of a named grammar at the first
-/// reference to it. Cost: close to linear, but for `&`, `~` and lazy rules, which need automata.
-pub fn lower(text: &str, options: &LarkOptions, limits: &Limits) -> Result<Lowered, Diagnostics> {
+/// Lowers a Lark text to a grammar that begins at the rule `start`.
+///
+/// All errors are reported at once; those of a named grammar at the first reference to it. Cost:
+/// close to linear, except for `&`, `~` and lazy rules, which need automata.
+pub fn lower(
+    text: &str,
+    options: &LarkOptions,
+    limits: &Limits,
+) -> Result<LoweredGrammar, Diagnostics> {
     let mut diagnostics = Diagnostics::new("grammar", text);
     if text.len() > limits.source_bytes {
         diagnostics.push(Diagnostic::error(
@@ -72,7 +81,7 @@ pub fn lower(text: &str, options: &LarkOptions, limits: &Limits) -> Result<Lower
         return Err(diagnostics);
     }
     within_fuel(text, limits, || {
-        let tokens = token::tokens(text, &mut diagnostics);
+        let tokens = token::tokenize(text, &mut diagnostics);
         let file = parse::parse(&tokens, &mut diagnostics, limits);
         lower::Session::new(diagnostics, options, limits).run(&file)
     })

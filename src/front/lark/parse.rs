@@ -1,113 +1,131 @@
-//! Tokens to [`File`]s. After an error, reading goes on at the next statement, so that all errors of a text are reported.
+//! Lark parser: parses tokens to a [`File`]. After an error it recovers at the next statement, so
+//! that all errors of a text are reported.
 
 mod expression;
 
 use std::ops::Range;
 
 use super::ast::{
-    Attributes, Definition, File, Import, Marker, MarkerKind, NodeKind, Options, Spanned,
+    Definition, File, Import, Marker, MarkerKind, NodeKind, Options, RuleAttributes, Spanned,
 };
-use super::token::{Kind, Token};
+use super::token::{Token, TokenKind};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// A statement was given up; the error is reported.
-struct GivenUp;
+/// The attributes of rules.
+const ATTRIBUTES: [&str; 8] =
+    ["lazy", "suffix", "stop", "stop_capture", "max_tokens", "max_chars", "capture", "temperature"];
 
-type Parsed<T> = Result<T, GivenUp>;
+/// A statement could not be parsed; the error is reported.
+struct StatementFailed;
 
-/// Reads a whole text. Errors are pushed to `diagnostics`. Linear.
+/// Result of parsing a construct; the error is reported already.
+type Parsed<T> = Result<T, StatementFailed>;
+
+/// Parses a whole text. Errors are pushed to `diagnostics`. Linear.
 pub(super) fn parse<'t>(
     tokens: &[Token<'t>],
     diagnostics: &mut Diagnostics,
     limits: &Limits,
 ) -> File<'t> {
-    let mut parser = Parser { tokens, at: 0, depth: 0, diagnostics, limits };
+    let mut parser = Parser { tokens, position: 0, depth: 0, diagnostics, limits };
     parser.file(false)
 }
 
+/// State of the parser.
 struct Parser<'t, 'p> {
     tokens: &'p [Token<'t>],
-    at: usize,
+    /// Index of the current token.
+    position: usize,
+    /// Current nesting.
     depth: usize,
     diagnostics: &'p mut Diagnostics,
     limits: &'p Limits,
 }
 
 impl<'t> Parser<'t, '_> {
-    fn kind(&self) -> &Kind<'t> {
-        &self.tokens[self.at].kind
+    /// The current token.
+    fn kind(&self) -> &TokenKind<'t> {
+        &self.tokens[self.position].kind
     }
 
+    /// The range of the current token.
     fn span(&self) -> Range<usize> {
-        self.tokens[self.at].span.clone()
+        self.tokens[self.position].span.clone()
     }
 
-    /// From a place to the end of the last token taken.
+    /// The range from `start` to the end of the last consumed token.
     fn since(&self, start: usize) -> Range<usize> {
-        start..self.tokens[self.at.saturating_sub(1)].span.end.max(start)
+        start..self.tokens[self.position.saturating_sub(1)].span.end.max(start)
     }
 
+    /// Consumes a token.
     fn bump(&mut self) {
-        if self.at + 1 < self.tokens.len() {
-            self.at += 1;
+        if self.position + 1 < self.tokens.len() {
+            self.position += 1;
         }
     }
 
+    /// Whether the current token is a sign.
     fn is(&self, sign: char) -> bool {
-        *self.kind() == Kind::Sign(sign)
+        *self.kind() == TokenKind::Sign(sign)
     }
 
+    /// Consumes a sign, if it is the current token.
     fn eat(&mut self, sign: char) -> bool {
-        let found = self.is(sign);
-        if found {
+        let is_next = self.is(sign);
+        if is_next {
             self.bump();
         }
-        found
+        is_next
     }
 
+    /// Consumes line ends.
     fn newlines(&mut self) {
-        while *self.kind() == Kind::Newline {
+        while *self.kind() == TokenKind::Newline {
             self.bump();
         }
     }
 
+    /// Reports an error.
     fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parsed<T> {
         self.diagnostics.push(diagnostic);
-        Err(GivenUp)
+        Err(StatementFailed)
     }
 
-    /// Something else should stand here.
+    /// Reports that `what` was expected instead of the current token.
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         let found = match self.kind() {
-            Kind::Newline => "the end of the line".to_owned(),
-            Kind::End => "the end of the text".to_owned(),
-            Kind::Sign(c) => format!("`{c}`"),
-            Kind::Name(name) => format!("`{name}`"),
-            Kind::Text(..) => "a string".to_owned(),
-            Kind::Regex(..) => "a regular expression".to_owned(),
-            Kind::Number(digits) => format!("`{digits}`"),
-            Kind::Special(token) => format!("`{token}`"),
-            Kind::Grammar(name) => format!("`@{name}`"),
-            Kind::Directive(word) => format!("`%{word}`"),
-            Kind::Json(_) => "a JSON value".to_owned(),
-            Kind::Range => "`..`".to_owned(),
-            Kind::Arrow => "`->`".to_owned(),
-            Kind::Parameter => "`::`".to_owned(),
+            TokenKind::Newline => "the end of the line".to_owned(),
+            TokenKind::End => "the end of the text".to_owned(),
+            TokenKind::Sign(c) => format!("`{c}`"),
+            TokenKind::Name(name) => format!("`{name}`"),
+            TokenKind::Text(..) => "a string".to_owned(),
+            TokenKind::Regex(..) => "a regular expression".to_owned(),
+            TokenKind::Number(digits) => format!("`{digits}`"),
+            TokenKind::Special(token) => format!("`{token}`"),
+            TokenKind::Grammar(name) => format!("`@{name}`"),
+            TokenKind::Directive(word) => format!("`%{word}`"),
+            TokenKind::Json(_) => "a JSON value".to_owned(),
+            TokenKind::Range => "`..`".to_owned(),
+            TokenKind::Arrow => "`->`".to_owned(),
+            TokenKind::Parameter => "`::`".to_owned(),
         };
         let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"))
             .label(format!("expected {what}"));
         self.fail(diagnostic)
     }
 
+    /// Consumes a required sign.
     fn sign(&mut self, sign: char, what: &str) -> Parsed<()> {
         if self.eat(sign) { Ok(()) } else { self.expected(what) }
     }
 
+    /// Consumes a required name.
     fn name(&mut self, what: &str) -> Parsed<Spanned<&'t str>> {
         match *self.kind() {
-            Kind::Name(value) => {
+            TokenKind::Name(value) => {
                 let span = self.span();
                 self.bump();
                 Ok(Spanned { value, span })
@@ -116,14 +134,14 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Statements up to the end of the text, or up to the `}` of a grammar inside another.
+    /// Parses statements up to the end of the text, or up to the `}` of a nested grammar.
     fn file(&mut self, inner: bool) -> File<'t> {
         let mut file = File { span: self.span(), ..File::default() };
         loop {
             self.newlines();
             match self.kind() {
-                Kind::End => break,
-                Kind::Sign('}') if inner => break,
+                TokenKind::End => break,
+                TokenKind::Sign('}') if inner => break,
                 _ => {}
             }
             if self.statement(&mut file).is_err() {
@@ -133,53 +151,55 @@ impl<'t> Parser<'t, '_> {
         file
     }
 
-    /// On to the line end before something that can begin a statement.
+    /// Skips to the line end before a token that can begin a statement.
     fn recover(&mut self, inner: bool) {
         let mut open = 0usize;
         loop {
             match self.kind() {
-                Kind::End => return,
-                Kind::Sign('}') if inner && open == 0 => return,
-                Kind::Sign('{') => open += 1,
-                Kind::Sign('}') => open = open.saturating_sub(1),
-                Kind::Newline if self.begins_statement() => return,
+                TokenKind::End => return,
+                TokenKind::Sign('}') if inner && open == 0 => return,
+                TokenKind::Sign('{') => open += 1,
+                TokenKind::Sign('}') => open = open.saturating_sub(1),
+                TokenKind::Newline if self.begins_statement() => return,
                 _ => {}
             }
             self.bump();
         }
     }
 
-    /// Whether behind this line end a directive stands, or a name with `:` or `[` behind it.
+    /// Whether this line end is followed by a directive, or by a name and `:` or `[`.
     fn begins_statement(&self) -> bool {
-        let mut rest = self.tokens[self.at..]
+        let mut rest = self.tokens[self.position..]
             .iter()
             .map(|t| &t.kind)
-            .skip_while(|k| **k == Kind::Newline)
+            .skip_while(|k| **k == TokenKind::Newline)
             .peekable();
-        while rest.next_if(|k| matches!(k, Kind::Sign('?' | '!'))).is_some() {}
+        while rest.next_if(|k| matches!(k, TokenKind::Sign('?' | '!'))).is_some() {}
         match rest.next() {
-            Some(Kind::Directive(word)) => !matches!(*word, "json" | "regex" | "lark"),
-            Some(Kind::Name(_)) => matches!(rest.next(), Some(Kind::Sign(':' | '['))),
+            Some(TokenKind::Directive(word)) => !matches!(*word, "json" | "regex" | "lark"),
+            Some(TokenKind::Name(_)) => matches!(rest.next(), Some(TokenKind::Sign(':' | '['))),
             _ => false,
         }
     }
 
+    /// Parses a statement.
     fn statement(&mut self, file: &mut File<'t>) -> Parsed<()> {
         match *self.kind() {
-            Kind::Directive(word) => self.directive(word, file)?,
-            Kind::Name(_) | Kind::Sign('?' | '!') => {
+            TokenKind::Directive(word) => self.directive(word, file)?,
+            TokenKind::Name(_) | TokenKind::Sign('?' | '!') => {
                 let definition = self.definition()?;
                 file.definitions.push(definition);
             }
             _ => return self.expected("a rule, a terminal or a directive"),
         }
         match self.kind() {
-            Kind::Newline | Kind::End => Ok(()),
-            Kind::Sign('}') => Ok(()),
+            TokenKind::Newline | TokenKind::End => Ok(()),
+            TokenKind::Sign('}') => Ok(()),
             _ => self.expected("the end of the line"),
         }
     }
 
+    /// Parses a directive that is a statement.
     fn directive(&mut self, word: &str, file: &mut File<'t>) -> Parsed<()> {
         let span = self.span();
         self.bump();
@@ -202,8 +222,8 @@ impl<'t> Parser<'t, '_> {
             )),
             "if" => self.fail(refuse("rules have no parameters", "write one rule for each case")),
             _ => {
-                let known = ["ignore", "import", "llguidance", "grammar_options"];
-                let help = match crate::front::diagnostic::similar(word, known) {
+                let directives = ["ignore", "import", "llguidance", "grammar_options"];
+                let help = match crate::front::diagnostic::similar(word, directives) {
                     Some(name) => format!("is `%{name}` meant?"),
                     None => {
                         "known are %ignore, %import, %llguidance and %grammar_options".to_owned()
@@ -216,9 +236,10 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
+    /// Parses the rest of `%import`.
     fn import(&mut self, file: &mut File<'t>) -> Parsed<()> {
         let start = self.span();
-        if let Kind::Grammar(name) = *self.kind() {
+        if let TokenKind::Grammar(name) = *self.kind() {
             let message = format!("`@{name}` cannot be imported");
             return self.fail(
                 Diagnostic::error(start, message)
@@ -240,7 +261,7 @@ impl<'t> Parser<'t, '_> {
                 return self.expected("the end of the line");
             }
             let mut alias = name.clone();
-            if *self.kind() == Kind::Arrow {
+            if *self.kind() == TokenKind::Arrow {
                 self.bump();
                 alias = self.name("the name to import it under")?;
             }
@@ -262,8 +283,9 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
+    /// Parses the JSON object of `%llguidance` and `%grammar_options`.
     fn options(&mut self, options: &mut Options) -> Parsed<()> {
-        let Kind::Json(text) = *self.kind() else { return self.expected("a JSON object") };
+        let TokenKind::Json(text) = *self.kind() else { return self.expected("a JSON object") };
         let span = self.span();
         self.bump();
         let json = match Json::parse(text, self.limits) {
@@ -279,7 +301,7 @@ impl<'t> Parser<'t, '_> {
                     options.initial_skip = *value;
                     continue;
                 }
-                // How tokens are forced changes no mask.
+                // Forced tokens do not affect masks.
                 ("no_forcing", Json::Bool(_)) => continue,
                 ("allow_invalid_utf8", Json::Bool(false)) => continue,
                 ("allow_invalid_utf8", Json::Bool(true)) => {
@@ -305,18 +327,19 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
+    /// Parses the definition of a rule or a terminal.
     fn definition(&mut self) -> Parsed<Definition<'t>> {
-        // `?` and `!` shape trees, of which there are none.
+        // `?` and `!` affect only the shape of parse trees, which are not built.
         while self.eat('?') || self.eat('!') {}
         let name = self.name("the name of a rule")?;
         let span = self.span();
         match self.kind() {
-            Kind::Sign('{') => {
+            TokenKind::Sign('{') => {
                 let message = "templates are not supported";
                 return self
                     .fail(Diagnostic::error(span, message).help("write one rule for each use"));
             }
-            Kind::Parameter => {
+            TokenKind::Parameter => {
                 let message = "rules with parameters are not supported";
                 return self
                     .fail(Diagnostic::error(span, message).help("write one rule for each value"));
@@ -324,7 +347,7 @@ impl<'t> Parser<'t, '_> {
             _ => {}
         }
         let attributes =
-            if self.is('[') { self.attributes(name.value)? } else { Attributes::default() };
+            if self.is('[') { self.attributes(name.value)? } else { RuleAttributes::default() };
         if super::ast::is_terminal(name.value) && !attributes.is_empty() {
             let message = format!("terminal `{}` cannot have attributes", name.value);
             self.diagnostics.push(
@@ -338,7 +361,7 @@ impl<'t> Parser<'t, '_> {
                 .fail(Diagnostic::error(self.span(), message).help("leave the priority out"));
         }
         self.sign(':', "`:`")?;
-        if *self.kind() == Kind::Newline && self.goes_on() {
+        if *self.kind() == TokenKind::Newline && self.bar_follows() {
             let message = format!("`{}` begins with `|`, so it may be empty", name.value);
             self.diagnostics.push(
                 Diagnostic::warning(name.span.clone(), message).help("begin with an alternative"),
@@ -348,8 +371,9 @@ impl<'t> Parser<'t, '_> {
         Ok(Definition { name, attributes, body })
     }
 
-    fn attributes(&mut self, rule: &str) -> Parsed<Attributes<'t>> {
-        let mut out = Attributes::default();
+    /// Parses the attributes of a rule.
+    fn attributes(&mut self, rule: &str) -> Parsed<RuleAttributes<'t>> {
+        let mut out = RuleAttributes::default();
         self.bump();
         loop {
             self.newlines();
@@ -370,38 +394,29 @@ impl<'t> Parser<'t, '_> {
         Ok(out)
     }
 
+    /// Parses one attribute.
     fn attribute(
         &mut self,
         rule: &str,
         key: &Spanned<&'t str>,
-        out: &mut Attributes<'t>,
+        out: &mut RuleAttributes<'t>,
     ) -> Parsed<()> {
-        let valued = self.eat('=');
-        if !valued && !matches!(key.value, "lazy" | "capture") {
-            let known = [
-                "lazy",
-                "suffix",
-                "stop",
-                "stop_capture",
-                "max_tokens",
-                "max_chars",
-                "capture",
-                "temperature",
-            ];
-            if known.contains(&key.value) {
+        let has_value = self.eat('=');
+        if !has_value && !matches!(key.value, "lazy" | "capture") {
+            if ATTRIBUTES.contains(&key.value) {
                 return self.expected("`=` and a value");
             }
         }
         match key.value {
-            "lazy" if !valued => out.lazy = true,
-            "capture" if !valued => out.capture = Some(rule.to_owned()),
+            "lazy" if !has_value => out.lazy = true,
+            "capture" if !has_value => out.capture = Some(rule.to_owned()),
             "capture" => out.capture = Some(self.string()?.value),
             "stop_capture" => out.stop_capture = Some(self.string()?),
             "max_tokens" => out.max_tokens = Some(self.count()?),
             "max_chars" => out.max_chars = Some(self.count()?),
             "temperature" => match *self.kind() {
-                Kind::Number(digits) => {
-                    // Digits and a dot: always a number, perhaps an infinite one.
+                TokenKind::Number(digits) => {
+                    // Digits with an optional fraction: always a number, possibly infinite.
                     let value = digits.parse::<f32>().unwrap_or(f32::INFINITY);
                     if !value.is_finite() {
                         return self.expected("a finite number");
@@ -418,31 +433,24 @@ impl<'t> Parser<'t, '_> {
                 }
                 let kind = if key.value == "stop" { MarkerKind::Stop } else { MarkerKind::Suffix };
                 let node = match self.kind() {
-                    Kind::Text(..) | Kind::Regex(..) | Kind::Name(_) => self.atom()?,
+                    TokenKind::Text(..) | TokenKind::Regex(..) | TokenKind::Name(_) => {
+                        self.atom()?
+                    }
                     _ => return self.expected("a string, a regular expression or a terminal"),
                 };
                 if kind == MarkerKind::Stop
                     && matches!(&node.kind, NodeKind::Text(text, _) if text.is_empty())
                 {
-                    let message = "`stop=\"\"` stands for the end of the sequence, after which nothing can follow";
+                    let message = "`stop=\"\"` stands for the end of the sequence, \
+                                   after which nothing can follow";
                     return self.fail(Diagnostic::error(node.span, message).help("leave it out"));
                 }
                 out.marker = Some(Marker { kind, node });
             }
             _ => {
-                let known = [
-                    "lazy",
-                    "suffix",
-                    "stop",
-                    "stop_capture",
-                    "max_tokens",
-                    "max_chars",
-                    "capture",
-                    "temperature",
-                ];
-                let help = match crate::front::diagnostic::similar(key.value, known) {
+                let help = match crate::front::diagnostic::similar(key.value, ATTRIBUTES) {
                     Some(name) => format!("is `{name}` meant?"),
-                    None => format!("known are {}", known.join(", ")),
+                    None => format!("known are {}", ATTRIBUTES.join(", ")),
                 };
                 let message = format!("there is no attribute `{}`", key.value);
                 return self.fail(Diagnostic::error(key.span.clone(), message).help(help));
@@ -451,9 +459,10 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
+    /// Consumes a required string.
     fn string(&mut self) -> Parsed<Spanned<String>> {
         match self.kind().clone() {
-            Kind::Text(value, false) => {
+            TokenKind::Text(value, false) => {
                 let span = self.span();
                 self.bump();
                 Ok(Spanned { value, span })
@@ -462,9 +471,10 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
+    /// Consumes a required integer.
     fn count(&mut self) -> Parsed<u32> {
         match *self.kind() {
-            Kind::Number(digits) if !digits.contains('.') => match digits.parse::<u32>() {
+            TokenKind::Number(digits) if !digits.contains('.') => match digits.parse::<u32>() {
                 Ok(count) => {
                     self.bump();
                     Ok(count)

@@ -1,5 +1,7 @@
-//! Regular expressions of Lark texts: the syntax of the Rust crates, matched as a whole. `\d`, `\w` and `\s` are ASCII, `.` is
-//! any code point but a line feed (any at all with flag `s`), flag `i` is about ASCII letters only.
+//! Regular expressions of Lark terminals: lowers patterns in the syntax of the Rust `regex` crate.
+//!
+//! A pattern must match a terminal as a whole. `\d`, `\w` and `\s` are ASCII. `.` is any code point
+//! except a line feed, and any code point with flag `s`. Flag `i` affects ASCII letters only.
 
 use std::ops::Range;
 
@@ -11,43 +13,45 @@ use crate::front::regex::spell_utf8;
 use crate::ir::Expr;
 use crate::limits::Limits;
 
-/// What is wrong with a pattern and where in it.
+/// An error in a pattern, with its range in the pattern.
 #[derive(Debug)]
 pub(super) struct PatternError {
     pub(super) span: Range<usize>,
     pub(super) message: String,
 }
 
-/// What flags say.
+/// The flags in effect.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
-    /// `i`
+    /// Flag `i`.
     fold: bool,
-    /// `s`
+    /// Flag `s`.
     dot_all: bool,
 }
 
-/// Whether nothing has been read before a place, and nothing can be read behind it.
+/// Whether a position is at an end of the pattern.
 #[derive(Clone, Copy)]
-struct Edges {
+struct AtEnds {
+    /// Nothing is read before it.
     start: bool,
+    /// Nothing is read behind it.
     end: bool,
 }
 
-/// The texts a pattern matches as a whole. Linear, counted repeats stay counted. `left` is how many ranges of code points there may
-/// still be; those of the pattern are taken off.
+/// Lowers the texts that a pattern matches as a whole. Linear; counted repeats stay counters.
+/// Ranges of code points are charged to `left`.
 pub(super) fn lower(
     pattern: &str,
     flags: &str,
     limits: &Limits,
     left: &mut usize,
 ) -> Result<Expr, PatternError> {
-    let mut known = Flags::default();
+    let mut parsed_flags = Flags::default();
     for (i, flag) in flags.char_indices() {
         match flag {
-            'i' => known.fold = true,
-            's' => known.dot_all = true,
-            // Patterns are about code points as it is.
+            'i' => parsed_flags.fold = true,
+            's' => parsed_flags.dot_all = true,
+            // Patterns always match code points.
             'u' => {}
             _ => {
                 let at = pattern.len() + 1 + i;
@@ -63,38 +67,42 @@ pub(super) fn lower(
             PatternError { span: span(error.span()), message }
         })
     };
-    let edges = Edges { start: true, end: true };
+    let edges = AtEnds { start: true, end: true };
     if let Ok(ast) = parse(pattern) {
-        return Walk { flags: known, left }.expr(&ast, edges);
+        return PatternLowering { flags: parsed_flags, left }.expr(&ast, edges);
     }
-    // Perhaps it is written as elsewhere.
+    // Retry with syntax of Python and ECMA-262.
     let rewritten = escapes::rewrite(pattern);
-    let lowered =
-        parse(&rewritten.text).and_then(|ast| Walk { flags: known, left }.expr(&ast, edges));
+    let lowered = parse(&rewritten.text)
+        .and_then(|ast| PatternLowering { flags: parsed_flags, left }.expr(&ast, edges));
     lowered.map_err(|PatternError { span, message }| {
-        let start = rewritten.source(span.start);
-        PatternError { span: start..rewritten.source(span.end).max(start), message }
+        let start = rewritten.source_offset(span.start);
+        PatternError { span: start..rewritten.source_offset(span.end).max(start), message }
     })
 }
 
+/// The byte range of a span.
 fn span(span: &ast::Span) -> Range<usize> {
     span.start.offset..span.end.offset
 }
 
+/// An error at a span.
 fn error<T>(at: &ast::Span, message: &str) -> Result<T, PatternError> {
     Err(PatternError { span: span(at), message: message.to_owned() })
 }
 
-fn one(c: char) -> ClassUnicode {
+/// The class of one code point.
+fn char_class(c: char) -> ClassUnicode {
     ClassUnicode::new([ClassUnicodeRange::new(c, c)])
 }
 
-fn of(ranges: &[(char, char)]) -> ClassUnicode {
+/// The class of the ranges.
+fn range_class(ranges: &[(char, char)]) -> ClassUnicode {
     ClassUnicode::new(ranges.iter().map(|&(lo, hi)| ClassUnicodeRange::new(lo, hi)))
 }
 
-/// With the other cases of its ASCII letters.
-pub(super) fn folded(mut class: ClassUnicode) -> ClassUnicode {
+/// Adds the other case of all ASCII letters of a class.
+pub(super) fn fold_class(mut class: ClassUnicode) -> ClassUnicode {
     let mut more = Vec::new();
     for range in class.ranges() {
         for (first, last) in [('a', 'z'), ('A', 'Z')] {
@@ -115,64 +123,79 @@ pub(super) fn folded(mut class: ClassUnicode) -> ClassUnicode {
     class
 }
 
-fn spelled(class: &ClassUnicode) -> Expr {
+/// The expression of a class over UTF-8 bytes.
+fn class_expr(class: &ClassUnicode) -> Expr {
     let ranges: Vec<(u32, u32)> =
         class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect();
     spell_utf8(&ranges)
 }
 
-/// A text, its ASCII letters in either case.
+/// A text with its ASCII letters in either case.
 pub(super) fn folded_text(text: &str) -> Expr {
-    Expr::seq(text.chars().map(|c| spelled(&folded(one(c)))))
+    Expr::seq(text.chars().map(|c| class_expr(&fold_class(char_class(c)))))
 }
 
 /// One code point of a range.
 pub(super) fn range(low: char, high: char) -> Expr {
-    spelled(&of(&[(low, high)]))
+    class_expr(&range_class(&[(low, high)]))
 }
 
-struct Walk<'l> {
+/// Lowers the syntax tree of a pattern.
+struct PatternLowering<'l> {
     flags: Flags,
+    /// Remaining ranges of code points.
     left: &'l mut usize,
 }
 
-impl Walk<'_> {
-    fn spelled(&mut self, class: &ClassUnicode, at: &ast::Span) -> Result<Expr, PatternError> {
+impl PatternLowering<'_> {
+    /// The expression of a class; charges its ranges.
+    fn charged_class(
+        &mut self,
+        class: &ClassUnicode,
+        at: &ast::Span,
+    ) -> Result<Expr, PatternError> {
         match self.left.checked_sub(class.ranges().len()) {
             Some(left) => *self.left = left,
             None => return error(at, "too many ranges of code points in all patterns together"),
         }
-        Ok(spelled(class))
+        Ok(class_expr(class))
     }
 
-    fn expr(&mut self, ast: &Ast, edges: Edges) -> Result<Expr, PatternError> {
+    /// Lowers a subpattern.
+    fn expr(&mut self, ast: &Ast, edges: AtEnds) -> Result<Expr, PatternError> {
         Ok(match ast {
             Ast::Empty(_) => Expr::Empty,
             Ast::Flags(set) => {
-                self.set(&set.flags)?;
+                self.set_flags(&set.flags)?;
                 Expr::Empty
             }
             Ast::Literal(literal) if !self.flags.fold => {
                 Expr::text(literal.c.encode_utf8(&mut [0; 4]))
             }
-            Ast::Literal(literal) => self.spelled(&folded(one(literal.c)), &literal.span)?,
-            Ast::Dot(at) if self.flags.dot_all => self.spelled(&of(&[('\0', char::MAX)]), at)?,
-            Ast::Dot(at) => self.spelled(&of(&[('\0', '\u{9}'), ('\u{B}', char::MAX)]), at)?,
+            Ast::Literal(literal) => {
+                self.charged_class(&fold_class(char_class(literal.c)), &literal.span)?
+            }
+            Ast::Dot(at) if self.flags.dot_all => {
+                self.charged_class(&range_class(&[('\0', char::MAX)]), at)?
+            }
+            Ast::Dot(at) => {
+                self.charged_class(&range_class(&[('\0', '\u{9}'), ('\u{B}', char::MAX)]), at)?
+            }
             Ast::Assertion(assertion) => self.assertion(assertion, edges)?,
             Ast::ClassUnicode(class) => {
                 let set = self.folded(property(class)?);
-                self.spelled(&set, &class.span)?
+                self.charged_class(&set, &class.span)?
             }
-            Ast::ClassPerl(class) => self.spelled(&perl(class), &class.span)?,
+            Ast::ClassPerl(class) => self.charged_class(&perl_class(class), &class.span)?,
             Ast::ClassBracketed(class) => {
                 let set = self.bracketed(class)?;
-                self.spelled(&set, &class.span)?
+                self.charged_class(&set, &class.span)?
             }
             Ast::Repetition(repetition) => self.repetition(repetition)?,
             Ast::Group(group) => {
                 let before = self.flags;
                 if let ast::GroupKind::NonCapturing(flags) = &group.kind {
-                    self.set(flags)?;
+                    self.set_flags(flags)?;
                 }
                 let body = self.expr(&group.ast, edges)?;
                 self.flags = before;
@@ -195,7 +218,7 @@ impl Walk<'_> {
                 let last = concat.asts.iter().rposition(wide).unwrap_or(0);
                 for (i, part) in concat.asts.iter().enumerate() {
                     let edges =
-                        Edges { start: edges.start && i <= first, end: edges.end && i >= last };
+                        AtEnds { start: edges.start && i <= first, end: edges.end && i >= last };
                     parts.push(self.expr(part, edges)?);
                 }
                 Expr::seq(parts)
@@ -203,14 +226,16 @@ impl Walk<'_> {
         })
     }
 
-    fn set(&mut self, flags: &ast::Flags) -> Result<(), PatternError> {
+    /// Applies inline flags.
+    fn set_flags(&mut self, flags: &ast::Flags) -> Result<(), PatternError> {
         let mut value = true;
         for item in &flags.items {
             match item.kind {
                 FlagsItemKind::Negation => value = false,
                 FlagsItemKind::Flag(Flag::CaseInsensitive) => self.flags.fold = value,
                 FlagsItemKind::Flag(Flag::DotMatchesNewLine) => self.flags.dot_all = value,
-                // Layout of the pattern, which its parser has seen to; greed changes no match of the whole.
+                // The parser handles white space. Greediness does not affect matches of whole
+                // texts.
                 FlagsItemKind::Flag(Flag::IgnoreWhitespace | Flag::SwapGreed) => {}
                 FlagsItemKind::Flag(Flag::Unicode) if value => {}
                 FlagsItemKind::Flag(_) => return error(&item.span, "this flag is not supported"),
@@ -219,12 +244,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn assertion(&self, assertion: &ast::Assertion, edges: Edges) -> Result<Expr, PatternError> {
+    /// Lowers an anchor at an end of the pattern.
+    fn assertion(&self, assertion: &ast::Assertion, edges: AtEnds) -> Result<Expr, PatternError> {
         use ast::AssertionKind::{
             EndLine, EndText, StartLine, StartText, WordBoundaryEndAngle, WordBoundaryStartAngle,
         };
         match assertion.kind {
-            // Elsewhere these are no boundaries but the signs themselves.
+            // In other engines, these are escaped literals rather than word boundaries.
             WordBoundaryStartAngle => Ok(Expr::text("<")),
             WordBoundaryEndAngle => Ok(Expr::text(">")),
             StartLine | StartText if edges.start => Ok(Expr::Empty),
@@ -239,6 +265,7 @@ impl Walk<'_> {
         }
     }
 
+    /// Lowers a repeat.
     fn repetition(&mut self, repetition: &ast::Repetition) -> Result<Expr, PatternError> {
         use ast::{RepetitionKind, RepetitionRange};
         let (min, max) = match &repetition.op.kind {
@@ -249,28 +276,30 @@ impl Walk<'_> {
             RepetitionKind::Range(RepetitionRange::AtLeast(n)) => (*n, None),
             RepetitionKind::Range(RepetitionRange::Bounded(n, m)) => (*n, Some(*m)),
         };
-        let body = self.expr(&repetition.ast, Edges { start: false, end: false })?;
+        let body = self.expr(&repetition.ast, AtEnds { start: false, end: false })?;
         Ok(Expr::repeat(body, min, max))
     }
 
+    /// Folds a class if flag `i` is set.
     fn folded(&self, class: ClassUnicode) -> ClassUnicode {
-        if self.flags.fold { folded(class) } else { class }
+        if self.flags.fold { fold_class(class) } else { class }
     }
 
+    /// The class in brackets.
     fn bracketed(&self, class: &ast::ClassBracketed) -> Result<ClassUnicode, PatternError> {
-        let mut inside = self.set_of(&class.kind)?;
+        let mut inside = self.set_class(&class.kind)?;
         if class.negated {
             inside.negate();
         }
         Ok(inside)
     }
 
-    /// Letters are folded before anything is left out.
-    fn set_of(&self, set: &ClassSet) -> Result<ClassUnicode, PatternError> {
+    /// The class of a set expression. Case is folded before set operations.
+    fn set_class(&self, set: &ClassSet) -> Result<ClassUnicode, PatternError> {
         match set {
             ClassSet::Item(item) => self.item(item),
             ClassSet::BinaryOp(op) => {
-                let (mut left, right) = (self.set_of(&op.lhs)?, self.set_of(&op.rhs)?);
+                let (mut left, right) = (self.set_class(&op.lhs)?, self.set_class(&op.rhs)?);
                 match op.kind {
                     ast::ClassSetBinaryOpKind::Intersection => left.intersect(&right),
                     ast::ClassSetBinaryOpKind::Difference => left.difference(&right),
@@ -283,11 +312,12 @@ impl Walk<'_> {
         }
     }
 
+    /// The class of one item in brackets.
     fn item(&self, item: &ClassSetItem) -> Result<ClassUnicode, PatternError> {
         Ok(match item {
             ClassSetItem::Empty(_) => ClassUnicode::empty(),
-            ClassSetItem::Literal(literal) => self.folded(one(literal.c)),
-            ClassSetItem::Range(range) => self.folded(of(&[(range.start.c, range.end.c)])),
+            ClassSetItem::Literal(literal) => self.folded(char_class(literal.c)),
+            ClassSetItem::Range(range) => self.folded(range_class(&[(range.start.c, range.end.c)])),
             ClassSetItem::Ascii(class) => {
                 let text = if class.negated { "[[:^" } else { "[[:" };
                 self.folded(translated(
@@ -296,7 +326,7 @@ impl Walk<'_> {
                 )?)
             }
             ClassSetItem::Unicode(class) => self.folded(property(class)?),
-            ClassSetItem::Perl(class) => perl(class),
+            ClassSetItem::Perl(class) => perl_class(class),
             ClassSetItem::Bracketed(class) => self.bracketed(class)?,
             ClassSetItem::Union(union) => {
                 let mut all = ClassUnicode::empty();
@@ -309,14 +339,15 @@ impl Walk<'_> {
     }
 }
 
-/// `\<` and `\>`.
+/// Whether an assertion is `\<` or `\>`.
 fn is_angle(assertion: &ast::Assertion) -> bool {
     use ast::AssertionKind::{WordBoundaryEndAngle, WordBoundaryStartAngle};
     matches!(assertion.kind, WordBoundaryStartAngle | WordBoundaryEndAngle)
 }
 
-fn perl(class: &ast::ClassPerl) -> ClassUnicode {
-    let mut set = of(match class.kind {
+/// The ASCII class of `\d`, `\s` or `\w`.
+fn perl_class(class: &ast::ClassPerl) -> ClassUnicode {
+    let mut set = range_class(match class.kind {
         ast::ClassPerlKind::Digit => &[('0', '9')][..],
         ast::ClassPerlKind::Space => &[('\t', '\r'), (' ', ' ')],
         ast::ClassPerlKind::Word => &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')],
@@ -327,7 +358,7 @@ fn perl(class: &ast::ClassPerl) -> ClassUnicode {
     set
 }
 
-/// `\p{...}`, from the tables of `regex-syntax`.
+/// The class of `\p{...}`, from the tables of `regex-syntax`.
 fn property(class: &ast::ClassUnicode) -> Result<ClassUnicode, PatternError> {
     let sign = if class.negated { 'P' } else { 'p' };
     let name = match &class.kind {
@@ -338,6 +369,7 @@ fn property(class: &ast::ClassUnicode) -> Result<ClassUnicode, PatternError> {
     translated(&format!("\\{sign}{{{name}}}"), &class.span)
 }
 
+/// Translates a class with `regex-syntax`.
 fn translated(class: &str, at: &ast::Span) -> Result<ClassUnicode, PatternError> {
     let hir = regex_syntax::parse(class);
     match hir.as_ref().map(regex_syntax::hir::Hir::kind) {
@@ -345,7 +377,7 @@ fn translated(class: &str, at: &ast::Span) -> Result<ClassUnicode, PatternError>
         // A class of one code point.
         Ok(HirKind::Literal(literal)) => {
             match std::str::from_utf8(&literal.0).ok().and_then(|s| s.chars().next()) {
-                Some(c) => Ok(one(c)),
+                Some(c) => Ok(char_class(c)),
                 None => error(at, "this class is not about code points"),
             }
         }
@@ -353,6 +385,7 @@ fn translated(class: &str, at: &ast::Span) -> Result<ClassUnicode, PatternError>
     }
 }
 
+/// The name of a POSIX class.
 fn ascii_name(kind: &ast::ClassAsciiKind) -> &'static str {
     use ast::ClassAsciiKind as Kind;
     match kind {

@@ -1,12 +1,13 @@
-//! `%regex { "substring_...": ... }`: the pieces of a text, as the smallest automaton of its factors.
+//! Lowers `%regex { "substring_...": ... }`: the substrings of a text, as its minimal factor
+//! automaton.
 
 use crate::front::factors::substring;
 use crate::ir::Expr;
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// The runs of consecutive chunks, none of them included, of what the object says; or what is wrong with it. Linear in the
-/// number of chunks.
+/// Lowers the runs of consecutive chunks, the empty run included. Linear in the number of chunks.
+/// Errors: a message about a malformed object.
 pub(super) fn lower(object: &Json, limits: &Limits) -> Result<Expr, String> {
     let members: Vec<(&str, &Json)> =
         object.as_object().map(|o| o.iter().collect()).unwrap_or_default();
@@ -32,7 +33,8 @@ pub(super) fn lower(object: &Json, limits: &Limits) -> Result<Expr, String> {
         }
         _ => {
             return Err(format!(
-                "there is no `{key}`; known are substring_chunks, substring_chars and substring_words"
+                "there is no `{key}`; \
+                 known are substring_chunks, substring_chars and substring_words"
             ));
         }
     };
@@ -42,7 +44,8 @@ pub(super) fn lower(object: &Json, limits: &Limits) -> Result<Expr, String> {
     Ok(substring(&chunks))
 }
 
-/// Runs of white space, of letters, digits and `_`, and of anything else.
+/// Splits a text into runs of white space, runs of letters, digits and `_`, and runs of other
+/// characters.
 fn words(text: &str) -> Vec<&str> {
     let kind = |c: char| (c.is_whitespace(), c.is_alphanumeric() || c == '_');
     let mut out = Vec::new();

@@ -1,34 +1,35 @@
-//! Terminals, and whatever else has to be text: regular languages over bytes.
+//! Lowers terminals and plain-text rules to regular languages over bytes.
 
 use std::ops::Range;
 
 use super::ast::{Node, NodeKind, is_terminal};
-use super::lower::{Scope, Text};
+use super::lower::{FileLowering, TextState};
 use super::pattern;
 use crate::front::diagnostic::Diagnostic;
 use crate::fsm::{Combine, Dfa};
 use crate::ir::Expr;
 use crate::ir::regular::{self, BYTES};
 
-/// Largest automaton a terminal is turned into where it could stay an expression.
+/// Maximum number of states of an automaton that replaces an expression.
 const COMPACT_STATES: usize = 2_000;
-/// Largest count that is written out for it. Larger ones stay counters.
+/// Maximum bound of a repeat that such an automaton unrolls. Larger ones stay counters.
 const COMPACT_COUNT: u32 = 16;
-/// Longest text that is written out in every terminal that names it.
-const SHORT: usize = 64;
+/// Maximum length of a text that is inlined into every terminal that refers to it.
+const MAX_INLINE_BYTES: usize = 64;
 
-/// Calls `visit` with every name in an expression, grammars inside left out.
-pub(super) fn names<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<usize>)) {
+/// Calls `visit` with every name in an expression, without nested grammars.
+pub(super) fn for_each_name<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<usize>)) {
     match &node.kind {
         NodeKind::Name(name) => visit(name, &node.span),
         NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
-            parts.iter().for_each(|part| names(part, visit));
+            parts.iter().for_each(|part| for_each_name(part, visit));
         }
-        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => names(body, visit),
+        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => for_each_name(body, visit),
         _ => {}
     }
 }
 
+/// Whether an expression has a repeat with a large bound.
 fn has_large_count(expr: &Expr) -> bool {
     match expr {
         Expr::Repeat { body, min, max } => {
@@ -40,8 +41,8 @@ fn has_large_count(expr: &Expr) -> bool {
     }
 }
 
-impl<'a, 't> Scope<'_, '_, 'a, 't> {
-    /// The automaton of a text, if it is small; the expression itself otherwise.
+impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
+    /// Replaces an expression by its automaton, if that is small.
     pub(super) fn compact(&mut self, expr: Expr) -> Expr {
         match &expr {
             Expr::Empty
@@ -54,7 +55,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             _ => {
                 let limit = self.session.states().min(COMPACT_STATES);
                 let dfa = regular::automaton(&expr, self.session.builder.rules(), limit);
-                match self.session.built(dfa, limit, Dfa::len) {
+                match self.session.charge_states(dfa, limit, Dfa::len) {
                     Ok(dfa) => Expr::Automaton(dfa.into()),
                     Err(_) => expr,
                 }
@@ -62,11 +63,11 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
     }
 
-    /// The automaton of a text; reports why there is none.
+    /// Builds the automaton of an expression; reports an error if it is too large.
     pub(super) fn dfa(&mut self, expr: &Expr, span: &Range<usize>) -> Option<Dfa> {
         let limit = self.session.states();
         let dfa = regular::automaton(expr, self.session.builder.rules(), limit);
-        match self.session.built(dfa, limit, Dfa::len) {
+        match self.session.charge_states(dfa, limit, Dfa::len) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
                 self.session.report(Diagnostic::error(
@@ -78,72 +79,72 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
     }
 
-    /// A definition as text.
+    /// Lowers a definition to text.
     pub(super) fn definition_text(&mut self, root: usize) -> Expr {
-        self.read(root);
+        self.resolve(root);
         match &self.texts[root] {
-            // The rule of a terminal that stayed an expression has it as its body.
-            Text::Done(Expr::Ref(rule)) if *rule == self.rules[root] => {
+            // A terminal that stayed an expression has it as the body of its rule.
+            TextState::Done(Expr::Ref(rule)) if *rule == self.rules[root] => {
                 self.session.builder.rules()[rule.index()].body.clone()
             }
-            Text::Done(expr) => expr.clone(),
+            TextState::Done(expr) => expr.clone(),
             _ => Expr::Never,
         }
     }
 
-    /// Reads a definition as text. What it needs is read first, whatever the order of the text; cycles are reported.
-    fn read(&mut self, root: usize) {
-        // Definitions being read, with what is still to be looked at of what they name.
+    /// Lowers a definition to text, dependencies first. Reports cycles.
+    fn resolve(&mut self, root: usize) {
+        // Definitions being lowered, each with its remaining dependencies.
         let mut stack: Vec<(usize, Vec<(usize, Range<usize>)>)> = Vec::new();
-        if self.texts[root] == Text::New {
-            let needs = self.open(root);
-            stack.push((root, needs));
+        if self.texts[root] == TextState::New {
+            let dependencies = self.begin(root);
+            stack.push((root, dependencies));
         }
-        while let Some((i, needs)) = stack.last_mut() {
+        while let Some((i, dependencies)) = stack.last_mut() {
             let i = *i;
-            match needs.pop() {
-                Some((need, span)) => match self.texts[need] {
-                    Text::New => {
-                        let needs = self.open(need);
-                        stack.push((need, needs));
+            match dependencies.pop() {
+                Some((dependency, span)) => match self.texts[dependency] {
+                    TextState::New => {
+                        let dependencies = self.begin(dependency);
+                        stack.push((dependency, dependencies));
                     }
-                    Text::Open => {
-                        let name = self.file.definitions[need].name.value;
+                    TextState::Open => {
+                        let name = self.file.definitions[dependency].name.value;
                         let what = if is_terminal(name) { "terminal" } else { "rule" };
                         let message = format!("{what} `{name}` leads back to itself");
                         let diagnostic = Diagnostic::error(span, message)
                             .help("only rules can be recursive, outside of terminals");
                         self.session.report(diagnostic);
-                        self.texts[need] = Text::Failed;
+                        self.texts[dependency] = TextState::Failed;
                     }
-                    Text::Failed | Text::Done(_) => {}
+                    TextState::Failed | TextState::Done(_) => {}
                 },
                 None => {
                     stack.pop();
-                    if self.texts[i] == Text::Open {
-                        self.close(i);
+                    if self.texts[i] == TextState::Open {
+                        self.finish(i);
                     }
                 }
             }
         }
     }
 
-    /// Begins to read a definition; returns what it names.
-    fn open(&mut self, i: usize) -> Vec<(usize, Range<usize>)> {
-        self.texts[i] = Text::Open;
-        let mut needs = Vec::new();
-        names(&self.file.definitions[i].body, &mut |name, span| {
-            if let Some(&need) = self.index.get(name)
-                && self.file.definitions[need].attributes.is_empty()
+    /// Begins to lower a definition; returns its dependencies.
+    fn begin(&mut self, i: usize) -> Vec<(usize, Range<usize>)> {
+        self.texts[i] = TextState::Open;
+        let mut dependencies = Vec::new();
+        for_each_name(&self.file.definitions[i].body, &mut |name, span| {
+            if let Some(&dependency) = self.index.get(name)
+                && self.file.definitions[dependency].attributes.is_empty()
             {
-                needs.push((need, span.clone()));
+                dependencies.push((dependency, span.clone()));
             }
         });
-        needs
+        dependencies
     }
 
-    /// Reads a definition, all that it names being read.
-    fn close(&mut self, i: usize) {
+    /// Lowers a definition whose dependencies are lowered.
+    fn finish(&mut self, i: usize) {
         let definition = &self.file.definitions[i];
         let body = self.node_text(&definition.body);
         let body = self.compact(body);
@@ -154,8 +155,8 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             let message = format!("`{}` matches nothing", definition.name.value);
             self.session.report(Diagnostic::warning(definition.name.span.clone(), message));
         }
-        self.texts[i] = Text::Done(match body {
-            Expr::Bytes(bytes) if bytes.len() <= SHORT => Expr::Bytes(bytes),
+        self.texts[i] = TextState::Done(match body {
+            Expr::Bytes(bytes) if bytes.len() <= MAX_INLINE_BYTES => Expr::Bytes(bytes),
             small @ (Expr::Empty
             | Expr::Never
             | Expr::Class(_)
@@ -169,21 +170,21 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         });
     }
 
-    /// An expression as text.
+    /// Lowers an expression to text.
     pub(super) fn text(&mut self, node: &'a Node<'t>) -> Expr {
-        let mut needs = Vec::new();
-        names(node, &mut |name, _| {
-            if let Some(&need) = self.index.get(name)
-                && self.file.definitions[need].attributes.is_empty()
+        let mut dependencies = Vec::new();
+        for_each_name(node, &mut |name, _| {
+            if let Some(&dependency) = self.index.get(name)
+                && self.file.definitions[dependency].attributes.is_empty()
             {
-                needs.push(need);
+                dependencies.push(dependency);
             }
         });
-        needs.into_iter().for_each(|need| self.read(need));
+        dependencies.into_iter().for_each(|dependency| self.resolve(dependency));
         self.node_text(node)
     }
 
-    /// As [`Scope::text`], all that it names being read.
+    /// As [`FileLowering::text`], with all dependencies lowered.
     fn node_text(&mut self, node: &'a Node<'t>) -> Expr {
         let not_text = |what: &str| {
             let message =
@@ -209,7 +210,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                     }
                 }
             }
-            NodeKind::Structured(json) => self.structured(json),
+            NodeKind::Substring(json) => self.substring(json),
             NodeKind::Seq(parts) => {
                 let parts: Vec<Expr> = parts.iter().map(|part| self.node_text(part)).collect();
                 Expr::seq(parts)
@@ -228,11 +229,13 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         }
     }
 
+    /// Reports an error.
     fn refuse(&mut self, diagnostic: Diagnostic) -> Expr {
         self.session.report(diagnostic);
         Expr::Never
     }
 
+    /// Lowers a reference to text.
     fn named_text(&mut self, name: &'t str, span: &Range<usize>) -> Expr {
         let Some(&i) = self.index.get(name) else {
             return match self.imports.get(name) {
@@ -241,18 +244,19 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
             };
         };
         match &self.texts[i] {
-            Text::Done(expr) => expr.clone(),
-            // A rule with attributes is never read as text.
-            Text::New => {
+            TextState::Done(expr) => expr.clone(),
+            // Rules with attributes are not text.
+            TextState::New => {
                 let message = format!(
                     "rule `{name}` has attributes, which would be lost in a terminal or a lazy rule"
                 );
                 self.refuse(Diagnostic::error(span.clone(), message))
             }
-            Text::Open | Text::Failed => Expr::Never,
+            TextState::Open | TextState::Failed => Expr::Never,
         }
     }
 
+    /// Lowers an intersection.
     fn all_of(&mut self, parts: &'a [Node<'t>], span: &Range<usize>) -> Expr {
         let mut all: Option<Dfa> = None;
         for part in parts {
@@ -263,7 +267,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
                 None => Ok(dfa),
                 Some(other) => other.combine(&dfa, Combine::And, limit),
             };
-            match self.session.built(both, limit, Dfa::len) {
+            match self.session.charge_states(both, limit, Dfa::len) {
                 Ok(both) => all = Some(both),
                 Err(error) => {
                     return self.refuse(Diagnostic::error(span.clone(), error.to_string()));
@@ -273,6 +277,7 @@ impl<'a, 't> Scope<'_, '_, 'a, 't> {
         all.map_or(Expr::Never, |dfa| Expr::Automaton(dfa.into()))
     }
 
+    /// Lowers a complement.
     fn none_of(&mut self, body: &'a Node<'t>, span: &Range<usize>) -> Expr {
         let expr = self.node_text(body);
         let Some(dfa) = self.dfa(&expr, &body.span) else { return Expr::Never };

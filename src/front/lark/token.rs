@@ -1,28 +1,28 @@
-//! Text to tokens. White space and comments are dropped, line ends are kept: they end rules.
+//! Lark tokenizer. Drops white space and comments, but not line ends, which end statements.
 
 use std::ops::Range;
 
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 
-/// A token and where it stands.
+/// A token with its byte range.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token<'t> {
-    pub(super) kind: Kind<'t>,
+    pub(super) kind: TokenKind<'t>,
     pub(super) span: Range<usize>,
 }
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind<'t> {
-    /// The end of a line; several in a row are one.
+pub(super) enum TokenKind<'t> {
+    /// One or more line ends.
     Newline,
-    /// A name of a rule or a terminal, or a word.
+    /// A name of a rule or a terminal, or a keyword.
     Name(&'t str),
-    /// A string, its escapes read; whether it ends in `i`.
+    /// A string with its escapes decoded, and whether it has the flag `i`.
     Text(String, bool),
     /// A regular expression without its slashes, and its flags.
     Regex(&'t str, &'t str),
-    /// Digits, perhaps with a fraction.
+    /// Digits with an optional fraction.
     Number(&'t str),
     /// `<...>`, brackets included.
     Special(&'t str),
@@ -30,7 +30,7 @@ pub(super) enum Kind<'t> {
     Grammar(&'t str),
     /// `%word`, without the sign.
     Directive(&'t str),
-    /// A JSON value behind a directive that takes one.
+    /// The JSON object of a directive.
     Json(&'t str),
     /// `..`
     Range,
@@ -44,114 +44,123 @@ pub(super) enum Kind<'t> {
     End,
 }
 
-/// Directives that a JSON value follows.
-const WITH_JSON: [&str; 4] = ["json", "regex", "llguidance", "grammar_options"];
+/// Directives that take a JSON object.
+const JSON_DIRECTIVES: [&str; 4] = ["json", "regex", "llguidance", "grammar_options"];
 
-/// All tokens of a text, the last one [`Kind::End`]. What is no token is reported and left out. Linear.
-pub(super) fn tokens<'t>(text: &'t str, diagnostics: &mut Diagnostics) -> Vec<Token<'t>> {
-    let mut lexer = Lexer { text, at: 0, out: Vec::new(), diagnostics };
-    while lexer.at < text.len() {
+/// Splits a text into tokens; the last one is [`TokenKind::End`]. Reports and skips invalid
+/// characters. Linear.
+pub(super) fn tokenize<'t>(text: &'t str, diagnostics: &mut Diagnostics) -> Vec<Token<'t>> {
+    let mut lexer = Lexer { text, offset: 0, out: Vec::new(), diagnostics };
+    while lexer.offset < text.len() {
         lexer.next();
     }
-    lexer.push(Kind::End, text.len());
+    lexer.push(TokenKind::End, text.len());
     lexer.out
 }
 
+/// State of the tokenizer.
 struct Lexer<'t, 'd> {
     text: &'t str,
-    at: usize,
+    /// Offset of the next character.
+    offset: usize,
     out: Vec<Token<'t>>,
     diagnostics: &'d mut Diagnostics,
 }
 
+/// Whether a character begins a name.
 fn is_name_start(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
+/// Whether a character continues a name.
 fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
 impl<'t> Lexer<'t, '_> {
+    /// The text from the current position on.
     fn rest(&self) -> &'t str {
-        &self.text[self.at..]
+        &self.text[self.offset..]
     }
 
-    fn push(&mut self, kind: Kind<'t>, start: usize) {
-        self.out.push(Token { kind, span: start..self.at });
+    /// Appends a token that ends at the current position.
+    fn push(&mut self, kind: TokenKind<'t>, start: usize) {
+        self.out.push(Token { kind, span: start..self.offset });
     }
 
+    /// Reports an error.
     fn error(&mut self, start: usize, message: impl Into<String>, label: &str) {
-        self.diagnostics.push(Diagnostic::error(start..self.at, message).label(label));
+        self.diagnostics.push(Diagnostic::error(start..self.offset, message).label(label));
     }
 
-    /// Moves past what fits; returns it.
+    /// Skips and returns all characters that satisfy a predicate.
     fn take(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let end = rest.find(|c| !fits(c)).unwrap_or(rest.len());
-        self.at += end;
+        self.offset += end;
         &rest[..end]
     }
 
+    /// Reads one token.
     fn next(&mut self) {
-        let start = self.at;
+        let start = self.offset;
         let rest = self.rest();
         let Some(c) = rest.chars().next() else { return };
         match c {
             '\n' => {
-                self.at += 1;
-                if self.out.last().is_none_or(|last| last.kind != Kind::Newline) {
-                    self.push(Kind::Newline, start);
+                self.offset += 1;
+                if self.out.last().is_none_or(|last| last.kind != TokenKind::Newline) {
+                    self.push(TokenKind::Newline, start);
                 }
             }
-            ' ' | '\t' | '\r' | '\u{FEFF}' => self.at += c.len_utf8(),
-            '#' => self.at += rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("//") => self.at += rest.find('\n').unwrap_or(rest.len()),
+            ' ' | '\t' | '\r' | '\u{FEFF}' => self.offset += c.len_utf8(),
+            '#' => self.offset += rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("//") => self.offset += rest.find('\n').unwrap_or(rest.len()),
             '/' => self.regex(),
             '"' => self.string(),
             '<' => self.special(),
             '%' => self.directive(),
             '@' => {
-                self.at += 1;
+                self.offset += 1;
                 let name = self.name();
                 if name.is_empty() {
                     self.error(start, "a grammar without a name", "expected `@name`");
                 } else {
-                    self.push(Kind::Grammar(name), start);
+                    self.push(TokenKind::Grammar(name), start);
                 }
             }
             '.' if rest.starts_with("..") => {
-                self.at += 2;
-                self.push(Kind::Range, start);
+                self.offset += 2;
+                self.push(TokenKind::Range, start);
             }
             '-' if rest.starts_with("->") => {
-                self.at += 2;
-                self.push(Kind::Arrow, start);
+                self.offset += 2;
+                self.push(TokenKind::Arrow, start);
             }
             ':' if rest.starts_with("::") => {
-                self.at += 2;
-                self.push(Kind::Parameter, start);
+                self.offset += 2;
+                self.push(TokenKind::Parameter, start);
             }
             c if is_name_start(c) => {
                 let name = self.name();
-                self.push(Kind::Name(name), start);
+                self.push(TokenKind::Name(name), start);
             }
             c if c.is_ascii_digit() => self.number(start),
             ':' | ',' | '.' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '~' | '?' | '*' | '+'
             | '&' | '=' | '!' | '-' => {
-                self.at += 1;
-                self.push(Kind::Sign(c), start);
+                self.offset += 1;
+                self.push(TokenKind::Sign(c), start);
             }
             c => {
-                self.at += c.len_utf8();
+                self.offset += c.len_utf8();
                 self.error(start, format!("{c:?} begins nothing"), "not part of the language");
             }
         }
     }
 
-    /// Letters, digits, underscores, and hyphens between them.
+    /// Reads a name: letters, digits, underscores, and hyphens between them.
     fn name(&mut self) -> &'t str {
-        let start = self.at;
+        let start = self.offset;
         if !self.rest().starts_with(is_name_start) {
             return "";
         }
@@ -159,25 +168,27 @@ impl<'t> Lexer<'t, '_> {
             self.take(is_name);
             let rest = self.rest();
             if rest.starts_with('-') && rest[1..].starts_with(is_name) {
-                self.at += 1;
+                self.offset += 1;
             } else {
-                return &self.text[start..self.at];
+                return &self.text[start..self.offset];
             }
         }
     }
 
+    /// Reads a number.
     fn number(&mut self, start: usize) {
         self.take(|c| c.is_ascii_digit());
         let rest = self.rest();
         if rest.starts_with('.') && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
-            self.at += 1;
+            self.offset += 1;
             self.take(|c| c.is_ascii_digit());
         }
-        self.push(Kind::Number(&self.text[start..self.at]), start);
+        self.push(TokenKind::Number(&self.text[start..self.offset]), start);
     }
 
+    /// Reads a regular expression.
     fn regex(&mut self) {
-        let start = self.at;
+        let start = self.offset;
         let mut chars = self.rest().char_indices().skip(1);
         let mut end = None;
         while let Some((i, c)) = chars.next() {
@@ -187,7 +198,7 @@ impl<'t> Lexer<'t, '_> {
                     break;
                 }
                 '\n' => break,
-                // The next one is escaped, whatever it is.
+                // Skip the escaped character.
                 '\\' if chars.next().is_none_or(|(_, c)| c == '\n') => break,
                 _ => {}
             }
@@ -201,21 +212,22 @@ impl<'t> Lexer<'t, '_> {
             );
         };
         let pattern = &self.text[start + 1..start + end];
-        self.at = start + end + 1;
+        self.offset = start + end + 1;
         let flags = self.take(|c| c.is_ascii_alphabetic());
-        self.push(Kind::Regex(pattern, flags), start);
+        self.push(TokenKind::Regex(pattern, flags), start);
     }
 
+    /// Reads a string.
     fn string(&mut self) {
-        let start = self.at;
+        let start = self.offset;
         let mut value = String::new();
-        self.at += 1;
+        self.offset += 1;
         loop {
-            let at = self.at;
+            let at = self.offset;
             let Some(c) = self.rest().chars().next().filter(|&c| c != '\n') else {
                 return self.error(start, "a string without end", "expected `\"` on this line");
             };
-            self.at += c.len_utf8();
+            self.offset += c.len_utf8();
             match c {
                 '"' => break,
                 '\\' => match self.escape() {
@@ -226,18 +238,18 @@ impl<'t> Lexer<'t, '_> {
             }
         }
         let fold = self.rest().starts_with('i') && !self.rest()[1..].starts_with(is_name);
-        self.at += usize::from(fold);
-        self.push(Kind::Text(value, fold), start);
+        self.offset += usize::from(fold);
+        self.push(TokenKind::Text(value, fold), start);
     }
 
-    /// An escape behind its backslash.
+    /// Reads an escape, behind its backslash.
     fn escape(&mut self) -> Result<char, &'static str> {
         const EXPECTED: &str =
             "known are \\n \\r \\t \\b \\f \\v \\a \\0 \\\\ \\\" \\' \\/ \\xHH \\uHHHH \\UHHHHHHHH";
         let Some(c) = self.rest().chars().next().filter(|&c| c != '\n') else {
             return Err(EXPECTED);
         };
-        self.at += c.len_utf8();
+        self.offset += c.len_utf8();
         Ok(match c {
             'n' => '\n',
             'r' => '\r',
@@ -254,7 +266,7 @@ impl<'t> Lexer<'t, '_> {
                 let first = self.hex(4)?;
                 let pair = (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u");
                 let code = if pair {
-                    self.at += 2;
+                    self.offset += 2;
                     let second = self.hex(4)?;
                     if !(0xDC00..0xE000).contains(&second) {
                         return Err("half of a surrogate pair");
@@ -269,54 +281,58 @@ impl<'t> Lexer<'t, '_> {
         })
     }
 
+    /// Reads a code point in hexadecimal digits.
     fn code(&mut self, digits: usize) -> Result<char, &'static str> {
         char::from_u32(self.hex(digits)?).ok_or("not a code point")
     }
 
+    /// Reads hexadecimal digits.
     fn hex(&mut self, digits: usize) -> Result<u32, &'static str> {
-        let found = self.rest().get(..digits).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        let code = found
+        let text = self.rest().get(..digits).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let code = text
             .and_then(|d| u32::from_str_radix(d, 16).ok())
             .ok_or("expected hexadecimal digits")?;
-        self.at += digits;
+        self.offset += digits;
         Ok(code)
     }
 
+    /// Reads a special token.
     fn special(&mut self) {
-        let start = self.at;
+        let start = self.offset;
         let rest = self.rest();
         let end =
             rest[1..].find(|c: char| c == '>' || c == '<' || c.is_whitespace()).map(|n| n + 1);
         match end.filter(|&end| rest[end..].starts_with('>') && end > 1) {
             Some(end) => {
-                self.at += end + 1;
-                self.push(Kind::Special(&rest[..=end]), start);
+                self.offset += end + 1;
+                self.push(TokenKind::Special(&rest[..=end]), start);
             }
             None => {
-                self.at += 1;
+                self.offset += 1;
                 self.error(start, "a special token without end", "expected `<name>` or `<[ids]>`");
             }
         }
     }
 
+    /// Reads a directive, and its JSON object if it takes one.
     fn directive(&mut self) {
-        let start = self.at;
-        self.at += 1;
+        let start = self.offset;
+        self.offset += 1;
         let word = self.name();
-        self.push(Kind::Directive(word), start);
-        if !WITH_JSON.contains(&word) {
+        self.push(TokenKind::Directive(word), start);
+        if !JSON_DIRECTIVES.contains(&word) {
             return;
         }
         self.take(char::is_whitespace);
-        let json = self.at;
+        let json = self.offset;
         if self.rest().starts_with('{') {
             match json_end(self.rest()) {
                 Some(end) => {
-                    self.at += end;
-                    self.push(Kind::Json(&self.text[json..self.at]), json);
+                    self.offset += end;
+                    self.push(TokenKind::Json(&self.text[json..self.offset]), json);
                 }
                 None => {
-                    self.at = self.text.len();
+                    self.offset = self.text.len();
                     self.diagnostics.push(
                         Diagnostic::error(json..json + 1, "a JSON value without end")
                             .label("opened here"),
@@ -327,7 +343,7 @@ impl<'t> Lexer<'t, '_> {
     }
 }
 
-/// Where the JSON value at the beginning of a text ends, by its brackets alone.
+/// The end of the JSON value at the beginning of a text, found by matching brackets.
 fn json_end(text: &str) -> Option<usize> {
     let (mut open, mut quoted, mut escaped) = (0usize, false, false);
     for (i, b) in text.bytes().enumerate() {

@@ -1,87 +1,88 @@
-//! How a pattern is read.
+//! Options of a regular expression: scope, look-around, classes, case, dot.
 
 use serde::{Deserialize, Serialize};
 
-/// What of a text a pattern is about.
+/// The part of a text that a pattern describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The whole text matches.
+    /// The whole text must match.
     #[default]
     Match,
-    /// The text contains a match; `^` and `$` are its ends.
+    /// The text must contain a match; `^` and `$` are the ends of the text.
     Search,
 }
 
-/// Whether look-ahead and word boundaries are read. They look at the text around a place, up to the
-/// ends of the pattern's own text.
+/// Whether look-ahead and word boundaries are allowed. They examine the text around a position, up
+/// to the ends of the pattern's own text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LookAround {
-    /// They are.
+    /// Allowed.
     #[default]
     Allowed,
-    /// They are refused: the pattern is a terminal of a grammar, and text that is not its own
-    /// stands around it.
+    /// Rejected: the pattern is a terminal of a grammar, surrounded by text that is not its own.
     Refused,
 }
 
-/// What `\d`, `\w` and `\s` stand for.
+/// Meaning of `\d`, `\w` and `\s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Classes {
-    /// As in ECMA-262: `\d` and `\w` are ASCII, `\s` is all of Unicode's white space and the byte order mark.
+    /// As in ECMA-262: `\d` and `\w` are ASCII, `\s` is all Unicode white space and the byte order
+    /// mark.
     #[default]
     Ecma,
-    /// All ASCII.
+    /// All three are ASCII.
     Ascii,
-    /// All Unicode: decimal numbers; letters, marks, numbers and connectors; white space.
+    /// All three are Unicode: decimal numbers; letters, marks, numbers and connectors; white space.
     Unicode,
 }
 
-/// Whether upper and lower case are told apart.
+/// Case sensitivity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Case {
-    /// They are.
+    /// Upper and lower case differ.
     #[default]
     Sensitive,
-    /// They are not, by Unicode's simple folding: `k` is also the Kelvin sign. As `(?i)` in front.
+    /// Case is ignored, by Unicode's simple folding: `k` also matches the Kelvin sign. As a leading
+    /// `(?i)`.
     Insensitive,
 }
 
-/// What `.` leaves out.
+/// Code points that `.` does not match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dot {
     /// The four line terminators of ECMA-262: LF, CR, U+2028, U+2029.
     #[default]
     NoLineTerminators,
-    /// Only LF, as most other engines do.
+    /// LF only, as in most other engines.
     NoLineFeed,
-    /// Nothing. As `(?s)` in front.
+    /// None: `.` matches any code point. As a leading `(?s)`.
     Any,
 }
 
-/// How a pattern is read; docs/REGEX.md has the syntax, which is one for all. The default is a
-/// whole match.
+/// Options of a regular expression. docs/REGEX.md has the syntax, which is the same for all
+/// options. The default is a match of the whole text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RegexOptions {
-    /// What of the text the pattern is about.
+    /// The part of a text that the pattern describes.
     pub scope: Scope,
-    /// Whether look-ahead and word boundaries are read.
+    /// Whether look-ahead and word boundaries are allowed.
     pub look_around: LookAround,
-    /// What `\d`, `\w` and `\s` stand for.
+    /// Meaning of `\d`, `\w` and `\s`.
     pub classes: Classes,
-    /// Whether upper and lower case are told apart.
+    /// Case sensitivity.
     pub case: Case,
-    /// What `.` leaves out.
+    /// Code points that `.` does not match.
     pub dot: Dot,
 }
 
 impl RegexOptions {
-    /// As JSON Schema's `pattern` is read: searched for, with the classes of ECMA-262.
+    /// Options of JSON Schema's `pattern`: a search, with the classes of ECMA-262.
     pub const ECMA: RegexOptions = RegexOptions {
         scope: Scope::Search,
         look_around: LookAround::Allowed,

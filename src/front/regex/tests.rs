@@ -1,10 +1,12 @@
+//! Tests of regular expressions: semantics, options, errors, limits.
+
 use super::*;
 
 fn pattern(source: &str) -> Pattern {
     Pattern::parse(source, &Limits::default()).unwrap_or_else(|e| panic!("{source}: {e}"))
 }
 
-fn finds(source: &str, text: &str) -> bool {
+fn contains_match(source: &str, text: &str) -> bool {
     pattern(source).search_dfa(10_000).unwrap().accepts(text.chars().map(u32::from))
 }
 
@@ -13,7 +15,7 @@ fn matches(source: &str, text: &str) -> bool {
 }
 
 #[test]
-fn search_semantics() {
+fn search_finds_matches_anywhere_and_respects_anchors() {
     for (source, text, found) in [
         ("a", "bab", true),
         ("^a", "bab", false),
@@ -37,12 +39,12 @@ fn search_semantics() {
         ("^(?:a|b$)c", "bc", false),
         ("(?<name>a)", "a", true),
     ] {
-        assert_eq!(finds(source, text), found, "{source:?} in {text:?}");
+        assert_eq!(contains_match(source, text), found, "{source:?} in {text:?}");
     }
 }
 
 #[test]
-fn ecma_meanings() {
+fn escapes_and_classes_have_ecma_meaning() {
     for (source, text, whole) in [
         (r"\d", "7", true),
         (r"\d", "\u{0667}", false),
@@ -89,7 +91,7 @@ fn ecma_meanings() {
 }
 
 #[test]
-fn refusals_name_the_position() {
+fn errors_state_the_offset() {
     for (source, offset) in [
         ("é(?<=a)", 2),
         (r"(a)\1", 3),
@@ -115,18 +117,18 @@ fn refusals_name_the_position() {
 }
 
 #[test]
-fn limits_hold() {
+fn limits_on_states_and_depth_hold() {
     let large = pattern("^(?:a{1000}){1000}$");
     assert!(large.search_dfa(5_000).is_err());
     let limits = Limits { depth: 10, ..Limits::default() };
     let deep = format!("{}a{}", "(?:".repeat(50), ")".repeat(50));
     assert!(Pattern::parse(&deep, &limits).is_err());
-    // A body that adds nothing is not repeated for ever.
+    // An empty body is not repeated.
     assert!(pattern("(?:){100000000}").match_dfa(100).is_ok());
 }
 
 #[test]
-fn branches_need_anchors_at_the_edges() {
+fn branches_require_anchors_at_the_ends() {
     let branches = |source| pattern(source).branches(&mut spell_utf8).map(|b| b.len());
     assert_eq!(branches("^a|b$"), Some(2));
     assert_eq!(branches("^(?:a|b)$"), Some(1));
@@ -146,7 +148,7 @@ fn utf8_spelling_is_exact() {
 }
 
 #[test]
-fn lowers_to_a_grammar() {
+fn patterns_lower_to_grammars() {
     let lower = |source| lower(source, &RegexOptions::default(), &Limits::default());
     assert!(lower("^a(b|c)*$").is_ok());
     assert!(lower("(^|x)a").is_ok());
@@ -154,15 +156,15 @@ fn lowers_to_a_grammar() {
     assert!(lower("(?<=a)b").is_err());
 }
 
-/// Whether a text matches as a whole, as read with these options.
-fn reads(source: &str, options: RegexOptions, text: &str) -> bool {
+/// Whether a text matches as a whole under the given options.
+fn matches_with(source: &str, options: RegexOptions, text: &str) -> bool {
     let pattern = Pattern::with_options(source, &options, &Limits::default());
     let pattern = pattern.unwrap_or_else(|e| panic!("{source}: {e}"));
     pattern.match_dfa(10_000).unwrap().accepts(text.chars().map(u32::from))
 }
 
 #[test]
-fn options_change_the_meaning() {
+fn options_and_flags_change_the_meaning() {
     let default = RegexOptions::default();
     let (ascii, unicode) = (Classes::Ascii, Classes::Unicode);
     for (source, options, text, whole) in [
@@ -199,12 +201,16 @@ fn options_change_the_meaning() {
         (r"\Aa\z", default, "a", true),
         ("(?P<x>a)(?<y>b)", default, "ab", true),
     ] {
-        assert_eq!(reads(source, options, text), whole, "{source:?} on {text:?} with {options:?}");
+        assert_eq!(
+            matches_with(source, options, text),
+            whole,
+            "{source:?} on {text:?} with {options:?}"
+        );
     }
 }
 
 #[test]
-fn one_syntax_for_both_scopes() {
+fn syntax_is_the_same_for_both_scopes() {
     for (source, offset) in [
         ("a(?m)b", 3),
         ("(?x: a)", 2),
@@ -235,14 +241,14 @@ fn one_syntax_for_both_scopes() {
             pattern(source).search_dfa(1_000).unwrap().accepts(text.chars().map(u32::from)),
             "{source}"
         );
-        assert!(reads(source, RegexOptions::default(), text), "{source}");
+        assert!(matches_with(source, RegexOptions::default(), text), "{source}");
     }
     let terminal = RegexOptions { look_around: LookAround::Refused, ..RegexOptions::default() };
     for source in ["a(?=b)", "(?!a)b", r"a\b", r"\Ba"] {
-        let refused = Pattern::with_options(source, &terminal, &Limits::default());
-        assert!(matches!(refused, Err(RegexError::Unsupported { .. })), "{source}");
+        let result = Pattern::with_options(source, &terminal, &Limits::default());
+        assert!(matches!(result, Err(RegexError::Unsupported { .. })), "{source}");
     }
-    // Nothing to repeat, also behind flags and anchors; flags without an end.
+    // Errors: nothing to repeat, also behind flags and anchors; unclosed flags.
     for source in ["(?i)*", r"\A*", "(?i", "(?", "(?i-)a", "(?ii)a"] {
         assert!(
             Pattern::with_options(source, &RegexOptions::default(), &Limits::default()).is_err(),
@@ -252,7 +258,7 @@ fn one_syntax_for_both_scopes() {
 }
 
 #[test]
-fn counts_are_not_copies() {
+fn counted_repeats_are_not_unrolled() {
     for source in
         ["a{100000}", "(?:[ab]c?){0,100000}", r"^\p{L}{99999,100000}$", "(?:a{1000}b){1000}"]
     {
@@ -262,19 +268,19 @@ fn counts_are_not_copies() {
 }
 
 #[test]
-fn tables_are_bounded() {
+fn unicode_tables_count_against_the_limit() {
     let limits = Limits { nodes: 20_000, ..Limits::default() };
     for source in
         [r"\p{L}".repeat(1_000), r"\P{L}".repeat(30), "[a-cé]".repeat(20_000), "abc".repeat(10_000)]
     {
-        let refused = Pattern::with_options(&source, &RegexOptions::default(), &limits);
-        assert!(matches!(refused, Err(RegexError::TooLarge(_))), "{}", &source[..5]);
+        let result = Pattern::with_options(&source, &RegexOptions::default(), &limits);
+        assert!(matches!(result, Err(RegexError::TooLarge(_))), "{}", &source[..5]);
     }
     assert!(pattern(r"(?:\p{L}{1000}$|a){200}").match_dfa(5_000).is_err());
 }
 
 #[test]
-fn errors_are_shown_in_the_pattern() {
+fn diagnostics_show_the_offset_in_the_pattern() {
     let error = lower("ab(?<=c)", &RegexOptions::default(), &Limits::default()).unwrap_err();
     let shown = error.diagnostics("pattern", "ab(?<=c)").to_string();
     assert!(shown.contains("pattern:1:3") && shown.contains("  ^ look-behind"), "{shown}");
@@ -287,7 +293,7 @@ fn errors_are_shown_in_the_pattern() {
 }
 
 #[test]
-fn conditions_are_what_another_engine_says() {
+fn assertions_agree_with_another_engine() {
     let patterns = [
         "^(?!a)",
         "(?!a)b",
@@ -333,7 +339,7 @@ fn conditions_are_what_another_engine_says() {
 }
 
 #[test]
-fn conditions_that_are_refused() {
+fn unsupported_assertions_are_errors() {
     for (source, at) in
         [("ab(?=c^)", 5), (r"(?!\ba)", 3), ("a(?<=b)", 1), ("a(?=(?<!b))", 4), (r"(?=(?!\b))", 6)]
     {
@@ -348,7 +354,7 @@ fn conditions_that_are_refused() {
             "{source}"
         );
     }
-    // Deep, many, and with many states.
+    // Limits: deep nesting, many assertions, many states.
     let deep = format!("{}a{}", "(?=".repeat(5_000), ")".repeat(5_000));
     assert!(Pattern::parse(&deep, &Limits::default()).is_err());
     assert!(Pattern::parse(&"(?=a)".repeat(5_000), &Limits::default()).is_err());

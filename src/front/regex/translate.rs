@@ -1,17 +1,21 @@
-//! ECMA-262 pattern syntax, and a little more of it, to `regex-syntax` syntax, with the meaning ECMA-262 gives it.
+//! Translates ECMA-262 pattern syntax, with a few additions, to `regex-syntax` syntax of the same
+//! meaning.
 
 use std::fmt::Write;
 use std::iter::Peekable;
 use std::ops::Range;
 use std::str::CharIndices;
 
-use super::condition::MAX_MARKS;
+use super::assertions::MAX_MARKS;
 use super::{Case, Classes, Dot, LookAround, RegexError, RegexOptions};
 
 /// `\s` of ECMA-262: WhiteSpace and LineTerminator.
-const SPACE: &str = r"\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
+const SPACE: &str = concat!(
+    r"\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}",
+    r"\x{3000}\x{FEFF}"
+);
 
-/// White space of ASCII.
+/// ASCII white space.
 const ASCII_SPACE: &str = r"\t\n\x0B\x0C\r ";
 
 /// A translated pattern.
@@ -21,26 +25,27 @@ pub struct Translated {
     pub text: String,
     /// `(offset in text, offset in source)`, ascending.
     offsets: Vec<(usize, usize)>,
-    /// How many classes are whole tables of Unicode.
+    /// Number of classes that are Unicode tables.
     pub(super) tables: usize,
-    /// What empty groups with names stand for, by number.
-    pub(super) marks: Vec<Mark>,
+    /// Assertions, by the number in the name of their empty group.
+    pub(super) marks: Vec<AssertionMark>,
 }
 
-/// A condition at a place. In the text its number is the name of an empty group; no other group has a name.
+/// A zero-width assertion. The translated text has an empty group in its place, named after its
+/// number. No other group has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// The pattern at these offsets of the source, read so, matches what follows; or does not.
+pub(super) enum AssertionMark {
+    /// Look-ahead: the pattern at these offsets of the source, with these options.
     Ahead { body: Range<usize>, negated: bool, options: RegexOptions },
-    /// A word begins or ends; or does not.
+    /// A word boundary.
     Boundary { negated: bool },
 }
 
-/// Why look-around is refused in a terminal.
-const TERMINAL: &str =
+/// Why look-around is rejected in a terminal.
+const LOOK_AROUND_IN_TERMINAL: &str =
     "look-ahead or a word boundary in a terminal, where it would depend on the text around it";
 
-/// Groups that other engines have, by how they begin behind their `(`.
+/// Group syntax of other engines, by its beginning behind the `(`, with the error text.
 const FOREIGN_GROUPS: [(&str, &str); 10] = [
     ("?<=", "look-behind"),
     ("?<!", "look-behind"),
@@ -54,7 +59,7 @@ const FOREIGN_GROUPS: [(&str, &str); 10] = [
     ("?|", "alternatives that share group numbers; write `(?:...)`"),
 ];
 
-/// Escapes that other engines have.
+/// Letters of escapes that only other engines have, with the error text.
 const FOREIGN_ESCAPES: [(&str, &str); 6] = [
     ("AZz", r"an anchor of another engine: write `$`, which is the end of the text, or `^`"),
     ("hH", r"an escape that ECMA-262 does not have: write `[ \t]` or `[^ \t]`"),
@@ -64,26 +69,28 @@ const FOREIGN_ESCAPES: [(&str, &str); 6] = [
     ("GKX", "an escape that ECMA-262 does not have"),
 ];
 
-/// The name of the group of a mark.
-const MARK: &str = "mark";
+/// Prefix of the group name of a mark.
+const MARK_PREFIX: &str = "mark";
 
-/// The number of a mark, from the name of its group.
+/// The number of the mark with a group name.
 pub(super) fn mark_number(name: &str) -> Option<usize> {
-    name.strip_prefix(MARK)?.parse().ok()
+    name.strip_prefix(MARK_PREFIX)?.parse().ok()
 }
 
 impl Translated {
-    /// Where in the source the piece at this offset of the text came from.
+    /// The source offset of the construct at an offset of the translated text.
     pub fn source_offset(&self, offset: usize) -> usize {
         let i = self.offsets.partition_point(|&(text, _)| text <= offset);
         i.checked_sub(1).map_or(0, |i| self.offsets[i].1)
     }
 }
 
-/// Rewrites an ECMA-262 pattern (as with the `u` flag where the two differ, but lenient about needless escapes and literal
-/// braces as without it) with the flags `i` and `s`, `(?P<name>...)`, `\a`, `\e`, `\A` and `\z`
-/// beside it. Refuses look-behind, backreferences, lone surrogates, other flags and spellings that
-/// other engines read otherwise. Of the options, the scope and the case are the caller's matter.
+/// Translates an ECMA-262 pattern.
+///
+/// The syntax is that of the `u` flag, except that needless escapes and literal braces are allowed
+/// as without it. Additions: the flags `i` and `s`, `(?P<name>...)`, `\a`, `\e`, `\A` and `\z`.
+/// Errors: look-behind, backreferences, lone surrogates, other flags, and syntax to which other
+/// engines give another meaning. Ignores the scope and the case option, which callers apply.
 pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, RegexError> {
     let out = Translated {
         text: String::with_capacity(source.len() + 8),
@@ -92,25 +99,33 @@ pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, Reg
         marks: Vec::new(),
     };
     let chars = source.char_indices().peekable();
-    let mut shim =
-        Shim { source, chars, out, base: options.dot, options: *options, outer: Vec::new() };
-    shim.pattern()?;
-    Ok(shim.out)
+    let mut translator = Translator {
+        source,
+        chars,
+        out,
+        default_dot: options.dot,
+        options: *options,
+        outer: Vec::new(),
+    };
+    translator.pattern()?;
+    Ok(translator.out)
 }
 
-struct Shim<'s> {
+/// Translates one pattern from left to right.
+struct Translator<'s> {
     source: &'s str,
     chars: Peekable<CharIndices<'s>>,
     out: Translated,
-    /// What `.` leaves out without flags.
-    base: Dot,
-    /// As the flags have it here, and around each open group.
+    /// Code points that `.` does not match without flags.
+    default_dot: Dot,
+    /// Options at the current position.
     options: RegexOptions,
+    /// Options outside of each open group.
     outer: Vec<RegexOptions>,
 }
 
-/// What an escape stands for.
-enum Escape {
+/// Meaning of an escape.
+enum EscapeMeaning {
     /// One code point.
     Char(u32),
     /// The inside of a class.
@@ -119,26 +134,27 @@ enum Escape {
     NotClass(String),
     /// An anchor.
     Anchor(&'static str),
-    /// A word boundary, or none.
+    /// A word boundary; whether it is negated.
     Boundary(bool),
 }
 
-impl Shim<'_> {
+impl Translator<'_> {
+    /// A syntax error.
     fn syntax<T>(&self, offset: usize, reason: &str) -> Result<T, RegexError> {
         Err(RegexError::Syntax { offset, reason: reason.to_owned() })
     }
 
-    /// A condition here.
-    fn mark(&mut self, at: usize, mark: Mark) -> Result<(), RegexError> {
+    /// Writes an assertion mark.
+    fn mark(&mut self, at: usize, mark: AssertionMark) -> Result<(), RegexError> {
         if self.out.marks.len() >= MAX_MARKS {
             return Err(RegexError::Unsupported { offset: at, what: "so many conditions" });
         }
-        let _ = write!(self.out.text, "(?P<{MARK}{}>)", self.out.marks.len());
+        let _ = write!(self.out.text, "(?P<{MARK_PREFIX}{}>)", self.out.marks.len());
         self.out.marks.push(mark);
         Ok(())
     }
 
-    /// The inside of a group whose beginning has been read, up to its end, which is skipped.
+    /// Skips a group whose beginning has been read; returns the range of its body.
     fn group_body(&mut self, at: usize) -> Result<Range<usize>, RegexError> {
         let begin = self.chars.peek().map_or(self.source.len(), |&(i, _)| i);
         let (mut depth, mut in_class) = (0usize, false);
@@ -156,42 +172,46 @@ impl Shim<'_> {
         self.syntax(at, "unclosed group")
     }
 
+    /// Writes a code point.
     fn literal(&mut self, code: u32) {
         let _ = write!(self.out.text, "\\x{{{code:X}}}");
     }
 
+    /// The source from the current position on.
     fn rest(&mut self) -> &str {
         let at = self.chars.peek().map_or(self.source.len(), |&(i, _)| i);
         &self.source[at..]
     }
 
+    /// Skips characters.
     fn skip(&mut self, chars: usize) {
         for _ in 0..chars {
             self.chars.next();
         }
     }
 
+    /// Translates the whole pattern.
     fn pattern(&mut self) -> Result<(), RegexError> {
-        // Whether a quantifier may follow.
+        // Whether the last item may be repeated.
         let mut atom = false;
         while let Some((at, c)) = self.chars.next() {
             self.out.offsets.push((self.out.text.len(), at));
             let mut next_atom = true;
             match c {
                 '\\' => match self.escape(at, false)? {
-                    Escape::Char(code) => self.literal(code),
-                    Escape::Class(inside) => {
+                    EscapeMeaning::Char(code) => self.literal(code),
+                    EscapeMeaning::Class(inside) => {
                         let _ = write!(self.out.text, "[{inside}]");
                     }
-                    Escape::NotClass(inside) => {
+                    EscapeMeaning::NotClass(inside) => {
                         let _ = write!(self.out.text, "[^{inside}]");
                     }
-                    Escape::Anchor(anchor) => {
+                    EscapeMeaning::Anchor(anchor) => {
                         self.out.text.push_str(anchor);
                         next_atom = false;
                     }
-                    Escape::Boundary(negated) => {
-                        self.mark(at, Mark::Boundary { negated })?;
+                    EscapeMeaning::Boundary(negated) => {
+                        self.mark(at, AssertionMark::Boundary { negated })?;
                         next_atom = false;
                     }
                 },
@@ -226,19 +246,20 @@ impl Shim<'_> {
                         return self.syntax(at, "nothing to repeat");
                     }
                     self.out.text.push(c);
-                    self.lazy(at)?;
+                    self.skip_lazy_mark(at)?;
                     next_atom = false;
                 }
                 '{' => match self.counts(at)? {
                     Some(counts) if atom => {
                         self.out.text.push_str(&counts);
-                        self.lazy(at)?;
+                        self.skip_lazy_mark(at)?;
                         next_atom = false;
                     }
                     Some(_) => return self.syntax(at, "nothing to repeat"),
                     None => self.literal(u32::from(c)),
                 },
-                // Letters, digits and spaces mean themselves to both; anything else is written by code.
+                // Letters, digits and spaces are literal in both syntaxes; others are written by
+                // code.
                 c if c.is_ascii_alphanumeric() || c == ' ' || c == '_' => self.out.text.push(c),
                 c => self.literal(u32::from(c)),
             }
@@ -247,9 +268,9 @@ impl Shim<'_> {
         Ok(())
     }
 
-    /// What may follow a repetition that begins at `at`. Laziness does not change the language;
-    /// possession does.
-    fn lazy(&mut self, at: usize) -> Result<(), RegexError> {
+    /// Skips the `?` of a lazy repetition, which does not change the language. Errors: a possessive
+    /// repetition, which does.
+    fn skip_lazy_mark(&mut self, at: usize) -> Result<(), RegexError> {
         if self.rest().starts_with('+') {
             let what = "a possessive repetition; without its `+` it gives back what must follow";
             return Err(RegexError::Unsupported { offset: at, what });
@@ -260,7 +281,7 @@ impl Shim<'_> {
         Ok(())
     }
 
-    /// `{n}`, `{n,}` or `{n,m}` behind a `{`; anything else is a literal brace.
+    /// Parses the rest of `{n}`, `{n,}` or `{n,m}`; `None` if the brace is a literal.
     fn counts(&mut self, at: usize) -> Result<Option<String>, RegexError> {
         let rest = self.rest();
         let Some(end) = rest.find('}') else { return Ok(None) };
@@ -287,6 +308,7 @@ impl Shim<'_> {
         Ok(Some(counts))
     }
 
+    /// Translates the beginning of a group, behind its `(`.
     fn group(&mut self, at: usize) -> Result<(), RegexError> {
         let rest = self.rest();
         let named = ["?<", "?P<"]
@@ -299,11 +321,11 @@ impl Shim<'_> {
         if rest.starts_with("?=") || rest.starts_with("?!") {
             let negated = rest.starts_with("?!");
             if self.options.look_around == LookAround::Refused {
-                return Err(RegexError::Unsupported { offset: at, what: TERMINAL });
+                return Err(RegexError::Unsupported { offset: at, what: LOOK_AROUND_IN_TERMINAL });
             }
             self.skip(2);
             let body = self.group_body(at)?;
-            return self.mark(at, Mark::Ahead { body, negated, options: self.options });
+            return self.mark(at, AssertionMark::Ahead { body, negated, options: self.options });
         }
         match named {
             _ if !rest.starts_with('?') => {}
@@ -316,19 +338,19 @@ impl Shim<'_> {
         Ok(())
     }
 
-    /// `(?i)`, `(?-s)`, `(?is-i:` behind the `(`.
+    /// Translates flags such as `(?i)`, `(?-s)`, `(?is-i:`, behind the `(`.
     fn flags(&mut self, at: usize) -> Result<(), RegexError> {
         let mut on = true;
-        let mut any = false;
+        let mut has_flags = false;
         let RegexOptions { mut dot, mut case, .. } = self.options;
-        let base = self.base;
+        let default_dot = self.default_dot;
         let mut text = "(?".to_owned();
         self.skip(1);
         loop {
             match self.chars.next() {
                 Some((_, '-')) if on => {
                     on = false;
-                    any = false;
+                    has_flags = false;
                     continue;
                 }
                 Some((_, 'i')) => {
@@ -336,20 +358,21 @@ impl Shim<'_> {
                     text.push_str(if on { "i" } else { "-i" });
                 }
                 Some((_, 's')) if on => dot = Dot::Any,
-                // As if there had been no `(?s)`.
-                Some((_, 's')) if base == Dot::Any => dot = Dot::NoLineTerminators,
-                Some((_, 's')) => dot = base,
+                // Undoes `(?s)`.
+                Some((_, 's')) if default_dot == Dot::Any => dot = Dot::NoLineTerminators,
+                Some((_, 's')) => dot = default_dot,
                 Some((_, ':')) => {
                     self.outer.push(self.options);
                     text.push(':');
                     break;
                 }
-                Some((_, ')')) if any => {
+                Some((_, ')')) if has_flags => {
                     text.push(')');
                     break;
                 }
                 Some((place, 'm')) => {
-                    let what = "the flag m; `^` and `$` are the ends of the text, lines begin behind `\\n`";
+                    let what = "the flag m; `^` and `$` are the ends of the text, \
+                                lines begin behind `\\n`";
                     return Err(RegexError::Unsupported { offset: place, what });
                 }
                 Some((place, 'x' | 'U' | 'u' | 'R' | 'a' | 'L')) => {
@@ -365,25 +388,27 @@ impl Shim<'_> {
                     });
                 }
             }
-            any = true;
+            has_flags = true;
         }
         self.options = RegexOptions { dot, case, ..self.options };
-        // Nothing but `s` was said: not for `regex-syntax`.
+        // A group with no flag but `s` is not passed on to `regex-syntax`.
         if text != "(?)" {
             self.out.text.push_str(&text);
         }
         Ok(())
     }
 
-    /// An escape behind its backslash.
-    fn escape(&mut self, at: usize, in_class: bool) -> Result<Escape, RegexError> {
+    /// Parses an escape, behind its backslash.
+    fn escape(&mut self, at: usize, in_class: bool) -> Result<EscapeMeaning, RegexError> {
         let unsupported = |what| Err(RegexError::Unsupported { offset: at, what });
         let Some((_, c)) = self.chars.next() else {
             return self.syntax(at, "a backslash at the end");
         };
         Ok(match c {
-            'd' | 'w' | 's' => Escape::Class(self.perl(c).into()),
-            'D' | 'W' | 'S' => Escape::NotClass(self.perl(c.to_ascii_lowercase()).into()),
+            'd' | 'w' | 's' => EscapeMeaning::Class(self.perl_class(c).into()),
+            'D' | 'W' | 'S' => {
+                EscapeMeaning::NotClass(self.perl_class(c.to_ascii_lowercase()).into())
+            }
             'p' | 'P' => {
                 let rest = self.rest();
                 let Some(end) = rest.find('}').filter(|_| rest.starts_with('{')) else {
@@ -398,12 +423,16 @@ impl Shim<'_> {
                 let inside = format!("\\p{{{name}}}");
                 self.skip(end + 1);
                 self.out.tables += 1;
-                if c == 'p' { Escape::Class(inside) } else { Escape::NotClass(inside) }
+                if c == 'p' {
+                    EscapeMeaning::Class(inside)
+                } else {
+                    EscapeMeaning::NotClass(inside)
+                }
             }
-            'b' if in_class => Escape::Char(8),
+            'b' if in_class => EscapeMeaning::Char(8),
             'b' | 'B' if !in_class => match self.options {
                 RegexOptions { look_around: LookAround::Refused, .. } => {
-                    return unsupported(TERMINAL);
+                    return unsupported(LOOK_AROUND_IN_TERMINAL);
                 }
                 RegexOptions { case: Case::Insensitive, .. } => {
                     return unsupported("a word boundary where case makes no difference");
@@ -411,44 +440,44 @@ impl Shim<'_> {
                 RegexOptions { classes: Classes::Unicode, .. } => {
                     return unsupported("a word boundary where `\\w` is Unicode's");
                 }
-                _ => Escape::Boundary(c == 'B'),
+                _ => EscapeMeaning::Boundary(c == 'B'),
             },
-            't' => Escape::Char(9),
-            'n' => Escape::Char(10),
-            'v' => Escape::Char(11),
-            'f' => Escape::Char(12),
-            'r' => Escape::Char(13),
+            't' => EscapeMeaning::Char(9),
+            'n' => EscapeMeaning::Char(10),
+            'v' => EscapeMeaning::Char(11),
+            'f' => EscapeMeaning::Char(12),
+            'r' => EscapeMeaning::Char(13),
             'c' => match self.chars.next() {
                 Some((_, letter)) if letter.is_ascii_alphabetic() => {
-                    Escape::Char(u32::from(letter) % 32)
+                    EscapeMeaning::Char(u32::from(letter) % 32)
                 }
                 _ => return self.syntax(at, "\\c needs a letter"),
             },
-            '0' if !self.rest().starts_with(|c: char| c.is_ascii_digit()) => Escape::Char(0),
+            '0' if !self.rest().starts_with(|c: char| c.is_ascii_digit()) => EscapeMeaning::Char(0),
             '0'..='9' => return unsupported("backreference or octal escape"),
             'k' => return unsupported("backreference"),
             'x' if self.rest().starts_with('{') => {
                 return unsupported(r"`\x{...}`: write `\u{...}`");
             }
             'x' => match self.hex(2) {
-                Some(code) => Escape::Char(code),
+                Some(code) => EscapeMeaning::Char(code),
                 None => return self.syntax(at, "\\x needs two hexadecimal digits"),
             },
-            'u' => Escape::Char(self.unicode(at)?),
-            'a' => Escape::Char(7),
-            'e' => Escape::Char(27),
-            'A' if !in_class => Escape::Anchor(r"\A"),
-            'z' if !in_class => Escape::Anchor(r"\z"),
+            'u' => EscapeMeaning::Char(self.unicode(at)?),
+            'a' => EscapeMeaning::Char(7),
+            'e' => EscapeMeaning::Char(27),
+            'A' if !in_class => EscapeMeaning::Anchor(r"\A"),
+            'z' if !in_class => EscapeMeaning::Anchor(r"\z"),
             c if c.is_ascii_alphabetic() => {
-                let known = FOREIGN_ESCAPES.iter().find(|(letters, _)| letters.contains(c));
-                return unsupported(known.map_or("an escape that is not known", |(_, what)| what));
+                let foreign = FOREIGN_ESCAPES.iter().find(|(letters, _)| letters.contains(c));
+                return unsupported(foreign.map_or("an unknown escape", |(_, what)| what));
             }
-            c => Escape::Char(u32::from(c)),
+            c => EscapeMeaning::Char(u32::from(c)),
         })
     }
 
-    /// The inside of the class that `\d`, `\w` or `\s` stands for.
-    fn perl(&mut self, letter: char) -> &'static str {
+    /// The inside of the class for `\d`, `\w` or `\s`.
+    fn perl_class(&mut self, letter: char) -> &'static str {
         if self.options.classes == Classes::Unicode {
             self.out.tables += 1;
         }
@@ -463,7 +492,7 @@ impl Shim<'_> {
         }
     }
 
-    /// Exactly `n` hexadecimal digits.
+    /// Parses exactly `n` hexadecimal digits.
     fn hex(&mut self, n: usize) -> Option<u32> {
         let rest = self.rest();
         let digits = rest.get(..n).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
@@ -472,6 +501,7 @@ impl Shim<'_> {
         Some(code)
     }
 
+    /// Parses the rest of `\uXXXX`, `\u{...}` or a surrogate pair.
     fn unicode(&mut self, at: usize) -> Result<u32, RegexError> {
         let code = if self.rest().starts_with('{') {
             let rest = self.rest();
@@ -504,7 +534,7 @@ impl Shim<'_> {
         Ok(code)
     }
 
-    /// A class behind its `[`.
+    /// Translates a class, behind its `[`.
     fn class(&mut self, at: usize) -> Result<(), RegexError> {
         let negated = self.rest().starts_with('^');
         self.skip(usize::from(negated));
@@ -538,7 +568,7 @@ impl Shim<'_> {
             let low = self.class_atom(begin, c)?;
             let rest = self.rest();
             let is_range = rest.starts_with('-') && !rest.starts_with("-]") && rest.len() > 1;
-            let Escape::Char(low) = low else {
+            let EscapeMeaning::Char(low) = low else {
                 self.class_set(low);
                 continue;
             };
@@ -551,15 +581,15 @@ impl Shim<'_> {
                 return self.syntax(at, "an unclosed class");
             };
             match self.class_atom(begin, c)? {
-                Escape::Char(high) if high < low => {
+                EscapeMeaning::Char(high) if high < low => {
                     return self.syntax(begin, "a class range out of order");
                 }
-                Escape::Char(high) => {
+                EscapeMeaning::Char(high) => {
                     self.out.text.push('-');
                     self.literal(high);
                 }
                 set => {
-                    // `[a-\d]`: the hyphen is itself.
+                    // In `[a-\d]` the hyphen is a literal.
                     self.literal(u32::from('-'));
                     self.class_set(set);
                 }
@@ -569,19 +599,21 @@ impl Shim<'_> {
         Ok(())
     }
 
-    fn class_atom(&mut self, at: usize, c: char) -> Result<Escape, RegexError> {
-        if c == '\\' { self.escape(at, true) } else { Ok(Escape::Char(u32::from(c))) }
+    /// Parses one item of a class.
+    fn class_atom(&mut self, at: usize, c: char) -> Result<EscapeMeaning, RegexError> {
+        if c == '\\' { self.escape(at, true) } else { Ok(EscapeMeaning::Char(u32::from(c))) }
     }
 
-    fn class_set(&mut self, set: Escape) {
+    /// Writes an item of a class.
+    fn class_set(&mut self, set: EscapeMeaning) {
         match set {
-            Escape::Class(inside) => self.out.text.push_str(&inside),
-            Escape::NotClass(inside) => {
+            EscapeMeaning::Class(inside) => self.out.text.push_str(&inside),
+            EscapeMeaning::NotClass(inside) => {
                 let _ = write!(self.out.text, "[^{inside}]");
             }
-            Escape::Char(code) => self.literal(code),
-            // Not made inside a class.
-            Escape::Anchor(_) | Escape::Boundary(_) => {}
+            EscapeMeaning::Char(code) => self.literal(code),
+            // `escape` does not return these inside a class.
+            EscapeMeaning::Anchor(_) | EscapeMeaning::Boundary(_) => {}
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Formats to expressions.
+//! Lowers the formats of structural tags to grammar expressions.
 
 use std::collections::BTreeSet;
 
 use super::model::{
     Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount,
 };
-use super::read::below;
+use super::read::member_pointer;
 use super::{
     StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors,
     StructuralTagOptions, styles,
@@ -15,8 +15,8 @@ use crate::front::ebnf::{self, Dialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
-use crate::front::within::Within;
-use crate::front::{Lowered, structural_tag::tokens};
+use crate::front::text_search::TextSearch;
+use crate::front::{LoweredGrammar, structural_tag::tokens};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
@@ -26,7 +26,8 @@ use crate::ir::{
 };
 use crate::limits::Limits;
 
-/// How the format reads regular expressions: as a whole, `.` is any character, classes are ASCII.
+/// Options of regular expressions in structural tags: match as a whole, `.` is any character,
+/// classes are ASCII.
 const REGEX: RegexOptions = RegexOptions {
     scope: regex::Scope::Match,
     look_around: regex::LookAround::Allowed,
@@ -36,22 +37,23 @@ const REGEX: RegexOptions = RegexOptions {
 };
 
 impl StructuralTag {
-    /// The grammar of the texts it allows. All errors are reported. Cost: linear, but for the schemas and regular expressions inside.
+    /// Lowers the document to a grammar. Reports all errors. Cost: linear, except for the schemas
+    /// and regular expressions inside.
     pub fn lower(
         &self,
         options: &StructuralTagOptions,
         limits: &Limits,
-    ) -> Result<Lowered, StructuralTagErrors> {
-        let mut lowering = Lowering {
+    ) -> Result<LoweredGrammar, StructuralTagErrors> {
+        let mut lowering = TagLowering {
             builder: GrammarBuilder::new(),
             options,
             limits,
             errors: Vec::new(),
-            literals: Literals::new(&options.special_tokens),
-            known: HashMap::default(),
+            special_tokens: SpecialTokenNames::new(&options.special_tokens),
+            shared_rules: HashMap::default(),
             depth: 0,
         };
-        let body = lowering.format(&self.format, "/format", &Around::default());
+        let body = lowering.format(&self.format, "/format", &EnclosingEnd::default());
         if let Err(out) = fuel::check() {
             let reason = Reason::Limit(out.to_string());
             lowering.errors.push(StructuralTagError { pointer: "/format".into(), reason });
@@ -64,164 +66,182 @@ impl StructuralTag {
             let reason = Reason::Limit(error.to_string());
             StructuralTagErrors(vec![StructuralTagError { pointer: "/format".into(), reason }])
         })?;
-        Ok(Lowered { grammar, warnings: Diagnostics::new("structural tag", "") })
+        Ok(LoweredGrammar { grammar, warnings: Diagnostics::new("structural tag", "") })
     }
 }
 
-/// What ends the nearest tag around a format.
+/// The end of the innermost tag that encloses a format.
 #[derive(Clone, Default)]
-pub(super) struct Around {
-    /// Texts; free text inside contains none of them.
+pub(super) struct EnclosingEnd {
+    /// The texts that end the tag. Free text inside contains none of them.
     pub(super) ends: Vec<String>,
-    /// A token; free tokens inside are not it.
+    /// The token that ends the tag. Free tokens inside exclude it.
     pub(super) token: Option<SpecialToken>,
 }
 
-pub(super) struct Lowering<'a> {
+/// State of lowering one document.
+pub(super) struct TagLowering<'a> {
     pub(super) builder: GrammarBuilder,
     pub(super) options: &'a StructuralTagOptions,
     pub(super) limits: &'a Limits,
     errors: Vec<StructuralTagError>,
-    literals: Literals,
-    /// Rules of schemas, expressions and grammars by their text: nothing around them changes what they mean.
-    known: HashMap<String, RuleId>,
-    /// How many formats there are around.
+    special_tokens: SpecialTokenNames,
+    /// Rules of schemas, regular expressions and grammars, by the JSON text of their format. Their
+    /// meaning does not depend on the context.
+    shared_rules: HashMap<String, RuleId>,
+    /// Number of enclosing formats.
     depth: usize,
 }
 
-impl Lowering<'_> {
+impl TagLowering<'_> {
+    /// Reports an error.
     pub(super) fn fail<T>(&mut self, pointer: &str, reason: Reason) -> Option<T> {
         self.errors.push(StructuralTagError { pointer: pointer.to_owned(), reason });
         None
     }
 
+    /// Lowers a format, within the limit on nesting.
     pub(super) fn format(
         &mut self,
         format: &Format,
         pointer: &str,
-        around: &Around,
+        enclosing: &EnclosingEnd,
     ) -> Option<Expr> {
         if self.depth >= self.limits.depth {
             let what = format!("nested deeper than {}", self.limits.depth);
             return self.fail(pointer, Reason::Limit(what));
         }
         self.depth += 1;
-        let body = self.body(format, pointer, around);
+        let body = self.format_body(format, pointer, enclosing);
         self.depth -= 1;
         body
     }
 
-    fn body(&mut self, format: &Format, pointer: &str, around: &Around) -> Option<Expr> {
+    /// Lowers a format; nesting is checked.
+    fn format_body(
+        &mut self,
+        format: &Format,
+        pointer: &str,
+        enclosing: &EnclosingEnd,
+    ) -> Option<Expr> {
         match format {
             Format::ConstString { value } => Some(self.literal(value)),
             Format::JsonSchema(_) | Format::Regex { .. } | Format::Grammar { .. } => {
-                self.closed(format, pointer)
+                self.shared_format(format, pointer)
             }
             Format::AnyText { excludes, max_tokens, max_chars } => {
-                self.any_text(excludes, (*max_tokens, *max_chars), (pointer, around))
+                self.any_text(excludes, (*max_tokens, *max_chars), (pointer, enclosing))
             }
             Format::Sequence { elements } => {
-                self.elements(elements, pointer, around).map(Expr::seq)
+                self.elements(elements, pointer, enclosing).map(Expr::seq)
             }
-            Format::Or { elements } => self.elements(elements, pointer, around).map(Expr::alt),
+            Format::Or { elements } => self.elements(elements, pointer, enclosing).map(Expr::alt),
             Format::Optional { content } => {
-                self.content(content, pointer, around).map(Expr::optional)
+                self.content(content, pointer, enclosing).map(Expr::optional)
             }
             Format::Plus { content } => {
-                Some(Expr::repeat(self.content(content, pointer, around)?, 1, None))
+                Some(Expr::repeat(self.content(content, pointer, enclosing)?, 1, None))
             }
-            Format::Star { content } => self.content(content, pointer, around).map(Expr::star),
+            Format::Star { content } => self.content(content, pointer, enclosing).map(Expr::star),
             Format::Repeat { min, max, content } => {
-                Some(Expr::repeat(self.content(content, pointer, around)?, *min, *max))
+                Some(Expr::repeat(self.content(content, pointer, enclosing)?, *min, *max))
             }
             Format::Tag(tag) => {
                 let begin = self.begin(&tag.begin);
                 self.tag(begin, tag, pointer)
             }
             Format::TriggeredTags { triggers, tags, excludes, count } => {
-                self.triggered_tags((triggers, tags), excludes, *count, (pointer, around))
+                self.triggered_tags((triggers, tags), excludes, *count, (pointer, enclosing))
             }
             Format::TagsWithSeparator { tags, separator, count } => {
                 let tags = self.tags(tags, pointer)?;
-                let tag = self.shared("tag", Expr::alt(tags));
-                let more = Expr::star(Expr::seq([self.literal(separator), tag.clone()]));
+                let tag = self.as_rule("tag", Expr::alt(tags));
+                let further_tags = Expr::star(Expr::seq([self.literal(separator), tag.clone()]));
                 Some(match count {
-                    TagCount::Any => Expr::optional(Expr::seq([tag, more])),
-                    TagCount::AtLeastOne => Expr::seq([tag, more]),
+                    TagCount::Any => Expr::optional(Expr::seq([tag, further_tags])),
+                    TagCount::AtLeastOne => Expr::seq([tag, further_tags]),
                     TagCount::AtMostOne => Expr::optional(tag),
                     TagCount::One => tag,
                 })
             }
             Format::Dispatch { rules, repeats, excludes } => {
-                self.dispatch(rules, *repeats, excludes, (pointer, around))
+                self.dispatch(rules, *repeats, excludes, (pointer, enclosing))
             }
             Format::Token(token) => Some(self.special(tokens::special(token))),
             Format::ExcludeToken { exclude_tokens } => {
-                Some(self.free_token(exclude_tokens, &[], around))
+                Some(self.free_token(exclude_tokens, &[], enclosing))
             }
             Format::AnyTokens { exclude_tokens, max_tokens } => {
-                Some(Expr::repeat(self.free_token(exclude_tokens, &[], around), 0, *max_tokens))
+                Some(Expr::repeat(self.free_token(exclude_tokens, &[], enclosing), 0, *max_tokens))
             }
             Format::TokenTriggeredTags { trigger_tokens, tags, exclude_tokens, count } => self
                 .token_triggered_tags(
                     (trigger_tokens, tags),
                     exclude_tokens,
                     *count,
-                    (pointer, around),
+                    (pointer, enclosing),
                 ),
             Format::TokenDispatch { rules, repeats, exclude_tokens } => {
-                self.token_dispatch(rules, *repeats, exclude_tokens, (pointer, around))
+                self.token_dispatch(rules, *repeats, exclude_tokens, (pointer, enclosing))
             }
         }
     }
 
+    /// Lowers the elements of a list.
     fn elements(
         &mut self,
         elements: &[Format],
         pointer: &str,
-        around: &Around,
+        enclosing: &EnclosingEnd,
     ) -> Option<Vec<Expr>> {
         let elements = elements.iter().enumerate();
-        // All of them, so that all errors are found.
+        // Lower all elements, so that all errors are reported.
         let all: Vec<Option<Expr>> = elements
-            .map(|(i, element)| self.format(element, &format!("{pointer}/elements/{i}"), around))
+            .map(|(i, element)| self.format(element, &format!("{pointer}/elements/{i}"), enclosing))
             .collect();
         all.into_iter().collect()
     }
 
-    fn content(&mut self, content: &Format, pointer: &str, around: &Around) -> Option<Expr> {
-        self.format(content, &below(pointer, "content"), around)
+    /// Lowers the member `content`.
+    fn content(
+        &mut self,
+        content: &Format,
+        pointer: &str,
+        enclosing: &EnclosingEnd,
+    ) -> Option<Expr> {
+        self.format(content, &member_pointer(pointer, "content"), enclosing)
     }
 
-    /// A rule of its own, if it is not one anyway.
-    pub(super) fn shared(&mut self, name: &str, body: Expr) -> Expr {
+    /// Makes an expression a rule, unless it is a reference already.
+    pub(super) fn as_rule(&mut self, name: &str, body: Expr) -> Expr {
         match body {
             Expr::Ref(_) => body,
             body => Expr::Ref(self.builder.rule(name, body)),
         }
     }
 
+    /// Lowers a special token.
     pub(super) fn special(&mut self, token: SpecialToken) -> Expr {
         Expr::Special(self.builder.special(token))
     }
 
-    /// A text; special tokens in it as themselves too.
+    /// Lowers a text. Where it contains the name of a special token, the token is accepted as well.
     pub(super) fn literal(&mut self, text: &str) -> Expr {
-        let pieces = self.literals.pieces(text);
-        Expr::seq(pieces.into_iter().map(|piece| match piece {
-            Piece::Text(text) => Expr::text(text),
-            Piece::Special(name) => {
+        let parts = self.special_tokens.parts(text);
+        Expr::seq(parts.into_iter().map(|part| match part {
+            TextPart::Text(text) => Expr::text(text),
+            TextPart::Special(name) => {
                 let token = self.special(SpecialToken::Name(name.to_owned()));
                 Expr::alt([Expr::text(name), token])
             }
         }))
     }
 
-    /// What free text is watched for, and what must follow it then: the text; and each special token in it, behind what comes before
-    /// it as text.
+    /// The triggers for a text in free text, each with the expression that must follow it. They are
+    /// the text itself, and each special token in it, preceded by the text before the token.
     pub(super) fn triggers(&mut self, text: &str) -> Vec<(Trigger, Expr)> {
         let mut out = vec![(Trigger::Text(text.as_bytes().to_vec()), Expr::Empty)];
-        for (at, name) in self.literals.specials(text) {
+        for (at, name) in self.special_tokens.find(text) {
             let special = self.builder.special(SpecialToken::Name(name.to_owned()));
             let trigger = match at {
                 0 => Trigger::Special(special),
@@ -232,17 +252,19 @@ impl Lowering<'_> {
         out
     }
 
-    /// Formats that mean the same everywhere.
-    fn closed(&mut self, format: &Format, pointer: &str) -> Option<Expr> {
+    /// Lowers a format whose meaning does not depend on the context.
+    fn shared_format(&mut self, format: &Format, pointer: &str) -> Option<Expr> {
         let key = format.to_json().to_string();
-        if let Some(known) = self.known.get(&key) {
-            return Some(Expr::Ref(*known));
+        if let Some(rule) = self.shared_rules.get(&key) {
+            return Some(Expr::Ref(*rule));
         }
         let rule = match format {
             Format::JsonSchema(format) => self.json_schema(format, pointer)?,
             Format::Regex { pattern } => match regex::lower(pattern, &REGEX, self.limits) {
                 Ok(grammar) => self.builder.import(&grammar),
-                Err(error) => return self.fail(&below(pointer, "pattern"), Reason::Regex(error)),
+                Err(error) => {
+                    return self.fail(&member_pointer(pointer, "pattern"), Reason::Regex(error));
+                }
             },
             Format::Grammar { grammar, syntax } => {
                 let lowered = match syntax {
@@ -258,16 +280,18 @@ impl Lowering<'_> {
                 match lowered {
                     Ok(lowered) => self.builder.import(&lowered.grammar),
                     Err(errors) => {
-                        return self.fail(&below(pointer, "grammar"), Reason::Grammar(errors));
+                        return self
+                            .fail(&member_pointer(pointer, "grammar"), Reason::Grammar(errors));
                     }
                 }
             }
             _ => return None,
         };
-        self.known.insert(key, rule);
+        self.shared_rules.insert(key, rule);
         Some(Expr::Ref(rule))
     }
 
+    /// Lowers a schema in the style of the format.
     fn json_schema(&mut self, format: &JsonSchema, pointer: &str) -> Option<RuleId> {
         let mut options = self.options.schema;
         if format.any_order {
@@ -294,17 +318,18 @@ impl Lowering<'_> {
         }
     }
 
+    /// Lowers free text.
     fn any_text(
         &mut self,
         excludes: &[String],
         (tokens, chars): (Option<u32>, Option<u32>),
-        (pointer, around): (&str, &Around),
+        (pointer, enclosing): (&str, &EnclosingEnd),
     ) -> Option<Expr> {
         if tokens == Some(0) || chars == Some(0) {
             return Some(Expr::Empty);
         }
-        let excludes = excluded(excludes, around);
-        self.bounded(excludes.iter().map(Vec::len), pointer)?;
+        let excludes = excluded(excludes, enclosing);
+        self.check_dispatch_bytes(excludes.iter().map(Vec::len), pointer)?;
         if let (None, Some(chars), []) = (tokens, chars, &excludes[..]) {
             return Some(Expr::repeat(spell_utf8(&SCALARS), 0, Some(chars)));
         }
@@ -320,20 +345,25 @@ impl Lowering<'_> {
         Some(Expr::Ref(rule))
     }
 
-    /// Complains of texts that are more to watch for than the limit allows.
-    fn bounded(&mut self, lengths: impl IntoIterator<Item = usize>, pointer: &str) -> Option<()> {
-        let most = self.limits.dispatch_bytes;
-        if lengths.into_iter().sum::<usize>() <= most {
+    /// Reports triggers and excluded texts that exceed the limit on their total length.
+    fn check_dispatch_bytes(
+        &mut self,
+        lengths: impl IntoIterator<Item = usize>,
+        pointer: &str,
+    ) -> Option<()> {
+        let limit = self.limits.dispatch_bytes;
+        if lengths.into_iter().sum::<usize>() <= limit {
             return Some(());
         }
         self.fail(
             pointer,
             Reason::Limit(format!(
-                "the texts that end or interrupt free text have more than {most} bytes"
+                "the texts that end or interrupt free text have more than {limit} bytes"
             )),
         )
     }
 
+    /// Lowers the beginning of a tag.
     pub(super) fn begin(&mut self, begin: &Begin) -> Expr {
         match begin {
             Begin::Text(text) => self.literal(text),
@@ -341,44 +371,47 @@ impl Lowering<'_> {
         }
     }
 
-    /// A tag whose beginning, or what is left of it, is `begin`.
+    /// Lowers a tag. `begin` is its beginning, or the rest of it behind a trigger.
     pub(super) fn tag(&mut self, begin: Expr, tag: &Tag, pointer: &str) -> Option<Expr> {
-        let mut around = Around::default();
+        let mut enclosing = EnclosingEnd::default();
         let ends: &[String] = match &tag.end {
             End::Text(end) => std::slice::from_ref(end),
             End::Texts(ends) => ends,
             End::Token(token) => {
-                around.token = Some(tokens::special(token));
+                enclosing.token = Some(tokens::special(token));
                 &[]
             }
         };
-        around.ends = ends.iter().filter(|end| !end.is_empty()).cloned().collect();
-        let whole = around.ends.len() == ends.len();
+        enclosing.ends = ends.iter().filter(|end| !end.is_empty()).cloned().collect();
+        let whole = enclosing.ends.len() == ends.len();
         if let Format::AnyText { excludes, max_tokens: None, max_chars: None } = &tag.content
-            && around.token.is_none()
+            && enclosing.token.is_none()
             && whole
             && !excludes
                 .iter()
-                .any(|exclude| around.ends.iter().any(|end| end.contains(exclude.as_str())))
+                .any(|exclude| enclosing.ends.iter().any(|end| end.contains(exclude.as_str())))
         {
-            self.bounded(around.ends.iter().chain(excludes).map(String::len), pointer)?;
-            let rest = self.text_until(&around.ends, excludes);
+            self.check_dispatch_bytes(
+                enclosing.ends.iter().chain(excludes).map(String::len),
+                pointer,
+            )?;
+            let rest = self.text_until(&enclosing.ends, excludes);
             return Some(Expr::seq([begin, rest]));
         }
-        let content = self.content(&tag.content, pointer, &around)?;
-        if !ends.is_empty() && around.ends.is_empty() && unbounded(&tag.content) {
+        let content = self.content(&tag.content, pointer, &enclosing)?;
+        if !ends.is_empty() && enclosing.ends.is_empty() && is_open_ended(&tag.content) {
             let what =
                 "without a text the tag has no end: what is inside goes on as long as it likes";
-            return self.fail(&below(pointer, "end"), Reason::Contradictory(what.into()));
+            return self.fail(&member_pointer(pointer, "end"), Reason::Contradictory(what.into()));
         }
-        let end = match &around.token {
+        let end = match &enclosing.token {
             Some(token) => self.special(token.clone()),
             None => Expr::alt(ends.iter().map(|end| self.literal(end)).collect::<Vec<_>>()),
         };
         Some(Expr::seq([begin, content, end]))
     }
 
-    /// Text up to the first of the ends, which is part of it.
+    /// Lowers free text up to and including the first of the ends.
     fn text_until(&mut self, ends: &[String], excludes: &[String]) -> Expr {
         let (mut tags, mut stops) = (Vec::new(), Vec::new());
         for (trigger, rest) in ends.iter().flat_map(|end| self.triggers(end)).collect::<Vec<_>>() {
@@ -393,7 +426,8 @@ impl Lowering<'_> {
         Expr::Ref(self.builder.rule("text", Expr::Dispatch(Box::new(body))))
     }
 
-    /// Lowers each tag at its pointer: all of them, so that all errors are found; `None` if any has one.
+    /// Lowers each tag with its pointer. Lowers all tags, so that all errors are reported; `None`
+    /// if there are any.
     pub(super) fn each_tag<'t, T>(
         &mut self,
         tags: &'t [Tag],
@@ -405,6 +439,7 @@ impl Lowering<'_> {
         all.into_iter().collect()
     }
 
+    /// Lowers a list of tags.
     fn tags(&mut self, tags: &[Tag], pointer: &str) -> Option<Vec<Expr>> {
         self.each_tag(tags, pointer, |this, tag, pointer| {
             let begin = this.begin(&tag.begin);
@@ -412,28 +447,31 @@ impl Lowering<'_> {
         })
     }
 
+    /// Lowers free text with tags that begin with a trigger.
     fn triggered_tags(
         &mut self,
         (triggers, tags): (&[String], &[Tag]),
         excludes: &[String],
         count: TagCount,
-        (pointer, around): (&str, &Around),
+        (pointer, enclosing): (&str, &EnclosingEnd),
     ) -> Option<Expr> {
-        let known = Triggers::new(triggers);
-        let bodies = self
-            .each_tag(tags, pointer, |this, tag, pointer| this.triggered_tag(&known, tag, pointer));
-        let mut excludes = excluded(excludes, around);
-        self.bounded(
+        let trigger_index = TriggerIndex::new(triggers);
+        let bodies = self.each_tag(tags, pointer, |this, tag, pointer| {
+            this.triggered_tag(&trigger_index, tag, pointer)
+        });
+        let mut excludes = excluded(excludes, enclosing);
+        self.check_dispatch_bytes(
             excludes.iter().map(Vec::len).chain(triggers.iter().map(String::len)),
             pointer,
         )?;
         self.check_excludes(triggers, "triggers", &excludes, pointer)?;
-        let bodies: Vec<Triggered<'_>> = bodies?;
-        // Nothing follows a trigger that no tag begins with.
-        let begun: HashSet<&str> = bodies.iter().map(|tag| tag.trigger).collect();
-        let idle = triggers.iter().filter(|trigger| !begun.contains(trigger.as_str()));
-        excludes.extend(idle.map(|trigger| trigger.clone().into_bytes()));
-        let begins = bodies.iter().flat_map(|tag| [Some((tag.trigger, tag.body)), tag.across]);
+        let bodies: Vec<TriggeredTag<'_>> = bodies?;
+        // A trigger with which no tag begins is an excluded text.
+        let used: HashSet<&str> = bodies.iter().map(|tag| tag.trigger).collect();
+        let unused = triggers.iter().filter(|trigger| !used.contains(trigger.as_str()));
+        excludes.extend(unused.map(|trigger| trigger.clone().into_bytes()));
+        let begins =
+            bodies.iter().flat_map(|tag| [Some((tag.trigger, tag.body)), tag.across_token]);
         let whole: Vec<Expr> = begins
             .flatten()
             .map(|(begin, body)| Expr::seq([self.literal(begin), Expr::Ref(body)]))
@@ -444,33 +482,34 @@ impl Lowering<'_> {
         }
         let after = if count == TagCount::AtMostOne { AfterTag::End } else { AfterTag::Loop };
         let plain: Vec<(&str, RuleId)> = bodies.iter().map(|tag| (tag.trigger, tag.body)).collect();
-        let across: Vec<(&str, RuleId)> = bodies.iter().filter_map(|tag| tag.across).collect();
-        let mut watched = self.watched(&plain);
-        // As text, they are watched for already.
-        watched.extend(
-            self.watched(&across)
+        let across_token: Vec<(&str, RuleId)> =
+            bodies.iter().filter_map(|tag| tag.across_token).collect();
+        let mut dispatch_tags = self.dispatch_tags(&plain);
+        // Their texts are among the triggers already.
+        dispatch_tags.extend(
+            self.dispatch_tags(&across_token)
                 .into_iter()
                 .filter(|(trigger, _)| !matches!(trigger, Trigger::Text(_))),
         );
         let text =
-            Expr::Ref(self.builder.rule("text-and-tags", dispatch(watched, excludes, after)));
+            Expr::Ref(self.builder.rule("text-and-tags", dispatch(dispatch_tags, excludes, after)));
         Some(if count == TagCount::AtLeastOne { Expr::seq([whole, text]) } else { text })
     }
 
-    /// The one trigger a tag begins with, and the rule of the rest.
+    /// Finds the one trigger with which a tag begins, and lowers the rest of the tag.
     fn triggered_tag<'t>(
         &mut self,
-        triggers: &Triggers<'t>,
+        triggers: &TriggerIndex<'t>,
         tag: &'t Tag,
         pointer: &str,
-    ) -> Option<Triggered<'t>> {
-        let at = below(pointer, "begin");
+    ) -> Option<TriggeredTag<'t>> {
+        let at = member_pointer(pointer, "begin");
         let Begin::Text(begin) = &tag.begin else {
             let what = "must be a text: it begins with one of the triggers";
             return self.fail(&at, Reason::Malformed(what.into()));
         };
-        let mut found = triggers.before(begin);
-        let first = match (found.next(), found.next()) {
+        let mut matching = triggers.prefixes_of(begin);
+        let first = match (matching.next(), matching.next()) {
             (Some(first), None) => first,
             (None, _) => {
                 return self
@@ -484,8 +523,8 @@ impl Lowering<'_> {
         let rest = self.literal(&begin[first.len()..]);
         let body = self.tag(rest, tag, pointer)?;
         let body = self.builder.rule(format!("tag {begin}"), body);
-        let specials = self.literals.specials(begin);
-        let across = match specials
+        let specials = self.special_tokens.find(begin);
+        let across_token = match specials
             .iter()
             .find(|(at, name)| (at + 1..at + name.len()).contains(&first.len()))
         {
@@ -497,11 +536,11 @@ impl Lowering<'_> {
             }
             None => None,
         };
-        Some(Triggered { trigger: first, body, across })
+        Some(TriggeredTag { trigger: first, body, across_token })
     }
 
-    /// Triggers with what follows them, as a dispatch has them.
-    fn watched(&mut self, bodies: &[(&str, RuleId)]) -> Vec<(Trigger, RuleId)> {
+    /// The tags of a dispatch: each trigger with the rule of what follows it.
+    fn dispatch_tags(&mut self, bodies: &[(&str, RuleId)]) -> Vec<(Trigger, RuleId)> {
         let mut out = Vec::new();
         for (trigger, body) in bodies {
             for (trigger, rest) in self.triggers(trigger) {
@@ -516,7 +555,7 @@ impl Lowering<'_> {
         out
     }
 
-    /// Complains of triggers that cannot be read to their end.
+    /// Reports triggers that contain an excluded text, and therefore never fire.
     fn check_excludes(
         &mut self,
         triggers: &[String],
@@ -526,11 +565,12 @@ impl Lowering<'_> {
     ) -> Option<()> {
         let before = self.errors.len();
         let (whole, within): (HashSet<&[u8]>, _) =
-            (excludes.iter().map(|e| &e[..]).collect(), Within::new(excludes));
+            (excludes.iter().map(|e| &e[..]).collect(), TextSearch::new(excludes));
         for (i, trigger) in triggers.iter().enumerate() {
             let bytes = trigger.as_bytes();
-            let inside = within.find(&bytes[..bytes.len() - 1]).map(|found| &excludes[found][..]);
-            if let Some(text) = inside.or_else(|| whole.get(bytes).copied()) {
+            let contained =
+                within.find(&bytes[..bytes.len() - 1]).map(|index| &excludes[index][..]);
+            if let Some(text) = contained.or_else(|| whole.get(bytes).copied()) {
                 let text = String::from_utf8_lossy(text);
                 let what =
                     format!("{trigger:?} never comes: the text before it may not contain {text:?}");
@@ -540,50 +580,51 @@ impl Lowering<'_> {
         (self.errors.len() == before).then_some(())
     }
 
+    /// Lowers the format `dispatch`.
     fn dispatch(
         &mut self,
         rules: &[(String, Format)],
         repeats: bool,
         excludes: &[String],
-        (pointer, around): (&str, &Around),
+        (pointer, enclosing): (&str, &EnclosingEnd),
     ) -> Option<Expr> {
         let mut all = Vec::with_capacity(rules.len());
         for (i, (pattern, format)) in rules.iter().enumerate() {
-            let body = self.format(format, &format!("{pointer}/rules/{i}/1"), around);
+            let body = self.format(format, &format!("{pointer}/rules/{i}/1"), enclosing);
             all.push(body.map(|body| {
                 (pattern.as_str(), self.builder.rule(format!("behind {pattern}"), body))
             }));
         }
-        let excludes = excluded(excludes, &Around::default());
+        let excludes = excluded(excludes, &EnclosingEnd::default());
         let patterns: Vec<String> = rules.iter().map(|(pattern, _)| pattern.clone()).collect();
-        self.bounded(
+        self.check_dispatch_bytes(
             excludes.iter().map(Vec::len).chain(patterns.iter().map(String::len)),
             pointer,
         )?;
         self.check_excludes(&patterns, "rules", &excludes, pointer)?;
         let bodies = all.into_iter().collect::<Option<Vec<_>>>()?;
         let after = if repeats { AfterTag::Loop } else { AfterTag::End };
-        let watched = self.watched(&bodies);
-        Some(Expr::Ref(self.builder.rule("dispatch", dispatch(watched, excludes, after))))
+        let dispatch_tags = self.dispatch_tags(&bodies);
+        Some(Expr::Ref(self.builder.rule("dispatch", dispatch(dispatch_tags, excludes, after))))
     }
 }
 
-/// Free text that may end anywhere.
+/// A dispatch that may end anywhere in free text.
 fn dispatch(tags: Vec<(Trigger, RuleId)>, excludes: Vec<Vec<u8>>, after: AfterTag) -> Expr {
     let dispatch =
         Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere };
     Expr::Dispatch(Box::new(dispatch))
 }
 
-/// What free text does not contain: its own excludes and what ends the tag around it.
-fn excluded(excludes: &[String], around: &Around) -> Vec<Vec<u8>> {
+/// The texts that free text excludes: its own, and the ends of the enclosing tag.
+fn excluded(excludes: &[String], enclosing: &EnclosingEnd) -> Vec<Vec<u8>> {
     let mut seen: HashSet<&str> = HashSet::default();
-    let texts = excludes.iter().chain(&around.ends).filter(|text| seen.insert(text));
+    let texts = excludes.iter().chain(&enclosing.ends).filter(|text| seen.insert(text));
     texts.map(|text| text.clone().into_bytes()).collect()
 }
 
-/// Whether nothing inside says where it ends.
-fn unbounded(format: &Format) -> bool {
+/// Whether a format has no end of its own, so that an enclosing tag needs a text to end it.
+fn is_open_ended(format: &Format) -> bool {
     match format {
         Format::AnyText { excludes, max_tokens, max_chars } => {
             excludes.is_empty() && max_tokens.is_none() && max_chars.is_none()
@@ -597,83 +638,89 @@ fn unbounded(format: &Format) -> bool {
         }
         Format::TokenTriggeredTags { count, .. } => *count != TagCount::One,
         Format::TokenDispatch { .. } => true,
-        Format::Sequence { elements } => elements.last().is_some_and(unbounded),
-        Format::Or { elements } => elements.iter().any(unbounded),
+        Format::Sequence { elements } => elements.last().is_some_and(is_open_ended),
+        Format::Or { elements } => elements.iter().any(is_open_ended),
         Format::Optional { content }
         | Format::Plus { content }
         | Format::Star { content }
-        | Format::Repeat { content, .. } => unbounded(content),
+        | Format::Repeat { content, .. } => is_open_ended(content),
         _ => false,
     }
 }
 
-/// Triggers, to be found by what begins with them.
-struct Triggers<'t> {
-    known: HashSet<&'t str>,
-    /// Sorted.
+/// Index of triggers, to find those with which a text begins.
+struct TriggerIndex<'t> {
+    triggers: HashSet<&'t str>,
+    /// The distinct lengths of triggers.
     lengths: BTreeSet<usize>,
 }
 
-impl<'t> Triggers<'t> {
-    fn new(triggers: &'t [String]) -> Triggers<'t> {
-        let known = triggers.iter().map(String::as_str).collect();
-        Triggers { known, lengths: triggers.iter().map(String::len).collect() }
+impl<'t> TriggerIndex<'t> {
+    /// Indexes triggers.
+    fn new(triggers: &'t [String]) -> TriggerIndex<'t> {
+        let lengths = triggers.iter().map(String::len).collect();
+        TriggerIndex { triggers: triggers.iter().map(String::as_str).collect(), lengths }
     }
 
-    /// Those that a text begins with, shortest first.
-    fn before(&self, text: &str) -> impl Iterator<Item = &'t str> {
-        self.lengths.iter().filter_map(|&len| self.known.get(text.get(..len)?).copied())
+    /// The triggers with which a text begins, shortest first.
+    fn prefixes_of(&self, text: &str) -> impl Iterator<Item = &'t str> {
+        self.lengths.iter().filter_map(|&len| self.triggers.get(text.get(..len)?).copied())
     }
 }
 
-/// A tag that is triggered.
-struct Triggered<'t> {
+/// A lowered tag that begins with a trigger.
+struct TriggeredTag<'t> {
     trigger: &'t str,
-    /// What follows the trigger.
+    /// The rule behind the trigger.
     body: RuleId,
-    /// Where the trigger ends inside of a special token's name: the tag's beginning up to behind the token, and what follows that.
-    across: Option<(&'t str, RuleId)>,
+    /// Set if the trigger ends inside the name of a special token. The text is the beginning of the
+    /// tag up to the end of that name; the rule follows it.
+    across_token: Option<(&'t str, RuleId)>,
 }
 
-/// A piece of a marker.
-enum Piece<'t> {
+/// A part of a text that may contain special tokens.
+enum TextPart<'t> {
+    /// Text without special tokens.
     Text(&'t str),
+    /// The name of a special token.
     Special(&'t str),
 }
 
-/// Finds special tokens in markers.
-struct Literals(Option<aho_corasick::AhoCorasick>);
+/// Finds the names of special tokens in texts.
+struct SpecialTokenNames(Option<aho_corasick::AhoCorasick>);
 
-impl Literals {
-    fn new(names: &[String]) -> Literals {
+impl SpecialTokenNames {
+    /// Builds the search for names.
+    fn new(names: &[String]) -> SpecialTokenNames {
         let names: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
         let kind = aho_corasick::MatchKind::LeftmostLongest;
-        // The longest names win. Too many to build an automaton of are not looked for.
-        Literals(
+        // The longest name wins. If there are too many names for an automaton, none is found.
+        SpecialTokenNames(
             (!names.is_empty())
                 .then(|| aho_corasick::AhoCorasick::builder().match_kind(kind).build(names).ok())
                 .flatten(),
         )
     }
 
-    /// Special tokens and where they are.
-    fn specials<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
-        let found = self.0.iter().flat_map(|names| names.find_iter(text));
-        found.map(|found| (found.start(), &text[found.range()])).collect()
+    /// The special tokens of a text, with their offsets.
+    fn find<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
+        let matches = self.0.iter().flat_map(|names| names.find_iter(text));
+        matches.map(|found| (found.start(), &text[found.range()])).collect()
     }
 
-    fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
+    /// Splits a text at its special tokens.
+    fn parts<'t>(&self, text: &'t str) -> Vec<TextPart<'t>> {
         let mut out = Vec::new();
         let mut at = 0;
-        for (from, name) in self.specials(text) {
+        for (from, name) in self.find(text) {
             if from > at {
-                out.push(Piece::Text(&text[at..from]));
+                out.push(TextPart::Text(&text[at..from]));
             }
-            out.push(Piece::Special(name));
+            out.push(TextPart::Special(name));
             at = from + name.len();
         }
         if at < text.len() {
-            out.push(Piece::Text(&text[at..]));
+            out.push(TextPart::Text(&text[at..]));
         }
         out
     }

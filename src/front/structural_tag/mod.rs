@@ -1,15 +1,17 @@
-//! Structural tags: the JSON format in which xgrammar, vLLM and others exchange what a whole answer must look like.
+//! Structural tags: a JSON document format for the structure of a whole answer, used by xgrammar,
+//! vLLM and others.
 //!
 //! ```text
-//! JSON -> read    typed values (model), unknown types and members refused
-//!      -> lower   one rule or expression a format; ends of tags passed down to the text inside
+//! JSON -> read    typed values (model); unknown types and members are errors
+//!      -> lower   one rule or expression per format; passes the ends of tags down to free text
 //!         tokens  formats over whole tokens
-//!         styles  JSON Schemas whose values stand in tags
+//!         styles  JSON Schemas whose values are written in tags
 //! typed values -> write   JSON again
-//! response_format -> openai   what requests call it
+//! response_format -> openai   the request member of the OpenAI API
 //! ```
 //!
-//! What each format means is written down in `docs/STRUCTURAL_TAGS.md`; `schemas/structural-tag.schema.json` has the shape.
+//! `docs/STRUCTURAL_TAGS.md` defines the meaning of each format, and
+//! `schemas/structural-tag.schema.json` the syntax.
 
 mod lower;
 mod model;
@@ -21,7 +23,7 @@ mod write;
 
 use std::fmt;
 
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{MemberOrder, SchemaErrorReason, SchemaOptions, Undeclared};
 use crate::front::regex::RegexError;
@@ -33,14 +35,17 @@ pub use model::{
     Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount, Token,
 };
 
-/// How structural tags are lowered.
+/// Options of structural tags.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructuralTagOptions {
-    /// How the schemas of `json_schema` formats are read. By default nothing undeclared is allowed and members come in the order of
-    /// the schema, as the format has it. Strict, whatever the policy says.
+    /// Options of the schemas in `json_schema` formats. By default, undeclared members are
+    /// forbidden and members are in the order of the schema, as the format requires. Always strict,
+    /// whatever the policy.
     pub schema: SchemaOptions,
-    /// Names of special tokens. Where one stands in a marker, the token may stand there as well as its spelling; free text has none of
-    /// them. [`Engine::compile_structural_tag`](crate::engine::Engine::compile_structural_tag) adds those of its vocabulary.
+    /// Names of special tokens. Where one occurs in a marker, both the token and its spelling are
+    /// accepted; free text contains no special tokens.
+    /// [`Engine::compile_structural_tag`](crate::engine::Engine::compile_structural_tag) adds those
+    /// of its vocabulary.
     pub special_tokens: Vec<String>,
 }
 
@@ -57,44 +62,44 @@ impl Default for StructuralTagOptions {
     }
 }
 
-/// One thing that is wrong with a document.
+/// An error in a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer:?}: {reason}")]
 pub struct StructuralTagError {
-    /// JSON pointer to where it is.
+    /// JSON pointer to the erroneous value.
     pub pointer: String,
-    /// What is wrong.
+    /// The reason.
     pub reason: StructuralTagErrorReason,
 }
 
-/// What is wrong with a structural tag.
+/// The reason of an error in a structural tag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StructuralTagErrorReason {
-    /// Not JSON.
+    /// The document is not JSON.
     #[error("the document is no JSON: {0}")]
     Json(#[from] JsonError),
-    /// Not a structural tag: a type, a member or a value that the format does not have.
+    /// The document is not a structural tag: a type, a member or a value is unknown.
     #[error("malformed: {0}")]
     Malformed(String),
-    /// Nothing can satisfy it, or it cannot end.
+    /// No text can satisfy the format, or it cannot end.
     #[error("contradictory: {0}")]
     Contradictory(String),
-    /// A schema inside.
+    /// An error in a schema.
     #[error(transparent)]
     Schema(SchemaErrorReason),
-    /// A regular expression inside.
+    /// An error in a regular expression.
     #[error(transparent)]
     Regex(RegexError),
-    /// A grammar inside, with places in its own text.
+    /// Errors in a grammar, with positions in its own text.
     #[error(transparent)]
     Grammar(Diagnostics),
-    /// A limit was reached.
+    /// A limit is exceeded.
     #[error("limit reached: {0}")]
     Limit(String),
 }
 
-/// All that is wrong with a document; never empty.
+/// The errors of a document; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct StructuralTagErrors(pub Vec<StructuralTagError>);
 
@@ -111,13 +116,14 @@ impl fmt::Display for StructuralTagErrors {
     }
 }
 
-/// Reads a document and lowers it to a grammar of the texts it allows. All errors of the document and of the schemas in it are
-/// reported, each with a JSON pointer. Cost: linear, but for the schemas and regular expressions inside.
+/// Parses a document and lowers it to a grammar. Reports all errors of the document and its
+/// schemas, each with a JSON pointer. Cost: linear, except for the schemas and regular expressions
+/// inside.
 pub fn lower(
     text: &str,
     options: &StructuralTagOptions,
     limits: &Limits,
-) -> Result<Lowered, StructuralTagErrors> {
+) -> Result<LoweredGrammar, StructuralTagErrors> {
     fuel::with_default_budget(
         || limits.compile_budget(text.len()),
         || StructuralTag::parse(text, limits)?.lower(options, limits),

@@ -1,38 +1,38 @@
-//! Structural tags as values: what a document says, before it means anything.
+//! Typed values of structural tags: the syntax tree of a document.
 
 use crate::spec::json::Json;
 
-/// A whole document.
+/// A structural tag document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructuralTag {
-    /// What the text must look like.
+    /// The format of the whole text.
     pub format: Format,
 }
 
-/// What a piece of text must look like.
+/// The format of a piece of text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Format {
-    /// Exactly this text.
+    /// A fixed text.
     ConstString {
         /// The text; may be empty.
         value: String,
     },
-    /// A value of a JSON Schema.
+    /// A value that satisfies a JSON Schema.
     JsonSchema(JsonSchema),
     /// Any text.
     AnyText {
         /// Texts that do not occur in it.
         excludes: Vec<String>,
-        /// Most tokens.
+        /// Maximum number of tokens.
         max_tokens: Option<u32>,
-        /// Most code points.
+        /// Maximum number of code points.
         max_chars: Option<u32>,
     },
     /// A sentence of a grammar.
     Grammar {
         /// The grammar's text.
         grammar: String,
-        /// Its language.
+        /// Its notation.
         syntax: GrammarSyntax,
     },
     /// A text that matches a regular expression as a whole.
@@ -40,114 +40,114 @@ pub enum Format {
         /// The expression.
         pattern: String,
     },
-    /// All, one after the other.
+    /// All elements, one after the other.
     Sequence {
-        /// At least one.
+        /// The elements, at least one.
         elements: Vec<Format>,
     },
-    /// Any one.
+    /// One of the elements.
     Or {
-        /// At least one.
+        /// The elements, at least one.
         elements: Vec<Format>,
     },
-    /// Or nothing.
+    /// The content or nothing.
     Optional {
-        /// What there may be.
+        /// The optional format.
         content: Box<Format>,
     },
-    /// At least once.
+    /// The content, one or more times.
     Plus {
-        /// What is repeated.
+        /// The repeated format.
         content: Box<Format>,
     },
-    /// Any number of times.
+    /// The content, any number of times.
     Star {
-        /// What is repeated.
+        /// The repeated format.
         content: Box<Format>,
     },
-    /// So many times.
+    /// The content, a bounded number of times.
     Repeat {
-        /// Fewest times.
+        /// Minimum number of times.
         min: u32,
-        /// Most times; `None` (written -1) for any number.
+        /// Maximum number of times; `None` (written -1) is unbounded.
         max: Option<u32>,
-        /// What is repeated.
+        /// The repeated format.
         content: Box<Format>,
     },
-    /// Something between two markers.
+    /// Content between two markers.
     Tag(Box<Tag>),
-    /// Free text; where it has a trigger, one of the tags that begin with it goes on.
+    /// Free text with tags. A trigger in free text begins one of the tags that start with it.
     TriggeredTags {
-        /// At least one. Each tag begins with exactly one of them.
+        /// The triggers, at least one. Each tag begins with exactly one of them.
         triggers: Vec<String>,
-        /// At least one; their beginnings are texts.
+        /// The tags, at least one. Their beginnings are texts.
         tags: Vec<Tag>,
         /// Texts that do not occur in free text.
         excludes: Vec<String>,
-        /// How many tags.
+        /// The number of tags.
         count: TagCount,
     },
-    /// Tags with a text between each two, and nothing else.
+    /// Tags with a text between consecutive ones, and no free text.
     TagsWithSeparator {
-        /// The tags there may be.
+        /// The allowed tags.
         tags: Vec<Tag>,
-        /// What stands between two; may be empty.
+        /// The text between consecutive tags; may be empty.
         separator: String,
-        /// How many tags.
+        /// The number of tags.
         count: TagCount,
     },
-    /// Free text; behind a pattern its format follows.
+    /// Free text in which each pattern is followed by its format.
     Dispatch {
-        /// Pattern and format; at least one.
+        /// Patterns with their formats; at least one.
         rules: Vec<(String, Format)>,
-        /// Whether free text goes on behind a format. `true` if not written.
+        /// Whether free text continues behind a format. Defaults to `true`.
         repeats: bool,
         /// Texts that do not occur in free text.
         excludes: Vec<String>,
     },
     /// One token.
     Token(Token),
-    /// One token that is none of these (and does not end the tag around it).
+    /// One token that is not excluded and does not end the enclosing tag.
     ExcludeToken {
-        /// Those that are left out.
+        /// The excluded tokens.
         exclude_tokens: Vec<Token>,
     },
-    /// Tokens that are none of these (and do not end the tag around them).
+    /// Any number of tokens that are not excluded and do not end the enclosing tag.
     AnyTokens {
-        /// Those that are left out.
+        /// The excluded tokens.
         exclude_tokens: Vec<Token>,
-        /// Most tokens.
+        /// Maximum number of tokens.
         max_tokens: Option<u32>,
     },
-    /// Free tokens; behind a trigger, one of the tags that begin with it goes on.
+    /// Free tokens with tags. A trigger token begins one of the tags that start with it.
     TokenTriggeredTags {
-        /// At least one.
+        /// The trigger tokens, at least one.
         trigger_tokens: Vec<Token>,
-        /// At least one; their beginnings are tokens, each a trigger.
+        /// The tags, at least one. Each begins with a trigger token.
         tags: Vec<Tag>,
         /// Tokens that are not free.
         exclude_tokens: Vec<Token>,
-        /// How many tags.
+        /// The number of tags.
         count: TagCount,
     },
-    /// Free tokens; behind one of these its format follows.
+    /// Free tokens in which each trigger token is followed by its format.
     TokenDispatch {
-        /// Token and format; at least one.
+        /// Trigger tokens with their formats; at least one.
         rules: Vec<(Token, Format)>,
-        /// Whether free tokens go on behind a format. `true` if not written.
+        /// Whether free tokens continue behind a format. Defaults to `true`.
         repeats: bool,
         /// Tokens that are not free.
         exclude_tokens: Vec<Token>,
     },
 }
 
-/// The language of a grammar.
+/// The notation of a grammar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GrammarSyntax {
-    /// EBNF or GBNF; the start is the rule `root`.
+    /// EBNF or GBNF; the start rule is `root`.
     #[default]
     Ebnf,
-    /// Lark; the start is the rule `start`.
+    /// Lark; the start rule is `start`.
     Lark,
 }
 
@@ -156,20 +156,21 @@ pub enum GrammarSyntax {
 pub struct JsonSchema {
     /// The schema: an object, `true` or `false`.
     pub schema: Json,
-    /// How the value is written.
+    /// The syntax of the value.
     pub style: Style,
     /// Whether members may come in any order.
     pub any_order: bool,
-    /// Most bytes of white space in one gap; `None`: as the options say.
+    /// Maximum number of white-space bytes between two JSON tokens; `None` leaves it to the
+    /// options.
     pub max_whitespace: Option<u32>,
-    /// Written as `qwen_xml_parameter`, the older name of the style `qwen_xml`.
+    /// The format is written as `qwen_xml_parameter`, the older name of the style `qwen_xml`.
     pub older_name: bool,
 }
 
-/// How a value of a JSON Schema is written.
+/// The syntax of a value of a JSON Schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Style {
-    /// As JSON.
+    /// JSON.
     #[default]
     Json,
     /// `<parameter=K>V</parameter>` for each member.
@@ -180,14 +181,15 @@ pub enum Style {
     DeepseekXml,
     /// `<arg_key>K</arg_key><arg_value>V</arg_value>` for each member.
     GlmXml,
-    /// `<cofl:value name="K" type="raw|json|dict|list">V</cofl:value>` for each member, and for what is inside.
+    /// `<cofl:value name="K" type="raw|json|dict|list">V</cofl:value>` for each member and nested
+    /// value.
     CohereXml,
     /// `<|open|>argument key="K" type="T"<|sep|>V<|close|>argument<|sep|>` for each member.
     KimiK3Xml,
 }
 
 impl Style {
-    /// All of them with their names.
+    /// All styles with their names.
     pub const ALL: [(Style, &str); 7] = [
         (Style::Json, "json"),
         (Style::QwenXml, "qwen_xml"),
@@ -198,40 +200,40 @@ impl Style {
         (Style::KimiK3Xml, "kimi_k3_xml"),
     ];
 
-    /// Its name in documents.
+    /// The name of the style in documents.
     pub fn name(self) -> &'static str {
         Style::ALL.iter().find(|(style, _)| *style == self).map_or("json", |(_, name)| name)
     }
 }
 
-/// Something between two markers.
+/// Content between two markers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tag {
-    /// How it begins.
+    /// The beginning.
     pub begin: Begin,
-    /// What stands inside.
+    /// The format between the markers.
     pub content: Format,
-    /// How it ends.
+    /// The end.
     pub end: End,
 }
 
-/// How a tag begins.
+/// The beginning of a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Begin {
-    /// With a text; may be empty.
+    /// A text; may be empty.
     Text(String),
-    /// With a token.
+    /// A token.
     Token(Token),
 }
 
-/// How a tag ends.
+/// The end of a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// With a text; may be empty where what it ends is bounded.
+    /// A text; may be empty if the content has an end of its own.
     Text(String),
-    /// With any of these.
+    /// One of several texts.
     Texts(Vec<String>),
-    /// With a token.
+    /// A token.
     Token(Token),
 }
 
@@ -244,22 +246,22 @@ pub enum Token {
     Text(String),
 }
 
-/// How many tags there may be: `at_least_one` and `stop_after_first` of a document.
+/// The number of tags: the members `at_least_one` and `stop_after_first` of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TagCount {
     /// Any number.
     #[default]
     Any,
-    /// One or more. Nothing stands before the first.
+    /// One or more, without free text before the first.
     AtLeastOne,
-    /// One or none; then it ends.
+    /// None or one, with no free text behind it.
     AtMostOne,
-    /// One.
+    /// Exactly one, without free text.
     One,
 }
 
 impl TagCount {
-    /// From the two members of a document.
+    /// The count for the two members of a document.
     pub fn new(at_least_one: bool, stop_after_first: bool) -> TagCount {
         match (at_least_one, stop_after_first) {
             (false, false) => TagCount::Any,
@@ -269,12 +271,12 @@ impl TagCount {
         }
     }
 
-    /// `at_least_one`.
+    /// The member `at_least_one`.
     pub fn at_least_one(self) -> bool {
         matches!(self, TagCount::AtLeastOne | TagCount::One)
     }
 
-    /// `stop_after_first`.
+    /// The member `stop_after_first`.
     pub fn stop_after_first(self) -> bool {
         matches!(self, TagCount::AtMostOne | TagCount::One)
     }

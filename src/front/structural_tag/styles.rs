@@ -1,6 +1,6 @@
-//! JSON Schemas whose outermost members stand in tags.
+//! XML-like styles: lowers JSON Schemas whose outermost members are written in tags.
 
-use super::lower::Lowering;
+use super::lower::TagLowering;
 use super::model::Style;
 use crate::front::json_schema::{
     self, Elements, Kinds, Parameters, Piece, Raw, Reading, SchemaErrors, SchemaOptions, Syntax,
@@ -11,32 +11,33 @@ use crate::ids::RuleId;
 use crate::ir::Expr;
 use crate::spec::json::Json;
 
-/// A word for each type.
-type Words = &'static [(Kinds, &'static str)];
+/// Names of types.
+type TypeNames = &'static [(Kinds, &'static str)];
 
-/// How a style writes a member.
-struct Member {
-    /// Before the name.
+/// The texts with which a style writes a member.
+struct MemberTexts {
+    /// Text before the name.
     open: &'static str,
-    /// What the name is not: it would end there.
-    no_name: &'static str,
-    /// Whether characters of the name that XML escapes are.
+    /// Text that ends the name; a name does not contain it.
+    name_end: &'static str,
+    /// Whether names are escaped as in XML.
     escaped: bool,
-    /// Behind the name.
+    /// Text behind the name.
     behind_name: &'static str,
-    /// Words for types, and what stands behind them.
-    kinds: Option<(Words, &'static str)>,
-    /// Further words, for names that are not declared.
-    other_kinds: Words,
-    /// White space, and what stands before the value.
+    /// Names of types, and the text behind them.
+    kinds: Option<(TypeNames, &'static str)>,
+    /// Further names of types, for members that are not declared.
+    other_kinds: TypeNames,
+    /// Text before the value, preceded by optional white space.
     before_value: Option<&'static str>,
+    /// Text behind the value.
     close: &'static str,
 }
 
-/// A member without words for types.
-const PLAIN: Member = Member {
+/// A member without names of types.
+const PLAIN: MemberTexts = MemberTexts {
     open: "<parameter=",
-    no_name: ">",
+    name_end: ">",
     escaped: false,
     behind_name: ">",
     kinds: None,
@@ -45,10 +46,12 @@ const PLAIN: Member = Member {
     close: "</parameter>",
 };
 
-const STRING_OR_NOT: Words =
+/// Names of types that only distinguish strings from other values.
+const STRING_OR_NOT: TypeNames =
     &[(Kinds::STRING, "true"), (Kinds::from_bits(!Kinds::STRING.bits()), "false")];
 
-const TYPES: Words = &[
+/// Names of all types.
+const TYPES: TypeNames = &[
     (Kinds::STRING, "string"),
     (Kinds::NUMBER, "number"),
     (Kinds::BOOLEAN, "boolean"),
@@ -57,32 +60,33 @@ const TYPES: Words = &[
     (Kinds::NULL, "null"),
 ];
 
-fn member(style: Style) -> Option<Member> {
+/// The texts of a style; `None` for styles without tagged members.
+fn member(style: Style) -> Option<MemberTexts> {
     Some(match style {
         Style::Json | Style::CohereXml => return None,
         Style::QwenXml => PLAIN,
         Style::MinimaxXml => {
-            Member { open: "<parameter name=\"", no_name: "\"", behind_name: "\">", ..PLAIN }
+            MemberTexts { open: "<parameter name=\"", name_end: "\"", behind_name: "\">", ..PLAIN }
         }
-        Style::DeepseekXml => Member {
+        Style::DeepseekXml => MemberTexts {
             open: "<｜DSML｜parameter name=\"",
-            no_name: "\"",
+            name_end: "\"",
             behind_name: "\" string=\"",
             kinds: Some((STRING_OR_NOT, "\">")),
             close: "</｜DSML｜parameter>",
             ..PLAIN
         },
-        Style::GlmXml => Member {
+        Style::GlmXml => MemberTexts {
             open: "<arg_key>",
-            no_name: "</arg_key>",
+            name_end: "</arg_key>",
             behind_name: "</arg_key>",
             before_value: Some("<arg_value>"),
             close: "</arg_value>",
             ..PLAIN
         },
-        Style::KimiK3Xml => Member {
+        Style::KimiK3Xml => MemberTexts {
             open: "<|open|>argument key=\"",
-            no_name: "\"",
+            name_end: "\"",
             escaped: true,
             behind_name: "\" type=\"",
             kinds: Some((TYPES, "\"<|sep|>")),
@@ -93,9 +97,9 @@ fn member(style: Style) -> Option<Member> {
     })
 }
 
-/// The rule of an object with the schema, in a style other than JSON.
+/// Lowers an object with the schema in a style other than JSON; returns its rule.
 pub(super) fn lower(
-    lowering: &mut Lowering<'_>,
+    lowering: &mut TagLowering<'_>,
     style: Style,
     schema: &Json,
     options: &SchemaOptions,
@@ -107,28 +111,28 @@ pub(super) fn lower(
             schema,
             options,
             limits,
-            &cohere(),
+            &cohere_elements(),
         );
     };
     let gap = gap(lowering, options);
-    let words = |words: Words| {
-        words.iter().map(|(kinds, word)| (*kinds, word.as_bytes().to_vec())).collect::<Vec<_>>()
+    let type_names = |names: TypeNames| {
+        names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect::<Vec<_>>()
     };
-    let mut pieces = vec![Piece::Fixed(lowering.literal(member.open)), Piece::Name];
-    pieces.push(Piece::Fixed(lowering.literal(member.behind_name)));
+    let mut parts = vec![Piece::Fixed(lowering.literal(member.open)), Piece::Name];
+    parts.push(Piece::Fixed(lowering.literal(member.behind_name)));
     if let Some((kinds, behind)) = member.kinds {
-        pieces.push(Piece::Kind(words(kinds)));
-        pieces.push(Piece::Fixed(lowering.literal(behind)));
+        parts.push(Piece::Kind(type_names(kinds)));
+        parts.push(Piece::Fixed(lowering.literal(behind)));
     }
     if let Some(before) = member.before_value {
-        pieces.push(Piece::Fixed(Expr::seq([gap.clone(), lowering.literal(before)])));
+        parts.push(Piece::Fixed(Expr::seq([gap.clone(), lowering.literal(before)])));
     }
-    pieces.push(Piece::Value);
+    parts.push(Piece::Value);
     let parameters = Parameters {
         open: gap.clone(),
         between: gap.clone(),
         close: gap,
-        member: pieces,
+        member: parts,
         raw: Some(Raw {
             end: lowering.triggers(member.close),
             lead: Vec::new(),
@@ -138,22 +142,22 @@ pub(super) fn lower(
             reading: Reading::Either,
         }),
         syntax: Syntax::Json,
-        other_kinds: words(member.other_kinds),
+        other_kinds: type_names(member.other_kinds),
         name: &|name| {
             let written = if member.escaped {
                 name.replace('&', "&amp;").replace('"', "&quot;")
             } else {
                 name.into()
             };
-            (!written.is_empty() && !written.contains(member.no_name)).then_some(written)
+            (!written.is_empty() && !written.contains(member.name_end)).then_some(written)
         },
     };
     json_schema::lower_parameters(&mut lowering.builder, schema, options, limits, &parameters)
         .map(|lowered| lowered.rule)
 }
 
-/// White space as between JSON tokens.
-fn gap(lowering: &mut Lowering<'_>, options: &SchemaOptions) -> Expr {
+/// The white space between JSON tokens.
+fn gap(lowering: &mut TagLowering<'_>, options: &SchemaOptions) -> Expr {
     match options.whitespace {
         Whitespace::Flexible { max } if max > 0 => {
             let space = Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max));
@@ -163,7 +167,8 @@ fn gap(lowering: &mut Lowering<'_>, options: &SchemaOptions) -> Expr {
     }
 }
 
-fn cohere() -> Elements {
+/// The elements of [`Style::CohereXml`].
+fn cohere_elements() -> Elements {
     Elements {
         open: "<cofl:value".into(),
         name: [" name=\"".into(), "\"".into()],

@@ -1,12 +1,12 @@
-//! Formats over whole tokens.
+//! Lowers the formats over whole tokens.
 
 use super::StructuralTagErrorReason as Reason;
-use super::lower::{Around, Lowering};
+use super::lower::{EnclosingEnd, TagLowering};
 use super::model::{Begin, Format, Tag, TagCount, Token};
-use super::read::below;
+use super::read::member_pointer;
 use crate::ir::{Expr, SpecialToken};
 
-/// The token, for the grammar.
+/// The token as a special token of the grammar.
 pub(super) fn special(token: &Token) -> SpecialToken {
     match token {
         Token::Id(id) => SpecialToken::Id(*id),
@@ -14,17 +14,17 @@ pub(super) fn special(token: &Token) -> SpecialToken {
     }
 }
 
-impl Lowering<'_> {
-    /// One token that is none of these and does not end the tag around it.
+impl TagLowering<'_> {
+    /// One token that is not excluded and does not end the enclosing tag.
     pub(super) fn free_token(
         &mut self,
         excluded: &[Token],
         more: &[&Token],
-        around: &Around,
+        enclosing: &EnclosingEnd,
     ) -> Expr {
         let mut list: Vec<SpecialToken> = Vec::new();
         for token in
-            excluded.iter().chain(more.iter().copied()).map(special).chain(around.token.clone())
+            excluded.iter().chain(more.iter().copied()).map(special).chain(enclosing.token.clone())
         {
             if !list.contains(&token) {
                 list.push(token);
@@ -33,16 +33,17 @@ impl Lowering<'_> {
         self.special(SpecialToken::AnyBut(list))
     }
 
+    /// Lowers free tokens with tags that begin with a trigger token.
     pub(super) fn token_triggered_tags(
         &mut self,
         (triggers, tags): (&[Token], &[Tag]),
         excluded: &[Token],
         count: TagCount,
-        (pointer, around): (&str, &Around),
+        (pointer, enclosing): (&str, &EnclosingEnd),
     ) -> Option<Expr> {
         let tags =
             self.each_tag(tags, pointer, |this, tag, pointer| {
-                let at = below(pointer, "begin");
+                let at = member_pointer(pointer, "begin");
                 match &tag.begin {
                     Begin::Token(token) if triggers.contains(token) => {
                         let begin = this.begin(&tag.begin);
@@ -54,11 +55,15 @@ impl Lowering<'_> {
                         .fail(&at, Reason::Malformed("must be one of the trigger tokens".into())),
                 }
             });
-        let disjoint = self.disjoint(triggers.iter(), excluded, &below(pointer, "trigger_tokens"));
+        let disjoint = self.check_disjoint(
+            triggers.iter(),
+            excluded,
+            &member_pointer(pointer, "trigger_tokens"),
+        );
         let tags: Vec<Expr> = tags?;
         disjoint?;
-        let tag = self.shared("tag", Expr::alt(tags));
-        let free = self.free_token(excluded, &triggers.iter().collect::<Vec<_>>(), around);
+        let tag = self.as_rule("tag", Expr::alt(tags));
+        let free = self.free_token(excluded, &triggers.iter().collect::<Vec<_>>(), enclosing);
         Some(match count {
             TagCount::Any => Expr::star(Expr::alt([free, tag])),
             TagCount::AtLeastOne => Expr::seq([tag.clone(), Expr::star(Expr::alt([free, tag]))]),
@@ -67,44 +72,48 @@ impl Lowering<'_> {
         })
     }
 
+    /// Lowers free tokens with formats behind trigger tokens.
     pub(super) fn token_dispatch(
         &mut self,
         rules: &[(Token, Format)],
         repeats: bool,
         excluded: &[Token],
-        (pointer, around): (&str, &Around),
+        (pointer, enclosing): (&str, &EnclosingEnd),
     ) -> Option<Expr> {
         let mut all = Vec::with_capacity(rules.len());
         for (i, (token, format)) in rules.iter().enumerate() {
-            let body = self.format(format, &format!("{pointer}/rules/{i}/1"), around);
+            let body = self.format(format, &format!("{pointer}/rules/{i}/1"), enclosing);
             let token = self.special(special(token));
             all.push(body.map(|body| Expr::seq([token, body])));
         }
-        let disjoint =
-            self.disjoint(rules.iter().map(|(token, _)| token), excluded, &below(pointer, "rules"));
+        let disjoint = self.check_disjoint(
+            rules.iter().map(|(token, _)| token),
+            excluded,
+            &member_pointer(pointer, "rules"),
+        );
         let bodies = all.into_iter().collect::<Option<Vec<Expr>>>()?;
         disjoint?;
-        let body = self.shared("behind-token", Expr::alt(bodies));
+        let body = self.as_rule("behind-token", Expr::alt(bodies));
         let triggers: Vec<&Token> = rules.iter().map(|(token, _)| token).collect();
-        let free = self.free_token(excluded, &triggers, &Around::default());
+        let free = self.free_token(excluded, &triggers, &EnclosingEnd::default());
         Some(match repeats {
             true => Expr::star(Expr::alt([free, body])),
             false => Expr::seq([Expr::star(free), Expr::optional(body)]),
         })
     }
 
-    /// Complains of triggers that are excluded.
-    fn disjoint<'t>(
+    /// Reports triggers that are excluded.
+    fn check_disjoint<'t>(
         &mut self,
         triggers: impl Iterator<Item = &'t Token>,
         excluded: &[Token],
         pointer: &str,
     ) -> Option<()> {
-        let mut fine = Some(());
+        let mut result = Some(());
         for (i, trigger) in triggers.enumerate().filter(|(_, trigger)| excluded.contains(trigger)) {
             let what = format!("{} is excluded too", special(trigger));
-            fine = self.fail(&format!("{pointer}/{i}"), Reason::Contradictory(what));
+            result = self.fail(&format!("{pointer}/{i}"), Reason::Contradictory(what));
         }
-        fine
+        result
     }
 }

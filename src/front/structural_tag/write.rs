@@ -1,4 +1,4 @@
-//! Structural tags back to JSON. Every member is written, also where it says what holds anyway.
+//! Writes structural tags as JSON. All members are written, defaults included.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use super::model::{
 use crate::spec::json::{Json, Object};
 
 impl StructuralTag {
-    /// The document. Reading it gives the same value again.
+    /// The document as JSON. [`StructuralTag::read`] returns the same value for it.
     pub fn to_json(&self) -> Json {
         object(vec![("type", text("structural_tag")), ("format", self.format.to_json())])
     }
 }
 
-/// As JSON, numbers of schemas with all their digits.
+/// Writes JSON; numbers in schemas keep all their digits.
 impl fmt::Display for StructuralTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_json().fmt(f)
     }
 }
 
-/// As [`StructuralTag::to_json`], numbers of schemas as serde has them.
+/// As [`StructuralTag::to_json`], with the numeric precision of `serde_json`.
 impl serde::Serialize for StructuralTag {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value: serde_json::Value =
@@ -33,7 +33,7 @@ impl serde::Serialize for StructuralTag {
 }
 
 impl Format {
-    /// The format's object.
+    /// The format as a JSON object.
     pub fn to_json(&self) -> Json {
         let mut members = vec![("type", text(self.kind()))];
         match self {
@@ -41,8 +41,8 @@ impl Format {
             Format::JsonSchema(format) => json_schema(format, &mut members),
             Format::AnyText { excludes, max_tokens, max_chars } => {
                 members.push(("excludes", texts(excludes)));
-                members.push(("max_tokens", maybe(*max_tokens)));
-                members.push(("max_chars", maybe(*max_chars)));
+                members.push(("max_tokens", optional_number(*max_tokens)));
+                members.push(("max_chars", optional_number(*max_chars)));
             }
             Format::Grammar { grammar, syntax } => {
                 members.push(("grammar", text(grammar)));
@@ -66,16 +66,16 @@ impl Format {
                 members.push(("content", content.to_json()));
             }
             Format::Tag(tag) => tag_members(tag, &mut members),
-            Format::TriggeredTags { triggers, tags, excludes, count: how_many } => {
+            Format::TriggeredTags { triggers, tags, excludes, count: tag_count } => {
                 members.push(("triggers", texts(triggers)));
-                members.push(("tags", all_tags(tags)));
-                count(*how_many, &mut members);
+                members.push(("tags", tags_json(tags)));
+                count_members(*tag_count, &mut members);
                 members.push(("excludes", texts(excludes)));
             }
-            Format::TagsWithSeparator { tags, separator, count: how_many } => {
-                members.push(("tags", all_tags(tags)));
+            Format::TagsWithSeparator { tags, separator, count: tag_count } => {
+                members.push(("tags", tags_json(tags)));
                 members.push(("separator", text(separator)));
-                count(*how_many, &mut members);
+                count_members(*tag_count, &mut members);
             }
             Format::Dispatch { rules, repeats, excludes } => {
                 let pair = |(pattern, format): &(String, Format)| {
@@ -91,18 +91,18 @@ impl Format {
             }
             Format::AnyTokens { exclude_tokens, max_tokens } => {
                 members.push(("exclude_tokens", tokens(exclude_tokens)));
-                members.push(("max_tokens", maybe(*max_tokens)));
+                members.push(("max_tokens", optional_number(*max_tokens)));
             }
             Format::TokenTriggeredTags {
                 trigger_tokens,
                 tags,
                 exclude_tokens,
-                count: how_many,
+                count: tag_count,
             } => {
                 members.push(("trigger_tokens", tokens(trigger_tokens)));
-                members.push(("tags", all_tags(tags)));
+                members.push(("tags", tags_json(tags)));
                 members.push(("exclude_tokens", tokens(exclude_tokens)));
-                count(*how_many, &mut members);
+                count_members(*tag_count, &mut members);
             }
             Format::TokenDispatch { rules, repeats, exclude_tokens } => {
                 let pair = |(token, format): &(Token, Format)| {
@@ -118,6 +118,7 @@ impl Format {
 }
 
 impl Token {
+    /// The token as JSON.
     fn to_json(&self) -> Json {
         match self {
             Token::Id(id) => number(i64::from(*id)),
@@ -125,12 +126,13 @@ impl Token {
         }
     }
 
-    /// As a format.
+    /// The token as a format.
     fn format(&self) -> Json {
         object(vec![("type", text("token")), ("token", self.to_json())])
     }
 }
 
+/// Appends the members of a schema format.
 fn json_schema(format: &JsonSchema, members: &mut Vec<(&'static str, Json)>) {
     members.push(("json_schema", format.schema.clone()));
     if format.older_name {
@@ -138,9 +140,10 @@ fn json_schema(format: &JsonSchema, members: &mut Vec<(&'static str, Json)>) {
     }
     members.push(("style", text(format.style.name())));
     members.push(("any_order", Json::Bool(format.any_order)));
-    members.push(("max_whitespace_cnt", maybe(format.max_whitespace)));
+    members.push(("max_whitespace_cnt", optional_number(format.max_whitespace)));
 }
 
+/// Appends the members of a tag.
 fn tag_members(tag: &Tag, members: &mut Vec<(&'static str, Json)>) {
     members.push((
         "begin",
@@ -160,42 +163,50 @@ fn tag_members(tag: &Tag, members: &mut Vec<(&'static str, Json)>) {
     ));
 }
 
-fn all_tags(tags: &[Tag]) -> Json {
-    let one = |tag: &Tag| {
+/// An array of tags.
+fn tags_json(tags: &[Tag]) -> Json {
+    let tag_json = |tag: &Tag| {
         let mut members = vec![("type", text("tag"))];
         tag_members(tag, &mut members);
         object(members)
     };
-    Json::Array(tags.iter().map(one).collect())
+    Json::Array(tags.iter().map(tag_json).collect())
 }
 
-fn count(count: TagCount, members: &mut Vec<(&'static str, Json)>) {
+/// Appends the members of a tag count.
+fn count_members(count: TagCount, members: &mut Vec<(&'static str, Json)>) {
     members.push(("at_least_one", Json::Bool(count.at_least_one())));
     members.push(("stop_after_first", Json::Bool(count.stop_after_first())));
 }
 
+/// A JSON object.
 pub(super) fn object(members: Vec<(&'static str, Json)>) -> Json {
     let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    // The names above are distinct.
+    // The names are distinct.
     Json::Object(Object::new(members).unwrap_or_default())
 }
 
+/// A JSON string.
 pub(super) fn text(text: &str) -> Json {
     Json::String(text.to_owned())
 }
 
-fn texts(all: &[String]) -> Json {
-    Json::Array(all.iter().map(|one| text(one)).collect())
+/// A JSON array of strings.
+fn texts(texts: &[String]) -> Json {
+    Json::Array(texts.iter().map(|one| text(one)).collect())
 }
 
-fn tokens(all: &[Token]) -> Json {
-    Json::Array(all.iter().map(Token::to_json).collect())
+/// A JSON array of tokens.
+fn tokens(tokens: &[Token]) -> Json {
+    Json::Array(tokens.iter().map(Token::to_json).collect())
 }
 
+/// A JSON number.
 fn number(value: i64) -> Json {
     Json::from(&serde_json::Value::from(value))
 }
 
-fn maybe(value: Option<u32>) -> Json {
+/// A JSON number or `null`.
+fn optional_number(value: Option<u32>) -> Json {
     value.map_or(Json::Null, |value| number(i64::from(value)))
 }

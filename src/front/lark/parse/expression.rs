@@ -1,17 +1,17 @@
-//! Expressions: alternatives of sequences of items.
+//! Parses expressions: alternatives of sequences of items.
 
 use super::super::ast::{Node, NodeKind, Spanned};
-use super::super::token::Kind;
+use super::super::token::TokenKind;
 use super::{Parsed, Parser};
 use crate::front::diagnostic::Diagnostic;
 
 impl<'t> Parser<'t, '_> {
-    /// Alternatives, each a sequence; further ones may stand on lines of their own.
+    /// Parses alternatives. Further ones may begin on a new line.
     pub(super) fn alternatives(&mut self) -> Parsed<Node<'t>> {
         let start = self.span().start;
         let mut list = vec![self.alternative()?];
         loop {
-            if *self.kind() == Kind::Newline && self.goes_on() {
+            if *self.kind() == TokenKind::Newline && self.bar_follows() {
                 self.newlines();
             }
             if !self.eat('|') {
@@ -28,30 +28,32 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// Whether the next line begins with `|`.
-    pub(super) fn goes_on(&self) -> bool {
-        let next = self.tokens[self.at..].iter().find(|t| t.kind != Kind::Newline);
-        next.is_some_and(|t| t.kind == Kind::Sign('|'))
+    pub(super) fn bar_follows(&self) -> bool {
+        let next = self.tokens[self.position..].iter().find(|t| t.kind != TokenKind::Newline);
+        next.is_some_and(|t| t.kind == TokenKind::Sign('|'))
     }
 
-    /// Conjunctions of items, perhaps with an alias, which shapes trees and is dropped.
+    /// Parses an intersection of sequences. Drops an alias, which affects only the shape of parse
+    /// trees.
     fn alternative(&mut self) -> Parsed<Node<'t>> {
         let start = self.span().start;
-        let mut both = vec![self.sequence()?];
+        let mut operands = vec![self.sequence()?];
         while self.eat('&') {
-            both.push(self.sequence()?);
+            operands.push(self.sequence()?);
         }
-        if *self.kind() == Kind::Arrow {
+        if *self.kind() == TokenKind::Arrow {
             self.bump();
             self.name("an alias")?;
         }
         let span = self.since(start);
-        Ok(if both.len() == 1 {
-            both.swap_remove(0)
+        Ok(if operands.len() == 1 {
+            operands.swap_remove(0)
         } else {
-            Node { kind: NodeKind::And(both), span }
+            Node { kind: NodeKind::And(operands), span }
         })
     }
 
+    /// Parses a sequence of items.
     fn sequence(&mut self) -> Parsed<Node<'t>> {
         let start = self.span().start;
         let mut items = Vec::new();
@@ -66,7 +68,7 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
-    /// An atom with what stands before and behind it; `None` where no item begins.
+    /// Parses an atom with its prefix and postfix operators; `None` where no item begins.
     fn item(&mut self) -> Parsed<Option<Node<'t>>> {
         let start = self.span().start;
         let mut negations = 0usize;
@@ -74,35 +76,36 @@ impl<'t> Parser<'t, '_> {
             negations += 1;
         }
         let begins = match self.kind() {
-            Kind::Name(_)
-            | Kind::Text(..)
-            | Kind::Regex(..)
-            | Kind::Special(_)
-            | Kind::Grammar(_) => true,
-            Kind::Directive(word) => matches!(*word, "json" | "regex" | "lark"),
-            Kind::Sign('(' | '[') => true,
+            TokenKind::Name(_)
+            | TokenKind::Text(..)
+            | TokenKind::Regex(..)
+            | TokenKind::Special(_)
+            | TokenKind::Grammar(_) => true,
+            TokenKind::Directive(word) => matches!(*word, "json" | "regex" | "lark"),
+            TokenKind::Sign('(' | '[') => true,
             _ => false,
         };
         if !begins {
             return if negations > 0 { self.expected("a terminal behind `~`") } else { Ok(None) };
         }
         let mut node = self.atom()?;
-        // Two negations cancel each other.
+        // Two complements cancel each other.
         if negations % 2 == 1 {
             node = Node { kind: NodeKind::Not(Box::new(node)), span: self.since(start) };
         }
         let (min, max) = match self.kind() {
-            Kind::Sign('?') => (0, Some(1)),
-            Kind::Sign('*') => (0, None),
-            Kind::Sign('+') => (1, None),
-            Kind::Sign('~') => return self.tilde(node, start).map(Some),
-            Kind::Sign('{') => return self.braces(node, start).map(Some),
+            TokenKind::Sign('?') => (0, Some(1)),
+            TokenKind::Sign('*') => (0, None),
+            TokenKind::Sign('+') => (1, None),
+            TokenKind::Sign('~') => return self.tilde(node, start).map(Some),
+            TokenKind::Sign('{') => return self.braces(node, start).map(Some),
             _ => return Ok(Some(node)),
         };
         self.bump();
         self.repeated(node, start, min, max).map(Some)
     }
 
+    /// Makes a repeat, and checks its bounds.
     fn repeated(
         &mut self,
         node: Node<'t>,
@@ -114,32 +117,35 @@ impl<'t> Parser<'t, '_> {
         if max.is_some_and(|max| max < min) {
             return self.fail(Diagnostic::error(span, "the bounds of a repeat are out of order"));
         }
-        if matches!(self.kind(), Kind::Sign('?' | '*' | '+' | '{')) {
+        if matches!(self.kind(), TokenKind::Sign('?' | '*' | '+' | '{')) {
             return self.expected("one operator behind an item; put the item into parentheses");
         }
         Ok(Node { kind: NodeKind::Repeat(Box::new(node), min, max), span })
     }
 
-    /// `~n` and `~n..m`.
+    /// Parses `~n` and `~n..m`.
     fn tilde(&mut self, node: Node<'t>, start: usize) -> Parsed<Node<'t>> {
-        // `a ~b` is `a` and then what `b` does not match.
-        if !matches!(self.tokens.get(self.at + 1).map(|t| &t.kind), Some(Kind::Number(_))) {
+        // `a ~b` is `a`, then the complement of `b`.
+        if !matches!(
+            self.tokens.get(self.position + 1).map(|t| &t.kind),
+            Some(TokenKind::Number(_))
+        ) {
             return Ok(node);
         }
         self.bump();
         let min = self.count()?;
         let mut max = min;
-        if *self.kind() == Kind::Range {
+        if *self.kind() == TokenKind::Range {
             self.bump();
             max = self.count()?;
         }
         self.repeated(node, start, min, Some(max))
     }
 
-    /// `{n}`, `{n,}`, `{,m}` and `{n,m}`.
+    /// Parses `{n}`, `{n,}`, `{,m}` and `{n,m}`.
     fn braces(&mut self, node: Node<'t>, start: usize) -> Parsed<Node<'t>> {
         self.bump();
-        if matches!(self.kind(), Kind::Name(_) | Kind::Text(..) | Kind::Regex(..)) {
+        if matches!(self.kind(), TokenKind::Name(_) | TokenKind::Text(..) | TokenKind::Regex(..)) {
             let message = "templates are not supported";
             return self
                 .fail(Diagnostic::error(self.span(), message).help("write one rule for each use"));
@@ -153,6 +159,7 @@ impl<'t> Parser<'t, '_> {
         self.repeated(node, start, min, max)
     }
 
+    /// Parses an atom within the limit on nesting.
     pub(super) fn atom(&mut self) -> Parsed<Node<'t>> {
         if self.depth >= self.limits.depth {
             let message = format!("nested deeper than {}", self.limits.depth);
@@ -164,12 +171,13 @@ impl<'t> Parser<'t, '_> {
         node
     }
 
+    /// Parses an atom.
     fn atom_inner(&mut self) -> Parsed<Node<'t>> {
         let start = self.span().start;
         let kind = match self.kind().clone() {
-            Kind::Name(name) => {
+            TokenKind::Name(name) => {
                 self.bump();
-                if *self.kind() == Kind::Parameter {
+                if *self.kind() == TokenKind::Parameter {
                     let message = "rules with parameters are not supported";
                     return self.fail(
                         Diagnostic::error(self.span(), message)
@@ -178,57 +186,60 @@ impl<'t> Parser<'t, '_> {
                 }
                 NodeKind::Name(name)
             }
-            Kind::Text(text, fold) => {
+            TokenKind::Text(text, fold) => {
                 self.bump();
-                if *self.kind() == Kind::Range {
+                if *self.kind() == TokenKind::Range {
                     return self.range(start, (text, fold));
                 }
                 NodeKind::Text(text, fold)
             }
-            Kind::Regex(pattern, flags) => {
+            TokenKind::Regex(pattern, flags) => {
                 self.bump();
                 NodeKind::Regex(pattern, flags)
             }
-            Kind::Special(token) => {
+            TokenKind::Special(token) => {
                 self.bump();
                 NodeKind::Special(token)
             }
-            Kind::Grammar(name) => {
+            TokenKind::Grammar(name) => {
                 self.bump();
                 NodeKind::Grammar(name)
             }
-            Kind::Directive(word @ ("json" | "regex")) => {
+            TokenKind::Directive(word @ ("json" | "regex")) => {
                 self.bump();
-                let Kind::Json(value) = *self.kind() else { return self.expected("a JSON object") };
+                let TokenKind::Json(value) = *self.kind() else {
+                    return self.expected("a JSON object");
+                };
                 let json = Spanned { value, span: self.span() };
                 self.bump();
-                if word == "json" { NodeKind::Json(json) } else { NodeKind::Structured(json) }
+                if word == "json" { NodeKind::Json(json) } else { NodeKind::Substring(json) }
             }
-            Kind::Directive("lark") => {
+            TokenKind::Directive("lark") => {
                 self.bump();
                 self.sign('{', "`{`")?;
                 let file = self.file(true);
                 self.sign('}', "`}`")?;
                 NodeKind::Lark(Box::new(file))
             }
-            Kind::Sign(open @ ('(' | '[')) => return self.group(open, start),
+            TokenKind::Sign(open @ ('(' | '[')) => return self.group(open, start),
             _ => return self.expected("an item"),
         };
         Ok(Node { kind, span: self.since(start) })
     }
 
+    /// Parses the rest of a range of characters.
     fn range(&mut self, start: usize, (low, fold): (String, bool)) -> Parsed<Node<'t>> {
         self.bump();
-        let Kind::Text(high, folds) = self.kind().clone() else {
+        let TokenKind::Text(high, folds) = self.kind().clone() else {
             return self.expected("a string of one character");
         };
         self.bump();
         let span = self.since(start);
-        let one = |text: &str| {
+        let single_char = |text: &str| {
             let mut chars = text.chars();
             chars.next().filter(|_| chars.next().is_none())
         };
-        match (one(&low), one(&high)) {
+        match (single_char(&low), single_char(&high)) {
             (Some(low), Some(high)) if low <= high && !fold && !folds => {
                 Ok(Node { kind: NodeKind::Range(low, high), span })
             }
@@ -242,7 +253,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Parentheses, or brackets around what may be left out. Line ends inside mean nothing.
+    /// Parses parentheses, or brackets around an optional expression. Line ends inside are ignored.
     fn group(&mut self, open: char, start: usize) -> Parsed<Node<'t>> {
         let close = if open == '(' { ')' } else { ']' };
         self.bump();
@@ -255,7 +266,7 @@ impl<'t> Parser<'t, '_> {
             if !matches!(&part.kind, NodeKind::Seq(empty) if empty.is_empty()) {
                 items.push(part);
             }
-            if *self.kind() == Kind::Newline {
+            if *self.kind() == TokenKind::Newline {
                 continue;
             }
             let span = self.since(inside);
@@ -283,7 +294,7 @@ impl<'t> Parser<'t, '_> {
             Node { kind: NodeKind::Alt(list), span: span.clone() }
         };
         if open == '(' {
-            // Kept apart from what stands around, so that `a (b | c)` and `(a & b) c` stay what they are.
+            // A node of its own, so that `a (b | c)` and `(a & b) c` keep their structure.
             return Ok(Node { kind: body.kind, span });
         }
         Ok(Node { kind: NodeKind::Repeat(Box::new(body), 0, Some(1)), span })
