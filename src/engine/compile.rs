@@ -2,7 +2,7 @@
 
 use super::{Constraint, Engine};
 use crate::compile::CompileError;
-use crate::front::Lowered;
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{
@@ -182,7 +182,7 @@ impl Engine {
     fn compile_text(
         &self,
         text: &str,
-        lower: impl FnOnce() -> Result<Lowered, Diagnostics>,
+        lower: impl FnOnce() -> Result<LoweredGrammar, Diagnostics>,
     ) -> Result<Constraint, TextCompileError> {
         fuel::with_default_budget(
             || self.options.limits.compile_budget(text.len()),

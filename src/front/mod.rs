@@ -17,8 +17,6 @@ use crate::ir::Grammar;
 use crate::limits::Limits;
 use diagnostic::{Diagnostic, Diagnostics};
 
-pub use LoweredGrammar as Lowered; // RENAME-ALIAS
-
 /// A grammar lowered from text, with warnings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoweredGrammar {

@@ -35,7 +35,6 @@ pub(crate) use cache::{CachedPattern, cached_pattern, pattern_stats};
 pub use options::{Case, Classes, Dot, LookAround, RegexOptions, Scope};
 pub use translate::translate;
 use translate::{AssertionMark, mark_number};
-pub(crate) use {CachedPattern as Known, cached_pattern as known}; // RENAME-ALIAS
 
 /// All Unicode scalar values: the alphabet of the code-point automata.
 pub const SCALARS: [(u32, u32); 2] = [(0, 0xD7FF), (0xE000, 0x10FFFF)];

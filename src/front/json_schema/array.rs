@@ -11,7 +11,7 @@ use super::doc::{LocId, Locs};
 use super::facets::{ArrayFacets, Contains, TypeSet};
 use super::lower::SchemaLowering;
 use super::normalize::EMPTINESS_DEPTH;
-use super::punctuation::{Frame, around};
+use super::punctuation::{Delimiters, enclosed};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
 use crate::spec::json::Json;
@@ -59,7 +59,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             match self.compared_array(facets) {
                 Ok(array) => return array,
-                Err(what) => self.norm.unsupported(loc, "uniqueItems", what.into()),
+                Err(what) => self.normalizer.unsupported(loc, "uniqueItems", what.into()),
             }
         }
         if !facets.contains.is_empty() {
@@ -71,7 +71,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// An array of elements by position. `compared`: the elements are compared with each other.
     pub(super) fn positional_array(&mut self, facets: &ArrayFacets, compared: bool) -> Expr {
         let punctuation = self.punctuation();
-        let Frame { open, close, comma, empty } = &punctuation.brackets;
+        let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         let prefix = facets.prefix();
         let rest = self.array_element(facets.element(prefix), compared);
         let mut max = facets.max.map_or(usize::MAX, |max| max as usize);
@@ -119,7 +119,7 @@ impl<'a> SchemaLowering<'a, '_> {
             graph.edge(
                 from,
                 Expr::seq([
-                    Expr::repeat(around(comma, rest, &Expr::Empty), min, max),
+                    Expr::repeat(enclosed(comma, rest, &Expr::Empty), min, max),
                     close.clone(),
                 ]),
                 end,
@@ -153,7 +153,7 @@ impl<'a> SchemaLowering<'a, '_> {
             facets.prefix().max(1).max(facets.min as usize).max(facets.max.unwrap_or(0) as usize);
         exact = exact.max(contains.iter().map(|c| c.from as usize).max().unwrap_or(0));
         let punctuation = self.punctuation();
-        let Frame { open, close, comma, empty } = &punctuation.brackets;
+        let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
         while let Some(((position, counts), node)) = builder.pending.pop() {
             if builder.nodes.len() > MAX_NODES {
@@ -208,7 +208,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Reports a limit; the array then has no value.
     fn report_limit(&mut self, loc: LocId, what: String) -> Expr {
-        self.norm.report(loc, "", Reason::Limit(what));
+        self.normalizer.report(loc, "", Reason::Limit(what));
         Expr::Never
     }
 
@@ -220,14 +220,15 @@ impl<'a> SchemaLowering<'a, '_> {
             return false;
         }
         let last = facets.max.map_or(prefix, |max| prefix.min(max as usize));
-        (0..last)
-            .all(|i| (0..i).all(|j| self.norm.are_disjoint(facets.element(i), facets.element(j))))
+        (0..last).all(|i| {
+            (0..i).all(|j| self.normalizer.are_disjoint(facets.element(i), facets.element(j)))
+        })
     }
 
     /// The values of each position of the prefix, and those of the elements after it; `None` unless
     /// they are finitely many.
     fn finite_values_by_position(&mut self, facets: &ArrayFacets) -> Option<Vec<Vec<&'a Json>>> {
-        (0..=facets.prefix()).map(|i| self.norm.finite_values(facets.element(i))).collect()
+        (0..=facets.prefix()).map(|i| self.normalizer.finite_values(facets.element(i))).collect()
     }
 
     /// An array of distinct elements from a small set: a node for every set of values that have
@@ -245,7 +246,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let counts = facets.contains.len();
         let punctuation = self.punctuation();
-        let Frame { open, close, comma, empty } = &punctuation.brackets;
+        let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         // The key of a node: the set of values, and the counts of the `contains`. The counts are
         // needed as `from` makes them depend on the order.
         let (mut builder, start) = CountingGraph::new(open.clone(), counts);
@@ -305,8 +306,10 @@ impl<'a> SchemaLowering<'a, '_> {
                         let spelling = self.lower_constant(value);
                         let spelling = Expr::Ref(self.rule("element".into(), spelling));
                         let hits = facets.contains.iter().map(|c| c.schema).collect::<Vec<_>>();
-                        let hits =
-                            hits.into_iter().map(|c| self.norm.satisfies(vec![c], value)).collect();
+                        let hits = hits
+                            .into_iter()
+                            .map(|c| self.normalizer.satisfies(vec![c], value))
+                            .collect();
                         values.push((spelling, hits));
                         ids.insert(key, values.len() - 1);
                         values.len() - 1

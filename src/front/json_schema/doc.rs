@@ -267,9 +267,6 @@ impl<'a> Doc<'a> {
         self.locs[loc.index()].dialect
     }
 
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn draft(&self, loc: LocId) -> Dialect { self.dialect(loc) } // RENAME-ALIAS
-
     /// The nesting depth of a location.
     pub(super) fn depth(&self, loc: LocId) -> usize {
         self.locs[loc.index()].depth as usize

@@ -2,8 +2,8 @@
 //! of objects and arrays are nested elements.
 
 use super::doc::LocId;
-use super::facets::{StringFacets, Types};
-use super::lower::Lowering;
+use super::facets::{StringFacets, TypeSet};
+use super::lower::SchemaLowering;
 use super::parameters::with_needs;
 use super::punctuation::Delimiters;
 use super::syntax::{ValueSyntax, contains};
@@ -14,8 +14,6 @@ use crate::ids::RuleId;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
-
-pub use ElementStyle as Elements; // RENAME-ALIAS
 
 /// The texts that elements consist of. For `<value name="n" type="raw">text</value>`, `open` is
 /// `<value`, `name` is ` name="` and `"`, `text` is ` type="raw">`, and `close` is `</value>`.
@@ -68,18 +66,18 @@ pub fn lower_elements(
 ) -> Result<RuleId, SchemaErrors> {
     let registry = Registry::default();
     with_needs(options, |options, needs| {
-        let lowering = Lowering::new(builder, (schema, &registry), options, limits, needs);
+        let lowering = SchemaLowering::new(builder, (schema, &registry), options, limits, needs);
         let lowering = lowering.with_syntax(ValueSyntax::Elements(Box::new(elements.clone())));
-        let (rule, _) = lowering.run_with(Lowering::outermost_elements)?;
+        let (rule, _) = lowering.lower_root_with(SchemaLowering::outermost_elements)?;
         Ok(rule)
     })
 }
 
-impl<'a> Lowering<'a, '_> {
+impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the outermost object, without an element around its members.
     fn outermost_elements(&mut self) -> Expr {
-        let conj = self.norm.conj(vec![LocId::ROOT]);
-        let alternatives = self.norm.alternatives(&conj);
+        let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
+        let alternatives = self.normalizer.alternatives(&conj);
         let gap = self.gap();
         let delimiters = Delimiters {
             open: gap.clone(),
@@ -88,14 +86,14 @@ impl<'a> Lowering<'a, '_> {
             empty: Expr::seq([gap.clone(), gap]),
         };
         let mut parts = Vec::new();
-        for facets in alternatives.iter().filter(|facets| facets.types.meets(Types::OBJECT)) {
+        for facets in alternatives.iter().filter(|facets| facets.types.meets(TypeSet::OBJECT)) {
             if facets.values.is_some() {
                 let what = "listed objects as elements";
-                self.norm.report(self.at, "", Reason::Unsupported(what.into()));
+                self.normalizer.report(self.location, "", Reason::Unsupported(what.into()));
                 continue;
             }
-            let facets = self.closed(facets);
-            self.norm.report_unenforced(&facets, Types::OBJECT);
+            let facets = self.close_undeclared(facets);
+            self.normalizer.report_unenforced(&facets, TypeSet::OBJECT);
             parts.push(self.framed_object(&facets.object, Some(&delimiters)));
         }
         Expr::Ref(self.rule("elements".into(), Expr::alt(parts)))

@@ -78,7 +78,7 @@ impl<'a> Normalizer<'a> {
                 let locs = self.member_schemas(facets, name);
                 self.satisfies(locs, value) && self.accepts_name(facets, name)
             })
-            && facets.some.iter().all(|witness| {
+            && facets.witnesses.iter().all(|witness| {
                 object.iter().any(|(name, value)| {
                     self.can_be_witness(witness, name)
                         && self.satisfies(vec![witness.schema], value)
@@ -128,9 +128,6 @@ impl<'a> Normalizer<'a> {
         facets.names.is_empty()
             || self.satisfies(facets.names.clone(), &Json::String(name.to_owned()))
     }
-
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn member(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Locs { self.member_schemas(facets, name) } // RENAME-ALIAS
 
     /// The schemas of the member of this name.
     pub(super) fn member_schemas(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Locs {

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use super::decimal::Decimal;
-use super::facets::{Bound, NumberFacets, Types};
+use super::facets::{Bound, NumberFacets, TypeSet};
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
 
@@ -18,9 +18,9 @@ use crate::hash::HashMap;
 /// Zero takes any exponent. Whole multiples, and integers if `types` has only those, have only
 /// zeros behind the first digit. If `types` has only fractions, exponents are negative. The
 /// automaton is not minimal. Cost: linear in the digits of the bounds.
-pub(super) fn scientific_dfa(facets: &NumberFacets, types: Types) -> Dfa {
+pub(super) fn scientific_dfa(facets: &NumberFacets, types: TypeSet) -> Dfa {
     let mut units = facets.multiples.clone();
-    if types == Types::INTEGER {
+    if types == TypeSet::INTEGER {
         units.push(Decimal::parse("1"));
     }
     let zero = Decimal::parse("0");
@@ -30,8 +30,8 @@ pub(super) fn scientific_dfa(facets: &NumberFacets, types: Types) -> Dfa {
     let builder = ScientificBuilder {
         magnitudes: [false, true].map(|negative| MagnitudeBounds::for_sign(facets, negative)),
         least: (!units.is_empty()).then(|| least_exponents(&units)),
-        highest: (types == Types::FRACTION).then_some(-1),
-        zero: types != Types::FRACTION && low && high,
+        highest: (types == TypeSet::FRACTION).then_some(-1),
+        zero: types != TypeSet::FRACTION && low && high,
         builder: DfaBuilder::new(),
         states: HashMap::default(),
         pending: Vec::new(),

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use super::decimal::Decimal;
 use super::doc::{LocId, Locs};
-use super::multiples::joined;
+use super::multiples::common_multiple;
 
 use super::shared_facets::{SharedFacets, Unconstrained};
 use crate::fuel;
@@ -233,7 +233,7 @@ pub(super) struct ObjectFacets<'a> {
     /// The schemas of `propertyNames`.
     pub(super) names: Vec<LocId>,
     /// Witnesses that the object must have, not necessarily different members.
-    pub(super) some: Vec<Rc<Witness<'a>>>,
+    pub(super) witnesses: Vec<Rc<Witness<'a>>>,
 }
 
 /// A keyword that is not enforced, and the types of the values that it constrains.
@@ -299,7 +299,7 @@ impl<'a> Facets<'a> {
             + object.required.len()
             + object.forbidden.len()
             + object.names.len()
-            + object.some.len()
+            + object.witnesses.len()
             + self.unenforced.len()
     }
 
@@ -423,7 +423,7 @@ impl<'a> Unconstrained for ObjectFacets<'a> {
             min: 0,
             max: None,
             names: Vec::new(),
-            some: Vec::new(),
+            witnesses: Vec::new(),
         };
         UNCONSTRAINED
     }
@@ -450,7 +450,7 @@ impl NumberFacets {
             .multiples
             .iter()
             .enumerate()
-            .find_map(|(i, known)| Some((i, joined(known, unit)?)));
+            .find_map(|(i, known)| Some((i, common_multiple(known, unit)?)));
         match both {
             Some((i, both)) => self.multiples[i] = both,
             None if self.multiples.contains(unit) => {}
@@ -641,9 +641,9 @@ impl<'a> ObjectFacets<'a> {
         self.min = self.min.max(other.min);
         self.max = min_bound(self.max, other.max);
         extend_distinct(&mut self.names, &other.names);
-        for member in &other.some {
-            if !self.some.iter().any(|m| Rc::ptr_eq(m, member)) {
-                self.some.push(member.clone());
+        for member in &other.witnesses {
+            if !self.witnesses.iter().any(|m| Rc::ptr_eq(m, member)) {
+                self.witnesses.push(member.clone());
             }
         }
     }
@@ -656,7 +656,7 @@ impl<'a> ObjectFacets<'a> {
             && self.min == 0
             && self.max.is_none()
             && self.names.is_empty()
-            && self.some.is_empty()
+            && self.witnesses.is_empty()
     }
 }
 
@@ -709,9 +709,6 @@ impl<'l, T: Eq + Hash> MembershipTest<'l, T> {
         MembershipTest { list, set }
     }
 
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn has(&self, item: &T) -> bool { self.contains(item) } // RENAME-ALIAS
-
     /// Whether the list has an item.
     pub(super) fn contains(&self, item: &T) -> bool {
         match &self.set {
@@ -720,9 +717,6 @@ impl<'l, T: Eq + Hash> MembershipTest<'l, T> {
         }
     }
 }
-
-pub(super) use MembershipTest as Among; // RENAME-ALIAS
-pub(super) use TypeSet as Types; // RENAME-ALIAS
 
 /// The first item of a list that another list contains, too.
 pub(super) fn first_common<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {

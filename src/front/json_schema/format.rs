@@ -13,8 +13,6 @@ pub(super) enum FormatLookup {
     Unknown,
 }
 
-pub(super) use FormatLookup as Format; // RENAME-ALIAS
-
 macro_rules! date {
     () => {
         concat!(

@@ -360,7 +360,7 @@ impl<'a> Normalizer<'a> {
             return;
         }
         match format::lookup(name) {
-            format::Format::Pattern(source) => {
+            format::FormatLookup::Pattern(source) => {
                 facets.string.patterns.push(PatternUse {
                     source,
                     negated: false,
@@ -368,7 +368,7 @@ impl<'a> Normalizer<'a> {
                     keyword: "format",
                 });
             }
-            format::Format::Unknown
+            format::FormatLookup::Unknown
                 if asserted || self.options.formats == Formats::RefuseUnknown =>
             {
                 push_unenforced(
@@ -379,7 +379,7 @@ impl<'a> Normalizer<'a> {
                     "no specification defines this format",
                 );
             }
-            format::Format::Unknown => {}
+            format::FormatLookup::Unknown => {}
         }
     }
 

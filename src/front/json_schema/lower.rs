@@ -1,4 +1,4 @@
-//! Lowering: facets to grammar rules. Lower step of the pipeline, see the [module](super).
+//! SchemaLowering: facets to grammar rules. Lower step of the pipeline, see the [module](super).
 //!
 //! Objects and arrays become rules of their own, whose bodies are lowered from a queue. So nesting
 //! costs no stack, and a recursive schema becomes a rule that refers to itself. All other values
@@ -16,10 +16,10 @@ use super::decimal::Decimal;
 use super::doc::{LocId, Locs};
 use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, TypeSet};
 use super::normalize::{Conjunction, Features, Normalizer};
-use super::punctuation::{Frame, Punctuation, around};
+use super::punctuation::{Delimiters, Punctuation, enclosed};
 use super::shared_facets::SharedFacets;
 use super::spelling::{Spelling, single};
-use super::syntax::Syntax;
+use super::syntax::ValueSyntax;
 use super::{
     Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared,
 };
@@ -80,17 +80,6 @@ pub(super) enum LoweringError {
     Refused(SchemaErrors),
 }
 
-#[rustfmt::skip] // RENAME-ALIAS
-impl From<LoweringError> for Result<Features, SchemaErrors> { // RENAME-ALIAS
-    fn from(error: LoweringError) -> Self { // RENAME-ALIAS
-        match error { // RENAME-ALIAS
-            LoweringError::Restart(features) => Ok(features), // RENAME-ALIAS
-            LoweringError::Refused(errors) => Err(errors), // RENAME-ALIAS
-        } // RENAME-ALIAS
-    } // RENAME-ALIAS
-} // RENAME-ALIAS
-pub(super) use SchemaLowering as Lowering; // RENAME-ALIAS
-
 /// Calls `lower` until the features that it has enabled suffice for the schema. Features are only
 /// added, so `lower` runs at most once more than there are features.
 pub(super) fn retry_with_features<T>(
@@ -113,11 +102,11 @@ pub(super) struct SchemaLowering<'a, 'b> {
     /// The number of rules that the builder had before; they belong to the caller.
     caller_rules: usize,
     /// The normalizer of the schema.
-    pub(super) norm: Normalizer<'a>,
+    pub(super) normalizer: Normalizer<'a>,
     /// The syntax of values.
-    pub(super) syntax: Syntax,
+    pub(super) syntax: ValueSyntax,
     /// The location that is being lowered, for error messages.
-    pub(super) at: LocId,
+    pub(super) location: LocId,
     /// Memo of lowered values, by location.
     by_location: Vec<Option<Expr>>,
     /// Memo of lowered values, by conjunction of several locations.
@@ -129,7 +118,7 @@ pub(super) struct SchemaLowering<'a, 'b> {
     /// Declared rules whose bodies are still to be lowered.
     queue: Vec<(RuleId, LocId, PendingBody<'a>)>,
     /// Rules of unconstrained values.
-    pub(super) shared: CommonRules,
+    pub(super) common_rules: CommonRules,
     /// Delimiters and white space, made on first use.
     pub(super) punctuation: Option<Rc<Punctuation>>,
     /// Memo of strings, by their facets.
@@ -143,11 +132,11 @@ pub(super) struct SchemaLowering<'a, 'b> {
     /// Memo of rules: one code point of these ranges.
     pub(super) classes: HashMap<Vec<(u32, u32)>, RuleId>,
     /// Memo of spellings of one code point of these ranges: plain ASCII, and a rule for the rest.
-    pub(super) spelt: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
+    pub(super) spelled_ranges: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
     /// The number of lowered bodies.
     lowered_bodies: usize,
     /// The number of listed numbers (`enum`, `const`) so far.
-    pub(super) listed: usize,
+    pub(super) listed_number_count: usize,
 }
 
 impl<'a, 'b> SchemaLowering<'a, 'b> {
@@ -162,35 +151,35 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         SchemaLowering {
             caller_rules: builder.len(),
             builder,
-            norm: Normalizer::new(source, options, limits, features),
-            syntax: Syntax::Json,
-            at: LocId::ROOT,
+            normalizer: Normalizer::new(source, options, limits, features),
+            syntax: ValueSyntax::Json,
+            location: LocId::ROOT,
             by_location: Vec::new(),
             by_conjunction: HashMap::default(),
             uniform: HashMap::default(),
             by_types: HashMap::default(),
             queue: Vec::new(),
-            shared: CommonRules::default(),
+            common_rules: CommonRules::default(),
             punctuation: None,
             strings: HashMap::default(),
             numbers: HashMap::default(),
             name_complements: HashMap::default(),
             distinct_elements: HashMap::default(),
             classes: HashMap::default(),
-            spelt: HashMap::default(),
+            spelled_ranges: HashMap::default(),
             lowered_bodies: 0,
-            listed: 0,
+            listed_number_count: 0,
         }
     }
 
     /// The spelling of constrained text that the options ask for.
     pub(super) fn spelling(&self) -> Spelling {
-        let SchemaOptions { non_ascii, escapes, .. } = self.norm.options;
+        let SchemaOptions { non_ascii, escapes, .. } = self.normalizer.options;
         Spelling { non_ascii, escapes }
     }
 
     /// Sets the syntax of values.
-    pub(super) fn with_syntax(mut self, syntax: Syntax) -> Self {
+    pub(super) fn with_syntax(mut self, syntax: ValueSyntax) -> Self {
         self.syntax = syntax;
         self
     }
@@ -200,47 +189,41 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         self.lower_root_with(|lowering| lowering.lower_value(vec![LocId::ROOT]))
     }
 
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn run(self) -> Result<(RuleId, Vec<SchemaError>), Result<Features, SchemaErrors>> { Ok(self.lower_root()?) } // RENAME-ALIAS
-
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn run_with(self, root: impl FnOnce(&mut Self) -> Expr) -> Result<(RuleId, Vec<SchemaError>), LoweringError> { self.lower_root_with(root) } // RENAME-ALIAS
-
     /// As [`SchemaLowering::lower_root`], with `root` in place of the root schema's value.
     pub(super) fn lower_root_with(
         mut self,
         root: impl FnOnce(&mut Self) -> Expr,
     ) -> Result<(RuleId, Vec<SchemaError>), LoweringError> {
-        let enabled = self.norm.features;
+        let enabled = self.normalizer.features;
         let value = root(&mut self);
         while let Some((rule, loc, pending)) = self.queue.pop() {
-            if self.norm.features != enabled {
+            if self.normalizer.features != enabled {
                 break;
             }
-            self.at = loc;
+            self.location = loc;
             let body = match pending {
                 PendingBody::Object(facets) => self.object(&facets),
                 PendingBody::Array(facets) => self.array(&facets),
             };
             self.builder.define(rule, body);
             self.lowered_bodies += 1;
-            if !self.norm.spend(1) {
+            if !self.normalizer.spend(1) {
                 break;
             }
-            if self.lowered_bodies + self.norm.doc.len() > self.norm.limits.nodes {
-                self.norm.report(LocId::ROOT, "", Reason::Limit("schema nodes".into()));
+            if self.lowered_bodies + self.normalizer.doc.len() > self.normalizer.limits.nodes {
+                self.normalizer.report(LocId::ROOT, "", Reason::Limit("schema nodes".into()));
                 break;
             }
         }
-        if self.norm.features != enabled {
+        if self.normalizer.features != enabled {
             self.builder.truncate(self.caller_rules);
-            return Err(LoweringError::Restart(self.norm.features));
+            return Err(LoweringError::Restart(self.normalizer.features));
         }
-        if !self.norm.errors.is_empty() {
-            return Err(LoweringError::Refused(SchemaErrors(self.norm.errors)));
+        if !self.normalizer.errors.is_empty() {
+            return Err(LoweringError::Refused(SchemaErrors(self.normalizer.errors)));
         }
         if !self.is_productive(&value) {
-            let mut errors = self.norm.conflicts;
+            let mut errors = self.normalizer.conflicts;
             if errors.is_empty() {
                 errors.push(SchemaError {
                     pointer: String::new(),
@@ -254,7 +237,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             Expr::Ref(rule) => rule,
             body => self.builder.rule("value", body),
         };
-        Ok((rule, self.norm.relaxed))
+        Ok((rule, self.normalizer.relaxed))
     }
 
     /// Whether an expression derives any text.
@@ -327,7 +310,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// As [`SchemaLowering::lower_value`], without generics.
     fn lower_locations(&mut self, mut locs: Locs) -> Expr {
-        self.norm.canonicalize(&mut locs);
+        self.normalizer.canonicalize(&mut locs);
         let memoized = match locs[..] {
             [only] => self.by_location.get(only.table_index()).and_then(Option::as_ref),
             _ => self.by_conjunction.get(&locs[..]),
@@ -337,18 +320,19 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         }
         let types = match locs[..] {
             [] => Some(TypeSet::ALL),
-            [only] => self.norm.type_only(only),
+            [only] => self.normalizer.type_only(only),
             _ => None,
         };
-        let outer = std::mem::replace(&mut self.at, locs.first().copied().unwrap_or(LocId::ROOT));
+        let outer =
+            std::mem::replace(&mut self.location, locs.first().copied().unwrap_or(LocId::ROOT));
         let out = match types {
             Some(types) => self.values_of_types(types),
             None => self.lower_conjunction(&locs),
         };
-        self.at = outer;
+        self.location = outer;
         if let [only] = locs[..] {
             if self.by_location.len() <= only.table_index() {
-                self.by_location.resize(2 * self.norm.doc.len(), None);
+                self.by_location.resize(2 * self.normalizer.doc.len(), None);
             }
             self.by_location[only.table_index()] = Some(out.clone());
         } else {
@@ -372,13 +356,13 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// The values of a conjunction without a memo entry.
     fn lower_conjunction(&mut self, locs: &[LocId]) -> Expr {
-        let alternatives = self.norm.alternatives(locs);
+        let alternatives = self.normalizer.alternatives(locs);
         let mut parts = Vec::with_capacity(alternatives.len());
         let mut scalars = Vec::new();
         for facets in alternatives.iter() {
             self.lower_facets(facets, &mut parts, &mut scalars);
         }
-        let name = self.norm.doc.rule_name(self.at).to_owned();
+        let name = self.normalizer.doc.rule_name(self.location).to_owned();
         self.union_rule(parts, scalars, &name)
     }
 
@@ -404,12 +388,15 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         scalars: &mut Vec<Literal>,
     ) {
         if let Some(values) = &facets.values {
-            let accepted: Vec<&Json> =
-                values.iter().copied().filter(|value| self.norm.accepts(facets, value)).collect();
+            let accepted: Vec<&Json> = values
+                .iter()
+                .copied()
+                .filter(|value| self.normalizer.accepts(facets, value))
+                .collect();
             self.constants(&accepted, facets.types, parts, scalars);
             if accepted.is_empty() {
-                self.norm.conflict(
-                    self.at,
+                self.normalizer.conflict(
+                    self.location,
                     "",
                     "none of the listed values satisfies the other constraints",
                 );
@@ -419,7 +406,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         let closed = self.close_undeclared(facets);
         let facets = &*closed;
         let types = facets.types;
-        self.norm.report_unenforced(facets, types);
+        self.normalizer.report_unenforced(facets, types);
         if types == TypeSet::ALL
             && facets.number.is_free()
             && facets.string.is_free()
@@ -436,7 +423,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             scalars.extend(self.syntax.words()[1..].iter().map(|word| Literal::from(*word)));
         }
         if types.meets(TypeSet::NUMBER) {
-            let number = self.number(&facets.number, types, self.at);
+            let number = self.number(&facets.number, types, self.location);
             parts.push(self.scalar(number));
         }
         if types.meets(TypeSet::STRING) {
@@ -463,15 +450,9 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         }
     }
 
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn facets(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) { self.lower_facets(facets, parts, scalars) } // RENAME-ALIAS
-
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn closed<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> { self.close_undeclared(facets) } // RENAME-ALIAS
-
     /// The facets, with undeclared members and elements as the options say.
     pub(super) fn close_undeclared<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
-        match self.norm.options.undeclared {
+        match self.normalizer.options.undeclared {
             Undeclared::Allowed => Cow::Borrowed(facets),
             Undeclared::Forbidden => facets.close_undeclared(),
         }
@@ -480,7 +461,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// The key of an array that is constrained by length and element type only.
     fn uniform_array(&self, facets: &ArrayFacets) -> Option<UniformContainer> {
         let [part] = &facets.parts[..] else { return None };
-        let types = self.norm.type_only(part.rest.filter(|_| part.prefix.is_empty())?)?;
+        let types = self.normalizer.type_only(part.rest.filter(|_| part.prefix.is_empty())?)?;
         let is_uniform = facets.contains.is_empty() && facets.unique.is_none();
         is_uniform.then_some(UniformContainer::Array(types, facets.min, facets.max))
     }
@@ -488,9 +469,12 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// The key of an object whose members are constrained by type only.
     fn uniform_object(&self, facets: &ObjectFacets<'a>) -> Option<UniformContainer> {
         let [part] = &facets.parts[..] else { return None };
-        let types = self.norm.type_only(part.additional.filter(|_| part.properties.is_empty())?)?;
-        let constraints =
-            facets.required.len() + facets.forbidden.len() + facets.names.len() + facets.some.len();
+        let types =
+            self.normalizer.type_only(part.additional.filter(|_| part.properties.is_empty())?)?;
+        let constraints = facets.required.len()
+            + facets.forbidden.len()
+            + facets.names.len()
+            + facets.witnesses.len();
         let is_uniform =
             constraints == 0 && part.patterns.is_empty() && facets.min == 0 && facets.max.is_none();
         is_uniform.then_some(UniformContainer::Object(types))
@@ -513,8 +497,9 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// Declares the rule of a container, and queues its body.
     fn declare_container(&mut self, kind: &str, body: PendingBody<'a>) -> Expr {
-        let rule = self.builder.declare([kind, self.norm.doc.rule_name(self.at)].concat());
-        self.queue.push((rule, self.at, body));
+        let rule =
+            self.builder.declare([kind, self.normalizer.doc.rule_name(self.location)].concat());
+        self.queue.push((rule, self.location, body));
         Expr::Ref(rule)
     }
 
@@ -546,7 +531,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             let texts = Dfa::words(
                 texts.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
             );
-            match spelling.words(&texts, self.norm.limits.compiled_states) {
+            match spelling.words(&texts, self.normalizer.limits.compiled_states) {
                 Ok(spelt) => parts.push(Expr::Automaton(Arc::new(spelt))),
                 Err(error) => parts.push(self.too_large(&error)),
             }
@@ -569,7 +554,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             Json::String(_) | Json::Number(_) => {}
             Json::Array(items) => {
                 let punctuation = self.punctuation();
-                let Frame { open, close, comma, empty } = &punctuation.brackets;
+                let Delimiters { open, close, comma, empty } = &punctuation.brackets;
                 if items.is_empty() {
                     return parts.push(empty.clone());
                 }
@@ -585,7 +570,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             }
             Json::Object(object) => {
                 let punctuation = self.punctuation();
-                let Frame { open, close, comma, empty } = &punctuation.braces;
+                let Delimiters { open, close, comma, empty } = &punctuation.braces;
                 if object.is_empty() {
                     return parts.push(empty.clone());
                 }
@@ -599,7 +584,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
                     ]));
                 }
                 let members = Self::constant_members(members, comma.clone());
-                parts.push(around(open, members, close));
+                parts.push(enclosed(open, members, close));
             }
         }
     }
@@ -643,7 +628,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// The rule of all strings.
     pub(super) fn string_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.shared.string {
+        if let Some(rule) = self.common_rules.string {
             return rule;
         }
         let body = if self.syntax.is_json() {
@@ -652,55 +637,55 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             self.foreign_string(&StringFacets::default())
         };
         let rule = self.rule("string".into(), body);
-        *self.shared.string.insert(rule)
+        *self.common_rules.string.insert(rule)
     }
 
     /// The rule of the rest of an unconstrained string, closing quote included.
     pub(super) fn tail_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.shared.tail {
+        if let Some(rule) = self.common_rules.tail {
             return rule;
         }
         let rule = self.rule("string-tail".into(), self.spelling().free_tail());
-        *self.shared.tail.insert(rule)
+        *self.common_rules.tail.insert(rule)
     }
 
     /// The rule of a character that is not plain ASCII (escaped only where JSON requires it), and
     /// the rest of an unconstrained string.
     pub(super) fn special_tail_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.shared.special_tail {
+        if let Some(rule) = self.common_rules.special_tail {
             return rule;
         }
         let rule = self.rule("special-tail".into(), self.spelling().special_tail());
-        *self.shared.special_tail.insert(rule)
+        *self.common_rules.special_tail.insert(rule)
     }
 
     /// The rule of all numbers.
     pub(super) fn number_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.shared.number {
+        if let Some(rule) = self.common_rules.number {
             return rule;
         }
-        let body = self.bounded(&NumberFacets::default(), TypeSet::NUMBER, self.at);
+        let body = self.bounded(&NumberFacets::default(), TypeSet::NUMBER, self.location);
         let rule = self.rule("number".into(), body);
-        *self.shared.number.insert(rule)
+        *self.common_rules.number.insert(rule)
     }
 
     /// The rule of all integers.
     pub(super) fn integer_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.shared.integer {
+        if let Some(rule) = self.common_rules.integer {
             return rule;
         }
         let body = self.any_integer();
         let rule = self.rule("integer".into(), body);
-        *self.shared.integer.insert(rule)
+        *self.common_rules.integer.insert(rule)
     }
 
     /// The rule of all JSON values.
     pub(super) fn json_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.shared.json {
+        if let Some(rule) = self.common_rules.json {
             return rule;
         }
         let rule = self.builder.declare("json");
-        self.shared.json = Some(rule);
+        self.common_rules.json = Some(rule);
         let words = word_set(self.syntax.words().iter().map(|word| Literal::from(*word)).collect());
         let rules = [self.string_rule(), self.any_array_rule(), self.any_object_rule()];
         let number = Expr::Ref(self.number_rule());
@@ -711,11 +696,11 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// The rule of all arrays.
     fn any_array_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.shared.array {
+        if let Some(rule) = self.common_rules.array {
             return rule;
         }
         let rule = self.builder.declare("json-array");
-        self.shared.array = Some(rule);
+        self.common_rules.array = Some(rule);
         let item = Expr::Ref(self.json_rule());
         let body = list_in(&self.punctuation().brackets, item);
         self.builder.define(rule, body);
@@ -724,19 +709,19 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// The rule of all objects.
     fn any_object_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.shared.object {
+        if let Some(rule) = self.common_rules.object {
             return rule;
         }
         let rule = self.builder.declare("json-object");
-        self.shared.object = Some(rule);
+        self.common_rules.object = Some(rule);
         let punctuation = self.punctuation();
         let name = match self.syntax {
-            Syntax::Json if self.names_are_distinct() => {
+            ValueSyntax::Json if self.names_are_distinct() => {
                 let string = self.string_rule();
                 Expr::Ref(self.distinct_name_rule(string))
             }
-            Syntax::Json | Syntax::Python => Expr::Ref(self.string_rule()),
-            Syntax::Delimited(_) | Syntax::Elements(_) => match self.all_but(&[]) {
+            ValueSyntax::Json | ValueSyntax::Python => Expr::Ref(self.string_rule()),
+            ValueSyntax::Delimited(_) | ValueSyntax::Elements(_) => match self.all_but(&[]) {
                 Some(all) => self.foreign_names(&all),
                 None => Expr::Never,
             },
@@ -749,7 +734,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 }
 
 /// A list of any number of items, with its delimiters.
-fn list_in(Frame { open, close, comma, empty }: &Frame, item: Expr) -> Expr {
+fn list_in(Delimiters { open, close, comma, empty }: &Delimiters, item: Expr) -> Expr {
     let more = Expr::star(Expr::seq([comma.clone(), item.clone()]));
     Expr::alt([empty.clone(), Expr::seq([open.clone(), item, more, close.clone()])])
 }

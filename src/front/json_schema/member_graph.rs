@@ -13,7 +13,7 @@
 
 use super::facets::ObjectFacets;
 use super::lower::SchemaLowering;
-use super::punctuation::{Frame, around};
+use super::punctuation::{Delimiters, enclosed};
 use super::{MemberOrder, SchemaErrorReason as Reason};
 use crate::hash::HashMap;
 use crate::ir::{self, Expr, Graph, Members};
@@ -54,8 +54,6 @@ impl ObjectMember {
         [self.first].into_iter().chain(self.more).map(|(_, body)| body)
     }
 }
-
-pub(super) use ObjectMember as Member; // RENAME-ALIAS
 
 /// The counts of a node, as far as `minProperties`, `maxProperties` and witnesses need them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -203,26 +201,26 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         facets: &ObjectFacets<'a>,
         (mut members, required, mut additional): (Vec<ObjectMember>, &[usize], Vec<ObjectMember>),
-        (frame, distinct_names): (&Frame, bool),
+        (frame, distinct_names): (&Delimiters, bool),
     ) -> Expr {
         let needed = required.len() as u32;
         let has_additional = !additional.is_empty();
         // Bounds that always hold need no counting.
         let mut min = if facets.min > needed { facets.min } else { 0 };
         let max = facets.max.filter(|&max| has_additional || (max as usize) < members.len());
-        let fixed = self.norm.options.order == MemberOrder::Fixed;
+        let fixed = self.normalizer.options.order == MemberOrder::Fixed;
         // A member set counts additional members as one (for a lower bound).
         let as_set =
-            facets.some.is_empty() && !(distinct_names && min as usize > members.len() + 1);
+            facets.witnesses.is_empty() && !(distinct_names && min as usize > members.len() + 1);
         let most_unordered = if as_set { MAX_UNORDERED_SET } else { MAX_UNORDERED_GRAPH };
-        let any_order = self.norm.options.order == MemberOrder::Any
+        let any_order = self.normalizer.options.order == MemberOrder::Any
             || (!fixed && members.len() <= most_unordered);
         let unordered = any_order && members.len() + usize::from(has_additional) > 1;
         // A graph has a node for each subset of members.
         let max_declared = if as_set { Members::MOST } else { MAX_ANY_ORDER_GRAPH };
         if unordered && members.len() > max_declared {
             let what = format!("`order: any` with more than {max_declared} declared members");
-            self.norm.report(self.at, "", Reason::Limit(what));
+            self.normalizer.report(self.location, "", Reason::Limit(what));
             return Expr::Never;
         }
         if min as usize > members.len() + usize::from(has_additional)
@@ -231,7 +229,7 @@ impl<'a> SchemaLowering<'a, '_> {
         {
             let what = "`minProperties` beyond the declared members and one more \
                         (additional names may repeat)";
-            self.norm.unsupported(self.at, "minProperties", what.into());
+            self.normalizer.unsupported(self.location, "minProperties", what.into());
             min = 0;
         }
         if unordered && as_set {
@@ -242,12 +240,12 @@ impl<'a> SchemaLowering<'a, '_> {
             return Self::member_set((members, additional), (min, max), frame);
         }
         let sequences = Sequences::new(&members, if fixed { None } else { Some(required) });
-        let layers =
-            (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1) << facets.some.len();
+        let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1)
+            << facets.witnesses.len();
         let positions = if unordered { 1 << members.len() } else { 2 * members.len() + 1 };
         if layers.saturating_mul(positions) > MAX_NODES.max(2 * members.len() + 1) {
             let what = format!("counting members needs more than {MAX_NODES} nodes");
-            self.norm.report(self.at, "", Reason::Limit(what));
+            self.normalizer.report(self.location, "", Reason::Limit(what));
             return Expr::Never;
         }
         if unordered {
@@ -257,7 +255,7 @@ impl<'a> SchemaLowering<'a, '_> {
             // Each of these members is on two edges.
             members[..sequences.common_from].iter_mut().for_each(|member| self.make_rule(member));
         }
-        let uncounted = min == 0 && max.is_none() && facets.some.is_empty();
+        let uncounted = min == 0 && max.is_none() && facets.witnesses.is_empty();
         let graph = MemberGraph {
             graph: Graph::default(),
             nodes: HashMap::default(),
@@ -271,14 +269,14 @@ impl<'a> SchemaLowering<'a, '_> {
             distinct_names,
             sequences,
         };
-        graph.build(frame, unordered, facets.some.len())
+        graph.build(frame, unordered, facets.witnesses.len())
     }
 
     /// The object as a member set: its members in any order.
     fn member_set(
         (members, additional): (Vec<ObjectMember>, Vec<ObjectMember>),
         (min, max): (u32, Option<u32>),
-        Frame { open, close, comma, empty }: &Frame,
+        Delimiters { open, close, comma, empty }: &Delimiters,
     ) -> Expr {
         let may_be_empty = min == 0 && members.iter().all(|member| !member.required);
         let mut once = Vec::with_capacity(members.len());
@@ -293,7 +291,7 @@ impl<'a> SchemaLowering<'a, '_> {
             min: min.max(u32::from(may_be_empty)),
             max,
         };
-        let whole = around(open, Expr::Members(Box::new(set)), close);
+        let whole = enclosed(open, Expr::Members(Box::new(set)), close);
         if may_be_empty { Expr::alt([empty.clone(), whole]) } else { whole }
     }
 
@@ -337,8 +335,8 @@ struct MemberGraph<'m> {
 
 impl MemberGraph<'_> {
     /// The object with its delimiters. `unordered`: declared members come in any order.
-    fn build(mut self, frame: &Frame, unordered: bool, witnesses: usize) -> Expr {
-        let Frame { open, close, comma, empty } = frame;
+    fn build(mut self, frame: &Delimiters, unordered: bool, witnesses: usize) -> Expr {
+        let Delimiters { open, close, comma, empty } = frame;
         let (start, end) = (self.graph.node(), self.graph.node());
         self.graph.start = start;
         self.graph.ends.push(end);

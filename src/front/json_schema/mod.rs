@@ -37,7 +37,7 @@
 //! Grammar
 //! ```
 //!
-//! Lowering drives the pipeline. It asks the normalizer for the alternatives of a conjunction; the
+//! SchemaLowering drives the pipeline. It asks the normalizer for the alternatives of a conjunction; the
 //! normalizer reads the keywords of each location when it first needs them. Subschemas of members
 //! and elements stay locations until they are lowered. A rule belongs to a *conjunction of
 //! locations*, and locations are finite, so recursive schemas end.
@@ -91,14 +91,15 @@ use crate::limits::Limits;
 use crate::spec::json::Json;
 
 pub use deferred::defer;
-pub use elements::{Elements, lower_elements};
+pub use elements::{ElementStyle, lower_elements};
 pub use parameters::{
-    Kinds, LoweredParameters, Parameters, Piece, Raw, Reading, lower_parameters, lower_syntax,
+    AmbiguousText, JsonTypes, LoweredParameters, MemberPart, ParameterStyle, RawStrings,
+    lower_parameters, lower_syntax,
 };
 pub use profile::{ProfileError, openai_strict};
 pub use registry::Registry;
 pub(crate) use schema_key::SchemaKey;
-pub use syntax::Syntax;
+pub use syntax::ValueSyntax;
 
 /// White space between JSON tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -523,8 +524,6 @@ pub fn lower_into_reported(
         },
     )
 }
-
-use member_graph as members; // RENAME-ALIAS
 
 #[cfg(test)]
 mod tests;

@@ -32,8 +32,6 @@ pub(super) fn common_multiple(a: &Decimal, b: &Decimal) -> Option<Decimal> {
     modulus_and_places(&unit).map(|_| unit)
 }
 
-pub(super) use common_multiple as joined; // RENAME-ALIAS
-
 /// The unit as an integer modulus, scaled by its number of decimal places, and that number. `None`
 /// if there are too many remainders to track.
 fn modulus_and_places(unit: &Decimal) -> Option<(u64, usize)> {

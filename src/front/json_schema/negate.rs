@@ -281,7 +281,7 @@ impl<'a> Normalizer<'a> {
 /// Objects with this witness.
 fn objects_with<'a>(witness: Witness<'a>) -> Facets<'a> {
     let mut facets = of_types(TypeSet::OBJECT);
-    facets.object.some.push(Rc::new(witness));
+    facets.object.witnesses.push(Rc::new(witness));
     facets
 }
 

@@ -22,7 +22,7 @@ use super::facets::{ArrayPart, Evaluates, Facets, ObjectPart, PatternUse, TypeSe
 use super::keywords::{Conditional, ParsedKeywords};
 use super::schema_key::is_annotation;
 use super::{Dialect, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions};
-use crate::front::regex::{Known, RegexError, known};
+use crate::front::regex::{CachedPattern, RegexError, cached_pattern};
 use crate::fsm::Dfa;
 use crate::fuel;
 use crate::hash::HashMap;
@@ -61,7 +61,7 @@ enum Expansion<'a> {
     Done(Alternatives<'a>),
 }
 
-/// Rare features that make lowering of the whole schema costlier. Lowering starts without them;
+/// Rare features that make lowering of the whole schema costlier. SchemaLowering starts without them;
 /// when it first meets one, it starts again with the feature enabled (see
 /// [`LoweringError::Restart`](super::lower::LoweringError)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,8 +75,6 @@ pub(super) struct Features {
     /// value.
     pub(super) distinct_names: bool,
 }
-
-pub(super) use Features as Needs; // RENAME-ALIAS
 
 /// The normalizer of one schema: its locations, memo tables, errors and limits.
 pub(super) struct Normalizer<'a> {
@@ -104,7 +102,7 @@ pub(super) struct Normalizer<'a> {
     /// Memo: whether a conjunction certainly allows no value.
     pub(super) contradictions: HashMap<Conjunction, bool>,
     /// Parsed patterns, by source; `None` if they cannot be used.
-    patterns: HashMap<&'a str, Option<Arc<Known>>>,
+    patterns: HashMap<&'a str, Option<Arc<CachedPattern>>>,
     /// The alternatives of `true`; shared, so that it is recognized by address.
     always_true: Alternatives<'a>,
     /// Placeholder for alternatives that exceeded a limit (reported). A product with it is the
@@ -253,9 +251,6 @@ impl<'a> Normalizer<'a> {
         self.canonicalize(&mut locs);
         locs
     }
-
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn conj(&mut self, locs: impl Into<Locs>) -> Conjunction { self.conjunction(locs) } // RENAME-ALIAS
 
     /// As [`Normalizer::conjunction`], in place.
     pub(super) fn canonicalize(&mut self, locs: &mut Locs) {
@@ -630,7 +625,8 @@ impl<'a> Normalizer<'a> {
                 if both.types.is_none() {
                     return true;
                 }
-                let (empty, unknown) = self.probe(|norm| norm.is_empty(&both, EMPTINESS_DEPTH));
+                let (empty, unknown) =
+                    self.probe(|normalizer| normalizer.is_empty(&both, EMPTINESS_DEPTH));
                 empty && !unknown
             })
         })
@@ -652,14 +648,14 @@ impl<'a> Normalizer<'a> {
     }
 
     /// The parsed pattern, memoized; `None` if it is malformed or unsupported (reported).
-    pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<Known>> {
+    pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<CachedPattern>> {
         if let Some(pattern) = self.patterns.get(used.source) {
             return pattern.clone();
         }
         if !self.spend(FUEL_PER_PATTERN_BYTE * used.source.len()) {
             return None;
         }
-        let pattern = match known(used.source, self.limits) {
+        let pattern = match cached_pattern(used.source, self.limits) {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 let text = error.to_string();

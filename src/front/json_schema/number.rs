@@ -15,9 +15,9 @@ use super::SchemaErrorReason as Reason;
 use super::decimal::Decimal;
 use super::doc::LocId;
 use super::exponent::scientific_dfa;
-use super::facets::{Bound, NumberFacets, Types};
+use super::facets::{Bound, NumberFacets, TypeSet};
 use super::listed::{NumberSpellings, listed_dfa};
-use super::lower::Lowering;
+use super::lower::SchemaLowering;
 use super::magnitude::{
     DOUBLE_RANGE, MINUS, NINE, ONE, PLUS, POINT, ZERO, add_exponent_marks, digit_cap_dfa,
 };
@@ -106,16 +106,16 @@ impl MantissaSyntax {
     }
 }
 
-impl<'a> Lowering<'a, '_> {
+impl<'a> SchemaLowering<'a, '_> {
     /// Whether `1.0` is an integer: the option allows it and the dialect is newer than draft 4.
     fn zero_fraction(&self) -> bool {
-        self.norm.options.integers == Integers::ZeroFraction
-            && self.norm.doc.draft(LocId::ROOT) > Draft::Draft4
+        self.normalizer.options.integers == Integers::ZeroFraction
+            && self.normalizer.doc.dialect(LocId::ROOT) > Draft::Draft4
     }
 
     /// An integer without bounds.
     pub(super) fn any_integer(&mut self) -> Expr {
-        self.bounded(&NumberFacets::default(), Types::INTEGER, self.at)
+        self.bounded(&NumberFacets::default(), TypeSet::INTEGER, self.location)
     }
 
     /// Lowers numbers listed by `enum` or `const`. Each comes with its text in the schema, which is
@@ -123,18 +123,18 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn listed_numbers(
         &mut self,
         mut numbers: Vec<(Decimal, &str)>,
-        types: Types,
+        types: TypeSet,
         scalars: &mut Vec<Literal>,
     ) -> Expr {
-        let SchemaOptions { integers, exponents, max_digits, .. } = self.norm.options;
+        let SchemaOptions { integers, exponents, max_digits, .. } = self.normalizer.options;
         let spellings = NumberSpellings {
             // In dialects where `1.0` is not an integer, it still equals the listed number 1.
             zero_fraction: integers == Integers::ZeroFraction
-                && (self.zero_fraction() || types.meets(Types::FRACTION)),
+                && (self.zero_fraction() || types.meets(TypeSet::FRACTION)),
             exponents: exponents == Exponents::Allowed,
         };
-        self.listed += numbers.len();
-        if self.listed > MAX_LISTED_WITH_EXPONENT || exponents != Exponents::Allowed {
+        self.listed_number_count += numbers.len();
+        if self.listed_number_count > MAX_LISTED_WITH_EXPONENT || exponents != Exponents::Allowed {
             for (value, text) in numbers {
                 let plain = value.plain(64);
                 if spellings.zero_fraction && value.is_integer() {
@@ -152,7 +152,7 @@ impl<'a> Lowering<'a, '_> {
         let values: Vec<Decimal> = numbers.iter().map(|(value, _)| value.clone()).collect();
         let mut dfa = listed_dfa(&values, spellings);
         if let Some(cap) = max_digits {
-            let limit = self.norm.limits.automaton_states;
+            let limit = self.normalizer.limits.automaton_states;
             match digit_cap_dfa(cap, limit)
                 .and_then(|capped| dfa.combine(&capped, Combine::And, limit))
             {
@@ -171,12 +171,12 @@ impl<'a> Lowering<'a, '_> {
 
     /// Lowers a number of the given types (integers, fractions or both) with the given facets.
     /// Equal requests share one rule.
-    pub(super) fn number(&mut self, facets: &NumberFacets, types: Types, at: LocId) -> Expr {
-        let types = types.and(Types::NUMBER);
+    pub(super) fn number(&mut self, facets: &NumberFacets, types: TypeSet, at: LocId) -> Expr {
+        let types = types.and(TypeSet::NUMBER);
         if facets.is_free() {
             match types {
-                Types::NUMBER => return Expr::Ref(self.number_rule()),
-                Types::INTEGER => return Expr::Ref(self.integer_rule()),
+                TypeSet::NUMBER => return Expr::Ref(self.number_rule()),
+                TypeSet::INTEGER => return Expr::Ref(self.integer_rule()),
                 _ => {}
             }
         }
@@ -196,25 +196,26 @@ impl<'a> Lowering<'a, '_> {
 
     /// The automaton of the numbers of the given types that satisfy the facets. Reports a conflict
     /// if there are none, and a limit if the automaton is too large.
-    pub(super) fn bounded(&mut self, facets: &NumberFacets, types: Types, at: LocId) -> Expr {
+    pub(super) fn bounded(&mut self, facets: &NumberFacets, types: TypeSet, at: LocId) -> Expr {
         let mantissa = match types {
-            Types::INTEGER if self.zero_fraction() => MantissaSyntax::ZeroFraction,
-            Types::INTEGER => MantissaSyntax::Digits,
-            Types::FRACTION => MantissaSyntax::Fraction,
+            TypeSet::INTEGER if self.zero_fraction() => MantissaSyntax::ZeroFraction,
+            TypeSet::INTEGER => MantissaSyntax::Digits,
+            TypeSet::FRACTION => MantissaSyntax::Fraction,
             _ => MantissaSyntax::Decimal,
         };
-        let syntax = NumberSyntax { mantissa, exponents: self.norm.options.exponents };
-        let (cap, limit) = (self.norm.options.max_digits, self.norm.limits.automaton_states);
+        let syntax = NumberSyntax { mantissa, exponents: self.normalizer.options.exponents };
+        let (cap, limit) =
+            (self.normalizer.options.max_digits, self.normalizer.limits.automaton_states);
         let key = (facets.clone(), syntax, cap);
         if let Some(cached) = AUTOMATON_CACHE.lock().automata.get(&key) {
             return Expr::Automaton(cached.clone());
         }
-        if !self.norm.spend(AUTOMATON_STEPS) {
+        if !self.normalizer.spend(AUTOMATON_STEPS) {
             return Expr::Never;
         }
         match number_dfa(facets, types, syntax, cap, limit) {
             Ok(dfa) if dfa.is_empty() => {
-                self.norm.conflict(at, "", "no number lies within the bounds");
+                self.normalizer.conflict(at, "", "no number lies within the bounds");
                 Expr::Never
             }
             Ok(dfa) => {
@@ -228,7 +229,7 @@ impl<'a> Lowering<'a, '_> {
                 Expr::Automaton(dfa)
             }
             Err(what) => {
-                self.norm.report(at, "", Reason::Limit(what));
+                self.normalizer.report(at, "", Reason::Limit(what));
                 Expr::Never
             }
         }
@@ -239,7 +240,7 @@ impl<'a> Lowering<'a, '_> {
 /// limits the digits of each part of the number, `limit` the states of the automaton.
 fn number_dfa(
     facets: &NumberFacets,
-    types: Types,
+    types: TypeSet,
     syntax: NumberSyntax,
     cap: Option<u32>,
     limit: usize,
@@ -285,7 +286,7 @@ fn number_dfa(
             let just_value =
                 NumberFacets { low: bound(), high: bound(), ..NumberFacets::default() };
             scientific = scientific
-                .combine(&scientific_dfa(&just_value, Types::NUMBER), Combine::Minus, limit)
+                .combine(&scientific_dfa(&just_value, TypeSet::NUMBER), Combine::Minus, limit)
                 .map_err(too_large)?;
         }
         dfa = dfa.combine(&scientific, Combine::Or, limit).map_err(too_large)?;
@@ -634,9 +635,9 @@ pub(super) mod tests {
     }
 
     /// Whether the text has an exponent form that `super::exponent` documents.
-    fn is_spelt(text: &str, facets: &NumberFacets, types: Types) -> bool {
+    fn is_spelt(text: &str, facets: &NumberFacets, types: TypeSet) -> bool {
         let Some((mantissa, exponent)) = text.split_once('e') else { return true };
-        if facets.sign_decides() && types == Types::NUMBER {
+        if facets.sign_decides() && types == TypeSet::NUMBER {
             return true;
         }
         let mantissa = mantissa.trim_start_matches('-');
@@ -645,8 +646,8 @@ pub(super) mod tests {
         let negative = exponent.starts_with('-') && exponent.bytes().any(|b| b"125".contains(&b));
         first.len() == 1
             && (first != "0" || zeros)
-            && (zeros || types != Types::INTEGER && facets.multiples.is_empty())
-            && (negative || types != Types::FRACTION)
+            && (zeros || types != TypeSet::INTEGER && facets.multiples.is_empty())
+            && (negative || types != TypeSet::FRACTION)
     }
 
     #[test]
@@ -654,8 +655,8 @@ pub(super) mod tests {
         let texts = numbers(7);
         let syntax = |types| NumberSyntax {
             mantissa: match types {
-                Types::INTEGER => MantissaSyntax::ZeroFraction,
-                Types::FRACTION => MantissaSyntax::Fraction,
+                TypeSet::INTEGER => MantissaSyntax::ZeroFraction,
+                TypeSet::FRACTION => MantissaSyntax::Fraction,
                 _ => MantissaSyntax::Decimal,
             },
             exponents: Exponents::Allowed,
@@ -702,7 +703,7 @@ pub(super) mod tests {
         });
         let mut accepted = 0;
         for facets in &all {
-            for types in [Types::INTEGER, Types::NUMBER, Types::FRACTION] {
+            for types in [TypeSet::INTEGER, TypeSet::NUMBER, TypeSet::FRACTION] {
                 for cap in [None, Some(2)] {
                     let dfa = number_dfa(facets, types, syntax(types), cap, 100_000).unwrap();
                     let divides = !facets.multiples.is_empty() || !facets.not_multiples.is_empty();
@@ -713,7 +714,7 @@ pub(super) mod tests {
                     {
                         let value = Decimal::parse(text);
                         let of_type =
-                            if value.is_integer() { Types::INTEGER } else { Types::FRACTION };
+                            if value.is_integer() { TypeSet::INTEGER } else { TypeSet::FRACTION };
                         let fits = cap.is_none_or(|cap| {
                             text.split(['-', '+', '.', 'e']).all(|d| d.len() <= cap as usize)
                         });

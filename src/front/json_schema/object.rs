@@ -16,7 +16,7 @@ use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, StringFacets, Ty
 use super::lower::SchemaLowering;
 use super::member_graph::ObjectMember;
 use super::normalize::Normalizer;
-use super::punctuation::Frame;
+use super::punctuation::Delimiters;
 use super::spelling::plain_ascii;
 use super::{AdditionalNames, Escapes, MemberOrder, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
@@ -80,13 +80,13 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn framed_object(
         &mut self,
         facets: &ObjectFacets<'a>,
-        frame: Option<&Frame>,
+        frame: Option<&Delimiters>,
     ) -> Expr {
-        if facets.some.len() > MAX_WITNESSES {
+        if facets.witnesses.len() > MAX_WITNESSES {
             let what = format!(
                 "more than {MAX_WITNESSES} required members of which only a property is known"
             );
-            self.norm.report(self.at, "", Reason::Limit(what));
+            self.normalizer.report(self.location, "", Reason::Limit(what));
             return Expr::Never;
         }
         let declared = self.declared_names(facets);
@@ -107,7 +107,7 @@ impl<'a> SchemaLowering<'a, '_> {
             if is_json && !distinct_names && finite.is_empty() && self.names_are_distinct() {
                 let what = "a lower bound above the number of required members, with additional names \
                             that are finitely many but too many to enumerate";
-                self.norm.unsupported(self.at, "minProperties", what.into());
+                self.normalizer.unsupported(self.location, "minProperties", what.into());
             }
         }
         let names: Vec<&str> =
@@ -136,8 +136,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Whether additional names of one object are distinct.
     pub(super) fn names_are_distinct(&self) -> bool {
-        self.norm.features.distinct_names
-            || self.norm.options.additional_names == AdditionalNames::Differ
+        self.normalizer.features.distinct_names
+            || self.normalizer.options.additional_names == AdditionalNames::Differ
     }
 
     /// Marks the name of a member as compared with the other names of its object.
@@ -160,12 +160,12 @@ impl<'a> SchemaLowering<'a, '_> {
             self.builder.attributes(name).name = true;
             return name;
         }
-        match self.shared.name {
+        match self.common_rules.name {
             Some(rule) => rule,
             None => {
                 let rule = self.rule("name".into(), Expr::Ref(name));
                 self.builder.attributes(rule).name = true;
-                *self.shared.name.insert(rule)
+                *self.common_rules.name.insert(rule)
             }
         }
     }
@@ -189,10 +189,10 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         declared: &[&'a str],
     ) -> Option<Vec<String>> {
-        let options = &self.norm.options;
+        let options = &self.normalizer.options;
         let needed = self.names_are_distinct() || facets.min as usize > declared.len() + 1;
         if !needed
-            || !facets.some.is_empty()
+            || !facets.witnesses.is_empty()
             || options.order == MemberOrder::Fixed
             || !self.syntax.is_json()
         {
@@ -207,17 +207,11 @@ impl<'a> SchemaLowering<'a, '_> {
         Some(out)
     }
 
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn declared(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> { self.declared_names(facets) } // RENAME-ALIAS
-
-    #[rustfmt::skip] // RENAME-ALIAS
-    pub(super) fn undeclared(&mut self, facets: &ObjectFacets<'a>, declared: &[&'a str]) -> Vec<(Dfa, Locs)> { self.undeclared_classes(facets, declared) } // RENAME-ALIAS
-
     /// Declared names: properties in order, then required names, then names that a witness
     /// excludes.
     pub(super) fn declared_names(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = Vec::new();
-        if let ([only], []) = (&facets.parts[..], &facets.some[..]) {
+        if let ([only], []) = (&facets.parts[..], &facets.witnesses[..]) {
             names.extend(only.properties.iter().map(|(name, _)| *name));
             names.extend(facets.required.iter().filter(|name| only.property(name).is_none()));
             return names;
@@ -225,7 +219,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut seen = crate::hash::HashSet::default();
         let properties =
             facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
-        let excepted = facets.some.iter().flat_map(|witness| witness.not_named.iter().copied());
+        let excepted =
+            facets.witnesses.iter().flat_map(|witness| witness.not_named.iter().copied());
         names.extend(
             properties
                 .chain(facets.required.iter().copied())
@@ -251,16 +246,17 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut members = Vec::with_capacity(declared.len());
         let mut required: Vec<(usize, usize)> = Vec::new();
         for &name in declared {
-            let locs = self.norm.member_schemas(facets, name);
+            let locs = self.normalizer.member_schemas(facets, name);
             let first_loc = locs.first().copied();
             let rank = match facets.required.len() {
                 0..=FEW => facets.required.iter().position(|other| *other == name),
                 _ => ranks.get(name).copied(),
             };
             let key = self.syntax.name(name, self.spelling());
-            let candidates =
-                self.witness_candidates(facets, |norm, witness| norm.can_be_witness(witness, name));
-            let member = match self.norm.accepts_name(facets, name) && key != Expr::Never {
+            let candidates = self.witness_candidates(facets, |normalizer, witness| {
+                normalizer.can_be_witness(witness, name)
+            });
+            let member = match self.normalizer.accepts_name(facets, name) && key != Expr::Never {
                 true => self.member_variants((key, locs), &candidates, rank.is_some()),
                 false => None,
             };
@@ -268,8 +264,12 @@ impl<'a> SchemaLowering<'a, '_> {
                 required.extend(rank.map(|rank| (rank, members.len())));
                 members.push(member);
             } else if rank.is_some() {
-                let loc = first_loc.filter(|&loc| loc != LocId::FALSE).unwrap_or(self.at);
-                self.norm.conflict(loc, "", &format!("required member {name:?} allows no value"));
+                let loc = first_loc.filter(|&loc| loc != LocId::FALSE).unwrap_or(self.location);
+                self.normalizer.conflict(
+                    loc,
+                    "",
+                    &format!("required member {name:?} allows no value"),
+                );
                 return None;
             }
         }
@@ -283,9 +283,9 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         mut is_candidate: impl FnMut(&mut Normalizer<'a>, &Witness<'a>) -> bool,
     ) -> Vec<(u32, LocId)> {
-        let witnesses = facets.some.iter().enumerate();
+        let witnesses = facets.witnesses.iter().enumerate();
         witnesses
-            .filter(|(_, witness)| is_candidate(&mut self.norm, witness))
+            .filter(|(_, witness)| is_candidate(&mut self.normalizer, witness))
             .map(|(i, witness)| (1 << i, witness.schema))
             .collect()
     }
@@ -413,24 +413,26 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         tests: &[NameTest<'a>],
     ) -> Option<Vec<(NameClass, Vec<NameTest<'a>>)>> {
-        let limit = self.norm.limits.automaton_states;
-        let loc = self.at;
+        let limit = self.normalizer.limits.automaton_states;
+        let loc = self.location;
         if let ([NameTest::Pattern(pattern)], []) = (tests, &facets.names[..]) {
-            let (inside, outside) =
-                (self.norm.pattern_dfa(pattern)?, self.norm.pattern_complement(pattern)?);
+            let (inside, outside) = (
+                self.normalizer.pattern_dfa(pattern)?,
+                self.normalizer.pattern_complement(pattern)?,
+            );
             let inside = (NameClass::Automaton(inside), tests.to_vec());
             return Some(vec![inside, (NameClass::Automaton(outside), Vec::new())]);
         }
         if tests.len() > MAX_NAME_TESTS {
             let what = format!("more than {MAX_NAME_TESTS} patterns of names together");
-            self.norm.report(loc, "patternProperties", Reason::Limit(what));
+            self.normalizer.report(loc, "patternProperties", Reason::Limit(what));
             return None;
         }
         let universe = self.allowed_names(&facets.names)?;
         let mut automata: Vec<Arc<Dfa>> = Vec::with_capacity(tests.len());
         for test in tests {
             automata.push(match test {
-                NameTest::Pattern(pattern) => self.norm.pattern_dfa(pattern)?,
+                NameTest::Pattern(pattern) => self.normalizer.pattern_dfa(pattern)?,
                 NameTest::Schema(loc) => Arc::new(self.allowed_names(&[*loc])?),
             });
         }
@@ -438,7 +440,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let classes = self.or_report_limit(loc, universe.split(&others, limit))?;
         if classes.len() > MAX_NAME_CLASSES {
             let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
-            self.norm.report(loc, "patternProperties", Reason::Limit(what));
+            self.normalizer.report(loc, "patternProperties", Reason::Limit(what));
             return None;
         }
         let matched = |answers: Vec<bool>| {
@@ -454,30 +456,32 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The names of a class minus the declared ones; `None` if none is left.
     fn subtract_names(&mut self, names: &NameClass, declared: &Dfa) -> Option<Dfa> {
-        let limit = self.norm.limits.automaton_states;
+        let limit = self.normalizer.limits.automaton_states;
         let names = match names {
             NameClass::Automaton(dfa) => dfa.clone(),
             NameClass::Partition(class) => Arc::new(class.automaton()),
         };
-        let remaining = self.or_report_limit(self.at, names.without(declared, limit))?;
+        let remaining = self.or_report_limit(self.location, names.without(declared, limit))?;
         (!remaining.is_empty()).then_some(remaining)
     }
 
     /// The value of a result; an error is reported as a limit.
     fn or_report_limit<T, E: ToString>(&mut self, loc: LocId, result: Result<T, E>) -> Option<T> {
-        result.map_err(|error| self.norm.report(loc, "", Reason::Limit(error.to_string()))).ok()
+        result
+            .map_err(|error| self.normalizer.report(loc, "", Reason::Limit(error.to_string())))
+            .ok()
     }
 
     /// The names that satisfy all of the locations (`propertyNames`).
     fn allowed_names(&mut self, names: &[LocId]) -> Option<Dfa> {
-        let limit = self.norm.limits.automaton_states;
-        let loc = self.at;
+        let limit = self.normalizer.limits.automaton_states;
+        let loc = self.location;
         if names.is_empty() {
             return self.or_report_limit(loc, Dfa::counted(&SCALARS, 0, None, limit));
         }
-        let conj = self.norm.conjunction(names);
+        let conj = self.normalizer.conjunction(names);
         let mut out = Dfa::never();
-        for f in self.norm.alternatives(&conj).iter() {
+        for f in self.normalizer.alternatives(&conj).iter() {
             let names = self.string_automaton(f)?;
             out = self.or_report_limit(loc, out.combine(&names, Combine::Or, limit))?;
         }
@@ -489,18 +493,18 @@ impl<'a> SchemaLowering<'a, '_> {
         if !facets.types.meets(TypeSet::STRING) {
             return Some(Dfa::never());
         }
-        self.norm.report_unenforced(facets, TypeSet::STRING);
+        self.normalizer.report_unenforced(facets, TypeSet::STRING);
         if let Some(values) = &facets.values {
             let texts: Vec<&str> = values.iter().filter_map(|v| v.as_str()).collect();
             let accepted =
-                texts.into_iter().filter(|text| self.norm.accepts_text(&facets.string, text));
+                texts.into_iter().filter(|text| self.normalizer.accepts_text(&facets.string, text));
             return Some(Dfa::words(
                 accepted.map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
             ));
         }
         let unconstrained = StringFacets::default();
         let string = if facets.string.is_free() { &unconstrained } else { &facets.string };
-        self.norm.text_dfa(string).map(|dfa| (*dfa).clone())
+        self.normalizer.text_dfa(string).map(|dfa| (*dfa).clone())
     }
 
     /// A name with its quotes. Up to the point where it differs from all excluded names, it is
@@ -656,7 +660,7 @@ fn name_tests<'a>(facets: &ObjectFacets<'a>) -> Vec<NameTest<'a>> {
         .iter()
         .flat_map(|part| part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())));
     let of_witnesses = facets
-        .some
+        .witnesses
         .iter()
         .flat_map(|witness| witness.matching.iter().chain(&witness.not_matching).cloned());
     for test in of_parts.chain(of_witnesses) {

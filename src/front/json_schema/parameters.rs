@@ -10,10 +10,10 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::SchemaErrorReason as Reason;
 use super::doc::LocId;
-use super::facets::{Among, Facets, StringFacets, Types};
-use super::lower::Lowering;
-use super::members::Member;
-use super::normalize::Needs;
+use super::facets::{Facets, MembershipTest, StringFacets, TypeSet};
+use super::lower::{LoweringError, SchemaLowering, retry_with_features};
+use super::member_graph::ObjectMember;
+use super::normalize::Features;
 use super::punctuation::Delimiters;
 use super::syntax::{
     ValueSyntax, any_trigger, containing_dfa, contains, lookalike_dfa, trigger_texts,
@@ -27,11 +27,6 @@ use crate::ir::regular;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Graph, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
-
-pub use {
-    AmbiguousText as Reading, JsonTypes as Kinds, MemberPart as Piece,
-    ParameterStyle as Parameters, RawStrings as Raw,
-}; // RENAME-ALIAS
 
 /// A set of JSON types, for [`ParameterStyle`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -81,20 +76,20 @@ impl JsonTypes {
     }
 
     /// The same set as schema facets know it.
-    fn types(self) -> Types {
+    fn types(self) -> TypeSet {
         let pairs = [
-            (JsonTypes::NULL, Types::NULL),
-            (JsonTypes::BOOLEAN, Types::BOOLEAN),
-            (JsonTypes::NUMBER, Types::NUMBER),
-            (JsonTypes::INTEGER, Types::INTEGER),
-            (JsonTypes::STRING, Types::STRING),
-            (JsonTypes::ARRAY, Types::ARRAY),
-            (JsonTypes::OBJECT, Types::OBJECT),
+            (JsonTypes::NULL, TypeSet::NULL),
+            (JsonTypes::BOOLEAN, TypeSet::BOOLEAN),
+            (JsonTypes::NUMBER, TypeSet::NUMBER),
+            (JsonTypes::INTEGER, TypeSet::INTEGER),
+            (JsonTypes::STRING, TypeSet::STRING),
+            (JsonTypes::ARRAY, TypeSet::ARRAY),
+            (JsonTypes::OBJECT, TypeSet::OBJECT),
         ];
         pairs
             .iter()
             .filter(|(kind, _)| self.meets(*kind))
-            .fold(Types::NONE, |all, (_, types)| all.or(*types))
+            .fold(TypeSet::NONE, |all, (_, types)| all.or(*types))
     }
 
     /// An anchored pattern of the texts that a reader takes for a value of these types rather than
@@ -230,12 +225,14 @@ pub fn lower_parameters(
     let registry = Registry::default();
     let (rule, types) = with_needs(options, |options, needs| {
         let mut types = MemberTypes::default();
-        let lowering = Lowering::new(builder, (schema, &registry), options, limits, needs);
-        let (rule, _) = lowering.with_syntax(style.syntax.clone()).run_with(|lowering| {
-            let conj = lowering.norm.conj(vec![LocId::ROOT]);
-            let alternatives = lowering.norm.alternatives(&conj);
-            let alternatives: Vec<Facets<'_>> =
-                alternatives.iter().map(|facets| lowering.closed(facets).into_owned()).collect();
+        let lowering = SchemaLowering::new(builder, (schema, &registry), options, limits, needs);
+        let (rule, _) = lowering.with_syntax(style.syntax.clone()).lower_root_with(|lowering| {
+            let conj = lowering.normalizer.conjunction(vec![LocId::ROOT]);
+            let alternatives = lowering.normalizer.alternatives(&conj);
+            let alternatives: Vec<Facets<'_>> = alternatives
+                .iter()
+                .map(|facets| lowering.close_undeclared(facets).into_owned())
+                .collect();
             types = lowering.member_types(&alternatives);
             let parts: Vec<Expr> = alternatives
                 .iter()
@@ -271,55 +268,48 @@ pub fn lower_syntax(
 ) -> Result<RuleId, SchemaErrors> {
     let registry = Registry::default();
     with_needs(options, |options, needs| {
-        let lowering = Lowering::new(builder, (schema, &registry), options, limits, needs);
-        lowering.with_syntax(syntax.clone()).run().map(|(rule, _)| rule)
+        let lowering = SchemaLowering::new(builder, (schema, &registry), options, limits, needs);
+        lowering.with_syntax(syntax.clone()).lower_root().map(|(rule, _)| rule)
     })
 }
 
 /// Lowers a schema strictly. Repeats the attempt with more enabled while lowering reports
-/// [`Needs`].
+/// [`Features`].
 pub(super) fn with_needs<T>(
     options: &SchemaOptions,
-    mut lower: impl FnMut(SchemaOptions, Needs) -> Result<T, Result<Needs, SchemaErrors>>,
+    mut lower: impl FnMut(SchemaOptions, Features) -> Result<T, LoweringError>,
 ) -> Result<T, SchemaErrors> {
     let options = SchemaOptions { policy: Policy::Strict, ..*options };
-    let mut needs = Needs::default();
-    loop {
-        match lower(options, needs) {
-            Ok(lowered) => return Ok(lowered),
-            Err(Ok(more)) => needs = more,
-            Err(Err(errors)) => return Err(errors),
-        }
-    }
+    retry_with_features(|features| lower(options, features))
 }
 
-impl<'a> Lowering<'a, '_> {
+impl<'a> SchemaLowering<'a, '_> {
     /// The types of all members over all alternatives.
     fn member_types(&mut self, alternatives: &[Facets<'a>]) -> MemberTypes<'a> {
         let mut types = MemberTypes::default();
         let objects: Vec<_> = alternatives
             .iter()
-            .filter(|f| f.types.meets(Types::OBJECT))
+            .filter(|f| f.types.meets(TypeSet::OBJECT))
             .map(|f| &f.object)
             .collect();
         for object in &objects {
-            for name in self.declared(object) {
-                let locs = self.norm.member(object, name);
+            for name in self.declared_names(object) {
+                let locs = self.normalizer.member_schemas(object, name);
                 let kinds = self.value_types(&locs);
                 let entry = types.declared.entry(name).or_default();
                 *entry = entry.with(kinds);
             }
         }
         for object in &objects {
-            let declared = self.declared(object);
+            let declared = self.declared_names(object);
             let mut others = JsonTypes::default();
-            for (_, locs) in self.undeclared(object, &declared) {
+            for (_, locs) in self.undeclared_classes(object, &declared) {
                 others = others.with(self.value_types(&locs));
             }
             types.others = types.others.with(others);
-            let declared = Among::new(&declared, types.declared.len());
+            let declared = MembershipTest::new(&declared, types.declared.len());
             for (name, kinds) in &mut types.declared {
-                if !declared.has(name) {
+                if !declared.contains(name) {
                     *kinds = kinds.with(others);
                 }
             }
@@ -329,9 +319,9 @@ impl<'a> Lowering<'a, '_> {
 
     /// The types of the values that satisfy the subschemas at `locs`.
     fn value_types(&mut self, locs: &[LocId]) -> JsonTypes {
-        let conj = self.norm.conj(locs);
-        let alternatives = self.norm.alternatives(&conj);
-        let types = alternatives.iter().fold(Types::NONE, |all, f| all.or(allowed_types(f)));
+        let conj = self.normalizer.conjunction(locs);
+        let alternatives = self.normalizer.alternatives(&conj);
+        let types = alternatives.iter().fold(TypeSet::NONE, |all, f| all.or(allowed_types(f)));
         each_kind()
             .filter(|kind| types.meets(kind.types()))
             .fold(JsonTypes::default(), JsonTypes::with)
@@ -344,25 +334,26 @@ impl<'a> Lowering<'a, '_> {
         types: &MemberTypes<'a>,
         style: &ParameterStyle<'_>,
     ) -> Expr {
-        if !facets.types.meets(Types::OBJECT) {
+        if !facets.types.meets(TypeSet::OBJECT) {
             return Expr::Never;
         }
-        if facets.values.is_some() || !facets.object.some.is_empty() {
+        if facets.values.is_some() || !facets.object.witnesses.is_empty() {
             let what = "listed objects, or negated members, as parameters";
-            self.norm.report(self.at, "", Reason::Unsupported(what.into()));
+            self.normalizer.report(self.location, "", Reason::Unsupported(what.into()));
             return Expr::Never;
         }
-        self.norm.report_unenforced(facets, Types::OBJECT);
+        self.normalizer.report_unenforced(facets, TypeSet::OBJECT);
         let object = &facets.object;
-        let declared = self.declared(object);
+        let declared = self.declared_names(object);
         let mut members = Vec::with_capacity(declared.len());
         let mut required_members = Vec::new();
-        let required_names = Among::new(&object.required, declared.len());
+        let required_names = MembershipTest::new(&object.required, declared.len());
         for &name in &declared {
-            let locs = self.norm.member(object, name);
-            let at = locs.first().copied().filter(|&at| at != LocId::FALSE).unwrap_or(self.at);
-            let required = required_names.has(&name);
-            let body = match (self.norm.accepts_name(object, name), (style.name)(name)) {
+            let locs = self.normalizer.member_schemas(object, name);
+            let at =
+                locs.first().copied().filter(|&at| at != LocId::FALSE).unwrap_or(self.location);
+            let required = required_names.contains(&name);
+            let body = match (self.normalizer.accepts_name(object, name), (style.name)(name)) {
                 (false, _) => Expr::Never,
                 (true, Some(written)) => {
                     let kinds = types.declared.get(name).copied().unwrap_or_default();
@@ -370,7 +361,7 @@ impl<'a> Lowering<'a, '_> {
                 }
                 (true, None) => {
                     let what = format!("the wire format cannot write the name {name:?}");
-                    self.norm.report(at, "", Reason::Unsupported(what));
+                    self.normalizer.report(at, "", Reason::Unsupported(what));
                     Expr::Never
                 }
             };
@@ -378,14 +369,18 @@ impl<'a> Lowering<'a, '_> {
                 if required {
                     required_members.push(members.len());
                 }
-                members.push(Member { first: (0, body), more: Vec::new(), required });
+                members.push(ObjectMember { first: (0, body), more: Vec::new(), required });
             } else if required {
-                self.norm.conflict(at, "", &format!("required member {name:?} allows no value"));
+                self.normalizer.conflict(
+                    at,
+                    "",
+                    &format!("required member {name:?} allows no value"),
+                );
                 return Expr::Never;
             }
         }
         let mut additional = Vec::new();
-        for (names, locs) in self.undeclared(object, &declared) {
+        for (names, locs) in self.undeclared_classes(object, &declared) {
             let name = self.bare_names(&names);
             if name != Expr::Never {
                 // The rule includes the terminator of the name, so that its masks do not depend on
@@ -395,7 +390,11 @@ impl<'a> Lowering<'a, '_> {
                 let name = (Expr::Ref(self.rule("name".into(), name)), end.is_some());
                 let body = self.parameter(name, &locs, (types.others, &style.other_kinds), style);
                 if body != Expr::Never {
-                    additional.push(Member { first: (0, body), more: Vec::new(), required: false });
+                    additional.push(ObjectMember {
+                        first: (0, body),
+                        more: Vec::new(),
+                        required: false,
+                    });
                 }
             }
         }
@@ -452,10 +451,10 @@ impl<'a> Lowering<'a, '_> {
         present: JsonTypes,
         style: &ParameterStyle<'_>,
     ) -> Expr {
-        let conj = self.norm.conj(locs);
-        let alternatives = self.norm.alternatives(&conj);
-        let here = conj.first().copied().unwrap_or(self.at);
-        let at = std::mem::replace(&mut self.at, here);
+        let conj = self.normalizer.conjunction(locs);
+        let alternatives = self.normalizer.alternatives(&conj);
+        let here = conj.first().copied().unwrap_or(self.location);
+        let at = std::mem::replace(&mut self.location, here);
         let within: Vec<Facets<'a>> =
             alternatives.iter().filter_map(|f| restrict(f, kinds.types())).collect();
         let mut parts = Vec::new();
@@ -469,7 +468,7 @@ impl<'a> Lowering<'a, '_> {
                 self.syntax_values(f, &mut parts);
                 continue;
             };
-            if let Some(rest) = restrict(f, Types::ALL.minus(Types::STRING)) {
+            if let Some(rest) = restrict(f, TypeSet::ALL.minus(TypeSet::STRING)) {
                 let mut plain = Vec::new();
                 self.syntax_values(&rest, &mut plain);
                 let gap = if raw.spaced { self.gap() } else { Expr::Empty };
@@ -481,8 +480,8 @@ impl<'a> Lowering<'a, '_> {
                     optional(&raw.trail),
                 ]));
             }
-            if let Some(text) = restrict(f, Types::STRING) {
-                self.norm.report_unenforced(&text, Types::STRING);
+            if let Some(text) = restrict(f, TypeSet::STRING) {
+                self.normalizer.report_unenforced(&text, TypeSet::STRING);
                 if present == JsonTypes::STRING && text.values.is_none() && text.string.is_free() {
                     ends = Some(raw.end.clone());
                 } else {
@@ -490,7 +489,7 @@ impl<'a> Lowering<'a, '_> {
                 }
             }
         }
-        self.at = at;
+        self.location = at;
         if let (Some(stops), Some(raw)) = (ends, &style.raw) {
             // Any text is allowed, which includes all other alternatives.
             let mut tags = Vec::new();
@@ -526,7 +525,7 @@ impl<'a> Lowering<'a, '_> {
     /// Lowers values in the style's syntax.
     fn syntax_values(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>) {
         let mut scalars = Vec::new();
-        self.facets(facets, parts, &mut scalars);
+        self.lower_facets(facets, parts, &mut scalars);
         parts.extend(scalars.iter().map(|word| Expr::bytes(word)));
     }
 
@@ -537,7 +536,7 @@ impl<'a> Lowering<'a, '_> {
             let texts = values.iter().filter_map(|value| value.as_str());
             let unambiguous = texts.filter(|text| {
                 let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
-                self.norm.accepts_text(&facets.string, text)
+                self.normalizer.accepts_text(&facets.string, text)
                     && !forbidden.iter().any(|f| contains(text, f))
                     && !lookalike_dfa(kinds).is_some_and(is_ambiguous)
             });
@@ -553,7 +552,7 @@ impl<'a> Lowering<'a, '_> {
             kinds,
             forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
             frame: [raw.lead.clone(), raw.trail.clone()],
-            limit: self.norm.limits.automaton_states,
+            limit: self.normalizer.limits.automaton_states,
         };
         if let Some(cached) = free_text_cache().get(&key).cloned() {
             return (*cached).clone();
@@ -600,7 +599,7 @@ impl<'a> Lowering<'a, '_> {
         kinds: JsonTypes,
         raw: &RawStrings,
     ) -> Result<Expr, crate::fsm::TooLarge> {
-        let limits = self.norm.limits;
+        let limits = self.normalizer.limits;
         let limit = limits.automaton_states;
         let minus =
             |a: &Dfa, b: &Dfa| a.combine(b, Combine::Minus, limit).map(|dfa| dfa.minimize());
@@ -648,7 +647,7 @@ impl<'a> Lowering<'a, '_> {
             (0, None) => return Ok(spell_dfa(dfa, &mut spell_utf8)),
             (min, max) => match self.counted_texts(dfa, lengths, edges) {
                 Some(counted) => return Ok(counted),
-                None => dfa.of_length(min, max, self.norm.limits.automaton_states)?,
+                None => dfa.of_length(min, max, self.normalizer.limits.automaton_states)?,
             },
         };
         Ok(if exact.is_empty() { Expr::Never } else { spell_dfa(&exact, &mut spell_utf8) })
@@ -700,20 +699,20 @@ fn each_kind() -> impl Iterator<Item = JsonTypes> {
 }
 
 /// The types of the values that facets allow.
-fn allowed_types(facets: &Facets<'_>) -> Types {
+fn allowed_types(facets: &Facets<'_>) -> TypeSet {
     match &facets.values {
-        Some(values) => values.iter().fold(Types::NONE, |all, value| all.or(Types::of(value))),
+        Some(values) => values.iter().fold(TypeSet::NONE, |all, value| all.or(TypeSet::of(value))),
         None => facets.types,
     }
 }
 
 /// Restricts facets to values of the given types; `None` if no value remains.
-fn restrict<'a>(facets: &Facets<'a>, types: Types) -> Option<Facets<'a>> {
+fn restrict<'a>(facets: &Facets<'a>, types: TypeSet) -> Option<Facets<'a>> {
     let mut out = facets.clone();
     out.types = out.types.and(types);
     if let Some(values) = &facets.values {
         let restricted: Vec<&Json> =
-            values.iter().copied().filter(|value| types.meets(Types::of(value))).collect();
+            values.iter().copied().filter(|value| types.meets(TypeSet::of(value))).collect();
         if restricted.is_empty() {
             return None;
         }

@@ -191,7 +191,7 @@ impl<'a> Normalizer<'a> {
     fn merge_presence(&mut self, list: &mut Vec<Facets<'a>>) -> bool {
         let presence = |f: &Facets<'a>| (f.object.required.len(), f.object.forbidden.len());
         let lengths =
-            |f: &Facets<'a>| (f.object.parts.len(), f.object.names.len(), f.object.some.len());
+            |f: &Facets<'a>| (f.object.parts.len(), f.object.names.len(), f.object.witnesses.len());
         let mut merged = false;
         let mut i = 0;
         while i < list.len() {
@@ -284,7 +284,7 @@ impl<'a> Normalizer<'a> {
         let is_negated = |part: &Rc<ObjectPart<'a>>| {
             negated_property(part).is_some_and(|(name, _)| required.contains(&name))
         };
-        if !facets.some.is_empty() || facets.parts.iter().any(is_negated) {
+        if !facets.witnesses.is_empty() || facets.parts.iter().any(is_negated) {
             return self.reduce_members(facets);
         }
         facets::first_common(&facets.required, &facets.forbidden).is_none()
@@ -322,8 +322,8 @@ impl<'a> Normalizer<'a> {
             }
         }
         let mut i = 0;
-        while i < facets.some.len() {
-            let witness = facets.some[i].clone();
+        while i < facets.witnesses.len() {
+            let witness = facets.witnesses[i].clone();
             let Some(names) = self.possible_names(facets, &witness) else {
                 i += 1;
                 continue;
@@ -331,7 +331,7 @@ impl<'a> Normalizer<'a> {
             match names[..] {
                 [] => return false,
                 [name] => {
-                    facets.some.remove(i);
+                    facets.witnesses.remove(i);
                     if !facets.required.contains(&name) {
                         facets.required.push(name);
                     }
@@ -342,7 +342,7 @@ impl<'a> Normalizer<'a> {
                 _ if self.doc.is_always_true(witness.schema)
                     && names.iter().any(|name| facets.required.contains(name)) =>
                 {
-                    facets.some.remove(i);
+                    facets.witnesses.remove(i);
                 }
                 _ => i += 1,
             }
@@ -384,9 +384,9 @@ impl<'a> Normalizer<'a> {
         if !self.spend(FUEL_PER_PROBE) {
             return false;
         }
-        let (empty, unknown) = self.probe(|norm| {
-            let alternatives = norm.alternatives(&conj);
-            alternatives.iter().all(|f| norm.is_empty(f, PROBE_DEPTH))
+        let (empty, unknown) = self.probe(|normalizer| {
+            let alternatives = normalizer.alternatives(&conj);
+            alternatives.iter().all(|f| normalizer.is_empty(f, PROBE_DEPTH))
         });
         if !unknown {
             self.contradictions.insert(conj, empty);
@@ -449,7 +449,9 @@ impl<'a> Normalizer<'a> {
             && facets::is_subset(&a.required, &b.required)
             && facets::is_subset(&a.forbidden, &b.forbidden)
             && a.names.iter().all(|loc| b.names.contains(loc))
-            && a.some.iter().all(|some| b.some.iter().any(|other| Rc::ptr_eq(some, other)))
+            && a.witnesses
+                .iter()
+                .all(|some| b.witnesses.iter().any(|other| Rc::ptr_eq(some, other)))
             && a.parts.iter().all(implied)
             && (self.order_is_free(b) || declared_alike())
     }
@@ -458,7 +460,9 @@ impl<'a> Normalizer<'a> {
     fn order_is_free(&self, facets: &ObjectFacets<'a>) -> bool {
         let all: usize = facets.parts.iter().map(|part| part.properties.len()).sum();
         let all = all + facets.required.len();
-        self.options.order != MemberOrder::Fixed && all <= Members::MOST && facets.some.is_empty()
+        self.options.order != MemberOrder::Fixed
+            && all <= Members::MOST
+            && facets.witnesses.is_empty()
     }
 }
 

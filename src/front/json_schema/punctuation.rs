@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::Whitespace;
-use super::lower::Lowering;
+use super::lower::SchemaLowering;
 use super::syntax::ValueSyntax;
 use crate::fsm::ByteSet;
 use crate::ir::Expr;
@@ -22,8 +22,6 @@ pub(super) struct Punctuation {
     pub(super) brackets: Delimiters,
 }
 
-pub(super) use Delimiters as Frame; // RENAME-ALIAS
-
 /// Expressions around and between the members of an object or the elements of an array.
 pub(super) struct Delimiters {
     /// The opening bracket, with the white space behind it.
@@ -36,7 +34,7 @@ pub(super) struct Delimiters {
     pub(super) empty: Expr,
 }
 
-impl Lowering<'_, '_> {
+impl SchemaLowering<'_, '_> {
     /// The punctuation of the schema, built on first use.
     pub(super) fn punctuation(&mut self) -> Rc<Punctuation> {
         if let Some(punctuation) = &self.punctuation {
@@ -53,10 +51,10 @@ impl Lowering<'_, '_> {
 
     /// The white space between JSON tokens.
     pub(super) fn gap(&mut self) -> Expr {
-        if let Some(rule) = self.shared.space {
+        if let Some(rule) = self.common_rules.space {
             return Expr::Ref(rule);
         }
-        let body = match self.norm.options.whitespace {
+        let body = match self.normalizer.options.whitespace {
             Whitespace::Flexible { max } if max > 0 => {
                 Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max))
             }
@@ -67,13 +65,13 @@ impl Lowering<'_, '_> {
             _ => return Expr::Empty,
         };
         let rule = self.rule("ws".into(), body);
-        Expr::Ref(*self.shared.space.insert(rule))
+        Expr::Ref(*self.common_rules.space.insert(rule))
     }
 
     /// A comma or colon with the white space around it.
     fn separator(&mut self, mark: &str) -> Expr {
         let spaces = |count: u32| Expr::text(&format!("{mark}{}", " ".repeat(count as usize)));
-        match self.norm.options.whitespace {
+        match self.normalizer.options.whitespace {
             Whitespace::PythonLike => spaces(1),
             Whitespace::Exact { after_comma, after_colon } => {
                 spaces(if mark == "," { after_comma } else { after_colon })
@@ -90,7 +88,7 @@ impl Lowering<'_, '_> {
     /// The delimiters of an object or an array.
     fn delimiters(&mut self, open: &str, close: &str) -> Delimiters {
         let gap = self.gap();
-        let inside = match self.norm.options.whitespace {
+        let inside = match self.normalizer.options.whitespace {
             Whitespace::Pretty { .. } => Expr::Empty,
             _ => gap.clone(),
         };
@@ -118,8 +116,6 @@ impl Lowering<'_, '_> {
         }
     }
 }
-
-pub(super) use enclosed as around; // RENAME-ALIAS
 
 /// As [`Expr::seq`] of the three expressions, with one allocation.
 pub(super) fn enclosed(before: &Expr, inside: Expr, after: &Expr) -> Expr {

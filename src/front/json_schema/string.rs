@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::facets::{PatternUse, StringFacets};
-use super::lower::Lowering;
+use super::lower::SchemaLowering;
 use super::normalize::Normalizer;
 use super::spelling::plain_ascii;
 use super::{Escapes, SchemaErrorReason as Reason};
@@ -18,7 +18,7 @@ use crate::front::regex::SCALARS;
 use crate::fsm::{ByteSet, Dfa, Edge, Levels, TooLarge};
 use crate::ir::{Counted, Expr, Graph};
 
-impl<'a> Lowering<'a, '_> {
+impl<'a> SchemaLowering<'a, '_> {
     /// Lowers a string with the given facets, quotes included. Equal facets share one rule.
     pub(super) fn string(&mut self, facets: &StringFacets<'a>) -> Expr {
         if facets.is_free() {
@@ -91,7 +91,7 @@ impl<'a> Lowering<'a, '_> {
         let lengths = (facets.min, facets.max);
         let counted = facets.min > 0 || facets.max.is_some();
         (facets.min, facets.max) = (0, None);
-        let Some(mut dfa) = self.norm.text_dfa(&facets) else { return Expr::Never };
+        let Some(mut dfa) = self.normalizer.text_dfa(&facets) else { return Expr::Never };
         if counted {
             let edges = |lowering: &mut Self, graph: &mut Graph| {
                 lowering.spelt_edges(&dfa, |_| false, graph)
@@ -100,12 +100,12 @@ impl<'a> Lowering<'a, '_> {
                 return Expr::seq([Expr::text("\""), texts, Expr::text("\"")]);
             }
             (facets.min, facets.max) = lengths;
-            let Some(exact) = self.norm.text_dfa(&facets) else { return Expr::Never };
+            let Some(exact) = self.normalizer.text_dfa(&facets) else { return Expr::Never };
             dfa = exact;
         }
         if dfa.is_empty() {
             if let Some(p) = facets.patterns.first() {
-                self.norm.conflict(
+                self.normalizer.conflict(
                     p.loc,
                     p.keyword,
                     "no text matches all patterns and lengths that hold here",
@@ -128,7 +128,7 @@ impl<'a> Lowering<'a, '_> {
         const MAX_SEARCH_STATES: usize = 4_096;
         /// Maximum number of states of an automaton that replaces counters over texts.
         const MAX_COUNTER_STATES: usize = 1_024;
-        let Some(compiled) = self.norm.pattern(single) else { return Some(Expr::Never) };
+        let Some(compiled) = self.normalizer.pattern(single) else { return Some(Expr::Never) };
         let pattern = compiled.pattern();
         let spelling = self.spelling();
         // Drop the bounds that the pattern implies.
@@ -144,7 +144,7 @@ impl<'a> Lowering<'a, '_> {
         {
             let quote = || Expr::text("\"");
             if body == Expr::Never {
-                self.norm.conflict(
+                self.normalizer.conflict(
                     single.loc,
                     single.keyword,
                     "no text matches all patterns and lengths that hold here",
@@ -155,7 +155,7 @@ impl<'a> Lowering<'a, '_> {
         // Prefer an automaton, if it is small enough, to an unanchored search and to counters
         // over texts of several code points.
         let has_automaton = |states: usize| {
-            compiled.search_dfa(self.norm.limits.automaton_states.min(states)).is_ok()
+            compiled.search_dfa(self.normalizer.limits.automaton_states.min(states)).is_ok()
         };
         if facets.min == 0
             && facets.max.is_none()
@@ -185,7 +185,7 @@ impl<'a> Lowering<'a, '_> {
         single: &PatternUse<'a>,
         facets: &StringFacets<'a>,
     ) -> Option<Expr> {
-        let Some(dfa) = self.norm.pattern_dfa(single) else { return Some(Expr::Never) };
+        let Some(dfa) = self.normalizer.pattern_dfa(single) else { return Some(Expr::Never) };
         if let Some((first, looped)) = class_sequence(&dfa)
             && facets.max.is_none_or(|max| max as usize >= first.len())
         {
@@ -223,7 +223,7 @@ impl<'a> Lowering<'a, '_> {
         const ON_DEMAND_FACTOR: usize = 64;
         let states = dfa.len().saturating_mul(max.unwrap_or(min) as usize + 1);
         if states <= MAX_PRODUCT_STATES
-            || states > self.norm.limits.automaton_states.saturating_mul(ON_DEMAND_FACTOR)
+            || states > self.normalizer.limits.automaton_states.saturating_mul(ON_DEMAND_FACTOR)
         {
             return None;
         }
@@ -239,7 +239,7 @@ impl<'a> Lowering<'a, '_> {
     /// be [`Expr::Never`]: plain ASCII, and a shared rule for the rest. The edges of automata
     /// repeat the same few classes many times.
     pub(super) fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> [Expr; 2] {
-        if let Some(spelt) = self.spelt.get(ranges) {
+        if let Some(spelt) = self.spelled_ranges.get(ranges) {
             return spelt.clone();
         }
         let spelling = self.spelling();
@@ -274,7 +274,7 @@ impl<'a> Lowering<'a, '_> {
             },
         };
         let spelt = [Expr::class(ascii), rest];
-        self.spelt.insert(ranges.into(), spelt.clone());
+        self.spelled_ranges.insert(ranges.into(), spelt.clone());
         spelt
     }
 

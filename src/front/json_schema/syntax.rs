@@ -8,15 +8,13 @@ use std::sync::OnceLock;
 use super::SchemaErrorReason as Reason;
 use super::elements::ElementStyle;
 use super::facets::StringFacets;
-use super::lower::Lowering;
+use super::lower::SchemaLowering;
 use super::parameters::JsonTypes;
 use super::spelling::Spelling;
 use crate::front::regex::{Pattern, SCALARS, scalar_from, scalar_until, spell_dfa, spell_utf8};
 use crate::fsm::{ByteSet, Combine, Dfa, Nfa, TooLarge};
 use crate::ir::{Expr, Trigger};
 use crate::limits::Limits;
-
-pub use ValueSyntax as Syntax; // RENAME-ALIAS
 
 /// Syntax of the values of a schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -236,7 +234,7 @@ fn builtin_pattern_dfa(source: &str) -> Dfa {
     }
 }
 
-impl<'a> Lowering<'a, '_> {
+impl<'a> SchemaLowering<'a, '_> {
     /// Lowers a string with the given facets, in a syntax other than JSON.
     pub(super) fn foreign_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let counted = facets.patterns.is_empty() && facets.excluded.is_empty();
@@ -245,7 +243,7 @@ impl<'a> Lowering<'a, '_> {
                 let body = Expr::repeat(python_char(quote), facets.min, facets.max);
                 Expr::seq([quote_expr(quote), body, quote_expr(quote)])
             })),
-            ValueSyntax::Json | ValueSyntax::Python => match self.norm.text_dfa(facets) {
+            ValueSyntax::Json | ValueSyntax::Python => match self.normalizer.text_dfa(facets) {
                 Some(dfa) => python_text(&dfa),
                 None => Expr::Never,
             },
@@ -278,7 +276,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// The names of the automaton that may be written without quotes.
     pub(super) fn bare_names(&mut self, dfa: &Dfa) -> Expr {
-        let limits = self.norm.limits;
+        let limits = self.normalizer.limits;
         match dfa.combine(bare_name_dfa(), Combine::And, limits.automaton_states) {
             Ok(bare) if bare.is_empty() => Expr::Never,
             Ok(bare) => spell_dfa(&bare, &mut spell_utf8),
@@ -290,7 +288,7 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn all_but(&mut self, excluded: &[&str]) -> Option<Dfa> {
         let words =
             Dfa::words(excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
-        match words.complement(&SCALARS, self.norm.limits.automaton_states) {
+        match words.complement(&SCALARS, self.normalizer.limits.automaton_states) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
                 self.too_large(&error);
@@ -306,8 +304,8 @@ impl<'a> Lowering<'a, '_> {
         facets: &StringFacets<'a>,
         forbidden: &[&[u8]],
     ) -> Option<Dfa> {
-        let limit = self.norm.limits.automaton_states;
-        let mut dfa = (*self.norm.text_dfa(facets)?).clone();
+        let limit = self.normalizer.limits.automaton_states;
+        let mut dfa = (*self.normalizer.text_dfa(facets)?).clone();
         for mark in forbidden {
             match containing_dfa(true, mark, true, limit)
                 .and_then(|with| dfa.combine(&with, Combine::Minus, limit))
@@ -324,7 +322,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// Reports that an automaton is too large.
     pub(super) fn too_large(&mut self, error: &TooLarge) -> Expr {
-        self.norm.report(self.at, "", Reason::Limit(error.to_string()));
+        self.normalizer.report(self.location, "", Reason::Limit(error.to_string()));
         Expr::Never
     }
 }

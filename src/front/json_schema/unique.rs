@@ -73,10 +73,10 @@ impl<'a> SchemaLowering<'a, '_> {
         let prefix = facets.prefix();
         let max = facets.max.map_or(usize::MAX, |max| max as usize);
         if (0..=prefix).any(|i| i < max && self.may_be_container(facets.element(i))) {
-            if self.norm.options.unique_items == UniqueItems::Scalars {
+            if self.normalizer.options.unique_items == UniqueItems::Scalars {
                 return Err("objects and arrays are compared only with `unique_items: any`");
             }
-            self.norm.features.distinct_names = true;
+            self.normalizer.features.distinct_names = true;
         }
         for i in 0..prefix.min(max) {
             let count = self.count_values(facets.element(i), MAX_DEPTH);
@@ -162,9 +162,9 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Whether an object or an array may satisfy all of the locations.
     fn may_be_container(&mut self, locs: Locs) -> bool {
-        let conj = self.norm.conjunction(locs);
+        let conj = self.normalizer.conjunction(locs);
         let containers = TypeSet::OBJECT.or(TypeSet::ARRAY);
-        self.norm.alternatives(&conj).iter().any(|facets| match &facets.values {
+        self.normalizer.alternatives(&conj).iter().any(|facets| match &facets.values {
             Some(values) => values.iter().any(|value| containers.meets(TypeSet::of(value))),
             None => containers.meets(facets.types),
         })
@@ -172,8 +172,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Bounds on the number of values that satisfy all of the locations.
     fn count_values(&mut self, locs: Locs, depth: u32) -> ValueCount {
-        let conj = self.norm.conjunction(locs);
-        let alternatives = self.norm.alternatives(&conj);
+        let conj = self.normalizer.conjunction(locs);
+        let alternatives = self.normalizer.alternatives(&conj);
         let counts: Vec<ValueCount> =
             alternatives.iter().map(|facets| self.count_facets(facets, depth)).collect();
         counts.into_iter().fold(ValueCount::exactly(0), ValueCount::union)
@@ -182,14 +182,14 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Bounds on the number of values that satisfy facets.
     fn count_facets(&mut self, facets: &Facets<'a>, depth: u32) -> ValueCount {
         if let Some(values) = &facets.values {
-            let accepted = values.iter().filter(|value| self.norm.accepts(facets, value));
+            let accepted = values.iter().filter(|value| self.normalizer.accepts(facets, value));
             let mut distinct: Vec<String> =
                 accepted.map(|value| super::facets::canonical(value)).collect();
             distinct.sort_unstable();
             distinct.dedup();
             return ValueCount::exactly(distinct.len() as u64);
         }
-        if self.norm.is_empty(facets, EMPTINESS_DEPTH) {
+        if self.normalizer.is_empty(facets, EMPTINESS_DEPTH) {
             return ValueCount::exactly(0);
         }
         let types = facets.types;
@@ -222,7 +222,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         // Lengths are bounded while counting, so the automaton ignores them.
         let any_length = StringFacets { min: 0, max: None, ..facets.clone() };
-        let Some(dfa) = self.norm.text_dfa(&any_length) else { return ValueCount::UNKNOWN };
+        let Some(dfa) = self.normalizer.text_dfa(&any_length) else { return ValueCount::UNKNOWN };
         count_words(&dfa, facets.min, facets.max)
     }
 
@@ -249,7 +249,7 @@ impl<'a> SchemaLowering<'a, '_> {
             return ValueCount::UNKNOWN;
         }
         // Whether one more member of any name is possible.
-        let needed = facets.required.len() + facets.some.len();
+        let needed = facets.required.len() + facets.witnesses.len();
         let more = facets.max.is_none_or(|max| max as usize > needed);
         let additional: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
         let named =
@@ -258,12 +258,12 @@ impl<'a> SchemaLowering<'a, '_> {
             return ValueCount::inexhaustible();
         }
         let (mut least, mut exact) =
-            (1u64, facets.some.is_empty() && facets.max.is_none() && facets.min == 0);
+            (1u64, facets.witnesses.is_empty() && facets.max.is_none() && facets.min == 0);
         let declared = self.declared_names(facets);
         let required_names = MembershipTest::new(&facets.required, declared.len());
         for &name in &declared {
-            let locs = self.norm.member_schemas(facets, name);
-            let accepted = self.norm.accepts_name(facets, name);
+            let locs = self.normalizer.member_schemas(facets, name);
+            let accepted = self.normalizer.accepts_name(facets, name);
             let required = required_names.contains(&name);
             let count =
                 if accepted { self.count_values(locs, depth - 1) } else { ValueCount::exactly(0) };

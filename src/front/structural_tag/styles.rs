@@ -3,8 +3,8 @@
 use super::lower::TagLowering;
 use super::model::Style;
 use crate::front::json_schema::{
-    self, Elements, Kinds, Parameters, Piece, Raw, Reading, SchemaErrors, SchemaOptions, Syntax,
-    Whitespace,
+    self, AmbiguousText, ElementStyle, JsonTypes, MemberPart, ParameterStyle, RawStrings,
+    SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
 };
 use crate::fsm::ByteSet;
 use crate::ids::RuleId;
@@ -12,7 +12,7 @@ use crate::ir::Expr;
 use crate::spec::json::Json;
 
 /// Names of types.
-type TypeNames = &'static [(Kinds, &'static str)];
+type TypeNames = &'static [(JsonTypes, &'static str)];
 
 /// The texts with which a style writes a member.
 struct MemberTexts {
@@ -48,16 +48,16 @@ const PLAIN: MemberTexts = MemberTexts {
 
 /// Names of types that only distinguish strings from other values.
 const STRING_OR_NOT: TypeNames =
-    &[(Kinds::STRING, "true"), (Kinds::from_bits(!Kinds::STRING.bits()), "false")];
+    &[(JsonTypes::STRING, "true"), (JsonTypes::from_bits(!JsonTypes::STRING.bits()), "false")];
 
 /// Names of all types.
 const TYPES: TypeNames = &[
-    (Kinds::STRING, "string"),
-    (Kinds::NUMBER, "number"),
-    (Kinds::BOOLEAN, "boolean"),
-    (Kinds::OBJECT, "object"),
-    (Kinds::ARRAY, "array"),
-    (Kinds::NULL, "null"),
+    (JsonTypes::STRING, "string"),
+    (JsonTypes::NUMBER, "number"),
+    (JsonTypes::BOOLEAN, "boolean"),
+    (JsonTypes::OBJECT, "object"),
+    (JsonTypes::ARRAY, "array"),
+    (JsonTypes::NULL, "null"),
 ];
 
 /// The texts of a style; `None` for styles without tagged members.
@@ -90,7 +90,7 @@ fn member(style: Style) -> Option<MemberTexts> {
             escaped: true,
             behind_name: "\" type=\"",
             kinds: Some((TYPES, "\"<|sep|>")),
-            other_kinds: &[(Kinds::INTEGER, "integer")],
+            other_kinds: &[(JsonTypes::INTEGER, "integer")],
             close: "<|close|>argument<|sep|>",
             ..PLAIN
         },
@@ -118,30 +118,30 @@ pub(super) fn lower(
     let type_names = |names: TypeNames| {
         names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect::<Vec<_>>()
     };
-    let mut parts = vec![Piece::Fixed(lowering.literal(member.open)), Piece::Name];
-    parts.push(Piece::Fixed(lowering.literal(member.behind_name)));
+    let mut parts = vec![MemberPart::Fixed(lowering.literal(member.open)), MemberPart::Name];
+    parts.push(MemberPart::Fixed(lowering.literal(member.behind_name)));
     if let Some((kinds, behind)) = member.kinds {
-        parts.push(Piece::Kind(type_names(kinds)));
-        parts.push(Piece::Fixed(lowering.literal(behind)));
+        parts.push(MemberPart::Kind(type_names(kinds)));
+        parts.push(MemberPart::Fixed(lowering.literal(behind)));
     }
     if let Some(before) = member.before_value {
-        parts.push(Piece::Fixed(Expr::seq([gap.clone(), lowering.literal(before)])));
+        parts.push(MemberPart::Fixed(Expr::seq([gap.clone(), lowering.literal(before)])));
     }
-    parts.push(Piece::Value);
-    let parameters = Parameters {
+    parts.push(MemberPart::Value);
+    let parameters = ParameterStyle {
         open: gap.clone(),
         between: gap.clone(),
         close: gap,
         member: parts,
-        raw: Some(Raw {
+        raw: Some(RawStrings {
             end: lowering.triggers(member.close),
             lead: Vec::new(),
             trail: Vec::new(),
             excludes: Vec::new(),
             spaced: true,
-            reading: Reading::Either,
+            reading: AmbiguousText::Either,
         }),
-        syntax: Syntax::Json,
+        syntax: ValueSyntax::Json,
         other_kinds: type_names(member.other_kinds),
         name: &|name| {
             let written = if member.escaped {
@@ -168,8 +168,8 @@ fn gap(lowering: &mut TagLowering<'_>, options: &SchemaOptions) -> Expr {
 }
 
 /// The elements of [`Style::CohereXml`].
-fn cohere_elements() -> Elements {
-    Elements {
+fn cohere_elements() -> ElementStyle {
+    ElementStyle {
         open: "<cofl:value".into(),
         name: [" name=\"".into(), "\"".into()],
         text: " type=\"raw\">".into(),

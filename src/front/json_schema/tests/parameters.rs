@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::super::{
-    Kinds, Parameters, Piece, Raw, Reading, SchemaOptions, Syntax, lower_parameters, lower_syntax,
+    AmbiguousText, JsonTypes, MemberPart, ParameterStyle, RawStrings, SchemaOptions, ValueSyntax,
+    lower_parameters, lower_syntax,
 };
 use crate::compile::Compiled;
 use crate::ir::{Expr, GrammarBuilder, Trigger};
@@ -27,27 +28,27 @@ fn json(text: &str) -> Json {
 }
 
 /// A recognizer of members written as `<NAME>VALUE;`, and the kinds of their values.
-fn tagged(schema: &str) -> (Recognizer, Vec<(String, Kinds)>, Kinds) {
+fn tagged(schema: &str) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
     let mut builder = GrammarBuilder::new();
-    let style = Parameters {
+    let style = ParameterStyle {
         open: Expr::Empty,
         between: Expr::Empty,
         close: Expr::Empty,
         member: vec![
-            Piece::Fixed(Expr::text("<")),
-            Piece::Name,
-            Piece::Fixed(Expr::text(">")),
-            Piece::Value,
+            MemberPart::Fixed(Expr::text("<")),
+            MemberPart::Name,
+            MemberPart::Fixed(Expr::text(">")),
+            MemberPart::Value,
         ],
-        raw: Some(Raw {
+        raw: Some(RawStrings {
             end: vec![(Trigger::Text(b";".to_vec()), Expr::Empty)],
             lead: b" ".to_vec(),
             trail: b" ".to_vec(),
             excludes: Vec::new(),
             spaced: false,
-            reading: Reading::Json,
+            reading: AmbiguousText::Json,
         }),
-        syntax: Syntax::Json,
+        syntax: ValueSyntax::Json,
         other_kinds: Vec::new(),
         name: &|name| (!name.contains('>')).then(|| name.to_owned()),
     };
@@ -68,11 +69,11 @@ fn raw_strings_and_other_values() {
         "s": {"type": "string"}, "n": {"type": ["string", "integer", "null"]}, "e": {"enum": ["on", 3]},
         "l": {"type": "string", "minLength": 2, "maxLength": 3}}}"#;
     let (mut recognizer, kinds, others) = tagged(schema);
-    assert_eq!(others, Kinds::default());
+    assert_eq!(others, JsonTypes::default());
     let kinds_of = |name: &str| kinds.iter().find(|(n, _)| n == name).unwrap().1;
-    assert_eq!(kinds_of("s"), Kinds::STRING);
-    assert_eq!(kinds_of("n"), Kinds::STRING.with(Kinds::NUMBER).with(Kinds::NULL));
-    assert_eq!(kinds_of("e"), Kinds::STRING.with(Kinds::NUMBER));
+    assert_eq!(kinds_of("s"), JsonTypes::STRING);
+    assert_eq!(kinds_of("n"), JsonTypes::STRING.with(JsonTypes::NUMBER).with(JsonTypes::NULL));
+    assert_eq!(kinds_of("e"), JsonTypes::STRING.with(JsonTypes::NUMBER));
     for good in [
         "<s>;",
         "<s>5;",
@@ -116,7 +117,7 @@ fn kinds_of_a_name_are_those_of_all_alternatives() {
          "additionalProperties": false},
         {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false}]}"#;
     let (mut recognizer, kinds, _) = tagged(schema);
-    assert_eq!(kinds[0], ("a".to_owned(), Kinds::STRING.with(Kinds::NUMBER)));
+    assert_eq!(kinds[0], ("a".to_owned(), JsonTypes::STRING.with(JsonTypes::NUMBER)));
     assert!(takes(&mut recognizer, "<a>x;<k>1;") && takes(&mut recognizer, "<a>5;"));
     // In the first alternative, the text `5` would be read as a number.
     assert!(!takes(&mut recognizer, "<a>5;<k>1;") && !takes(&mut recognizer, "<a>x;"));
@@ -127,7 +128,7 @@ fn additional_names_are_written_bare() {
     let schema = r#"{"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": {"type": "string"},
         "patternProperties": {"^n_": {"type": "number"}}}"#;
     let (mut recognizer, _, others) = tagged(schema);
-    assert_eq!(others, Kinds::STRING.with(Kinds::NUMBER));
+    assert_eq!(others, JsonTypes::STRING.with(JsonTypes::NUMBER));
     for (text, taken) in [
         ("<b>x;", true),
         ("<n_x>5;", true),
@@ -145,13 +146,13 @@ fn python_and_delimited_syntax() {
         r#"{"type": "object", "properties": {"s": {"type": "string"}, "e": {"enum": ["it's", null, true]},
             "p": {"type": "string", "pattern": "^[a-c]+$"}}, "required": ["s"], "additionalProperties": false}"#,
     );
-    let lower = |syntax: &Syntax| {
+    let lower = |syntax: &ValueSyntax| {
         let mut builder = GrammarBuilder::new();
         let (options, limits) = (SchemaOptions::default(), Limits::default());
         let rule = lower_syntax(&mut builder, &schema, &options, &limits, syntax).unwrap();
         recognizer(builder, rule)
     };
-    let mut python = lower(&Syntax::Python);
+    let mut python = lower(&ValueSyntax::Python);
     for (text, taken) in [
         (r#"{'s': "it's", "e": None, 'p': 'abc'}"#, true),
         (r#"{'s': 'a\'b\n\x41\u00e9', 'e': "it's"}"#, true),
@@ -164,7 +165,7 @@ fn python_and_delimited_syntax() {
     ] {
         assert_eq!(takes(&mut python, text), taken, "{text}");
     }
-    let mut delimited = lower(&Syntax::Delimited(vec![Trigger::Text(b"''".to_vec())]));
+    let mut delimited = lower(&ValueSyntax::Delimited(vec![Trigger::Text(b"''".to_vec())]));
     for (text, taken) in [
         ("{s:''a \"b\" ' c'',e:null,p:''abc''}", true),
         ("{s:''a\nb''}", true),
