@@ -105,8 +105,8 @@ impl<T: Clone, const PAGE: usize> PagedVec<T, PAGE> {
         self.open(1).push(entry);
     }
 
-    /// Adds `count` copies of an entry on one page and returns the index of the first. `count` is at
-    /// most the size of a page.
+    /// Adds `count` copies of an entry on one page and returns the index of the first. `count` is
+    /// at most the size of a page.
     pub(crate) fn push_run(&mut self, entry: T, count: usize) -> usize {
         debug_assert!(count <= PAGE);
         let page = self.open(count);

@@ -1,5 +1,5 @@
-//! Louver: structured generation. Grammars and JSON Schemas in; for each step of a language model, the mask of the
-//! tokens that may follow out.
+//! Louver: structured generation. Grammars and JSON Schemas in; for each step of a language model,
+//! the mask of the tokens that may follow out.
 //!
 //! # The flow
 //!
@@ -18,9 +18,9 @@
 //! leaves used by all: ids, limits, fuel, cache, switches, fsm, vocab
 //! ```
 //!
-//! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a [`engine::Matcher`] is
-//! small; caches belong to the [`engine::Constraint`] (configurations, finished masks) and to all engines with an equal
-//! vocabulary (mask entries of all grammars).
+//! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a
+//! [`engine::Matcher`] is small; caches belong to the [`engine::Constraint`] (configurations,
+//! finished masks) and to all engines with an equal vocabulary (mask entries of all grammars).
 //!
 //! # Example
 //!

@@ -37,10 +37,10 @@
 //! Grammar
 //! ```
 //!
-//! SchemaLowering drives the pipeline. It asks the normalizer for the alternatives of a conjunction; the
-//! normalizer reads the keywords of each location when it first needs them. Subschemas of members
-//! and elements stay locations until they are lowered. A rule belongs to a *conjunction of
-//! locations*, and locations are finite, so recursive schemas end.
+//! SchemaLowering drives the pipeline. It asks the normalizer for the alternatives of a
+//! conjunction; the normalizer reads the keywords of each location when it first needs them.
+//! Subschemas of members and elements stay locations until they are lowered. A rule belongs to a
+//! *conjunction of locations*, and locations are finite, so recursive schemas end.
 //!
 //! Beside the pipeline: `schema_key` (equality of schemas, for caches), `deferred` (lowering on
 //! demand), `profile` (the subset that OpenAI's strict mode accepts).

@@ -61,8 +61,8 @@ enum Expansion<'a> {
     Done(Alternatives<'a>),
 }
 
-/// Rare features that make lowering of the whole schema costlier. SchemaLowering starts without them;
-/// when it first meets one, it starts again with the feature enabled (see
+/// Rare features that make lowering of the whole schema costlier. SchemaLowering starts without
+/// them; when it first meets one, it starts again with the feature enabled (see
 /// [`LoweringError::Restart`](super::lower::LoweringError)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Features {
@@ -632,8 +632,8 @@ impl<'a> Normalizer<'a> {
         })
     }
 
-    /// Runs a query that may meet a location whose expansion is in progress. Returns its result, and
-    /// whether that happened: then the result is unknown.
+    /// Runs a query that may meet a location whose expansion is in progress. Returns its result,
+    /// and whether that happened: then the result is unknown.
     pub(super) fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> (T, bool) {
         let before = std::mem::replace(&mut self.probe_is_unknown, false);
         self.probe_depth += 1;
