@@ -1,4 +1,4 @@
-//! Drafts against forks that take each path; random grammars against the oracle are in `tests/`.
+//! Draft trees compared with forks that take each path. Random grammars are in `tests/`.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,8 @@ use crate::limits::Limits;
 use crate::vocab::Vocabulary;
 
 const EXTRA: [&[u8]; 8] = [b"{\"", b"a\": ", b"tru", b"\"x", b"\", \"", b"12", b"}", b"[["];
-const SCHEMA: &str = r#"{"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"type": "string", "maxLength": 30}},
+const SCHEMA: &str = r#"{"type": "object",
+    "properties": {"a": {"type": "boolean"}, "b": {"type": "string", "maxLength": 30}},
     "required": ["a"], "additionalProperties": {"type": "array", "items": {"type": "integer"}}}"#;
 
 fn constraint(limits: Limits) -> Constraint {
@@ -19,7 +20,7 @@ fn constraint(limits: Limits) -> Constraint {
     engine.compile_json_schema(SCHEMA, &SchemaOptions::default()).unwrap()
 }
 
-/// Checks a draft against forks and returns what its nodes are.
+/// Compares a draft with forks and returns the outcomes of its nodes.
 fn check(matcher: &mut Matcher, tree: &DraftTree) -> Vec<DraftNode> {
     let words = matcher.index.vocab.mask_words();
     let (before, complete) = (matcher.tokens().to_vec(), matcher.is_complete());
@@ -46,7 +47,11 @@ fn bytes(text: &str) -> Vec<TokenId> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 60,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn drafts_are_what_forks_give(
@@ -55,19 +60,24 @@ proptest! {
     ) {
         let constraint = constraint(Limits::default());
         let mut matcher = constraint.matcher();
-        bytes(&r#"{"a": true, "b": "x"}"#[..prefix]).iter().for_each(|&t| matcher.advance(t).unwrap());
+        bytes(&r#"{"a": true, "b": "x"}"#[..prefix])
+            .iter()
+            .for_each(|&t| matcher.advance(t).unwrap());
         let vocab = constraint.vocab().clone();
         let (mut parents, mut tokens) = (Vec::new(), Vec::new());
         for (i, &(parent, token, wild)) in nodes.iter().enumerate() {
             let parent = usize::from(parent) % (i + 1);
             parents.push(if parent == i { DraftTree::ROOT } else { parent });
             let mut fork = matcher.clone();
-            let tree = DraftTree::new(parents.clone(), [tokens.as_slice(), &[TokenId::new(0)]].concat()).unwrap();
+            let tree =
+                DraftTree::new(parents.clone(), [tokens.as_slice(), &[TokenId::new(0)]].concat())
+                    .unwrap();
             let mut path = tree.path(i);
             path.pop();
             path.iter().for_each(|&t| drop(fork.advance(t)));
             // Mostly tokens that may follow.
-            let all: Vec<TokenId> = (0..vocab.width()).map(TokenId::new).filter(|&t| wild || fork.allows(t)).collect();
+            let all: Vec<TokenId> =
+                (0..vocab.width()).map(TokenId::new).filter(|&t| wild || fork.allows(t)).collect();
             tokens.push(all[usize::from(token) % all.len()]);
         }
         let nodes = check(&mut matcher, &DraftTree::new(parents, tokens).unwrap());
@@ -113,7 +123,7 @@ fn drafts_that_need_much_memory_are_taken_apart() {
     let whole = {
         let mut state = constraint.index.lock();
         matcher.with_retry(&constraint.index, &mut state, |m, state| {
-            m.places(&constraint.index, state, &tree)
+            m.follow_tree(&constraint.index, state, &tree)
         })
     };
     assert_eq!(whole.err(), Some(ParserLimit::Memory));
