@@ -30,6 +30,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SLICE_UNITS: u64 = 1 << 12;
 
 /// Why work was given up.
+///
+/// ```
+/// use louver::fuel::OutOfFuel;
+///
+/// let message = OutOfFuel::Spent { limit: 500 }.to_string();
+/// assert_eq!(message, "the work needs more than 500 units of fuel");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutOfFuel {
@@ -59,6 +66,7 @@ struct FuelMeter {
 }
 
 thread_local! {
+    /// The meter of this thread.
     static METER: FuelMeter = const {
         FuelMeter {
             slice: Cell::new(0),
@@ -400,7 +408,7 @@ mod tests {
     fn budgets_are_given_back_after_a_panic() {
         limited(50, || {
             let panicked =
-                std::panic::catch_unwind(|| limited(10, || panic!("asked for by a test")));
+                std::panic::catch_unwind(|| limited(10, || panic!("injected by a test")));
             assert!(panicked.is_err());
             assert_eq!(spend(50), Ok(()));
             assert!(spend(1).is_err());

@@ -53,6 +53,13 @@ macro_rules! id {
 
 id! {
     /// A token id of the model's vocabulary.
+    ///
+    /// ```
+    /// use louver::ids::TokenId;
+    ///
+    /// let id = TokenId::from_raw(257);
+    /// assert_eq!((id.raw(), id.index(), id), (257, 257, TokenId::new(257)));
+    /// ```
     TokenId
 }
 id! {

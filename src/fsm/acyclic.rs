@@ -55,27 +55,31 @@ impl AcyclicBuilder {
 
     /// Finishes the states after the first `keep` symbols of the last word.
     fn finish_suffix(&mut self, keep: usize, last: &[u32]) {
-        for at in (keep..last.len()).rev() {
-            let to = self.finish_state(at + 1);
-            push_merged(&mut self.open[at].edges, 0, Edge { lo: last[at], hi: last[at], to });
+        for depth in (keep..last.len()).rev() {
+            let to = self.finish_state(depth + 1);
+            push_merged(
+                &mut self.open[depth].edges,
+                0,
+                Edge { lo: last[depth], hi: last[depth], to },
+            );
         }
     }
 
     /// Interns an open state and returns its number.
-    fn finish_state(&mut self, at: usize) -> u32 {
+    fn finish_state(&mut self, depth: usize) -> u32 {
         let AcyclicBuilder { done, by_content, open } = self;
-        let OpenState { edges, is_final } = &mut open[at];
-        let own = hash(edges, *is_final);
-        let same =
+        let OpenState { edges, is_final } = &mut open[depth];
+        let content_hash = hash(edges, *is_final);
+        let is_equal =
             |&state: &u32| done.is_final(state) == *is_final && done.edges(state) == &edges[..];
-        let state = match by_content.find(own, same) {
+        let state = match by_content.find(content_hash, is_equal) {
             Some(&state) => state,
             None => {
                 let state = done.len() as u32;
                 done.edges.extend_from_slice(edges);
                 done.offsets.push(done.edges.len() as u32);
                 done.finals.push(*is_final);
-                by_content.insert_unique(own, state, |&state| {
+                by_content.insert_unique(content_hash, state, |&state| {
                     hash(done.edges(state), done.is_final(state))
                 });
                 state
@@ -93,9 +97,9 @@ impl AcyclicBuilder {
         number[start as usize] = 0;
         let mut out =
             Dfa::from_parts(vec![0], Vec::with_capacity(self.done.edge_count()), Vec::new());
-        let mut at = 0;
-        while at < order.len() {
-            let state = order[at];
+        let mut current = 0;
+        while current < order.len() {
+            let state = order[current];
             out.finals.push(self.done.is_final(state));
             for e in self.done.edges(state) {
                 if number[e.to as usize] == u32::MAX {
@@ -105,12 +109,13 @@ impl AcyclicBuilder {
                 out.edges.push(Edge { to: number[e.to as usize], ..*e });
             }
             out.offsets.push(out.edges.len() as u32);
-            at += 1;
+            current += 1;
         }
         out
     }
 }
 
+/// The hash of a state's content.
 fn hash(edges: &[Edge], is_final: bool) -> u64 {
     Seeded.hash_one((edges, is_final))
 }

@@ -99,7 +99,7 @@ const SHARED_SHAPES: [(u8, u8); 12] = [
 
 /// By byte: its shape. By shape: its first and last byte.
 const SHAPES: ([u8; 256], [(u8, u8); 256]) = {
-    let (mut of, mut bytes) = ([0u8; 256], [(0u8, 0u8); 256]);
+    let (mut shape_of, mut bytes) = ([0u8; 256], [(0u8, 0u8); 256]);
     let (mut byte, mut own) = (0usize, SHARED_SHAPES.len());
     let mut group = 0;
     while group < SHARED_SHAPES.len() {
@@ -118,10 +118,10 @@ const SHAPES: ([u8; 256], [(u8, u8); 256]) = {
             bytes[own] = (byte as u8, byte as u8);
             own += 1;
         }
-        of[byte] = group as u8;
+        shape_of[byte] = group as u8;
         byte += 1;
     }
-    (of, bytes)
+    (shape_of, bytes)
 };
 
 /// By shape: the kinds of its bytes.

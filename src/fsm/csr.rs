@@ -20,9 +20,9 @@ impl Csr {
         }
         let mut values = vec![0u32; sum as usize];
         for (row, value) in pairs() {
-            let at = &mut offsets[row as usize];
-            *at -= 1;
-            values[*at as usize] = value;
+            let slot = &mut offsets[row as usize];
+            *slot -= 1;
+            values[*slot as usize] = value;
         }
         Csr { offsets, values }
     }

@@ -216,18 +216,19 @@ impl Dfa {
 
     /// Whether the word is in the language.
     pub fn accepts(&self, word: impl IntoIterator<Item = u32>) -> bool {
-        let mut at = 0;
+        let mut state = 0;
         for symbol in word {
-            match self.next(at, symbol) {
-                Some(next) => at = next,
+            match self.next(state, symbol) {
+                Some(next) => state = next,
                 None => return false,
             }
         }
-        self.is_final(at)
+        self.is_final(state)
     }
 
     /// Whether the language is infinite. The automaton must be trim.
     pub fn is_infinite(&self) -> bool {
+        /// Depth-first search: not visited, on the stack, finished.
         #[derive(Clone, Copy, PartialEq)]
         enum VisitState {
             New,
@@ -266,13 +267,14 @@ impl Dfa {
         let edges =
             || states.clone().flat_map(|from| self.edges(from).iter().map(move |e| (e.to, from)));
         let back = Csr::new(self.len(), edges);
-        let mut left: Vec<usize> = states.clone().map(|state| self.edges(state).len()).collect();
+        let mut edges_left: Vec<usize> =
+            states.clone().map(|state| self.edges(state).len()).collect();
         let mut ended: Vec<u32> =
-            states.clone().filter(|&state| left[state as usize] == 0).collect();
+            states.clone().filter(|&state| edges_left[state as usize] == 0).collect();
         while let Some(state) = ended.pop() {
             for &from in back.row(state) {
-                left[from as usize] -= 1;
-                if left[from as usize] == 0 {
+                edges_left[from as usize] -= 1;
+                if edges_left[from as usize] == 0 {
                     return false;
                 }
             }

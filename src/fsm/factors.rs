@@ -29,12 +29,13 @@ impl Dfa {
                 link: Some(0),
                 next: HashMap::default(),
             });
-            let mut at = Some(last);
-            while let Some(from) = at.filter(|&from| !classes[from].next.contains_key(&symbol)) {
+            let mut cursor = Some(last);
+            while let Some(from) = cursor.filter(|&from| !classes[from].next.contains_key(&symbol))
+            {
                 classes[from].next.insert(symbol, new);
-                at = classes[from].link;
+                cursor = classes[from].link;
             }
-            if let Some(from) = at {
+            if let Some(from) = cursor {
                 let to = classes[from].next[&symbol];
                 if classes[to].len == classes[from].len + 1 {
                     classes[new].link = Some(to);
@@ -43,12 +44,12 @@ impl Dfa {
                     let split = classes.len();
                     let shorter = SuffixClass { len: classes[from].len + 1, ..classes[to].clone() };
                     classes.push(shorter);
-                    let mut at = Some(from);
+                    let mut cursor = Some(from);
                     while let Some(from) =
-                        at.filter(|&from| classes[from].next.get(&symbol) == Some(&to))
+                        cursor.filter(|&from| classes[from].next.get(&symbol) == Some(&to))
                     {
                         classes[from].next.insert(symbol, split);
-                        at = classes[from].link;
+                        cursor = classes[from].link;
                     }
                     classes[to].link = Some(split);
                     classes[new].link = Some(split);

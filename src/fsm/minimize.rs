@@ -30,9 +30,9 @@ impl Partition {
     /// The partition into runs of equal keys.
     fn by_key(keys: &[u32]) -> Partition {
         let n = keys.len();
-        let most = keys.iter().max().map_or(0, |&most| most as usize);
-        let elems = if most <= 4 * n {
-            Csr::new(most + 1, || keys.iter().copied().zip(0..)).into_values()
+        let max_key = keys.iter().max().map_or(0, |&max_key| max_key as usize);
+        let elems = if max_key <= 4 * n {
+            Csr::new(max_key + 1, || keys.iter().copied().zip(0..)).into_values()
         } else {
             let mut elems: Vec<u32> = (0..n as u32).collect();
             elems.sort_by_key(|&e| keys[e as usize]);
@@ -73,16 +73,16 @@ impl Partition {
     /// Marks an element, by moving it to the front of its block.
     fn mark(&mut self, element: u32) {
         let set = self.set_of[element as usize] as usize;
-        let at = self.loc[element as usize];
-        let to = self.first[set] + self.marked[set];
-        if at < to {
+        let position = self.loc[element as usize];
+        let target = self.first[set] + self.marked[set];
+        if position < target {
             return; // already marked
         }
-        let other = self.elems[to as usize];
-        self.elems[at as usize] = other;
-        self.loc[other as usize] = at;
-        self.elems[to as usize] = element;
-        self.loc[element as usize] = to;
+        let other = self.elems[target as usize];
+        self.elems[position as usize] = other;
+        self.loc[other as usize] = position;
+        self.elems[target as usize] = element;
+        self.loc[element as usize] = target;
         if self.marked[set] == 0 {
             self.touched.push(set as u32);
         }

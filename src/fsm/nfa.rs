@@ -76,10 +76,10 @@ impl Nfa {
 
     /// The edges that leave a state, in no particular order.
     pub fn edges(&self, state: u32) -> impl Iterator<Item = Edge> + '_ {
-        let mut at = self.heads[state as usize].0;
+        let mut link = self.heads[state as usize].0;
         std::iter::from_fn(move || {
-            let &(edge, next) = self.edges.get(at as usize)?;
-            at = next;
+            let &(edge, next) = self.edges.get(link as usize)?;
+            link = next;
             Some(edge)
         })
     }
@@ -91,10 +91,10 @@ impl Nfa {
 
     /// The targets of a state's epsilon edges, in no particular order.
     pub fn epsilons(&self, state: u32) -> impl Iterator<Item = u32> + '_ {
-        let mut at = self.heads[state as usize].1;
+        let mut link = self.heads[state as usize].1;
         std::iter::from_fn(move || {
-            let &(to, next) = self.epsilon.get(at as usize)?;
-            at = next;
+            let &(to, next) = self.epsilon.get(link as usize)?;
+            link = next;
             Some(to)
         })
     }
@@ -182,9 +182,9 @@ impl Nfa {
         let mut pending: Vec<Edge> = Vec::new();
         let mut cuts: Vec<u32> = Vec::new();
         let (mut over, mut targets): (Vec<Edge>, Vec<u32>) = (Vec::new(), Vec::new());
-        let mut at = 0;
-        while at < sets.len() {
-            let set = sets.get(at);
+        let mut current = 0;
+        while current < sets.len() {
+            let set = sets.get(current);
             out.finals.push(set.iter().any(|&s| self.finals[s as usize]));
             pending.clear();
             for &s in set {
@@ -237,7 +237,7 @@ impl Nfa {
                 push_merged(&mut out.edges, begin, Edge { lo, hi, to });
             }
             out.offsets.push(out.edges.len() as u32);
-            at += 1;
+            current += 1;
         }
         Ok(out)
     }
@@ -253,6 +253,7 @@ struct StateSets {
 }
 
 impl StateSets {
+    /// Number of sets.
     fn len(&self) -> usize {
         self.ends.len()
     }
@@ -292,6 +293,7 @@ struct EpsilonClosure<'a> {
 }
 
 impl<'a> EpsilonClosure<'a> {
+    /// Scratch space for an automaton.
     fn new(nfa: &'a Nfa) -> Self {
         EpsilonClosure {
             nfa,
@@ -329,6 +331,7 @@ impl<'a> EpsilonClosure<'a> {
         self.states.sort_unstable();
     }
 
+    /// Adds a state to the stack once.
     fn push(&mut self, state: u32) {
         if self.marks[state as usize] != self.round {
             self.marks[state as usize] = self.round;

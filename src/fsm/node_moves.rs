@@ -43,7 +43,7 @@ impl NodeMoves {
         let is_node = |state: u32| (first..first + nodes).contains(&state);
         let (mut edges, mut ends) = (Vec::new(), Vec::new());
         for node in first..first + nodes {
-            let (mut own, mut may_end) = (Vec::new(), false);
+            let (mut node_edges, mut may_end) = (Vec::new(), false);
             let mut stack = vec![node];
             let mut seen = stack.clone();
             while let Some(state) = stack.pop() {
@@ -54,15 +54,15 @@ impl NodeMoves {
                 for edge in nfa.edges(state) {
                     let mut to = edge.to;
                     while !is_node(to) {
-                        let mut behind = nfa.epsilons(to);
+                        let mut successors = nfa.epsilons(to);
                         let (Some(next), None, true) =
-                            (behind.next(), behind.next(), nfa.is_edgeless(to))
+                            (successors.next(), successors.next(), nfa.is_edgeless(to))
                         else {
                             return None;
                         };
                         to = next;
                     }
-                    own.push((edge.lo, edge.hi, to - first));
+                    node_edges.push((edge.lo, edge.hi, to - first));
                 }
                 for to in nfa.epsilons(state) {
                     if is_node(to) {
@@ -74,9 +74,9 @@ impl NodeMoves {
                     }
                 }
             }
-            own.sort_unstable();
-            own.dedup();
-            edges.push(own);
+            node_edges.sort_unstable();
+            node_edges.dedup();
+            edges.push(node_edges);
             ends.push(may_end);
         }
         Some(NodeMoves { edges, ends, levels: Vec::new(), is_stable: false })
@@ -131,9 +131,9 @@ impl NodeMoves {
 
     /// The partition for one move more, and its number of classes.
     fn refine(&self) -> (u32, Box<[u32]>) {
-        /// Classes for an edge of a node to itself, and for an edge to another node in the first
-        /// round.
+        /// The class of a node's edge to itself.
         const SELF_LOOP: u32 = u32::MAX;
+        /// In the first round, the class of an edge to any other node.
         const OTHER_NODE: u32 = u32::MAX - 1;
         let before = self.levels.last();
         let mut classes: HashMap<NodeSignature, u32> = HashMap::default();

@@ -20,6 +20,9 @@ pub enum Combine {
     Minus,
 }
 
+/// Pairs of states with their numbers, and a flag by number; see [`Dfa::common_prefix_pairs`].
+type CommonPrefixPairs = (HashMap<(u32, u32), u32>, Vec<bool>);
+
 /// The state after an automaton has rejected.
 const DEAD: u32 = u32::MAX;
 
@@ -31,9 +34,9 @@ impl Dfa {
         ids.insert((0, 0), 0);
         let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
         let mut cuts = Vec::new();
-        let mut at = 0;
-        while at < order.len() {
-            let (a, b) = order[at];
+        let mut current = 0;
+        while current < order.len() {
+            let (a, b) = order[current];
             let (fa, fb) = (a != DEAD && self.is_final(a), b != DEAD && other.is_final(b));
             out.finals.push(match how {
                 Combine::And => fa && fb,
@@ -79,7 +82,7 @@ impl Dfa {
                 push_merged(&mut out.edges, begin, Edge { lo, hi, to });
             }
             out.offsets.push(out.edges.len() as u32);
-            at += 1;
+            current += 1;
         }
         Ok(out.minimize())
     }
@@ -181,9 +184,9 @@ impl Dfa {
         let mut order = vec![(0u32, 0u32)];
         ids.insert((0, 0), 0);
         let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
-        let mut at = 0;
-        while at < order.len() {
-            let (state, read) = order[at];
+        let mut current = 0;
+        while current < order.len() {
+            let (state, read) = order[current];
             fuel::spend(1 + self.edges(state).len())?;
             out.finals.push(self.is_final(state) && read >= min);
             let next = match max {
@@ -206,29 +209,30 @@ impl Dfa {
                 out.edges.push(Edge { to, ..*e });
             }
             out.offsets.push(out.edges.len() as u32);
-            at += 1;
+            current += 1;
         }
         Ok(out.trim())
     }
 
-    /// This language without finitely many words, given as an acyclic automaton. Trimmed; minimal
-    /// or nearly so if `self` is: after what is no prefix of an excluded word, states are those of
-    /// `self`. Fails past `limit` states.
-    pub fn without(&self, words: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
-        // Pairs of states that a common prefix leads to, and those from which a common word can be
-        // read.
+    /// The pairs of states that a common prefix of this language and `words` leads to, numbered, and
+    /// by number whether a common word can be read from there. Fails past `limit` pairs.
+    fn common_prefix_pairs(
+        &self,
+        words: &Dfa,
+        limit: usize,
+    ) -> Result<CommonPrefixPairs, TooLarge> {
         let mut ids: HashMap<(u32, u32), u32> = HashMap::default();
         let mut pairs = vec![(0u32, 0u32)];
         ids.insert((0, 0), 0);
         let mut steps: Vec<(u32, u32)> = Vec::new();
-        let mut at = 0;
-        while at < pairs.len() {
-            let (a, b) = pairs[at];
+        let mut current = 0;
+        while current < pairs.len() {
+            let (a, b) = pairs[current];
             fuel::spend(1 + words.edges(b).len())?;
-            let mut own = self.edges(a);
+            let mut own_edges = self.edges(a);
             for e in words.edges(b) {
-                own = &own[own.partition_point(|mine| mine.hi < e.lo)..];
-                for mine in own.iter().take_while(|mine| mine.lo <= e.hi) {
+                own_edges = &own_edges[own_edges.partition_point(|mine| mine.hi < e.lo)..];
+                for mine in own_edges.iter().take_while(|mine| mine.lo <= e.hi) {
                     let next = pairs.len() as u32;
                     let to = *ids.entry((mine.to, e.to)).or_insert(next);
                     if to == next {
@@ -237,64 +241,72 @@ impl Dfa {
                         }
                         pairs.push((mine.to, e.to));
                     }
-                    steps.push((to, at as u32));
+                    steps.push((to, current as u32));
                 }
             }
-            at += 1;
+            current += 1;
         }
         let common = |&pair: &u32| {
             let (a, b) = pairs[pair as usize];
             self.is_final(a) && words.is_final(b)
         };
-        let open = Csr::new(pairs.len(), || steps.iter().copied())
+        let leads_to_common = Csr::new(pairs.len(), || steps.iter().copied())
             .reached((0..pairs.len() as u32).filter(common));
+        Ok((ids, leads_to_common))
+    }
+
+    /// This language without finitely many words, given as an acyclic automaton. Trimmed; minimal
+    /// or nearly so if `self` is: after what is no prefix of an excluded word, states are those of
+    /// `self`. Fails past `limit` states.
+    pub fn without(&self, words: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
+        let (ids, leads_to_common) = self.common_prefix_pairs(words, limit)?;
         // The second state is needed only while an excluded word may still be read.
         let state = |a: u32, b: u32| match ids.get(&(a, b)) {
-            Some(&pair) if b != DEAD && open[pair as usize] => (a, b),
+            Some(&pair) if b != DEAD && leads_to_common[pair as usize] => (a, b),
             _ => (a, DEAD),
         };
-        let mut known: HashMap<(u32, u32), u32> = HashMap::default();
+        let mut numbers: HashMap<(u32, u32), u32> = HashMap::default();
         let mut order = vec![state(0, 0)];
-        known.insert(order[0], 0);
+        numbers.insert(order[0], 0);
         let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
-        let mut at = 0;
-        while at < order.len() {
-            let (a, b) = order[at];
+        let mut current = 0;
+        while current < order.len() {
+            let (a, b) = order[current];
             fuel::spend(1 + self.edges(a).len())?;
             out.finals.push(self.is_final(a) && (b == DEAD || !words.is_final(b)));
             let begin = out.edges.len();
-            let others = if b == DEAD { &[][..] } else { words.edges(b) };
+            let word_edges = if b == DEAD { &[][..] } else { words.edges(b) };
             for e in self.edges(a) {
                 let mut lo = e.lo;
-                let first = others.partition_point(|other| other.hi < e.lo);
+                let first = word_edges.partition_point(|other| other.hi < e.lo);
                 // Intervals between edges of `words` lead where this edge leads; intervals under
                 // them lead to pairs.
-                let mut lead = |lo: u32, hi: u32, to: (u32, u32)| {
+                let mut push_edge = |lo: u32, hi: u32, to: (u32, u32)| {
                     let next = order.len() as u32;
-                    let id = *known.entry(to).or_insert(next);
+                    let id = *numbers.entry(to).or_insert(next);
                     if id == next {
                         order.push(to);
                     }
                     push_merged(&mut out.edges, begin, Edge { lo, hi, to: id });
                 };
-                let mut rest = true;
-                for other in others[first..].iter().take_while(|other| other.lo <= e.hi) {
+                let mut has_rest = true;
+                for other in word_edges[first..].iter().take_while(|other| other.lo <= e.hi) {
                     if other.lo > lo {
-                        lead(lo, other.lo - 1, (e.to, DEAD));
+                        push_edge(lo, other.lo - 1, (e.to, DEAD));
                     }
-                    lead(other.lo.max(lo), other.hi.min(e.hi), state(e.to, other.to));
-                    rest = other.hi < e.hi;
+                    push_edge(other.lo.max(lo), other.hi.min(e.hi), state(e.to, other.to));
+                    has_rest = other.hi < e.hi;
                     lo = other.hi.saturating_add(1);
                 }
-                if rest {
-                    lead(lo, e.hi, (e.to, DEAD));
+                if has_rest {
+                    push_edge(lo, e.hi, (e.to, DEAD));
                 }
             }
             if order.len() > limit {
                 return Err(TooLarge::States { limit });
             }
             out.offsets.push(out.edges.len() as u32);
-            at += 1;
+            current += 1;
         }
         Ok(out.trim())
     }
@@ -329,24 +341,24 @@ impl Dfa {
         let mut order = vec![0u32];
         let mut added = None;
         let mut out = Dfa::from_parts(vec![0], Vec::with_capacity(self.edges.len()), Vec::new());
-        let mut at = 0;
-        while at < order.len() {
-            let state = order[at];
+        let mut current = 0;
+        while current < order.len() {
+            let state = order[current];
             let is_added = state as usize == self.len();
             out.finals.push(is_added || !self.is_final(state));
             let begin = out.edges.len();
-            let mut own = if is_added { &[][..] } else { self.edges(state) };
-            fuel::spend(alphabet.len() + own.len())?;
+            let mut own_edges = if is_added { &[][..] } else { self.edges(state) };
+            fuel::spend(alphabet.len() + own_edges.len())?;
             for &(first, last) in alphabet {
                 let mut lo = first;
                 loop {
-                    let (hi, to) = match own.first() {
+                    let (hi, to) = match own_edges.first() {
                         Some(edge) if edge.lo <= lo => (edge.hi, Some(edge.to)),
                         Some(edge) if edge.lo <= last => (edge.lo - 1, None),
                         _ => (last, None),
                     };
                     if to.is_some() {
-                        own = &own[1..];
+                        own_edges = &own_edges[1..];
                     }
                     let number = match to {
                         Some(to) => &mut numbers[to as usize],
@@ -369,7 +381,7 @@ impl Dfa {
                 return Err(TooLarge::States { limit });
             }
             out.offsets.push(out.edges.len() as u32);
-            at += 1;
+            current += 1;
         }
         Ok(out)
     }
@@ -393,7 +405,7 @@ impl LanguageClass {
     /// Its words, as the product automaton with the final states of this class.
     fn unminimized(&self) -> Dfa {
         let Some((class_of, class)) = &self.1 else { return (*self.0).clone() };
-        let finals = class_of.iter().map(|of| of == class).collect();
+        let finals = class_of.iter().map(|class_of_state| class_of_state == class).collect();
         Dfa::from_parts(self.0.offsets.clone(), self.0.edges.clone(), finals)
     }
 }
@@ -491,13 +503,13 @@ impl Tuples {
         let mut dfa = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
         let mut targets = vec![DEAD; classes];
         let mut next = vec![0u32; width];
-        let mut at = 0;
-        while at < states.len() {
+        let mut offset = 0;
+        while offset < states.len() {
             fuel::spend(classes * width)?;
             'classes: for (class, target) in targets.iter_mut().enumerate() {
                 *target = DEAD;
                 for (i, table) in tables.iter().enumerate() {
-                    let s = states[at + i];
+                    let s = states[offset + i];
                     next[i] = if s == DEAD { DEAD } else { table[s as usize * classes + class] };
                     if next[i] == DEAD && parts[i].1 {
                         continue 'classes;
@@ -518,7 +530,7 @@ impl Tuples {
                 }
             }
             dfa.offsets.push(dfa.edges.len() as u32);
-            at += width;
+            offset += width;
         }
         Ok(Some(Tuples { dfa, states }))
     }

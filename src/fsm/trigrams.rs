@@ -13,8 +13,8 @@ impl Trigrams {
         let mut bits = vec![0u64; 1 << 18].into_boxed_slice();
         for text in texts {
             for trigram in text.windows(3) {
-                let at = index(trigram);
-                bits[at / 64] |= 1 << (at % 64);
+                let bit = index(trigram);
+                bits[bit / 64] |= 1 << (bit % 64);
             }
         }
         Trigrams(bits)
@@ -23,15 +23,15 @@ impl Trigrams {
     /// Whether a trigram of the text is missing, so that no text of the set contains it.
     pub(crate) fn lack(&self, text: &[u8]) -> bool {
         text.windows(3).any(|trigram| {
-            let at = index(trigram);
-            self.0[at / 64] >> (at % 64) & 1 == 0
+            let bit = index(trigram);
+            self.0[bit / 64] >> (bit % 64) & 1 == 0
         })
     }
 }
 
 /// The index of a trigram's bit.
 fn index(trigram: &[u8]) -> usize {
-    trigram.iter().fold(0, |at, &byte| at << 8 | usize::from(byte))
+    trigram.iter().fold(0, |index, &byte| index << 8 | usize::from(byte))
 }
 
 #[cfg(test)]

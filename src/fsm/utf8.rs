@@ -65,29 +65,32 @@ pub(crate) struct Utf8Automaton {
 
 pub(crate) use {BOUNDARY as WHOLE, NON_SPACE as BLACK, Utf8Automaton as Steps}; // RENAME-ALIAS
 
-/// The automata of [`next_state`] and of [`next_non_space_state`].
+/// The automaton of [`next_state`].
 pub(crate) static ANY: Utf8Automaton = Utf8Automaton::new(ANY_STATES, false);
+/// The automaton of [`next_non_space_state`].
 pub(crate) static NON_SPACE: Utf8Automaton = Utf8Automaton::new(NON_SPACE_STATES, true);
 
 impl Utf8Automaton {
+    /// Marks a missing transition.
     const NO_STATE: u8 = u8::MAX;
 
+    /// Tabulates one of the transition functions.
     const fn new(states: u8, non_space: bool) -> Utf8Automaton {
         let mut table = [[Utf8Automaton::NO_STATE; 128]; NON_SPACE_STATES as usize];
         let mut state = 0;
         while state < states {
-            let mut at = 0;
-            while at < 128 {
-                let byte = at as u8 + 0x80;
+            let mut index = 0;
+            while index < 128 {
+                let byte = index as u8 + 0x80;
                 let next = if non_space {
                     next_non_space_state(state, byte)
                 } else {
                     next_state(state, byte)
                 };
                 if let Some(next) = next {
-                    table[state as usize][at] = next;
+                    table[state as usize][index] = next;
                 }
-                at += 1;
+                index += 1;
             }
             state += 1;
         }

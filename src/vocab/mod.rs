@@ -120,6 +120,14 @@ pub struct Vocabulary {
 }
 
 /// Collects the tokens of a [`Vocabulary`]. Mistakes are reported by [`VocabularyBuilder::build`].
+///
+/// ```
+/// use louver::vocab::{VocabError, Vocabulary};
+///
+/// let mut builder = Vocabulary::builder(10);
+/// builder.token(3, b"x").token(3, b"y").stop(9);
+/// assert_eq!(builder.build().unwrap_err(), VocabError::Duplicate { id: 3 });
+/// ```
 #[derive(Debug)]
 pub struct VocabularyBuilder {
     tokens: Vec<Token>,
@@ -198,6 +206,7 @@ impl Vocabulary {
 
     /// The position of a token with text in the trie's list of words.
     pub(crate) fn place(&self, token: TokenId) -> Option<u32> {
+        /// Marks a token without text.
         const NO_POSITION: u32 = u32::MAX;
         let positions = self.trie_positions.get_or_init(|| {
             let mut positions = vec![NO_POSITION; self.width()];
@@ -248,6 +257,15 @@ impl Vocabulary {
 
     /// A token for display: its text; `\xNN` for each byte if it is no UTF-8; the name of a special
     /// token.
+    ///
+    /// ```
+    /// use louver::ids::TokenId;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// let vocab = Vocabulary::toy(&[]);
+    /// let shown = [97, 255, 256].map(|id| vocab.shown(TokenId::from_raw(id)));
+    /// assert_eq!(shown, ["a", r"\xff", "<|end|>"]);
+    /// ```
     pub fn shown(&self, token: TokenId) -> String {
         match self.bytes(token) {
             Some(bytes) => match std::str::from_utf8(bytes) {
@@ -311,7 +329,7 @@ impl Vocabulary {
 impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
         let content = |vocab: &Vocabulary| (vocab.width(), vocab.fingerprint);
-        let same = |id: usize| match (&self.tokens[id], &other.tokens[id]) {
+        let is_equal = |id: usize| match (&self.tokens[id], &other.tokens[id]) {
             (Token::Bytes { .. }, Token::Bytes { .. }) => {
                 self.bytes(TokenId::new(id)) == other.bytes(TokenId::new(id))
             }
@@ -321,7 +339,7 @@ impl PartialEq for Vocabulary {
             || content(self) == content(other)
                 && self.stops == other.stops
                 && self.special_ids == other.special_ids
-                && (0..self.width()).all(same)
+                && (0..self.width()).all(is_equal)
     }
 }
 
@@ -333,10 +351,10 @@ fn sorted_by_chars(entries: &[(&[u8], TokenId)]) -> Vec<(u32, TokenId)> {
     let counted: Vec<(u32, TokenId)> =
         entries.iter().map(|&(bytes, id)| (chars(bytes), id)).collect();
     // A counting sort: tokens are short.
-    let most = counted.iter().map(|&(n, _)| n).max().unwrap_or(0);
-    let sorted = Csr::new(most as usize + 1, || counted.iter().map(|&(n, id)| (n, id.raw())));
+    let max_chars = counted.iter().map(|&(n, _)| n).max().unwrap_or(0);
+    let sorted = Csr::new(max_chars as usize + 1, || counted.iter().map(|&(n, id)| (n, id.raw())));
     let of_length = |n: u32| sorted.row(n).iter().map(move |&id| (n, TokenId::from_raw(id)));
-    (0..=most).rev().flat_map(of_length).collect()
+    (0..=max_chars).rev().flat_map(of_length).collect()
 }
 
 impl VocabularyBuilder {

@@ -92,10 +92,11 @@ impl ChildTable<'_> {
     }
 }
 
-/// Least number of nodes of a trie for which child tables are worth their memory; of a subtree, for
-/// which a table is worth a look-up; and of children of a node.
+/// Least number of nodes of a trie for which child tables are worth their memory.
 const LARGE_TRIE_NODES: usize = 1 << 12;
+/// Least number of nodes of a subtree for which a child table is worth a look-up.
 const LARGE_SUBTREE_NODES: u32 = 32;
+/// Least number of children of a node with a child table.
 const MANY_CHILDREN: usize = 8;
 /// Least number of white-space words for which [`LeadingWhiteSpace`] is worth it.
 const MIN_WHITE_WORDS: usize = 16;
@@ -210,19 +211,19 @@ pub(crate) fn descend_from<T: Copy, E>(
 ) -> Result<(), E> {
     let end = tree.node(node).end;
     let mut stack = vec![(end, left)];
-    let mut at = node + 1;
-    while at < end {
+    let mut index = node + 1;
+    while index < end {
         fuel::charge(1);
-        while at >= stack[stack.len() - 1].0 {
+        while index >= stack[stack.len() - 1].0 {
             stack.pop();
         }
-        let node = tree.node(at);
-        match visit(at, node.byte, stack[stack.len() - 1].1)? {
+        let node = tree.node(index);
+        match visit(index, node.byte, stack[stack.len() - 1].1)? {
             Some(left) => {
                 stack.push((node.end, left));
-                at += 1;
+                index += 1;
             }
-            None => at = node.end,
+            None => index = node.end,
         }
     }
     Ok(())
@@ -253,8 +254,8 @@ impl TreeBuilder {
     pub(crate) fn node(&mut self, depth: usize, byte: u8) -> u32 {
         self.leave(depth);
         let Tree { nodes, words } = &mut self.tree;
-        let at = nodes.len() as u32;
-        self.path.push(at);
+        let index = nodes.len() as u32;
+        self.path.push(index);
         nodes.push(Node {
             end: 0,
             words: words.len() as u32,
@@ -262,7 +263,7 @@ impl TreeBuilder {
             byte,
             height: 0,
         });
-        at
+        index
     }
 
     /// Closes the nodes of this depth and deeper: the next node is not below them.
@@ -361,17 +362,21 @@ impl std::ops::Deref for Trie {
 
 /// By node: whether everything below it may be written between two code points, according to a
 /// UTF-8 automaton.
-fn spells_code_points(nodes: &[Node], parents: &[u32], steps: &utf8::Utf8Automaton) -> Vec<bool> {
+fn spells_code_points(
+    nodes: &[Node],
+    parents: &[u32],
+    automaton: &utf8::Utf8Automaton,
+) -> Vec<bool> {
     let mut may_follow = vec![u32::MAX; nodes.len()];
-    for at in (1..nodes.len() - 1).rev() {
-        let (byte, then) = (nodes[at].byte, may_follow[at]);
-        let may = |state: u8| match steps.next(state, byte) {
-            Some(next) => (then >> next & 1) << state,
+    for node in (1..nodes.len() - 1).rev() {
+        let (byte, after) = (nodes[node].byte, may_follow[node]);
+        let may = |state: u8| match automaton.next(state, byte) {
+            Some(next) => (after >> next & 1) << state,
             None => 0,
         };
-        may_follow[parents[at] as usize] &= match byte {
-            0..=0x7F => then & 1 << utf8::BOUNDARY,
-            0x80..=0xBF => (0..steps.states).fold(0, |all, state| all | may(state)),
+        may_follow[parents[node] as usize] &= match byte {
+            0..=0x7F => after & 1 << utf8::BOUNDARY,
+            0x80..=0xBF => (0..automaton.states).fold(0, |all, state| all | may(state)),
             // A lead byte is allowed only between two code points.
             0xC0.. => may(utf8::BOUNDARY),
         };
@@ -392,24 +397,24 @@ impl Trie {
         // parent.
         let mut below = vec![0u64; nodes.len()];
         let mut parents: Vec<u32> = vec![0; nodes.len()];
-        let mut open: Vec<u32> = Vec::new();
-        for at in 0..nodes.len() as u32 - 1 {
-            while open.last().is_some_and(|&top| nodes[top as usize].end <= at) {
-                open.pop();
+        let mut ancestors: Vec<u32> = Vec::new();
+        for node in 0..nodes.len() as u32 - 1 {
+            while ancestors.last().is_some_and(|&top| nodes[top as usize].end <= node) {
+                ancestors.pop();
             }
-            parents[at as usize] = open.last().copied().unwrap_or(0);
-            open.push(at);
+            parents[node as usize] = ancestors.last().copied().unwrap_or(0);
+            ancestors.push(node);
         }
-        for at in (1..nodes.len() - 1).rev() {
-            below[parents[at] as usize] |= below[at] | kind_bit(nodes[at].byte);
+        for node in (1..nodes.len() - 1).rev() {
+            below[parents[node] as usize] |= below[node] | kind_bit(nodes[node].byte);
         }
         if below[0] & NOT_ASCII != 0 {
             let whole = spells_code_points(nodes, &parents, &utf8::ANY);
             let non_space = spells_code_points(nodes, &parents, &utf8::NON_SPACE);
-            for (at, below) in
+            for (node, below) in
                 below.iter_mut().enumerate().filter(|(_, below)| **below & NOT_ASCII != 0)
             {
-                match (whole[at], non_space[at]) {
+                match (whole[node], non_space[node]) {
                     (_, true) => *below = *below & !NOT_ASCII | NON_SPACE_CODE_POINTS,
                     (true, false) => *below = *below & !NOT_ASCII | CODE_POINTS,
                     (false, false) => {}
