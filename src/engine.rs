@@ -52,9 +52,9 @@ use runtime::EngineRuntime;
 pub use runtime::{EngineStats, ProcessStats, process_stats};
 pub use shortest::{Completion, CompletionOptions};
 
-/// Used with counters switched off: most nodes of one repeat that is written out as copies, and of
-/// all of a grammar.
+/// Used with counters switched off: most nodes of one repeat that is written out as copies.
 const MAX_UNROLLED_NODES: usize = 2_000;
+/// The same for all repeats of a grammar together.
 const MAX_UNROLLED_TOTAL: usize = 100_000;
 
 /// Tokens for which a matcher reserves capacity at first. Growing a short list calls the allocator
@@ -264,6 +264,27 @@ impl Engine {
     ///
     /// Errors: [`CompileError`] if the vocabulary lacks a special token of the grammar, or if the
     /// grammar's first configuration reaches a limit.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::compile::Compiled;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::ir::{Expr, GrammarBuilder};
+    /// use louver::limits::Limits;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut grammar = GrammarBuilder::new();
+    /// let start = grammar.rule("start", Expr::text("yes"));
+    /// let compiled = Arc::new(Compiled::new(grammar.finish(start)?, &Limits::default())?);
+    /// for extra in [b"ye", b"es"] {
+    ///     let vocab = Arc::new(Vocabulary::toy(&[extra]));
+    ///     let engine = Engine::new(vocab, EngineOptions::default());
+    ///     assert_eq!(engine.bind(compiled.clone())?.matcher().forced_bytes(9), b"yes");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
         let index = fuel::with_default_budget(
             || self.options.limits.compile_fuel,
@@ -350,6 +371,20 @@ impl Constraint {
     ///
     /// Errors: [`CompileError::Fuel`] past [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel),
     /// [`CompileError::Start`] where another limit was reached.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let constraint = engine.compile_regex("[a-z]{3,9}", &RegexOptions::default())?;
+    /// constraint.make_first_mask()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn make_first_mask(&self) -> Result<(), CompileError> {
         let mut matcher = self.matcher();
         matcher.mask(&self.index);
@@ -432,6 +467,25 @@ impl Matcher {
     /// sequence ends.
     ///
     /// Cost: one look-up and one copy if the mask is cached.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[b"ab"]));
+    /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("ab*", &RegexOptions::default())?.matcher();
+    /// let mut mask = vec![0u32; vocab.mask_words()];
+    /// matcher.fill_mask(&mut mask);
+    /// // `a` has id 97, and `ab` id 257.
+    /// assert_eq!(mask[97 / 32], 1 << (97 % 32));
+    /// assert_eq!(mask[257 / 32], 1 << (257 % 32));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
         let index = self.index.clone();
         match self.mask(&index) {
@@ -454,7 +508,7 @@ impl Matcher {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let mut matcher = engine.compile_regex("a+", &RegexOptions::default())?.matcher();
-    /// let mut row = MaskRow::default();
+    /// let mut row = MaskRow::new(engine.vocab());
     /// assert!(matcher.update_mask(&mut row));
     /// assert!(!matcher.update_mask(&mut row));
     /// # Ok(())
@@ -523,6 +577,31 @@ impl Matcher {
     }
 
     /// As [`Matcher::advance`], and reports to the tracer which labelled rule each byte belongs to.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::ids::{Label, TokenId};
+    /// use louver::ir::{Expr, GrammarBuilder};
+    /// use louver::matcher::Tracer;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut grammar = GrammarBuilder::new();
+    /// let name = grammar.labelled("name", Label::from_raw(7), Expr::text("ann"));
+    /// let start = grammar.rule("start", Expr::seq([Expr::text("hi "), Expr::Ref(name)]));
+    /// let mut matcher = engine.compile(grammar.finish(start)?)?.matcher();
+    /// let mut tracer = Tracer::new();
+    /// for byte in *b"hi ann" {
+    ///     matcher.advance_traced(TokenId::from_raw(byte.into()), &mut tracer)?;
+    /// }
+    /// let spans = tracer.finish();
+    /// let labelled = spans.iter().find(|span| span.label == Some(Label::from_raw(7)));
+    /// assert_eq!(labelled.map(|span| &span.bytes[..]), Some(&b"ann"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn advance_traced(
         &mut self,
         token: TokenId,
@@ -644,6 +723,23 @@ impl Matcher {
     }
 
     /// Whether the text so far is a sentence of the grammar, so that a stop token is allowed.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[]));
+    /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("a?", &RegexOptions::default())?.matcher();
+    /// assert!(matcher.is_complete() && !matcher.is_terminated());
+    /// matcher.advance(vocab.stops()[0])?;
+    /// assert!(matcher.is_terminated());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_complete(&mut self) -> bool {
         let index = self.index.clone();
         let mut state = index.lock();

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-/// Most waiting jobs of each priority; past that the oldest is dropped.
+/// Most waiting prefetches; past that the oldest is dropped.
 const MAX_PREFETCHES: usize = 64;
+/// Most waiting preparations; past that the oldest is dropped.
 const MAX_PREPARATIONS: usize = 64;
 
 /// A job. Its argument is set when the engine is dropped: then the result is no longer needed.
@@ -62,6 +63,7 @@ pub(super) enum Priority {
 }
 
 impl Background {
+    /// A queue for so many threads; with 0 every job is refused.
     pub(super) fn new(threads: usize) -> Background {
         Background { threads, queue: Arc::default() }
     }

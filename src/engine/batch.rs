@@ -18,6 +18,21 @@ use crate::vocab::Vocabulary;
 const PARALLEL_ROWS: usize = 16;
 
 /// What a row of a batch allows.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use louver::engine::{Engine, EngineOptions, Matcher, RowStatus};
+/// # use louver::vocab::Vocabulary;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let vocab = Arc::new(Vocabulary::toy(&[]));
+/// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+/// // A sequence without a constraint.
+/// let rows: [Option<&mut Matcher>; 1] = [None];
+/// let mut masks = vec![0; vocab.mask_words()];
+/// assert_eq!(engine.fill_masks(rows, &mut masks)?, [RowStatus::Free]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RowStatus {
@@ -40,7 +55,7 @@ pub enum RowStatus {
 #[non_exhaustive]
 pub enum BatchError {
     /// The buffer does not have one row for each matcher.
-    #[error("{got} words of masks for {rows} rows of {words} words")]
+    #[error("the mask buffer has {got} words instead of {rows} rows of {words} words")]
     Length {
         /// Number of matchers.
         rows: usize,

@@ -208,6 +208,21 @@ impl Engine {
     }
 
     /// Compiles a structural tag. Special tokens of the vocabulary may be used in its markers.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::structural_tag::StructuralTagOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let document = r#"{"type": "structural_tag", "format": {"type": "tag",
+    ///     "begin": "<n>", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "</n>"}}"#;
+    /// let constraint = engine.compile_structural_tag(document, &StructuralTagOptions::default())?;
+    /// assert_eq!(constraint.matcher().forced_bytes(9), b"<n>");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn compile_structural_tag(
         &self,
         text: &str,

@@ -16,7 +16,7 @@ use crate::matcher::{ConfigId, DEAD, ParserLimit};
 #[non_exhaustive]
 pub enum DraftError {
     /// The numbers of tokens and parents differ.
-    #[error("{tokens} tokens and {parents} parents")]
+    #[error("a draft tree of {tokens} tokens has {parents} parents")]
     Length {
         /// Number of tokens.
         tokens: usize,
@@ -24,7 +24,7 @@ pub enum DraftError {
         parents: usize,
     },
     /// A node's parent does not come before it.
-    #[error("node {node} has parent {parent}, which does not come before it")]
+    #[error("the parent {parent} of node {node} does not come before it")]
     Order {
         /// Index of the node.
         node: usize,
@@ -32,7 +32,7 @@ pub enum DraftError {
         parent: usize,
     },
     /// The buffer does not have one row for each node.
-    #[error("{got} words of masks for {nodes} nodes of {words} words")]
+    #[error("the mask buffer has {got} words instead of {nodes} rows of {words} words")]
     Masks {
         /// Nodes of the tree.
         nodes: usize,

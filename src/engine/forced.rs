@@ -114,6 +114,25 @@ impl Matcher {
     /// As [`Matcher::forced_tokens`], cut by a tokenizer. All tokens from a position on are left
     /// out where a longer token that the grammar allows could begin there and reach past the forced
     /// bytes.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::regex::RegexOptions;
+    /// # use louver::ids::TokenId;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"id"])), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("id=[0-9]", &RegexOptions::default())?.matcher();
+    /// // A tokenizer without merges.
+    /// let mut tokenize = |bytes: &[u8]| -> Vec<TokenId> {
+    ///     bytes.iter().map(|&byte| TokenId::from_raw(byte.into())).collect()
+    /// };
+    /// assert_eq!(matcher.forced_tokens_with(9, &mut tokenize).len(), 3);
+    /// assert_eq!(matcher.forced_tokens(9).len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn forced_tokens_with(
         &mut self,
         longest: usize,
@@ -229,15 +248,15 @@ enum TokenBoundaries {
 
 /// The tokens as far as they spell the bytes, each with the position of its end.
 fn spelled_prefix(vocab: &Vocabulary, bytes: &[u8], tokens: Vec<TokenId>) -> Vec<(TokenId, usize)> {
-    let mut at = 0;
+    let mut end = 0;
     let mut out = Vec::new();
     for token in tokens {
         let spells = vocab
             .bytes(token)
-            .filter(|text| !vocab.is_stop(token) && bytes[at..].starts_with(text));
+            .filter(|text| !vocab.is_stop(token) && bytes[end..].starts_with(text));
         let Some(text) = spells else { break };
-        at += text.len();
-        out.push((token, at));
+        end += text.len();
+        out.push((token, end));
     }
     out
 }
@@ -246,17 +265,17 @@ fn spelled_prefix(vocab: &Vocabulary, bytes: &[u8], tokens: Vec<TokenId>) -> Vec
 fn longest_match_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
     let trie = vocab.trie();
     let mut out = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
+    let mut start = 0;
+    while start < bytes.len() {
         let (mut node, mut best) = (0, None);
-        for (i, &byte) in bytes[at..].iter().enumerate() {
+        for (i, &byte) in bytes[start..].iter().enumerate() {
             let Some(child) = trie.child(node, byte) else { break };
             node = child;
             best = trie.words_at(node).first().map(|&word| (word, i + 1)).or(best);
         }
         let Some((word, len)) = best else { break };
         out.push(word);
-        at += len;
+        start += len;
     }
     out
 }
@@ -296,22 +315,22 @@ fn can_extend(
     let trie = index.vocab.trie();
     let end = trie.node(node).end;
     let mut stack = vec![(end, config)];
-    let mut at = node + 1;
-    while at < end {
-        while at >= stack[stack.len() - 1].0 {
+    let mut index = node + 1;
+    while index < end {
+        while index >= stack[stack.len() - 1].0 {
             stack.pop();
         }
-        let here = *trie.node(at);
-        let next = state.parser.advance(stack[stack.len() - 1].1, here.byte)?;
+        let current = *trie.node(index);
+        let next = state.parser.advance(stack[stack.len() - 1].1, current.byte)?;
         if next == DEAD {
-            at = here.end;
+            index = current.end;
             continue;
         }
-        if !trie.words_at(at).is_empty() {
+        if !trie.words_at(index).is_empty() {
             return Ok(true);
         }
-        stack.push((here.end, next));
-        at += 1;
+        stack.push((current.end, next));
+        index += 1;
     }
     Ok(false)
 }

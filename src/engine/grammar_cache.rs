@@ -22,8 +22,9 @@ use crate::hash::{Seeded, hasher};
 
 /// Entries whose memory is measured anew on each call: they grow while they are used.
 const MEASURED_PER_CALL: usize = 8;
-/// Estimated memory of a grammar node and of a rule, in bytes.
+/// Estimated memory of a grammar node, in bytes.
 const BYTES_PER_NODE: usize = 64;
+/// Estimated memory of a rule, in bytes.
 const BYTES_PER_RULE: usize = 256;
 
 /// Constraints by key, within a memory budget.
@@ -197,13 +198,13 @@ impl GrammarCache {
         key: &K,
     ) -> Option<(Constraint, Arc<T>)> {
         let mut inner = self.inner.lock();
-        let Some((at, _, entry)) = inner.entries.get_full_mut(&KeyQuery { hash, key }) else {
+        let Some((index, _, entry)) = inner.entries.get_full_mut(&KeyQuery { hash, key }) else {
             inner.misses += 1;
             return None;
         };
         entry.recently_used = true;
         let found = entry.shared_handle()?;
-        inner.measure(at);
+        inner.measure(index);
         inner.hits += 1;
         let removed = inner.make_room(self.max_bytes);
         drop(inner);
@@ -239,9 +240,10 @@ impl GrammarCache {
             bytes: fixed_bytes,
         };
         inner.bytes += fixed_bytes;
-        let (at, before) = inner.entries.insert_full(Key { hash, erased: Box::new(key) }, entry);
-        inner.bytes -= before.map_or(0, |entry| entry.bytes);
-        inner.measure(at);
+        let (index, replaced) =
+            inner.entries.insert_full(Key { hash, erased: Box::new(key) }, entry);
+        inner.bytes -= replaced.map_or(0, |entry| entry.bytes);
+        inner.measure(index);
         let removed = inner.make_room(self.max_bytes);
         drop(inner);
         // Dropping a constraint takes long, so it happens after the lock is released.
@@ -260,8 +262,8 @@ impl CachedConstraint {
 
 impl CacheState {
     /// Measures the memory of an entry, unless another thread has the constraint's lock.
-    fn measure(&mut self, at: usize) {
-        let entry = &mut self.entries[at];
+    fn measure(&mut self, index: usize) {
+        let entry = &mut self.entries[index];
         if let Some(bytes) = entry.constraint.bytes() {
             self.bytes -= entry.bytes;
             entry.bytes = entry.fixed_bytes + bytes;

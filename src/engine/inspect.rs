@@ -64,7 +64,7 @@ impl fmt::Display for Refusal {
             Refusal::Byte { behind, byte, expected } => {
                 write!(f, "its byte {} ({}) is not allowed", behind.len(), escape(*byte))?;
                 if !behind.is_empty() {
-                    write!(f, " behind {:?}", String::from_utf8_lossy(behind))?;
+                    write!(f, " after {:?}", String::from_utf8_lossy(behind))?;
                 }
                 write!(f, "; expected {expected}")
             }
@@ -83,7 +83,7 @@ impl Matcher {
     /// let mut matcher = engine.compile_regex("ab", &RegexOptions::default())?.matcher();
     /// assert_eq!(matcher.refusal(TokenId::from_raw(b'a'.into()))?, None);
     /// let refusal = matcher.refusal(TokenId::from_raw(257))?.expect("`ax` may not follow");
-    /// let message = r#"its byte 1 (x) is not allowed behind "a"; expected [b]"#;
+    /// let message = r#"its byte 1 (x) is not allowed after "a"; expected [b]"#;
     /// assert_eq!(refusal.to_string(), message);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -180,7 +180,7 @@ mod tests {
         );
         assert_eq!(
             why(&mut matcher, id(258)),
-            "its byte 1 (x) is not allowed behind \"a\"; expected [b]"
+            "its byte 1 (x) is not allowed after \"a\"; expected [b]"
         );
         assert_eq!(why(&mut matcher, id(259)), "its byte 0 (\\xff) is not allowed; expected [a]");
         assert_eq!(why(&mut matcher, id(9_999)), "no token of the vocabulary has this id");

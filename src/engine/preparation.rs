@@ -218,19 +218,20 @@ impl Constraint {
     /// ```
     pub fn prepare(&self, budget: PrepareBudget) -> Prepared {
         let done = Arc::new((Mutex::new(None), Condvar::new()));
-        let finish = ReportOnDrop { done: done.clone(), report: PrepareReport::default() };
+        let report_on_drop = ReportOnDrop { done: done.clone(), report: PrepareReport::default() };
         let (index, second_parser) = (self.index.clone(), self.second_parser.clone());
         let counters = self.runtime.counters.clone();
         let tokens = fuel::cancel_tokens();
         self.runtime.background.submit(
             Priority::Preparation,
             Box::new(move |closed| {
-                let mut finish = finish;
+                let mut report_on_drop = report_on_drop;
                 let job = Job { index: &index, counters: &counters, closed };
                 fuel::run_under(&tokens, || {
                     fuel::limited(index.prepare_fuel(), || {
-                        second_parser
-                            .run_guarded(|second| job.prepare(second, &budget, &mut finish.report));
+                        second_parser.run_guarded(|second| {
+                            job.prepare(second, &budget, &mut report_on_drop.report)
+                        });
                     });
                 });
             }),
@@ -417,27 +418,27 @@ impl Job<'_> {
         }
         let index = self.index;
         let (state, counterparts) = second.parser_and_counterparts(index);
-        let here = match (
+        let current = match (
             counterparts.get(&target.config),
             before.and_then(|before| counterparts.get(&before)),
             tokens.last(),
         ) {
-            (Some(&here), _, _) => here,
+            (Some(&current), _, _) => current,
             (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?.0,
             _ => {
-                let mut here = state.parser.start();
+                let mut current = state.parser.start();
                 for &token in tokens {
-                    here = state.step_token(index, here, token)?.0;
+                    current = state.step_token(index, current, token)?.0;
                 }
-                here
+                current
             }
         };
-        counterparts.insert(target.config, here);
+        counterparts.insert(target.config, current);
         for &token in likely {
             if !self.is_needed() {
                 break;
             }
-            let (next, _) = state.step_token(index, here, token)?;
+            let (next, _) = state.step_token(index, current, token)?;
             if next == DEAD {
                 continue;
             }
@@ -566,8 +567,8 @@ enum PathSymbol {
 }
 
 impl PathSymbol {
-    /// Caches the transition that matchers take. Inside of member names it differs from the one
-    /// that masks are made with.
+    /// Caches the transition that matchers take. Where a member name begins, it differs from that
+    /// of [`PathSymbol::step`].
     fn cache_advance(self, parser: &mut Parser, config: ConfigId) -> Result<(), ParserLimit> {
         match self {
             PathSymbol::Byte(byte) => parser.advance(config, byte).map(|_| ()),

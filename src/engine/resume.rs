@@ -13,7 +13,9 @@ use super::{Constraint, Matcher};
 #[non_exhaustive]
 pub enum ResumeError {
     /// The other grammar does not allow the text so far.
-    #[error("token {token}, number {at} of the sequence, does not fit the other grammar: {error}")]
+    #[error(
+        "the other grammar does not allow token {token} at index {at} of the sequence: {error}"
+    )]
     Differs {
         /// Index of the first token that it does not allow.
         at: usize,

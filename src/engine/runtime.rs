@@ -113,7 +113,7 @@ impl EngineCounters {
         let due =
             self.panic_countdowns[which]
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        assert_ne!(due, Ok(1), "asked for by a test");
+        assert_ne!(due, Ok(1), "injected by a test");
     }
 }
 
@@ -135,6 +135,7 @@ pub(super) struct EngineRuntime {
 }
 
 impl EngineRuntime {
+    /// Counters at zero, and no thread started yet.
     pub(super) fn new(options: &EngineOptions) -> EngineRuntime {
         EngineRuntime {
             threads: options.batch_threads,

@@ -192,25 +192,25 @@ fn fewest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Option<Vec<TokenId>> {
     let trie = vocab.trie();
     // For each position: the number of tokens from there on, the first of them, and where it ends.
     let mut best: Vec<Option<(usize, TokenId, usize)>> = vec![None; bytes.len()];
-    for at in (0..bytes.len()).rev() {
+    for start in (0..bytes.len()).rev() {
         let mut node = 0;
-        for end in at + 1..=bytes.len() {
+        for end in start + 1..=bytes.len() {
             let Some(child) = trie.child(node, bytes[end - 1]) else { break };
             node = child;
             let rest = if end == bytes.len() { Some(0) } else { best[end].map(|b| b.0) };
             if let (Some(&word), Some(rest)) = (trie.words_at(node).first(), rest)
-                && best[at].is_none_or(|(count, ..)| rest + 1 < count)
+                && best[start].is_none_or(|(count, ..)| rest + 1 < count)
             {
-                best[at] = Some((rest + 1, word, end));
+                best[start] = Some((rest + 1, word, end));
             }
         }
     }
     let mut out = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let (_, word, end) = best[at]?;
+    let mut start = 0;
+    while start < bytes.len() {
+        let (_, word, end) = best[start]?;
         out.push(word);
-        at = end;
+        start = end;
     }
     Some(out)
 }

@@ -123,7 +123,7 @@ struct Continuations {
     groups: Vec<ByteGroup>,
     /// Special tokens that may follow, with where they lead.
     specials: Vec<(u32, ConfigId)>,
-    /// The largest group of text bytes, by index.
+    /// Index of the first group of text bytes.
     text: Option<usize>,
     /// What that group leads to.
     text_kind: TextKind,
@@ -209,7 +209,6 @@ pub(super) struct PathSearch {
     next_sequence: usize,
     /// Candidates that may still be expanded.
     candidates_left: usize,
-    /// PathSearch inside of tokens that were looked at, and these.
     /// Configurations explored, at ends and inside of tokens, and the growth charged as such.
     steps: usize,
     /// The budget for `steps`.
@@ -373,12 +372,12 @@ impl PathSearch {
         };
         let min_likelihood =
             MIN_TOKEN_LIKELIHOOD.max(self.likelihood_floor() / candidate.likelihood);
-        let mut open = vec![begin];
-        let mut nodes = 0;
-        while let Some(PartialToken { config, node, likelihood, path, longest_token }) = open.pop()
+        let mut stack = vec![begin];
+        let mut visited = 0;
+        while let Some(PartialToken { config, node, likelihood, path, longest_token }) = stack.pop()
         {
-            nodes += 1;
-            if nodes > MAX_TRIE_NODES || self.is_spent() {
+            visited += 1;
+            if visited > MAX_TRIE_NODES || self.is_spent() {
                 break;
             }
             let last = match path.last() {
@@ -431,7 +430,7 @@ impl PathSearch {
                 }
                 let longest_token =
                     if is_token { Some((path.len(), branch.to)) } else { longest_token };
-                open.push(PartialToken {
+                stack.push(PartialToken {
                     config: branch.to,
                     node: child,
                     likelihood,
@@ -452,9 +451,9 @@ impl PathSearch {
         candidate: &Candidate,
         found: &mut TokenTargets,
     ) -> Result<(), ParserLimit> {
-        let least = self.likelihood_floor() / candidate.likelihood;
-        let mut others: Vec<(ConfigId, f64, Vec<PathSymbol>)> = Vec::new();
-        for target in found.list.iter_mut().filter(|target| target.likelihood >= least) {
+        let min_likelihood = self.likelihood_floor() / candidate.likelihood;
+        let mut cut_targets: Vec<(ConfigId, f64, Vec<PathSymbol>)> = Vec::new();
+        for target in found.list.iter_mut().filter(|target| target.likelihood >= min_likelihood) {
             let bytes = target.path.iter().map_while(|symbol| match symbol {
                 PathSymbol::Byte(byte) => Some(*byte),
                 PathSymbol::Special(_) => None,
@@ -465,7 +464,7 @@ impl PathSearch {
                 continue;
             };
             let is_word_byte: fn(&u8) -> bool = match word.last() {
-                Some(last) if is_sign(last) => is_sign,
+                Some(last) if is_punctuation(last) => is_punctuation,
                 _ => u8::is_ascii_alphabetic,
             };
             let prefix = match head {
@@ -480,14 +479,14 @@ impl PathSearch {
             {
                 continue;
             }
-            let mut at = target.to;
+            let mut word_end = target.to;
             let is_unambiguous = loop {
-                match self.next_word_byte(parser, at, is_word_byte)? {
+                match self.next_word_byte(parser, word_end, is_word_byte)? {
                     Some(Some((byte, to))) if word.len() < word_cuts::MAX_WORD_BYTES => {
                         word.push(byte);
-                        at = to;
+                        word_end = to;
                     }
-                    on => break on == Some(None),
+                    next => break next == Some(None),
                 }
             };
             if !is_unambiguous {
@@ -502,7 +501,7 @@ impl PathSearch {
                 for symbol in &target.path[..cut] {
                     to = symbol.step(parser, to)?;
                 }
-                others.push((
+                cut_targets.push((
                     to,
                     target.likelihood * (1.0 - UNCUT_WORD),
                     target.path[..cut].to_vec(),
@@ -510,7 +509,7 @@ impl PathSearch {
                 target.likelihood *= UNCUT_WORD;
             }
         }
-        others.into_iter().for_each(|(to, likelihood, path)| found.add(to, likelihood, &path));
+        cut_targets.into_iter().for_each(|(to, likelihood, path)| found.add(to, likelihood, &path));
         Ok(())
     }
 
@@ -527,9 +526,8 @@ impl PathSearch {
             return Ok(None);
         }
         let (mut next, mut is_over) = (None, false);
-        for (_, group) in (0..)
-            .zip(&continuations.groups)
-            .filter(|(number, _)| continuations.text != Some(*number))
+        for (_, group) in
+            (0..).zip(&continuations.groups).filter(|(index, _)| continuations.text != Some(*index))
         {
             match group.bytes.iter().next().filter(is_word_byte) {
                 // In a member name, other bytes only start a name that is not declared.
@@ -613,24 +611,7 @@ impl PathSearch {
                 false => TextKind::Counted,
             },
         };
-        let estimates: Vec<Option<Likely>> =
-            groups.iter().map(|group| parser.likely(group.to)).collect();
-        let declared = estimates
-            .iter()
-            .filter(|estimate| estimate.is_none_or(|likely| !likely.is_undeclared()));
-        let after_member = |estimate: &Option<Likely>| match estimate {
-            Some(Likely::Behind(likelihood)) => Some(*likelihood),
-            _ => None,
-        };
-        let all: Option<Vec<f64>> = declared.map(after_member).collect();
-        let most = all.map(|all| all.into_iter().fold(f64::MIN_POSITIVE, f64::max));
-        for (group, estimate) in groups.iter_mut().zip(estimates) {
-            group.likelihood = match (estimate, most) {
-                (Some(Likely::Among(likelihood)), _) => likelihood,
-                (Some(Likely::Behind(likelihood)), Some(most)) => likelihood / most,
-                _ => 1.0,
-            };
-        }
+        estimate_members(parser, &mut groups);
         let mut specials: Vec<u32> = parser.specials(config).collect();
         specials.sort_unstable();
         specials.dedup();
@@ -707,13 +688,13 @@ impl PathSearch {
         // one.
         let quoted = matches!(last, None | Some(b'"' | b'\'' | b'>' | b'`'));
         let mut out: Vec<TokenBranch> = Vec::with_capacity(groups.len() + specials.len());
-        // Of each group: the byte with the most tokens after it.
-        let mut most: Vec<(f64, u32)> = Vec::with_capacity(groups.len());
+        // Of each group: the weight and the number of trie nodes of its best byte.
+        let mut best: Vec<(f64, u32)> = Vec::with_capacity(groups.len());
         for (number, group) in groups.iter().enumerate() {
             let classes =
                 CLASSES.iter().enumerate().filter(|(class, _)| group.classes >> class & 1 == 1);
             let likeliest = classes.map(|(_, &byte)| weight(byte, last)).fold(0.0, f64::max);
-            most.push((likeliest, 0));
+            best.push((likeliest, 0));
             let likelihood = match (*text == Some(number), text_kind) {
                 _ if group.advances_trigger => 1.0,
                 // A trigger that has begun is probably meant.
@@ -750,15 +731,15 @@ impl PathSearch {
         let likely =
             groups.iter().zip(&out).filter(|(_, branch)| branch.likelihood >= min_likelihood);
         let bytes = likely.fold(ByteSet::EMPTY, |bytes, (group, _)| bytes.union(&group.bytes));
-        let mut fit = |child: u32, byte: u8| {
+        let mut consider = |child: u32, byte: u8| {
             let number = usize::from(group_of_byte[usize::from(byte)]);
             if number < groups.len()
                 && let weight = weight(byte, last)
-                && weight >= most[number].0
+                && weight >= best[number].0
                 && let nodes = trie.node(child).end - child
-                && (weight, nodes) > most[number]
+                && (weight, nodes) > best[number]
             {
-                most[number] = (weight, nodes);
+                best[number] = (weight, nodes);
                 (out[number].symbol, out[number].child) = (PathSymbol::Byte(byte), Some(child));
             }
         };
@@ -766,7 +747,7 @@ impl PathSearch {
             bytes
                 .iter()
                 .filter_map(|byte| Some((trie.root_child(byte)?, byte)))
-                .for_each(|(child, byte)| fit(child, byte));
+                .for_each(|(child, byte)| consider(child, byte));
             return Ok(out);
         }
         let last = bytes.ranges().last().map_or(0, |(_, last)| last);
@@ -774,7 +755,7 @@ impl PathSearch {
         while child < end && !bytes.is_empty() {
             let next = trie.node(child);
             if bytes.contains(next.byte) {
-                fit(child, next.byte);
+                consider(child, next.byte);
             }
             if next.byte >= last {
                 break;
@@ -782,6 +763,28 @@ impl PathSearch {
             child = next.end;
         }
         Ok(out)
+    }
+}
+
+/// Sets the likelihood of groups that lead to members of an object. That of groups after a member is
+/// relative to the likeliest of them, if all declared groups are of that kind.
+fn estimate_members(parser: &mut Parser, groups: &mut [ByteGroup]) {
+    let estimates: Vec<Option<Likely>> =
+        groups.iter().map(|group| parser.likely(group.to)).collect();
+    let declared =
+        estimates.iter().filter(|estimate| estimate.is_none_or(|likely| !likely.is_undeclared()));
+    let after_member = |estimate: &Option<Likely>| match estimate {
+        Some(Likely::Behind(likelihood)) => Some(*likelihood),
+        _ => None,
+    };
+    let members: Option<Vec<f64>> = declared.map(after_member).collect();
+    let likeliest = members.map(|members| members.into_iter().fold(f64::MIN_POSITIVE, f64::max));
+    for (group, estimate) in groups.iter_mut().zip(estimates) {
+        group.likelihood = match (estimate, likeliest) {
+            (Some(Likely::Among(likelihood)), _) => likelihood,
+            (Some(Likely::Behind(likelihood)), Some(likeliest)) => likelihood / likeliest,
+            _ => 1.0,
+        };
     }
 }
 
@@ -827,7 +830,7 @@ static CLASS_OF: [u8; 256] = {
 };
 
 /// Whether tokenizers treat the byte as punctuation.
-fn is_sign(byte: &u8) -> bool {
+fn is_punctuation(byte: &u8) -> bool {
     byte.is_ascii_punctuation()
 }
 
