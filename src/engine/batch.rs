@@ -168,8 +168,8 @@ impl Engine {
     }
 
     /// As [`Engine::fill_masks`], but writes each distinct mask once, one after the other. `masks`
-    /// is cleared and then holds [`UniqueRows::masks`] rows. Keep the buffer between calls, so that
-    /// it is allocated once.
+    /// is resized to [`UniqueRows::masks`] rows. Keep the buffer between calls, so that it is
+    /// allocated once.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -553,40 +553,7 @@ impl PathSearch {
         }
         self.steps += 1;
         let pending = parser.pending(config);
-        let (mut groups, mut items): (Vec<ByteGroup>, usize) = (Vec::new(), 0);
-        let reads = parser.allowed(config);
-        let sets = if reads.len() == 1 { vec![reads] } else { parser.alike(config) };
-        // Implausible bytes are not followed, unless no other may follow or a trigger may need
-        // them.
-        let plausible = ByteSet::range(b' ', b'~')
-            .intersect(&ByteSet::from_bytes(b"\\").complement())
-            .union(&ByteSet::from_bytes(b"\n"));
-        let is_plausible = |bytes: &ByteSet| bytes.meets(&plausible);
-        let is_dispatch = parser
-            .store()
-            .items(config)
-            .iter()
-            .any(|item| parser.program().is_dispatch(item.state));
-        let all = is_dispatch || !sets.iter().any(is_plausible);
-        for bytes in sets.iter().filter(|bytes| all || is_plausible(bytes)) {
-            let Some(byte) = bytes.iter().next() else { continue };
-            let to = parser.step(config, byte)?;
-            items += parser.store().items(to).len();
-            match groups.iter_mut().find(|group| group.to == to) {
-                _ if to == DEAD => {}
-                Some(group) => group.bytes = group.bytes.union(bytes),
-                None => {
-                    let advances_trigger = parser.pending(to) > pending;
-                    groups.push(ByteGroup {
-                        to,
-                        bytes: *bytes,
-                        likelihood: 1.0,
-                        advances_trigger,
-                        classes: 0,
-                    });
-                }
-            }
-        }
+        let (mut groups, items) = group_bytes(parser, config, pending)?;
         let mut group_of_byte = [NO_GROUP; 256];
         for (number, group) in groups.iter_mut().enumerate() {
             let number = u8::try_from(number).unwrap_or(NO_GROUP);
@@ -612,26 +579,8 @@ impl PathSearch {
             },
         };
         estimate_members(parser, &mut groups);
-        let mut specials: Vec<u32> = parser.specials(config).collect();
-        specials.sort_unstable();
-        specials.dedup();
-        let specials = specials
-            .into_iter()
-            .map(|special| Ok((special, parser.step_special(config, special)?)));
-        let specials: Vec<(u32, ConfigId)> = specials.collect::<Result<_, ParserLimit>>()?;
-        // A model that has a special token does not spell it by bytes.
-        let texts = specials.iter().filter_map(|&(special, _)| {
-            match &parser.compiled().specials()[special as usize] {
-                SpecialToken::Name(name) => name.bytes().next(),
-                _ => None,
-            }
-        });
-        let spelled = ByteSet::from_bytes(&texts.collect::<Vec<u8>>());
-        for group in
-            groups.iter_mut().filter(|group| group.bytes.len() == 1 && group.bytes.meets(&spelled))
-        {
-            group.likelihood *= SPELLED_SPECIAL;
-        }
+        let specials = special_continuations(parser, config)?;
+        discount_spelled_specials(parser, &specials, &mut groups);
         let continuations = Rc::new(Continuations {
             groups,
             specials,
@@ -763,6 +712,81 @@ impl PathSearch {
             child = next.end;
         }
         Ok(out)
+    }
+}
+
+/// The bytes that may follow a configuration, grouped by where they lead, and the number of items of
+/// the configurations they lead to. `pending` is that of the configuration, see [`Parser::pending`].
+fn group_bytes(
+    parser: &mut Parser,
+    config: ConfigId,
+    pending: u32,
+) -> Result<(Vec<ByteGroup>, usize), ParserLimit> {
+    let (mut groups, mut items): (Vec<ByteGroup>, usize) = (Vec::new(), 0);
+    let reads = parser.allowed(config);
+    let sets = if reads.len() == 1 { vec![reads] } else { parser.alike(config) };
+    // Implausible bytes are not followed, unless no other may follow or a trigger may need
+    // them.
+    let plausible = ByteSet::range(b' ', b'~')
+        .intersect(&ByteSet::from_bytes(b"\\").complement())
+        .union(&ByteSet::from_bytes(b"\n"));
+    let is_plausible = |bytes: &ByteSet| bytes.meets(&plausible);
+    let is_dispatch =
+        parser.store().items(config).iter().any(|item| parser.program().is_dispatch(item.state));
+    let all = is_dispatch || !sets.iter().any(is_plausible);
+    for bytes in sets.iter().filter(|bytes| all || is_plausible(bytes)) {
+        let Some(byte) = bytes.iter().next() else { continue };
+        let to = parser.step(config, byte)?;
+        items += parser.store().items(to).len();
+        match groups.iter_mut().find(|group| group.to == to) {
+            _ if to == DEAD => {}
+            Some(group) => group.bytes = group.bytes.union(bytes),
+            None => {
+                let advances_trigger = parser.pending(to) > pending;
+                groups.push(ByteGroup {
+                    to,
+                    bytes: *bytes,
+                    likelihood: 1.0,
+                    advances_trigger,
+                    classes: 0,
+                });
+            }
+        }
+    }
+    Ok((groups, items))
+}
+
+/// The special tokens that may follow a configuration, with where they lead.
+fn special_continuations(
+    parser: &mut Parser,
+    config: ConfigId,
+) -> Result<Vec<(u32, ConfigId)>, ParserLimit> {
+    let mut specials: Vec<u32> = parser.specials(config).collect();
+    specials.sort_unstable();
+    specials.dedup();
+    let specials =
+        specials.into_iter().map(|special| Ok((special, parser.step_special(config, special)?)));
+    specials.collect()
+}
+
+/// Lowers the likelihood of bytes that begin the name of a special token that may follow itself: a
+/// model that has a special token does not spell it by bytes.
+fn discount_spelled_specials(
+    parser: &Parser,
+    specials: &[(u32, ConfigId)],
+    groups: &mut [ByteGroup],
+) {
+    let texts = specials.iter().filter_map(|&(special, _)| {
+        match &parser.compiled().specials()[special as usize] {
+            SpecialToken::Name(name) => name.bytes().next(),
+            _ => None,
+        }
+    });
+    let spelled = ByteSet::from_bytes(&texts.collect::<Vec<u8>>());
+    for group in
+        groups.iter_mut().filter(|group| group.bytes.len() == 1 && group.bytes.meets(&spelled))
+    {
+        group.likelihood *= SPELLED_SPECIAL;
     }
 }
 
