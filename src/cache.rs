@@ -285,6 +285,6 @@ mod tests {
         cache.set_max_bytes(0);
         assert_eq!(cache.stats().bytes, 0);
         cache.insert(3, 3, 0);
-        assert_eq!(cache.get(&3), None, "nothing is kept without a budget");
+        assert_eq!(cache.get(&3), None, "nothing is cached without a budget");
     }
 }

@@ -391,7 +391,7 @@ mod tests {
                 assert_eq!(
                     spend(101),
                     Err(OutOfFuel::Spent { limit: 100 }),
-                    "what is left outside"
+                    "limited by the rest of the outer budget"
                 );
             });
             assert_eq!(check(), Err(OutOfFuel::Spent { limit: 100 }), "it is spent outside, too");
@@ -429,7 +429,7 @@ mod tests {
                 "further work does not begin"
             );
         });
-        assert_eq!(check(), Ok(()), "other work goes on");
+        assert_eq!(check(), Ok(()), "other work is not cancelled");
         let outer = CancelToken::default();
         outer.run(|| {
             token.run(|| assert!(check().is_err()));

@@ -263,7 +263,7 @@ impl Engine {
         )
     }
 
-    /// Lowers and compiles the text of a grammar with [`EngineOptions::simplify_texts`].
+    /// Lowers and compiles the text of a grammar, simplified by `EngineOptions::simplify_texts`.
     fn compile_text(
         &self,
         text: &str,

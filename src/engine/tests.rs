@@ -42,7 +42,7 @@ fn allowed(matcher: &mut Matcher, constraint: &Constraint) -> Vec<String> {
         assert_eq!(
             crate::mask::bit(&mask, id),
             matcher.allows(id),
-            "mask and allows disagree on {id}, {:?} behind {:?}",
+            "mask and allows disagree on {id}, {:?} after {:?}",
             vocab.bytes(id).map(String::from_utf8_lossy),
             matcher.tokens().iter().map(|t| vocab.shown(*t)).collect::<String>()
         );
@@ -369,7 +369,7 @@ fn an_unbounded_sequence_ends_in_a_typed_limit() {
 }
 
 #[test]
-fn a_rule_that_is_another_rule_returns_to_its_own_caller() {
+fn unit_rules_return_to_their_own_callers() {
     let mut b = GrammarBuilder::new();
     let inner = b.rule("inner", Expr::text("{}"));
     let outer = b.rule("outer", Expr::Ref(inner));

@@ -61,7 +61,7 @@ fn matchers(constraints: &[Constraint], count: usize) -> Vec<Matcher> {
 }
 
 #[test]
-fn batches_are_what_one_at_a_time_gives() {
+fn batches_agree_with_single_matchers() {
     for (threads, direct_walk) in [(1, 1024), (2, 1024), (4, 0)] {
         let (batched, single) = (engine(threads, direct_walk), engine(1, direct_walk));
         let words = batched.vocab().mask_words();
@@ -176,7 +176,7 @@ fn a_panic_costs_one_row_and_nothing_else() {
 }
 
 #[test]
-fn concurrent_batches_are_what_one_at_a_time_gives() {
+fn concurrent_batches_agree_with_single_matchers() {
     let engine = engine(2, 0);
     let constraints = constraints(&engine);
     let words = engine.vocab().mask_words();

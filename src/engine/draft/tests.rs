@@ -54,7 +54,7 @@ proptest! {
     })]
 
     #[test]
-    fn drafts_are_what_forks_give(
+    fn drafts_agree_with_forks(
         prefix in 0usize..20,
         nodes in prop::collection::vec((any::<u16>(), any::<u16>(), any::<bool>()), 1..40),
     ) {
@@ -99,7 +99,7 @@ fn drafts_end_at_stop_tokens() {
 }
 
 #[test]
-fn drafts_that_need_much_memory_are_taken_apart() {
+fn drafts_past_the_memory_limit_are_followed_path_by_path() {
     // Each path fits, all together do not.
     let run =
         |byte| Expr::repeat(Expr::class(crate::fsm::ByteSet::range(byte, byte)), 0, Some(5000));
@@ -132,7 +132,7 @@ fn drafts_that_need_much_memory_are_taken_apart() {
 }
 
 #[test]
-fn what_is_no_tree_is_refused() {
+fn malformed_draft_trees_are_refused() {
     let token = TokenId::from_raw(1);
     let length = DraftTree::new(vec![DraftTree::ROOT], vec![]);
     assert_eq!(length, Err(DraftError::Length { tokens: 0, parents: 1 }));

@@ -107,7 +107,7 @@ fn prepared_masks_are_used() {
         assert_eq!(
             engine.stats().ahead_places,
             (report.places + 20) as u64,
-            "known without a look"
+            "the second call explores nothing"
         );
     }
 }
@@ -268,7 +268,7 @@ fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
         matcher.advance(token).unwrap();
         left = &left[len..];
     }
-    assert!(left.is_empty(), "{:?} is left", String::from_utf8_lossy(left));
+    assert!(left.is_empty(), "no token for {:?}", String::from_utf8_lossy(left));
     seen.sort_unstable();
     seen.dedup();
     (engine.stats().ahead_used, seen.len())

@@ -97,6 +97,6 @@ fn shortest_unconstrained(
     lengths: &mut Lengths,
     config: ConfigId,
 ) -> Result<(u64, Box<[Step]>), ParserLimit> {
-    // The search looks config no register.
+    // The search ignores registers.
     lengths.shortest(parser, config)?.ok_or(ParserLimit::Search)
 }

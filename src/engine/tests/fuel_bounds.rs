@@ -55,7 +55,7 @@ fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
         assert_eq!(row(&mut matcher), stops);
     }
     let mut other = constraint.matcher();
-    assert_ne!(row(&mut other), stops, "another sequence of the constraint goes on");
+    assert_ne!(row(&mut other), stops, "another sequence of the constraint is not affected");
     assert!(other.advance(byte(b'(')).is_ok());
 }
 
