@@ -1,4 +1,10 @@
-//! Shared leaf: maps with a budget in bytes.
+//! Leaf: a map with a memory budget and generational eviction.
+//!
+//! A value belongs to the younger of two generations when it is new or used. Once that generation
+//! has half of the budget, the older one is evicted and the younger one becomes the older. So
+//! everything used since the last change of generations is there, and eviction never searches for
+//! victims. An evicted generation is dropped in small steps, a few values for each new one:
+//! dropping many values at once takes milliseconds.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -7,56 +13,55 @@ use crate::hash::Seeded;
 use hashbrown::{HashTable, hash_table};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
-/// How a cache is used.
+/// Counters and size of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Values that were asked for and there.
+    /// Look-ups that found a value.
     pub hits: u64,
-    /// Values that were asked for and not there.
+    /// Look-ups that found none.
     pub misses: u64,
     /// Values held now.
     pub entries: usize,
-    /// Memory of those, in bytes, roughly.
+    /// Estimated memory of those, in bytes.
     pub bytes: usize,
-    /// Values dropped to make room.
+    /// Values dropped for the budget.
     pub evicted: u64,
 }
 
-/// A map of values that can be made again, within a budget. What has not been asked for lately makes room: a value belongs to the younger of two
-/// generations when it is new or asked for; once that generation has half of the budget, the older one goes and the younger one becomes the
-/// older. So what was used since the last change of generations always stays, and nothing is ever searched for victims. A generation goes little by
-/// little, as there are new values: to drop all of it at once takes milliseconds where there are many.
+/// A map of values that can be recomputed, within a memory budget.
 ///
-/// Invariant: each generation holds at most half of the budget, all together with those that go hold at most the budget, and no key is in two.
+/// Invariants: each generation holds at most half of the budget; both and the dying one together
+/// hold at most the budget; no key is in two generations.
 #[derive(Debug)]
 pub(crate) struct Cache<K, V> {
     max_bytes: usize,
     young: Generation<K, V>,
     old: Generation<K, V>,
-    /// What is left of a generation that goes: nobody finds it.
-    going: hash_table::IntoIter<Slot<K, V>>,
-    going_bytes: usize,
+    /// The rest of an evicted generation. Look-ups do not find it.
+    dying: hash_table::IntoIter<CacheSlot<K, V>>,
+    dying_bytes: usize,
     hits: u64,
     misses: u64,
     evicted: u64,
 }
 
-/// Values that go for each new one, at least.
-const GO_AT_ONCE: usize = 4;
+/// Least number of values of an evicted generation that are dropped for each new value.
+const DROPS_PER_INSERT: usize = 4;
 
-/// A value with its key, what that hashes to, and its bytes.
+/// A value with its key, the key's hash, and its memory in bytes.
 #[derive(Debug)]
-struct Slot<K, V> {
+struct CacheSlot<K, V> {
     hash: u64,
     key: K,
     value: V,
     bytes: usize,
 }
 
+/// Values that were new or used in one period.
 #[derive(Debug)]
 struct Generation<K, V> {
-    values: HashTable<Slot<K, V>>,
+    values: HashTable<CacheSlot<K, V>>,
     bytes: usize,
 }
 
@@ -67,7 +72,8 @@ impl<K, V> Default for Generation<K, V> {
 }
 
 impl<K: Eq, V> Generation<K, V> {
-    fn take<Q: Eq + ?Sized>(&mut self, hash: u64, key: &Q) -> Option<Slot<K, V>>
+    /// Removes a value.
+    fn take<Q: Eq + ?Sized>(&mut self, hash: u64, key: &Q) -> Option<CacheSlot<K, V>>
     where
         K: Borrow<Q>,
     {
@@ -79,34 +85,34 @@ impl<K: Eq, V> Generation<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
-    /// An empty cache for so many bytes; with 0 nothing is kept.
+    /// An empty cache with a budget of `max_bytes` bytes; with 0 nothing is cached.
     pub(crate) fn new(max_bytes: usize) -> Self {
         Cache {
             max_bytes,
             young: Generation::default(),
             old: Generation::default(),
-            going: HashTable::new().into_iter(),
-            going_bytes: 0,
+            dying: HashTable::new().into_iter(),
+            dying_bytes: 0,
             hits: 0,
             misses: 0,
             evicted: 0,
         }
     }
 
-    /// Changes the budget. What no longer fits goes at once.
+    /// Changes the budget and evicts at once what no longer fits.
     pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
         if self.old.bytes > max_bytes / 2 {
             self.drop_old();
         }
         if self.young.bytes > max_bytes / 2 {
-            self.age();
+            self.change_generations();
             self.drop_old();
         }
-        self.let_go(0);
+        self.drop_dying(0);
     }
 
-    /// A value, which counts as used.
+    /// A value, which becomes part of the younger generation.
     pub(crate) fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -126,75 +132,83 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         Some(found)
     }
 
-    /// Keeps a value of so many bytes. One that would take more than half of the budget is not kept.
+    /// Inserts a value of `bytes` bytes. One that takes more than half of the budget is not cached.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) {
         let hash = Seeded.hash_one(&key);
         for generation in [&mut self.young, &mut self.old] {
             generation.take(hash, &key);
         }
         if bytes <= self.max_bytes / 2 && self.max_bytes > 0 {
-            self.add(Slot { hash, key, value, bytes });
+            self.add(CacheSlot { hash, key, value, bytes });
         }
     }
 
-    fn add(&mut self, slot: Slot<K, V>) {
+    /// Adds a value to the younger generation.
+    fn add(&mut self, slot: CacheSlot<K, V>) {
         if self.young.bytes + slot.bytes > self.max_bytes / 2 {
-            self.age();
+            self.change_generations();
         }
         self.young.bytes += slot.bytes;
         self.young.values.insert_unique(slot.hash, slot, |slot| slot.hash);
-        self.let_go(GO_AT_ONCE);
+        self.drop_dying(DROPS_PER_INSERT);
     }
 
-    /// A change of generations.
-    fn age(&mut self) {
-        self.let_go(usize::MAX);
+    /// The older generation starts to die, and the younger one becomes the older.
+    fn change_generations(&mut self) {
+        self.drop_dying(usize::MAX);
         let old = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
-        (self.going, self.going_bytes) = (old.values.into_iter(), old.bytes);
+        (self.dying, self.dying_bytes) = (old.values.into_iter(), old.bytes);
     }
 
-    /// Drops so many of the values that go, and more where all together would hold more than the budget.
-    fn let_go(&mut self, mut least: usize) {
+    /// Drops at least `least` values of the dying generation, and more where the budget is
+    /// exceeded.
+    fn drop_dying(&mut self, mut least: usize) {
         while least > 0 || self.bytes() > self.max_bytes {
-            let Some(slot) = self.going.next() else { break };
-            self.going_bytes -= slot.bytes;
+            let Some(slot) = self.dying.next() else { break };
+            self.dying_bytes -= slot.bytes;
             self.evicted += 1;
             least = least.saturating_sub(1);
         }
     }
 
+    /// Drops the older generation at once.
     fn drop_old(&mut self) {
         self.evicted += self.old.values.len() as u64;
         self.old = Generation::default();
     }
 
-    /// Memory of what is held and of what goes.
+    /// Memory of all generations, in bytes.
     fn bytes(&self) -> usize {
-        self.young.bytes + self.old.bytes + self.going_bytes
+        self.young.bytes + self.old.bytes + self.dying_bytes
     }
 
+    /// Counters and current size.
     pub(crate) fn stats(&self) -> CacheStats {
         CacheStats {
             hits: self.hits,
             misses: self.misses,
-            entries: self.young.values.len() + self.old.values.len() + self.going.len(),
+            entries: self.young.values.len() + self.old.values.len() + self.dying.len(),
             bytes: self.bytes(),
             evicted: self.evicted,
         }
     }
 }
 
-/// A cache that all of the process share: a static, made when it is first used.
-pub(crate) struct Shared<K, V> {
+pub(crate) use ProcessCache as Shared; // RENAME-ALIAS
+
+/// A cache that all engines of the process share: a static, made when it is first used.
+pub(crate) struct ProcessCache<K, V> {
     max_bytes: usize,
     cache: Mutex<Option<Cache<K, V>>>,
 }
 
-impl<K: Eq + Hash, V: Clone> Shared<K, V> {
+impl<K: Eq + Hash, V: Clone> ProcessCache<K, V> {
+    /// A cache with a budget of `max_bytes` bytes.
     pub(crate) const fn new(max_bytes: usize) -> Self {
-        Shared { max_bytes, cache: Mutex::new(None) }
+        ProcessCache { max_bytes, cache: Mutex::new(None) }
     }
 
+    /// Locks the cache.
     pub(crate) fn lock(&self) -> MappedMutexGuard<'_, Cache<K, V>> {
         MutexGuard::map(self.cache.lock(), |cache| {
             cache.get_or_insert_with(|| Cache::new(self.max_bytes))
@@ -207,12 +221,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stays_and_the_budget_holds() {
+    fn used_values_stay_and_the_budget_holds() {
         let mut cache: Cache<u32, u32> = Cache::new(100);
         for i in 0..1_000 {
             cache.insert(i, i * 2, 10);
             assert!(cache.stats().bytes <= 100);
-            // Asked for often enough, it is there for ever.
+            // A value that is used often enough is never evicted.
             assert_eq!(cache.get(&0), Some(0), "after {i}");
             assert_eq!(cache.get(&i), Some(i * 2));
         }
@@ -241,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn values_go_little_by_little() {
+    fn an_evicted_generation_is_dropped_in_small_steps() {
         let values: Vec<std::sync::Arc<()>> = (0..4_000).map(|_| Default::default()).collect();
         let mut cache: Cache<usize, std::sync::Arc<()>> = Cache::new(2_000);
         let held = || values.iter().filter(|value| std::sync::Arc::strong_count(value) > 1).count();
         for (i, value) in values.iter().enumerate() {
             let before = held();
             cache.insert(i, value.clone(), 1);
-            assert!(held() + GO_AT_ONCE > before, "after {i}");
+            assert!(held() + DROPS_PER_INSERT > before, "after {i}");
             assert_eq!((cache.stats().bytes, cache.stats().entries), (held(), held()));
             assert!(held() <= 2_000);
         }
@@ -258,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_not_kept() {
+    fn a_value_over_half_the_budget_is_not_cached() {
         let mut cache: Cache<u32, u32> = Cache::new(100);
         cache.insert(1, 1, 51);
         assert_eq!(cache.get(&1), None);
@@ -271,6 +285,6 @@ mod tests {
         cache.set_max_bytes(0);
         assert_eq!(cache.stats().bytes, 0);
         cache.insert(3, 3, 0);
-        assert_eq!(cache.get(&3), None, "nothing is kept without a budget");
+        assert_eq!(cache.get(&3), None, "nothing is cached without a budget");
     }
 }

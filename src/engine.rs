@@ -1,16 +1,24 @@
-//! Stage 6, the door: a vocabulary, options and shared caches in; constraints and matchers out.
+//! Stage 6, the public interface: [`Engine`], [`Constraint`] and [`Matcher`].
+//!
+//! An [`Engine`] belongs to one vocabulary and holds options, threads and caches. It compiles a
+//! grammar or a JSON Schema into a [`Constraint`], which all sequences of that grammar share. A
+//! [`Matcher`] is one sequence: it yields the mask of the next token and takes the sampled token.
+//!
+//! Locking: a constraint's parser and masks are behind one lock, taken for each mask and each
+//! token. A matcher holds ids of configurations only. Ids are valid in one *epoch* of the
+//! constraint's caches; when the caches were emptied, a matcher replays its tokens.
 
-mod ahead;
 mod background;
 mod batch;
 mod captures;
 mod compile;
 mod draft;
 mod forced;
+mod grammar_cache;
 mod inspect;
-mod kept;
+mod preparation;
 mod resume;
-mod shared;
+mod runtime;
 mod shortest;
 
 use std::borrow::Cow;
@@ -28,8 +36,6 @@ use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Tracer};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
-use ahead::Ahead;
-pub use ahead::{PrepareBudget, PrepareReport, Prepared};
 pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use captures::Capture;
 pub use compile::{
@@ -37,52 +43,78 @@ pub use compile::{
 };
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
+use grammar_cache::GrammarCache;
 pub use inspect::{Expected, Refusal};
-use kept::Kept;
+use preparation::SecondParser;
+pub use preparation::{PrepareBudget, PrepareReport, Prepared};
 pub use resume::ResumeError;
-use shared::Shared;
-pub use shared::{EngineStats, ProcessStats, process_stats};
+use runtime::EngineRuntime;
+pub use runtime::{EngineStats, ProcessStats, process_stats};
 pub use shortest::{Completion, CompletionOptions};
 
-/// Without counters: most nodes of a repeat that is written out, and of all of a grammar.
-const UNCOUNTED: usize = 2_000;
-const UNCOUNTED_TOTAL: usize = 100_000;
+/// Used with counters switched off: most nodes of one repeat that is written out as copies.
+const MAX_UNROLLED_NODES: usize = 2_000;
+/// The same for all repeats of a grammar together.
+const MAX_UNROLLED_TOTAL: usize = 100_000;
 
-/// Tokens that a matcher has room for from the beginning. A list that grows while it is short asks the allocator again and again, and what
-/// that answers late, as behind a grammar that has just been dropped, is many times what a token costs.
-const TOKENS: usize = 1024;
+/// Tokens for which a matcher reserves capacity at first. Growing a short list calls the allocator
+/// repeatedly, and an allocator that is busy (as after a grammar was dropped) takes many times as
+/// long as a token costs.
+const INITIAL_TOKEN_CAPACITY: usize = 1024;
 
 /// How an [`Engine`] works.
+///
+/// ```
+/// use louver::engine::EngineOptions;
+/// use louver::limits::Limits;
+///
+/// // Small caches, no threads besides the caller's, grammar texts of at most 1 MiB.
+/// let options = EngineOptions {
+///     limits: Limits { source_bytes: 1 << 20, ..Limits::default() },
+///     pool_bytes: 16 << 20,
+///     grammar_cache_bytes: 8 << 20,
+///     batch_threads: 1,
+///     background_threads: 0,
+///     ..EngineOptions::default()
+/// };
+/// assert_eq!(options.direct_walk, 16_384);
+/// ```
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Bounds on every request.
     pub limits: Limits,
-    /// Memory of the mask entries and finished masks that grammars share, in bytes; what has not been used lately makes room. With 0 nothing is kept.
+    /// Memory of the mask pool, in bytes: mask entries and finished masks that all grammars share.
+    /// The least recently used are evicted. The default is 256 MiB; with 0 nothing is pooled.
     pub pool_bytes: usize,
-    /// With whom they are shared; see there for engines that ask for different budgets.
+    /// Which engines and constraints share the mask pool. Where engines of one pool ask for
+    /// different budgets, the largest holds.
     pub pool_scope: PoolScope,
-    /// Memory of the constraints that are kept for who asks for the same again, in bytes, with their configurations and masks, as measured when constraints
-    /// are asked for: [`Engine::compile_json_schema`], [`Engine::compile_json_schema_in`] without a registry, and [`Engine::kept`]. Those not asked for lately make
-    /// room. With 0 nothing is kept.
+    /// Memory of the grammar cache, in bytes: constraints with their configurations and masks, as
+    /// measured when a constraint is asked for. Used by [`Engine::compile_json_schema`],
+    /// [`Engine::compile_json_schema_in`] without a registry, and [`Engine::kept`]. The least
+    /// recently used are evicted. The default is 64 MiB; with 0 nothing is cached.
     pub grammar_cache_bytes: usize,
-    /// Nodes of the vocabulary's trie that a new mask may cost by one direct walk before it is put together from pooled
-    /// entries of single states instead; at most a quarter of them, unless that is less than 1,024. Changes no mask; 0 always uses entries.
+    /// Trie nodes that a new mask may visit in one direct walk before it is assembled from pooled
+    /// mask entries of single states instead. Large values are capped at a quarter of the trie's
+    /// nodes, but not below 1,024. 0 always uses entries. Changes no mask.
     pub direct_walk: usize,
-    /// Grammars with so many mutually recursive rules, as the expressions of a programming language have, are read rule by rule from the first
-    /// mask on, so that what one place of an expression has cost is known in the others; grammars with fewer are where that turns out to pay. Changes no
-    /// mask; 0 reads all that way.
+    /// Grammars with at least so many mutually recursive rules, as those of programming languages
+    /// have, read rule by rule from the first mask on, so that rules reuse each other's results.
+    /// Smaller grammars switch to that where it proves cheaper. 0 applies it to all. Changes no
+    /// mask.
     pub mutual_rules: usize,
     /// How much a grammar is simplified before it is compiled. Changes no mask.
     pub simplify: Simplify,
-    /// The same for grammars that people write as text: EBNF and Lark. `Full` by default: one chain of rules per level of an
-    /// expression is costly where masks are made, and gone once it is written out.
+    /// The same for grammars written as text: EBNF and Lark. The default is `Full`: people write
+    /// one chain of rules per precedence level, which makes masks costly until it is inlined.
     pub simplify_texts: Simplify,
-    /// Parts that can be switched off, to see what they are worth.
+    /// Parts of the engine to switch off, to measure their worth.
     pub switches: Switches,
-    /// Threads of [`Engine::fill_masks`], started when a batch first needs them; 1 does everything on the calling thread.
-    /// The default is the machine's parallelism, at most 8.
+    /// Threads of [`Engine::fill_masks`], started by the first batch that needs them. 1 runs
+    /// everything on the calling thread. The default is the machine's parallelism, at most 8.
     pub batch_threads: usize,
-    /// Threads of [`Constraint::prepare`] and [`Matcher::prefetch`], started when first needed; with 0 those do nothing.
+    /// Threads of [`Constraint::prepare`] and [`Matcher::prefetch`], started when first needed.
+    /// With 0 those do nothing. The default is 1.
     pub background_threads: usize,
 }
 
@@ -105,23 +137,42 @@ impl Default for EngineOptions {
     }
 }
 
-/// One model's engine. Cheap to share in an `Arc`; all methods take `&self`.
+/// Compiles grammars for one vocabulary. Share it in an `Arc`; all methods take `&self`.
+///
+/// ```
+/// use std::sync::Arc;
+/// use louver::engine::{Engine, EngineOptions};
+/// use louver::front::regex::RegexOptions;
+/// use louver::vocab::Vocabulary;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+/// let constraint = engine.compile_regex("[0-9]{2}-x", &RegexOptions::default())?;
+/// let mut matcher = constraint.matcher();
+/// assert_eq!(matcher.forced_bytes(10), b"");
+/// for byte in *b"12" {
+///     matcher.advance(louver::ids::TokenId::from_raw(byte.into()))?;
+/// }
+/// assert_eq!(matcher.forced_bytes(10), b"-x");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Engine {
     vocab: Arc<Vocabulary>,
     pooling: Arc<Pooling>,
     options: EngineOptions,
-    shared: Arc<Shared>,
-    kept: Kept,
+    runtime: Arc<EngineRuntime>,
+    grammar_cache: GrammarCache,
 }
 
 impl Engine {
-    /// An engine for this vocabulary.
+    /// An engine for this vocabulary. Cheap: threads and caches start empty.
     pub fn new(vocab: Arc<Vocabulary>, options: EngineOptions) -> Self {
         let pooling = Arc::new(Pooling::new(&vocab, options.pool_scope, options.pool_bytes));
-        let shared = Arc::new(Shared::new(&options));
-        let kept = Kept::new(options.grammar_cache_bytes);
-        Engine { vocab, pooling, options, shared, kept }
+        let runtime = Arc::new(EngineRuntime::new(&options));
+        let grammar_cache = GrammarCache::new(options.grammar_cache_bytes);
+        Engine { vocab, pooling, options, runtime, grammar_cache }
     }
 
     /// The vocabulary.
@@ -129,31 +180,50 @@ impl Engine {
         &self.vocab
     }
 
-    /// The options.
+    /// The options that the engine was made with.
     pub fn options(&self) -> &EngineOptions {
         &self.options
     }
 
-    /// How masks and the shared mask entries are used.
+    /// Counters of the masks of this engine and of the mask pool.
     pub fn pool_stats(&self) -> PoolStats {
         self.pooling.stats()
     }
 
-    /// What batches, drafts and work ahead came to.
+    /// Counters of batches, drafts, background work and the grammar cache.
     pub fn stats(&self) -> EngineStats {
         EngineStats {
             ahead_used: self.pooling.stats().ahead_used,
-            grammars: self.kept.stats(),
-            ..self.shared.stats()
+            grammars: self.grammar_cache.stats(),
+            ..self.runtime.stats()
         }
     }
 
-    /// Simplifies and compiles a grammar and binds it to the vocabulary. No mask is built yet.
+    /// Simplifies and compiles a grammar and binds it to the vocabulary. Makes no mask yet.
+    ///
+    /// Errors: [`CompileError`] if the grammar is malformed, matches nothing, names a special token
+    /// that the vocabulary lacks, or reaches a limit.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::ir::{Expr, GrammarBuilder};
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut grammar = GrammarBuilder::new();
+    /// let start = grammar.rule("start", Expr::alt([Expr::text("yes"), Expr::text("no")]));
+    /// let constraint = engine.compile(grammar.finish(start)?)?;
+    /// assert!(!constraint.matcher().is_complete());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn compile(&self, grammar: impl Into<Arc<Grammar>>) -> Result<Constraint, CompileError> {
         self.compile_at(grammar, self.options.simplify)
     }
 
-    /// As [`Engine::compile`], simplified as much as `level` says, whatever the options say.
+    /// As [`Engine::compile`], with this level of simplification instead of the options'.
     pub fn compile_at(
         &self,
         grammar: impl Into<Arc<Grammar>>,
@@ -165,6 +235,7 @@ impl Engine {
         )
     }
 
+    /// The work of [`Engine::compile_at`], under a budget of fuel.
     fn simplify_and_bind(
         &self,
         grammar: Arc<Grammar>,
@@ -179,17 +250,41 @@ impl Engine {
             },
         };
         let mut grammar = simplified.unwrap_or(grammar);
-        // Out of fuel, a simplification ends early.
+        // A simplification that runs out of fuel stops early, so the fuel is checked here.
         fuel::check().map_err(|out| CompileError::fuel(&grammar, grammar.start.raw(), out))?;
         if !self.options.switches.counters.is_on() {
             grammar.validate()?;
-            grammar = Arc::new(grammar.uncounted(UNCOUNTED, UNCOUNTED_TOTAL));
+            grammar = Arc::new(grammar.uncounted(MAX_UNROLLED_NODES, MAX_UNROLLED_TOTAL));
         }
         self.bind(Arc::new(Compiled::new(grammar, &self.options.limits)?))
     }
 
-    /// Binds an already compiled grammar (shared between vocabularies) to the vocabulary. Fails if the vocabulary lacks a
-    /// special token of the grammar.
+    /// Binds a compiled grammar to the vocabulary. A [`Compiled`] can be shared between engines of
+    /// different vocabularies.
+    ///
+    /// Errors: [`CompileError`] if the vocabulary lacks a special token of the grammar, or if the
+    /// grammar's first configuration reaches a limit.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::compile::Compiled;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::ir::{Expr, GrammarBuilder};
+    /// use louver::limits::Limits;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut grammar = GrammarBuilder::new();
+    /// let start = grammar.rule("start", Expr::text("yes"));
+    /// let compiled = Arc::new(Compiled::new(grammar.finish(start)?, &Limits::default())?);
+    /// for extra in [b"ye", b"es"] {
+    ///     let vocab = Arc::new(Vocabulary::toy(&[extra]));
+    ///     let engine = Engine::new(vocab, EngineOptions::default());
+    ///     assert_eq!(engine.bind(compiled.clone())?.matcher().forced_bytes(9), b"yes");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
         let index = fuel::with_default_budget(
             || self.options.limits.compile_fuel,
@@ -197,11 +292,12 @@ impl Engine {
         )?;
         Ok(Constraint {
             index: Arc::new(index),
-            shared: self.shared.clone(),
-            ahead: Arc::default(),
+            runtime: self.runtime.clone(),
+            second_parser: Arc::default(),
         })
     }
 
+    /// The parser and the mask caches of a constraint.
     fn index(&self, compiled: Arc<Compiled>) -> Result<Index, CompileError> {
         let grammar = compiled.grammar().clone();
         let index = Index::new(
@@ -215,7 +311,7 @@ impl Engine {
                 switches: self.options.switches,
             },
         )?;
-        // Out of fuel, the parser has no beginning.
+        // A parser that ran out of fuel has no first configuration, so the fuel is checked here.
         match fuel::check() {
             Ok(()) => Ok(index),
             Err(out) => Err(CompileError::fuel(&grammar, grammar.start.raw(), out)),
@@ -223,39 +319,72 @@ impl Engine {
     }
 }
 
-/// A compiled grammar bound to a vocabulary, with its caches. Cheap to clone and to share between threads.
+/// A compiled grammar bound to a vocabulary, with its parser and caches. Clones share them; a
+/// constraint can be used by many threads at once.
+///
+/// ```
+/// use std::sync::Arc;
+/// use louver::engine::{Engine, EngineOptions};
+/// use louver::front::json_schema::SchemaOptions;
+/// use louver::ids::TokenId;
+/// use louver::vocab::Vocabulary;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+/// let constraint = engine.compile_json_schema("true", &SchemaOptions::default())?;
+/// // Two sequences of one grammar.
+/// let (mut first, second) = (constraint.matcher(), constraint.matcher());
+/// first.advance(TokenId::from_raw(b'['.into()))?;
+/// assert_eq!((first.tokens().len(), second.tokens().len()), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Constraint {
     index: Arc<Index>,
-    shared: Arc<Shared>,
-    ahead: Arc<Ahead>,
+    runtime: Arc<EngineRuntime>,
+    second_parser: Arc<SecondParser>,
 }
 
 impl Constraint {
-    /// A matcher at the beginning.
+    /// A matcher at the start of the grammar. Cost: one lock and one small allocation.
     pub fn matcher(&self) -> Matcher {
         let state = self.index.lock();
         let (start, epoch) = (state.parser.start(), state.epoch);
         drop(state);
-        let mut configs = Vec::with_capacity(TOKENS + 1);
+        let mut configs = Vec::with_capacity(INITIAL_TOKEN_CAPACITY + 1);
         configs.push(start);
         Matcher {
             index: self.index.clone(),
-            shared: self.shared.clone(),
-            ahead: self.ahead.clone(),
+            runtime: self.runtime.clone(),
+            second_parser: self.second_parser.clone(),
             epoch,
             configs,
-            tokens: Vec::with_capacity(TOKENS),
+            tokens: Vec::with_capacity(INITIAL_TOKEN_CAPACITY),
             terminated: false,
             limit: None,
         }
     }
 
-    /// Makes the mask of the beginning, so that a grammar whose first mask is too much work is
-    /// refused before anything is generated. The mask is kept for the matchers.
+    /// Makes the first mask, so that a grammar whose first mask is too much work is refused before
+    /// anything is generated. The mask is cached for the matchers.
     ///
     /// Errors: [`CompileError::Fuel`] past [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel),
     /// [`CompileError::Start`] where another limit was reached.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let constraint = engine.compile_regex("[a-z]{3,9}", &RegexOptions::default())?;
+    /// constraint.make_first_mask()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn make_first_mask(&self) -> Result<(), CompileError> {
         let mut matcher = self.matcher();
         matcher.mask(&self.index);
@@ -275,21 +404,52 @@ impl Constraint {
         &self.index.compiled
     }
 
-    /// Memory of what grows while it is used, that of work ahead included; none while someone else has the lock.
+    /// Memory of the caches, those of the second parser included, in bytes; `None` while another
+    /// thread has a lock.
     fn bytes(&self) -> Option<usize> {
-        Some(self.index.try_lock()?.bytes() + self.ahead.bytes()?)
+        Some(self.index.try_lock()?.bytes() + self.second_parser.bytes()?)
     }
 }
 
-/// Where one sequence is in its constraint. Small; `clone` is an independent fork.
+/// One sequence of tokens under a [`Constraint`]. Small: two ids a token. `clone` makes an
+/// independent fork.
 ///
-/// Invariant: `configs` holds the configuration after each prefix of the byte and special tokens in `tokens`; a stop
-/// token, taken last, has none.
+/// Each step of a generation takes a mask, samples a token that it allows, and advances:
+///
+/// ```
+/// use std::sync::Arc;
+/// use louver::engine::{Engine, EngineOptions};
+/// use louver::front::json_schema::SchemaOptions;
+/// use louver::ids::TokenId;
+/// use louver::vocab::Vocabulary;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let vocab = Arc::new(Vocabulary::toy(&[b"tr", b"ue"]));
+/// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+/// let constraint = engine.compile_json_schema(r#"{"const": true}"#, &SchemaOptions::default())?;
+/// let mut matcher = constraint.matcher();
+/// let mut mask = vec![0u32; vocab.mask_words()];
+/// while !matcher.is_terminated() {
+///     matcher.fill_mask(&mut mask);
+///     // In place of a model: the allowed token with the greatest id.
+///     let allowed = |id: &usize| louver::mask::bit(&mask, TokenId::new(*id));
+///     let sampled = (0..vocab.width()).rev().find(allowed).expect("a mask is never empty");
+///     matcher.advance(TokenId::new(sampled))?;
+/// }
+/// let text: Vec<u8> =
+///     matcher.tokens().iter().filter_map(|&t| vocab.bytes(t)).flatten().copied().collect();
+/// assert_eq!(text, b"true");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Invariant: `configs` holds the configuration after each prefix of the byte and special tokens in
+/// `tokens`, the empty prefix included. A stop token, taken last, has no configuration.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     index: Arc<Index>,
-    shared: Arc<Shared>,
-    ahead: Arc<Ahead>,
+    runtime: Arc<EngineRuntime>,
+    second_parser: Arc<SecondParser>,
     epoch: u64,
     configs: Vec<ConfigId>,
     tokens: Vec<TokenId>,
@@ -298,10 +458,34 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Writes the mask of the next token: bit `t % 32` of word `t / 32` is 1 iff token `t` may follow. `mask` should have
-    /// [`Vocabulary::mask_words`] words; further words become 0. Stop tokens are allowed exactly where the grammar may
-    /// end; after a stop token only stop tokens are. Should the parser run into a limit (see [`Matcher::limit`]), only stop
-    /// tokens are allowed, so that the sequence ends.
+    /// Writes the mask of the next token: bit `t % 32` of word `t / 32` is 1 iff token `t` may
+    /// follow.
+    ///
+    /// `mask` should have [`Vocabulary::mask_words`] words; further words become 0. Stop tokens are
+    /// allowed exactly where the grammar may end. After a stop token only stop tokens are allowed.
+    /// The same holds where the parser reaches a limit (see [`Matcher::limit`]), so that the
+    /// sequence ends.
+    ///
+    /// Cost: one look-up and one copy if the mask is cached.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[b"ab"]));
+    /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("ab*", &RegexOptions::default())?.matcher();
+    /// let mut mask = vec![0u32; vocab.mask_words()];
+    /// matcher.fill_mask(&mut mask);
+    /// // `a` has id 97, and `ab` id 257.
+    /// assert_eq!(mask[97 / 32], 1 << (97 % 32));
+    /// assert_eq!(mask[257 / 32], 1 << (257 % 32));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
         let index = self.index.clone();
         match self.mask(&index) {
@@ -310,25 +494,43 @@ impl Matcher {
         }
     }
 
-    /// Makes a row the mask of the next token, as [`Matcher::fill_mask`] would write it; whether it has become another one. Any row will do, also one
-    /// that was another matcher's. Cost: what differs from masks that the row has been; see [`MaskRow`].
+    /// Makes `row` the mask that [`Matcher::fill_mask`] would write, and returns whether it
+    /// changed. Any row will do, also one that was another matcher's. Cost: the difference from a
+    /// mask that the row had before; see [`MaskRow`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::mask::MaskRow;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("a+", &RegexOptions::default())?.matcher();
+    /// let mut row = MaskRow::new(engine.vocab());
+    /// assert!(matcher.update_mask(&mut row));
+    /// assert!(!matcher.update_mask(&mut row));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn update_mask(&mut self, row: &mut MaskRow) -> bool {
         let index = self.index.clone();
         row.update(&index.vocab, self.mask(&index))
     }
 
-    /// As [`Matcher::mask_locked`]; without the lock where that is not needed.
+    /// As [`Matcher::mask_locked`]; takes the lock only if needed.
     fn mask(&mut self, index: &Index) -> Option<Arc<TokenSet>> {
         if self.is_over() { None } else { self.mask_locked(index, &mut index.lock()) }
     }
 
-    /// Nothing but a stop token can follow, whatever the grammar says.
+    /// Whether only stop tokens may follow, whatever the grammar says.
     fn is_over(&self) -> bool {
         self.terminated || self.limit.is_some()
     }
 
-    /// The mask of the next token; `None` where only stop tokens are allowed because the sequence is over, or because the
-    /// parser ran into a limit.
+    /// The mask of the next token. `None` where only stop tokens are allowed, because the sequence
+    /// is over or the parser reached a limit.
     fn mask_locked(&mut self, index: &Index, state: &mut IndexState) -> Option<Arc<TokenSet>> {
         if self.is_over() {
             return None;
@@ -336,21 +538,70 @@ impl Matcher {
         match self.with_retry(index, state, |matcher, state| index.mask(state, matcher.config())) {
             Ok(built) => Some(built),
             Err(limit) => {
-                shared::count(&self.shared.counters.limits_reached, 1);
+                runtime::count(&self.runtime.counters.limits_reached, 1);
                 self.limit = Some(limit);
                 None
             }
         }
     }
 
-    /// Takes a token. On an error the state is unchanged. Cost: one table look-up a byte once transitions are known.
+    /// Takes a token. On an error the matcher is unchanged. Cost: one table look-up a byte once
+    /// transitions are cached.
+    ///
+    /// Errors: [`AdvanceError::Rejected`] if the token may not follow,
+    /// [`AdvanceError::UnknownToken`] if no token has this id, [`AdvanceError::Terminated`] after a
+    /// stop token, [`AdvanceError::Limit`] if the parser reaches a limit.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::ids::TokenId;
+    /// use louver::matcher::AdvanceError;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"ax"])), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("ab", &RegexOptions::default())?.matcher();
+    /// let token = TokenId::from_raw(257);
+    /// // Its second byte is wrong.
+    /// assert_eq!(matcher.advance(token), Err(AdvanceError::Rejected { token, offset: 1 }));
+    /// matcher.advance(TokenId::from_raw(b'a'.into()))?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn advance(&mut self, token: TokenId) -> Result<(), AdvanceError> {
         let index = self.index.clone();
         let mut state = index.lock();
         self.advance_locked(&index, &mut state, (token, Parser::advance_over))
     }
 
-    /// As [`Matcher::advance`], and tells the tracer what each byte was.
+    /// As [`Matcher::advance`], and reports to the tracer which labelled rule each byte belongs to.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::ids::{Label, TokenId};
+    /// use louver::ir::{Expr, GrammarBuilder};
+    /// use louver::matcher::Tracer;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut grammar = GrammarBuilder::new();
+    /// let name = grammar.labelled("name", Label::from_raw(7), Expr::text("ann"));
+    /// let start = grammar.rule("start", Expr::seq([Expr::text("hi "), Expr::Ref(name)]));
+    /// let mut matcher = engine.compile(grammar.finish(start)?)?.matcher();
+    /// let mut tracer = Tracer::new();
+    /// for byte in *b"hi ann" {
+    ///     matcher.advance_traced(TokenId::from_raw(byte.into()), &mut tracer)?;
+    /// }
+    /// let spans = tracer.finish();
+    /// let labelled = spans.iter().find(|span| span.label == Some(Label::from_raw(7)));
+    /// assert_eq!(labelled.map(|span| &span.bytes[..]), Some(&b"ann"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn advance_traced(
         &mut self,
         token: TokenId,
@@ -366,15 +617,15 @@ impl Matcher {
         let parser = &mut state.parser;
         let mut traced = false;
         if let Some(bytes) = index.vocab.bytes(token) {
-            // All transitions were taken just now, so they are known and cannot fail.
-            let mut at = before;
+            // `advance_locked` cached all these transitions, so they cannot fail.
+            let mut config = before;
             let mut steps = Vec::with_capacity(bytes.len());
             for &byte in bytes {
-                let next = parser.advance(at, byte).unwrap_or(DEAD);
-                steps.push((byte, parser.trace(at, byte, next)));
-                at = next;
+                let next = parser.advance(config, byte).unwrap_or(DEAD);
+                steps.push((byte, parser.trace(config, byte, next)));
+                config = next;
             }
-            if at != DEAD {
+            if config != DEAD {
                 steps.iter().for_each(|&(byte, step)| tracer.push(&[byte], step));
                 traced = true;
             }
@@ -394,7 +645,23 @@ impl Matcher {
         Ok(())
     }
 
-    /// Whether a token may follow, without a mask.
+    /// Whether a token may follow. Cost: stepping its bytes; makes no mask.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::ids::TokenId;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("a", &RegexOptions::default())?.matcher();
+    /// assert!(matcher.allows(TokenId::from_raw(b'a'.into())));
+    /// assert!(!matcher.allows(TokenId::from_raw(b'b'.into())));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn allows(&mut self, token: TokenId) -> bool {
         let index = self.index.clone();
         let mut state = index.lock();
@@ -410,7 +677,25 @@ impl Matcher {
         stepped.unwrap_or(false)
     }
 
-    /// Takes back the last `n` tokens (all of them if there are fewer).
+    /// Takes back the last `n` tokens, or all of them if there are fewer. Cost: O(n); the mask of
+    /// the restored configuration is usually cached. Also clears [`Matcher::limit`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::ids::TokenId;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("a|b", &RegexOptions::default())?.matcher();
+    /// matcher.advance(TokenId::from_raw(b'a'.into()))?;
+    /// matcher.rollback(1);
+    /// matcher.advance(TokenId::from_raw(b'b'.into()))?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn rollback(&mut self, n: usize) {
         for _ in 0..n.min(self.tokens.len()) {
             self.tokens.pop();
@@ -426,18 +711,35 @@ impl Matcher {
         &self.index.vocab
     }
 
-    /// Fuel of one mask or token: [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel) of the
-    /// engine.
+    /// Fuel of one mask or token, in units: the engine's
+    /// [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel).
     pub fn mask_fuel(&self) -> u64 {
         self.index.mask_fuel()
     }
 
-    /// Tokens taken so far.
+    /// The tokens taken so far, a stop token included.
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens
     }
 
-    /// Whether the text so far is a whole sentence of the grammar (a stop token is allowed).
+    /// Whether the text so far is a sentence of the grammar, so that a stop token is allowed.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::engine::{Engine, EngineOptions};
+    /// use louver::front::regex::RegexOptions;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[]));
+    /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("a?", &RegexOptions::default())?.matcher();
+    /// assert!(matcher.is_complete() && !matcher.is_terminated());
+    /// matcher.advance(vocab.stops()[0])?;
+    /// assert!(matcher.is_terminated());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_complete(&mut self) -> bool {
         let index = self.index.clone();
         let mut state = index.lock();
@@ -452,15 +754,18 @@ impl Matcher {
         self.terminated
     }
 
-    /// The limit the parser ran into, if it did: from here on only stop tokens are allowed.
+    /// The limit that the parser reached, if it did. From then on only stop tokens are allowed,
+    /// until a [`Matcher::rollback`].
     pub fn limit(&self) -> Option<&'static str> {
         self.limit.map(ParserLimit::what)
     }
 
+    /// The configuration after the tokens taken so far.
     fn config(&self) -> ConfigId {
         self.configs[self.configs.len() - 1]
     }
 
+    /// Takes a token under the constraint's lock; `over` steps a configuration over its bytes.
     fn advance_locked(
         &mut self,
         index: &Index,
@@ -480,7 +785,7 @@ impl Matcher {
         });
         match step {
             Err(limit) => {
-                shared::count(&self.shared.counters.limits_reached, 1);
+                runtime::count(&self.runtime.counters.limits_reached, 1);
                 Err(AdvanceError::Limit { what: limit.what() })
             }
             Ok((DEAD, _, true)) if index.vocab.is_stop(token) => {
@@ -497,7 +802,8 @@ impl Matcher {
         }
     }
 
-    /// Runs `work` with configurations of the current epoch; once more with emptied caches if memory ran out.
+    /// Runs `work` with configurations of the current epoch. If memory runs out, empties the
+    /// caches, replays the tokens and runs it once more.
     fn with_retry<T>(
         &mut self,
         index: &Index,
@@ -505,10 +811,11 @@ impl Matcher {
         work: impl Fn(&Matcher, &mut IndexState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
         let fuel = index.mask_fuel();
-        // What an emptied parser begins with has a budget of its own, and so has each token of a replay.
+        // The first configuration of an emptied parser has a budget of its own, and so has each
+        // token of a replay.
         fuel::limited(fuel, || state.relieve());
         self.replay(index, state)?;
-        // No token leads to the dead configuration, so the start itself was too much.
+        // No token leads to the dead configuration, so the start itself reached a limit.
         if self.config() == DEAD {
             return Err(state.parser.start_limit());
         }
@@ -550,9 +857,5 @@ fn stops_only(vocab: &Vocabulary, mask: &mut [u32]) {
     }
 }
 
-#[cfg(test)]
-mod bounded_work;
-#[cfg(test)]
-mod pools;
 #[cfg(test)]
 mod tests;

@@ -1,26 +1,42 @@
-//! Shared leaf: fuel, a counted budget of work.
+//! Leaf: fuel, a counted budget of work.
 //!
-//! Whoever sends a schema or a grammar decides how much work the engine does for it, and no bound on
-//! sizes bounds that work: products of automata, ambiguous parses and walks of the vocabulary grow
-//! faster than their input. So every computation that can grow spends fuel as it goes, and ends with
-//! [`OutOfFuel`] when its budget is spent or when its request is cancelled.
+//! A schema or a grammar decides how much work the engine does for it, and no bound on sizes bounds
+//! that work: products of automata, ambiguous parses and walks of the vocabulary grow faster than
+//! their input. So every computation that can grow spends fuel. It ends with [`OutOfFuel`] when its
+//! budget is spent or its request is cancelled.
 //!
-//! * A **unit** stands for about ten nanoseconds of one core. Units are counted and never timed, so
-//!   the same input does the same on every machine. What is cached costs nothing.
+//! * A **unit** stands for about 10 nanoseconds of one core. Units are counted and never timed, so
+//!   the same input spends the same on every machine. Cached results cost nothing.
 //! * The **meter** belongs to the thread, as the stack does: code deep inside a compilation spends
 //!   without passing a budget through every call. Outside of [`limited`] nothing is limited.
-//! * **Budgets nest**: an inner one is at most what is left of the outer one.
+//! * **Budgets nest**: an inner one is at most the rest of the outer one.
 //!
-//! [`Limits`](crate::limits::Limits) has the budgets; docs/RELIABILITY.md has how they were set.
+//! [`Limits`](crate::limits::Limits) has the budgets; docs/RELIABILITY.md says how they were set.
+//!
+//! ```
+//! use louver::fuel;
+//!
+//! let sum = |n: u64| (0..n).sum::<u64>();
+//! // Work that spends no fuel is not limited.
+//! let (result, units) = fuel::measure(|| fuel::limited(10, || sum(100)));
+//! assert_eq!((result, units), (4950, 0));
+//! ```
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Units between two looks at the budget and at cancel tokens: about 40 microseconds.
-const SLICE: u64 = 1 << 12;
+/// Units between two checks of the budget and of cancel tokens: about 40 microseconds.
+const SLICE_UNITS: u64 = 1 << 12;
 
 /// Why work was given up.
+///
+/// ```
+/// use louver::fuel::OutOfFuel;
+///
+/// let message = OutOfFuel::Spent { limit: 500 }.to_string();
+/// assert_eq!(message, "the work needs more than 500 units of fuel");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutOfFuel {
@@ -30,27 +46,29 @@ pub enum OutOfFuel {
         /// The budget, in units.
         limit: u64,
     },
-    /// Nobody needs the result any more: see [`CancelToken`].
+    /// A [`CancelToken`] was cancelled.
     #[error("the work was cancelled")]
     Cancelled,
 }
 
 /// The fuel of one thread.
-struct Meter {
-    /// Units that may be spent before the next look at the budget.
+struct FuelMeter {
+    /// Units that may be spent before the budget is checked again.
     slice: Cell<u64>,
-    /// Units of the budget that are in no slice yet; `u64::MAX` without a budget.
+    /// Units of the budget that were not issued in slices yet; `u64::MAX` without a budget.
     reserve: Cell<u64>,
-    /// The budget that runs out first.
+    /// The budget that runs out first, in units; the error names it.
     limit: Cell<u64>,
-    /// Units that have been in slices since the thread began.
+    /// Units issued in slices since the thread began.
     issued: Cell<u64>,
+    /// Set once the budget is spent or the work is cancelled: all further work fails.
     halted: Cell<Option<OutOfFuel>>,
 }
 
 thread_local! {
-    static METER: Meter = const {
-        Meter {
+    /// The meter of this thread.
+    static METER: FuelMeter = const {
+        FuelMeter {
             slice: Cell::new(0),
             reserve: Cell::new(u64::MAX),
             limit: Cell::new(u64::MAX),
@@ -58,16 +76,17 @@ thread_local! {
             halted: Cell::new(None),
         }
     };
-    /// Tokens of the work under way, outermost first.
+    /// Cancel tokens of the work under way, outermost first.
     static TOKENS: RefCell<Vec<CancelToken>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Meter {
+impl FuelMeter {
+    /// Issues a slice that covers `units`, or halts.
     #[cold]
     fn refill(&self, units: u64) -> Result<(), OutOfFuel> {
         self.check()?;
         let (slice, reserve) = (self.slice.get(), self.reserve.get());
-        let more = units.saturating_sub(slice).max(SLICE).min(reserve);
+        let more = units.saturating_sub(slice).max(SLICE_UNITS).min(reserve);
         if reserve != u64::MAX {
             self.reserve.set(reserve - more);
         }
@@ -82,7 +101,7 @@ impl Meter {
         }
     }
 
-    /// Ends all work under the budget. What is left of it counts as spent.
+    /// Ends all work under the budget. The rest of the budget counts as spent.
     fn halt(&self, why: OutOfFuel) -> Result<(), OutOfFuel> {
         if why == OutOfFuel::Cancelled {
             self.return_slice();
@@ -92,6 +111,7 @@ impl Meter {
         Err(why)
     }
 
+    /// Whether work may go on: within its budget, and not cancelled.
     fn check(&self) -> Result<(), OutOfFuel> {
         if let Some(halted) = self.halted.get() {
             return Err(halted);
@@ -105,7 +125,7 @@ impl Meter {
         }
     }
 
-    /// Makes the next unit look at the budget.
+    /// Returns the slice to the budget, so that the next unit checks it.
     fn return_slice(&self) {
         let slice = self.slice.take();
         self.issued.set(self.issued.get() - slice);
@@ -114,12 +134,14 @@ impl Meter {
         }
     }
 
+    /// Units spent since the thread began.
     fn spent(&self) -> u64 {
         self.issued.get() - self.slice.get()
     }
 }
 
-/// Spends fuel. Errors: the budget is spent, or the work was cancelled; from then on every call fails.
+/// Spends fuel. Errors: the budget is spent, or the work was cancelled. From then on every call
+/// fails.
 #[inline]
 pub(crate) fn spend(units: usize) -> Result<(), OutOfFuel> {
     METER.with(|meter| {
@@ -132,14 +154,14 @@ pub(crate) fn spend(units: usize) -> Result<(), OutOfFuel> {
     })
 }
 
-/// Spends fuel for work that is done in any case; the next [`spend`] or [`check`] says if it was too
-/// much.
+/// Spends fuel for work that is done in any case; the next [`spend`] or [`check`] reports the
+/// error.
 #[inline]
 pub(crate) fn charge(units: usize) {
     let _ = spend(units);
 }
 
-/// Spends fuel for sorting so many small values, as [`charge`] does.
+/// As [`charge`], for sorting so many small values.
 #[inline]
 pub(crate) fn charge_sort(values: usize) {
     charge(values * (2 + values.max(1).ilog2() as usize) / 4);
@@ -148,20 +170,32 @@ pub(crate) fn charge_sort(values: usize) {
 /// Whether work may go on.
 #[inline]
 pub(crate) fn check() -> Result<(), OutOfFuel> {
-    METER.with(Meter::check)
+    METER.with(FuelMeter::check)
 }
 
-/// Does work with a budget of so many units, or with what is left of the budget around it if that is
+/// Runs `work` with a budget of `units`, or with the rest of the surrounding budget if that is
 /// less. The work itself reports [`OutOfFuel`], as a limit error of its own stage.
+///
+/// ```
+/// use louver::engine::{Engine, EngineOptions};
+/// use louver::front::json_schema::SchemaOptions;
+/// use louver::fuel;
+/// use louver::vocab::Vocabulary;
+///
+/// let engine = Engine::new(std::sync::Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+/// let compile = || engine.compile_json_schema(r#"{"type": "array"}"#, &SchemaOptions::default());
+/// assert!(fuel::limited(10, compile).is_err());
+/// assert!(fuel::limited(10_000_000, compile).is_ok());
+/// ```
 pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
-    /// Gives the budget around it back, also where the work panics.
-    struct Outer {
+    /// Restores the surrounding budget, also after a panic.
+    struct OuterBudget {
         left: u64,
         limit: u64,
         halted: Option<OutOfFuel>,
         spent: u64,
     }
-    impl Drop for Outer {
+    impl Drop for OuterBudget {
         fn drop(&mut self) {
             METER.with(|meter| {
                 meter.return_slice();
@@ -177,7 +211,7 @@ pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
     let _outer = METER.with(|meter| {
         meter.return_slice();
         let left = meter.reserve.get();
-        let outer = Outer {
+        let outer = OuterBudget {
             left,
             limit: meter.limit.get(),
             halted: meter.halted.get(),
@@ -192,8 +226,14 @@ pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Does work with the budget around it, or with one of so many units if there is none; `units` is
-/// asked only then.
+/// Runs `work` with the surrounding budget, or with `units()` if there is none.
+///
+/// ```
+/// use louver::fuel;
+///
+/// let budget = || -> u64 { unreachable!("there is a budget already") };
+/// assert_eq!(fuel::limited(100, || fuel::with_default_budget(budget, || 7)), 7);
+/// ```
 pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -> T) -> T {
     if METER.with(|meter| meter.reserve.get() == u64::MAX) {
         limited(units(), work)
@@ -202,15 +242,18 @@ pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -
     }
 }
 
-/// Does work that others share with a budget of its own, whatever is left of the budget around it,
-/// and whether or not the request is cancelled.
-pub(crate) fn apart<T>(units: u64, work: impl FnOnce() -> T) -> T {
-    struct Around {
+pub(crate) use with_separate_budget as apart; // RENAME-ALIAS
+
+/// Runs work whose result others share with a budget of its own, regardless of the surrounding
+/// budget and of cancel tokens.
+pub(crate) fn with_separate_budget<T>(units: u64, work: impl FnOnce() -> T) -> T {
+    /// Restores the surrounding budget and cancel tokens, also after a panic.
+    struct SavedMeter {
         meter: [u64; 2],
         halted: Option<OutOfFuel>,
         tokens: Vec<CancelToken>,
     }
-    impl Drop for Around {
+    impl Drop for SavedMeter {
         fn drop(&mut self) {
             METER.with(|meter| {
                 meter.return_slice();
@@ -221,9 +264,9 @@ pub(crate) fn apart<T>(units: u64, work: impl FnOnce() -> T) -> T {
             TOKENS.set(std::mem::take(&mut self.tokens));
         }
     }
-    let _around = METER.with(|meter| {
+    let _saved = METER.with(|meter| {
         meter.return_slice();
-        Around {
+        SavedMeter {
             meter: [meter.reserve.replace(units), meter.limit.replace(units)],
             halted: meter.halted.take(),
             tokens: TOKENS.take(),
@@ -232,11 +275,24 @@ pub(crate) fn apart<T>(units: u64, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Does work and counts the fuel that it spends, in units. For tests, benchmarks and reports.
+/// Runs work and returns the fuel that it spends, in units. For tests, benchmarks and reports.
+///
+/// ```
+/// use louver::engine::{Engine, EngineOptions};
+/// use louver::front::regex::RegexOptions;
+/// use louver::fuel;
+/// use louver::vocab::Vocabulary;
+///
+/// let engine = Engine::new(std::sync::Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+/// let compile = |pattern| engine.compile_regex(pattern, &RegexOptions::default()).is_ok();
+/// let (_, short) = fuel::measure(|| compile("ab"));
+/// let (_, long) = fuel::measure(|| compile("(?:ab|c[d-x]){30}"));
+/// assert!(long > short);
+/// ```
 pub fn measure<T>(work: impl FnOnce() -> T) -> (T, u64) {
-    let before = METER.with(Meter::spent);
+    let before = METER.with(FuelMeter::spent);
     let result = work();
-    (result, METER.with(Meter::spent) - before)
+    (result, METER.with(FuelMeter::spent) - before)
 }
 
 /// Cancels the work of a request from another thread. Clones are the same token.
@@ -249,7 +305,7 @@ pub fn measure<T>(work: impl FnOnce() -> T) -> (T, u64) {
 ///
 /// let engine = Engine::new(std::sync::Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
 /// let token = CancelToken::default();
-/// token.cancel(); // as the task that waits for the answer does when its client has gone
+/// token.cancel(); // as a server does when the client has closed the connection
 /// let schema = r#"{"type": "array"}"#;
 /// let compiled = token.run(|| engine.compile_json_schema(schema, &SchemaOptions::default()));
 /// assert!(compiled.is_err());
@@ -258,7 +314,8 @@ pub fn measure<T>(work: impl FnOnce() -> T) -> (T, u64) {
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// Ends what runs under the token, within 10 milliseconds of compute, with a limit error.
+    /// Ends the work that runs under the token with a limit error, within 10 milliseconds of its
+    /// compute time.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -268,14 +325,14 @@ impl CancelToken {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Does work on this thread that ends when the token is cancelled. Preparations that the work
-    /// begins on background threads end with it.
+    /// Runs work on this thread that ends when the token is cancelled. Preparations that it starts
+    /// on background threads end as well.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         run_under(std::slice::from_ref(self), work)
     }
 }
 
-/// The tokens of the work under way on this thread, to be handed on to another thread.
+/// The cancel tokens of this thread's work, to hand them to another thread.
 pub(crate) fn cancel_tokens() -> Vec<CancelToken> {
     TOKENS.with_borrow(Clone::clone)
 }
@@ -285,11 +342,11 @@ pub(crate) fn any_cancelled(tokens: &[CancelToken]) -> bool {
     tokens.iter().any(CancelToken::is_cancelled)
 }
 
-/// Does work that ends when one of these tokens is cancelled.
+/// Runs work that ends when one of these tokens is cancelled.
 pub(crate) fn run_under<T>(tokens: &[CancelToken], work: impl FnOnce() -> T) -> T {
-    /// How many tokens there were before.
-    struct Before(usize);
-    impl Drop for Before {
+    /// Restores the list of tokens to its length before.
+    struct TokensBefore(usize);
+    impl Drop for TokensBefore {
         fn drop(&mut self) {
             TOKENS.with_borrow_mut(|all| all.truncate(self.0));
             METER.with(|meter| {
@@ -300,11 +357,11 @@ pub(crate) fn run_under<T>(tokens: &[CancelToken], work: impl FnOnce() -> T) -> 
         }
     }
     let _before = TOKENS.with_borrow_mut(|all| {
-        let before = Before(all.len());
+        let before = TokensBefore(all.len());
         all.extend_from_slice(tokens);
         before
     });
-    METER.with(Meter::return_slice);
+    METER.with(FuelMeter::return_slice);
     work()
 }
 
@@ -315,7 +372,8 @@ mod tests {
     #[test]
     fn budgets_are_exact_and_nest() {
         assert_eq!(spend(usize::MAX >> 1), Ok(()), "without a budget nothing is limited");
-        for budget in [0, 1, 10, SLICE - 1, SLICE, SLICE + 1, 3 * SLICE + 7] {
+        for budget in [0, 1, 10, SLICE_UNITS - 1, SLICE_UNITS, SLICE_UNITS + 1, 3 * SLICE_UNITS + 7]
+        {
             let ((), spent) = measure(|| {
                 limited(budget, || {
                     let mut done = 0;
@@ -333,7 +391,7 @@ mod tests {
                 assert_eq!(
                     spend(101),
                     Err(OutOfFuel::Spent { limit: 100 }),
-                    "what is left outside"
+                    "limited by the rest of the outer budget"
                 );
             });
             assert_eq!(check(), Err(OutOfFuel::Spent { limit: 100 }), "it is spent outside, too");
@@ -350,7 +408,7 @@ mod tests {
     fn budgets_are_given_back_after_a_panic() {
         limited(50, || {
             let panicked =
-                std::panic::catch_unwind(|| limited(10, || panic!("asked for by a test")));
+                std::panic::catch_unwind(|| limited(10, || panic!("injected by a test")));
             assert!(panicked.is_err());
             assert_eq!(spend(50), Ok(()));
             assert!(spend(1).is_err());
@@ -363,15 +421,15 @@ mod tests {
         token.run(|| {
             assert_eq!(spend(10), Ok(()));
             token.clone().cancel();
-            let steps = (0..2 * SLICE).take_while(|_| spend(1).is_ok()).count() as u64;
-            assert!(steps <= SLICE, "{steps}");
+            let steps = (0..2 * SLICE_UNITS).take_while(|_| spend(1).is_ok()).count() as u64;
+            assert!(steps <= SLICE_UNITS, "{steps}");
             assert_eq!(
                 limited(10, check),
                 Err(OutOfFuel::Cancelled),
                 "further work does not begin"
             );
         });
-        assert_eq!(check(), Ok(()), "other work goes on");
+        assert_eq!(check(), Ok(()), "other work is not cancelled");
         let outer = CancelToken::default();
         outer.run(|| {
             token.run(|| assert!(check().is_err()));

@@ -1,11 +1,12 @@
-//! Shared leaf: hash maps and hashes with a random seed.
+//! Leaf: hash maps and hashes with a random seed.
 //!
-//! Keys come from requests: names and bytes as they are, and sets of states or pairs of numbers by choice of the grammar.
-//! Whoever knows a hash function can choose keys that collide, and n of those cost n² steps. So nothing in this crate
-//! hashes with a fixed seed; the seed is drawn once a process from the operating system's random numbers.
+//! Keys come from requests: names and byte strings directly, sets of states and pairs of numbers by
+//! choice of the grammar. An attacker who knows a hash function can choose n keys that collide,
+//! which cost n² steps. So nothing in this crate hashes with a fixed seed: the seed is drawn once a
+//! process from the operating system's random numbers.
 //!
-//! The order of a map's entries differs from run to run: whatever goes over one sorts what it finds, or does not depend on
-//! the order.
+//! The order of a map's entries therefore differs from run to run. Code that iterates over a map
+//! either sorts or does not depend on the order.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -13,15 +14,16 @@ use std::sync::LazyLock;
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
 
-/// A hash map with the process's seed.
+/// A hash map with the seed of the process.
 pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, Seeded>;
-/// A hash set with the process's seed.
+/// A hash set with the seed of the process.
 pub(crate) type HashSet<K> = std::collections::HashSet<K, Seeded>;
 
-/// A hasher with the process's seed.
+/// A hasher with the seed of the process.
 pub(crate) type Hasher = FoldHasher<'static>;
 
-/// The hash function of this process: the same for all maps, so that a hash can be kept beside its key.
+/// The hash function of this process. It is the same for all maps, so a hash can be stored with its
+/// key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seeded;
 
@@ -34,7 +36,7 @@ impl BuildHasher for Seeded {
     }
 }
 
-/// A new hasher, which has read nothing.
+/// A new hasher with empty state.
 #[inline]
 pub(crate) fn hasher() -> Hasher {
     static SEEDS: LazyLock<(u64, SharedSeed)> = LazyLock::new(|| {
@@ -53,9 +55,10 @@ mod tests {
 
     use super::*;
 
-    /// How rustc-hash 2 hashes more than sixteen bytes, with its fixed seed: what an attacker knows.
+    /// The algorithm of rustc-hash 2 for more than 16 bytes, with its fixed seed, which an attacker
+    /// knows.
     #[derive(Default)]
-    struct Known(u64);
+    struct FixedSeedHasher(u64);
 
     const SEEDS: [u64; 3] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0];
 
@@ -68,7 +71,7 @@ mod tests {
         u64::from_le_bytes(bytes.try_into().unwrap())
     }
 
-    impl Hasher for Known {
+    impl Hasher for FixedSeedHasher {
         fn write(&mut self, bytes: &[u8]) {
             let (mut a, mut b) = (SEEDS[0], SEEDS[1]);
             let mut rest = &bytes[..bytes.len().saturating_sub(1)];
@@ -90,8 +93,9 @@ mod tests {
         }
     }
 
-    /// Names of 64 letters that all have the same hash for [`Known`]. The state after sixteen letters is chosen so that it can
-    /// be written in letters; where it is written again, everything beside it is multiplied by nothing.
+    /// Names of 64 letters that all have the same hash under [`FixedSeedHasher`]. The state after
+    /// 16 letters is chosen so that it can be written in letters; where it is written again, the
+    /// product with everything beside it is zero.
     fn colliding(count: usize) -> Vec<String> {
         let letters = |word: u64| {
             word.to_le_bytes().iter().all(|b| b.is_ascii_graphic() && !b"\"\\".contains(b))
@@ -107,7 +111,7 @@ mod tests {
     }
 
     thread_local! {
-        static COMPARED: Cell<usize> = const { Cell::new(0) };
+        static COMPARISONS: Cell<usize> = const { Cell::new(0) };
     }
 
     struct Counted<'a>(&'a str);
@@ -120,27 +124,27 @@ mod tests {
 
     impl PartialEq for Counted<'_> {
         fn eq(&self, other: &Self) -> bool {
-            COMPARED.set(COMPARED.get() + 1);
+            COMPARISONS.set(COMPARISONS.get() + 1);
             self.0 == other.0
         }
     }
 
     impl Eq for Counted<'_> {}
 
-    /// Comparisons that inserting different names takes.
-    fn compared<S: BuildHasher + Default>(names: &[String]) -> usize {
-        COMPARED.set(0);
+    /// Comparisons made while distinct names are inserted into a set.
+    fn comparisons_of_inserting<S: BuildHasher + Default>(names: &[String]) -> usize {
+        COMPARISONS.set(0);
         let set: StdSet<Counted<'_>, S> = names.iter().map(|name| Counted(name)).collect();
         assert_eq!(set.len(), names.len());
-        COMPARED.get()
+        COMPARISONS.get()
     }
 
     #[test]
-    fn names_that_collide_for_a_known_seed_do_not_collide_here() {
+    fn keys_that_collide_under_a_fixed_seed_do_not_collide_here() {
         let names = colliding(2_000);
-        let known = compared::<BuildHasherDefault<Known>>(&names);
+        let known = comparisons_of_inserting::<BuildHasherDefault<FixedSeedHasher>>(&names);
         assert!(known > 1_000_000, "the names collide: {known} comparisons");
-        let here = compared::<Seeded>(&names);
+        let here = comparisons_of_inserting::<Seeded>(&names);
         assert!(here < 200, "{here} comparisons");
     }
 

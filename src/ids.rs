@@ -1,4 +1,5 @@
-//! Shared leaf: checked ids. Every table index has a type of its own, so that a rule cannot be used as a state.
+//! Leaf: typed ids. Each table index has a type of its own, so that a rule cannot be used as a
+//! state.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ macro_rules! id {
         pub struct $name(u32);
 
         impl $name {
-            /// The id with this index. Panics only beyond `u32::MAX`, which every table limit lies far below.
+            /// The id with this index. Panics only beyond `u32::MAX`; every limit on table sizes is
+            /// far below.
             #[inline]
             pub fn new(index: usize) -> Self {
                 $name(u32::try_from(index).expect("table index within u32"))
@@ -51,6 +53,13 @@ macro_rules! id {
 
 id! {
     /// A token id of the model's vocabulary.
+    ///
+    /// ```
+    /// use louver::ids::TokenId;
+    ///
+    /// let id = TokenId::from_raw(257);
+    /// assert_eq!((id.raw(), id.index(), id), (257, 257, TokenId::new(257)));
+    /// ```
     TokenId
 }
 id! {
@@ -58,10 +67,12 @@ id! {
     RuleId
 }
 id! {
-    /// A special token named by a grammar: an index into [`Grammar::specials`](crate::ir::Grammar::specials).
+    /// A special token named by a grammar: an index into
+    /// [`Grammar::specials`](crate::ir::Grammar::specials).
     SpecialId
 }
 id! {
-    /// A region label a front end puts on a rule; the engine hands it back while extracting and knows no meaning.
+    /// A label that a front end puts on a rule and that traces report. The engine attaches no
+    /// meaning to it.
     Label
 }

@@ -1,44 +1,73 @@
-//! Shared leaf: what input may cost. Every limit is an option with a safe default and ends in a typed error.
+//! Leaf: limits on what an input may cost. Each is an option with a safe default and ends in a
+//! typed error.
 
-/// Bounds on what one request may make the engine do. Counted, never timed, so that results do not depend on the machine.
+/// Bounds on the work and memory of one request. All are counted, none is timed, so results do not
+/// depend on the machine.
+///
+/// ```
+/// use std::sync::Arc;
+/// use louver::engine::{Engine, EngineOptions};
+/// use louver::front::json_schema::SchemaOptions;
+/// use louver::limits::Limits;
+/// use louver::vocab::Vocabulary;
+///
+/// let limits = Limits { depth: 4, ..Limits::default() };
+/// let options = EngineOptions { limits, ..EngineOptions::default() };
+/// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
+/// let deep = r#"{"items": {"items": {"items": {"items": {"items": {}}}}}}"#;
+/// assert!(engine.compile_json_schema(deep, &SchemaOptions::default()).is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest JSON Schema or grammar text, in bytes.
+    /// Longest JSON Schema or grammar text, in bytes. The default is 4 MiB.
     pub source_bytes: usize,
-    /// Deepest nesting of a schema, regex or grammar expression.
+    /// Deepest nesting of a schema, a regular expression or a grammar expression. The default is
+    /// 128.
     pub depth: usize,
-    /// Most schema nodes or grammar expressions after normalisation.
+    /// Most schema nodes or grammar expressions after normalisation. The default is 200,000.
     pub nodes: usize,
-    /// Most states of one automaton while it is built (patterns, intersections).
+    /// Most states of one automaton while it is built (patterns, intersections). The default is
+    /// 100,000.
     pub automaton_states: usize,
-    /// Most states of all rules of one compiled grammar together.
+    /// Most states of all rules of one compiled grammar together. The default is 1,000,000.
     pub compiled_states: usize,
-    /// Most items of one parser configuration.
+    /// Most items of one configuration. The default is 20,000.
     pub config_items: usize,
-    /// Most bytes that free text is watched for by one dispatch: its triggers, stops and excludes together.
+    /// Most bytes of the triggers, stops and excludes of one dispatch together. The default is 128
+    /// KiB.
     pub dispatch_bytes: usize,
-    /// Memory of one grammar's configurations and transitions, in bytes, before the cache is emptied and rebuilt.
+    /// Memory of one grammar's configurations and transitions, in bytes, before they are dropped
+    /// and rebuilt. The default is 64 MiB.
     pub parser_bytes: usize,
-    /// Memory of one grammar's finished masks, in bytes, before the oldest are dropped.
+    /// Memory of one grammar's finished masks, in bytes, before the oldest are dropped. The default
+    /// is 64 MiB.
     pub mask_bytes: usize,
-    /// Work of one compilation, in units of [`fuel`](crate::fuel) (about 10 ns each); see
-    /// [`Limits::compile_budget`].
+    /// Fuel of one compilation, in units of about 10 ns (see [`fuel`](crate::fuel)), for a source
+    /// text of up to 200 KiB; see [`Limits::compile_budget`]. The default is 10,000,000: about 0.1
+    /// s.
     pub compile_fuel: u64,
-    /// Work of one mask or one token, in units of fuel.
+    /// Fuel of one mask or one token, in units. The default is 2,000,000: about 20 ms.
     pub mask_fuel: u64,
-    /// Work of one preparation in the background, in units of fuel.
+    /// Fuel of one preparation in the background, in units. The default is 20,000,000: about 0.2 s.
     pub prepare_fuel: u64,
 }
 
-/// Bytes of source text that [`Limits::compile_fuel`] is meant for; longer texts get more in
-/// proportion.
-const COMPILE_BYTES: usize = 200 << 10;
+/// Bytes of source text that [`Limits::compile_fuel`] is meant for. Longer texts get a multiple.
+const BYTES_PER_COMPILE_BUDGET: usize = 200 << 10;
 
 impl Limits {
-    /// Fuel for compiling so many bytes of source text: `compile_fuel` up to 200 KiB, and in
-    /// proportion beyond.
+    /// Fuel for compiling `source_bytes` bytes of text, in units: `compile_fuel` for each started
+    /// 200 KiB.
+    ///
+    /// ```
+    /// use louver::limits::Limits;
+    ///
+    /// let limits = Limits { compile_fuel: 1_000, ..Limits::default() };
+    /// assert_eq!(limits.compile_budget(5), 1_000);
+    /// assert_eq!(limits.compile_budget(201 << 10), 2_000);
+    /// ```
     pub fn compile_budget(&self, source_bytes: usize) -> u64 {
-        let times = source_bytes.div_ceil(COMPILE_BYTES).max(1) as u64;
+        let times = source_bytes.div_ceil(BYTES_PER_COMPILE_BUDGET).max(1) as u64;
         self.compile_fuel.saturating_mul(times)
     }
 }

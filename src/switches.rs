@@ -1,44 +1,61 @@
-//! Shared leaf: what makes the engine fast, part by part, so that each part's worth can be measured and the rest tested without it.
+//! Leaf: switches for the optimisations of the engine, so that the worth of each can be measured
+//! and the rest tested without it.
 
-/// Whether a part is used.
+/// Whether an optimisation is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Switch {
-    /// It is.
+    /// It is used.
     #[default]
     On,
-    /// It is not.
+    /// It is not used.
     Off,
 }
 
 impl Switch {
-    /// Whether it is on.
+    /// Whether it is used.
     pub fn is_on(self) -> bool {
         self == Switch::On
     }
 }
 
-/// The parts of an engine that can be switched off. No switch changes a mask; each costs time when it is off. All are on by default.
+/// The optimisations of an engine that can be switched off. None changes a mask; each costs time
+/// when it is off. All are on by default.
 ///
-/// Sharing between grammars and simplification have options of their own. Configurations are always interned: their ids are what everything else is
-/// kept by; `transitions` and `masks` are what is kept by them.
+/// Sharing between grammars and simplification have options of their own. Interning cannot be
+/// switched off: caches are keyed by the ids of configurations.
+///
+/// ```
+/// use std::sync::Arc;
+/// use louver::engine::{Engine, EngineOptions};
+/// use louver::switches::{Switch, Switches};
+/// use louver::vocab::Vocabulary;
+///
+/// let switches = Switches { lookahead: Switch::Off, ..Switches::default() };
+/// let options = EngineOptions { switches, ..EngineOptions::default() };
+/// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
+/// assert!(!engine.options().switches.lookahead.is_on());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
-    /// Where the bytes of a configuration lead is kept. Off: it is found anew each time.
+    /// The transition cache. Off: each transition is computed anew.
     pub transitions: Switch,
-    /// Finished masks are kept. Off: each is made anew, and what was made ahead is lost.
+    /// The cache of finished masks. Off: each mask is made anew, and masks made in the background
+    /// are lost.
     pub masks: Switch,
-    /// Configurations that no token tells apart, in counters, steps or members that there have been, have one mask, which is kept once. Off: each has
-    /// one of its own.
+    /// Representatives: configurations that no token can tell apart share one mask. Off: each has
+    /// its own.
     pub stand_ins: Switch,
-    /// Masks of different configurations that turn out to be alike are held once. Off, or with `masks` off: each is held.
+    /// Equal masks of different configurations are stored once. Off, or with `masks` off: each is
+    /// stored.
     pub alike: Switch,
-    /// Which of the tokens that an entry leaves undecided are allowed is kept, by what follows the rule. Off: they are read anew for each mask.
+    /// The cache of the decisions on context-dependent tokens, keyed by what follows the rule. Off:
+    /// they are decided anew for each mask.
     pub lookahead: Switch,
-    /// Counted repeats are counters. Off: they are written out, those apart that would have more than 2,000 nodes, behind
-    /// 100,000 nodes in one grammar all others, and those of bodies that are made later.
+    /// Counters for counted repeats. Off: repeats are written out as copies, except those of more
+    /// than 2,000 nodes, those past 100,000 nodes in one grammar, and those in deferred bodies.
     pub counters: Switch,
-    /// [`Constraint::prepare`](crate::engine::Constraint::prepare) and [`Matcher::prefetch`](crate::engine::Matcher::prefetch) make masks in the
-    /// background. Off: they do nothing.
+    /// Background work by [`Constraint::prepare`](crate::engine::Constraint::prepare) and
+    /// [`Matcher::prefetch`](crate::engine::Matcher::prefetch). Off: they do nothing.
     pub ahead: Switch,
 }
 

@@ -154,7 +154,7 @@ fn what_may_follow_in_tokens() {
         "--why",
         "true",
     ])["at"]["why"];
-    assert_eq!(why["why"], "its byte 2 (u) is not allowed behind \"tr\"; expected [ay]");
+    assert_eq!(why["why"], "its byte 2 (u) is not allowed after \"tr\"; expected [ay]");
     let why = &at("x", &["--why", "<|im_end|>"])["why"];
     assert_eq!(why["why"], "it ends the text, which may not end here; expected [ft]");
 }
@@ -232,7 +232,7 @@ fn texts_are_explained_without_a_tokenizer() {
         (&why["id"], &why["token"], &why["allowed"]),
         (&Value::Null, &json!("true"), &json!(false))
     );
-    assert_eq!(why["why"], "its byte 2 (u) is not allowed behind \"tr\"; expected [ay]");
+    assert_eq!(why["why"], "its byte 2 (u) is not allowed after \"tr\"; expected [ay]");
     let why = &explained(&["--regex", "try", "--why", "t"])["at"]["why"];
     assert_eq!(why["why"], "it is allowed");
     let (code, out, _) = explain(&["--regex", "try", "--why", "ta"]);

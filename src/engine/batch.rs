@@ -1,98 +1,127 @@
-//! Masks of many sequences at once: matchers of one constraint share one lock, equal situations share one mask, and rows
-//! are written by several threads.
+//! Batches: the masks of many sequences at once.
+//!
+//! Rows are sorted by constraint, so that each constraint is locked once. Cached masks are looked
+//! up on the calling thread; only masks that have to be made are handed to the batch threads. Equal
+//! configurations share one mask. Large batches are written by several threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::shared::{Counters, Shared, count};
+use super::runtime::{EngineCounters, EngineRuntime, count};
 use super::{Engine, Matcher, stops_only};
 use crate::hash::{HashMap, HashSet};
 use crate::mask::{Index, IndexState, TokenSet};
 use crate::vocab::Vocabulary;
 
-/// Rows from which on writing them is worth waking other threads (a row of a 128k vocabulary has 16 KB).
+/// Least number of rows for which writing them is worth waking other threads. A row of a vocabulary
+/// of 128k tokens has 16 KB.
 const PARALLEL_ROWS: usize = 16;
 
-/// What a row of a batch is.
+/// What a row of a batch allows.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use louver::engine::{Engine, EngineOptions, Matcher, RowStatus};
+/// # use louver::vocab::Vocabulary;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let vocab = Arc::new(Vocabulary::toy(&[]));
+/// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+/// // A sequence without a constraint.
+/// let rows: [Option<&mut Matcher>; 1] = [None];
+/// let mut masks = vec![0; vocab.mask_words()];
+/// assert_eq!(engine.fill_masks(rows, &mut masks)?, [RowStatus::Free]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RowStatus {
-    /// Every id of the logits is allowed (there is no matcher for this row, or the grammar allows everything): the row need
-    /// not be applied.
+    /// Every id of the logits is allowed, because the row has no matcher or the grammar allows
+    /// everything. The row need not be applied.
     Free,
-    /// The row says which tokens may follow.
+    /// The row is the mask of the tokens that may follow.
     Constrained,
-    /// A stop token has been taken: only stop tokens are allowed, and the sequence can leave the batch.
+    /// A stop token has been taken. Only stop tokens are allowed; the sequence can leave the batch.
     Finished,
-    /// The parser ran into a limit ([`Matcher::limit`] says which): only stop tokens are allowed.
+    /// The parser reached a limit, which [`Matcher::limit`] names. Only stop tokens are allowed.
     Limit,
-    /// The engine panicked while it made this mask, which is a bug. Only stop tokens are allowed; other rows are not
-    /// affected, and the matcher stays usable.
+    /// The engine panicked while it made this mask, which is a bug. Only stop tokens are allowed.
+    /// Other rows are unaffected, and the matcher stays usable.
     Failed,
 }
 
-/// Why a batch cannot be filled. Nothing was written.
+/// Why a batch was not filled. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchError {
-    /// The buffer does not have one row a matcher.
-    #[error("{got} words of masks for {rows} rows of {words} words")]
+    /// The buffer does not have one row for each matcher.
+    #[error("the mask buffer has {got} words instead of {rows} rows of {words} words")]
     Length {
-        /// Matchers given.
+        /// Number of matchers.
         rows: usize,
-        /// Words of a row.
+        /// Words of one row.
         words: usize,
-        /// Words given.
+        /// Words of the buffer.
         got: usize,
     },
-    /// A matcher belongs to an engine with another vocabulary.
+    /// A matcher belongs to another vocabulary.
     #[error("the matcher of row {row} has another vocabulary than this engine")]
     OtherVocabulary {
-        /// Its row.
+        /// Index of the matcher.
         row: usize,
     },
 }
 
-/// Which mask each row of a batch has, for callers that hand each distinct mask to the device once.
+/// Which distinct mask each row of a batch has, so that a caller uploads each mask once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueRows {
-    /// Per row of the batch: what it is, and which of the distinct masks it has (none where it is
-    /// [`RowStatus::Free`]: then none has to be applied).
+    /// For each row: its status and the index of its mask. The index is `None` where the status is
+    /// [`RowStatus::Free`]: then no mask has to be applied.
     pub rows: Vec<(RowStatus, Option<u32>)>,
-    /// How many distinct masks were written.
+    /// Number of distinct masks that were written.
     pub masks: usize,
 }
 
-/// What a row allows.
+/// The mask of a row, as far as it is known.
 #[derive(Clone, Debug)]
-enum Allows {
+enum RowMask {
     /// Not known yet.
-    Open,
+    Pending,
+    /// Every id of the logits: the row has no matcher.
     Everything,
+    /// A mask of the grammar.
     Set(Arc<TokenSet>),
-    Stops(RowStatus),
+    /// Stop tokens only, for the reason given.
+    StopsOnly(RowStatus),
 }
 
-struct Row<'m> {
+/// A row while its batch is filled.
+struct BatchRow<'m> {
+    /// `None` for a row that is not constrained.
     matcher: Option<&'m mut Matcher>,
-    at: usize,
-    allows: Allows,
+    /// Index of the row in the batch.
+    position: usize,
+    row_mask: RowMask,
 }
 
-impl Row<'_> {
-    /// Rows with equal groups share a lock; free rows come first and are a group without one.
-    fn group(&self) -> usize {
+impl BatchRow<'_> {
+    /// Identifies the lock of the row's constraint; 0 for rows without a matcher, which sort first.
+    fn lock_group(&self) -> usize {
         self.matcher.as_ref().map_or(0, |m| Arc::as_ptr(&m.index).addr())
     }
 }
 
 impl Engine {
-    /// Writes the masks of many matchers: row `i` of `masks` ([`Vocabulary::mask_words`] words) is what
-    /// [`Matcher::fill_mask`] of matcher `i` would write. Takes anything that iterates over `&mut Matcher`, or over
-    /// `Option<&mut Matcher>` for batches in which some sequences are not constrained; their rows allow every id.
+    /// Writes the masks of many matchers: row `i` of `masks`, of [`Vocabulary::mask_words`] words,
+    /// is what [`Matcher::fill_mask`] of matcher `i` would write.
     ///
-    /// Matchers may be of any constraints of this engine's vocabulary. Cost: for known masks, one look-up and one copy a row;
-    /// each constraint is locked once, and equal situations of one constraint are computed once.
+    /// Takes anything that iterates over `&mut Matcher`, or over `Option<&mut Matcher>` where some
+    /// sequences are not constrained; the rows of those allow every id. The matchers may belong to
+    /// any constraints of this engine's vocabulary.
+    ///
+    /// Errors: [`BatchError`], with nothing written. Cost: for cached masks, one look-up and one
+    /// copy a row; each constraint is locked once, and equal configurations of a constraint cost
+    /// one mask.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -102,8 +131,8 @@ impl Engine {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[b"true", b"null"]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
-    /// let yes = engine.compile_json_schema(r#"{"const": true}"#, &SchemaOptions::default())?;
-    /// let no = engine.compile_json_schema(r#"{"const": null}"#, &SchemaOptions::default())?;
+    /// let compile = |schema| engine.compile_json_schema(schema, &SchemaOptions::default());
+    /// let (yes, no) = (compile(r#"{"const": true}"#)?, compile(r#"{"const": null}"#)?);
     /// let mut matchers = vec![yes.matcher(), no.matcher()];
     /// let mut masks = vec![0; matchers.len() * vocab.mask_words()];
     /// let rows = engine.fill_masks(&mut matchers, &mut masks)?;
@@ -123,23 +152,41 @@ impl Engine {
         M: IntoIterator,
         M::Item: Into<Option<&'m mut Matcher>>,
     {
-        let mut rows = self.rows(matchers)?;
+        let mut rows = self.collect_rows(matchers)?;
         let words = self.vocab.mask_words();
         if masks.len() != rows.len() * words {
             return Err(BatchError::Length { rows: rows.len(), words, got: masks.len() });
         }
-        self.resolve(&mut rows);
+        self.resolve_masks(&mut rows);
         let mut status = vec![RowStatus::Constrained; rows.len()];
-        rows.sort_unstable_by_key(|row| row.at);
+        rows.sort_unstable_by_key(|row| row.position);
         let work: Vec<_> = masks.chunks_mut(words.max(1)).zip(&rows).zip(&mut status).collect();
-        self.shared.for_each(work, PARALLEL_ROWS, |((mask, row), status)| {
-            *status = write(&self.vocab, &row.allows, mask)
+        self.runtime.for_each(work, PARALLEL_ROWS, |((mask, row), status)| {
+            *status = write_row(&self.vocab, &row.row_mask, mask)
         });
         Ok(status)
     }
 
-    /// As [`Engine::fill_masks`], but writes each distinct mask once, one after the other: `masks` is emptied and then
-    /// holds [`UniqueRows::masks`] rows. Keep the buffer between calls: it is not made anew where it is large enough.
+    /// As [`Engine::fill_masks`], but writes each distinct mask once, one after the other. `masks`
+    /// is resized to [`UniqueRows::masks`] rows. Keep the buffer between calls, so that it is
+    /// allocated once.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::json_schema::SchemaOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[]));
+    /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    /// let constraint = engine.compile_json_schema("true", &SchemaOptions::default())?;
+    /// let mut matchers = vec![constraint.matcher(); 3];
+    /// let mut masks = Vec::new();
+    /// let unique = engine.fill_masks_unique(&mut matchers, &mut masks)?;
+    /// assert_eq!((unique.rows.len(), unique.masks, masks.len()), (3, 1, vocab.mask_words()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fill_masks_unique<'m, M>(
         &self,
         matchers: M,
@@ -149,35 +196,35 @@ impl Engine {
         M: IntoIterator,
         M::Item: Into<Option<&'m mut Matcher>>,
     {
-        let mut rows = self.rows(matchers)?;
-        self.resolve(&mut rows);
+        let mut rows = self.collect_rows(matchers)?;
+        self.resolve_masks(&mut rows);
         let words = self.vocab.mask_words();
         let mut numbers: HashMap<usize, u32> = HashMap::default();
-        let mut distinct: Vec<&Allows> = Vec::new();
+        let mut distinct: Vec<&RowMask> = Vec::new();
         let mut out = vec![(RowStatus::Free, None); rows.len()];
         for row in &rows {
-            let key = match &row.allows {
-                Allows::Everything => continue,
-                Allows::Set(set) => Arc::as_ptr(set).addr(),
-                Allows::Stops(_) | Allows::Open => 0,
+            let key = match &row.row_mask {
+                RowMask::Everything => continue,
+                RowMask::Set(set) => Arc::as_ptr(set).addr(),
+                RowMask::StopsOnly(_) | RowMask::Pending => 0,
             };
             let number = *numbers.entry(key).or_insert(distinct.len() as u32);
             if number as usize == distinct.len() {
-                distinct.push(&row.allows);
+                distinct.push(&row.row_mask);
             }
-            let status = if let Allows::Stops(status) = row.allows {
+            let status = if let RowMask::StopsOnly(status) = row.row_mask {
                 status
             } else {
                 RowStatus::Constrained
             };
-            out[row.at] = (status, Some(number));
+            out[row.position] = (status, Some(number));
         }
         masks.resize(distinct.len() * words, 0);
         let mut written = vec![RowStatus::Constrained; distinct.len()];
         let work: Vec<_> =
             masks.chunks_mut(words.max(1)).zip(&distinct).zip(&mut written).collect();
-        self.shared.for_each(work, PARALLEL_ROWS, |((mask, allows), status)| {
-            *status = write(&self.vocab, allows, mask)
+        self.runtime.for_each(work, PARALLEL_ROWS, |((mask, row_mask), status)| {
+            *status = write_row(&self.vocab, row_mask, mask)
         });
         for (status, number) in &mut out {
             if *status == RowStatus::Constrained
@@ -189,142 +236,147 @@ impl Engine {
         Ok(UniqueRows { rows: out, masks: distinct.len() })
     }
 
-    fn rows<'m, M>(&self, matchers: M) -> Result<Vec<Row<'m>>, BatchError>
+    /// The rows of a batch. Fails where a matcher has another vocabulary.
+    fn collect_rows<'m, M>(&self, matchers: M) -> Result<Vec<BatchRow<'m>>, BatchError>
     where
         M: IntoIterator,
         M::Item: Into<Option<&'m mut Matcher>>,
     {
-        // Matchers of equal vocabularies have the same one, nearly always: its content is compared once.
-        let mut known = Arc::as_ptr(&self.vocab);
-        let row = |(at, matcher): (usize, M::Item)| {
+        // Matchers of a batch nearly always share one vocabulary: contents are compared once a
+        // change.
+        let mut equal_vocab = Arc::as_ptr(&self.vocab);
+        let row = |(position, matcher): (usize, M::Item)| {
             let matcher = matcher.into();
             if let Some(m) =
-                matcher.as_deref().filter(|m: &&Matcher| Arc::as_ptr(&m.index.vocab) != known)
+                matcher.as_deref().filter(|m: &&Matcher| Arc::as_ptr(&m.index.vocab) != equal_vocab)
             {
                 if m.index.vocab != self.vocab {
-                    return Err(BatchError::OtherVocabulary { row: at });
+                    return Err(BatchError::OtherVocabulary { row: position });
                 }
-                known = Arc::as_ptr(&m.index.vocab);
+                equal_vocab = Arc::as_ptr(&m.index.vocab);
             }
-            Ok(Row {
-                allows: if matcher.is_some() { Allows::Open } else { Allows::Everything },
+            Ok(BatchRow {
+                row_mask: if matcher.is_some() { RowMask::Pending } else { RowMask::Everything },
                 matcher,
-                at,
+                position,
             })
         };
         matchers.into_iter().enumerate().map(row).collect()
     }
 
-    /// Finds what every row allows, and leaves the rows sorted by constraint.
-    fn resolve(&self, rows: &mut [Row<'_>]) {
-        let shared = &self.shared;
-        rows.sort_unstable_by_key(|row| (row.group(), row.at));
+    /// Finds the mask of every row, and leaves the rows sorted by constraint.
+    fn resolve_masks(&self, rows: &mut [BatchRow<'_>]) {
+        let runtime = &self.runtime;
+        rows.sort_unstable_by_key(|row| (row.lock_group(), row.position));
         let groups = rows
-            .chunk_by_mut(|a, b| a.group() == b.group())
+            .chunk_by_mut(|a, b| a.lock_group() == b.lock_group())
             .filter(|group| group[0].matcher.is_some());
-        // What is memoised is taken here; only what has to be made is worth waking other threads.
-        let open: Vec<&mut [Row<'_>]> =
-            groups.filter_map(|group| (!look_up(group)).then_some(group)).collect();
-        shared.for_each(open, 2, |group| make(shared, group));
-        count(&shared.counters.batches, 1);
-        count(&shared.counters.batch_rows, rows.len());
-        let sets = rows.iter().filter_map(|row| match &row.allows {
-            Allows::Set(set) => Some(Arc::as_ptr(set).addr()),
+        // Cached masks are taken here; only masks that have to be made are worth waking other
+        // threads.
+        let pending: Vec<&mut [BatchRow<'_>]> =
+            groups.filter_map(|group| (!take_cached_masks(group)).then_some(group)).collect();
+        runtime.for_each(pending, 2, |group| make_pending_masks(runtime, group));
+        count(&runtime.counters.batches, 1);
+        count(&runtime.counters.batch_rows, rows.len());
+        let sets = rows.iter().filter_map(|row| match &row.row_mask {
+            RowMask::Set(set) => Some(Arc::as_ptr(set).addr()),
             _ => None,
         });
         let mut seen = HashSet::default();
-        count(&shared.counters.batch_rows_repeated, sets.filter(|&set| !seen.insert(set)).count());
+        count(&runtime.counters.batch_rows_repeated, sets.filter(|&set| !seen.insert(set)).count());
     }
 }
 
-/// Takes the memoised masks of the matchers of one constraint; whether that was all of them.
-fn look_up(group: &mut [Row<'_>]) -> bool {
+/// Takes the cached masks of the matchers of one constraint. `true` if no row is left pending.
+fn take_cached_masks(group: &mut [BatchRow<'_>]) -> bool {
     let Some(index) = group[0].matcher.as_ref().map(|m| m.index.clone()) else { return true };
-    // Whoever holds the lock may be making a mask: other constraints need not wait for it.
+    // The owner of the lock may be making a mask; other constraints need not wait for it.
     let Some(mut state) = index.try_lock() else { return false };
     let mut complete = true;
     for row in group {
         let Some(matcher) = &mut row.matcher else { continue };
-        row.allows = match over(matcher) {
+        row.row_mask = match finished_mask(matcher) {
             Some(stops) => stops,
             None if matcher.epoch == state.epoch => {
                 match index.known_mask(&mut state, matcher.config()) {
-                    Some(set) => Allows::Set(set),
-                    None => Allows::Open,
+                    Some(set) => RowMask::Set(set),
+                    None => RowMask::Pending,
                 }
             }
-            None => Allows::Open,
+            None => RowMask::Pending,
         };
-        complete &= !matches!(row.allows, Allows::Open);
+        complete &= !matches!(row.row_mask, RowMask::Pending);
     }
     complete
 }
 
-fn over(matcher: &Matcher) -> Option<Allows> {
+/// The mask of a sequence that is over; `None` if it is not.
+fn finished_mask(matcher: &Matcher) -> Option<RowMask> {
     match (matcher.terminated, matcher.limit) {
-        (true, _) => Some(Allows::Stops(RowStatus::Finished)),
-        (false, Some(_)) => Some(Allows::Stops(RowStatus::Limit)),
+        (true, _) => Some(RowMask::StopsOnly(RowStatus::Finished)),
+        (false, Some(_)) => Some(RowMask::StopsOnly(RowStatus::Limit)),
         (false, None) => None,
     }
 }
 
-/// Makes the masks of a constraint's matchers that are still open, under one lock.
-fn make(shared: &Shared, group: &mut [Row<'_>]) {
+/// Makes the masks of a constraint's matchers that are still pending, under one lock.
+fn make_pending_masks(runtime: &EngineRuntime, group: &mut [BatchRow<'_>]) {
     let Some(index) = group[0].matcher.as_ref().map(|m| m.index.clone()) else { return };
     let mut state = index.lock();
-    for row in group.iter_mut().filter(|row| matches!(row.allows, Allows::Open)) {
+    for row in group.iter_mut().filter(|row| matches!(row.row_mask, RowMask::Pending)) {
         let Some(matcher) = &mut row.matcher else { continue };
         let made = catch_unwind(AssertUnwindSafe(|| {
-            make_one(&shared.counters, &index, &mut state, matcher)
+            make_mask(&runtime.counters, &index, &mut state, matcher)
         }));
-        row.allows = made.unwrap_or_else(|_| {
-            count(&shared.counters.batch_rows_failed, 1);
-            // Half-made tables are dropped; should even that fail, the next to take the lock tries again.
+        row.row_mask = made.unwrap_or_else(|_| {
+            count(&runtime.counters.batch_rows_failed, 1);
+            // Repair the caches. If that panics as well, the next owner of the lock tries again.
             let _ = catch_unwind(AssertUnwindSafe(|| state.recover()));
-            Allows::Stops(RowStatus::Failed)
+            RowMask::StopsOnly(RowStatus::Failed)
         });
     }
 }
 
-fn make_one(
-    counters: &Counters,
+/// Makes the mask of one matcher.
+fn make_mask(
+    counters: &EngineCounters,
     index: &Index,
     state: &mut IndexState,
     matcher: &mut Matcher,
-) -> Allows {
+) -> RowMask {
     #[cfg(test)]
     counters.maybe_panic(0);
     count(&counters.batch_rows_built, 1);
-    if let Some(stops) = over(matcher) {
+    if let Some(stops) = finished_mask(matcher) {
         return stops;
     }
     match matcher.mask_locked(index, state) {
-        Some(set) => Allows::Set(set),
-        None => Allows::Stops(RowStatus::Limit),
+        Some(set) => RowMask::Set(set),
+        None => RowMask::StopsOnly(RowStatus::Limit),
     }
 }
 
-/// Writes a row and says what it is.
-fn write(vocab: &Vocabulary, allows: &Allows, mask: &mut [u32]) -> RowStatus {
+/// Writes a row and returns its status.
+fn write_row(vocab: &Vocabulary, row_mask: &RowMask, mask: &mut [u32]) -> RowStatus {
     let everything = |word: usize| {
         let ids = vocab.width() - word * 32;
         if ids >= 32 { u32::MAX } else { (1 << ids) - 1 }
     };
-    match allows {
-        Allows::Set(set) => {
+    match row_mask {
+        RowMask::Set(set) => {
             set.write(mask);
             let free = mask.iter().enumerate().all(|(i, &word)| word == everything(i));
             if free { RowStatus::Free } else { RowStatus::Constrained }
         }
-        Allows::Everything => {
+        RowMask::Everything => {
             mask.iter_mut().enumerate().for_each(|(i, word)| *word = everything(i));
             RowStatus::Free
         }
-        Allows::Stops(status) => {
+        RowMask::StopsOnly(status) => {
             stops_only(vocab, mask);
             *status
         }
-        Allows::Open => {
+        RowMask::Pending => {
             stops_only(vocab, mask);
             RowStatus::Failed
         }

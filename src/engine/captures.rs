@@ -1,4 +1,7 @@
-//! Captured texts, and the temperature that holds where a matcher is.
+//! Captures: the texts that rules with a capture name derived, and the temperature of a rule.
+//!
+//! A parse keeps no derivation, so captures parse the text once more, with an Earley chart that has
+//! positions.
 
 use super::Matcher;
 use crate::mask::{Index, IndexState};
@@ -7,20 +10,42 @@ use crate::matcher::{AdvanceError, Chart, ChartLimit, Piece, Region};
 /// A text that a rule with a capture name derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// The name.
+    /// The capture name.
     pub name: String,
-    /// Its bytes, without those of hidden rules inside. A special token appears as its text.
+    /// The text, without the parts that hidden rules derived. A special token appears as its name.
     pub bytes: Vec<u8>,
-    /// Where it stands in the whole text, hidden parts included.
+    /// The range in the whole text, hidden parts included.
     pub range: std::ops::Range<usize>,
 }
 
 impl Matcher {
-    /// What rules with a capture name have derived, in the order in which they ended, inner ones first. Rules that are still
-    /// open are not there yet. Where the text has several derivations, those of one of them.
+    /// The captures so far, in the order in which they ended, inner ones first. Rules that have not
+    /// ended have none. Of an ambiguous text, the captures of one derivation.
     ///
-    /// Cost: the text is parsed once more, with positions: linear for grammars that are deterministic enough, at most
-    /// cubic. [`AdvanceError::Limit`] for texts whose chart grows too large.
+    /// Errors: [`AdvanceError::Limit`] if the chart grows too large. Cost: one more parse of the
+    /// text, linear for grammars that are nearly deterministic, cubic at worst.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::ids::TokenId;
+    /// # use louver::ir::{Expr, GrammarBuilder};
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut grammar = GrammarBuilder::new();
+    /// let name = grammar.rule("name", Expr::alt([Expr::text("ann"), Expr::text("bob")]));
+    /// grammar.attributes(name).capture = Some("who".to_owned());
+    /// let start = grammar.rule("start", Expr::seq([Expr::text("hi "), Expr::Ref(name)]));
+    /// let mut matcher = engine.compile(grammar.finish(start)?)?.matcher();
+    /// for byte in *b"hi bob" {
+    ///     matcher.advance(TokenId::from_raw(byte.into()))?;
+    /// }
+    /// let captures = matcher.captures()?;
+    /// assert_eq!((&*captures[0].name, &captures[0].bytes[..]), ("who", &b"bob"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn captures(&mut self) -> Result<Vec<Capture>, AdvanceError> {
         if self.index.compiled.grammar().rules.iter().all(|rule| rule.attributes.capture.is_none())
         {
@@ -29,10 +54,15 @@ impl Matcher {
         let index = self.index.clone();
         let mut state = index.lock();
         let chart = |_: ChartLimit| AdvanceError::Limit { what: "items of a chart for captures" };
-        self.derive(&index, &mut state).map_err(chart)
+        self.find_captures(&index, &mut state).map_err(chart)
     }
 
-    fn derive(&self, index: &Index, state: &mut IndexState) -> Result<Vec<Capture>, ChartLimit> {
+    /// As [`Matcher::captures`], under the constraint's lock.
+    fn find_captures(
+        &self,
+        index: &Index,
+        state: &mut IndexState,
+    ) -> Result<Vec<Capture>, ChartLimit> {
         let vocab = &index.vocab;
         let compiled = index.compiled.clone();
         let mut text: Vec<u8> = Vec::new();
@@ -66,12 +96,12 @@ impl Matcher {
             let within = |h: &&&Region| {
                 region.start <= h.start && h.end <= region.end && h.depth > region.depth
             };
-            let (mut bytes, mut at) = (Vec::new(), region.start);
+            let (mut bytes, mut position) = (Vec::new(), region.start);
             for h in hidden.iter().filter(within) {
-                bytes.extend_from_slice(&text[at..h.start.max(at)]);
-                at = at.max(h.end);
+                bytes.extend_from_slice(&text[position..h.start.max(position)]);
+                position = position.max(h.end);
             }
-            bytes.extend_from_slice(&text[at..region.end]);
+            bytes.extend_from_slice(&text[position..region.end]);
             out.push((region.depth, Capture { name, bytes, range: region.start..region.end }));
         }
         out.sort_by_key(|(depth, c)| {
@@ -80,8 +110,9 @@ impl Matcher {
         Ok(out.into_iter().map(|(_, capture)| capture).collect())
     }
 
-    /// The sampling temperature that the grammar asks for here: of the innermost rule around that names one; the highest
-    /// where rules disagree. `None` where none does. The engine itself never uses it.
+    /// The sampling temperature that the grammar asks for here: that of the innermost enclosing
+    /// rule that names one, and the highest where derivations disagree. `None` where no rule does.
+    /// The engine itself does not use it.
     pub fn temperature(&mut self) -> Option<f32> {
         let index = self.index.clone();
         let mut state = index.lock();
@@ -158,7 +189,7 @@ mod tests {
         assert_eq!(captured(&mut matcher), []);
         take(&mut matcher, "a=b;cd=ef");
         let one = [("key", "a"), ("key", "b"), ("end", ";"), ("pair", "a=b")];
-        // What is open is not there; the last key may already be one.
+        // The open pair has no capture yet; its key may already have ended.
         assert_eq!(captured(&mut matcher)[..5], pairs(&[&one[..], &[("key", "cd")]].concat())[..]);
         take(&mut matcher, ";");
         matcher.advance(TokenId::from_raw(256)).unwrap();
@@ -176,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_budget_cuts_is_captured() {
+    fn captures_of_rules_cut_by_a_budget_have_their_text() {
         for budget in [(Some(2), None), (None, Some(2))] {
             let mut b = GrammarBuilder::new();
             let body = named(&mut b, "body", Expr::star(letters()));

@@ -1,4 +1,8 @@
-//! From what users write to a constraint, in one call: each front end's door.
+//! Compilation from each front end's source text to a [`Constraint`].
+//!
+//! Every function reads and lowers the text, compiles the grammar and binds it, all under one
+//! budget of fuel: [`Limits::compile_budget`](crate::limits::Limits::compile_budget) for the length
+//! of the text.
 
 use super::{Constraint, Engine};
 use crate::compile::CompileError;
@@ -14,59 +18,76 @@ use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptio
 use crate::fuel;
 use crate::spec::json::{Json, JsonError};
 
-/// Why a JSON Schema did not become a constraint.
+/// Why a JSON Schema was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaCompileError {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// It is malformed, unsupported or unsatisfiable, with JSON pointers.
+    /// The schema is malformed, unsupported or unsatisfiable; the errors carry JSON pointers.
     #[error(transparent)]
     Schema(#[from] SchemaErrors),
-    /// The grammar it lowers to is not compilable.
+    /// The grammar cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
 
-/// Why a structural tag did not become a constraint.
+/// Why a structural tag was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StructuralTagCompileError {
-    /// It is malformed or contradictory, with JSON pointers.
+    /// The document is malformed or contradictory; the errors carry JSON pointers.
     #[error(transparent)]
     Document(#[from] StructuralTagErrors),
-    /// The grammar it lowers to is not compilable.
+    /// The grammar cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
 
-/// Why a regular expression did not become a constraint.
+/// Why a regular expression was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegexCompileError {
-    /// It is malformed, or no automaton matches it.
+    /// The pattern is malformed, or needs more than a finite automaton.
     #[error(transparent)]
     Regex(#[from] RegexError),
-    /// The grammar it lowers to is not compilable: nothing matches, or a limit was reached.
+    /// The grammar cannot be compiled: nothing matches, or a limit was reached.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
 
-/// Why the text of a grammar did not become a constraint.
+/// Why a grammar in EBNF or Lark was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextCompileError {
-    /// All that is wrong with the text.
+    /// All errors of the text, with their positions.
     #[error(transparent)]
     Text(#[from] Diagnostics),
-    /// The grammar it lowers to is not compilable.
+    /// The grammar cannot be compiled.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
 
-/// Bytes of a schema that is kept, for each of its text.
-const KEPT: usize = 4;
+/// Estimated memory of a cached schema, in bytes for each byte of its text.
+const CACHED_BYTES_PER_SOURCE_BYTE: usize = 4;
 
 impl Engine {
-    /// Reads, lowers and compiles a JSON Schema. It may refer to itself only, and nothing is relaxed. The constraint of a schema that said the
-    /// same (annotations such as `title`, `description` and `default` apart) is given again while it is kept.
+    /// Compiles a JSON Schema. It may refer only to itself, and its policy is [`Policy::Strict`]
+    /// whatever the options say: nothing is relaxed.
+    ///
+    /// A schema with equal constraints (annotations such as `title`, `description` and `default`
+    /// apart) and options is taken from the grammar cache.
+    ///
+    /// Errors: [`SchemaCompileError`], with JSON pointers.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::json_schema::SchemaOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let compile = |schema: &str| engine.compile_json_schema(schema, &SchemaOptions::default());
+    /// assert!(compile(r#"{"type": "integer", "minimum": 3}"#).is_ok());
+    /// let error = compile(r#"{"properties": {"a": {"type": "text"}}}"#).unwrap_err();
+    /// assert!(error.to_string().contains("/properties/a/type"));
+    /// ```
     pub fn compile_json_schema(
         &self,
         schema: &str,
@@ -77,8 +98,9 @@ impl Engine {
             .map(|(constraint, _)| constraint)
     }
 
-    /// As [`Engine::compile_json_schema`], of a schema that may refer to the documents of a registry, and obeying the options' policy.
-    /// Returns also what was relaxed. Kept as there, if the registry is empty.
+    /// As [`Engine::compile_json_schema`], for a schema that may refer to the documents of a
+    /// registry, and with the options' policy. Returns the constraint and what was relaxed. Only
+    /// schemas with an empty registry use the grammar cache.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -89,11 +111,13 @@ impl Engine {
     /// # use louver::vocab::Vocabulary;
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let options = SchemaOptions::default();
     /// let mut registry = Registry::new();
-    /// registry.insert("https://example.org/unit", Json::parse(r#"{"enum": ["m", "s"]}"#, &Limits::default())?);
+    /// let unit = Json::parse(r#"{"enum": ["m", "s"]}"#, &Limits::default())?;
+    /// registry.insert("https://example.org/unit", unit);
     /// let schema = r#"{"$ref": "https://example.org/unit"}"#;
-    /// assert!(engine.compile_json_schema(schema, &SchemaOptions::default()).is_err());
-    /// let (constraint, relaxed) = engine.compile_json_schema_in(schema, &registry, &SchemaOptions::default())?;
+    /// assert!(engine.compile_json_schema(schema, &options).is_err());
+    /// let (constraint, relaxed) = engine.compile_json_schema_in(schema, &registry, &options)?;
     /// assert!(relaxed.is_empty());
     /// assert_eq!(constraint.matcher().forced_bytes(9), b"\"");
     /// # Ok(())
@@ -112,6 +136,7 @@ impl Engine {
         )
     }
 
+    /// The work of [`Engine::compile_json_schema_in`], under a budget of fuel.
     fn compile_schema_within(
         &self,
         schema: &str,
@@ -128,12 +153,29 @@ impl Engine {
             return make(&parsed, options);
         }
         let key = SchemaKey::new(parsed, *options);
-        let (constraint, relaxed) = self
-            .kept(key, schema.len() * KEPT, |key: &SchemaKey| make(key.schema(), key.options()))?;
+        let (constraint, relaxed) =
+            self.kept(key, schema.len() * CACHED_BYTES_PER_SOURCE_BYTE, |key: &SchemaKey| {
+                make(key.schema(), key.options())
+            })?;
         Ok((constraint, relaxed.to_vec()))
     }
 
-    /// Reads, lowers and compiles a grammar in EBNF (or GBNF, or KBNF). [`ebnf::lower`] also has the warnings.
+    /// Compiles a grammar in EBNF, GBNF or KBNF. Warnings are dropped; [`ebnf::lower`] returns
+    /// them.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::ebnf::EbnfOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let grammar = "root ::= \"no. \" digit+\ndigit ::= [0-9]\n";
+    /// let constraint = engine.compile_ebnf(grammar, &EbnfOptions::default())?;
+    /// assert_eq!(constraint.matcher().forced_bytes(9), b"no. ");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn compile_ebnf(
         &self,
         text: &str,
@@ -142,7 +184,21 @@ impl Engine {
         self.compile_text(text, || ebnf::lower(text, options, &self.options.limits))
     }
 
-    /// Reads, lowers and compiles a Lark grammar. Warnings are dropped; [`lark::lower`] has them.
+    /// Compiles a Lark grammar. Warnings are dropped; [`lark::lower`] returns them.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::lark::LarkOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let grammar = "start: \"no. \" DIGITS\nDIGITS: /[0-9]+/\n";
+    /// let constraint = engine.compile_lark(grammar, &LarkOptions::default())?;
+    /// assert_eq!(constraint.matcher().forced_bytes(9), b"no. ");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn compile_lark(
         &self,
         text: &str,
@@ -151,7 +207,22 @@ impl Engine {
         self.compile_text(text, || lark::lower(text, options, &self.options.limits))
     }
 
-    /// Reads, lowers and compiles a structural tag. Special tokens of the vocabulary may stand in its markers as themselves.
+    /// Compiles a structural tag. Special tokens of the vocabulary may be used in its markers.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::structural_tag::StructuralTagOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let document = r#"{"type": "structural_tag", "format": {"type": "tag",
+    ///     "begin": "<n>", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "</n>"}}"#;
+    /// let constraint = engine.compile_structural_tag(document, &StructuralTagOptions::default())?;
+    /// assert_eq!(constraint.matcher().forced_bytes(9), b"<n>");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn compile_structural_tag(
         &self,
         text: &str,
@@ -166,7 +237,20 @@ impl Engine {
         )
     }
 
-    /// Reads, lowers and compiles a regular expression.
+    /// Compiles a regular expression. The whole text must match, not a part of it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::regex::RegexOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let constraint = engine.compile_regex("(?:x|y)=[0-9]", &RegexOptions::default())?;
+    /// assert!(!constraint.matcher().is_complete());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn compile_regex(
         &self,
         pattern: &str,
@@ -179,6 +263,7 @@ impl Engine {
         )
     }
 
+    /// Lowers and compiles the text of a grammar, simplified by `EngineOptions::simplify_texts`.
     fn compile_text(
         &self,
         text: &str,

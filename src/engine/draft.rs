@@ -1,46 +1,63 @@
-//! Masks for every node of a speculative tree of tokens.
+//! Draft trees: a mask for every node of a speculative tree of tokens.
+//!
+//! Configurations are stepped from node to node, so a token that several paths share is checked
+//! once. The matcher does not move.
 
 use std::sync::Arc;
 
-use super::shared::count;
+use super::runtime::count;
 use super::{Matcher, stops_only};
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState, TokenSet};
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 
-/// Why a list of nodes is no tree, or a buffer does not fit it.
+/// Why a draft tree is malformed, or a buffer does not fit it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DraftError {
-    /// There is not one parent a token.
-    #[error("{tokens} tokens and {parents} parents")]
+    /// The numbers of tokens and parents differ.
+    #[error("a draft tree of {tokens} tokens has {parents} parents")]
     Length {
-        /// Tokens given.
+        /// Number of tokens.
         tokens: usize,
-        /// Parents given.
+        /// Number of parents.
         parents: usize,
     },
     /// A node's parent does not come before it.
-    #[error("node {node} has parent {parent}, which does not come before it")]
+    #[error("the parent {parent} of node {node} does not come before it")]
     Order {
-        /// The node.
+        /// Index of the node.
         node: usize,
-        /// Its parent.
+        /// Index of its parent.
         parent: usize,
     },
-    /// The buffer does not have one row a node.
-    #[error("{got} words of masks for {nodes} nodes of {words} words")]
+    /// The buffer does not have one row for each node.
+    #[error("the mask buffer has {got} words instead of {nodes} rows of {words} words")]
     Masks {
         /// Nodes of the tree.
         nodes: usize,
-        /// Words of a row.
+        /// Words of one row.
         words: usize,
-        /// Words given.
+        /// Words of the buffer.
         got: usize,
     },
 }
 
-/// Tokens that a draft model proposes to follow: a tree, or several. Invariant: a node's parent comes before it.
+/// Tokens that a draft model proposes: one tree, or several.
+///
+/// ```
+/// use louver::engine::{DraftError, DraftTree};
+/// use louver::ids::TokenId;
+///
+/// let tokens = [7, 8, 9].map(TokenId::from_raw).to_vec();
+/// // Two continuations of token 7: 8 and 9.
+/// let tree = DraftTree::new(vec![DraftTree::ROOT, 0, 0], tokens.clone())?;
+/// assert_eq!((tree.len(), tree.parents()[2]), (3, 0));
+/// assert_eq!(DraftTree::chain(tokens).parents(), [DraftTree::ROOT, 0, 1]);
+/// # Ok::<(), DraftError>(())
+/// ```
+///
+/// Invariant: a node's parent comes before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftTree {
     parents: Vec<usize>,
@@ -48,10 +65,11 @@ pub struct DraftTree {
 }
 
 impl DraftTree {
-    /// The parent of a node that directly follows what the matcher has taken.
+    /// The parent of a node that directly follows the tokens that the matcher has taken.
     pub const ROOT: usize = usize::MAX;
 
-    /// Node `i` is `tokens[i]` after node `parents[i]`, which is less than `i`, or [`DraftTree::ROOT`].
+    /// A tree in which node `i` is `tokens[i]` after node `parents[i]`. A parent is less than `i`,
+    /// or [`DraftTree::ROOT`].
     pub fn new(parents: Vec<usize>, tokens: Vec<TokenId>) -> Result<DraftTree, DraftError> {
         if parents.len() != tokens.len() {
             return Err(DraftError::Length { tokens: tokens.len(), parents: parents.len() });
@@ -66,7 +84,7 @@ impl DraftTree {
         }
     }
 
-    /// One token after the other.
+    /// A single path: each token follows the one before it.
     pub fn chain(tokens: Vec<TokenId>) -> DraftTree {
         let parents =
             (0..tokens.len()).map(|node| node.checked_sub(1).unwrap_or(Self::ROOT)).collect();
@@ -78,7 +96,7 @@ impl DraftTree {
         self.tokens.len()
     }
 
-    /// Whether there is no node.
+    /// Whether the tree has no node.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
@@ -93,7 +111,7 @@ impl DraftTree {
         &self.parents
     }
 
-    /// The tokens from the root to a node, in this order.
+    /// The tokens from the root to a node.
     fn path(&self, mut node: usize) -> Vec<TokenId> {
         let mut path = Vec::new();
         while node != Self::ROOT {
@@ -105,17 +123,18 @@ impl DraftTree {
     }
 }
 
-/// What became of a node of a draft.
+/// Whether the token of a node may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DraftNode {
-    /// Its token and all before it may follow; its row is the mask of what may follow it.
+    /// The token and all before it may follow. Its row is the mask of the next token.
     Accepted,
-    /// As accepted, and its token is a stop token: its row allows only stop tokens.
+    /// As accepted, and the token is a stop token: its row allows stop tokens only.
     Ended,
-    /// Its token or one before it may not follow; its row is empty.
+    /// The token or one before it may not follow. Its row is empty.
     Rejected,
-    /// The parser ran into a limit at its token or one before it: not decided, not to be accepted; its row is empty.
+    /// The parser reached a limit at the token or one before it, so the token must not be taken.
+    /// Its row is empty.
     Limit,
 }
 
@@ -126,20 +145,23 @@ impl DraftNode {
     }
 }
 
-/// Where a node is.
+/// A node while its tree is followed.
 #[derive(Clone, Debug)]
-struct Place {
-    node: DraftNode,
+struct NodeState {
+    outcome: DraftNode,
     config: ConfigId,
-    /// None: only stop tokens, or nothing.
+    /// `None`: stop tokens only if the node is accepted, otherwise nothing.
     mask: Option<Arc<TokenSet>>,
 }
 
 impl Matcher {
-    /// Writes, for every node of a draft, the mask of the token after it: row `i` is what [`Matcher::fill_mask`] would write
-    /// after the tokens on the path to node `i`. Tells per node whether its token may follow. The matcher stays where it is.
+    /// Writes, for every node of a draft, the mask of the token after it. Row `i` is what
+    /// [`Matcher::fill_mask`] would write after the tokens on the path to node `i`. Returns for
+    /// each node whether its token may follow. The matcher does not move.
     ///
-    /// Cost: one step a node and one look-up a row for known masks; the constraint is locked once.
+    /// Errors: [`DraftError::Masks`] if the buffer has another length than `tree.len()` rows of
+    /// [`Vocabulary::mask_words`](crate::vocab::Vocabulary::mask_words) words. Cost: one step a
+    /// node and, for cached masks, one look-up and copy a row; the constraint is locked once.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -150,13 +172,16 @@ impl Matcher {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[b"tr", b"ue", b"fa"]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
-    /// let mut matcher = engine.compile_json_schema(r#"{"type": "boolean"}"#, &SchemaOptions::default())?.matcher();
+    /// let schema = r#"{"type": "boolean"}"#;
+    /// let mut matcher = engine.compile_json_schema(schema, &SchemaOptions::default())?.matcher();
     /// let [tr, ue, fa] = [257, 258, 259].map(TokenId::from_raw);
     /// // Either `tr`, then `ue` or `fa`; or `fa`.
-    /// let tree = DraftTree::new(vec![DraftTree::ROOT, 0, 0, DraftTree::ROOT], vec![tr, ue, fa, fa])?;
+    /// const ROOT: usize = DraftTree::ROOT;
+    /// let tree = DraftTree::new(vec![ROOT, 0, 0, ROOT], vec![tr, ue, fa, fa])?;
     /// let mut masks = vec![0; tree.len() * vocab.mask_words()];
     /// let nodes = matcher.fill_draft_masks(&tree, &mut masks)?;
-    /// assert_eq!(nodes, [DraftNode::Accepted, DraftNode::Accepted, DraftNode::Rejected, DraftNode::Accepted]);
+    /// let accepted: Vec<bool> = nodes.iter().map(|node| node.is_accepted()).collect();
+    /// assert_eq!(accepted, [true, true, false, true]);
     /// assert!(matcher.tokens().is_empty());
     /// # Ok(())
     /// # }
@@ -171,80 +196,84 @@ impl Matcher {
         if masks.len() != tree.len() * words {
             return Err(DraftError::Masks { nodes: tree.len(), words, got: masks.len() });
         }
-        count(&self.shared.counters.draft_nodes, tree.len());
-        let places = if self.is_over() {
+        count(&self.runtime.counters.draft_nodes, tree.len());
+        let states = if self.is_over() {
             let nothing = if self.terminated { DraftNode::Rejected } else { DraftNode::Limit };
-            Ok(vec![Place { node: nothing, config: DEAD, mask: None }; tree.len()])
+            Ok(vec![NodeState { outcome: nothing, config: DEAD, mask: None }; tree.len()])
         } else {
             let mut state = index.lock();
             self.with_retry(&index, &mut state, |matcher, state| {
-                matcher.places(&index, state, tree)
+                matcher.follow_tree(&index, state, tree)
             })
         };
         let rows = masks.chunks_mut(words.max(1));
-        let Ok(places) = places else {
-            // All nodes together need more memory than there may be; each path alone may not.
+        let Ok(states) = states else {
+            // The whole tree needs more memory than the limit; each path alone may not.
             return Ok(rows
                 .enumerate()
-                .map(|(node, row)| self.draft_alone(&tree.path(node), row))
+                .map(|(node, row)| self.follow_alone(&tree.path(node), row))
                 .collect());
         };
-        let write = |(place, row): (Place, &mut [u32])| {
-            match &place.mask {
+        let write = |(state, row): (NodeState, &mut [u32])| {
+            match &state.mask {
                 Some(mask) => mask.write(row),
-                None if place.node.is_accepted() => stops_only(&index.vocab, row),
+                None if state.outcome.is_accepted() => stops_only(&index.vocab, row),
                 None => row.fill(0),
             }
-            place.node
+            state.outcome
         };
-        Ok(places.into_iter().zip(rows).map(write).collect())
+        Ok(states.into_iter().zip(rows).map(write).collect())
     }
 
-    /// Follows the whole tree. Fails where memory runs out; other limits are a node's own.
-    fn places(
+    /// Follows the whole tree. Fails if memory runs out; other limits concern one node only.
+    fn follow_tree(
         &self,
         index: &Index,
         state: &mut IndexState,
         tree: &DraftTree,
-    ) -> Result<Vec<Place>, ParserLimit> {
-        let own = |node, limit| match limit {
+    ) -> Result<Vec<NodeState>, ParserLimit> {
+        let with_limit = |outcome, limit| match limit {
             ParserLimit::Memory => Err(limit),
-            _ => Ok(Place { node, config: DEAD, mask: None }),
+            _ => Ok(NodeState { outcome, config: DEAD, mask: None }),
         };
-        let mut places: Vec<Place> = Vec::with_capacity(tree.len());
+        let mut states: Vec<NodeState> = Vec::with_capacity(tree.len());
         for (&parent, &token) in tree.parents.iter().zip(&tree.tokens) {
-            let before = match places.get(parent) {
+            let before = match states.get(parent) {
                 None => self.config(),
-                Some(Place { node: DraftNode::Accepted, config, .. }) => *config,
-                Some(Place { node, .. }) => {
-                    let node = if *node == DraftNode::Limit {
+                Some(NodeState { outcome: DraftNode::Accepted, config, .. }) => *config,
+                Some(NodeState { outcome, .. }) => {
+                    let outcome = if *outcome == DraftNode::Limit {
                         DraftNode::Limit
                     } else {
                         DraftNode::Rejected
                     };
-                    places.push(Place { node, config: DEAD, mask: None });
+                    states.push(NodeState { outcome, config: DEAD, mask: None });
                     continue;
                 }
             };
             let complete = state.parser.store().done(before).root;
-            places.push(match state.step_token(index, before, token) {
-                Err(limit) => own(DraftNode::Limit, limit)?,
+            states.push(match state.step_token(index, before, token) {
+                Err(limit) => with_limit(DraftNode::Limit, limit)?,
                 Ok((DEAD, _)) if complete && index.vocab.is_stop(token) => {
-                    Place { node: DraftNode::Ended, config: DEAD, mask: None }
+                    NodeState { outcome: DraftNode::Ended, config: DEAD, mask: None }
                 }
-                Ok((DEAD, _)) => Place { node: DraftNode::Rejected, config: DEAD, mask: None },
+                Ok((DEAD, _)) => {
+                    NodeState { outcome: DraftNode::Rejected, config: DEAD, mask: None }
+                }
                 Ok((config, _)) => match index.mask(state, config) {
-                    Ok(mask) => Place { node: DraftNode::Accepted, config, mask: Some(mask) },
-                    // As `fill_mask`: the token is fine, what follows is not known.
-                    Err(limit) => Place { config, ..own(DraftNode::Accepted, limit)? },
+                    Ok(mask) => {
+                        NodeState { outcome: DraftNode::Accepted, config, mask: Some(mask) }
+                    }
+                    // As in `fill_mask`: the token may follow, but the mask after it is unknown.
+                    Err(limit) => NodeState { config, ..with_limit(DraftNode::Accepted, limit)? },
                 },
             });
         }
-        Ok(places)
+        Ok(states)
     }
 
-    /// One node by a fork that takes the path to it.
-    fn draft_alone(&self, path: &[TokenId], row: &mut [u32]) -> DraftNode {
+    /// Follows the path to one node with a fork of the matcher.
+    fn follow_alone(&self, path: &[TokenId], row: &mut [u32]) -> DraftNode {
         let mut fork = self.clone();
         for &token in path {
             match fork.advance(token) {

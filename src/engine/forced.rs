@@ -1,13 +1,17 @@
-//! The unique continuation: what follows whatever the model says.
+//! Forced text and forced tokens: the only continuation that the grammar allows, which a host can
+//! append without asking the model (jump-forward decoding).
+//!
+//! Forced bytes are read off configurations. Forced tokens are harder: the tokenizer might merge
+//! the last forced bytes with text that is not forced. So tokens at the end are left out where a
+//! longer token that the grammar allows could take their place.
 
 use super::Matcher;
 use crate::ids::TokenId;
-use crate::mask::Tokens;
-use crate::mask::{Index, IndexState};
+use crate::mask::{Index, IndexState, Tokens};
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 use crate::vocab::Vocabulary;
 
-/// Part of a text that has special tokens in it.
+/// A part of a text that may contain special tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Bytes.
@@ -16,22 +20,38 @@ pub enum Piece {
     Special(TokenId),
 }
 
-/// Bytes that must follow one another, and the special token that must follow them, if one must.
+/// Bytes that are forced one after the other, and the special token that is forced after them, if
+/// any.
 #[derive(Debug, Default)]
-struct Run {
+struct ForcedRun {
     bytes: Vec<u8>,
-    /// Behind all bytes.
+    /// The configuration after the bytes.
     end: ConfigId,
     special: Option<TokenId>,
 }
 
-/// Makes tokens of bytes as the model's tokenizer does. The tokens must spell the bytes one after the other; from the first
-/// on that does not, they are not used.
+/// A tokenizer: the tokens of these bytes. The tokens must spell the bytes in order; from the first
+/// that does not on, they are ignored.
 pub type Tokenize<'t> = dyn FnMut(&[u8]) -> Vec<TokenId> + 't;
 
 impl Matcher {
-    /// What must follow: as long as exactly one byte or one special token can, and the text may not end. At most `longest`
-    /// bytes and special tokens. Cost: one step a byte.
+    /// The forced text: it goes on while exactly one byte or one special token may follow and the
+    /// text may not end. At most `longest` bytes and special tokens. Cost: one step a byte. Empty
+    /// where a limit is reached: forcing is never needed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions, Piece};
+    /// # use louver::front::regex::RegexOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("id=[0-9]", &RegexOptions::default())?.matcher();
+    /// assert_eq!(matcher.forced(100), [Piece::Bytes(b"id=".to_vec())]);
+    /// assert_eq!(matcher.forced_bytes(2), b"id");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn forced(&mut self, longest: usize) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for run in self.forced_runs(longest) {
@@ -43,21 +63,24 @@ impl Matcher {
         pieces
     }
 
-    /// The bytes that must follow, up to the first special token: as long as exactly one byte can follow, and the text may
-    /// not end. At most `longest`. Cost: one step a byte.
+    /// The forced bytes before the first special token: they go on while exactly one byte may
+    /// follow and the text may not end. At most `longest` bytes. Cost: one step a byte.
     pub fn forced_bytes(&mut self, longest: usize) -> Vec<u8> {
         self.forced_runs(longest).into_iter().next().map(|run| run.bytes).unwrap_or_default()
     }
 
-    /// The tokens that must follow, of at most `longest` bytes and special tokens; every one of them is allowed by the mask
-    /// after those before it. They can be appended without asking the model, or used as a draft ([`DraftTree::chain`]).
+    /// The forced tokens, of at most `longest` bytes and special tokens. Each is allowed by the
+    /// mask after those before it. They can be appended without asking the model, or used as a
+    /// draft ([`DraftTree::chain`]).
     ///
-    /// The bytes are cut into tokens by taking the longest token at each place. A token is only returned if every
-    /// continuation that the grammar allows, cut that way from here, has it: a last token is left out if a longer token that
-    /// the grammar allows could take its place. Tokenizers cut text differently where they merge in another order (BPE) or
-    /// look at what is around: use [`Matcher::forced_tokens_with`] where the model should see its own tokenisation. Neither
-    /// looks at the text before the matcher's place, so the first token may be one that the tokenizer would
-    /// have merged with the last token taken.
+    /// The bytes are cut by taking the longest token at each position. A token is returned only if
+    /// every continuation that the grammar allows, cut in this way, begins with it: a last token is
+    /// left out if a longer token that the grammar allows could take its place.
+    ///
+    /// Tokenizers may cut differently, because they merge in another order (BPE) or look at the
+    /// surrounding text. Use [`Matcher::forced_tokens_with`] where the model should see its own
+    /// tokenisation. Neither looks at the text before the matcher's position, so the tokenizer
+    /// might have merged the first token with the last one taken.
     ///
     /// [`DraftTree::chain`]: super::DraftTree::chain
     ///
@@ -75,46 +98,71 @@ impl Matcher {
     /// // All of these could still become the token `"ready`.
     /// assert_eq!(matcher.forced_tokens(100), []);
     /// matcher.advance(vocab.find(b"\"").unwrap())?;
-    /// let tokens: Vec<_> = matcher.forced_tokens(100).iter().map(|&t| vocab.bytes(t).unwrap()).collect();
-    /// assert_eq!(tokens, [b"r", b"e", b"a"]);
+    /// let forced = matcher.forced_tokens(100);
+    /// let texts: Vec<_> = forced.iter().map(|&token| vocab.bytes(token).unwrap()).collect();
+    /// assert_eq!(texts, [b"r", b"e", b"a"]);
     /// # Ok(())
     /// # }
     /// ```
     pub fn forced_tokens(&mut self, longest: usize) -> Vec<TokenId> {
         let vocab = self.index.vocab.clone();
-        self.tokenized(longest, Boundaries::OfTokens, &mut |bytes| greedy(&vocab, bytes))
+        self.forced_tokens_by(longest, TokenBoundaries::OfTokens, &mut |bytes| {
+            longest_match_tokens(&vocab, bytes)
+        })
     }
 
-    /// As [`Matcher::forced_tokens`] with a tokenizer. Where a longer token that the grammar allows could begin anywhere
-    /// in the last bytes and reach beyond them, all tokens from there on are left out.
+    /// As [`Matcher::forced_tokens`], cut by a tokenizer. All tokens from a position on are left
+    /// out where a longer token that the grammar allows could begin there and reach past the forced
+    /// bytes.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::regex::RegexOptions;
+    /// # use louver::ids::TokenId;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"id"])), EngineOptions::default());
+    /// let mut matcher = engine.compile_regex("id=[0-9]", &RegexOptions::default())?.matcher();
+    /// // A tokenizer without merges.
+    /// let mut tokenize = |bytes: &[u8]| -> Vec<TokenId> {
+    ///     bytes.iter().map(|&byte| TokenId::from_raw(byte.into())).collect()
+    /// };
+    /// assert_eq!(matcher.forced_tokens_with(9, &mut tokenize).len(), 3);
+    /// assert_eq!(matcher.forced_tokens(9).len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn forced_tokens_with(
         &mut self,
         longest: usize,
         tokenize: &mut Tokenize<'_>,
     ) -> Vec<TokenId> {
-        self.tokenized(longest, Boundaries::Anywhere, tokenize)
+        self.forced_tokens_by(longest, TokenBoundaries::Anywhere, tokenize)
     }
 
-    fn forced_runs(&mut self, longest: usize) -> Vec<Run> {
+    /// The forced text, in runs; empty where a limit is reached.
+    fn forced_runs(&mut self, longest: usize) -> Vec<ForcedRun> {
         if self.is_over() {
             return Vec::new();
         }
         let index = self.index.clone();
         let mut state = index.lock();
-        let runs = self
-            .with_retry(&index, &mut state, |matcher, state| matcher.runs(&index, state, longest));
+        let runs = self.with_retry(&index, &mut state, |matcher, state| {
+            matcher.find_forced_runs(&index, state, longest)
+        });
         runs.unwrap_or_default()
     }
 
-    /// Empty where a limit is reached on the way: forcing is never needed.
-    fn runs(
+    /// As [`Matcher::forced_runs`], under the constraint's lock.
+    fn find_forced_runs(
         &self,
         index: &Index,
         state: &mut IndexState,
         longest: usize,
-    ) -> Result<Vec<Run>, ParserLimit> {
+    ) -> Result<Vec<ForcedRun>, ParserLimit> {
         let mut runs = Vec::new();
-        let mut run = Run { end: self.config(), ..Run::default() };
+        let mut run = ForcedRun { end: self.config(), ..ForcedRun::default() };
         for _ in 0..longest {
             let parser = &mut state.parser;
             if parser.store().done(run.end).root {
@@ -134,7 +182,10 @@ impl Matcher {
                     let Tokens::One(token) = index.specials[special as usize] else { break };
                     let end = parser.step_special(run.end, special)?;
                     run.special = Some(token);
-                    runs.push(std::mem::replace(&mut run, Run { end, ..Run::default() }));
+                    runs.push(std::mem::replace(
+                        &mut run,
+                        ForcedRun { end, ..ForcedRun::default() },
+                    ));
                 }
                 _ => break,
             }
@@ -143,23 +194,24 @@ impl Matcher {
         Ok(runs)
     }
 
-    fn tokenized(
+    /// The forced tokens, cut by `tokenize`.
+    fn forced_tokens_by(
         &mut self,
         longest: usize,
-        boundaries: Boundaries,
+        boundaries: TokenBoundaries,
         tokenize: &mut Tokenize<'_>,
     ) -> Vec<TokenId> {
         if self.is_over() {
             return Vec::new();
         }
         let index = self.index.clone();
-        // The tokenizer is called without the lock; what it gives is checked against the bytes.
+        // The tokenizer is called without the lock. Its tokens are checked against the bytes.
         let runs = self.forced_runs(longest);
         let mut out = Vec::new();
         for run in &runs {
-            let mut tokens = spelling(&index.vocab, &run.bytes, tokenize(&run.bytes));
+            let mut tokens = spelled_prefix(&index.vocab, &run.bytes, tokenize(&run.bytes));
             match run.special {
-                // Bytes and special tokens do not merge.
+                // A special token does not merge with bytes, so the tokens before it are final.
                 Some(special) if tokens.last().map_or(0, |t| t.1) == run.bytes.len() => {
                     out.extend(tokens.iter().map(|t| t.0));
                     out.push(special);
@@ -170,12 +222,12 @@ impl Matcher {
                 }
                 None => {
                     let mut state = index.lock();
-                    let open = self.with_retry(&index, &mut state, |matcher, state| {
-                        let runs = matcher.runs(&index, state, longest)?;
+                    let extendable = self.with_retry(&index, &mut state, |matcher, state| {
+                        let runs = matcher.find_forced_runs(&index, state, longest)?;
                         let last = runs.last().map_or(DEAD, |run| run.end);
-                        first_open(&index, state, (&run.bytes, last), &tokens, boundaries)
+                        first_extendable(&index, state, (&run.bytes, last), &tokens, boundaries)
                     });
-                    let settled = open.unwrap_or(0);
+                    let settled = extendable.unwrap_or(0);
                     tokens.retain(|&(_, end)| end <= settled);
                     out.extend(tokens.iter().map(|t| t.0));
                 }
@@ -185,66 +237,67 @@ impl Matcher {
     }
 }
 
-/// Where a token may begin that takes others' place.
+/// Where a longer token may begin that takes the place of forced tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Boundaries {
-    /// Where one of the tokens begins.
+enum TokenBoundaries {
+    /// Only at the start of a forced token.
     OfTokens,
+    /// At every byte.
     Anywhere,
 }
 
-/// The tokens as far as they spell the bytes, each with where it ends.
-fn spelling(vocab: &Vocabulary, bytes: &[u8], tokens: Vec<TokenId>) -> Vec<(TokenId, usize)> {
-    let mut at = 0;
+/// The tokens as far as they spell the bytes, each with the position of its end.
+fn spelled_prefix(vocab: &Vocabulary, bytes: &[u8], tokens: Vec<TokenId>) -> Vec<(TokenId, usize)> {
+    let mut end = 0;
     let mut out = Vec::new();
     for token in tokens {
         let spells = vocab
             .bytes(token)
-            .filter(|text| !vocab.is_stop(token) && bytes[at..].starts_with(text));
+            .filter(|text| !vocab.is_stop(token) && bytes[end..].starts_with(text));
         let Some(text) = spells else { break };
-        at += text.len();
-        out.push((token, at));
+        end += text.len();
+        out.push((token, end));
     }
     out
 }
 
-/// The longest token at each place.
-fn greedy(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
+/// The tokens by longest match, from left to right.
+fn longest_match_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
     let trie = vocab.trie();
     let mut out = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
+    let mut start = 0;
+    while start < bytes.len() {
         let (mut node, mut best) = (0, None);
-        for (i, &byte) in bytes[at..].iter().enumerate() {
+        for (i, &byte) in bytes[start..].iter().enumerate() {
             let Some(child) = trie.child(node, byte) else { break };
             node = child;
             best = trie.words_at(node).first().map(|&word| (word, i + 1)).or(best);
         }
         let Some((word, len)) = best else { break };
         out.push(word);
-        at += len;
+        start += len;
     }
     out
 }
 
-/// The first place from which on a longer token may take the place of the last ones: one that begins with all bytes from
-/// there on, goes on beyond them, and may follow. All of `bytes` is settled if there is none.
-fn first_open(
+/// The first position from which a longer token may replace the last tokens: one that begins with
+/// all bytes from there on, continues past them, and may follow. `bytes.len()` if there is none.
+fn first_extendable(
     index: &Index,
     state: &mut IndexState,
     (bytes, end): (&[u8], ConfigId),
     tokens: &[(TokenId, usize)],
-    boundaries: Boundaries,
+    boundaries: TokenBoundaries,
 ) -> Result<usize, ParserLimit> {
     let trie = index.vocab.trie();
     for from in bytes.len().saturating_sub(index.vocab.reach())..bytes.len() {
         let begins = from == 0 || tokens.iter().any(|&(_, end)| end == from);
-        if boundaries == Boundaries::OfTokens && !begins {
+        if boundaries == TokenBoundaries::OfTokens && !begins {
             continue;
         }
         let node = bytes[from..].iter().try_fold(0, |node, &byte| trie.child(node, byte));
         if let Some(node) = node
-            && goes_on(index, state, node, end)?
+            && can_extend(index, state, node, end)?
         {
             return Ok(from);
         }
@@ -252,8 +305,8 @@ fn first_open(
     Ok(bytes.len())
 }
 
-/// Whether a word strictly below a node can be read on from a configuration.
-fn goes_on(
+/// Whether a token strictly below a trie node can be read on from a configuration.
+fn can_extend(
     index: &Index,
     state: &mut IndexState,
     node: u32,
@@ -262,22 +315,22 @@ fn goes_on(
     let trie = index.vocab.trie();
     let end = trie.node(node).end;
     let mut stack = vec![(end, config)];
-    let mut at = node + 1;
-    while at < end {
-        while at >= stack[stack.len() - 1].0 {
+    let mut index = node + 1;
+    while index < end {
+        while index >= stack[stack.len() - 1].0 {
             stack.pop();
         }
-        let here = *trie.node(at);
-        let next = state.parser.advance(stack[stack.len() - 1].1, here.byte)?;
+        let current = *trie.node(index);
+        let next = state.parser.advance(stack[stack.len() - 1].1, current.byte)?;
         if next == DEAD {
-            at = here.end;
+            index = current.end;
             continue;
         }
-        if !trie.words_at(at).is_empty() {
+        if !trie.words_at(index).is_empty() {
             return Ok(true);
         }
-        stack.push((here.end, next));
-        at += 1;
+        stack.push((current.end, next));
+        index += 1;
     }
     Ok(false)
 }

@@ -1,4 +1,4 @@
-//! What may follow, byte by byte: for explanations, not for decoding.
+//! Explanations: the bytes that may follow, and why a token may not. Not for the decode path.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use crate::fsm::{ByteSet, escape};
 use crate::ids::TokenId;
 use crate::matcher::{AdvanceError, DEAD};
 
-/// What may follow some bytes.
+/// What may follow a prefix of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// How many of the bytes are fine.
+    /// Length of the longest prefix of the bytes that the grammar allows.
     pub good: usize,
-    /// The bytes that may follow those.
+    /// The bytes that may follow that prefix.
     pub bytes: ByteSet,
-    /// Special tokens that may follow those, as the grammar names them.
+    /// The special tokens that may follow it, as the grammar names them.
     pub specials: Vec<String>,
-    /// Whether the text may end behind those.
+    /// Whether the text may end there.
     pub may_end: bool,
 }
 
-/// The bytes, special tokens and the end, as people read it: `[cd], or <|end|>, or the end of the text`.
+/// The bytes, special tokens and the end as text: `[cd], or <|end|>, or the end of the text`.
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.bytes)?;
@@ -31,22 +31,22 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Why a token cannot follow.
+/// Why a token may not follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No token has this id, or its bytes are unknown.
     Unknown,
-    /// It ends the text, which may not end here.
+    /// It is a stop token, and the text may not end here.
     Stop(Expected),
     /// It is a special token, which bytes never spell, and the grammar does not name it here.
     Special(Expected),
-    /// One of its bytes cannot be right.
+    /// The grammar rejects one of its bytes.
     Byte {
-        /// The token's bytes before that one: they are fine.
+        /// The token's bytes before that one, which may follow.
         behind: Vec<u8>,
-        /// The byte.
+        /// The rejected byte.
         byte: u8,
-        /// What could have stood there.
+        /// What may follow in its place.
         expected: Expected,
     },
 }
@@ -64,7 +64,7 @@ impl fmt::Display for Refusal {
             Refusal::Byte { behind, byte, expected } => {
                 write!(f, "its byte {} ({}) is not allowed", behind.len(), escape(*byte))?;
                 if !behind.is_empty() {
-                    write!(f, " behind {:?}", String::from_utf8_lossy(behind))?;
+                    write!(f, " after {:?}", String::from_utf8_lossy(behind))?;
                 }
                 write!(f, "; expected {expected}")
             }
@@ -73,16 +73,18 @@ impl fmt::Display for Refusal {
 }
 
 impl Matcher {
-    /// Why a token cannot follow the tokens taken so far; none if it can. The matcher stays where it is. Costs a walk over the
-    /// token's bytes and one over the grammar's special tokens. Fails only at a limit of the parser.
+    /// Why a token may not follow the tokens taken so far; `None` if it may. The matcher does not
+    /// move. Cost: stepping the token's bytes and the grammar's special tokens. Fails only at a
+    /// limit of the parser.
     ///
     /// ```
     /// # use louver::{engine::Engine, front::regex::RegexOptions, ids::TokenId, vocab::Vocabulary};
     /// let engine = Engine::new(Vocabulary::toy(&[b"ax"]).into(), Default::default());
     /// let mut matcher = engine.compile_regex("ab", &RegexOptions::default())?.matcher();
     /// assert_eq!(matcher.refusal(TokenId::from_raw(b'a'.into()))?, None);
-    /// let refusal = matcher.refusal(TokenId::from_raw(257))?.map(|refusal| refusal.to_string());
-    /// assert_eq!(refusal.as_deref(), Some(r#"its byte 1 (x) is not allowed behind "a"; expected [b]"#));
+    /// let refusal = matcher.refusal(TokenId::from_raw(257))?.expect("`ax` may not follow");
+    /// let message = r#"its byte 1 (x) is not allowed after "a"; expected [b]"#;
+    /// assert_eq!(refusal.to_string(), message);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refusal(&mut self, token: TokenId) -> Result<Option<Refusal>, AdvanceError> {
@@ -104,15 +106,17 @@ impl Matcher {
         }))
     }
 
-    /// How far these bytes can follow the tokens taken so far, and what could stand where they stop being right. The matcher stays where
-    /// it is. After a stop token nothing can follow. Fails only at a limit of the parser.
+    /// How many of these bytes may follow the tokens taken so far, and what may follow after those.
+    /// The matcher does not move. After a stop token nothing may follow. Fails only at a limit of
+    /// the parser.
     ///
     /// ```
     /// # use louver::{engine::Engine, front::regex::RegexOptions, fsm::ByteSet, vocab::Vocabulary};
     /// let engine = Engine::new(Vocabulary::toy(&[]).into(), Default::default());
     /// let mut matcher = engine.compile_regex("ab[cd]?", &RegexOptions::default())?.matcher();
     /// let expected = matcher.expected(b"abx")?;
-    /// assert_eq!((expected.good, expected.bytes, expected.may_end), (2, ByteSet::of(b"cd"), true));
+    /// assert_eq!((expected.good, expected.may_end), (2, true));
+    /// assert_eq!(expected.bytes, ByteSet::from_bytes(b"cd"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn expected(&mut self, bytes: &[u8]) -> Result<Expected, AdvanceError> {
@@ -127,21 +131,21 @@ impl Matcher {
         let index = self.index.clone();
         let mut state = index.lock();
         let found = self.with_retry(&index, &mut state, |matcher, state| {
-            let (mut at, mut good) = (matcher.config(), 0);
+            let (mut config, mut good) = (matcher.config(), 0);
             for &byte in bytes {
-                match state.parser.advance(at, byte)? {
+                match state.parser.advance(config, byte)? {
                     DEAD => break,
-                    next => (at, good) = (next, good + 1),
+                    next => (config, good) = (next, good + 1),
                 }
             }
             let mut specials = Vec::new();
             for special in 0..index.compiled.grammar().specials.len() {
-                if state.parser.step_special(at, special as u32)? != DEAD {
+                if state.parser.step_special(config, special as u32)? != DEAD {
                     specials.push(index.compiled.grammar().specials[special].to_string());
                 }
             }
-            let may_end = state.parser.store().done(at).root;
-            Ok(Expected { good, bytes: state.parser.follows(at)?, specials, may_end })
+            let may_end = state.parser.store().done(config).root;
+            Ok(Expected { good, bytes: state.parser.follows(config)?, specials, may_end })
         });
         found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
     }
@@ -155,7 +159,7 @@ mod tests {
     use crate::vocab::Vocabulary;
 
     #[test]
-    fn refusals_agree_with_masks_and_say_why() {
+    fn refusals_agree_with_masks_and_give_the_reason() {
         let vocab = Vocabulary::toy(&[b"ab", b"ax", b"\xff"]);
         let (width, stop) = (vocab.width(), vocab.stops()[0]);
         let engine = Engine::new(vocab.into(), Default::default());
@@ -176,7 +180,7 @@ mod tests {
         );
         assert_eq!(
             why(&mut matcher, id(258)),
-            "its byte 1 (x) is not allowed behind \"a\"; expected [b]"
+            "its byte 1 (x) is not allowed after \"a\"; expected [b]"
         );
         assert_eq!(why(&mut matcher, id(259)), "its byte 0 (\\xff) is not allowed; expected [a]");
         assert_eq!(why(&mut matcher, id(9_999)), "no token of the vocabulary has this id");

@@ -1,36 +1,63 @@
-//! A sequence that goes on under another grammar: an agent that has found more tools, a schema that was widened.
+//! Resumption: a sequence continues under another grammar.
+//!
+//! An agent discovers more tools, or a schema is widened, in the middle of a generation. The tokens
+//! so far are replayed under the new constraint.
 
 use crate::ids::TokenId;
 use crate::matcher::AdvanceError;
 
 use super::{Constraint, Matcher};
 
-/// Why a sequence cannot go on under another constraint. The matcher is as it was.
+/// Why a sequence cannot continue under another constraint. The matcher is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// The text so far is no beginning of the other grammar's sentences.
-    #[error("token {token}, number {at} of the sequence, does not fit the other grammar: {error}")]
+    /// The other grammar does not allow the text so far.
+    #[error(
+        "the other grammar does not allow token {token} at index {at} of the sequence: {error}"
+    )]
     Differs {
-        /// How many tokens fit.
+        /// Index of the first token that it does not allow.
         at: usize,
-        /// The one that does not.
+        /// That token.
         token: TokenId,
-        /// Why not.
+        /// Why it is not allowed.
         error: AdvanceError,
     },
-    /// The other constraint is bound to another vocabulary: its ids mean something else.
+    /// The other constraint is bound to another vocabulary, so its token ids differ.
     #[error("the other constraint belongs to another vocabulary")]
     Vocabulary,
 }
 
 impl Matcher {
-    /// A matcher of another constraint that has taken the same tokens. This one is unchanged. Budgets and counters are as if the
-    /// other grammar had been there from the beginning. Cost: the tokens so far, a table look-up a byte once known; masks that
-    /// both grammars share are not built again.
+    /// A matcher of another constraint that has taken the same tokens. This one is unchanged.
+    /// Budgets and counters are as if the other grammar had been used from the beginning.
     ///
-    /// For a dispatch with more tags, compile [`Grammar::with_tags`](crate::ir::Grammar::with_tags). Text that was free
-    /// until now and spells a new trigger is an error: under the new grammar the tag's body would have had to follow.
+    /// For a dispatch with more tags, compile
+    /// [`Grammar::with_tags`](crate::ir::Grammar::with_tags). It is an error if text that was free
+    /// until now spells a new trigger: under the new grammar the body of the tag would have had to
+    /// follow.
+    ///
+    /// Cost: one table look-up a byte once transitions are cached. Masks that both grammars share
+    /// are not made again.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::regex::RegexOptions;
+    /// # use louver::ids::TokenId;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let compile = |pattern| engine.compile_regex(pattern, &RegexOptions::default());
+    /// let (narrow, wide) = (compile("a")?, compile("a|ab")?);
+    /// let mut matcher = narrow.matcher();
+    /// matcher.advance(TokenId::from_raw(b'a'.into()))?;
+    /// let mut resumed = matcher.resumed_in(&wide)?;
+    /// assert!(resumed.allows(TokenId::from_raw(b'b'.into())));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn resumed_in(&self, constraint: &Constraint) -> Result<Matcher, ResumeError> {
         if constraint.vocab() != self.vocab() {
             return Err(ResumeError::Vocabulary);
@@ -104,7 +131,7 @@ mod tests {
         assert!(matcher.is_complete());
         assert!(take(&mut matcher, "<two>(1").is_err());
 
-        // What was text and is a call now.
+        // Text under the old grammar, a tag under the new one.
         let mut early = constraint.matcher();
         take(&mut early, "say <two>x").unwrap();
         let resumed = early.resumed_in(&engine.compile(&more).unwrap());

@@ -1,6 +1,8 @@
-//! The shortest way to a complete sentence, as bytes and as tokens.
+//! Shortest completions: the fewest bytes that complete the text, and tokens that spell them.
+//!
+//! The search itself is [`Lengths`]: Knuth's generalisation of Dijkstra's algorithm.
 
-mod distinct;
+mod distinct_values;
 
 use super::Matcher;
 use super::forced::Piece;
@@ -9,12 +11,13 @@ use crate::mask::{Index, IndexState};
 use crate::matcher::{AdvanceError, Lengths, ParserLimit, Step};
 use crate::vocab::Vocabulary;
 
-/// What a shortest completion may cost.
+/// What a shortest completion counts and how much of it is written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionOptions {
-    /// What a special token counts, in bytes; 0 counts as 1.
+    /// The length of a special token, in bytes; 0 counts as 1. The default is 1.
     pub special_length: u32,
-    /// Longest completion that is written out, in bytes and special tokens; of longer ones only the length is told.
+    /// Longest completion that is written out, in bytes and special tokens; of longer ones only the
+    /// length is returned. The default is 4,096.
     pub longest: usize,
 }
 
@@ -24,18 +27,18 @@ impl Default for CompletionOptions {
     }
 }
 
-/// A shortest way to the end of a sentence.
+/// A shortest completion of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Its length in bytes, special tokens counted as [`CompletionOptions::special_length`] says. Lengths that do not fit
-    /// are the largest that does.
+    /// Its length in bytes, special tokens counted as [`CompletionOptions::special_length`] says.
+    /// Saturates at `u64::MAX`.
     pub length: u64,
-    /// The completion; `None` where it is longer than [`CompletionOptions::longest`].
+    /// The completion; `None` if it is longer than [`CompletionOptions::longest`].
     pub pieces: Option<Vec<Piece>>,
 }
 
 impl Completion {
-    /// The completion, if it is short enough to be written out and has no special token.
+    /// The completion as bytes; `None` if it is too long or contains a special token.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         for piece in self.pieces.as_ref()? {
@@ -49,16 +52,18 @@ impl Completion {
 }
 
 impl Matcher {
-    /// The fewest bytes that make what was taken so far a whole sentence, and such a text; of equally short ones, one
-    /// with as few bytes as can be that no token has. Nothing if the text is complete.
+    /// The fewest bytes that complete the text so far, and such a completion. Of equally short
+    /// ones, one with the fewest bytes that no token has. Length 0 if the text is complete.
     ///
-    /// In grammars in which values must differ ([`Attributes::element`](crate::ir::Attributes::element)) it is a short one: the
-    /// shortest where nothing is in its way, else the shortest that goes around what is, place by place. One that is too long to be
-    /// written out is then only known to be at least as long as it says.
+    /// Exact, also for large counted repeats, which are computed and not run through. The exception
+    /// are grammars in which values must differ
+    /// ([`Attributes::element`](crate::ir::Attributes::element)). There the result is a short
+    /// completion: the shortest one where it repeats no value, otherwise one that detours around
+    /// each repeated value. If it is too long to be written out, its length is a lower bound only.
     ///
-    /// Exact otherwise, also for large counted repeats, which are not run through. Cost: what can be reached from here with no more
-    /// bytes than the answer has is looked at once, and what each rule on the way can reach with as many; what was found of
-    /// rules is kept. Fails where the parser runs into a limit.
+    /// Errors: [`AdvanceError::Limit`]. Cost: everything that can be reached with no more bytes
+    /// than the answer has is visited once, in each rule on the way. Results about rules are
+    /// cached.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -68,10 +73,11 @@ impl Matcher {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
-    /// let schema = r#"{"type": "array", "items": {"type": "string", "minLength": 3}, "minItems": 100000}"#;
-    /// let mut matcher = engine.compile_json_schema(schema, &SchemaOptions::default())?.matcher();
+    /// let strings = r#"{"type": "array", "minItems": 90000,
+    ///     "items": {"type": "string", "minLength": 3}}"#;
+    /// let mut matcher = engine.compile_json_schema(strings, &SchemaOptions::default())?.matcher();
     /// let completion = matcher.shortest_completion(&CompletionOptions::default())?;
-    /// assert_eq!(completion.length, 1 + 100_000 * 6);
+    /// assert_eq!(completion.length, 1 + 90_000 * 6);
     /// assert_eq!(completion.pieces, None);
     /// # Ok(())
     /// # }
@@ -86,15 +92,32 @@ impl Matcher {
         let index = self.index.clone();
         let mut state = index.lock();
         let found = self.with_retry(&index, &mut state, |matcher, state| {
-            matcher.complete(&index, state, options)
+            matcher.find_completion(&index, state, options)
         });
         found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
     }
 
-    /// Tokens that spell a shortest completion, as few as there are for its text; the masks allow each of them. A stop token
-    /// may follow them and is not among them. Other texts of the same or a greater length may need fewer tokens, so their number
-    /// is an upper bound. `None` where the completion is longer than [`CompletionOptions::longest`], or has bytes that no
-    /// token spells.
+    /// The fewest tokens that spell a shortest completion; masks allow each of them in turn. A stop
+    /// token may follow them and is not included. Another completion may need fewer tokens, so
+    /// their number is an upper bound. `None` where the completion is longer than
+    /// [`CompletionOptions::longest`] or has bytes that no token spells.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{CompletionOptions, Engine, EngineOptions};
+    /// # use louver::front::json_schema::SchemaOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[b"rue"]));
+    /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    /// let schema = r#"{"const": true}"#;
+    /// let mut matcher = engine.compile_json_schema(schema, &SchemaOptions::default())?.matcher();
+    /// let tokens = matcher.shortest_completion_tokens(&CompletionOptions::default())?;
+    /// let spelled = [b"t".as_slice(), b"rue"].map(|text| vocab.find(text).unwrap());
+    /// assert_eq!(tokens, Some(spelled.to_vec()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn shortest_completion_tokens(
         &mut self,
         options: &CompletionOptions,
@@ -104,7 +127,7 @@ impl Matcher {
         for piece in completion.pieces.iter().flatten() {
             match piece {
                 Piece::Special(token) => out.push(*token),
-                Piece::Bytes(bytes) => match fewest(&self.index.vocab, bytes) {
+                Piece::Bytes(bytes) => match fewest_tokens(&self.index.vocab, bytes) {
                     Some(tokens) => out.extend(tokens),
                     None => return Ok(None),
                 },
@@ -113,7 +136,8 @@ impl Matcher {
         Ok(completion.pieces.is_some().then_some(out))
     }
 
-    fn complete(
+    /// As [`Matcher::shortest_completion`], under the constraint's lock.
+    fn find_completion(
         &self,
         index: &Index,
         state: &mut IndexState,
@@ -125,9 +149,9 @@ impl Matcher {
             other => other.insert(Box::new(Lengths::new(special, index.vocab.missing_bytes()))),
         };
         if !index.compiled.scopes.is_empty() || state.parser.is_named(self.config()) {
-            return self.complete_compared(index, state, options);
+            return self.complete_with_distinct_values(index, state, options);
         }
-        // A configuration that can be reached can be completed.
+        // Every configuration that can be reached can be completed; this is a fallback.
         let Some((length, steps)) = lengths.shortest(&mut state.parser, self.config())? else {
             return Ok(Completion { length: u64::MAX, pieces: None });
         };
@@ -137,17 +161,18 @@ impl Matcher {
         let text = lengths.text(&steps, options.longest);
         let quotes = text.iter().filter(|step| matches!(step, Step::Byte(b'"'))).count();
         if quotes >= 4 && state.parser.program().has_names() {
-            // There may be two names in it.
-            return self.complete_compared(index, state, options);
+            // The completion may contain two member names, which must differ.
+            return self.complete_with_distinct_values(index, state, options);
         }
         Ok(Completion {
             length,
-            pieces: (text.len() <= options.longest).then(|| pieces(index, &text)),
+            pieces: (text.len() <= options.longest).then(|| to_pieces(index, &text)),
         })
     }
 }
 
-fn pieces(index: &Index, text: &[Step]) -> Vec<Piece> {
+/// A completion as bytes and special tokens.
+fn to_pieces(index: &Index, text: &[Step]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for &step in text {
         match (step, pieces.last_mut()) {
@@ -162,30 +187,30 @@ fn pieces(index: &Index, text: &[Step]) -> Vec<Piece> {
     pieces
 }
 
-/// The fewest tokens that spell these bytes.
-fn fewest(vocab: &Vocabulary, bytes: &[u8]) -> Option<Vec<TokenId>> {
+/// The fewest tokens that spell these bytes, by dynamic programming; `None` if no tokens do.
+fn fewest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Option<Vec<TokenId>> {
     let trie = vocab.trie();
-    // Per place, from the end: how many tokens the rest takes, and the first of them.
+    // For each position: the number of tokens from there on, the first of them, and where it ends.
     let mut best: Vec<Option<(usize, TokenId, usize)>> = vec![None; bytes.len()];
-    for at in (0..bytes.len()).rev() {
+    for start in (0..bytes.len()).rev() {
         let mut node = 0;
-        for end in at + 1..=bytes.len() {
+        for end in start + 1..=bytes.len() {
             let Some(child) = trie.child(node, bytes[end - 1]) else { break };
             node = child;
             let rest = if end == bytes.len() { Some(0) } else { best[end].map(|b| b.0) };
             if let (Some(&word), Some(rest)) = (trie.words_at(node).first(), rest)
-                && best[at].is_none_or(|(count, ..)| rest + 1 < count)
+                && best[start].is_none_or(|(count, ..)| rest + 1 < count)
             {
-                best[at] = Some((rest + 1, word, end));
+                best[start] = Some((rest + 1, word, end));
             }
         }
     }
     let mut out = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let (_, word, end) = best[at]?;
+    let mut start = 0;
+    while start < bytes.len() {
+        let (_, word, end) = best[start]?;
         out.push(word);
-        at = end;
+        start = end;
     }
     Some(out)
 }

@@ -1,4 +1,7 @@
-//! The engine as a whole on small grammars; the wide net (random grammars against an independent recogniser) is in `tests/`.
+//! The engine on small grammars. Random grammars against an independent recogniser are in `tests/`.
+
+mod fuel_bounds;
+mod sharing;
 
 use proptest::prelude::*;
 
@@ -14,7 +17,7 @@ fn engine(extra: &[&str]) -> Engine {
     Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())
 }
 
-/// Masks always put together from entries of single states.
+/// An engine that always assembles masks from entries of single states.
 fn entries_only(extra: &[&[u8]]) -> Engine {
     let options =
         EngineOptions { direct_walk: 0, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
@@ -27,7 +30,8 @@ fn accepts(grammar: &Grammar, text: &str) -> bool {
     recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete()
 }
 
-/// The tokens a mask allows, as text.
+/// The tokens that the mask allows, as text. Asserts that each mask bit agrees with
+/// [`Matcher::allows`].
 fn allowed(matcher: &mut Matcher, constraint: &Constraint) -> Vec<String> {
     let vocab = constraint.vocab().clone();
     let mut mask = vec![0; vocab.mask_words()];
@@ -38,7 +42,7 @@ fn allowed(matcher: &mut Matcher, constraint: &Constraint) -> Vec<String> {
         assert_eq!(
             crate::mask::bit(&mask, id),
             matcher.allows(id),
-            "mask and allows disagree on {id}, {:?} behind {:?}",
+            "mask and allows disagree on {id}, {:?} after {:?}",
             vocab.bytes(id).map(String::from_utf8_lossy),
             matcher.tokens().iter().map(|t| vocab.shown(*t)).collect::<String>()
         );
@@ -135,9 +139,9 @@ fn counted_repeats_are_exact() {
     assert!(distinct.len() > 900 && normal.len() < 60, "{} {}", distinct.len(), normal.len());
 }
 
-/// Tokens read with one counter for all, from far off the bound to its end; the longest token tells where it is long before others do.
+/// One token repeated up to the bound: at every position each token is allowed iff it still fits.
 #[test]
-fn masks_of_counted_text_tell_where_it_ends() {
+fn masks_near_the_bound_of_counted_text_are_exact() {
     let (long, longest) = ("a".repeat(17), "a".repeat(40));
     let extra = ["aa", "aaa", "a\"", "é", &long, &longest];
     let engine = engine(&extra);
@@ -172,8 +176,8 @@ fn masks_of_counted_text_tell_where_it_ends() {
 }
 
 #[test]
-fn runs_that_may_be_empty_are_not_counted() {
-    // Each run may be empty, and the bound is far beyond what a configuration may hold.
+fn repeats_of_nullable_bodies_are_accepted() {
+    // Each repetition may be empty, and the bound is far past what a configuration may hold.
     let mut b = GrammarBuilder::new();
     let run = Expr::seq([Expr::star(Expr::text("a")), Expr::star(Expr::text("b"))]);
     let start =
@@ -185,7 +189,7 @@ fn runs_that_may_be_empty_are_not_counted() {
     assert!(matcher.is_complete() && matcher.limit().is_none());
 }
 
-/// Text with one tag `<t>` whose body is `(x)` closed by `</t>`, free text excluding `<!`.
+/// Free text that excludes `<!`, with one tag `<t>` whose body is `(x)</t>` and a stop `STOP`.
 fn dispatch(after: AfterTag, end: DispatchEnd) -> Grammar {
     let mut b = GrammarBuilder::new();
     let body = b.labelled("body", Label::from_raw(7), Expr::text("(x)</t>"));
@@ -225,7 +229,7 @@ fn dispatch_fires_loops_and_ends() {
     for (text, ok) in [("", false), ("a<t>(x)</t>", true), ("a<t>(x)</t>b", false)] {
         assert_eq!(accepts(&once, text), ok, "{text}");
     }
-    // A token may hold the end of a trigger and the start of its body.
+    // A token may contain the end of a trigger and the start of its body.
     let constraint = engine(&["t>(", "t>)", "o <t>(x)</t> y", "<!x"]).compile(&grammar).unwrap();
     let mut matcher = constraint.matcher();
     feed(&mut matcher, &constraint, "hi <");
@@ -235,7 +239,7 @@ fn dispatch_fires_loops_and_ends() {
 }
 
 #[test]
-fn traces_tell_text_from_markers_however_tokens_are_cut() {
+fn trace_spans_do_not_depend_on_token_boundaries() {
     let grammar = dispatch(AfterTag::Loop, DispatchEnd::Anywhere);
     let text = "hello <t no <t>(x)</t> bye <";
     let expected = [
@@ -314,7 +318,7 @@ fn special_tokens_are_not_bytes_and_stops_end() {
 }
 
 #[test]
-fn emptied_caches_change_nothing() {
+fn emptied_caches_change_no_mask() {
     let run = |byte| Expr::repeat(Expr::class(ByteSet::range(byte, byte)), 0, Some(5000));
     let mut b = GrammarBuilder::new();
     let start = b.rule("start", Expr::seq([Expr::alt((b'a'..=b'z').map(run)), Expr::text(".")]));
@@ -365,7 +369,7 @@ fn an_unbounded_sequence_ends_in_a_typed_limit() {
 }
 
 #[test]
-fn a_rule_that_is_another_rule_returns_to_its_own_caller() {
+fn unit_rules_return_to_their_own_callers() {
     let mut b = GrammarBuilder::new();
     let inner = b.rule("inner", Expr::text("{}"));
     let outer = b.rule("outer", Expr::Ref(inner));
@@ -376,29 +380,37 @@ fn a_rule_that_is_another_rule_returns_to_its_own_caller() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 120,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
-    /// Keys that must not be one of some names are nearly any key: their entries are derived from any key's.
+    /// Keys that exclude some names read nearly every text: their mask entries are derived from the
+    /// entry of an unrestricted key.
     #[test]
-    fn entries_like_another_are_exact(
+    fn derived_mask_entries_are_exact(
         names in prop::collection::btree_set("[abc]{0,3}", 0..5),
         extra in prop::collection::vec("[abcx]{1,4}[\":, ]{0,3}[abx]{0,2}", 0..40),
         follow in "[:, ]{1,3}",
         walk in "[abcx]{0,4}",
     ) {
-        let text = Expr::class(ByteSet::of(b"\"").complement());
+        let text = Expr::class(ByteSet::from_bytes(b"\"").complement());
         let mut b = GrammarBuilder::new();
         let tail = b.rule("tail", Expr::seq([Expr::star(text), Expr::text("\"")]));
-        // One node per proper prefix of a name; any other byte goes to the tail.
-        let prefixes: Vec<String> =
-            names.iter().flat_map(|n| (0..=n.len()).map(|i| n[..i].to_owned())).collect::<std::collections::BTreeSet<_>>()
-                .into_iter().collect();
+        // One node for each prefix of a name; any other byte leads to `tail`.
+        let prefixes: Vec<String> = names
+            .iter()
+            .flat_map(|n| (0..=n.len()).map(|i| n[..i].to_owned()))
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
         let mut graph = crate::ir::Graph::default();
         let start = graph.node();
         let end = graph.node();
         let nodes: Vec<u32> = prefixes.iter().map(|_| graph.node()).collect();
         for (i, prefix) in prefixes.iter().enumerate() {
-            let mut rest = ByteSet::of(b"\"").complement();
+            let mut rest = ByteSet::from_bytes(b"\"").complement();
             for (j, longer) in prefixes.iter().enumerate() {
                 if longer.len() == prefix.len() + 1 && longer.starts_with(prefix.as_str()) {
                     let byte = longer.as_bytes()[prefix.len()];
@@ -416,11 +428,15 @@ proptest! {
         graph.ends = vec![end];
         graph.edge(start, first.map_or(Expr::Ref(tail), |_| Expr::Empty), first.unwrap_or(end));
         let name = b.rule("name", Expr::Graph(Box::new(graph)));
-        let key = Expr::seq([Expr::text("\""), Expr::Ref(name), Expr::text(&follow), Expr::text("a")]);
+        let key =
+            Expr::seq([Expr::text("\""), Expr::Ref(name), Expr::text(&follow), Expr::text("a")]);
         let start = b.rule("start", Expr::seq([key, Expr::text("bx")]));
         let grammar = b.finish(start).unwrap();
         let extra: Vec<&[u8]> = extra.iter().map(|e| e.as_bytes()).collect();
-        for engine in [entries_only(&extra), Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())] {
+        for engine in [
+            entries_only(&extra),
+            Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default()),
+        ] {
             let constraint = engine.compile(&grammar).unwrap();
             let mut matcher = constraint.matcher();
             // `allowed` compares every bit with stepping the token.
@@ -441,10 +457,14 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 150,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
-    /// Counters near their bounds: every mask bit against stepping the token, for bodies whose runs have one to three bytes,
-    /// followed by text that cannot, can, or may partly be mistaken for a run.
+    /// Counters near their bounds: each mask bit against stepping the token, for bodies of one to
+    /// three bytes, followed by text that cannot, can, or may partly be read as another repetition.
     #[test]
     fn counted_masks_are_exact(
         min in 0u32..9,
@@ -457,28 +477,37 @@ proptest! {
         left in 0u32..6,
         walk in prop::collection::vec(any::<u16>(), 12),
     ) {
-        let (a, d) = (Expr::class(ByteSet::of(b"ab")), Expr::text("d"));
+        let (a, d) = (Expr::class(ByteSet::from_bytes(b"ab")), Expr::text("d"));
         let one = ["a", "b", "a", "ca", "x"][body];
         let body = match body {
             0 => a,
             1 => Expr::alt([a, Expr::seq([Expr::text("c"), d])]),
             2 => Expr::alt([Expr::text("a"), Expr::text("aa")]),
             3 => Expr::seq([Expr::text("c"), Expr::optional(d), a]),
-            _ => Expr::class(ByteSet::of(b"\"").complement()),
+            _ => Expr::class(ByteSet::from_bytes(b"\"").complement()),
         };
-        // Bounds past the point where repeats are written out.
+        // Bounds past those of repeats that are written out as copies.
         let max = if unbounded { None } else { Some(min + 13 + more) };
-        let run = Expr::seq([Expr::repeat(body, min + 13, max.map(|m| m + 13)), Expr::text(follow)]);
+        let run =
+            Expr::seq([Expr::repeat(body, min + 13, max.map(|m| m + 13)), Expr::text(follow)]);
         let mut b = GrammarBuilder::new();
         let rule = b.rule("run", if twice { Expr::repeat(run, 1, Some(2)) } else { run });
-        let start = b.rule("start", Expr::seq([Expr::text("<"), Expr::Ref(rule), Expr::text(",.")]));
+        let start =
+            b.rule("start", Expr::seq([Expr::text("<"), Expr::Ref(rule), Expr::text(",.")]));
         let grammar = b.finish(start).unwrap();
-        let common = ["ac", "bac", "cd", "cdc", "acdc", "aa", "aaa", "cac", "cda", "aab\"", "a\",", "xb\"", "bb", "b,"];
-        let extra: Vec<&[u8]> = extra.iter().map(String::as_str).chain(common).map(str::as_bytes).collect();
-        // To shortly before one of the bounds, then on at random.
+        let common = [
+            "ac", "bac", "cd", "cdc", "acdc", "aa", "aaa", "cac", "cda", "aab\"", "a\",", "xb\"",
+            "bb", "b,",
+        ];
+        let extra: Vec<&[u8]> =
+            extra.iter().map(String::as_str).chain(common).map(str::as_bytes).collect();
+        // Up to shortly before a bound, then at random.
         let bound = max.map_or(min, |m| m) + 13;
         let prefix = format!("<{}", one.repeat(bound.saturating_sub(left) as usize));
-        for engine in [entries_only(&extra), Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())] {
+        for engine in [
+            entries_only(&extra),
+            Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default()),
+        ] {
             let constraint = engine.compile(&grammar).unwrap();
             let mut matcher = constraint.matcher();
             let vocab = constraint.vocab().clone();
@@ -488,7 +517,9 @@ proptest! {
                 allowed(&mut matcher, &constraint);
                 let next: Vec<TokenId> = (0..vocab.width())
                     .map(TokenId::new)
-                    .filter(|&t| matcher.allows(t) && vocab.bytes(t).is_some_and(|b| b[0].is_ascii_graphic()))
+                    .filter(|&t| {
+                        matcher.allows(t) && vocab.bytes(t).is_some_and(|b| b[0].is_ascii_graphic())
+                    })
                     .collect();
                 let Some(&token) = next.get(usize::from(choice) % next.len().max(1)) else { break };
                 matcher.advance(token).unwrap();
@@ -496,20 +527,28 @@ proptest! {
         }
     }
 
-    /// White space near its bounds, in the middle of them and with tokens that are longer than they are: every mask bit against stepping
-    /// the token, where nothing, text, or more white space may follow.
+    /// White space near its bounds and far from them, with tokens longer than the bounds: each mask
+    /// bit against stepping the token, where nothing, text, or more white space may follow.
     #[test]
-    fn masks_at_white_space_are_exact(
+    fn masks_near_white_space_bounds_are_exact(
         max in 15u32..44,
         other in 15u32..44,
         shape in 0usize..7,
-        runs in prop::collection::vec(("[x\",]{0,2}", 1usize..50, 0usize..3, "[x\",]{0,2}"), 0..60),
+        runs in prop::collection::vec(
+            ("[x\",]{0,2}", 1usize..50, 0usize..3, "[x\",]{0,2}"),
+            0..60
+        ),
         left in 0u32..20,
         walk in prop::collection::vec(any::<u16>(), 10),
     ) {
         let gap = |max| Expr::repeat(Expr::class(ByteSet::WHITE_SPACE), 0, Some(max));
-        let text = Expr::star(Expr::class(ByteSet::of(b"x, \n")));
-        let list = |item: Expr| Expr::seq([item.clone(), Expr::repeat(Expr::seq([Expr::text(","), gap(max), item]), 0, Some(30))]);
+        let text = Expr::star(Expr::class(ByteSet::from_bytes(b"x, \n")));
+        let list = |item: Expr| {
+            Expr::seq([
+                item.clone(),
+                Expr::repeat(Expr::seq([Expr::text(","), gap(max), item]), 0, Some(30)),
+            ])
+        };
         let mut b = GrammarBuilder::new();
         let word = b.rule("word", Expr::seq([Expr::text("\""), text.clone(), Expr::text("\"")]));
         let body = match shape {
@@ -518,31 +557,55 @@ proptest! {
             2 => Expr::seq([gap(max), gap(other), Expr::text("x")]),
             3 => Expr::seq([gap(max), text]),
             4 => Expr::seq([gap(max), Expr::text(" "), gap(max), list(Expr::Ref(word))]),
-            5 => Expr::alt([Expr::seq([gap(max), Expr::text("x")]), Expr::seq([gap(other), Expr::Ref(word)])]),
-            _ => list(Expr::seq([gap(max), Expr::alt([Expr::Ref(word), Expr::text("x")]), gap(other)])),
+            5 => Expr::alt([
+                Expr::seq([gap(max), Expr::text("x")]),
+                Expr::seq([gap(other), Expr::Ref(word)]),
+            ]),
+            _ => list(Expr::seq([
+                gap(max),
+                Expr::alt([Expr::Ref(word), Expr::text("x")]),
+                gap(other),
+            ])),
         };
         let body = b.rule("body", body);
         let start = b.rule("start", Expr::seq([Expr::text("<"), Expr::Ref(body), Expr::text(".")]));
         let grammar = b.finish(start).unwrap();
         let white = [" ", "\n", "\n "];
         let run = |n: usize, kind: usize| white[kind].repeat(n)[..n].to_owned();
-        let mut extra: Vec<String> =
-            runs.iter().map(|(a, n, kind, z)| format!("{a}{}{z}", run(*n, *kind))).filter(|t| t.len() > 1).collect();
-        extra.extend([14usize, 16, 17, 18, 30, 44, 60].iter().flat_map(|&n| [run(n, 0), format!(",{}x", run(n, 1))]));
+        let mut extra: Vec<String> = runs
+            .iter()
+            .map(|(a, n, kind, z)| format!("{a}{}{z}", run(*n, *kind)))
+            .filter(|t| t.len() > 1)
+            .collect();
+        extra.extend(
+            [14usize, 16, 17, 18, 30, 44, 60]
+                .iter()
+                .flat_map(|&n| [run(n, 0), format!(",{}x", run(n, 1))]),
+        );
         extra.sort();
         extra.dedup();
         let extra: Vec<&[u8]> = extra.iter().map(String::as_bytes).collect();
         let prefix = format!("<{}", " ".repeat(max.saturating_sub(left) as usize));
-        for engine in [entries_only(&extra), Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default())] {
+        for engine in [
+            entries_only(&extra),
+            Engine::new(Arc::new(Vocabulary::toy(&extra)), EngineOptions::default()),
+        ] {
             let constraint = engine.compile(&grammar).unwrap();
             for prefix in [&prefix, "<"] {
                 let mut matcher = constraint.matcher();
                 let vocab = constraint.vocab().clone();
-                prefix.bytes().for_each(|b| matcher.advance(TokenId::from_raw(u32::from(b))).unwrap());
+                prefix
+                    .bytes()
+                    .for_each(|b| matcher.advance(TokenId::from_raw(u32::from(b))).unwrap());
                 for &choice in &walk {
                     allowed(&mut matcher, &constraint);
-                    let next: Vec<TokenId> = (0..vocab.width()).map(TokenId::new).filter(|&t| matcher.allows(t)).collect();
-                    let Some(&token) = next.get(usize::from(choice) % next.len().max(1)) else { break };
+                    let next: Vec<TokenId> = (0..vocab.width())
+                        .map(TokenId::new)
+                        .filter(|&t| matcher.allows(t))
+                        .collect();
+                    let Some(&token) = next.get(usize::from(choice) % next.len().max(1)) else {
+                        break;
+                    };
                     if matcher.advance(token).is_err() || vocab.is_stop(token) {
                         break;
                     }

@@ -1,5 +1,11 @@
-//! The minimal automaton of finitely many words, built as they come, sorted (Daciuk, Mihov, Watson and Watson, "Incremental construction
-//! of minimal acyclic finite-state automata", 2000): what lies behind a beginning is shared once no other word has it.
+//! Minimal automata of finite sets of words, built incrementally from sorted words.
+//!
+//! The states of the last word stay open. When the next word diverges, the suffix that it does not
+//! share is finished: each of its states is interned by its edges. So the automaton is minimal at
+//! all times.
+//!
+//! Source: Daciuk, Mihov, Watson and Watson, "Incremental Construction of Minimal Acyclic
+//! Finite-State Automata", Computational Linguistics 26(1), 2000.
 
 use std::hash::BuildHasher;
 
@@ -9,64 +15,71 @@ use super::dfa::push_merged;
 use super::{Dfa, Edge};
 use crate::hash::Seeded;
 
-pub(super) struct Acyclic {
-    /// The states that are complete.
+/// An automaton under construction.
+pub(super) struct AcyclicBuilder {
+    /// The finished states.
     done: Dfa,
-    /// Their numbers, by what they are.
-    known: HashTable<u32>,
-    /// States of the last word's beginnings; lists behind those are kept for later ones.
-    open: Vec<Open>,
+    /// Their numbers, by edges and finality.
+    by_content: HashTable<u32>,
+    /// One state for each prefix of the last word; further lists are kept for reuse.
+    open: Vec<OpenState>,
 }
 
+/// A state to which edges may still be added.
 #[derive(Default)]
-struct Open {
+struct OpenState {
     edges: Vec<Edge>,
     is_final: bool,
 }
 
-impl Acyclic {
-    /// The automaton of sorted words, numbered breadth-first. Linear.
-    pub(super) fn of<'w>(words: impl Iterator<Item = &'w [u32]>) -> Dfa {
-        let done = Dfa::of(vec![0], Vec::new(), Vec::new());
-        let mut build = Acyclic { done, known: HashTable::new(), open: vec![Open::default()] };
+impl AcyclicBuilder {
+    /// The automaton of sorted words, numbered breadth-first. Cost: linear.
+    pub(super) fn build<'w>(words: impl Iterator<Item = &'w [u32]>) -> Dfa {
+        let done = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
+        let mut build =
+            AcyclicBuilder { done, by_content: HashTable::new(), open: vec![OpenState::default()] };
         let mut last: &[u32] = &[];
         for word in words {
             let shared = last.iter().zip(word).take_while(|(a, b)| a == b).count();
-            build.close(shared, last);
+            build.finish_suffix(shared, last);
             if build.open.len() <= word.len() {
-                build.open.resize_with(word.len() + 1, Open::default);
+                build.open.resize_with(word.len() + 1, OpenState::default);
             }
             build.open[word.len()].is_final = true;
             last = word;
         }
-        build.close(0, last);
-        let start = build.complete(0);
-        build.numbered(start)
+        build.finish_suffix(0, last);
+        let start = build.finish_state(0);
+        build.renumbered(start)
     }
 
-    /// Completes the states behind the first `keep` symbols of the last word.
-    fn close(&mut self, keep: usize, last: &[u32]) {
-        for at in (keep..last.len()).rev() {
-            let to = self.complete(at + 1);
-            push_merged(&mut self.open[at].edges, 0, Edge { lo: last[at], hi: last[at], to });
+    /// Finishes the states after the first `keep` symbols of the last word.
+    fn finish_suffix(&mut self, keep: usize, last: &[u32]) {
+        for depth in (keep..last.len()).rev() {
+            let to = self.finish_state(depth + 1);
+            push_merged(
+                &mut self.open[depth].edges,
+                0,
+                Edge { lo: last[depth], hi: last[depth], to },
+            );
         }
     }
 
-    /// The number of an open state that nothing more is added to.
-    fn complete(&mut self, at: usize) -> u32 {
-        let Acyclic { done, known, open } = self;
-        let Open { edges, is_final } = &mut open[at];
-        let own = hash(edges, *is_final);
-        let same =
+    /// Interns an open state and returns its number.
+    fn finish_state(&mut self, depth: usize) -> u32 {
+        let AcyclicBuilder { done, by_content, open } = self;
+        let OpenState { edges, is_final } = &mut open[depth];
+        let content_hash = hash(edges, *is_final);
+        let is_equal =
             |&state: &u32| done.is_final(state) == *is_final && done.edges(state) == &edges[..];
-        let state = match known.find(own, same) {
+        let state = match by_content.find(content_hash, is_equal) {
             Some(&state) => state,
             None => {
                 let state = done.len() as u32;
                 done.edges.extend_from_slice(edges);
                 done.offsets.push(done.edges.len() as u32);
                 done.finals.push(*is_final);
-                known.insert_unique(own, state, |&state| {
+                by_content.insert_unique(content_hash, state, |&state| {
                     hash(done.edges(state), done.is_final(state))
                 });
                 state
@@ -77,14 +90,16 @@ impl Acyclic {
         state
     }
 
-    fn numbered(self, start: u32) -> Dfa {
+    /// The automaton with states numbered breadth-first from `start`.
+    fn renumbered(self, start: u32) -> Dfa {
         let mut number = vec![u32::MAX; self.done.len()];
         let mut order = vec![start];
         number[start as usize] = 0;
-        let mut out = Dfa::of(vec![0], Vec::with_capacity(self.done.edge_count()), Vec::new());
-        let mut at = 0;
-        while at < order.len() {
-            let state = order[at];
+        let mut out =
+            Dfa::from_parts(vec![0], Vec::with_capacity(self.done.edge_count()), Vec::new());
+        let mut current = 0;
+        while current < order.len() {
+            let state = order[current];
             out.finals.push(self.done.is_final(state));
             for e in self.done.edges(state) {
                 if number[e.to as usize] == u32::MAX {
@@ -94,12 +109,13 @@ impl Acyclic {
                 out.edges.push(Edge { to: number[e.to as usize], ..*e });
             }
             out.offsets.push(out.edges.len() as u32);
-            at += 1;
+            current += 1;
         }
         out
     }
 }
 
+/// The hash of a state's content.
 fn hash(edges: &[Edge], is_final: bool) -> u64 {
     Seeded.hash_one((edges, is_final))
 }

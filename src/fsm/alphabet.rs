@@ -1,4 +1,9 @@
-//! Symbols that automata never tell apart, so that a class of many ranges costs as much as one range.
+//! Alphabet compression: classes of symbols that no state of some automata tells apart, so that a
+//! class of many ranges costs as much as one range.
+//!
+//! The bounds of all edges cut the symbols into intervals. Each interval is hashed to the sum of
+//! its edges' hashes, and intervals with equal sums form a class. Classes are verified afterwards;
+//! after a collision each interval is a class of its own.
 
 use std::collections::hash_map::Entry;
 
@@ -6,28 +11,28 @@ use super::Dfa;
 use crate::fuel;
 use crate::hash::HashMap;
 
-/// No class: no automaton has an edge over the interval.
-const NONE: u32 = u32::MAX;
+/// The interval has no class: no automaton has an edge over it.
+const NO_CLASS: u32 = u32::MAX;
 
-/// So many symbols are looked up in a table.
-const LOW: usize = 256;
+/// Symbols below this are looked up in a table.
+const TABLE_SYMBOLS: usize = 256;
 
 /// Intervals between the bounds of edges, and classes of intervals.
 pub(super) struct Alphabet {
-    /// Where intervals begin; each ends before the next, the last nowhere.
-    pub(super) begins: Vec<u32>,
-    /// How many begin before each of the first symbols.
-    before: [u32; LOW + 1],
-    /// The class of each interval, or [`NONE`].
+    /// First symbol of each interval. It ends before the next one; the last is unbounded.
+    pub(super) starts: Vec<u32>,
+    /// By symbol below [`TABLE_SYMBOLS`]: how many intervals start before it.
+    starts_below: [u32; TABLE_SYMBOLS + 1],
+    /// The class of each interval, or [`NO_CLASS`].
     class: Vec<u32>,
-    /// Intervals of each class.
+    /// Number of intervals of each class.
     sizes: Vec<u32>,
 }
 
 impl Alphabet {
-    /// Of some automata. Cost: their edges, times the intervals under each.
-    pub(super) fn of(automata: &[&Dfa]) -> Alphabet {
-        let (mut is_begin, mut high) = ([false; LOW], Vec::new());
+    /// The classes of some automata. Cost: their edges, times the intervals under each.
+    pub(super) fn new(automata: &[&Dfa]) -> Alphabet {
+        let (mut is_begin, mut high) = ([false; TABLE_SYMBOLS], Vec::new());
         let mut begin = |symbol: u32| match is_begin.get_mut(symbol as usize) {
             Some(is_begin) => *is_begin = true,
             None if high.last() == Some(&symbol) => {}
@@ -41,16 +46,17 @@ impl Alphabet {
         }
         high.sort_unstable();
         high.dedup();
-        let (mut begins, mut before) = (Vec::with_capacity(LOW + high.len()), [0; LOW + 1]);
-        for symbol in 0..LOW {
-            begins.extend(is_begin[symbol].then_some(symbol as u32));
-            before[symbol + 1] = begins.len() as u32;
+        let (mut starts, mut starts_below) =
+            (Vec::with_capacity(TABLE_SYMBOLS + high.len()), [0; TABLE_SYMBOLS + 1]);
+        for symbol in 0..TABLE_SYMBOLS {
+            starts.extend(is_begin[symbol].then_some(symbol as u32));
+            starts_below[symbol + 1] = starts.len() as u32;
         }
-        begins.append(&mut high);
-        // Of each interval: the sum of what the edges over it hash to. Equal edges have equal sums; that unequal ones differ
-        // is looked at below.
-        let mut sums = vec![0u128; begins.len() + 1];
-        let mut alphabet = Alphabet { begins, before, class: Vec::new(), sizes: Vec::new() };
+        starts.append(&mut high);
+        // For each interval, the sum of the hashes of the edges over it. Equal sets of edges have
+        // equal sums; collisions are detected below.
+        let mut sums = vec![0u128; starts.len() + 1];
+        let mut alphabet = Alphabet { starts, starts_below, class: Vec::new(), sizes: Vec::new() };
         for (number, dfa) in automata.iter().enumerate() {
             for state in 0..dfa.len() as u32 {
                 for e in dfa.edges(state) {
@@ -61,27 +67,27 @@ impl Alphabet {
                 }
             }
         }
-        let mut known: HashMap<u128, u32> = HashMap::default();
+        let mut class_of_sum: HashMap<u128, u32> = HashMap::default();
         let mut sum = 0u128;
-        for part in &sums[..alphabet.begins.len()] {
+        for part in &sums[..alphabet.starts.len()] {
             sum = sum.wrapping_add(*part);
-            let class = match known.entry(sum) {
-                _ if sum == 0 => NONE,
-                Entry::Occupied(known) => *known.get(),
+            let class = match class_of_sum.entry(sum) {
+                _ if sum == 0 => NO_CLASS,
+                Entry::Occupied(class_of_sum) => *class_of_sum.get(),
                 Entry::Vacant(new) => {
                     alphabet.sizes.push(0);
                     *new.insert(alphabet.sizes.len() as u32 - 1)
                 }
             };
-            if class != NONE {
+            if class != NO_CLASS {
                 alphabet.sizes[class as usize] += 1;
             }
             alphabet.class.push(class);
         }
         if !automata.iter().all(|dfa| alphabet.edges(dfa, |_, _, _| {})) {
-            // Sums that are equal by chance.
-            alphabet.class = (0..alphabet.begins.len() as u32).collect();
-            alphabet.sizes = vec![1; alphabet.begins.len()];
+            // A collision of sums.
+            alphabet.class = (0..alphabet.starts.len() as u32).collect();
+            alphabet.sizes = vec![1; alphabet.starts.len()];
         }
         alphabet
     }
@@ -93,31 +99,33 @@ impl Alphabet {
 
     /// The class of an interval.
     pub(super) fn class(&self, interval: usize) -> Option<u32> {
-        Some(self.class[interval]).filter(|&class| class != NONE)
+        Some(self.class[interval]).filter(|&class| class != NO_CLASS)
     }
 
     /// Last symbol of an interval.
     pub(super) fn end(&self, interval: usize) -> u32 {
-        self.begins.get(interval + 1).map_or(u32::MAX, |&next| next - 1)
+        self.starts.get(interval + 1).map_or(u32::MAX, |&next| next - 1)
     }
 
     /// The intervals of a range of symbols whose bounds are bounds of intervals.
     fn span(&self, lo: u32, hi: u32) -> (usize, usize) {
-        let (low, high) = self.begins.split_at(self.before[LOW] as usize);
-        let count = |before: u32| match self.before.get(before as usize) {
+        let (low, high) = self.starts.split_at(self.starts_below[TABLE_SYMBOLS] as usize);
+        let count = |symbol: u32| match self.starts_below.get(symbol as usize) {
             Some(&count) => count as usize,
-            None => low.len() + high.partition_point(|&begin| begin < before),
+            None => low.len() + high.partition_point(|&begin| begin < symbol),
         };
         let to = match hi.checked_add(1) {
             Some(past) => count(past),
-            None => self.begins.len(),
+            None => self.starts.len(),
         };
         (count(lo), to)
     }
 
-    /// All edges by class: `(state, class, target)`; some of them out of [`fuel`]. False where a state tells symbols of one class apart.
+    /// Calls `edge` with `(state, class, target)` for all edges of an automaton, or some of them
+    /// when out of [`fuel`]. `false` where a state tells symbols of one class apart.
     pub(super) fn edges(&self, dfa: &Dfa, mut edge: impl FnMut(u32, u32, u32)) -> bool {
-        // Of each class: the last state that has an edge over it, where it leads, over how many intervals.
+        // For each class: the last state with an edge over it, the target, and the number of
+        // intervals.
         let mut last = vec![(u32::MAX, 0u32, 0u32); self.classes()];
         let mut met: Vec<u32> = Vec::new();
         for state in 0..dfa.len() as u32 {
@@ -152,9 +160,11 @@ impl Alphabet {
     }
 }
 
+/// The hash of an edge of one of the automata.
 fn hash(automaton: u64, state: u32, to: u32) -> u128 {
     let mix = |mut z: u64| {
-        // Steele, Lea and Flood, "Fast splittable pseudorandom number generators": its finaliser.
+        // The finaliser of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
+        // OOPSLA 2014.
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)

@@ -1,13 +1,22 @@
-//! A set of bytes as a 256-bit bitmap.
+//! Sets of bytes, as bitmaps of 256 bits.
 
 use std::fmt;
 
 /// A set of bytes.
+///
+/// ```
+/// use louver::fsm::ByteSet;
+///
+/// let digits = ByteSet::range(b'0', b'9');
+/// let set = digits.union(&ByteSet::from_bytes(b"-+"));
+/// assert!(set.contains(b'-') && set.len() == 12);
+/// assert_eq!(set.to_string(), r"[+\-0-9]");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ByteSet([u64; 4]);
 
 impl ByteSet {
-    /// No byte.
+    /// The empty set.
     pub const EMPTY: ByteSet = ByteSet([0; 4]);
     /// All 256 bytes.
     pub const ALL: ByteSet = ByteSet([u64::MAX; 4]);
@@ -23,12 +32,17 @@ impl ByteSet {
     }
 
     /// The bytes of a slice.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut set = ByteSet::EMPTY;
         for &b in bytes {
             set.insert(b);
         }
         set
+    }
+
+    /// RENAME-ALIAS of [`ByteSet::from_bytes`].
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::from_bytes(bytes)
     }
 
     /// Adds one byte.
@@ -65,7 +79,7 @@ impl ByteSet {
         self.0.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// How many of its bytes are smaller.
+    /// Number of bytes in the set that are less than `byte`.
     #[inline]
     pub(crate) fn rank(&self, byte: u8) -> usize {
         let (word, bit) = (usize::from(byte / 64), byte % 64);
@@ -73,7 +87,7 @@ impl ByteSet {
         (before + (self.0[word] & ((1 << bit) - 1)).count_ones()) as usize
     }
 
-    /// Whether the set has no byte.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
@@ -90,7 +104,7 @@ impl ByteSet {
         ByteSet(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// Whether some byte is in both.
+    /// Whether the sets have a byte in common.
     pub fn meets(&self, other: &ByteSet) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
@@ -119,7 +133,7 @@ impl ByteSet {
         self.0
     }
 
-    /// Maximal runs `(lo, hi)` in ascending order.
+    /// Maximal ranges `(first, last)` in ascending order.
     pub fn ranges(&self) -> impl Iterator<Item = (u8, u8)> + use<> {
         let set = *self;
         let mut at = 0u32;
@@ -131,7 +145,7 @@ impl ByteSet {
         })
     }
 
-    /// The first byte in the set at or after `at`.
+    /// The first byte of the set that is at least `at`.
     fn first_from(&self, at: u32) -> Option<u32> {
         let mut mask = u64::MAX.checked_shl(at % 64)?;
         for word in at / 64..4 {
@@ -144,15 +158,15 @@ impl ByteSet {
         None
     }
 
-    /// The bytes at which the set begins or ends: whether they are in it is not what it is of the byte before them, and byte 255 is
-    /// taken to be before byte 0.
+    /// The bytes whose membership differs from that of the byte before them. Byte 255 comes before
+    /// byte 0.
     #[must_use]
     pub(crate) fn bounds(&self) -> ByteSet {
         ByteSet(std::array::from_fn(|i| self.0[i] ^ (self.0[i] << 1 | self.0[(i + 3) % 4] >> 63)))
     }
 }
 
-/// More white space than this is long: few tokens have so much.
+/// Longest run of white space, in bytes, that does not count as long: few tokens have more.
 pub(crate) const LONG_GAP: usize = 16;
 
 impl fmt::Debug for ByteSet {
@@ -161,7 +175,7 @@ impl fmt::Debug for ByteSet {
     }
 }
 
-/// As a class: `[a-z"\x00]`.
+/// As a character class: `[a-z"\x00]`.
 impl fmt::Display for ByteSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[")?;
@@ -178,7 +192,7 @@ impl fmt::Display for ByteSet {
     }
 }
 
-/// One byte as printable text; `[ ] - \ "` and everything outside printable ASCII as an escape.
+/// One byte as printable text. `[ ] - \ "` and all bytes that are not printable ASCII are escaped.
 pub fn escape(byte: u8) -> String {
     match byte {
         b'\n' => "\\n".into(),
@@ -197,8 +211,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_and_bytes_are_the_set(bytes in prop::collection::vec(any::<u8>(), 0..80), lo: u8, hi: u8) {
-            let mut set = ByteSet::of(&bytes);
+        fn ranges_bytes_and_bounds_agree_with_membership(
+            bytes in prop::collection::vec(any::<u8>(), 0..80), lo: u8, hi: u8,
+        ) {
+            let mut set = ByteSet::from_bytes(&bytes);
             if lo <= hi {
                 set.insert_range(lo, hi);
             }

@@ -1,15 +1,14 @@
-//! Deterministic automata: partial (a missing edge rejects), edges as sorted disjoint ranges in one flat array.
+//! Deterministic automata. They are partial (a missing edge rejects); edges are sorted disjoint
+//! ranges in one flat array.
 
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-use super::ByteSet;
-use super::Grouped;
-use super::TooLarge;
-use super::acyclic::Acyclic;
+use super::acyclic::AcyclicBuilder;
+use super::{ByteSet, Csr, TooLarge};
 use crate::fuel;
 
-/// One edge: any symbol of `lo..=hi` leads to `to`.
+/// An edge: any symbol of `lo..=hi` leads to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Edge {
     /// First symbol.
@@ -29,81 +28,86 @@ pub struct Dfa {
     pub(super) offsets: Vec<u32>,
     pub(super) edges: Vec<Edge>,
     pub(super) finals: Vec<bool>,
-    known: Known,
+    derived: DerivedProperties,
 }
 
-/// What has been found out about an automaton, once. No part of what it is; a copy, which may be changed, has none.
+/// Properties of an automaton, each computed once on demand. Equality ignores them, and a clone,
+/// which may be changed, starts without.
 #[derive(Debug, Default)]
-struct Known {
-    /// Whether all states are of use.
-    trim: OnceLock<bool>,
+struct DerivedProperties {
+    /// Whether every state is reachable and reaches a final state.
+    is_trim: OnceLock<bool>,
     /// Whether no word is accepted.
-    empty: OnceLock<bool>,
-    /// Symbols that differ from the one before them, of bytes.
+    is_empty: OnceLock<bool>,
+    /// Of an automaton over bytes: see [`Dfa::bounds`].
     bounds: OnceLock<ByteSet>,
-    /// For each state a number that says what can be read from there.
+    /// By state: a number that identifies the language read from there.
     residuals: OnceLock<Option<Box<[u32]>>>,
 }
 
-impl Clone for Known {
+impl Clone for DerivedProperties {
     fn clone(&self) -> Self {
-        Known::default()
+        DerivedProperties::default()
     }
 }
 
-impl PartialEq for Known {
+impl PartialEq for DerivedProperties {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Known {}
+impl Eq for DerivedProperties {}
 
-impl Hash for Known {
+impl Hash for DerivedProperties {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl Dfa {
-    pub(super) fn of(offsets: Vec<u32>, edges: Vec<Edge>, finals: Vec<bool>) -> Dfa {
-        Dfa { offsets, edges, finals, known: Known::default() }
+    /// An automaton from its parts.
+    pub(super) fn from_parts(offsets: Vec<u32>, edges: Vec<Edge>, finals: Vec<bool>) -> Dfa {
+        Dfa { offsets, edges, finals, derived: DerivedProperties::default() }
     }
 
-    /// What is kept with the automaton about its states; found the first time that it is asked for.
+    /// By state: a number that identifies the language read from there. `find` computes them on the
+    /// first call.
     pub(crate) fn residuals(
         &self,
         find: impl FnOnce(&Dfa) -> Option<Box<[u32]>>,
     ) -> Option<&[u32]> {
-        self.known.residuals.get_or_init(|| find(self)).as_deref()
+        self.derived.residuals.get_or_init(|| find(self)).as_deref()
     }
 
-    /// The empty language: one state that accepts nothing.
+    /// The empty language.
     pub fn never() -> Dfa {
-        Dfa::of(vec![0, 0], Vec::new(), vec![false])
+        Dfa::from_parts(vec![0, 0], Vec::new(), vec![false])
     }
 
-    /// Only the empty word.
+    /// The language of the empty word only.
     pub fn epsilon() -> Dfa {
-        Dfa::of(vec![0, 0], Vec::new(), vec![true])
+        Dfa::from_parts(vec![0, 0], Vec::new(), vec![true])
     }
 
-    /// Exactly one word.
+    /// The language of exactly one word.
     pub fn word(symbols: impl IntoIterator<Item = u32>) -> Dfa {
         let edges: Vec<Edge> =
             symbols.into_iter().zip(1..).map(|(lo, to)| Edge { lo, hi: lo, to }).collect();
         let mut offsets: Vec<u32> = (0..=edges.len() as u32).collect();
         offsets.push(edges.len() as u32);
         let finals = (0..=edges.len()).map(|state| state == edges.len()).collect();
-        Dfa::of(offsets, edges, finals)
+        Dfa::from_parts(offsets, edges, finals)
     }
 
-    /// A finite set of words, as its minimal acyclic automaton. Cost: linear in the total length, and sorting.
+    /// A finite language, as its minimal acyclic automaton. Cost: sorting, then linear in the total
+    /// length.
     pub fn words<W: AsRef<[u32]>>(words: impl IntoIterator<Item = W>) -> Dfa {
         let mut words: Vec<W> = words.into_iter().collect();
         words.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
-        Acyclic::of(words.iter().map(AsRef::as_ref))
+        AcyclicBuilder::build(words.iter().map(AsRef::as_ref))
     }
 
-    /// Words of `min..=max` symbols, each from `ranges` (no upper bound: `None`).
+    /// Words of `min..=max` symbols, each from `ranges`; without an upper bound if `max` is `None`.
+    /// Fails past `limit` states.
     pub fn counted(
         ranges: &[(u32, u32)],
         min: u32,
@@ -139,12 +143,13 @@ impl Dfa {
         self.finals.len()
     }
 
-    /// Whether no word is accepted. Exact on a minimised automaton; otherwise looks for a reachable final state.
+    /// Whether no word is accepted.
     pub fn is_empty(&self) -> bool {
-        *self.known.empty.get_or_init(|| self.finds_no_end())
+        *self.derived.is_empty.get_or_init(|| self.has_no_reachable_final())
     }
 
-    fn finds_no_end(&self) -> bool {
+    /// Whether no final state can be reached.
+    fn has_no_reachable_final(&self) -> bool {
         let mut seen = vec![false; self.len()];
         let mut stack = vec![0u32];
         seen[0] = true;
@@ -161,7 +166,7 @@ impl Dfa {
         true
     }
 
-    /// The edges that leave a state, ascending.
+    /// The edges that leave a state, in ascending order.
     #[inline]
     pub fn edges(&self, state: u32) -> &[Edge] {
         &self.edges
@@ -173,9 +178,10 @@ impl Dfa {
         self.edges.len()
     }
 
-    /// Of an automaton over bytes: those that it tells from the byte before them. Behind the last byte there is none to be told apart.
+    /// Of an automaton over bytes: the bytes that some state treats differently from the byte
+    /// before them. Byte 255 comes before byte 0.
     pub(crate) fn bounds(&self) -> ByteSet {
-        *self.known.bounds.get_or_init(|| {
+        *self.derived.bounds.get_or_init(|| {
             let mut bounds = ByteSet::EMPTY;
             for e in &self.edges {
                 bounds.insert(e.lo as u8);
@@ -185,7 +191,7 @@ impl Dfa {
         })
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Estimated memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.edges.len() * size_of::<Edge>() + self.len() * 8
     }
@@ -196,12 +202,12 @@ impl Dfa {
         self.finals[state as usize]
     }
 
-    /// Whether every state can be reached and can reach a final one. Linear.
+    /// Whether every state can be reached and can reach a final one. Cost: linear, once.
     pub fn is_trim(&self) -> bool {
-        *self.known.trim.get_or_init(|| self.useful().into_iter().all(|useful| useful))
+        *self.derived.is_trim.get_or_init(|| self.useful_states().into_iter().all(|useful| useful))
     }
 
-    /// Where a symbol leads.
+    /// The state after a symbol. Cost: logarithmic in the number of edges.
     pub fn next(&self, state: u32, symbol: u32) -> Option<u32> {
         let edges = self.edges(state);
         let i = edges.partition_point(|e| e.hi < symbol);
@@ -210,62 +216,65 @@ impl Dfa {
 
     /// Whether the word is in the language.
     pub fn accepts(&self, word: impl IntoIterator<Item = u32>) -> bool {
-        let mut at = 0;
+        let mut state = 0;
         for symbol in word {
-            match self.next(at, symbol) {
-                Some(next) => at = next,
+            match self.next(state, symbol) {
+                Some(next) => state = next,
                 None => return false,
             }
         }
-        self.is_final(at)
+        self.is_final(state)
     }
 
-    /// Whether any accepted word passes through a cycle (the language is infinite). Expects a trimmed automaton.
+    /// Whether the language is infinite. The automaton must be trim.
     pub fn is_infinite(&self) -> bool {
+        /// Depth-first search: not visited, on the stack, finished.
         #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
+        enum VisitState {
             New,
             Open,
             Done,
         }
-        let mut marks = vec![Mark::New; self.len()];
+        let mut visits = vec![VisitState::New; self.len()];
         let mut stack: Vec<(u32, usize)> = vec![(0, 0)];
-        marks[0] = Mark::Open;
+        visits[0] = VisitState::Open;
         while let Some((s, i)) = stack.last_mut() {
             let edges = self.edges(*s);
             if *i == edges.len() {
-                marks[*s as usize] = Mark::Done;
+                visits[*s as usize] = VisitState::Done;
                 stack.pop();
                 continue;
             }
             let to = edges[*i].to;
             *i += 1;
-            match marks[to as usize] {
-                Mark::Open => return true,
-                Mark::New => {
-                    marks[to as usize] = Mark::Open;
+            match visits[to as usize] {
+                VisitState::Open => return true,
+                VisitState::New => {
+                    visits[to as usize] = VisitState::Open;
                     stack.push((to, 0));
                 }
-                Mark::Done => {}
+                VisitState::Done => {}
             }
         }
         false
     }
 
-    /// Whether infinitely many words can be read from every state that reads something. Linear.
+    /// Whether infinitely many words can be read from every state that has an edge. Cost: linear.
     pub fn goes_on(&self) -> bool {
-        // A state that leads only to states that end ends, too. Each edge is taken away once.
+        // A state that leads only to states with finite languages has a finite one. Each edge is
+        // removed once.
         let states = 0..self.len() as u32;
         let edges =
             || states.clone().flat_map(|from| self.edges(from).iter().map(move |e| (e.to, from)));
-        let back = Grouped::new(self.len(), edges);
-        let mut left: Vec<usize> = states.clone().map(|state| self.edges(state).len()).collect();
+        let back = Csr::new(self.len(), edges);
+        let mut edges_left: Vec<usize> =
+            states.clone().map(|state| self.edges(state).len()).collect();
         let mut ended: Vec<u32> =
-            states.clone().filter(|&state| left[state as usize] == 0).collect();
+            states.clone().filter(|&state| edges_left[state as usize] == 0).collect();
         while let Some(state) = ended.pop() {
-            for &from in back.of(state) {
-                left[from as usize] -= 1;
-                if left[from as usize] == 0 {
+            for &from in back.row(state) {
+                edges_left[from as usize] -= 1;
+                if edges_left[from as usize] == 0 {
                     return false;
                 }
             }
@@ -274,7 +283,18 @@ impl Dfa {
     }
 }
 
-/// Builds a [`Dfa`] state by state; edges may come in any order but must not overlap. The first state is the start.
+/// Builds a [`Dfa`] state by state. Edges may come in any order but must not overlap. The first
+/// state is the start.
+///
+/// ```
+/// use louver::fsm::DfaBuilder;
+///
+/// let mut builder = DfaBuilder::new();
+/// let (start, end) = (builder.state(false), builder.state(true));
+/// builder.edge(start, 48, 57, end);
+/// let digit = builder.finish();
+/// assert!(digit.accepts([u32::from(b'7')]) && !digit.accepts([u32::from(b'x')]));
+/// ```
 #[derive(Debug, Default)]
 pub struct DfaBuilder {
     edges: Vec<Vec<Edge>>,
@@ -282,12 +302,12 @@ pub struct DfaBuilder {
 }
 
 impl DfaBuilder {
-    /// No states yet.
+    /// A builder without states.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a state.
+    /// Adds a state and returns its number.
     pub fn state(&mut self, is_final: bool) -> u32 {
         self.finals.push(is_final);
         self.edges.push(Vec::new());
@@ -329,11 +349,12 @@ impl DfaBuilder {
             }
             offsets.push(edges.len() as u32);
         }
-        Dfa::of(offsets, edges, self.finals)
+        Dfa::from_parts(offsets, edges, self.finals)
     }
 }
 
-/// Appends an edge to the state that began at `begin`, joining it with its neighbour where the ranges touch.
+/// Appends an edge to the state whose edges begin at `begin`, merging it with the last one if their
+/// ranges touch.
 pub(super) fn push_merged(edges: &mut Vec<Edge>, begin: usize, edge: Edge) {
     if edges.len() > begin {
         let last = edges.last_mut().expect("edges.len() > begin");

@@ -1,50 +1,55 @@
-//! The factors (substrings) of a word.
+//! Factor automata: all substrings of a word.
+//!
+//! Source: Blumer, Blumer, Haussler, Ehrenfeucht, Chen and Seiferas, "The Smallest Automaton
+//! Recognizing the Subwords of a Text", Theoretical Computer Science 40, 1985.
 
 use super::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
 
 impl Dfa {
-    /// All factors of a word, the empty one included: its suffix automaton (Blumer et al., 1985) with every state final. At most twice as many
-    /// states as symbols. Cost: linear, plus sorting each state's edges.
+    /// All factors (substrings) of a word, the empty one included: the word's suffix automaton with
+    /// every state final. At most twice as many states as symbols. Cost: linear, and sorting the
+    /// edges of each state.
     pub fn factors(word: &[u32]) -> Dfa {
-        /// A class of factors that end at the same places.
+        /// A class of factors that end at the same positions.
         #[derive(Clone)]
-        struct Class {
-            /// Length of the longest.
+        struct SuffixClass {
+            /// Length of the longest factor.
             len: usize,
-            /// The class of the longest suffix that is in another one.
+            /// The class of its longest suffix that is in another class.
             link: Option<usize>,
             next: HashMap<u32, usize>,
         }
-        let mut classes = vec![Class { len: 0, link: None, next: HashMap::default() }];
+        let mut classes = vec![SuffixClass { len: 0, link: None, next: HashMap::default() }];
         let mut last = 0;
         for &symbol in word {
             let new = classes.len();
-            classes.push(Class {
+            classes.push(SuffixClass {
                 len: classes[last].len + 1,
                 link: Some(0),
                 next: HashMap::default(),
             });
-            let mut at = Some(last);
-            while let Some(from) = at.filter(|&from| !classes[from].next.contains_key(&symbol)) {
+            let mut cursor = Some(last);
+            while let Some(from) = cursor.filter(|&from| !classes[from].next.contains_key(&symbol))
+            {
                 classes[from].next.insert(symbol, new);
-                at = classes[from].link;
+                cursor = classes[from].link;
             }
-            if let Some(from) = at {
+            if let Some(from) = cursor {
                 let to = classes[from].next[&symbol];
                 if classes[to].len == classes[from].len + 1 {
                     classes[new].link = Some(to);
                 } else {
-                    // Only the shorter ones of that class end here too.
+                    // Only the shorter factors of that class end here, too: split it.
                     let split = classes.len();
-                    let shorter = Class { len: classes[from].len + 1, ..classes[to].clone() };
+                    let shorter = SuffixClass { len: classes[from].len + 1, ..classes[to].clone() };
                     classes.push(shorter);
-                    let mut at = Some(from);
+                    let mut cursor = Some(from);
                     while let Some(from) =
-                        at.filter(|&from| classes[from].next.get(&symbol) == Some(&to))
+                        cursor.filter(|&from| classes[from].next.get(&symbol) == Some(&to))
                     {
                         classes[from].next.insert(symbol, split);
-                        at = classes[from].link;
+                        cursor = classes[from].link;
                     }
                     classes[to].link = Some(split);
                     classes[new].link = Some(split);
@@ -74,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn factors_are_what_windows_say(
+        fn factors_agree_with_windows(
             word in prop::collection::vec(0u32..3, 0..12),
             other in prop::collection::vec(0u32..3, 0..6),
         ) {

@@ -1,16 +1,21 @@
-//! Minimisation by partition refinement on edges (Valmari and Lehtinen, "Efficient minimization of DFAs with partial
-//! transition functions", STACS 2008): O(m log n) for m edges. Trims first, numbers breadth-first last, so that equal
+//! Minimisation by partition refinement on edges, in O(m log n) for m edges and n states.
+//!
+//! Minimisation trims the automaton first and numbers states breadth-first last, so that equal
 //! languages over equal symbols give equal automata.
+//!
+//! Source: Valmari and Lehtinen, "Efficient Minimization of DFAs with Partial Transition
+//! Functions", STACS 2008.
 
 use super::alphabet::Alphabet;
 use super::dfa::push_merged;
-use super::{Dfa, Edge, Grouped};
+use super::{Csr, Dfa, Edge};
 use crate::fuel;
 
 /// Fuel of partition refinement, in units an edge.
-const REFINING: usize = 6;
+const FUEL_PER_EDGE: usize = 6;
 
-/// A refinable partition of `0..n`.
+/// A refinable partition of `0..n`. Block `b` is `elems[first[b]..past[b]]`, its marked elements
+/// first.
 struct Partition {
     elems: Vec<u32>,
     loc: Vec<u32>,
@@ -22,12 +27,12 @@ struct Partition {
 }
 
 impl Partition {
-    /// Blocks are the runs of equal keys.
+    /// The partition into runs of equal keys.
     fn by_key(keys: &[u32]) -> Partition {
         let n = keys.len();
-        let most = keys.iter().max().map_or(0, |&most| most as usize);
-        let elems = if most <= 4 * n {
-            Grouped::new(most + 1, || keys.iter().copied().zip(0..)).into_values()
+        let max_key = keys.iter().max().map_or(0, |&max_key| max_key as usize);
+        let elems = if max_key <= 4 * n {
+            Csr::new(max_key + 1, || keys.iter().copied().zip(0..)).into_values()
         } else {
             let mut elems: Vec<u32> = (0..n as u32).collect();
             elems.sort_by_key(|&e| keys[e as usize]);
@@ -60,29 +65,32 @@ impl Partition {
         p
     }
 
+    /// Number of blocks.
     fn blocks(&self) -> usize {
         self.first.len()
     }
 
+    /// Marks an element, by moving it to the front of its block.
     fn mark(&mut self, element: u32) {
         let set = self.set_of[element as usize] as usize;
-        let at = self.loc[element as usize];
-        let to = self.first[set] + self.marked[set];
-        if at < to {
+        let position = self.loc[element as usize];
+        let target = self.first[set] + self.marked[set];
+        if position < target {
             return; // already marked
         }
-        let other = self.elems[to as usize];
-        self.elems[at as usize] = other;
-        self.loc[other as usize] = at;
-        self.elems[to as usize] = element;
-        self.loc[element as usize] = to;
+        let other = self.elems[target as usize];
+        self.elems[position as usize] = other;
+        self.loc[other as usize] = position;
+        self.elems[target as usize] = element;
+        self.loc[element as usize] = target;
         if self.marked[set] == 0 {
             self.touched.push(set as u32);
         }
         self.marked[set] += 1;
     }
 
-    /// Splits every touched block into its marked and unmarked part; the smaller becomes the new block.
+    /// Splits every block with marked elements into its marked and unmarked part. The smaller part
+    /// becomes the new block.
     fn split(&mut self) {
         while let Some(set) = self.touched.pop() {
             let s = set as usize;
@@ -109,13 +117,14 @@ impl Partition {
     }
 }
 
-/// The coarsest partition that refines `keys` and agrees on where edges lead: two elements of one class have, for every label,
-/// edges into the same classes or none. Elements with one key have at most one edge a label. Returns each element's
-/// class. O(m log n) for m edges `(tail, label, head)`.
+/// The coarsest partition that refines `keys` and is stable: two elements of one class have, for
+/// every label, edges into the same class or none. Elements with equal keys must have at most one
+/// edge a label. Returns each element's class. O(m log n) for m edges `(tail, label, head)`.
 pub(crate) fn coarsest(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Vec<u32> {
     refine(keys, tail, label, head).set_of
 }
 
+/// The partition of [`coarsest`].
 fn refine(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Partition {
     let n = keys.len();
     let mut blocks = Partition::by_key(keys);
@@ -133,7 +142,7 @@ fn refine(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Partition 
         incoming[fill[h as usize] as usize] = i as u32;
         fill[h as usize] += 1;
     }
-    // Every block but one must split the cords; block 0 is the one left out.
+    // Every block but one must split the cords (sets of edges with one label); block 0 is left out.
     let (mut b, mut c) = (1, 0);
     loop {
         while b < blocks.blocks() {
@@ -158,55 +167,56 @@ fn refine(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Partition 
 }
 
 impl Dfa {
-    /// The minimal automaton: unreachable and dead states dropped, equivalent states merged, numbered
-    /// breadth-first. Out of [`fuel`], it is `self`: who keeps the result for others must check.
+    /// The minimal automaton: useless states dropped, equivalent states merged, numbered
+    /// breadth-first. Out of [`fuel`], it returns `self`: code that caches the result must check
+    /// the fuel.
     #[must_use]
     pub fn minimize(&self) -> Dfa {
         if fuel::spend(self.len() + self.edge_count()).is_err() {
             return self.clone();
         }
-        let keep = self.useful();
+        let keep = self.useful_states();
         if !keep[0] {
             return Dfa::never();
         }
         if !keep.iter().all(|&keep| keep) {
-            return self.only(&keep).minimize();
+            return self.restricted_to(&keep).minimize();
         }
-        // By class of symbols, so that "same label" is decidable by number.
-        let alphabet = Alphabet::of(&[self]);
+        // By class of symbols, so that edges have equal labels iff their classes are equal.
+        let alphabet = Alphabet::new(&[self]);
         let (mut tail, mut label, mut head) = (Vec::new(), Vec::new(), Vec::new());
         alphabet.edges(self, |state, class, to| {
             tail.push(state);
             label.push(class);
             head.push(to);
         });
-        if fuel::spend(REFINING * head.len()).is_err() {
+        if fuel::spend(FUEL_PER_EDGE * head.len()).is_err() {
             return self.clone();
         }
         let keys: Vec<u32> = self.finals.iter().map(|&is_final| u32::from(is_final)).collect();
         self.quotient(&refine(&keys, &tail, &label, &head))
     }
 
-    /// Without states that cannot be reached or lead nowhere.
+    /// The automaton without states that cannot be reached or cannot reach a final state.
     #[must_use]
     pub fn trim(&self) -> Dfa {
-        let keep = self.useful();
+        let keep = self.useful_states();
         match keep.iter().all(|&keep| keep) {
             true => self.clone(),
-            false if keep[0] => self.only(&keep),
+            false if keep[0] => self.restricted_to(&keep),
             false => Dfa::never(),
         }
     }
 
-    /// These states, the first among them.
-    fn only(&self, keep: &[bool]) -> Dfa {
+    /// The automaton of these states; the start must be among them.
+    fn restricted_to(&self, keep: &[bool]) -> Dfa {
         let mut number = vec![0u32; self.len()];
         let mut kept = 0;
         for (number, _) in number.iter_mut().zip(keep).filter(|(_, keep)| **keep) {
             *number = kept;
             kept += 1;
         }
-        let mut out = Dfa::of(vec![0], Vec::new(), Vec::with_capacity(kept as usize));
+        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::with_capacity(kept as usize));
         for state in (0..self.len() as u32).filter(|&s| keep[s as usize]) {
             let kept = self.edges(state).iter().filter(|e| keep[e.to as usize]);
             out.edges.extend(kept.map(|e| Edge { to: number[e.to as usize], ..*e }));
@@ -216,8 +226,8 @@ impl Dfa {
         out
     }
 
-    /// States that are reachable and can reach a final state.
-    pub(super) fn useful(&self) -> Vec<bool> {
+    /// By state: whether it can be reached and can reach a final state.
+    pub(super) fn useful_states(&self) -> Vec<bool> {
         let n = self.len();
         let mut reach = vec![false; n];
         let mut order = vec![0u32];
@@ -231,17 +241,18 @@ impl Dfa {
             }
             i += 1;
         }
-        let back = Grouped::new(n, || {
+        let back = Csr::new(n, || {
             order.iter().flat_map(|&s| self.edges(s).iter().map(move |e| (e.to, s)))
         });
         back.reached(order.iter().copied().filter(|&s| self.is_final(s)))
     }
 
+    /// The automaton with each block as one state, numbered breadth-first.
     fn quotient(&self, blocks: &Partition) -> Dfa {
         let mut number = vec![u32::MAX; blocks.blocks()];
         let mut order: Vec<u32> = vec![0];
         number[blocks.set_of[0] as usize] = 0;
-        let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
+        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
         let mut i = 0;
         while i < order.len() {
             let s = order[i];

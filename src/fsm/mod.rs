@@ -1,53 +1,80 @@
-//! Leaf. Finite automata over symbols that are plain `u32`s: bytes (0..=255), Unicode scalar values, or the compiler's
-//! own symbols (bytes, special tokens, rule references). Edges carry ranges, so a class costs one edge.
+//! Leaf: finite automata over symbols that are plain `u32`s.
+//!
+//! A symbol is a byte (0 to 255), a Unicode scalar value, or one of the compiler's own symbols
+//! (bytes, special tokens, rule references). Edges carry ranges, so a character class costs one
+//! edge.
+//!
+//! ```
+//! use louver::fsm::{Combine, Dfa, TooLarge};
+//!
+//! let limit = 1_000; // states
+//! let letters = Dfa::counted(&[(97, 122)], 2, Some(3), limit)?;
+//! let word = Dfa::word("cat".bytes().map(u32::from));
+//! let others = letters.combine(&word, Combine::Minus, limit)?;
+//! assert!(others.accepts("dog".bytes().map(u32::from)));
+//! assert!(!others.accepts("cat".bytes().map(u32::from)));
+//! # Ok::<(), TooLarge>(())
+//! ```
 
 mod acyclic;
 mod alphabet;
+mod byte_summary;
 mod byteset;
+mod csr;
 mod dfa;
+mod exact_steps;
 mod factors;
-mod grouped;
-mod kinds;
-mod levels;
+mod language;
 mod minimize;
-mod moves;
 mod nfa;
+mod node_moves;
 mod product;
-mod triples;
+mod trigrams;
 pub(crate) mod utf8;
-mod words;
 
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use byte_summary::{
+    ASCII_LETTERS, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, kind_bytes, shape,
+    shape_bytes, shape_kinds,
+};
 pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};
+pub(crate) use csr::Csr;
 pub use dfa::{Dfa, DfaBuilder, Edge};
-pub(crate) use grouped::Grouped;
-pub(crate) use kinds::{
-    ASCII_LETTERS, BLACK_CODE_POINTS, CODE_POINTS, NOT_ASCII, bytes_of, kind, shape, shape_bytes,
-    shape_kinds,
-};
-pub(crate) use levels::Levels;
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use exact_steps::ExactSteps;
 pub(crate) use minimize::coarsest;
-pub(crate) use moves::Moves;
 pub use nfa::Nfa;
-pub use product::{Class, Combine};
-pub(crate) use triples::Triples;
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use node_moves::NodeMoves;
+pub use product::{Combine, LanguageClass};
+pub(crate) use trigrams::Trigrams;
+
+pub(crate) use byte_summary::NON_SPACE_CODE_POINTS as BLACK_CODE_POINTS; // RENAME-ALIAS
+pub(crate) use byte_summary::kind_bit as kind; // RENAME-ALIAS
+pub(crate) use byte_summary::kind_bytes as bytes_of; // RENAME-ALIAS
+pub(crate) use csr::Csr as Grouped; // RENAME-ALIAS
+pub(crate) use exact_steps::ExactSteps as Levels; // RENAME-ALIAS
+pub(crate) use node_moves::NodeMoves as Moves; // RENAME-ALIAS
+pub use product::LanguageClass as Class; // RENAME-ALIAS
+pub(crate) use trigrams::Trigrams as Triples; // RENAME-ALIAS
 
 use crate::fuel::OutOfFuel;
 
 #[cfg(test)]
 mod tests;
 
-/// An automaton was not built.
+/// Why an automaton was not built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TooLarge {
-    /// It grew past the caller's limit.
+    /// It needs more states than the caller's limit.
     #[error("automaton needs more than {limit} states")]
     States {
         /// The limit, in states.
         limit: usize,
     },
-    /// Building it takes too much work.
+    /// It needs more fuel than the budget has, or the request was cancelled.
     #[error("automaton: {0}")]
     Fuel(#[from] OutOfFuel),
 }

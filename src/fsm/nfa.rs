@@ -1,44 +1,59 @@
-//! Nondeterministic automata (Thompson's construction) and the subset construction over range edges.
+//! Nondeterministic automata, as Thompson's construction makes them, and the subset construction
+//! over range edges.
 
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
 use super::dfa::push_merged;
-use super::{Dfa, Edge, Grouped, TooLarge};
+use super::{Csr, Dfa, Edge, TooLarge};
 use crate::fuel;
 use crate::hash::Seeded;
 
-/// No edge: the end of a list.
-const NONE: u32 = u32::MAX;
+/// The end of a chain of edges.
+const NO_EDGE: u32 = u32::MAX;
 
-/// Most states of lists that are kept to look closures up.
-const MAX_KEPT: usize = 1 << 22;
+/// Most states, over all sets, that are cached to look closures up.
+const MAX_CACHED_STATES: usize = 1 << 22;
 
 /// A nondeterministic automaton with epsilon edges. Edges lie in two flat arrays, chained by state.
+///
+/// ```
+/// use louver::fsm::{Nfa, TooLarge};
+///
+/// let mut nfa = Nfa::new();
+/// let (start, end) = (nfa.state(), nfa.state());
+/// nfa.edge(start, 97, 97, end);
+/// nfa.epsilon(end, start);
+/// nfa.set_final(end);
+/// let dfa = nfa.determinize(100)?.minimize();
+/// assert!(dfa.accepts([97, 97]) && !dfa.accepts([]));
+/// # Ok::<(), TooLarge>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Nfa {
-    /// Per state: its last edge and its last epsilon edge.
+    /// By state: the ends of its chains of edges and of epsilon edges.
     heads: Vec<(u32, u32)>,
-    /// Edges, each with the one of its state added before it.
+    /// Edges, each with the previous one of its state.
     edges: Vec<(Edge, u32)>,
-    /// Targets of epsilon edges, each with the one of its state added before it.
+    /// Targets of epsilon edges, each with the previous one of its state.
     epsilon: Vec<(u32, u32)>,
     finals: Vec<bool>,
-    /// Final states behind which every word is accepted.
+    /// Final states from which every word is accepted.
     universal: Vec<u32>,
     start: u32,
 }
 
 impl Nfa {
-    /// No states; the first added state is the start unless [`Nfa::set_start`] says otherwise.
+    /// An automaton without states. The first state added is the start, unless [`Nfa::set_start`]
+    /// changes it.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a state that is not final.
     pub fn state(&mut self) -> u32 {
-        self.heads.push((NONE, NONE));
+        self.heads.push((NO_EDGE, NO_EDGE));
         self.finals.push(false);
         (self.finals.len() - 1) as u32
     }
@@ -59,32 +74,32 @@ impl Nfa {
         }
     }
 
-    /// The edges that leave a state, in no order.
+    /// The edges that leave a state, in no particular order.
     pub fn edges(&self, state: u32) -> impl Iterator<Item = Edge> + '_ {
-        let mut at = self.heads[state as usize].0;
+        let mut link = self.heads[state as usize].0;
         std::iter::from_fn(move || {
-            let &(edge, next) = self.edges.get(at as usize)?;
-            at = next;
+            let &(edge, next) = self.edges.get(link as usize)?;
+            link = next;
             Some(edge)
         })
     }
 
-    /// Whether no edge but epsilon edges leaves a state.
+    /// Whether only epsilon edges, if any, leave a state.
     pub fn is_edgeless(&self, state: u32) -> bool {
-        self.heads[state as usize].0 == NONE
+        self.heads[state as usize].0 == NO_EDGE
     }
 
-    /// Where epsilon edges lead, in no order.
+    /// The targets of a state's epsilon edges, in no particular order.
     pub fn epsilons(&self, state: u32) -> impl Iterator<Item = u32> + '_ {
-        let mut at = self.heads[state as usize].1;
+        let mut link = self.heads[state as usize].1;
         std::iter::from_fn(move || {
-            let &(to, next) = self.epsilon.get(at as usize)?;
-            at = next;
+            let &(to, next) = self.epsilon.get(link as usize)?;
+            link = next;
             Some(to)
         })
     }
 
-    /// The start.
+    /// The start state.
     pub fn start(&self) -> u32 {
         self.start
     }
@@ -99,14 +114,14 @@ impl Nfa {
         self.finals[state as usize] = true;
     }
 
-    /// Marks a state final, and says that every word leads from it to a final one: what else the same beginning leads to no longer
-    /// matters.
+    /// Marks a state as final and promises that every word is accepted from it. The subset
+    /// construction then drops all other states of a set that contains it.
     pub fn set_universal(&mut self, state: u32) {
         self.set_final(state);
         self.universal.push(state);
     }
 
-    /// Moves the start.
+    /// Changes the start state.
     pub fn set_start(&mut self, state: u32) {
         self.start = state;
     }
@@ -121,10 +136,10 @@ impl Nfa {
         self.finals.is_empty()
     }
 
-    /// Which states can reach a final one. Linear.
+    /// By state: whether it can reach a final one. Cost: linear.
     pub fn live(&self) -> Vec<bool> {
         let states = 0..self.len() as u32;
-        let back = Grouped::new(self.len(), || {
+        let back = Csr::new(self.len(), || {
             states.clone().flat_map(|from| {
                 self.edges(from).map(|e| e.to).chain(self.epsilons(from)).map(move |to| (to, from))
             })
@@ -132,7 +147,8 @@ impl Nfa {
         back.reached(states.clone().filter(|&s| self.is_final(s)))
     }
 
-    /// Copies a deterministic automaton in: returns its start and a fresh state that its final states reach.
+    /// Copies a deterministic automaton into this one. Returns its start, and a new state that its
+    /// final states reach by epsilon edges.
     pub fn embed(&mut self, dfa: &Dfa) -> (u32, u32) {
         let base = self.len() as u32;
         for _ in 0..dfa.len() {
@@ -150,24 +166,25 @@ impl Nfa {
         (base, end)
     }
 
-    /// The equivalent deterministic automaton (subset construction), not yet minimised; fails past `limit` states.
+    /// The equivalent deterministic automaton, by the subset construction; not minimised. Fails
+    /// past `limit` states.
     pub fn determinize(&self, limit: usize) -> Result<Dfa, TooLarge> {
         if self.is_empty() {
             return Ok(Dfa::never());
         }
-        let mut closure = Closure::new(self);
-        let mut sets = Lists::default();
-        closure.of(&[self.start]);
-        sets.id(&closure.states);
-        // Sets by what edges lead to before epsilon edges are followed.
-        let (mut reached, mut closed): (Lists, Vec<u32>) = (Lists::default(), Vec::new());
-        let mut out = Dfa::of(vec![0], Vec::new(), Vec::new());
+        let mut closure = EpsilonClosure::new(self);
+        let mut sets = StateSets::default();
+        closure.compute(&[self.start]);
+        sets.intern(&closure.states);
+        // Cache: the closed set of each set of edge targets.
+        let (mut reached, mut closed): (StateSets, Vec<u32>) = (StateSets::default(), Vec::new());
+        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
         let mut pending: Vec<Edge> = Vec::new();
         let mut cuts: Vec<u32> = Vec::new();
         let (mut over, mut targets): (Vec<Edge>, Vec<u32>) = (Vec::new(), Vec::new());
-        let mut at = 0;
-        while at < sets.len() {
-            let set = sets.get(at);
+        let mut current = 0;
+        while current < sets.len() {
+            let set = sets.get(current);
             out.finals.push(set.iter().any(|&s| self.finals[s as usize]));
             pending.clear();
             for &s in set {
@@ -175,7 +192,8 @@ impl Nfa {
             }
             fuel::spend(1 + pending.len())?;
             pending.sort_unstable();
-            // Elementary intervals: every begin and every past-the-end is a cut (kept in u64-free form: past-the-end of u32::MAX is dropped).
+            // Elementary intervals: every first symbol and every symbol past a last one is a cut.
+            // Past `u32::MAX` there is none.
             cuts.clear();
             for e in &pending {
                 cuts.push(e.lo);
@@ -190,7 +208,7 @@ impl Nfa {
             over.clear();
             for (i, &lo) in cuts.iter().enumerate() {
                 let hi = cuts.get(i + 1).map_or(u32::MAX, |&next| next - 1);
-                // Of the edges, sorted by where they begin, those over this interval.
+                // The edges over this interval; edges are sorted by their first symbol.
                 over.retain(|e: &Edge| e.hi >= lo);
                 let begun = rest.partition_point(|e| e.lo <= lo);
                 over.extend_from_slice(&rest[..begun]);
@@ -203,78 +221,81 @@ impl Nfa {
                 targets.extend(over.iter().map(|e| e.to));
                 targets.sort_unstable();
                 targets.dedup();
-                if reached.values.len() > MAX_KEPT {
-                    (reached, closed) = (Lists::default(), Vec::new());
+                if reached.values.len() > MAX_CACHED_STATES {
+                    (reached, closed) = (StateSets::default(), Vec::new());
                 }
-                let list = reached.id(&targets);
-                if list == closed.len() {
-                    closure.of(&targets);
+                let set = reached.intern(&targets);
+                if set == closed.len() {
+                    closure.compute(&targets);
                     fuel::spend(closure.visited)?;
-                    closed.push(sets.id(&closure.states) as u32);
+                    closed.push(sets.intern(&closure.states) as u32);
                     if sets.len() > limit {
                         return Err(TooLarge::States { limit });
                     }
                 }
-                let to = closed[list];
+                let to = closed[set];
                 push_merged(&mut out.edges, begin, Edge { lo, hi, to });
             }
             out.offsets.push(out.edges.len() as u32);
-            at += 1;
+            current += 1;
         }
         Ok(out)
     }
 }
 
-/// Distinct lists of states, numbered as they come.
+/// Interned sets of states, numbered in the order of insertion.
 #[derive(Default)]
-struct Lists {
+struct StateSets {
     values: Vec<u32>,
-    /// Where each ends.
+    /// Where each set ends in `values`.
     ends: Vec<usize>,
-    known: HashTable<u32>,
+    ids: HashTable<u32>,
 }
 
-impl Lists {
+impl StateSets {
+    /// Number of sets.
     fn len(&self) -> usize {
         self.ends.len()
     }
 
-    fn get(&self, list: usize) -> &[u32] {
-        let begin = if list == 0 { 0 } else { self.ends[list - 1] };
-        &self.values[begin..self.ends[list]]
+    /// The states of a set.
+    fn get(&self, set: usize) -> &[u32] {
+        let begin = if set == 0 { 0 } else { self.ends[set - 1] };
+        &self.values[begin..self.ends[set]]
     }
 
-    /// The number of a list.
-    fn id(&mut self, list: &[u32]) -> usize {
-        let hash = Seeded.hash_one(list);
-        if let Some(&known) = self.known.find(hash, |&known| self.get(known as usize) == list) {
-            return known as usize;
+    /// The number of a set.
+    fn intern(&mut self, set: &[u32]) -> usize {
+        let hash = Seeded.hash_one(set);
+        if let Some(&ids) = self.ids.find(hash, |&ids| self.get(ids as usize) == set) {
+            return ids as usize;
         }
         let id = self.len();
-        self.values.extend_from_slice(list);
+        self.values.extend_from_slice(set);
         self.ends.push(self.values.len());
-        let mut known = std::mem::take(&mut self.known);
-        known.insert_unique(hash, id as u32, |&known| Seeded.hash_one(self.get(known as usize)));
-        self.known = known;
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.insert_unique(hash, id as u32, |&ids| Seeded.hash_one(self.get(ids as usize)));
+        self.ids = ids;
         id
     }
 }
 
-/// Epsilon closures with a reusable mark array.
-struct Closure<'a> {
+/// Computes epsilon closures with a reusable array of marks.
+struct EpsilonClosure<'a> {
     nfa: &'a Nfa,
     marks: Vec<u32>,
     round: u32,
     stack: Vec<u32>,
-    /// The last one.
+    /// The last closure.
     states: Vec<u32>,
     /// States visited for it.
     visited: usize,
 }
 
-impl<'a> Closure<'a> {
+impl<'a> EpsilonClosure<'a> {
+    /// Scratch space for an automaton.
     fn new(nfa: &'a Nfa) -> Self {
-        Closure {
+        EpsilonClosure {
             nfa,
             marks: vec![0; nfa.len()],
             round: 0,
@@ -284,8 +305,9 @@ impl<'a> Closure<'a> {
         }
     }
 
-    /// Finds the closure, keeping only states that matter (with an edge, or final): smaller and more canonical sets.
-    fn of(&mut self, states: &[u32]) {
+    /// Computes the closure. It keeps only states that matter (final or with an edge), so that more
+    /// sets are equal.
+    fn compute(&mut self, states: &[u32]) {
         self.round += 1;
         self.states.clear();
         self.visited = 0;
@@ -309,6 +331,7 @@ impl<'a> Closure<'a> {
         self.states.sort_unstable();
     }
 
+    /// Adds a state to the stack once.
     fn push(&mut self, state: u32) {
         if self.marks[state as usize] != self.round {
             self.marks[state as usize] = self.round;

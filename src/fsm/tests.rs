@@ -1,4 +1,4 @@
-//! Automata against direct simulation on random machines.
+//! Automata compared with direct simulation, on random machines.
 
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn nfa() -> impl Strategy<Value = Nfa> {
     )
 }
 
-/// Membership straight from the definition.
+/// Membership by definition.
 fn simulate(nfa: &Nfa, word: &[u32]) -> bool {
     let close = |mut set: Vec<u32>| {
         let mut i = 0;
@@ -83,7 +83,11 @@ fn language(dfa: &Dfa, words: &[Vec<u32>]) -> Vec<bool> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn determinized_and_minimized_is_the_same_language(nfa in nfa()) {
@@ -95,12 +99,15 @@ proptest! {
         prop_assert_eq!(&language(&minimal, &words), &expected);
         prop_assert_eq!(minimal.minimize(), minimal.clone());
         prop_assert_eq!(minimal.is_empty(), !minimal.is_final(0) && minimal.edge_count() == 0);
-        // Distinct states of a minimal automaton differ on some word shorter than their number.
+        // A minimal automaton has at most as many states.
         prop_assert!(minimal.len() <= dfa.len());
     }
 
     #[test]
-    fn what_accepts_everything_hides_the_rest(nfa in nfa(), from in prop::collection::vec(0..6u32, 1..3)) {
+    fn universal_states_do_not_change_the_language(
+        nfa in nfa(),
+        from in prop::collection::vec(0..6u32, 1..3),
+    ) {
         let (mut plain, mut marked) = (nfa.clone(), nfa);
         for nfa in [&mut plain, &mut marked] {
             let all = nfa.state();
@@ -109,13 +116,14 @@ proptest! {
         }
         plain.set_final(6);
         marked.set_universal(6);
-        let (plain, marked) = (plain.determinize(1_000).unwrap(), marked.determinize(1_000).unwrap());
+        let (plain, marked) =
+            (plain.determinize(1_000).unwrap(), marked.determinize(1_000).unwrap());
         prop_assert!(marked.len() <= plain.len());
         prop_assert_eq!(plain.minimize(), marked.minimize());
     }
 
     #[test]
-    fn algebra_is_membership(a in nfa(), b in nfa()) {
+    fn boolean_operations_agree_with_membership(a in nfa(), b in nfa()) {
         let words = words(5);
         let (a, b) = (a.determinize(1_000).unwrap(), b.determinize(1_000).unwrap());
         let (la, lb) = (language(&a, &words), language(&b, &words));
@@ -142,41 +150,55 @@ proptest! {
     }
 
     #[test]
-    fn algebra_at_once_is_membership(parts in prop::collection::vec((nfa(), any::<bool>()), 0..4)) {
+    fn intersections_of_several_languages_agree_with_membership(
+        parts in prop::collection::vec((nfa(), any::<bool>()), 0..4),
+    ) {
         let words = words(5);
-        let parts: Vec<(Dfa, bool)> =
-            parts.into_iter().map(|(nfa, within)| (nfa.determinize(1_000).unwrap(), within)).collect();
+        let parts: Vec<(Dfa, bool)> = parts
+            .into_iter()
+            .map(|(nfa, within)| (nfa.determinize(1_000).unwrap(), within))
+            .collect();
         let expected: Vec<bool> = words
             .iter()
-            .map(|word| parts.iter().all(|(dfa, within)| dfa.accepts(word.iter().copied()) == *within))
+            .map(|word| {
+                parts.iter().all(|(dfa, within)| dfa.accepts(word.iter().copied()) == *within)
+            })
             .collect();
-        let referred: Vec<(&Dfa, bool)> = parts.iter().map(|(dfa, within)| (dfa, *within)).collect();
+        let referred: Vec<(&Dfa, bool)> =
+            parts.iter().map(|(dfa, within)| (dfa, *within)).collect();
         let all = Dfa::all_of(&referred, &[(0, 3)], 10_000).unwrap();
         prop_assert_eq!(language(&all, &words), expected);
         prop_assert_eq!(all.minimize(), all);
     }
 
     #[test]
-    fn splits_are_classes(a in nfa(), others in prop::collection::vec(nfa(), 0..4)) {
+    fn partitions_agree_with_membership(
+        a in nfa(),
+        others in prop::collection::vec(nfa(), 0..4),
+    ) {
         let words = words(5);
         let a = a.determinize(1_000).unwrap();
-        let others: Vec<Dfa> = others.into_iter().map(|nfa| nfa.determinize(1_000).unwrap()).collect();
+        let others: Vec<Dfa> =
+            others.into_iter().map(|nfa| nfa.determinize(1_000).unwrap()).collect();
         let classes = a.split(&others.iter().collect::<Vec<_>>(), 10_000).unwrap();
         prop_assert!(classes.windows(2).all(|pair| pair[0].0 > pair[1].0));
-        prop_assert!(classes.iter().all(|(_, class)| class.is_infinite() == class.automaton().is_infinite()));
+        prop_assert!(
+            classes.iter().all(|(_, class)| class.is_infinite() == class.automaton().is_infinite())
+        );
         let built: Vec<(Vec<bool>, Dfa)> =
             classes.into_iter().map(|(answers, class)| (answers, class.automaton())).collect();
         prop_assert!(built.iter().all(|(_, dfa)| !dfa.is_empty() && dfa.minimize() == *dfa));
         for word in words {
             let accepts = |dfa: &Dfa| dfa.accepts(word.iter().copied());
             let answers: Vec<bool> = others.iter().map(accepts).collect();
-            let within: Vec<&Vec<bool>> = built.iter().filter(|(_, dfa)| accepts(dfa)).map(|(a, _)| a).collect();
+            let within: Vec<&Vec<bool>> =
+                built.iter().filter(|(_, dfa)| accepts(dfa)).map(|(a, _)| a).collect();
             prop_assert_eq!(within, if accepts(&a) { vec![&answers] } else { vec![] });
         }
     }
 
     #[test]
-    fn lengths_and_words_are_left_out(
+    fn bounded_lengths_and_excluded_words_agree_with_membership(
         a in nfa(),
         min in 0..4u32,
         max in prop::option::of(0..5u32),
@@ -184,15 +206,21 @@ proptest! {
     ) {
         let words = words(6);
         let a = a.determinize(1_000).unwrap();
-        let bounds = |word: &Vec<u32>| word.len() >= min as usize && max.is_none_or(|max| word.len() <= max as usize);
+        let bounds = |word: &Vec<u32>| {
+            word.len() >= min as usize && max.is_none_or(|max| word.len() <= max as usize)
+        };
         for a in [a.minimize(), a] {
             let plain = language(&a, &words);
             let counted = a.of_length(min, max, 1_000).unwrap();
-            let expected: Vec<bool> = words.iter().zip(&plain).map(|(word, &within)| within && bounds(word)).collect();
+            let expected: Vec<bool> =
+                words.iter().zip(&plain).map(|(word, &within)| within && bounds(word)).collect();
             prop_assert_eq!(language(&counted, &words), expected);
             let without = a.without(&Dfa::words(&set), 1_000).unwrap();
-            let expected: Vec<bool> =
-                words.iter().zip(&plain).map(|(word, &within)| within && !set.contains(word)).collect();
+            let expected: Vec<bool> = words
+                .iter()
+                .zip(&plain)
+                .map(|(word, &within)| within && !set.contains(word))
+                .collect();
             prop_assert_eq!(language(&without, &words), expected);
             for dfa in [&counted, &without] {
                 prop_assert!(dfa.is_trim() || dfa.edge_count() == 0 && dfa.len() == 1);
@@ -201,7 +229,9 @@ proptest! {
     }
 
     #[test]
-    fn word_sets_are_their_words(set in prop::collection::btree_set(prop::collection::vec(0..4u32, 0..5), 0..8)) {
+    fn automata_of_word_sets_accept_their_words(
+        set in prop::collection::btree_set(prop::collection::vec(0..4u32, 0..5), 0..8),
+    ) {
         let dfa = Dfa::words(set.iter());
         for word in words(5) {
             prop_assert_eq!(dfa.accepts(word.iter().copied()), set.contains(&word));
@@ -211,7 +241,7 @@ proptest! {
 }
 
 #[test]
-fn limits_are_errors() {
+fn automata_past_the_limit_are_errors() {
     assert!(Dfa::counted(&[(0, 3)], 0, Some(100), 50).is_err());
     let counted = Dfa::counted(&[(0, 1), (3, 3)], 2, Some(4), 50).unwrap();
     assert!(counted.accepts([0, 3, 1]) && !counted.accepts([0]) && !counted.accepts([0, 2]));

@@ -1,95 +1,107 @@
-//! What UTF-8 allows next: the table of Unicode 15, chapter 3, as eight states.
+//! UTF-8 as two automata over bytes: all code points, and all code points that are no white space.
+//!
+//! Source: the table of well-formed byte sequences in the Unicode Standard 15, chapter 3. Rust's
+//! `str` accepts the same sequences.
 
-/// Between code points.
-pub(crate) const WHOLE: u8 = 0;
-/// How many states there are.
-const STATES: u8 = 8;
+/// The state between two code points.
+pub(crate) const BOUNDARY: u8 = 0;
+/// Number of states of the first automaton.
+const ANY_STATES: u8 = 8;
 
-/// Where a byte leads from one of the states; `None` where the text is not UTF-8.
-const fn step(state: u8, byte: u8) -> Option<u8> {
+/// The state after a byte; `None` where the text is not UTF-8.
+const fn next_state(state: u8, byte: u8) -> Option<u8> {
     match (state, byte) {
-        (WHOLE, 0..=0x7F) => Some(WHOLE),
-        (WHOLE, 0xC2..=0xDF) => Some(1),
-        (WHOLE, 0xE0) => Some(3),
-        (WHOLE, 0xE1..=0xEC | 0xEE | 0xEF) => Some(2),
-        (WHOLE, 0xED) => Some(4),
-        (WHOLE, 0xF0) => Some(5),
-        (WHOLE, 0xF1..=0xF3) => Some(6),
-        (WHOLE, 0xF4) => Some(7),
-        (1, 0x80..=0xBF) => Some(WHOLE),
+        (BOUNDARY, 0..=0x7F) => Some(BOUNDARY),
+        (BOUNDARY, 0xC2..=0xDF) => Some(1),
+        (BOUNDARY, 0xE0) => Some(3),
+        (BOUNDARY, 0xE1..=0xEC | 0xEE | 0xEF) => Some(2),
+        (BOUNDARY, 0xED) => Some(4),
+        (BOUNDARY, 0xF0) => Some(5),
+        (BOUNDARY, 0xF1..=0xF3) => Some(6),
+        (BOUNDARY, 0xF4) => Some(7),
+        (1, 0x80..=0xBF) => Some(BOUNDARY),
         (2, 0x80..=0xBF) | (3, 0xA0..=0xBF) | (4, 0x80..=0x9F) => Some(1),
         (5, 0x90..=0xBF) | (6, 0x80..=0xBF) | (7, 0x80..=0x8F) => Some(2),
         _ => None,
     }
 }
 
-/// How many states there are where no code point but ASCII is white space.
-const BLACK_STATES: u8 = 18;
+/// Number of states of the second automaton.
+const NON_SPACE_STATES: u8 = 18;
 
-/// As [`step`], for texts in which the only white space is ASCII: others may not be written (the property `White_Space` of Unicode 15, and the
-/// byte order mark, which `\s` of ECMAScript has as well).
-const fn black_step(state: u8, byte: u8) -> Option<u8> {
+/// As [`next_state`], for texts whose only white space is ASCII. Excluded are the property
+/// `White_Space` of Unicode 15 and the byte order mark, which `\s` of ECMAScript matches as well.
+const fn next_non_space_state(state: u8, byte: u8) -> Option<u8> {
     match (state, byte) {
-        (WHOLE, 0xC2) => Some(8),
-        (WHOLE, 0xE1) => Some(9),
-        (WHOLE, 0xE2) => Some(11),
-        (WHOLE, 0xE3) => Some(14),
-        (WHOLE, 0xEF) => Some(16),
+        (BOUNDARY, 0xC2) => Some(8),
+        (BOUNDARY, 0xE1) => Some(9),
+        (BOUNDARY, 0xE2) => Some(11),
+        (BOUNDARY, 0xE3) => Some(14),
+        (BOUNDARY, 0xEF) => Some(16),
         (8, 0x85 | 0xA0)
         | (10 | 15, 0x80)
         | (12, 0x80..=0x8A | 0xA8 | 0xA9 | 0xAF)
         | (13, 0x9F)
         | (17, 0xBF) => None,
-        (8 | 10 | 12 | 13 | 15 | 17, 0x80..=0xBF) => Some(WHOLE),
+        (8 | 10 | 12 | 13 | 15 | 17, 0x80..=0xBF) => Some(BOUNDARY),
         (9, 0x9A) => Some(10),
         (11, 0x80) => Some(12),
         (11, 0x81) => Some(13),
         (14, 0x80) => Some(15),
         (16, 0xBB) => Some(17),
         (9 | 11 | 14 | 16, 0x80..=0xBF) => Some(1),
-        _ => step(state, byte),
+        _ => next_state(state, byte),
     }
 }
 
-/// Steps of one of the automata over bytes that are not ASCII, looked up.
+/// Transitions of one of the automata over bytes that are not ASCII, as a table.
 #[derive(Debug)]
-pub(crate) struct Steps {
-    /// How many states it has.
+pub(crate) struct Utf8Automaton {
+    /// Number of states.
     pub(crate) states: u8,
-    /// By state and byte less 0x80: the state behind it.
-    table: [[u8; 128]; BLACK_STATES as usize],
+    /// By state and byte less 0x80: the next state, or [`Utf8Automaton::NO_STATE`].
+    table: [[u8; 128]; NON_SPACE_STATES as usize],
 }
 
-/// The steps of [`step`] and of [`black_step`].
-pub(crate) static ANY: Steps = Steps::new(STATES, false);
-pub(crate) static BLACK: Steps = Steps::new(BLACK_STATES, true);
+pub(crate) use {BOUNDARY as WHOLE, NON_SPACE as BLACK, Utf8Automaton as Steps}; // RENAME-ALIAS
 
-impl Steps {
-    const NONE: u8 = u8::MAX;
+/// The automaton of [`next_state`].
+pub(crate) static ANY: Utf8Automaton = Utf8Automaton::new(ANY_STATES, false);
+/// The automaton of [`next_non_space_state`].
+pub(crate) static NON_SPACE: Utf8Automaton = Utf8Automaton::new(NON_SPACE_STATES, true);
 
-    const fn new(states: u8, black: bool) -> Steps {
-        let mut table = [[Steps::NONE; 128]; BLACK_STATES as usize];
+impl Utf8Automaton {
+    /// Marks a missing transition.
+    const NO_STATE: u8 = u8::MAX;
+
+    /// Tabulates one of the transition functions.
+    const fn new(states: u8, non_space: bool) -> Utf8Automaton {
+        let mut table = [[Utf8Automaton::NO_STATE; 128]; NON_SPACE_STATES as usize];
         let mut state = 0;
         while state < states {
-            let mut at = 0;
-            while at < 128 {
-                let byte = at as u8 + 0x80;
-                let next = if black { black_step(state, byte) } else { step(state, byte) };
+            let mut index = 0;
+            while index < 128 {
+                let byte = index as u8 + 0x80;
+                let next = if non_space {
+                    next_non_space_state(state, byte)
+                } else {
+                    next_state(state, byte)
+                };
                 if let Some(next) = next {
-                    table[state as usize][at] = next;
+                    table[state as usize][index] = next;
                 }
-                at += 1;
+                index += 1;
             }
             state += 1;
         }
-        Steps { states, table }
+        Utf8Automaton { states, table }
     }
 
-    /// Where a byte that is not ASCII leads.
+    /// The state after a byte that is not ASCII.
     #[inline]
     pub(crate) fn next(&self, state: u8, byte: u8) -> Option<u8> {
         Some(self.table[usize::from(state)][usize::from(byte - 0x80)])
-            .filter(|&next| next != Steps::NONE)
+            .filter(|&next| next != Utf8Automaton::NO_STATE)
     }
 }
 
@@ -99,16 +111,18 @@ mod tests {
     use proptest::prelude::*;
 
     fn states(bytes: &[u8]) -> Option<u8> {
-        bytes.iter().try_fold(WHOLE, |state, &byte| step(state, byte))
+        bytes.iter().try_fold(BOUNDARY, |state, &byte| next_state(state, byte))
     }
 
     proptest! {
         #[test]
-        fn texts_and_their_beginnings_are_what_the_standard_library_says(bytes in prop::collection::vec(any::<u8>(), 0..6), text: String) {
+        fn texts_and_prefixes_agree_with_the_standard_library(
+            bytes in prop::collection::vec(any::<u8>(), 0..6), text: String,
+        ) {
             for bytes in [&bytes[..], text.as_bytes()] {
                 let read = std::str::from_utf8(bytes);
-                prop_assert_eq!(states(bytes) == Some(WHOLE), read.is_ok());
-                // An error without a length is an end inside a code point.
+                prop_assert_eq!(states(bytes) == Some(BOUNDARY), read.is_ok());
+                // An error without a length is an incomplete code point at the end.
                 let begun = read.is_ok() || read.is_err_and(|error| error.error_len().is_none());
                 prop_assert_eq!(states(bytes).is_some(), begun);
             }
@@ -118,20 +132,27 @@ mod tests {
     #[test]
     fn every_code_point_is_read() {
         for c in '\0'..=char::MAX {
-            assert_eq!(states(c.encode_utf8(&mut [0; 4]).as_bytes()), Some(WHOLE));
+            assert_eq!(states(c.encode_utf8(&mut [0; 4]).as_bytes()), Some(BOUNDARY));
         }
         for c in '\u{80}'..=char::MAX {
-            let black = c.encode_utf8(&mut [0; 4]).bytes().try_fold(WHOLE, black_step);
+            let non_space =
+                c.encode_utf8(&mut [0; 4]).bytes().try_fold(BOUNDARY, next_non_space_state);
             assert_eq!(
-                black,
+                non_space,
                 c.encode_utf8(&mut [0; 4])
                     .bytes()
-                    .try_fold(WHOLE, |state, byte| BLACK.next(state, byte))
+                    .try_fold(BOUNDARY, |state, byte| NON_SPACE.next(state, byte))
             );
-            assert_eq!(black, (!c.is_whitespace() && c != '\u{FEFF}').then_some(WHOLE), "{c:?}");
+            assert_eq!(
+                non_space,
+                (!c.is_whitespace() && c != '\u{FEFF}').then_some(BOUNDARY),
+                "{c:?}"
+            );
         }
-        assert!((0..BLACK_STATES).all(|state| {
-            (0..=255).all(|byte| black_step(state, byte).is_none_or(|to| to < BLACK_STATES))
+        assert!((0..NON_SPACE_STATES).all(|state| {
+            (0..=255).all(|byte| {
+                next_non_space_state(state, byte).is_none_or(|to| to < NON_SPACE_STATES)
+            })
         }));
         let surrogates = (0xD800u32..0xE000)
             .map(|c| [0xED, 0x80 | (c >> 6 & 0x3F) as u8, 0x80 | (c & 0x3F) as u8]);

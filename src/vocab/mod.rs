@@ -1,53 +1,60 @@
-//! Leaf. The model's vocabulary as bytes: a flat trie over the tokens that have text, special tokens apart.
+//! Leaf: the model's vocabulary as bytes, with the indexes that masks are made from.
+//!
+//! A [`Vocabulary`] holds a [`Trie`] over the tokens that have text; special tokens are apart.
+//! Further indexes answer questions about all tokens at once: tokens by shape, by code points, by
+//! white space, by quotes, and by trigrams.
 
-mod quoting;
-mod shapes;
+mod quotes;
+mod shape_tree;
 mod trie;
-mod white;
+mod white_space;
 
-pub(crate) use quoting::Quoting;
-pub(crate) use shapes::Shapes;
-pub(crate) use trie::{Fan, Planting, descend, descend_from};
+pub(crate) use quotes::QuotedTokens;
+pub(crate) use shape_tree::ShapeTree;
+pub(crate) use shape_tree::ShapeTree as Shapes; // RENAME-ALIAS
+pub(crate) use trie::{ChildTable as Fan, TreeBuilder as Planting}; // RENAME-ALIAS
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use trie::{ChildTable, TreeBuilder, descend, descend_from};
 pub use trie::{Node, Tree, Trie};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use crate::fsm::{ByteSet, Grouped, Triples};
+use crate::fsm::{ByteSet, Csr, Trigrams};
 use crate::ids::TokenId;
 
-pub(crate) use white::WhiteSpace;
+pub(crate) use white_space::WhiteSpaceIndex;
 
-/// Most token ids a vocabulary may have (the largest models have about 262,000).
+/// Most token ids of a vocabulary. The largest models have about 262,000.
 pub const MAX_WIDTH: usize = 1 << 24;
 /// Longest token, in bytes.
 pub const MAX_TOKEN_BYTES: usize = 1 << 12;
 
-/// Why a vocabulary cannot be built.
+/// Why a vocabulary was not built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VocabError {
-    /// A token id lies outside the logits.
+    /// A token id is not less than the width of the logits.
     #[error("token id {id} is outside the logits of width {width}")]
     OutOfRange {
         /// The id.
         id: u32,
-        /// The logits' width.
+        /// The width of the logits, in ids.
         width: usize,
     },
-    /// The same id was given twice.
+    /// Two tokens have the same id.
     #[error("token id {id} is given twice")]
     Duplicate {
         /// The id.
         id: u32,
     },
-    /// The logits are wider than any model's.
+    /// The logits are wider than [`MAX_WIDTH`].
     #[error("vocabulary width {width} is over the limit of {MAX_WIDTH}")]
     TooWide {
-        /// The logits' width.
+        /// The width of the logits, in ids.
         width: usize,
     },
-    /// A token is longer than any real one.
+    /// A token is longer than [`MAX_TOKEN_BYTES`].
     #[error("token {id} has {len} bytes, over the limit of {MAX_TOKEN_BYTES}")]
     TokenTooLong {
         /// The id.
@@ -55,7 +62,7 @@ pub enum VocabError {
         /// Its length in bytes.
         len: usize,
     },
-    /// There is no stop token, so nothing could ever end.
+    /// There is no stop token, so a constrained generation could never end.
     #[error("no stop token: a constrained generation could never end")]
     NoStopToken,
 }
@@ -63,18 +70,34 @@ pub enum VocabError {
 /// What a token id stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
-    /// Beyond the tokenizer, or an id it leaves out: never allowed.
+    /// Nothing: beyond the tokenizer's ids, or left out by it. Never allowed.
     Unused,
     /// Text, matched byte by byte.
     Bytes { at: u32, len: u32 },
-    /// A special token: matched by name or id only, never by bytes.
+    /// A special token, matched by name or id only.
     Special,
 }
 
 /// A model's vocabulary, bound to the width of its logits. Immutable; share it in an `Arc`.
 ///
-/// A special token is never matched by bytes, and bytes never spell a special token. Stop tokens are allowed exactly
-/// where a grammar may end; they are not matched by bytes either. Ids without a token are always masked.
+/// Special tokens are never matched by bytes, and bytes never spell a special token. Stop tokens
+/// are allowed exactly where a grammar may end; they are not matched by bytes either. Ids without a
+/// token are always masked.
+///
+/// ```
+/// use louver::ids::TokenId;
+/// use louver::vocab::{VocabError, Vocabulary};
+///
+/// // 100 logits; ids without a token stay masked.
+/// let mut builder = Vocabulary::builder(100);
+/// builder.token(0, b"a").token(1, b"ab").special(2, "<|end|>").stop(2);
+/// let vocab = builder.build()?;
+/// assert_eq!(vocab.bytes(TokenId::from_raw(1)), Some(&b"ab"[..]));
+/// assert_eq!(vocab.special("<|end|>"), Some(TokenId::from_raw(2)));
+/// assert_eq!(vocab.mask_words(), 4);
+/// assert!(!vocab.is_used(TokenId::from_raw(50)));
+/// # Ok::<(), VocabError>(())
+/// ```
 #[derive(Debug)]
 pub struct Vocabulary {
     tokens: Vec<Token>,
@@ -83,20 +106,28 @@ pub struct Vocabulary {
     special_ids: Vec<(TokenId, String)>,
     stops: Vec<TokenId>,
     trie: Trie,
-    shapes: Shapes,
+    shape_tree: ShapeTree,
     missing: ByteSet,
     reach: usize,
     fingerprint: u64,
     /// See [`Vocabulary::of_chars`].
     by_chars: Vec<(u32, TokenId)>,
-    quoting: Quoting,
-    white_space: WhiteSpace,
-    triples: Triples,
+    quoted_tokens: QuotedTokens,
+    white_space: WhiteSpaceIndex,
+    trigrams: Trigrams,
     /// See [`Vocabulary::place`].
-    places: OnceLock<Box<[u32]>>,
+    trie_positions: OnceLock<Box<[u32]>>,
 }
 
-/// Collects tokens for a [`Vocabulary`].
+/// Collects the tokens of a [`Vocabulary`]. Mistakes are reported by [`VocabularyBuilder::build`].
+///
+/// ```
+/// use louver::vocab::{VocabError, Vocabulary};
+///
+/// let mut builder = Vocabulary::builder(10);
+/// builder.token(3, b"x").token(3, b"y").stop(9);
+/// assert_eq!(builder.build().unwrap_err(), VocabError::Duplicate { id: 3 });
+/// ```
 #[derive(Debug)]
 pub struct VocabularyBuilder {
     tokens: Vec<Token>,
@@ -107,7 +138,7 @@ pub struct VocabularyBuilder {
 }
 
 impl Vocabulary {
-    /// A builder for logits of this width (the tokenizer may have fewer ids; the rest stays masked).
+    /// A builder for logits of this width, in ids. A tokenizer may have fewer ids than the logits.
     pub fn builder(width: usize) -> VocabularyBuilder {
         let error = (width > MAX_WIDTH).then_some(VocabError::TooWide { width });
         VocabularyBuilder {
@@ -119,8 +150,15 @@ impl Vocabulary {
         }
     }
 
-    /// A small vocabulary for tests and for work without a model: the 256 single bytes as ids 0..=255 and one stop
-    /// token, id 256, named `<|end|>`; then the given extra tokens as ids 257 and up.
+    /// A small vocabulary for tests and for work without a model: the 256 single bytes as ids 0 to
+    /// 255, one stop token `<|end|>` with id 256, then the given tokens from id 257 on.
+    ///
+    /// ```
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// let vocab = Vocabulary::toy(&[b"true", b"null"]);
+    /// assert_eq!((vocab.width(), vocab.find(b"null").unwrap().raw()), (259, 258));
+    /// ```
     pub fn toy(extra: &[&[u8]]) -> Vocabulary {
         let mut builder = Vocabulary::builder(257 + extra.len());
         for b in 0..=255u8 {
@@ -138,53 +176,56 @@ impl Vocabulary {
         self.tokens.len()
     }
 
-    /// Tokens with text of at least so many code points, with how many those are: bytes that continue one apart.
+    /// Tokens of at least `chars` code points, each with their number. Bytes that continue a code
+    /// point are not counted.
     pub(crate) fn of_chars(&self, chars: usize) -> &[(u32, TokenId)] {
         &self.by_chars[..self.by_chars.partition_point(|&(n, _)| n as usize >= chars)]
     }
 
-    /// Tokens that can hold whole strings.
-    pub(crate) fn quoting(&self) -> &Quoting {
-        &self.quoting
+    /// Tokens with enough quotes to contain whole JSON strings.
+    pub(crate) fn quoting(&self) -> &QuotedTokens {
+        &self.quoted_tokens
     }
 
-    /// The row of the tokens that are at most so much white space and nothing else; none where they are few.
+    /// The mask of the tokens that consist of at most `most` bytes of white space. `None` where the
+    /// vocabulary has few tokens of white space.
     pub(crate) fn white_row(&self, most: u32) -> Option<Arc<[u32]>> {
         let white = self.trie.white()?;
-        Some(self.white_space.row(&white.only, most, self.mask_words()))
+        Some(self.white_space.mask_of_short_runs(&white.only, most, self.mask_words()))
     }
 
-    /// The runs of white space in tokens.
-    pub(crate) fn white_space(&self) -> &WhiteSpace {
+    /// Tokens by the runs of white space in them.
+    pub(crate) fn white_space(&self) -> &WhiteSpaceIndex {
         &self.white_space
     }
 
-    /// Which three bytes follow each other in some token.
-    pub(crate) fn triples(&self) -> &Triples {
-        &self.triples
+    /// The trigrams (three consecutive bytes) of all tokens.
+    pub(crate) fn triples(&self) -> &Trigrams {
+        &self.trigrams
     }
 
-    /// Where a token with text is in the list of the trie's words.
+    /// The position of a token with text in the trie's list of words.
     pub(crate) fn place(&self, token: TokenId) -> Option<u32> {
-        const NOWHERE: u32 = u32::MAX;
-        let places = self.places.get_or_init(|| {
-            let mut places = vec![NOWHERE; self.width()];
+        /// Marks a token without text.
+        const NO_POSITION: u32 = u32::MAX;
+        let positions = self.trie_positions.get_or_init(|| {
+            let mut positions = vec![NO_POSITION; self.width()];
             self.trie
                 .words_below(0)
                 .iter()
                 .zip(0..)
-                .for_each(|(id, place)| places[id.index()] = place);
-            places.into()
+                .for_each(|(id, position)| positions[id.index()] = position);
+            positions.into()
         });
-        places.get(token.index()).copied().filter(|&place| place != NOWHERE)
+        positions.get(token.index()).copied().filter(|&position| position != NO_POSITION)
     }
 
-    /// Words of a bitmask row: 32 ids a word.
+    /// Words of a mask: 32 ids a word.
     pub fn mask_words(&self) -> usize {
         self.width().div_ceil(32)
     }
 
-    /// A token's bytes; none for special, stop-only and unused ids.
+    /// The bytes of a token; `None` for special, stop-only and unused ids.
     #[inline]
     pub fn bytes(&self, token: TokenId) -> Option<&[u8]> {
         match self.tokens.get(token.index()) {
@@ -193,7 +234,7 @@ impl Vocabulary {
         }
     }
 
-    /// The id of a special token by its text.
+    /// The id of a special token by its name.
     pub fn special(&self, name: &str) -> Option<TokenId> {
         self.specials.get(name).copied()
     }
@@ -209,12 +250,22 @@ impl Vocabulary {
         matches!(self.tokens.get(token.index()), Some(Token::Special))
     }
 
-    /// The text of a special token.
+    /// The name of a special token. Cost: linear in the number of special tokens.
     pub fn special_name(&self, token: TokenId) -> Option<&str> {
         self.special_ids.iter().find(|(id, _)| *id == token).map(|(_, name)| name.as_str())
     }
 
-    /// A token as people read it: its text, each byte as `\xNN` where the bytes are no text, the name of a special token.
+    /// A token for display: its text; `\xNN` for each byte if it is no UTF-8; the name of a special
+    /// token.
+    ///
+    /// ```
+    /// use louver::ids::TokenId;
+    /// use louver::vocab::Vocabulary;
+    ///
+    /// let vocab = Vocabulary::toy(&[]);
+    /// let shown = [97, 255, 256].map(|id| vocab.shown(TokenId::from_raw(id)));
+    /// assert_eq!(shown, ["a", r"\xff", "<|end|>"]);
+    /// ```
     pub fn shown(&self, token: TokenId) -> String {
         match self.bytes(token) {
             Some(bytes) => match std::str::from_utf8(bytes) {
@@ -225,37 +276,38 @@ impl Vocabulary {
         }
     }
 
-    /// All special tokens.
+    /// All special tokens with their names, by id.
     pub fn specials(&self) -> &[(TokenId, String)] {
         &self.special_ids
     }
 
-    /// The tokens that end a generation.
+    /// The stop tokens, by id.
     pub fn stops(&self) -> &[TokenId] {
         &self.stops
     }
 
-    /// Whether the id ends a generation.
+    /// Whether the id is a stop token.
     pub fn is_stop(&self, token: TokenId) -> bool {
         self.stops.contains(&token)
     }
 
-    /// Whether the id stands for anything.
+    /// Whether the id stands for a token.
     pub fn is_used(&self, token: TokenId) -> bool {
         !matches!(self.tokens.get(token.index()), None | Some(Token::Unused)) || self.is_stop(token)
     }
 
-    /// The byte trie over all tokens that have text.
+    /// The trie over all tokens that have text and are no stop tokens.
     pub fn trie(&self) -> &Trie {
         &self.trie
     }
 
-    /// The same by shapes.
-    pub(crate) fn shapes(&self) -> &Shapes {
-        &self.shapes
+    /// The trie by the shapes of bytes.
+    pub(crate) fn shapes(&self) -> &ShapeTree {
+        &self.shape_tree
     }
 
-    /// Bytes no token can express. A grammar that needs one of them can come to a point where nothing is allowed.
+    /// Bytes that are no token by themselves. A grammar that needs one can reach a configuration in
+    /// which no token is allowed.
     pub fn missing_bytes(&self) -> ByteSet {
         self.missing
     }
@@ -265,19 +317,19 @@ impl Vocabulary {
         self.reach
     }
 
-    /// A hash of the whole content, found when the vocabulary is built: equal vocabularies have equal ones. Others may, too;
-    /// `==` compares the content.
+    /// A hash of the content: equal vocabularies have equal fingerprints. `==` compares the
+    /// content. Valid within one process only.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 }
 
-/// Vocabularies are equal if every id stands for the same in both. Cost: a look where they are the same allocation or differ in their
-/// fingerprints, otherwise a walk over all tokens.
+/// Vocabularies are equal if every id stands for the same token in both. Cost: constant if they are
+/// one allocation or their fingerprints differ, otherwise linear in all bytes.
 impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
         let content = |vocab: &Vocabulary| (vocab.width(), vocab.fingerprint);
-        let same = |id: usize| match (&self.tokens[id], &other.tokens[id]) {
+        let is_equal = |id: usize| match (&self.tokens[id], &other.tokens[id]) {
             (Token::Bytes { .. }, Token::Bytes { .. }) => {
                 self.bytes(TokenId::new(id)) == other.bytes(TokenId::new(id))
             }
@@ -287,25 +339,26 @@ impl PartialEq for Vocabulary {
             || content(self) == content(other)
                 && self.stops == other.stops
                 && self.special_ids == other.special_ids
-                && (0..self.width()).all(same)
+                && (0..self.width()).all(is_equal)
     }
 }
 
 impl Eq for Vocabulary {}
 
-/// Tokens by their number of code points, the longest first.
-fn by_chars(entries: &[(&[u8], TokenId)]) -> Vec<(u32, TokenId)> {
+/// Tokens with their number of code points, in descending order.
+fn sorted_by_chars(entries: &[(&[u8], TokenId)]) -> Vec<(u32, TokenId)> {
     let chars = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32;
     let counted: Vec<(u32, TokenId)> =
         entries.iter().map(|&(bytes, id)| (chars(bytes), id)).collect();
-    // Tokens are short: those of each length are put in their place.
-    let most = counted.iter().map(|&(n, _)| n).max().unwrap_or(0);
-    let sorted = Grouped::new(most as usize + 1, || counted.iter().map(|&(n, id)| (n, id.raw())));
-    let of_length = |n: u32| sorted.of(n).iter().map(move |&id| (n, TokenId::from_raw(id)));
-    (0..=most).rev().flat_map(of_length).collect()
+    // A counting sort: tokens are short.
+    let max_chars = counted.iter().map(|&(n, _)| n).max().unwrap_or(0);
+    let sorted = Csr::new(max_chars as usize + 1, || counted.iter().map(|&(n, id)| (n, id.raw())));
+    let of_length = |n: u32| sorted.row(n).iter().map(move |&id| (n, TokenId::from_raw(id)));
+    (0..=max_chars).rev().flat_map(of_length).collect()
 }
 
 impl VocabularyBuilder {
+    /// Sets what an id stands for.
     fn set(&mut self, id: u32, token: Token) {
         let width = self.tokens.len();
         match self.tokens.get_mut(id as usize) {
@@ -315,11 +368,13 @@ impl VocabularyBuilder {
         }
     }
 
+    /// Keeps the first error.
     fn fail(&mut self, error: VocabError) {
         self.error.get_or_insert(error);
     }
 
-    /// A token with text. An empty text makes the id unusable (it could repeat forever without progress).
+    /// Adds a token with text. An empty text leaves the id unused: such a token could repeat for
+    /// ever.
     pub fn token(&mut self, id: u32, bytes: &[u8]) -> &mut Self {
         if bytes.len() > MAX_TOKEN_BYTES {
             self.fail(VocabError::TokenTooLong { id, len: bytes.len() });
@@ -331,14 +386,14 @@ impl VocabularyBuilder {
         self
     }
 
-    /// A special token with its text.
+    /// Adds a special token with its name.
     pub fn special(&mut self, id: u32, name: &str) -> &mut Self {
         self.set(id, Token::Special);
         self.special_ids.push((TokenId::from_raw(id), name.to_owned()));
         self
     }
 
-    /// Marks an id as a stop token (it may be special, have text, or be otherwise unused).
+    /// Marks an id as a stop token. It may be special, have text, or be otherwise unused.
     pub fn stop(&mut self, id: u32) -> &mut Self {
         if id as usize >= self.tokens.len() {
             self.fail(VocabError::OutOfRange { id, width: self.tokens.len() });
@@ -348,7 +403,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Over what every id stands for, in whatever order it was given; special tokens come in order here.
+    /// A hash of what every id stands for, independent of the order in which ids were given.
     fn fingerprint(&self) -> u64 {
         let mut hasher = crate::hash::hasher();
         for token in &self.tokens {
@@ -364,7 +419,9 @@ impl VocabularyBuilder {
         hasher.finish()
     }
 
-    /// The vocabulary. Cost: sorting the tokens once. Fails with the first mistake made while building.
+    /// The vocabulary. Cost: one sort of the tokens, and the indexes: linear in all bytes.
+    ///
+    /// Errors: the first mistake made while building, or [`VocabError::NoStopToken`].
     pub fn build(mut self) -> Result<Vocabulary, VocabError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -390,12 +447,12 @@ impl VocabularyBuilder {
                 missing.remove(*byte);
             }
         }
-        let white_space = WhiteSpace::of(&entries, self.tokens.len());
-        let quoting = Quoting::of(&entries);
-        let by_chars = by_chars(&entries);
-        let triples = Triples::of(entries.iter().map(|(bytes, _)| *bytes));
+        let white_space = WhiteSpaceIndex::new(&entries, self.tokens.len());
+        let quoted_tokens = QuotedTokens::new(&entries);
+        let by_chars = sorted_by_chars(&entries);
+        let trigrams = Trigrams::new(entries.iter().map(|(bytes, _)| *bytes));
         let trie = Trie::build(entries);
-        let shapes = Shapes::new(&trie);
+        let shape_tree = ShapeTree::new(&trie);
         let fingerprint = self.fingerprint();
         let specials = self.special_ids.iter().map(|(id, name)| (name.clone(), *id)).collect();
         Ok(Vocabulary {
@@ -405,15 +462,15 @@ impl VocabularyBuilder {
             special_ids: self.special_ids,
             stops: self.stops,
             trie,
-            shapes,
+            shape_tree,
             missing,
             reach,
             fingerprint,
             by_chars,
-            quoting,
+            quoted_tokens,
             white_space,
-            triples,
-            places: OnceLock::new(),
+            trigrams,
+            trie_positions: OnceLock::new(),
         })
     }
 }

@@ -1,29 +1,30 @@
-//! A byte trie in flat arrays, nodes in depth-first order: a node's descendants follow it directly, and `end` skips them.
+//! The token trie, in flat arrays. Nodes are in depth-first order: a node's descendants follow it
+//! directly, and `end` skips them, so a walk is one pass over an array.
 
-use crate::fsm::{BLACK_CODE_POINTS, ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
+use crate::fsm::{ByteSet, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, utf8};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 
-/// One node: the byte that leads to it, where its subtree ends, and which words end here.
+/// A node: the byte that leads to it, the end of its subtree, and the words that end at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Index of the first node after this one's subtree.
+    /// Index of the first node after the subtree.
     pub end: u32,
-    /// First word of the subtree in the word list. The words of the whole subtree are
-    /// `words..nodes[end].words`; those that end at this very node come first.
+    /// Position, in the list of words, of the first word of the subtree. The subtree's words are
+    /// `words..nodes[end].words`; those that end at this node come first.
     pub words: u32,
     /// Number of bytes that lead to this node.
     pub depth: u16,
-    /// The byte on the edge into this node (0 at the root).
+    /// The byte on the edge into this node; 0 at the root.
     pub byte: u8,
-    /// Characters that begin on the longest way down from this node, as far as they can be told.
+    /// Code points that begin on the longest path down from this node; saturates at 255.
     height: u8,
 }
 
 /// Nodes in depth-first order, and the words that end at them. Node 0 is the root.
 ///
-/// Invariant: the words of a subtree are one run of the list of words, those of its root first.
+/// Invariant: the words of a subtree are consecutive in the list of words, those of its root first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     /// All nodes, then one sentinel.
@@ -33,65 +34,80 @@ pub struct Tree {
 
 /// A trie over byte strings, each with an id.
 ///
-/// Invariants: children of a node appear in ascending byte order; words are in the order of their strings.
+/// ```
+/// use louver::ids::TokenId;
+/// use louver::vocab::Trie;
+///
+/// let trie = Trie::build(vec![(b"an", TokenId::from_raw(0)), (b"and", TokenId::from_raw(1))]);
+/// let node = b"an".iter().try_fold(0, |node, &byte| trie.child(node, byte)).unwrap();
+/// assert_eq!(trie.words_at(node), [TokenId::from_raw(0)]);
+/// assert_eq!(trie.words_below(node).len(), 2);
+/// ```
+///
+/// Invariants: children of a node are in ascending order of bytes; words are in the order of their
+/// strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trie {
     tree: Tree,
+    /// By byte: the child of the root, or [`NO_NODE`].
     root: Box<[u32; 256]>,
-    /// Per node: which kinds of bytes its subtree has below it; see [`kind`] and [`CODE_POINTS`].
+    /// By node: the kinds of bytes below it; see [`kind_bit`] and [`CODE_POINTS`].
     below: Vec<u64>,
-    fans: Fans,
-    white: Option<White>,
+    child_tables: ChildTables,
+    leading_white_space: Option<LeadingWhiteSpace>,
 }
 
-/// The words of a trie that begin with white space, if many are nothing else. Where any white space may be, and all of it leads to one place, they are read by
-/// what is behind it.
+/// The words that begin with white space, if many words are nothing else. Where a grammar allows
+/// any white space and all of it leads to one configuration, those words need no walk: they are
+/// decided by the first byte after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct White {
-    /// Those that are nothing else.
+pub(crate) struct LeadingWhiteSpace {
+    /// The words that are nothing but white space.
     pub(crate) only: Vec<TokenId>,
-    /// The nodes of the first byte behind it, by that byte, in ascending order.
+    /// The nodes of the first byte after white space, by that byte in ascending order.
     behind: Vec<(u8, u32)>,
 }
 
-/// The children of nodes that have many, in a large trie: most walks go on with few of them.
+/// The children of nodes that have many, in a large trie: most walks continue with few of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Fans {
-    /// By node: the bytes that lead to its children, and where in the list of children they begin.
-    of: HashMap<u32, (ByteSet, u32)>,
+struct ChildTables {
+    /// By node: the bytes of its children, and where in `children` they begin.
+    by_node: HashMap<u32, (ByteSet, u32)>,
     children: Vec<u32>,
 }
 
-/// The children of a node that has many.
+/// The children of one node that has many.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fan<'t> {
+pub(crate) struct ChildTable<'t> {
     /// The bytes that lead to them.
     pub(crate) bytes: ByteSet,
     children: &'t [u32],
 }
 
-impl Fan<'_> {
-    /// The child for a byte that leads to one.
+impl ChildTable<'_> {
+    /// The child for a byte of `bytes`.
     #[inline]
     pub(crate) fn child(&self, byte: u8) -> u32 {
         self.children[self.bytes.rank(byte)]
     }
 }
 
-/// Nodes of a trie from which on fans are worth their memory, of a subtree from which on they are worth a look, and children of a node.
-const LARGE: usize = 1 << 12;
-const WIDE: u32 = 32;
-const MANY: usize = 8;
-/// Fewer words of nothing but white space are as good as a list.
-const MANY_WHITE: usize = 16;
+/// Least number of nodes of a trie for which child tables are worth their memory.
+const LARGE_TRIE_NODES: usize = 1 << 12;
+/// Least number of nodes of a subtree for which a child table is worth a look-up.
+const LARGE_SUBTREE_NODES: u32 = 32;
+/// Least number of children of a node with a child table.
+const MANY_CHILDREN: usize = 8;
+/// Least number of white-space words for which [`LeadingWhiteSpace`] is worth it.
+const MIN_WHITE_WORDS: usize = 16;
 
-/// No such child.
+/// Marks a missing child.
 pub(crate) const NO_NODE: u32 = u32::MAX;
 
 impl Tree {
-    /// Builds from sorted `(string, id)` pairs.
-    pub(crate) fn of(entries: &[(&[u8], TokenId)]) -> Tree {
-        let mut tree = Planting::with_words(entries.len(), |byte| matches!(byte, 0x80..0xC0));
+    /// A tree of sorted `(string, id)` pairs.
+    pub(crate) fn from_sorted(entries: &[(&[u8], TokenId)]) -> Tree {
+        let mut tree = TreeBuilder::with_words(entries.len(), |byte| matches!(byte, 0x80..0xC0));
         let mut previous: &[u8] = &[];
         for (bytes, id) in entries {
             let shared = previous.iter().zip(*bytes).take_while(|(a, b)| a == b).count();
@@ -104,19 +120,20 @@ impl Tree {
         tree.finish()
     }
 
-    /// A node.
+    /// The node with this index.
     #[inline]
     pub fn node(&self, index: u32) -> &Node {
         &self.nodes[index as usize]
     }
 
-    /// Characters that begin on the longest way down from a node, that is, bytes that continue no code point; none if they are too many to be told.
+    /// Code points that begin on the longest path down from a node (that is, bytes that do not
+    /// continue a code point); `None` if there are 255 or more.
     #[inline]
     pub(crate) fn height(&self, node: u32) -> Option<u8> {
         Some(self.node(node).height).filter(|&height| height < u8::MAX)
     }
 
-    /// The same; the most there can be where they are too many.
+    /// As [`Tree::height`], with `u16::MAX` for `None`.
     #[inline]
     pub(crate) fn longest_below(&self, node: u32) -> u16 {
         self.height(node).map_or(u16::MAX, u16::from)
@@ -127,7 +144,7 @@ impl Tree {
         self.nodes.len() - 1
     }
 
-    /// Whether the trie holds no string but perhaps the empty one.
+    /// Whether the tree has no string, except perhaps the empty one.
     pub fn is_empty(&self) -> bool {
         self.nodes.len() == 2
     }
@@ -139,7 +156,7 @@ impl Tree {
         std::iter::successors(begin(node + 1), move |&child| begin(self.node(child).end))
     }
 
-    /// Words that end exactly at a node.
+    /// Words that end at a node.
     #[inline]
     pub fn words_at(&self, node: u32) -> &[TokenId] {
         self.words(self.range_at(node))
@@ -151,10 +168,11 @@ impl Tree {
         &self.words[range]
     }
 
-    /// Positions, in the list of all words, of those that end exactly at a node.
+    /// Positions, in the list of all words, of those that end at a node.
     #[inline]
     pub fn range_at(&self, node: u32) -> std::ops::Range<usize> {
-        // The next node in depth-first order is the first child or the node after the subtree: its words begin where ours end.
+        // The next node is the first child or the one after the subtree: its words begin where
+        // these end.
         self.nodes[node as usize].words as usize..self.nodes[node as usize + 1].words as usize
     }
 
@@ -165,7 +183,7 @@ impl Tree {
         self.nodes[node as usize + 1].words as usize..self.nodes[n.end as usize].words as usize
     }
 
-    /// Words that end in a node's subtree.
+    /// Words that end in a node's subtree, the node included.
     #[inline]
     pub fn words_below(&self, node: u32) -> &[TokenId] {
         let n = self.nodes[node as usize];
@@ -173,8 +191,9 @@ impl Tree {
     }
 }
 
-/// Visits the nodes below a tree's root depth first. `visit` gets a node and what its parent left, and leaves something for
-/// the node's children, or nothing where they need not be looked at.
+/// Visits the nodes below the root depth first. `visit` gets a node, its byte, and the value that
+/// its parent's visit returned. It returns the value for the node's children, or `None` to skip
+/// them. Spends one unit of fuel a node.
 pub(crate) fn descend<T: Copy, E>(
     tree: &Tree,
     root: T,
@@ -183,7 +202,7 @@ pub(crate) fn descend<T: Copy, E>(
     descend_from(tree, 0, root, visit)
 }
 
-/// The same below another node.
+/// As [`descend`], below any node.
 pub(crate) fn descend_from<T: Copy, E>(
     tree: &Tree,
     node: u32,
@@ -192,50 +211,51 @@ pub(crate) fn descend_from<T: Copy, E>(
 ) -> Result<(), E> {
     let end = tree.node(node).end;
     let mut stack = vec![(end, left)];
-    let mut at = node + 1;
-    while at < end {
+    let mut index = node + 1;
+    while index < end {
         fuel::charge(1);
-        while at >= stack[stack.len() - 1].0 {
+        while index >= stack[stack.len() - 1].0 {
             stack.pop();
         }
-        let node = tree.node(at);
-        match visit(at, node.byte, stack[stack.len() - 1].1)? {
+        let node = tree.node(index);
+        match visit(index, node.byte, stack[stack.len() - 1].1)? {
             Some(left) => {
                 stack.push((node.end, left));
-                at += 1;
+                index += 1;
             }
-            None => at = node.end,
+            None => index = node.end,
         }
     }
     Ok(())
 }
 
-/// A tree under construction: nodes are given in depth-first order.
-pub(crate) struct Planting {
+/// Builds a [`Tree`] from nodes given in depth-first order.
+pub(crate) struct TreeBuilder {
     tree: Tree,
-    /// The nodes on the way to the last one.
+    /// The path to the last node.
     path: Vec<u32>,
-    /// Whether what leads to a node continues a code point.
+    /// Whether the byte into a node continues a code point.
     continues: fn(u8) -> bool,
 }
 
-impl Planting {
-    /// A tree with a root, and room for so many words. `continues`: whether what leads to a node continues a code point.
-    pub(crate) fn with_words(words: usize, continues: fn(u8) -> bool) -> Planting {
+impl TreeBuilder {
+    /// A builder with a root and capacity for so many words. `continues` tells whether the byte
+    /// into a node continues a code point.
+    pub(crate) fn with_words(words: usize, continues: fn(u8) -> bool) -> TreeBuilder {
         let root = Node { end: 0, words: 0, depth: 0, byte: 0, height: 0 };
-        Planting {
+        TreeBuilder {
             tree: Tree { nodes: vec![root], words: Vec::with_capacity(words) },
             path: vec![0],
             continues,
         }
     }
 
-    /// Adds a node below the last one with a smaller depth.
+    /// Adds a node below the last one of smaller depth, and returns its index.
     pub(crate) fn node(&mut self, depth: usize, byte: u8) -> u32 {
         self.leave(depth);
         let Tree { nodes, words } = &mut self.tree;
-        let at = nodes.len() as u32;
-        self.path.push(at);
+        let index = nodes.len() as u32;
+        self.path.push(index);
         nodes.push(Node {
             end: 0,
             words: words.len() as u32,
@@ -243,10 +263,10 @@ impl Planting {
             byte,
             height: 0,
         });
-        at
+        index
     }
 
-    /// Ends the nodes from a depth on: the next one is not below them.
+    /// Closes the nodes of this depth and deeper: the next node is not below them.
     fn leave(&mut self, depth: usize) {
         let nodes = &mut self.tree.nodes;
         while self.path.len() > depth
@@ -267,6 +287,7 @@ impl Planting {
         self.tree.words.extend_from_slice(words);
     }
 
+    /// The tree.
     pub(crate) fn finish(mut self) -> Tree {
         self.leave(0);
         let Tree { nodes, words } = &mut self.tree;
@@ -276,49 +297,52 @@ impl Planting {
     }
 }
 
-impl Fans {
-    /// Of a tree, if it is large. The root has a table of its own.
-    fn of_large(tree: &Tree) -> Fans {
-        let mut fans = Fans::default();
-        if tree.nodes.len() <= LARGE {
-            return fans;
+impl ChildTables {
+    /// The tables of a tree; empty if it is small. The root has a table of its own.
+    fn of_large_trie(tree: &Tree) -> ChildTables {
+        let mut child_tables = ChildTables::default();
+        if tree.nodes.len() <= LARGE_TRIE_NODES {
+            return child_tables;
         }
-        for node in (1..tree.len() as u32).filter(|&node| tree.node(node).end - node >= WIDE) {
-            let (from, mut bytes) = (fans.children.len(), ByteSet::EMPTY);
-            fans.children
+        for node in
+            (1..tree.len() as u32).filter(|&node| tree.node(node).end - node >= LARGE_SUBTREE_NODES)
+        {
+            let (from, mut bytes) = (child_tables.children.len(), ByteSet::EMPTY);
+            child_tables
+                .children
                 .extend(tree.children(node).inspect(|&child| bytes.insert(tree.node(child).byte)));
-            if fans.children.len() - from < MANY {
-                fans.children.truncate(from);
+            if child_tables.children.len() - from < MANY_CHILDREN {
+                child_tables.children.truncate(from);
             } else {
-                fans.of.insert(node, (bytes, from as u32));
+                child_tables.by_node.insert(node, (bytes, from as u32));
             }
         }
-        fans
+        child_tables
     }
 }
 
-impl White {
-    /// Of a tree; none where few words are white space and nothing else.
-    fn of(tree: &Tree) -> Option<White> {
-        let mut white = White::default();
+impl LeadingWhiteSpace {
+    /// `None` where few words are nothing but white space.
+    fn new(tree: &Tree) -> Option<LeadingWhiteSpace> {
+        let mut leading_white_space = LeadingWhiteSpace::default();
         let mut queue = vec![0];
         while let Some(node) = queue.pop() {
             if node > 0 {
-                white.only.extend_from_slice(tree.words_at(node));
+                leading_white_space.only.extend_from_slice(tree.words_at(node));
             }
             for child in tree.children(node) {
                 match tree.node(child).byte {
                     byte if ByteSet::WHITE_SPACE.contains(byte) => queue.push(child),
-                    byte if node > 0 => white.behind.push((byte, child)),
+                    byte if node > 0 => leading_white_space.behind.push((byte, child)),
                     _ => {}
                 }
             }
         }
-        white.behind.sort_unstable();
-        (white.only.len() >= MANY_WHITE).then_some(white)
+        leading_white_space.behind.sort_unstable();
+        (leading_white_space.only.len() >= MIN_WHITE_WORDS).then_some(leading_white_space)
     }
 
-    /// The nodes of words whose first byte behind white space is this one.
+    /// The nodes of words whose first byte after white space is this one.
     pub(crate) fn behind(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
         let from = self.behind.partition_point(|&(other, _)| other < byte);
         self.behind[from..]
@@ -336,81 +360,94 @@ impl std::ops::Deref for Trie {
     }
 }
 
-/// Per node: whether all that is below it may be written between two code points, as the automaton has it.
-fn spelt(nodes: &[Node], parents: &[u32], steps: &utf8::Steps) -> Vec<bool> {
+/// By node: whether everything below it may be written between two code points, according to a
+/// UTF-8 automaton.
+fn spells_code_points(
+    nodes: &[Node],
+    parents: &[u32],
+    automaton: &utf8::Utf8Automaton,
+) -> Vec<bool> {
     let mut may_follow = vec![u32::MAX; nodes.len()];
-    for at in (1..nodes.len() - 1).rev() {
-        let (byte, then) = (nodes[at].byte, may_follow[at]);
-        let may = |state: u8| match steps.next(state, byte) {
-            Some(next) => (then >> next & 1) << state,
+    for node in (1..nodes.len() - 1).rev() {
+        let (byte, after) = (nodes[node].byte, may_follow[node]);
+        let may = |state: u8| match automaton.next(state, byte) {
+            Some(next) => (after >> next & 1) << state,
             None => 0,
         };
-        may_follow[parents[at] as usize] &= match byte {
-            0..=0x7F => then & 1 << utf8::WHOLE,
-            0x80..=0xBF => (0..steps.states).fold(0, |all, state| all | may(state)),
-            // Only between two code points another one begins.
-            0xC0.. => may(utf8::WHOLE),
+        may_follow[parents[node] as usize] &= match byte {
+            0..=0x7F => after & 1 << utf8::BOUNDARY,
+            0x80..=0xBF => (0..automaton.states).fold(0, |all, state| all | may(state)),
+            // A lead byte is allowed only between two code points.
+            0xC0.. => may(utf8::BOUNDARY),
         };
     }
-    may_follow.into_iter().map(|may| may >> utf8::WHOLE & 1 == 1).collect()
+    may_follow.into_iter().map(|may| may >> utf8::BOUNDARY & 1 == 1).collect()
 }
 
 impl Trie {
-    /// Builds from `(string, id)` pairs in any order. The empty string ends at the root. Cost: one sort.
+    /// A trie of `(string, id)` pairs in any order. The empty string ends at the root. Cost: one
+    /// sort.
     pub fn build(mut entries: Vec<(&[u8], TokenId)>) -> Trie {
         entries.sort_unstable();
-        let tree = Tree::of(&entries);
+        let tree = Tree::from_sorted(&entries);
         let nodes = &tree.nodes;
         let mut root = Box::new([NO_NODE; 256]);
         tree.children(0).for_each(|child| root[usize::from(tree.node(child).byte)] = child);
-        // Children come after their parent: backwards, each node is complete when its parent takes it over.
+        // Children come after their parent: in reverse order, each node is complete before its
+        // parent.
         let mut below = vec![0u64; nodes.len()];
         let mut parents: Vec<u32> = vec![0; nodes.len()];
-        let mut open: Vec<u32> = Vec::new();
-        for at in 0..nodes.len() as u32 - 1 {
-            while open.last().is_some_and(|&top| nodes[top as usize].end <= at) {
-                open.pop();
+        let mut ancestors: Vec<u32> = Vec::new();
+        for node in 0..nodes.len() as u32 - 1 {
+            while ancestors.last().is_some_and(|&top| nodes[top as usize].end <= node) {
+                ancestors.pop();
             }
-            parents[at as usize] = open.last().copied().unwrap_or(0);
-            open.push(at);
+            parents[node as usize] = ancestors.last().copied().unwrap_or(0);
+            ancestors.push(node);
         }
-        for at in (1..nodes.len() - 1).rev() {
-            below[parents[at] as usize] |= below[at] | kind(nodes[at].byte);
+        for node in (1..nodes.len() - 1).rev() {
+            below[parents[node] as usize] |= below[node] | kind_bit(nodes[node].byte);
         }
         if below[0] & NOT_ASCII != 0 {
-            let whole = spelt(nodes, &parents, &utf8::ANY);
-            let black = spelt(nodes, &parents, &utf8::BLACK);
-            for (at, below) in
+            let whole = spells_code_points(nodes, &parents, &utf8::ANY);
+            let non_space = spells_code_points(nodes, &parents, &utf8::NON_SPACE);
+            for (node, below) in
                 below.iter_mut().enumerate().filter(|(_, below)| **below & NOT_ASCII != 0)
             {
-                match (whole[at], black[at]) {
-                    (_, true) => *below = *below & !NOT_ASCII | BLACK_CODE_POINTS,
+                match (whole[node], non_space[node]) {
+                    (_, true) => *below = *below & !NOT_ASCII | NON_SPACE_CODE_POINTS,
                     (true, false) => *below = *below & !NOT_ASCII | CODE_POINTS,
                     (false, false) => {}
                 }
             }
         }
-        Trie { fans: Fans::of_large(&tree), white: White::of(&tree), tree, root, below }
+        Trie {
+            child_tables: ChildTables::of_large_trie(&tree),
+            leading_white_space: LeadingWhiteSpace::new(&tree),
+            tree,
+            root,
+            below,
+        }
     }
 
     /// The words that begin with white space, if many are nothing else.
     #[inline]
-    pub(crate) fn white(&self) -> Option<&White> {
-        self.white.as_ref()
+    pub(crate) fn white(&self) -> Option<&LeadingWhiteSpace> {
+        self.leading_white_space.as_ref()
     }
 
-    /// The children of a node, if it is known to have many.
+    /// The child table of a node, if it has one.
     #[inline]
-    pub(crate) fn fan(&self, node: u32) -> Option<Fan<'_>> {
-        if self.node(node).end - node < WIDE {
+    pub(crate) fn fan(&self, node: u32) -> Option<ChildTable<'_>> {
+        if self.node(node).end - node < LARGE_SUBTREE_NODES {
             return None;
         }
-        let &(bytes, from) = self.fans.of.get(&node)?;
-        Some(Fan { bytes, children: &self.fans.children[from as usize..] })
+        let &(bytes, from) = self.child_tables.by_node.get(&node)?;
+        Some(ChildTable { bytes, children: &self.child_tables.children[from as usize..] })
     }
 
-    /// The kinds of all bytes strictly below a node; [`CODE_POINTS`] or [`BLACK_CODE_POINTS`] in place of those that are not ASCII where they spell
-    /// some, read from the node on.
+    /// The kinds of all bytes strictly below a node. Bytes that are not ASCII are replaced by
+    /// [`CODE_POINTS`] or [`NON_SPACE_CODE_POINTS`] where they spell code points from the node on.
     #[inline]
     pub(crate) fn kinds_below(&self, node: u32) -> u64 {
         self.below[node as usize]
@@ -423,7 +460,8 @@ impl Trie {
         (child != NO_NODE).then_some(child)
     }
 
-    /// A node's child for a byte. Cost: linear in the number of smaller children, constant at the root.
+    /// A node's child for a byte. Cost: linear in the number of smaller children; constant at the
+    /// root.
     pub fn child(&self, node: u32, byte: u8) -> Option<u32> {
         if node == 0 {
             return self.root_child(byte);

@@ -1,4 +1,4 @@
-//! Batches against one matcher at a time, on an engine of its own so that nothing is shared.
+//! Batches compared with one matcher at a time, on a separate engine so that no cache is shared.
 
 use super::*;
 use crate::engine::{Constraint, EngineOptions};
@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 
 const SCHEMAS: [&str; 6] = [
     r#"{"type": "boolean"}"#,
-    r#"{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}"#,
+    r#"{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
+        "required": ["a"]}"#,
     r#"{"type": "array", "items": {"enum": ["x", "xy", "y"]}, "maxItems": 30}"#,
     r#"{"type": "string", "maxLength": 40}"#,
     r#"{"type": "string", "pattern": "^[ab]{20,90}$"}"#,
@@ -43,7 +44,8 @@ fn byte(byte: u8) -> TokenId {
     TokenId::from_raw(u32::from(byte))
 }
 
-/// Matcher `i` has taken `i / 6` bytes of the text of schema `i % 6`, and a stop token where the text is over.
+/// Matcher `i` has taken `i / 6` bytes of the text of schema `i % 6`, and a stop token where the
+/// text is complete.
 fn matchers(constraints: &[Constraint], count: usize) -> Vec<Matcher> {
     let matcher = |i: usize| {
         let (which, taken) = (i % SCHEMAS.len(), i / SCHEMAS.len());
@@ -59,13 +61,13 @@ fn matchers(constraints: &[Constraint], count: usize) -> Vec<Matcher> {
 }
 
 #[test]
-fn batches_are_what_one_at_a_time_gives() {
+fn batches_agree_with_single_matchers() {
     for (threads, direct_walk) in [(1, 1024), (2, 1024), (4, 0)] {
         let (batched, single) = (engine(threads, direct_walk), engine(1, direct_walk));
         let words = batched.vocab().mask_words();
         let mut rows = matchers(&constraints(&batched), 180);
         let mut alone = matchers(&constraints(&single), 180);
-        // Twice: the second time all masks are known.
+        // The second round finds all masks in the cache.
         for round in 0..2 {
             let mut masks = vec![7; rows.len() * words];
             let status = batched.fill_masks(&mut rows, &mut masks).unwrap();
@@ -104,8 +106,8 @@ fn batches_are_what_one_at_a_time_gives() {
 }
 
 #[test]
-fn free_rows_and_limits_are_told_apart() {
-    // A grammar that allows everything there is: any text, any time, and the vocabulary's one special token ends it.
+fn free_and_limited_rows_have_their_status() {
+    // A grammar that allows any text at any time; the vocabulary's special token is its stop token.
     let engine = engine(2, 1024);
     let mut b = GrammarBuilder::new();
     let start = b.rule("start", Expr::star(Expr::class(crate::fsm::ByteSet::ALL)));
@@ -155,14 +157,14 @@ fn a_panic_costs_one_row_and_nothing_else() {
         let mut rows = matchers(&constraints, 60);
         let words = engine.vocab().mask_words();
         let mut masks = vec![0; rows.len() * words];
-        engine.shared.counters.faults[0].store(20, Ordering::Relaxed);
+        engine.runtime.counters.panic_countdowns[0].store(20, Ordering::Relaxed);
         let status = engine.fill_masks(&mut rows, &mut masks).unwrap();
         let failed: Vec<usize> = (0..60).filter(|&i| status[i] == RowStatus::Failed).collect();
         assert_eq!((failed.len(), engine.stats().batch_rows_failed), (1, 1));
         let mut want = vec![0; words];
         stops_only(engine.vocab(), &mut want);
         assert_eq!(masks[failed[0] * words..][..words], want);
-        // The matcher goes on, and so do the others of its constraint.
+        // The failed matcher stays usable, and so do the others of its constraint.
         let again = engine.fill_masks(&mut rows, &mut masks).unwrap();
         let single = super::tests::engine(1, 1024);
         for (i, alone) in matchers(&super::tests::constraints(&single), 60).iter_mut().enumerate() {
@@ -174,7 +176,7 @@ fn a_panic_costs_one_row_and_nothing_else() {
 }
 
 #[test]
-fn batches_of_several_threads_at_once() {
+fn concurrent_batches_agree_with_single_matchers() {
     let engine = engine(2, 0);
     let constraints = constraints(&engine);
     let words = engine.vocab().mask_words();
@@ -203,7 +205,7 @@ fn batches_of_several_threads_at_once() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn mismatched_buffers_and_vocabularies_are_refused() {
     let engine = engine(1, 1024);
     let mut rows = matchers(&constraints(&engine), 2);
     let words = engine.vocab().mask_words();

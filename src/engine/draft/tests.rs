@@ -1,4 +1,4 @@
-//! Drafts against forks that take each path; random grammars against the oracle are in `tests/`.
+//! Draft trees compared with forks that take each path. Random grammars are in `tests/`.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,8 @@ use crate::limits::Limits;
 use crate::vocab::Vocabulary;
 
 const EXTRA: [&[u8]; 8] = [b"{\"", b"a\": ", b"tru", b"\"x", b"\", \"", b"12", b"}", b"[["];
-const SCHEMA: &str = r#"{"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"type": "string", "maxLength": 30}},
+const SCHEMA: &str = r#"{"type": "object",
+    "properties": {"a": {"type": "boolean"}, "b": {"type": "string", "maxLength": 30}},
     "required": ["a"], "additionalProperties": {"type": "array", "items": {"type": "integer"}}}"#;
 
 fn constraint(limits: Limits) -> Constraint {
@@ -19,7 +20,7 @@ fn constraint(limits: Limits) -> Constraint {
     engine.compile_json_schema(SCHEMA, &SchemaOptions::default()).unwrap()
 }
 
-/// Checks a draft against forks and returns what its nodes are.
+/// Compares a draft with forks and returns the outcomes of its nodes.
 fn check(matcher: &mut Matcher, tree: &DraftTree) -> Vec<DraftNode> {
     let words = matcher.index.vocab.mask_words();
     let (before, complete) = (matcher.tokens().to_vec(), matcher.is_complete());
@@ -46,28 +47,37 @@ fn bytes(text: &str) -> Vec<TokenId> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 60,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn drafts_are_what_forks_give(
+    fn drafts_agree_with_forks(
         prefix in 0usize..20,
         nodes in prop::collection::vec((any::<u16>(), any::<u16>(), any::<bool>()), 1..40),
     ) {
         let constraint = constraint(Limits::default());
         let mut matcher = constraint.matcher();
-        bytes(&r#"{"a": true, "b": "x"}"#[..prefix]).iter().for_each(|&t| matcher.advance(t).unwrap());
+        bytes(&r#"{"a": true, "b": "x"}"#[..prefix])
+            .iter()
+            .for_each(|&t| matcher.advance(t).unwrap());
         let vocab = constraint.vocab().clone();
         let (mut parents, mut tokens) = (Vec::new(), Vec::new());
         for (i, &(parent, token, wild)) in nodes.iter().enumerate() {
             let parent = usize::from(parent) % (i + 1);
             parents.push(if parent == i { DraftTree::ROOT } else { parent });
             let mut fork = matcher.clone();
-            let tree = DraftTree::new(parents.clone(), [tokens.as_slice(), &[TokenId::new(0)]].concat()).unwrap();
+            let tree =
+                DraftTree::new(parents.clone(), [tokens.as_slice(), &[TokenId::new(0)]].concat())
+                    .unwrap();
             let mut path = tree.path(i);
             path.pop();
             path.iter().for_each(|&t| drop(fork.advance(t)));
             // Mostly tokens that may follow.
-            let all: Vec<TokenId> = (0..vocab.width()).map(TokenId::new).filter(|&t| wild || fork.allows(t)).collect();
+            let all: Vec<TokenId> =
+                (0..vocab.width()).map(TokenId::new).filter(|&t| wild || fork.allows(t)).collect();
             tokens.push(all[usize::from(token) % all.len()]);
         }
         let nodes = check(&mut matcher, &DraftTree::new(parents, tokens).unwrap());
@@ -89,7 +99,7 @@ fn drafts_end_at_stop_tokens() {
 }
 
 #[test]
-fn drafts_that_need_much_memory_are_taken_apart() {
+fn drafts_past_the_memory_limit_are_followed_path_by_path() {
     // Each path fits, all together do not.
     let run =
         |byte| Expr::repeat(Expr::class(crate::fsm::ByteSet::range(byte, byte)), 0, Some(5000));
@@ -113,7 +123,7 @@ fn drafts_that_need_much_memory_are_taken_apart() {
     let whole = {
         let mut state = constraint.index.lock();
         matcher.with_retry(&constraint.index, &mut state, |m, state| {
-            m.places(&constraint.index, state, &tree)
+            m.follow_tree(&constraint.index, state, &tree)
         })
     };
     assert_eq!(whole.err(), Some(ParserLimit::Memory));
@@ -122,7 +132,7 @@ fn drafts_that_need_much_memory_are_taken_apart() {
 }
 
 #[test]
-fn what_is_no_tree_is_refused() {
+fn malformed_draft_trees_are_refused() {
     let token = TokenId::from_raw(1);
     let length = DraftTree::new(vec![DraftTree::ROOT], vec![]);
     assert_eq!(length, Err(DraftError::Length { tokens: 0, parents: 1 }));

@@ -1,4 +1,4 @@
-//! Token boundaries by hand; random grammars against the oracle are in `tests/`.
+//! Forced tokens of hand-written grammars. Random grammars are in `tests/`.
 
 use super::*;
 use crate::engine::{Engine, EngineOptions};
@@ -18,7 +18,7 @@ fn forced(extra: &[&[u8]], expr: Expr) -> (Vec<u8>, Vec<String>) {
 }
 
 #[test]
-fn a_last_token_that_could_grow_is_left_out() {
+fn a_last_token_that_could_become_longer_is_left_out() {
     let letters = || Expr::star(Expr::class(ByteSet::range(b'a', b'z')));
     let name = |then| Expr::seq([Expr::text("\"name\":"), then]);
     let extra: [&[u8]; 5] = [b"\"name", b"\":", b"\":\"", b"\":[", b"name\""];
@@ -29,20 +29,20 @@ fn a_last_token_that_could_grow_is_left_out() {
     let number = name(Expr::class(ByteSet::range(b'0', b'9')));
     assert_eq!(forced(&extra, number).1, ["\"name", "\":"]);
     // What follows is forced too.
-    let array = name(Expr::seq([Expr::text("["), Expr::class(ByteSet::of(b"12"))]));
+    let array = name(Expr::seq([Expr::text("["), Expr::class(ByteSet::from_bytes(b"12"))]));
     assert_eq!(forced(&extra, array).1, ["\"name", "\":["]);
     // The text may end there.
     assert_eq!(forced(&extra, name(Expr::optional(Expr::text("{")))).1, ["\"name", "\":"]);
 }
 
 #[test]
-fn other_tokenizers_are_checked_and_cut_anywhere() {
+fn tokens_of_a_tokenizer_are_checked_and_may_be_extended_anywhere() {
     let extra: [&[u8]; 3] = [b"ab", b"cd", b"bcdx"];
     let vocab = Arc::new(Vocabulary::toy(&extra));
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
     let matcher = |then: &str| {
         let mut b = GrammarBuilder::new();
-        let rest = Expr::seq([Expr::class(ByteSet::of(then.as_bytes())), Expr::text("!")]);
+        let rest = Expr::seq([Expr::class(ByteSet::from_bytes(then.as_bytes())), Expr::text("!")]);
         let start = b.rule("start", Expr::seq([Expr::text("zabcd"), rest]));
         engine.compile(b.finish(start).unwrap()).unwrap().matcher()
     };
@@ -64,7 +64,7 @@ fn other_tokenizers_are_checked_and_cut_anywhere() {
 }
 
 #[test]
-fn long_runs_and_special_tokens() {
+fn forced_text_contains_special_tokens_and_obeys_its_bound() {
     let mut b = GrammarBuilder::new();
     let special = b.special(SpecialToken::Name("<|call|>".into()));
     let many = Expr::repeat(Expr::text("ab"), 1_000_000, Some(1_000_000));

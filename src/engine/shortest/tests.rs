@@ -1,4 +1,4 @@
-//! Completions of JSON texts; random grammars against the oracle are in `tests/`.
+//! Completions of JSON texts. Random grammars are in `tests/`.
 
 use super::*;
 use crate::engine::{Engine, EngineOptions};
@@ -26,9 +26,11 @@ fn shortest(matcher: &mut Matcher) -> (u64, Option<String>) {
 }
 
 #[test]
-fn json_texts_are_closed() {
-    let object = r#"{"type": "object", "properties": {"a": {"type": "array", "items": {"type": "boolean"}, "minItems": 2},
-        "b": {"type": "string", "minLength": 3}}, "required": ["a"], "additionalProperties": false}"#;
+fn shortest_completions_close_json_texts() {
+    let object = r#"{"type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "boolean"}, "minItems": 2},
+            "b": {"type": "string", "minLength": 3}},
+        "required": ["a"], "additionalProperties": false}"#;
     let cases = [
         (object, "", r#"{"a":[true,true]}"#),
         (object, r#"{"a""#, ":[true,true]}"),
@@ -43,7 +45,7 @@ fn json_texts_are_closed() {
         let mut matcher = matcher(schema, prefix);
         let (length, text) = shortest(&mut matcher);
         let text = text.unwrap();
-        // Which character a free place gets is not said.
+        // The character at a free position is not specified.
         assert_eq!((length, text.len()), (want.len() as u64, want.len()), "{prefix}: {text}");
         assert!(want.contains('_') || text == want, "{prefix}: {text}");
         let tokens =
@@ -58,8 +60,9 @@ fn json_texts_are_closed() {
 }
 
 #[test]
-fn lengths_of_counted_repeats_are_not_run_through() {
-    let inner = r#"{"type": "array", "minItems": 1000000, "items": {"type": "string", "minLength": 1000000}}"#;
+fn completions_of_counted_repeats_are_computed_not_run_through() {
+    let inner = r#"{"type": "array", "minItems": 1000000,
+        "items": {"type": "string", "minLength": 1000000}}"#;
     let schema = format!(r#"{{"type": "array", "minItems": 1000000, "items": {inner}}}"#);
     // Elements with a comma each; brackets in place of the first comma.
     let (string, million) = (1_000_002u64, 1_000_000u64);
@@ -95,7 +98,7 @@ fn lengths_that_do_not_fit_saturate() {
 }
 
 #[test]
-fn emptied_caches_and_other_options_change_nothing() {
+fn completions_do_not_depend_on_caches_or_earlier_options() {
     let mut b = GrammarBuilder::new();
     let special = b.special(crate::ir::SpecialToken::Name("<|end|>".into()));
     let run = |byte| Expr::repeat(Expr::class(ByteSet::range(byte, byte)), 40, Some(5000));

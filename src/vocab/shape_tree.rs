@@ -1,37 +1,41 @@
-//! The vocabulary by shapes: words whose bytes grammars seldom tell apart (letters of one case, digits, what continues a code point) share the
-//! nodes of a tree, which has a tenth of the trie's. A state that does tell them apart goes on in the trie from where it does.
+//! The shape tree: the token trie with bytes merged into shapes (alphabet compression).
+//!
+//! Grammars seldom tell apart lower-case letters, upper-case letters, digits, or continuation bytes
+//! of UTF-8. Tokens that differ only in such bytes share the nodes of this tree, which has about a
+//! tenth of the trie's nodes. A state that does tell them apart is continued in the trie, from the
+//! nodes that a shape node stands for.
 
 use std::ops::Range;
 
-use super::trie::{Planting, Tree, Trie};
+use super::trie::{Tree, TreeBuilder, Trie};
 use crate::fsm::{shape, shape_bytes};
 use crate::ids::TokenId;
 
-/// The trie's words by the shapes of their bytes; see [`shape`].
+/// The words of a trie by the shapes of their bytes; see [`shape`].
 #[derive(Clone, Debug)]
-pub(crate) struct Shapes {
+pub(crate) struct ShapeTree {
     tree: Tree,
-    /// Per node: as [`Trie::kinds_below`].
+    /// By node: the byte kinds below it; see [`Trie::kinds_below`].
     kinds: Vec<u64>,
-    /// Nodes of the trie that are one here, node by node.
+    /// The nodes of the trie that each node stands for, node by node.
     sources: Vec<u32>,
-    /// Per node, and at the end: where in the list of those its own begin.
-    from: Vec<u32>,
+    /// By node, and at the end: where its nodes begin in `sources`.
+    source_offsets: Vec<u32>,
 }
 
-impl Shapes {
-    /// Cost: a look at each node of the trie.
-    pub(super) fn new(trie: &Trie) -> Shapes {
-        let mut tree = Planting::with_words(trie.words_below(0).len(), |shape| {
+impl ShapeTree {
+    /// From a trie. Cost: linear in its nodes.
+    pub(super) fn new(trie: &Trie) -> ShapeTree {
+        let mut tree = TreeBuilder::with_words(trie.words_below(0).len(), |shape| {
             matches!(shape_bytes(shape).0, 0x80..0xC0)
         });
-        let (mut kinds, mut sources, mut from) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut kinds, mut sources, mut source_offsets) = (Vec::new(), Vec::new(), Vec::new());
         let mut pending: Vec<(usize, u8, Vec<u32>)> = Vec::new();
         let mut children: Vec<(u8, u32)> = Vec::new();
         let (mut depth, mut here) = (0, vec![0]);
         loop {
             kinds.push(here.iter().fold(0, |kinds, &node| kinds | trie.kinds_below(node)));
-            from.push(sources.len() as u32);
+            source_offsets.push(sources.len() as u32);
             sources.extend_from_slice(&here);
             for &node in &here {
                 tree.words(trie.words_at(node));
@@ -49,8 +53,8 @@ impl Shapes {
             (depth, shape, here) = next;
             tree.node(depth, shape);
         }
-        from.push(sources.len() as u32);
-        Shapes { tree: tree.finish(), kinds, sources, from }
+        source_offsets.push(sources.len() as u32);
+        ShapeTree { tree: tree.finish(), kinds, sources, source_offsets }
     }
 
     /// The tree. The byte of a node is a shape.
@@ -58,14 +62,15 @@ impl Shapes {
         &self.tree
     }
 
-    /// The kinds of all bytes strictly below a node, as [`Trie::kinds_below`] says.
+    /// The kinds of all bytes strictly below a node; see [`Trie::kinds_below`].
     pub(crate) fn kinds_below(&self, node: u32) -> u64 {
         self.kinds[node as usize]
     }
 
-    /// The nodes of the trie that are this one here.
+    /// The nodes of the trie that a node stands for.
     pub(crate) fn sources(&self, node: u32) -> &[u32] {
-        &self.sources[self.from[node as usize] as usize..self.from[node as usize + 1] as usize]
+        &self.sources[self.source_offsets[node as usize] as usize
+            ..self.source_offsets[node as usize + 1] as usize]
     }
 
     /// All words, in the order of the tree.
@@ -73,7 +78,7 @@ impl Shapes {
         self.tree.words_below(0)
     }
 
-    /// Where in the list of words those of a node and of all below it are.
+    /// Positions, in the list of words, of those that end in a node's subtree.
     pub(crate) fn range_from(&self, node: u32) -> Range<usize> {
         self.tree.range_at(node).start..self.tree.range_below(node).end
     }
@@ -85,22 +90,35 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every word is at one node, at its depth, and its own node of the trie is among that node's.
+        /// Every word is at one node, of its depth and shape, whose sources include its trie node.
         #[test]
-        fn each_word_is_where_its_bytes_are(words in prop::collection::btree_set(prop::collection::vec(any::<u8>(), 1..6), 1..200)) {
+        fn each_word_is_at_the_node_of_its_shapes(
+            words in prop::collection::btree_set(
+                prop::collection::vec(any::<u8>(), 1..6),
+                1..200
+            ),
+        ) {
             let words: Vec<Vec<u8>> = words.into_iter().collect();
-            let trie = Trie::build(words.iter().enumerate().map(|(i, word)| (&word[..], TokenId::new(i))).collect());
-            let shapes = Shapes::new(&trie);
+            let trie = Trie::build(
+                words.iter().enumerate().map(|(i, word)| (&word[..], TokenId::new(i))).collect(),
+            );
+            let shapes = ShapeTree::new(&trie);
             let mut seen = vec![false; words.len()];
             for node in 0..shapes.tree().len() as u32 {
-                prop_assert_eq!(shapes.kinds_below(node), shapes.sources(node).iter().fold(0, |all, &n| all | trie.kinds_below(n)));
+                prop_assert_eq!(
+                    shapes.kinds_below(node),
+                    shapes.sources(node).iter().fold(0, |all, &n| all | trie.kinds_below(n))
+                );
                 for &word in shapes.tree().words_at(node) {
                     prop_assert!(!std::mem::replace(&mut seen[word.index()], true));
                     let bytes = &words[word.index()];
                     let own = bytes.iter().try_fold(0, |node, &byte| trie.child(node, byte));
                     prop_assert!(own.is_some_and(|own| shapes.sources(node).contains(&own)));
                     let at = shapes.tree().node(node);
-                    prop_assert_eq!((usize::from(at.depth), at.byte), (bytes.len(), shape(bytes[bytes.len() - 1])));
+                    prop_assert_eq!(
+                        (usize::from(at.depth), at.byte),
+                        (bytes.len(), shape(bytes[bytes.len() - 1]))
+                    );
                 }
             }
             prop_assert!(seen.into_iter().all(|seen| seen));

@@ -1,11 +1,12 @@
-//! Operations on languages of words: shortest matches, concatenation, what has no prefix in another language.
+//! Operations on languages: prefix-free part, union, concatenation, exclusion of prefixes.
 
 use std::collections::VecDeque;
 
 use super::{Combine, Dfa, DfaBuilder, Nfa, TooLarge};
 
 impl Dfa {
-    /// The words none of whose proper prefixes is a word too: what a match that stops as early as it can reads. Minimal.
+    /// The words of which no proper prefix is a word: what a match reads that stops as early as
+    /// possible. Minimal.
     pub fn shortest(&self) -> Dfa {
         let mut builder = DfaBuilder::new();
         for state in 0..self.len() as u32 {
@@ -19,7 +20,8 @@ impl Dfa {
         builder.finish().minimize()
     }
 
-    /// A word with the fewest symbols, of those the first in order; `None` if there is no word.
+    /// A word with the fewest symbols, of those the first in lexicographic order; `None` if there
+    /// is none.
     pub fn shortest_word(&self) -> Option<Vec<u32>> {
         let mut from: Vec<Option<(u32, u32)>> = vec![None; self.len()];
         let mut queue = VecDeque::from([0u32]);
@@ -43,7 +45,7 @@ impl Dfa {
         None
     }
 
-    /// The words of any of several languages. Minimal; fails past `limit` states.
+    /// The union of several languages. Minimal; fails past `limit` states.
     pub fn any_of<'d>(
         languages: impl IntoIterator<Item = &'d Dfa>,
         limit: usize,
@@ -70,8 +72,8 @@ impl Dfa {
         Ok(nfa.determinize(limit)?.minimize())
     }
 
-    /// Words of this language of which no prefix (they themselves included) is a word of `other`. Minimal; fails past
-    /// `limit` states. `alphabet` has all symbols of both.
+    /// Words of this language that have no prefix in `other`, themselves included. `alphabet`
+    /// contains all symbols of both. Minimal; fails past `limit` states.
     pub fn without_prefix(
         &self,
         other: &Dfa,

@@ -1,4 +1,13 @@
-//! Compiled grammars by what they were made from: who asks again shares automata, configurations and masks.
+//! The grammar cache: constraints keyed by what they were compiled from.
+//!
+//! A request for an equal key shares the automata, configurations and masks of the earlier one.
+//! Constraints grow while they are used, so their memory is measured again on each request.
+//! Eviction is the clock algorithm: a hand goes around the entries; an entry that was asked for
+//! since the hand last passed stays, unless it alone takes more than half of the budget.
+//!
+//! Invariant: after each call, the measured memory is at most the budget.
+//!
+//! Source: Corbató, "A Paging Experiment with the Multics System", 1968.
 
 use std::any::Any;
 use std::hash::{Hash, Hasher};
@@ -11,53 +20,61 @@ use super::{Constraint, Engine};
 use crate::cache::CacheStats;
 use crate::hash::{Seeded, hasher};
 
-/// Constraints whose memory is looked at anew each time one is added: they grow while they are used.
-const MEASURED: usize = 8;
-/// Memory of a node of a grammar, and of a rule.
-const NODE: usize = 64;
-const RULE: usize = 256;
+/// Entries whose memory is measured anew on each call: they grow while they are used.
+const MEASURED_PER_CALL: usize = 8;
+/// Estimated memory of a grammar node, in bytes.
+const BYTES_PER_NODE: usize = 64;
+/// Estimated memory of a rule, in bytes.
+const BYTES_PER_RULE: usize = 256;
 
-/// Constraints by key, within a budget. Which one makes room is decided by a clock: a hand goes around, and what has been asked for since it last
-/// came by stays, unless it alone takes more than half of the budget.
+/// Constraints by key, within a memory budget.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct GrammarCache {
     max_bytes: usize,
-    inner: Mutex<Inner>,
+    inner: Mutex<CacheState>,
 }
 
+/// What the lock of a [`GrammarCache`] guards.
 #[derive(Debug, Default)]
-struct Inner {
-    slots: IndexMap<Key, Slot, Seeded>,
+struct CacheState {
+    /// In the order that the clock hand goes around.
+    entries: IndexMap<Key, CachedConstraint, Seeded>,
+    /// Memory of all entries as last measured, in bytes.
     bytes: usize,
-    hand: usize,
+    /// Index of the entry that the clock looks at next.
+    clock_hand: usize,
     hits: u64,
     misses: u64,
     evicted: u64,
 }
 
+/// A key of any type, with its hash.
 struct Key {
     hash: u64,
-    content: Box<dyn Content>,
+    erased: Box<dyn ErasedKey>,
 }
 
+/// An entry: a constraint, and the value that was made with it (such as a report).
 #[derive(Debug)]
-struct Slot {
+struct CachedConstraint {
     constraint: Constraint,
     made: Arc<dyn Any + Send + Sync>,
-    used: bool,
-    /// Of the key and what was made.
-    fixed: usize,
-    /// With that; as it was last measured.
+    /// Whether it was asked for since the clock hand last passed.
+    recently_used: bool,
+    /// Memory of the key, of the grammar and of `made`, in bytes.
+    fixed_bytes: usize,
+    /// All of its memory as last measured, in bytes: `fixed_bytes` and the constraint's caches.
     bytes: usize,
 }
 
-/// A key whose type is not known.
-trait Content: Send + Sync {
-    fn is(&self, other: &dyn Any) -> bool;
+/// A key whose type was erased.
+trait ErasedKey: Send + Sync {
+    /// Whether `other` has the same type and an equal value.
+    fn equals(&self, other: &dyn Any) -> bool;
 }
 
-impl<K: Eq + Send + Sync + 'static> Content for K {
-    fn is(&self, other: &dyn Any) -> bool {
+impl<K: Eq + Send + Sync + 'static> ErasedKey for K {
+    fn equals(&self, other: &dyn Any) -> bool {
         other.downcast_ref::<K>() == Some(self)
     }
 }
@@ -74,7 +91,7 @@ impl Hash for Key {
     }
 }
 
-/// Keys are compared when they are looked for; those that are held are never equal.
+/// Entries are found by [`KeyQuery`]; no two stored keys are equal, so identity suffices here.
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
@@ -83,30 +100,54 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-/// What is looked for.
-struct Asked<'a, K> {
+/// A key to look for.
+struct KeyQuery<'a, K> {
     hash: u64,
     key: &'a K,
 }
 
-impl<K> Hash for Asked<'_, K> {
+impl<K> Hash for KeyQuery<'_, K> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.hash.hash(state);
     }
 }
 
-impl<K: Any> Equivalent<Key> for Asked<'_, K> {
+impl<K: Any> Equivalent<Key> for KeyQuery<'_, K> {
     fn equivalent(&self, held: &Key) -> bool {
-        self.hash == held.hash && held.content.is(self.key)
+        self.hash == held.hash && held.erased.equals(self.key)
     }
 }
 
 impl Engine {
-    /// The constraint that was made for an equal key and is still held, with what was made beside it; else what `make` makes. Errors are
-    /// not kept. `bytes` is the memory of the key and of what is made beside the constraint, roughly.
+    /// The constraint of an equal key, with the value that was made beside it, from the grammar
+    /// cache; otherwise what `make` makes, which is then cached. Errors are not cached.
     ///
-    /// The budget is [`EngineOptions::grammar_cache_bytes`](super::EngineOptions::grammar_cache_bytes). Cost: hashing the key; it is compared whole with that of
-    /// what is found.
+    /// `bytes` estimates the memory of the key and of the value, in bytes. The budget of the cache
+    /// is [`EngineOptions::grammar_cache_bytes`](super::EngineOptions::grammar_cache_bytes); with 0
+    /// every call runs `make`. Cost of a hit: hashing the key and one comparison.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions, SchemaCompileError};
+    /// # use louver::front::json_schema::SchemaOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), SchemaCompileError> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// for _ in 0..2 {
+    ///     let make = |key: &&str| {
+    ///         let schema = format!(r#"{{"enum": ["{key}"]}}"#);
+    ///         Ok::<_, SchemaCompileError>((
+    ///             engine.compile_json_schema(&schema, &SchemaOptions::default())?,
+    ///             key.len(),
+    ///         ))
+    ///     };
+    ///     let (_constraint, length) = engine.kept("on", 64, make)?;
+    ///     assert_eq!(*length, 2);
+    /// }
+    /// assert!(engine.stats().grammars.hits > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn kept<K, T, E>(
         &self,
         key: K,
@@ -117,135 +158,141 @@ impl Engine {
         K: Eq + Hash + Send + Sync + 'static,
         T: Send + Sync + 'static,
     {
-        if self.kept.max_bytes == 0 {
+        if self.grammar_cache.max_bytes == 0 {
             return make(&key).map(|(constraint, made)| (constraint, Arc::new(made)));
         }
         let mut hasher = hasher();
         key.hash(&mut hasher);
         let hash = hasher.finish();
-        if let Some(found) = self.kept.get(hash, &key) {
+        if let Some(found) = self.grammar_cache.get(hash, &key) {
             return Ok(found);
         }
         let (constraint, made) = make(&key)?;
         let made = Arc::new(made);
-        Ok(self.kept.insert((hash, key), constraint, made, bytes))
+        Ok(self.grammar_cache.insert((hash, key), constraint, made, bytes))
     }
 }
 
-impl Kept {
-    pub(super) fn new(max_bytes: usize) -> Kept {
-        Kept { max_bytes, inner: Mutex::default() }
+impl GrammarCache {
+    /// An empty cache with a budget of `max_bytes` bytes.
+    pub(super) fn new(max_bytes: usize) -> GrammarCache {
+        GrammarCache { max_bytes, inner: Mutex::default() }
     }
 
+    /// Counters and current size.
     pub(super) fn stats(&self) -> CacheStats {
         let inner = self.inner.lock();
         CacheStats {
             hits: inner.hits,
             misses: inner.misses,
-            entries: inner.slots.len(),
+            entries: inner.entries.len(),
             bytes: inner.bytes,
             evicted: inner.evicted,
         }
     }
 
+    /// The entry of an equal key; marks it as recently used.
     fn get<K: Any, T: Send + Sync + 'static>(
         &self,
         hash: u64,
         key: &K,
     ) -> Option<(Constraint, Arc<T>)> {
         let mut inner = self.inner.lock();
-        let Some((at, _, slot)) = inner.slots.get_full_mut(&Asked { hash, key }) else {
+        let Some((index, _, entry)) = inner.entries.get_full_mut(&KeyQuery { hash, key }) else {
             inner.misses += 1;
             return None;
         };
-        slot.used = true;
-        let found = slot.give()?;
-        inner.measure(at);
+        entry.recently_used = true;
+        let found = entry.shared_handle()?;
+        inner.measure(index);
         inner.hits += 1;
-        let gone = inner.make_room(self.max_bytes);
+        let removed = inner.make_room(self.max_bytes);
         drop(inner);
-        drop(gone);
+        drop(removed);
         Some(found)
     }
 
-    /// Keeps a constraint, unless another thread was faster: then that one's is given.
+    /// Inserts a constraint and returns it, or that of another thread that was faster.
     fn insert<K, T>(
         &self,
         (hash, key): (u64, K),
         constraint: Constraint,
         made: Arc<T>,
-        fixed: usize,
+        fixed_bytes: usize,
     ) -> (Constraint, Arc<T>)
     where
         K: Eq + Send + Sync + 'static,
         T: Send + Sync + 'static,
     {
         let mut inner = self.inner.lock();
-        let held = inner.slots.get(&Asked { hash, key: &key });
-        if let Some(found) = held.and_then(Slot::give) {
+        let held = inner.entries.get(&KeyQuery { hash, key: &key });
+        if let Some(found) = held.and_then(CachedConstraint::shared_handle) {
             return found;
         }
         let rules = &constraint.compiled().rules;
         let nodes: usize = rules.iter().map(|rule| rule.nodes as usize).sum();
-        let fixed = fixed + nodes * NODE + rules.len() * RULE;
-        let slot = Slot {
+        let fixed_bytes = fixed_bytes + nodes * BYTES_PER_NODE + rules.len() * BYTES_PER_RULE;
+        let entry = CachedConstraint {
             constraint: constraint.clone(),
             made: made.clone(),
-            used: true,
-            fixed,
-            bytes: fixed,
+            recently_used: true,
+            fixed_bytes,
+            bytes: fixed_bytes,
         };
-        inner.bytes += fixed;
-        let (at, before) = inner.slots.insert_full(Key { hash, content: Box::new(key) }, slot);
-        inner.bytes -= before.map_or(0, |slot| slot.bytes);
-        inner.measure(at);
-        let gone = inner.make_room(self.max_bytes);
+        inner.bytes += fixed_bytes;
+        let (index, replaced) =
+            inner.entries.insert_full(Key { hash, erased: Box::new(key) }, entry);
+        inner.bytes -= replaced.map_or(0, |entry| entry.bytes);
+        inner.measure(index);
+        let removed = inner.make_room(self.max_bytes);
         drop(inner);
-        // Not while the lock is held.
-        drop(gone);
+        // Dropping a constraint takes long, so it happens after the lock is released.
+        drop(removed);
         (constraint, made)
     }
 }
 
-impl Slot {
-    /// None if the key had something else made, which keys of one type never have.
-    fn give<T: Send + Sync + 'static>(&self) -> Option<(Constraint, Arc<T>)> {
+impl CachedConstraint {
+    /// Handles of the constraint and its value. `None` if the value has another type, which two
+    /// uses of one key type never have.
+    fn shared_handle<T: Send + Sync + 'static>(&self) -> Option<(Constraint, Arc<T>)> {
         Some((self.constraint.clone(), self.made.clone().downcast().ok()?))
     }
 }
 
-impl Inner {
-    /// Looks at how much memory a constraint holds by now, unless it is busy.
-    fn measure(&mut self, at: usize) {
-        let slot = &mut self.slots[at];
-        if let Some(bytes) = slot.constraint.bytes() {
-            self.bytes -= slot.bytes;
-            slot.bytes = slot.fixed + bytes;
-            self.bytes += slot.bytes;
+impl CacheState {
+    /// Measures the memory of an entry, unless another thread has the constraint's lock.
+    fn measure(&mut self, index: usize) {
+        let entry = &mut self.entries[index];
+        if let Some(bytes) = entry.constraint.bytes() {
+            self.bytes -= entry.bytes;
+            entry.bytes = entry.fixed_bytes + bytes;
+            self.bytes += entry.bytes;
         }
     }
 
-    /// What had to go.
-    fn make_room(&mut self, max_bytes: usize) -> Vec<Slot> {
-        let mut gone = Vec::new();
-        for step in 0..MEASURED.min(self.slots.len()) {
-            self.measure((self.hand + step) % self.slots.len());
+    /// Measures some entries and evicts by the clock until the budget holds. Returns the evicted
+    /// ones, for the caller to drop.
+    fn make_room(&mut self, max_bytes: usize) -> Vec<CachedConstraint> {
+        let mut removed = Vec::new();
+        for step in 0..MEASURED_PER_CALL.min(self.entries.len()) {
+            self.measure((self.clock_hand + step) % self.entries.len());
         }
-        while self.bytes > max_bytes && !self.slots.is_empty() {
-            self.hand %= self.slots.len();
-            self.measure(self.hand);
-            let slot = &mut self.slots[self.hand];
-            if std::mem::take(&mut slot.used) && slot.bytes <= max_bytes / 2 {
-                self.hand += 1;
-            } else if let Some((_, slot)) = self.slots.swap_remove_index(self.hand) {
-                self.bytes -= slot.bytes;
+        while self.bytes > max_bytes && !self.entries.is_empty() {
+            self.clock_hand %= self.entries.len();
+            self.measure(self.clock_hand);
+            let entry = &mut self.entries[self.clock_hand];
+            if std::mem::take(&mut entry.recently_used) && entry.bytes <= max_bytes / 2 {
+                self.clock_hand += 1;
+            } else if let Some((_, entry)) = self.entries.swap_remove_index(self.clock_hand) {
+                self.bytes -= entry.bytes;
                 self.evicted += 1;
-                gone.push(slot);
+                removed.push(entry);
             }
         }
-        // The next look is at others.
-        self.hand += MEASURED;
-        gone
+        // The next call measures other entries.
+        self.clock_hand += MEASURED_PER_CALL;
+        removed
     }
 }
 
@@ -273,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_say_the_same_are_compiled_once() {
+    fn equivalent_schemas_are_compiled_once() {
         let engine = engine(1 << 20);
         let first = compile(&engine, r#"{"type": "string", "maxLength": 3}"#);
         let again = compile(
@@ -288,7 +335,7 @@ mod tests {
         assert!(!is_same(&first, &other));
         let stats = engine.stats().grammars;
         assert_eq!((stats.hits, stats.misses, stats.entries, stats.evicted), (1, 3, 3, 0));
-        // Errors are found anew.
+        // Errors are not cached.
         for _ in 0..2 {
             assert!(
                 engine
@@ -303,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_those_of_the_schema_asked_for() {
+    fn cached_reports_belong_to_the_requested_schema() {
         let engine = engine(1 << 20);
         let options = |policy| SchemaOptions { policy, ..SchemaOptions::default() };
         let schema = |title: &str| {
@@ -319,10 +366,10 @@ mod tests {
         assert_eq!(relaxed[0].pointer, "/properties/a/pattern");
         assert_eq!(compile("y", Policy::BestEffort).unwrap(), relaxed);
         assert_eq!(engine.stats().grammars.hits, 1);
-        // What one policy relaxes, another refuses.
+        // A schema that one policy relaxes is refused by another.
         assert!(compile("x", Policy::Strict).is_err());
         assert!(engine.compile_json_schema(&schema("x"), &options(Policy::BestEffort)).is_err());
-        // With documents to refer to, nothing is kept.
+        // With documents in the registry, nothing is cached.
         let mut documents = Registry::new();
         documents.insert("https://example.org/a", Json::parse("{}", &Limits::default()).unwrap());
         let before = engine.stats().grammars;
@@ -331,9 +378,9 @@ mod tests {
     }
 
     #[test]
-    fn constraints_kept_stay_within_their_budget_as_they_grow() {
+    fn cached_constraints_stay_within_the_budget_as_they_grow() {
         let engine = engine(200_000);
-        let favourite = compile(&engine, r#"{"const": "favourite"}"#);
+        let reused = compile(&engine, r#"{"const": "favourite"}"#);
         let mut mask = vec![0; engine.vocab().mask_words()];
         for i in 0..200 {
             let constraint = compile(
@@ -346,8 +393,8 @@ mod tests {
                 matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
             }
             assert!(
-                is_same(&favourite, &compile(&engine, r#"{"const": "favourite"}"#)),
-                "what is used stays"
+                is_same(&reused, &compile(&engine, r#"{"const": "favourite"}"#)),
+                "a recently used constraint stays"
             );
             let stats = engine.stats().grammars;
             assert!(stats.bytes <= 200_000, "{stats:?}");
@@ -356,16 +403,16 @@ mod tests {
         assert_eq!((stats.hits, stats.misses), (200, 201));
         assert!(stats.evicted > 20 && stats.entries > 2, "{stats:?}");
         assert_eq!(stats.entries as u64 + stats.evicted, 201);
-        // One that takes more than half of the budget makes room for others before they do.
+        // An entry that takes more than half of the budget is evicted before the others.
         let large: String = (0..800)
             .map(|i| format!(r#""name {i}": {{"type": "integer", "minimum": {i}}},"#))
             .collect();
         compile(&engine, &format!(r#"{{"properties": {{{large} "z": {{}}}}}}"#));
-        assert!(is_same(&favourite, &compile(&engine, r#"{"const": "favourite"}"#)));
+        assert!(is_same(&reused, &compile(&engine, r#"{"const": "favourite"}"#)));
     }
 
     #[test]
-    fn threads_that_ask_at_once_get_one_constraint() {
+    fn concurrent_requests_for_one_schema_share_a_constraint() {
         let engine = engine(1 << 20);
         let work = || {
             (0..50)

@@ -1,7 +1,13 @@
-//! Bytes summed up, so that a set of them fits a word.
+//! Byte summaries: two fixed partitions of the 256 bytes.
+//!
+//! * *Kinds* are up to 62 sets of bytes, so that the bytes below a trie node are summed up in one
+//!   `u64`. Each ASCII punctuation character is a kind of its own, since grammars turn on
+//!   punctuation; letters, digits and bytes that are not ASCII are grouped. Two more bits stand for
+//!   whole code points.
+//! * *Shapes* are sets of bytes that grammars seldom tell apart, numbered by a `u8`; the shape tree
+//!   of a vocabulary merges tokens that differ only in bytes of one shape.
 
-/// Bytes are summed up in 64 kinds, so that a subtree's bytes fit a word: punctuation each for itself (it is what grammars turn
-/// on), letters, digits and what is not ASCII in groups.
+/// By byte: the index of its kind.
 const KINDS: [u8; 256] = {
     let mut kinds = [0u8; 256];
     let (mut byte, mut own) = (0usize, 22u8);
@@ -29,13 +35,13 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
-/// The kind of a byte, one bit of 64.
+/// The kind of a byte, as one bit of 64.
 #[inline]
-pub(crate) fn kind(byte: u8) -> u64 {
+pub(crate) fn kind_bit(byte: u8) -> u64 {
     1 << KINDS[usize::from(byte)]
 }
 
-/// All bytes, those of one kind together and in ascending order, and where those of each kind begin.
+/// All bytes, kind by kind and ascending, and where each kind begins.
 static BY_KIND: ([u8; 256], [u16; 65]) = {
     let (mut bytes, mut begins) = ([0u8; 256], [0u16; 65]);
     let (mut kind, mut at) = (0usize, 0usize);
@@ -56,17 +62,18 @@ static BY_KIND: ([u8; 256], [u16; 65]) = {
 };
 
 /// The bytes of a kind, in ascending order.
-pub(crate) fn bytes_of(kind: u64) -> &'static [u8] {
+pub(crate) fn kind_bytes(kind_bit: u64) -> &'static [u8] {
     let (bytes, begins) = &BY_KIND;
-    let at = kind.trailing_zeros() as usize;
-    &bytes[usize::from(begins[at])..usize::from(begins[at + 1])]
+    let kind = kind_bit.trailing_zeros() as usize;
+    &bytes[usize::from(begins[kind])..usize::from(begins[kind + 1])]
 }
 
-/// Stands for the kinds of bytes that are not ASCII, where what they spell is whole code points, but for the last ones of words.
+/// Replaces the kinds that are not ASCII where those bytes spell whole code points, except perhaps
+/// an incomplete one at the end of a token.
 pub(crate) const CODE_POINTS: u64 = 1 << 63;
 
-/// The same where none of these code points is white space.
-pub(crate) const BLACK_CODE_POINTS: u64 = 1 << 62;
+/// As [`CODE_POINTS`], where none of the code points is white space.
+pub(crate) const NON_SPACE_CODE_POINTS: u64 = 1 << 62;
 
 /// The kinds of the letters of ASCII.
 pub(crate) const ASCII_LETTERS: u64 = (1 << 11) - 1;
@@ -74,8 +81,8 @@ pub(crate) const ASCII_LETTERS: u64 = (1 << 11) - 1;
 /// The kinds of all bytes that are not ASCII.
 pub(crate) const NOT_ASCII: u64 = 1 << 17 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21;
 
-/// Bytes that grammars seldom tell apart, as a range for each shape of several bytes. All other bytes have shapes of their own.
-const GROUPS: [(u8, u8); 12] = [
+/// The shapes of several bytes, as ranges. Every other byte is a shape of its own.
+const SHARED_SHAPES: [(u8, u8); 12] = [
     (b'a', b'z'),
     (b'A', b'Z'),
     (b'0', b'9'),
@@ -90,31 +97,31 @@ const GROUPS: [(u8, u8); 12] = [
     (0x0E, 0x1F),
 ];
 
-/// Shapes by byte, and the bytes of each.
+/// By byte: its shape. By shape: its first and last byte.
 const SHAPES: ([u8; 256], [(u8, u8); 256]) = {
-    let (mut of, mut bytes) = ([0u8; 256], [(0u8, 0u8); 256]);
-    let (mut byte, mut own) = (0usize, GROUPS.len());
+    let (mut shape_of, mut bytes) = ([0u8; 256], [(0u8, 0u8); 256]);
+    let (mut byte, mut own) = (0usize, SHARED_SHAPES.len());
     let mut group = 0;
-    while group < GROUPS.len() {
-        bytes[group] = GROUPS[group];
+    while group < SHARED_SHAPES.len() {
+        bytes[group] = SHARED_SHAPES[group];
         group += 1;
     }
     while byte < 256 {
         let mut group = 0;
-        while group < GROUPS.len()
-            && !(GROUPS[group].0 as usize <= byte && byte <= GROUPS[group].1 as usize)
+        while group < SHARED_SHAPES.len()
+            && !(SHARED_SHAPES[group].0 as usize <= byte && byte <= SHARED_SHAPES[group].1 as usize)
         {
             group += 1;
         }
-        if group == GROUPS.len() {
+        if group == SHARED_SHAPES.len() {
             group = own;
             bytes[own] = (byte as u8, byte as u8);
             own += 1;
         }
-        of[byte] = group as u8;
+        shape_of[byte] = group as u8;
         byte += 1;
     }
-    (of, bytes)
+    (shape_of, bytes)
 };
 
 /// By shape: the kinds of its bytes.
@@ -134,13 +141,14 @@ pub(crate) fn shape_kinds(shape: u8) -> u64 {
     SHAPE_KINDS[usize::from(shape)]
 }
 
-/// The shape of a byte, a number.
+/// The shape of a byte.
 #[inline]
 pub(crate) fn shape(byte: u8) -> u8 {
     SHAPES.0[usize::from(byte)]
 }
 
-/// The lowest and the highest byte of a shape. There are few shapes of several bytes, and those have the lowest numbers.
+/// The first and the last byte of a shape. Shapes of several bytes are few and have the lowest
+/// numbers.
 #[inline]
 pub(crate) fn shape_bytes(shape: u8) -> (u8, u8) {
     SHAPES.1[usize::from(shape)]
@@ -151,24 +159,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_ascii_or_not_and_leave_bits() {
-        assert!((0..=255u8).all(|byte| (kind(byte) & NOT_ASCII != 0) == (byte >= 0x80)));
-        assert!((0..=255u8).all(|byte| kind(byte) & (CODE_POINTS | BLACK_CODE_POINTS) == 0));
+    fn kinds_do_not_mix_ascii_and_leave_two_bits_free() {
+        assert!((0..=255u8).all(|byte| (kind_bit(byte) & NOT_ASCII != 0) == (byte >= 0x80)));
+        assert!(
+            (0..=255u8).all(|byte| kind_bit(byte) & (CODE_POINTS | NON_SPACE_CODE_POINTS) == 0)
+        );
         for bit in 0..63 {
-            let own: Vec<u8> = (0..=255u8).filter(|&byte| kind(byte) == 1 << bit).collect();
-            assert_eq!(bytes_of(1 << bit), own);
+            let own: Vec<u8> = (0..=255u8).filter(|&byte| kind_bit(byte) == 1 << bit).collect();
+            assert_eq!(kind_bytes(1 << bit), own);
         }
     }
 
     #[test]
-    fn each_byte_is_of_its_shape() {
+    fn each_byte_is_in_the_range_of_its_shape() {
         for byte in 0..=255u8 {
             let (lo, hi) = shape_bytes(shape(byte));
             assert!(
                 (lo..=hi).contains(&byte) && (lo..=hi).all(|other| shape(other) == shape(byte))
             );
-            assert!(lo == hi || usize::from(shape(byte)) < GROUPS.len());
+            assert!(lo == hi || usize::from(shape(byte)) < SHARED_SHAPES.len());
         }
-        const { assert!(GROUPS.len() <= u16::BITS as usize) };
+        const { assert!(SHARED_SHAPES.len() <= u16::BITS as usize) };
     }
 }

@@ -1,12 +1,13 @@
-//! Who shares mask entries with whom, and what that costs; what switches switch.
+//! The mask pool: which engines share it, its budget, and its counters. Switches: a part that is
+//! switched off is not used and changes no mask.
 
-use super::*;
+use super::super::*;
 use crate::front::json_schema::SchemaOptions;
 use crate::fsm::ByteSet;
 use crate::ir::{Expr, GrammarBuilder};
 use crate::switches::Switch;
 
-/// Each test has vocabularies of its own, as tests of one process share pools.
+/// A vocabulary that no other test uses: tests of one process share pools of equal vocabularies.
 fn vocab(extra: &[&str]) -> Arc<Vocabulary> {
     let extra: Vec<&[u8]> = extra.iter().map(|s| s.as_bytes()).collect();
     Arc::new(Vocabulary::toy(&extra))
@@ -25,10 +26,10 @@ fn engine(vocab: &Arc<Vocabulary>, pool_scope: PoolScope, pool_bytes: usize) -> 
     )
 }
 
-/// Free text between quotes, behind some other text so that grammars differ.
+/// Free text between quotes, after a prefix so that grammars differ.
 fn quoted(before: &str) -> Grammar {
     let mut b = GrammarBuilder::new();
-    let text = b.rule("text", Expr::star(Expr::class(ByteSet::of(b"\"").complement())));
+    let text = b.rule("text", Expr::star(Expr::class(ByteSet::from_bytes(b"\"").complement())));
     let start = b.rule(
         "start",
         Expr::seq([Expr::text(before), Expr::text("\""), Expr::Ref(text), Expr::text("\"")]),
@@ -36,7 +37,7 @@ fn quoted(before: &str) -> Grammar {
     b.finish(start).unwrap()
 }
 
-/// The masks along a text.
+/// The masks after each prefix of a text.
 fn masks(engine: &Engine, grammar: &Grammar, text: &str) -> Vec<Vec<u32>> {
     let mut matcher = engine.compile(grammar).unwrap().matcher();
     let row = |matcher: &mut Matcher| {
@@ -59,7 +60,7 @@ fn engines_of_one_vocabulary_share_a_pool() {
     let want = masks(&first, &quoted("a"), "a\"x\"");
     let built = first.pool_stats();
     assert!(built.misses > 0 && built.engines == 1 && built.entries > 0, "{built:?}");
-    // An equal vocabulary, made again, and another grammar around the same text.
+    // An equal but separate vocabulary; then another grammar around the same free text.
     let second = engine(&vocab(&words), PoolScope::Process, 1 << 20);
     assert_eq!(masks(&second, &quoted("a"), "a\"x\""), want);
     let stats = second.pool_stats();
@@ -71,7 +72,7 @@ fn engines_of_one_vocabulary_share_a_pool() {
         second.pool_stats()
     );
     assert!(stats.hits > 0 && first.pool_stats().hits == built.hits, "each engine counts its own");
-    // Others have pools of their own.
+    // Other vocabularies and scopes have pools of their own.
     let others = [
         engine(&vocab(&["shared", "a\"", "pond"]), PoolScope::Process, 1 << 20),
         engine(&vocab(&words), PoolScope::Engine, 1 << 20),
@@ -88,7 +89,7 @@ fn engines_of_one_vocabulary_share_a_pool() {
 }
 
 #[test]
-fn a_shared_pool_has_the_largest_budget_asked_for_and_goes_with_the_last_engine() {
+fn a_shared_pool_has_the_largest_requested_budget_until_its_last_engine_is_dropped() {
     let words = ["largest", "budget"];
     let small = engine(&vocab(&words), PoolScope::Process, 1 << 10);
     assert_eq!(small.pool_stats().max_bytes, 1 << 10);
@@ -96,7 +97,7 @@ fn a_shared_pool_has_the_largest_budget_asked_for_and_goes_with_the_last_engine(
     assert_eq!(small.pool_stats().max_bytes, 1 << 20);
     masks(&small, &quoted("a"), "a\"x\"");
     assert!(large.pool_stats().bytes > 0);
-    // A constraint holds its engine's part.
+    // A constraint keeps its engine's share of the pool alive.
     let constraint = large.compile(quoted("a")).unwrap();
     drop(large);
     assert_eq!((small.pool_stats().max_bytes, small.pool_stats().engines), (1 << 20, 2));
@@ -110,13 +111,14 @@ fn a_shared_pool_has_the_largest_budget_asked_for_and_goes_with_the_last_engine(
 }
 
 #[test]
-fn a_pool_keeps_to_its_budget_and_what_is_used_stays() {
+fn a_pool_stays_within_its_budget_and_retains_used_entries() {
     let vocab = vocab(&["ab", "abc", "b\"", "cab\""]);
     let tight = engine(&vocab, PoolScope::Engine, 24 << 10);
     let plain = engine(&vocab, PoolScope::Engine, 0);
     let schema = |i: usize| {
         format!(
-            r#"{{"type": "array", "items": {{"type": "string", "pattern": "^[a-c]{{0,3}}x{i}[ab]*$"}}}}"#
+            r#"{{"type": "array",
+                "items": {{"type": "string", "pattern": "^[a-c]{{0,3}}x{i}[ab]*$"}}}}"#
         )
     };
     let mut first = Vec::new();
@@ -142,12 +144,12 @@ fn a_pool_keeps_to_its_budget_and_what_is_used_stays() {
     let stats = tight.pool_stats();
     assert!(stats.evicted > 100 && stats.entries > 10, "{stats:?}");
     assert_eq!(plain.pool_stats().entries, 0);
-    // What begins an array comes again in every grammar, and was built once.
+    // The entries of the start of an array recur in every grammar and were built once.
     assert_eq!(stats.hits, 199, "{stats:?}");
 }
 
 #[test]
-fn automata_of_the_process_are_shared_and_counted() {
+fn process_wide_automata_are_shared_and_counted() {
     let engine = engine(&vocab(&["leaf"]), PoolScope::Engine, 1 << 20);
     let schema = r#"{"type": "string", "pattern": "^once[0-9]a process[a-f]$"}"#;
     let compile = || {
@@ -162,9 +164,9 @@ fn automata_of_the_process_are_shared_and_counted() {
     assert!(after.automata.entries > 0 && after.automata.bytes <= 16 << 20, "{after:?}");
 }
 
-/// Engines with one part off do without it, as the counters say; masks stay the same.
+/// The counters show that a part is unused when it is switched off; masks stay the same.
 #[test]
-fn switches_switch() {
+fn switched_off_parts_are_unused_and_change_no_mask() {
     let vocab = vocab(&["\",", "\"}", "ab", "a\""]);
     let schema =
         r#"{"properties": {"a": {"type": "string", "maxLength": 30}, "b": {"type": "string"}}}"#;

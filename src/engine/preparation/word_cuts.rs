@@ -1,21 +1,30 @@
-//! Where a tokenizer cuts a word. Tokenizers merge what their vocabulary has, earliest token first, and so cut not always behind the
-//! longest token: `n` and `ights`, though there is `night`. Vocabularies number tokens in the order in which they were merged.
+//! Word cuts: the length of the first token that a BPE tokenizer makes of a word.
+//!
+//! Byte-pair encoding merges neighbours in the order in which the vocabulary learned its tokens. It
+//! therefore does not always cut off the longest token: `nights` may become `n` and `ights`
+//! although `night` is a token. Token ids follow the order of learning, so an id serves as the rank
+//! of a merge.
+//!
+//! Source: Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword
+//! Units", ACL 2016.
 
 use crate::vocab::Trie;
 
-/// Longest word that is looked at.
-pub(super) const LONGEST: usize = 32;
+/// Longest word that is cut, in bytes.
+pub(super) const MAX_WORD_BYTES: usize = 32;
 
-/// Length of the first token of a word, if words are cut as vocabularies are made. Cost: some look-ups for each byte.
-pub(super) fn first(trie: &Trie, word: &[u8]) -> usize {
+/// Length in bytes of the first token of a word, if ids are merge ranks. Cost: O(n²) trie look-ups
+/// for a word of n bytes.
+pub(super) fn first_token_length(trie: &Trie, word: &[u8]) -> usize {
     let mut ends: Vec<usize> = (0..=word.len()).collect();
-    // Of each two neighbours, the token that both make.
+    // The rank of the token that two neighbouring pieces would merge into.
     let pair = |ends: &[usize], at: usize| match (ends.get(at), ends.get(at + 2)) {
-        (Some(&from), Some(&to)) => number(trie, &word[from..to]),
+        (Some(&from), Some(&to)) => merge_rank(trie, &word[from..to]),
         _ => u32::MAX,
     };
     let mut pairs: Vec<u32> = (0..word.len()).map(|at| pair(&ends, at)).collect();
-    while let Some((at, &least)) = pairs.iter().enumerate().min_by_key(|(_, number)| **number)
+    while let Some((at, &least)) =
+        pairs.iter().enumerate().min_by_key(|(_, merge_rank)| **merge_rank)
         && least < u32::MAX
     {
         ends.remove(at + 1);
@@ -28,8 +37,8 @@ pub(super) fn first(trie: &Trie, word: &[u8]) -> usize {
     ends.get(1).copied().unwrap_or(0)
 }
 
-/// The number of a token; the greatest where there is none.
-fn number(trie: &Trie, bytes: &[u8]) -> u32 {
+/// The smallest id of the tokens with these bytes; `u32::MAX` if there is none.
+fn merge_rank(trie: &Trie, bytes: &[u8]) -> u32 {
     let mut node = Some(0);
     for &byte in bytes {
         node = node.and_then(|node| trie.child(node, byte));
@@ -75,7 +84,7 @@ mod tests {
             ("é", 2),
             ("éx", 2),
         ] {
-            assert_eq!(first(&trie, word.as_bytes()), want, "{word}");
+            assert_eq!(first_token_length(&trie, word.as_bytes()), want, "{word}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Work ahead: it is used, it changes nothing, and nothing waits for it for ever.
+//! Preparation: masks made in the background are used and correct, and nothing waits for ever.
 
 use super::*;
 use crate::engine::{Engine, EngineOptions, RowStatus};
@@ -8,8 +8,10 @@ use crate::ir::{Expr, GrammarBuilder};
 use crate::limits::Limits;
 use crate::vocab::Vocabulary;
 
-const SCHEMA: &str = r#"{"type": "object", "properties": {"title": {"type": "string", "maxLength": 90}, "n": {"type": "integer"},
-    "tags": {"type": "array", "items": {"enum": ["alpha", "beta", "gamma"]}}}, "required": ["title", "tags"]}"#;
+const SCHEMA: &str = r#"{"type": "object",
+    "properties": {"title": {"type": "string", "maxLength": 90}, "n": {"type": "integer"},
+        "tags": {"type": "array", "items": {"enum": ["alpha", "beta", "gamma"]}}},
+    "required": ["title", "tags"]}"#;
 const TEXT: &str =
     r#"{"title": "some words", "n": 12, "tags": ["beta", "gamma"], "more": [null, {"x": 1.5}]}"#;
 
@@ -39,7 +41,7 @@ fn bytes(text: &str) -> Vec<TokenId> {
     text.bytes().map(|b| TokenId::from_raw(u32::from(b))).collect()
 }
 
-/// All masks along the text.
+/// The masks after each prefix of [`TEXT`]; `before` runs before each.
 fn masks(constraint: &Constraint, mut before: impl FnMut(&Matcher)) -> Vec<Vec<u32>> {
     let mut matcher = constraint.matcher();
     let row = |matcher: &mut Matcher| {
@@ -57,9 +59,10 @@ fn masks(constraint: &Constraint, mut before: impl FnMut(&Matcher)) -> Vec<Vec<u
     out
 }
 
-/// Texts read names anew, so where those lead is found ahead, too.
+/// Matchers track member names, so the transitions along prepared names are cached for them as
+/// well.
 #[test]
-fn prepared_names_are_known() {
+fn prepared_paths_include_the_names_of_members() {
     let engine = engine(EngineOptions::default());
     let constraint = constraint(&engine);
     constraint.prepare(PrepareBudget::default()).wait();
@@ -85,7 +88,7 @@ fn prepared_masks_are_used() {
         let constraint = constraint(&engine);
         let report = constraint.prepare(PrepareBudget::default()).wait();
         assert!(report.built >= 30 && report.places == report.built + report.known, "{report:?}");
-        engine.shared.background.settle();
+        engine.runtime.background.settle();
         assert_eq!(engine.stats().ahead_built, report.built as u64);
         let misses = engine.pool_stats().misses;
         let mut first = vec![0; want[0].len()];
@@ -93,7 +96,7 @@ fn prepared_masks_are_used() {
         assert_eq!((engine.stats().ahead_used, engine.pool_stats().misses), (1, misses));
         assert_eq!(masks(&constraint, |_| {}), want);
         assert!(engine.stats().ahead_used > 1, "{:?}", engine.stats());
-        // What is known is not made again.
+        // Cached masks are not made again.
         let again =
             constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
         assert_eq!((again.places, again.built, again.known), (20, 0, 20));
@@ -104,7 +107,7 @@ fn prepared_masks_are_used() {
         assert_eq!(
             engine.stats().ahead_places,
             (report.places + 20) as u64,
-            "known without a look"
+            "the second call explores nothing"
         );
     }
 }
@@ -119,7 +122,7 @@ fn prefetched_masks_are_used() {
     let prefetch = |matcher: &Matcher| {
         let token = text[matcher.tokens().len()];
         assert!(matcher.prefetch(&[TokenId::from_raw(0), token, token]));
-        engine.shared.background.settle();
+        engine.runtime.background.settle();
     };
     let got = masks(&constraint, prefetch);
     assert_eq!(got, masks(&super::tests::constraint(&plain), |_| {}));
@@ -128,16 +131,16 @@ fn prefetched_masks_are_used() {
         (stats.prefetches as usize, stats.ahead_lost, stats.ahead_panics),
         (text.len(), 0, 0)
     );
-    // Every mask but the first was made ahead, and every one that was made was used.
+    // Every mask but the first was made in the background, and all of those were used.
     assert!(stats.ahead_built > 20 && stats.ahead_used == stats.ahead_built, "{stats:?}");
     assert!(stats.ahead_known as usize >= text.len(), "{stats:?}");
 }
 
 #[test]
-fn masks_stay_the_same_while_others_work() {
+fn masks_do_not_depend_on_concurrent_background_work() {
     let plain = engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
     let want = masks(&constraint(&plain), |_| {});
-    // With little memory, caches are emptied under everyone's feet.
+    // With little memory, caches are emptied while others use them.
     for parser_bytes in [Limits::default().parser_bytes, 40_000] {
         let limits = Limits { parser_bytes, mask_bytes: 20_000, ..Limits::default() };
         let engine = engine(EngineOptions {
@@ -182,13 +185,13 @@ fn masks_stay_the_same_while_others_work() {
 }
 
 #[test]
-fn a_panic_ahead_costs_its_work_only() {
+fn a_background_panic_costs_its_own_job_only() {
     let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
     let constraint = constraint(&engine);
-    engine.shared.counters.faults[1].store(3, Ordering::Relaxed);
+    engine.runtime.counters.panic_countdowns[1].store(3, Ordering::Relaxed);
     let report = constraint.prepare(PrepareBudget::default()).wait();
     assert_eq!(report.built, 2);
-    engine.shared.background.settle();
+    engine.runtime.background.settle();
     assert_eq!(engine.stats().ahead_panics, 1);
     let plain =
         super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
@@ -197,13 +200,13 @@ fn a_panic_ahead_costs_its_work_only() {
 }
 
 #[test]
-fn nothing_waits_for_ever() {
-    // Nobody to do it.
+fn no_handle_waits_for_ever() {
+    // An engine without background threads.
     let none = engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
     let idle = constraint(&none);
     assert_eq!(idle.prepare(PrepareBudget::default()).wait(), PrepareReport::default());
     assert!(!idle.matcher().prefetch(&bytes("{")));
-    // The engine goes before the work is done.
+    // The engine is dropped before the work is done.
     let engine = engine(EngineOptions::default());
     let handles: Vec<Prepared> = (0..20)
         .map(|_| {
@@ -225,20 +228,20 @@ fn nothing_waits_for_ever() {
 }
 
 #[test]
-fn too_many_requests_drop_the_oldest() {
+fn excess_prefetches_replace_the_oldest() {
     let engine = engine(EngineOptions::default());
     let constraint = constraint(&engine);
     let mut matcher = constraint.matcher();
-    // The one thread is kept busy with the second parser's lock.
-    let shadow = constraint.ahead.shadow.lock();
+    // The lock of the second parser blocks the one background thread.
+    let inner = constraint.second_parser.inner.lock();
     for token in bytes(TEXT) {
         assert!(matcher.prefetch(&bytes("{}[]\"\\,x1")));
         matcher.advance(token).unwrap();
     }
-    drop(shadow);
-    engine.shared.background.settle();
+    drop(inner);
+    engine.runtime.background.settle();
     let stats = engine.stats();
-    // One may have been taken up before it had to wait.
+    // The thread may have taken one job before it blocked.
     let waited = TEXT.len() as u64 - 64;
     assert!(
         stats.prefetches == TEXT.len() as u64
@@ -248,7 +251,8 @@ fn too_many_requests_drop_the_oldest() {
     assert!(stats.ahead_built > 0 && stats.ahead_panics == 0, "{stats:?}");
 }
 
-/// How many of the masks along a text, cut into the longest tokens, were made ahead; each is counted once.
+/// How many of the masks along a text, cut into the longest tokens, were made in the background,
+/// and how many distinct ones there are.
 fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
     let vocab = engine.vocab();
     let (mut matcher, mut row, mut seen) =
@@ -264,19 +268,26 @@ fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
         matcher.advance(token).unwrap();
         left = &left[len..];
     }
-    assert!(left.is_empty(), "{:?} is left", String::from_utf8_lossy(left));
+    assert!(left.is_empty(), "no token for {:?}", String::from_utf8_lossy(left));
     seen.sort_unstable();
     seen.dedup();
     (engine.stats().ahead_used, seen.len())
 }
 
 #[test]
-fn likely_places_come_first() {
-    let schema = r#"{"type": "object", "properties": {"title": {"type": "string"}, "count": {"type": "integer"}, "flag": {"type": "boolean"},
-        "tags": {"type": "array", "items": {"enum": ["alpha", "beta"]}}, "place": {"type": "object", "properties": {"city": {"type": "string"}}},
-        "last": {"type": "string"}}, "required": ["title", "count", "last"]}"#;
-    // Declared names in their order, though any other order, any other name and any white space are allowed, too.
-    let text = r#"{"title": "some words", "count": 12, "flag": true, "tags": ["beta", "alpha"], "place": {"city": "so"}, "last": "x"}"#;
+fn likely_configurations_are_prepared_first() {
+    let schema = r#"{"type": "object",
+        "properties": {"title": {"type": "string"}, "count": {"type": "integer"},
+            "flag": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"enum": ["alpha", "beta"]}},
+            "place": {"type": "object", "properties": {"city": {"type": "string"}}},
+            "last": {"type": "string"}},
+        "required": ["title", "count", "last"]}"#;
+    // Declared members in their order, although other orders, names and white space are allowed.
+    let text = concat!(
+        r#"{"title": "some words", "count": 12, "flag": true, "tags": ["beta", "alpha"], "#,
+        r#""place": {"city": "so"}, "last": "x"}"#
+    );
     for (places, least) in [(40, 18), (256, 50)] {
         let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
         let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
@@ -285,10 +296,10 @@ fn likely_places_come_first() {
         let (used, all) = share(&engine, &constraint, text);
         assert!(
             used >= least,
-            "{used} of {all} masks were made ahead, with {places} places: {report:?}"
+            "{used} of {all} masks were made in the background, with {places} places: {report:?}"
         );
     }
-    // One order of all that are possible, where none has to be there.
+    // One of many possible orders of optional members.
     let members = ["one", "two", "three", "four"]
         .map(|name| format!("\"{name}\": {{\"type\": \"integer\"}}"))
         .join(", ");
@@ -299,8 +310,8 @@ fn likely_places_come_first() {
     let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).unwrap();
     constraint.prepare(PrepareBudget { places: 100, ..PrepareBudget::default() }).wait();
     let (used, all) = share(&engine, &constraint, text);
-    assert!(used >= 28, "{used} of {all} masks were made ahead");
-    // All that is left where nothing can be read but one text.
+    assert!(used >= 28, "{used} of {all} masks were made in the background");
+    // All masks where only one text is allowed.
     let engine = self::engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
     let constraint = engine
         .compile_json_schema(r#"{"const": "some words w40w44"}"#, &SchemaOptions::default())
@@ -311,7 +322,7 @@ fn likely_places_come_first() {
 }
 
 #[test]
-fn budgets_and_limits_end_the_work() {
+fn preparation_ends_with_its_budget_and_spares_half_the_cache() {
     let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
     let constraint = constraint(&engine);
     let budget = |masks, steps, places| PrepareBudget { masks, steps, places };
@@ -325,7 +336,7 @@ fn budgets_and_limits_end_the_work() {
     assert_eq!((few.places, few.built), (5, 5));
     let few = constraint.prepare(budget(1_000, 1_000, 9)).wait();
     assert_eq!((few.places, few.built, few.known), (9, 4, 5));
-    // One place inside of tokens is too many, but what was begun is finished.
+    // The budget of steps is exceeded at once, but the expansion under way is finished.
     assert_eq!(constraint.prepare(budget(1_000, 1, 1_000)).wait().places, 1);
     for parser_bytes in [300, 3_000, 30_000] {
         let limits = Limits { parser_bytes, ..Limits::default() };
@@ -335,16 +346,17 @@ fn budgets_and_limits_end_the_work() {
         );
         let constraint = self::constraint(&small);
         constraint.prepare(PrepareBudget::default()).wait();
-        small.shared.background.settle();
+        small.runtime.background.settle();
         assert_eq!(small.stats().ahead_panics, 0);
-        // What matchers know is not pushed out.
+        // Preparation does not evict what matchers use.
         assert_eq!(constraint.index.lock().epoch, 0);
     }
 }
 
 #[test]
-fn parsers_of_one_grammar_number_their_states_each_for_itself() {
-    // Two loops too large for a key of their own; which of them has which state number depends on where a parser goes first.
+fn state_numbers_of_one_parser_do_not_leak_into_another() {
+    // Two loops too large for a structural key. Their state numbers depend on which one a parser
+    // meets first.
     let mut b = GrammarBuilder::new();
     let value = b.declare("value");
     let nested = || Expr::seq([Expr::text("("), Expr::Ref(value), Expr::text(")")]);

@@ -1,42 +1,49 @@
-//! Which nodes of a graph no text with few moves tells apart. A *move* is an edge to another node: where words are counted, letters
-//! of a word are none, and the space behind it is one.
+//! Equivalence of graph nodes under a bounded number of moves.
+//!
+//! A *move* is an edge to another node; an edge from a node to itself is none. Where a pattern
+//! counts words, the letters of a word are no moves and the space after it is one. Two nodes are
+//! equivalent for n moves if no text that takes at most n moves from either of them tells them
+//! apart. A token of k bytes takes at most k moves, so nodes far from a bound share one mask.
+//!
+//! Found by partition refinement, one round for each number of moves (Moore's algorithm, with
+//! self-loops apart).
 
 use super::Nfa;
 use crate::fuel;
 use crate::hash::HashMap;
 
-/// Most moves that nodes are told apart by.
+/// Most moves for which equivalence is computed.
 const MAX_MOVES: u32 = 64;
-/// Most nodes times moves.
-const MAX_SIZE: usize = 1 << 20;
+/// Most nodes times rounds that are stored.
+const MAX_TABLE_SIZE: usize = 1 << 20;
 
-/// An edge of a graph: its label (bytes, or symbols) and the node it leads to.
-type Labelled = (u32, u32, u32);
+/// An edge: its range of bytes or symbols, and the node it leads to.
+type LabelledEdge = (u32, u32, u32);
 
-/// What a node says of itself and of its edges, where some nodes are taken for the same.
-type Said = (bool, Vec<Labelled>);
+/// Whether the graph may end at a node, and its edges with their targets replaced by classes.
+type NodeSignature = (bool, Vec<LabelledEdge>);
 
-/// The nodes of a graph, by how many moves it takes to tell them apart.
+/// The nodes of a graph, partitioned for each number of moves.
 #[derive(Debug)]
-pub(crate) struct Moves {
-    /// Per node: its edges, in ascending order.
-    edges: Vec<Vec<Labelled>>,
-    /// Per node: whether the graph may end there.
+pub(crate) struct NodeMoves {
+    /// By node: its edges in ascending order.
+    edges: Vec<Vec<LabelledEdge>>,
+    /// By node: whether the graph may end there.
     ends: Vec<bool>,
-    /// By number of moves: each node's class.
+    /// By number of moves: the class of each node.
     levels: Vec<Box<[u32]>>,
-    /// The last level is that of all numbers of moves behind it.
+    /// Whether the last partition holds for all greater numbers of moves.
     is_stable: bool,
 }
 
-impl Moves {
-    /// Of the graph whose nodes are so many states of an automaton from one on; where it ends, `end` is reached. None where an edge has more than one
-    /// symbol.
-    pub(crate) fn of(nfa: &Nfa, (first, nodes, end): (u32, u32, u32)) -> Option<Moves> {
+impl NodeMoves {
+    /// The graph whose nodes are the states `first..first + nodes` of an automaton, and which ends
+    /// where state `end` is reached. `None` if an edge has more than one symbol.
+    pub(crate) fn new(nfa: &Nfa, (first, nodes, end): (u32, u32, u32)) -> Option<NodeMoves> {
         let is_node = |state: u32| (first..first + nodes).contains(&state);
         let (mut edges, mut ends) = (Vec::new(), Vec::new());
         for node in first..first + nodes {
-            let (mut own, mut may_end) = (Vec::new(), false);
+            let (mut node_edges, mut may_end) = (Vec::new(), false);
             let mut stack = vec![node];
             let mut seen = stack.clone();
             while let Some(state) = stack.pop() {
@@ -47,15 +54,15 @@ impl Moves {
                 for edge in nfa.edges(state) {
                     let mut to = edge.to;
                     while !is_node(to) {
-                        let mut behind = nfa.epsilons(to);
+                        let mut successors = nfa.epsilons(to);
                         let (Some(next), None, true) =
-                            (behind.next(), behind.next(), nfa.is_edgeless(to))
+                            (successors.next(), successors.next(), nfa.is_edgeless(to))
                         else {
                             return None;
                         };
                         to = next;
                     }
-                    own.push((edge.lo, edge.hi, to - first));
+                    node_edges.push((edge.lo, edge.hi, to - first));
                 }
                 for to in nfa.epsilons(state) {
                     if is_node(to) {
@@ -67,15 +74,21 @@ impl Moves {
                     }
                 }
             }
-            own.sort_unstable();
-            own.dedup();
-            edges.push(own);
+            node_edges.sort_unstable();
+            node_edges.dedup();
+            edges.push(node_edges);
             ends.push(may_end);
         }
-        Some(Moves { edges, ends, levels: Vec::new(), is_stable: false })
+        Some(NodeMoves { edges, ends, levels: Vec::new(), is_stable: false })
     }
 
-    /// Whether no text that takes at most so many moves from one of the nodes tells it from the other. Cost: the edges, once for each number of moves.
+    /// RENAME-ALIAS of [`NodeMoves::new`].
+    pub(crate) fn of(nfa: &Nfa, graph: (u32, u32, u32)) -> Option<NodeMoves> {
+        Self::new(nfa, graph)
+    }
+
+    /// Whether no text with at most `moves` moves from one of the nodes tells it from the other.
+    /// Cost of a new number of moves: all edges.
     pub(crate) fn are_alike(&mut self, a: u32, b: u32, moves: u32) -> bool {
         if a == b {
             return true;
@@ -86,25 +99,27 @@ impl Moves {
         }
     }
 
-    /// Whether so many moves are few for a node: it does not move with each character, and several others are like it.
+    /// Whether merging equivalent nodes is worth it: the node has a self-loop, and several nodes
+    /// are equivalent to it for so many moves.
     pub(crate) fn has_many_like(&mut self, node: u32, moves: u32) -> bool {
-        /// With fewer it is hardly worth a look.
-        const MANY: usize = 4;
+        /// With fewer, merging is not worth it.
+        const MIN_EQUIVALENT_NODES: usize = 4;
         let stays = self.edges[node as usize].iter().any(|&(_, _, to)| to == node);
         let alike =
             |level: &[u32]| level.iter().filter(|&&class| class == level[node as usize]).count();
-        stays && self.level(moves).is_some_and(|level| alike(level) >= MANY)
+        stays && self.level(moves).is_some_and(|level| alike(level) >= MIN_EQUIVALENT_NODES)
     }
 
+    /// The partition for so many moves; `None` where it is out of bounds.
     fn level(&mut self, moves: u32) -> Option<&[u32]> {
         if moves > MAX_MOVES {
             return None;
         }
         while self.levels.len() <= moves as usize && !self.is_stable {
-            if (self.levels.len() + 1) * self.edges.len() > MAX_SIZE {
+            if (self.levels.len() + 1) * self.edges.len() > MAX_TABLE_SIZE {
                 return None;
             }
-            let (classes, next) = self.next();
+            let (classes, next) = self.refine();
             self.is_stable = self
                 .levels
                 .last()
@@ -114,27 +129,28 @@ impl Moves {
         self.levels.get((moves as usize).min(self.levels.len() - 1)).map(|level| &level[..])
     }
 
-    /// The classes with one move more, and how many there are.
-    fn next(&self) -> (u32, Box<[u32]>) {
-        /// An edge that leads back, and one to some other node.
-        const LOOP: u32 = u32::MAX;
-        const SOME: u32 = u32::MAX - 1;
+    /// The partition for one move more, and its number of classes.
+    fn refine(&self) -> (u32, Box<[u32]>) {
+        /// The class of a node's edge to itself.
+        const SELF_LOOP: u32 = u32::MAX;
+        /// In the first round, the class of an edge to any other node.
+        const OTHER_NODE: u32 = u32::MAX - 1;
         let before = self.levels.last();
-        let mut classes: HashMap<Said, u32> = HashMap::default();
+        let mut classes: HashMap<NodeSignature, u32> = HashMap::default();
         let mut next = Vec::with_capacity(self.edges.len());
         for (node, edges) in self.edges.iter().enumerate() {
             let class = |to: u32| match before {
-                _ if to as usize == node => LOOP,
+                _ if to as usize == node => SELF_LOOP,
                 Some(before) => before[to as usize],
-                None => SOME,
+                None => OTHER_NODE,
             };
-            let mut said: Vec<Labelled> =
+            let mut signature_edges: Vec<LabelledEdge> =
                 edges.iter().map(|&(lo, hi, to)| (lo, hi, class(to))).collect();
-            fuel::charge(2 + said.len());
-            said.sort_unstable();
-            said.dedup();
+            fuel::charge(2 + signature_edges.len());
+            signature_edges.sort_unstable();
+            signature_edges.dedup();
             let number = classes.len() as u32;
-            next.push(*classes.entry((self.ends[node], said)).or_insert(number));
+            next.push(*classes.entry((self.ends[node], signature_edges)).or_insert(number));
         }
         (classes.len() as u32, next.into())
     }
@@ -145,7 +161,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The automaton of a graph over single symbols, and where its nodes are.
+    /// The automaton of a graph over single symbols, and the states of its nodes.
     fn automaton(nodes: u32, edges: &[(u32, u32, u32)], ends: &[u32]) -> (Nfa, (u32, u32, u32)) {
         let mut nfa = Nfa::new();
         let first = nfa.state();
@@ -160,8 +176,9 @@ mod tests {
         (nfa, (first, nodes, end))
     }
 
-    /// Whether two nodes do the same with all texts of at most `left` symbols that take at most so many moves from either.
-    fn same(
+    /// Whether two nodes accept the same texts of at most `left` symbols that take at most `moves`
+    /// moves from either.
+    fn accepts_the_same(
         edges: &[(u32, u32, u32)],
         ends: &[u32],
         (a, b): (u32, u32),
@@ -177,10 +194,10 @@ mod tests {
                 (None, None) => true,
                 (Some(_), Some(_)) if left == 0 => true,
                 (Some(x), Some(y)) if x == a && y == b => {
-                    same(edges, ends, (x, y), moves, left - 1)
+                    accepts_the_same(edges, ends, (x, y), moves, left - 1)
                 }
                 (Some(x), Some(y)) if x != a && y != b => {
-                    moves == 0 || same(edges, ends, (x, y), moves - 1, left - 1)
+                    moves == 0 || accepts_the_same(edges, ends, (x, y), moves - 1, left - 1)
                 }
                 _ => false,
             }
@@ -189,24 +206,34 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nodes_that_are_alike_do_the_same(
+        fn equivalent_nodes_accept_the_same_texts(
             targets in prop::collection::vec(prop::option::weighted(0.8, 0..7u32), 14),
             ends in prop::collection::vec(0..7u32, 0..4),
         ) {
-            let edge = |(i, to): (usize, &Option<u32>)| to.map(|to| (i as u32 / 2, i as u32 % 2, to));
+            let edge =
+                |(i, to): (usize, &Option<u32>)| to.map(|to| (i as u32 / 2, i as u32 % 2, to));
             let edges: Vec<(u32, u32, u32)> = targets.iter().enumerate().filter_map(edge).collect();
             let (nfa, graph) = automaton(7, &edges, &ends);
-            let mut moves = Moves::of(&nfa, graph).unwrap();
-            for (a, b, most) in (0..7).flat_map(|a| (0..7).flat_map(move |b| (0..5).map(move |most| (a, b, most)))) {
-                let same = a == b || same(&edges, &ends, (a, b), most, 12);
-                prop_assert!(!moves.are_alike(a, b, most) || same, "{} and {}, {} moves", a, b, most);
+            let mut moves = NodeMoves::new(&nfa, graph).unwrap();
+            for (a, b, most) in
+                (0..7).flat_map(|a| (0..7).flat_map(move |b| (0..5).map(move |most| (a, b, most))))
+            {
+                let same = a == b || accepts_the_same(&edges, &ends, (a, b), most, 12);
+                prop_assert!(
+                    !moves.are_alike(a, b, most) || same,
+                    "{} and {}, {} moves",
+                    a,
+                    b,
+                    most
+                );
             }
         }
     }
 
     #[test]
-    fn words_left_are_told_apart_by_as_many_moves() {
-        // Words of at most ten: node 2k behind k words, in or before the next; 2k + 1 in the space behind it.
+    fn remaining_words_are_told_apart_by_as_many_moves() {
+        // Words of at most ten letters. Node 2k is after k words, in or before the next one; 2k + 1
+        // in the space after it.
         let edges: Vec<(u32, u32, u32)> = (0..10)
             .flat_map(|k| {
                 [
@@ -220,7 +247,7 @@ mod tests {
             .collect();
         let ends: Vec<u32> = (0..10).map(|k| 2 * k).collect();
         let (nfa, graph) = automaton(20, &edges, &ends);
-        let mut moves = Moves::of(&nfa, graph).unwrap();
+        let mut moves = NodeMoves::new(&nfa, graph).unwrap();
         assert!(
             moves.are_alike(0, 12, 4) && moves.are_alike(1, 13, 4) && !moves.are_alike(0, 1, 4)
         );
@@ -231,12 +258,12 @@ mod tests {
             moves.has_many_like(4, 3) && !moves.has_many_like(19, 1) && !moves.has_many_like(0, 19)
         );
         assert!(!moves.has_many_like(0, 1_000));
-        // An edge of two symbols is none that is counted.
+        // An edge of two symbols is not supported.
         let mut nfa = Nfa::new();
         let (a, b, c, d) = (nfa.state(), nfa.state(), nfa.state(), nfa.state());
         nfa.edge(a, 0, 0, b);
         nfa.edge(b, 0, 0, c);
         nfa.epsilon(c, a);
-        assert!(Moves::of(&nfa, (a, 1, d)).is_none());
+        assert!(NodeMoves::new(&nfa, (a, 1, d)).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What an engine's constraints and matchers share besides masks: threads and counters.
+//! The runtime of an engine: threads and counters that its constraints and matchers share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,64 +11,83 @@ use crate::cache::CacheStats;
 use crate::compile::leaf_stats;
 use crate::front::regex::pattern_stats;
 
-/// How often an engine's batch, draft and background work was asked for, and what it came to. Counted from the engine's
-/// creation; each number is exact, but numbers read while other threads work may be of slightly different moments.
+/// Counters of an engine's batch, draft and background work, from the engine's creation on.
+///
+/// Each number is exact. Numbers read while other threads work may be of slightly different
+/// moments.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use louver::engine::{Engine, EngineOptions};
+/// # use louver::vocab::Vocabulary;
+/// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+/// assert_eq!((engine.stats().batches, engine.stats().grammars.entries), (0, 0));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineStats {
-    /// Batches filled.
+    /// Calls of [`Engine::fill_masks`](super::Engine::fill_masks) and
+    /// [`Engine::fill_masks_unique`](super::Engine::fill_masks_unique).
     pub batches: u64,
-    /// Rows of those.
+    /// Rows of those batches.
     pub batch_rows: u64,
-    /// Rows whose mask was not known and had to be made.
+    /// Rows whose mask was not cached and had to be made.
     pub batch_rows_built: u64,
-    /// Rows of which another of the same batch had the same mask.
+    /// Rows with the same mask as an earlier row of their batch.
     pub batch_rows_repeated: u64,
-    /// Rows lost to a panic of the engine (see [`RowStatus::Failed`](super::RowStatus::Failed)).
+    /// Rows whose mask was lost to a panic of the engine; see
+    /// [`RowStatus::Failed`](super::RowStatus::Failed).
     pub batch_rows_failed: u64,
-    /// Masks and tokens given up at a limit, such as [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel):
-    /// their sequences have ended.
+    /// Masks and tokens that reached a limit, such as
+    /// [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel). Their sequences have ended.
     pub limits_reached: u64,
-    /// Nodes of draft trees looked at.
+    /// Nodes of draft trees whose masks were asked for.
     pub draft_nodes: u64,
-    /// Calls of [`Matcher::prefetch`](super::Matcher::prefetch) that had something to do.
+    /// Calls of [`Matcher::prefetch`](super::Matcher::prefetch) of sequences that were not over.
     pub prefetches: u64,
-    /// Of those, the ones that gave way to later ones.
+    /// Background jobs that were dropped for later ones before they began.
     pub prefetches_dropped: u64,
-    /// Places that preparations looked at.
+    /// Configurations at the ends of tokens that preparations explored.
     pub ahead_places: u64,
-    /// Masks made ahead in the background.
+    /// Masks made in the background.
     pub ahead_built: u64,
-    /// Masks that were to be made ahead and were known.
+    /// Masks that a background job found in the cache.
     pub ahead_known: u64,
-    /// Masks that could not be made ahead, or came too late: caches were emptied meanwhile.
+    /// Masks that a background job could not make or cache: they ran out of fuel, or the
+    /// constraint's caches were emptied meanwhile.
     pub ahead_lost: u64,
-    /// Masks made ahead that were then asked for.
+    /// Masks made in the background that were asked for later, each counted once.
     pub ahead_used: u64,
-    /// Constraints kept by what they were made from; see [`EngineOptions::grammar_cache_bytes`].
+    /// The grammar cache; see [`EngineOptions::grammar_cache_bytes`].
     pub grammars: CacheStats,
-    /// Background jobs that panicked, which is a bug; nothing but their work is lost.
+    /// Background jobs that panicked. A panic is a bug; it costs the work of its job only.
     pub ahead_panics: u64,
 }
 
-/// How what all engines of the process share is used, whatever their vocabularies. Budgets are fixed: 16 MiB each.
+/// Counters of the caches that all engines of the process share, whatever their vocabularies. Each
+/// has a fixed budget of 16 MiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessStats {
-    /// Minimal automata of rules that are regular languages over bytes, by expression.
+    /// Minimal automata of rules that are regular languages over bytes, keyed by expression.
     pub automata: CacheStats,
     /// Patterns of JSON Schemas, with the automata of the texts that contain a match.
     pub patterns: CacheStats,
 }
 
-/// How what all engines of the process share is used.
+/// Counters of the caches that all engines of the process share.
+///
+/// ```
+/// let before = louver::engine::process_stats();
+/// assert!(before.automata.bytes <= 16 << 20 && before.patterns.bytes <= 16 << 20);
+/// ```
 pub fn process_stats() -> ProcessStats {
     ProcessStats { automata: leaf_stats(), patterns: pattern_stats() }
 }
 
-/// The counters behind [`EngineStats`].
+/// The counters from which [`EngineStats`] is read.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct EngineCounters {
     pub(super) batches: AtomicU64,
     pub(super) batch_rows: AtomicU64,
     pub(super) batch_rows_built: AtomicU64,
@@ -81,18 +100,20 @@ pub(super) struct Counters {
     pub(super) ahead_built: AtomicU64,
     pub(super) ahead_known: AtomicU64,
     pub(super) ahead_lost: AtomicU64,
-    /// Batch rows, and masks made ahead, to go until one panics.
+    /// Fault injection for tests: how many batch rows (0) and background masks (1) remain until one
+    /// panics.
     #[cfg(test)]
-    pub(super) faults: [AtomicU64; 2],
+    pub(super) panic_countdowns: [AtomicU64; 2],
 }
 
 #[cfg(test)]
-impl Counters {
-    /// Panics where a test has asked for it.
+impl EngineCounters {
+    /// Panics when the countdown that a test has set reaches its end.
     pub(super) fn maybe_panic(&self, which: usize) {
-        let due = self.faults[which]
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        assert_ne!(due, Ok(1), "asked for by a test");
+        let due =
+            self.panic_countdowns[which]
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        assert_ne!(due, Ok(1), "injected by a test");
     }
 }
 
@@ -103,17 +124,20 @@ pub(super) fn count(counter: &AtomicU64, n: usize) {
 
 /// Threads and counters of one engine.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct EngineRuntime {
+    /// Threads of batches, [`EngineOptions::batch_threads`].
     threads: usize,
-    /// Started when first needed; none where one thread is all there is, or no thread could be started.
+    /// Threads of batches, started when first needed. `None` where `threads` is 1, or where
+    /// starting them failed.
     pool: OnceLock<Option<rayon::ThreadPool>>,
-    pub(super) counters: Arc<Counters>,
+    pub(super) counters: Arc<EngineCounters>,
     pub(super) background: Background,
 }
 
-impl Shared {
-    pub(super) fn new(options: &EngineOptions) -> Shared {
-        Shared {
+impl EngineRuntime {
+    /// Counters at zero, and no thread started yet.
+    pub(super) fn new(options: &EngineOptions) -> EngineRuntime {
+        EngineRuntime {
             threads: options.batch_threads,
             pool: OnceLock::new(),
             counters: Arc::default(),
@@ -125,7 +149,7 @@ impl Shared {
         }
     }
 
-    /// All but what the pool of masks and the grammars kept count.
+    /// All counters but those of the mask pool and of the grammar cache.
     pub(super) fn stats(&self) -> EngineStats {
         let c = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -149,7 +173,8 @@ impl Shared {
         }
     }
 
-    /// Does `work` for every item: on the pool's threads if there are at least `parallel` items, else here.
+    /// Runs `work` for every item: on the batch threads if there are at least `parallel` items,
+    /// else on the calling thread.
     pub(super) fn for_each<T: Send>(
         &self,
         items: Vec<T>,
@@ -162,6 +187,7 @@ impl Shared {
         }
     }
 
+    /// The batch threads, started on the first call.
     fn pool(&self) -> Option<&rayon::ThreadPool> {
         let start = || {
             let name = |i| format!("louver-batch-{i}");

@@ -1,11 +1,11 @@
-//! Work is bounded by fuel and belongs to its request.
+//! Fuel bounds masks, tokens, compilations and preparations; cancel tokens end them.
 
-use super::*;
+use super::super::*;
 use crate::front::ebnf::EbnfOptions;
 use crate::front::json_schema::SchemaOptions;
 use crate::fuel::{CancelToken, OutOfFuel};
 
-/// Ambiguous enough that each further letter of a text takes more work than the one before.
+/// So ambiguous that each further letter of a text costs more work than the one before.
 const AMBIGUOUS: &str = "root ::= \"(\" x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n";
 
 fn engine(limits: Limits) -> Engine {
@@ -45,7 +45,7 @@ fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
         }
         taken += 1;
     }
-    // Whether at a mask or at a token, the limit is told, and the sequence can still be ended.
+    // The limit is reported for a mask as for a token, and the sequence can still be ended.
     let mut stops = vec![0; engine.vocab().mask_words()];
     stops_only(engine.vocab(), &mut stops);
     assert!(taken < 200, "the work of some mask is more than its fuel");
@@ -55,18 +55,18 @@ fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
         assert_eq!(row(&mut matcher), stops);
     }
     let mut other = constraint.matcher();
-    assert_ne!(row(&mut other), stops, "another sequence of the constraint goes on");
+    assert_ne!(row(&mut other), stops, "another sequence of the constraint is not affected");
     assert!(other.advance(byte(b'(')).is_ok());
 }
 
 #[test]
-fn what_was_found_before_a_limit_is_kept() {
+fn transitions_found_before_a_limit_are_cached() {
     let text = "root ::= root root | root root root | \"a\" | \"b\" | \"abc \" | \"\"\n";
     let matcher = |mask_fuel| {
         let engine = engine(Limits { mask_fuel, ..Limits::default() });
         engine.compile_ebnf(text, &EbnfOptions::default()).unwrap().matcher()
     };
-    // Nearly what the dearest mask takes: each try finds some transitions.
+    // Nearly the fuel of the costliest mask: each attempt caches some transitions.
     let (mut ample, mut dearest) = (matcher(u64::MAX), 0);
     for token in b"abababab" {
         dearest = dearest.max(fuel::measure(|| row(&mut ample)).1);
@@ -89,7 +89,7 @@ fn what_was_found_before_a_limit_is_kept() {
 }
 
 #[test]
-fn a_first_mask_past_its_fuel_is_refused_with_its_rule() {
+fn a_first_mask_past_its_fuel_is_refused_and_names_its_rule() {
     let text = "root ::= x \".\"\nx ::= [a-z]+ | \"(\" x* \")\" | \"[\" x x \"]\"\n";
     let engine = engine(Limits { mask_fuel: 30, ..Limits::default() });
     let constraint = engine.compile_ebnf(text, &EbnfOptions::default()).unwrap();
@@ -105,7 +105,7 @@ fn a_first_mask_past_its_fuel_is_refused_with_its_rule() {
 }
 
 #[test]
-fn compiling_past_its_fuel_is_refused_with_its_place() {
+fn compilation_past_its_fuel_is_refused_with_a_json_pointer() {
     let branches: Vec<String> =
         (0..40).map(|i| format!(r#"{{"properties": {{"a{i}": {{"maxLength": {i}}}}}}}"#)).collect();
     let schema = format!(r#"{{"properties": {{"deep": {{"oneOf": [{}]}}}}}}"#, branches.join(","));
@@ -117,7 +117,7 @@ fn compiling_past_its_fuel_is_refused_with_its_place() {
     let place =
         errors.iter().find(|error| error.reason.to_string().contains("20000 units of fuel"));
     assert!(place.is_some_and(|error| error.pointer.starts_with("/properties/deep")), "{errors}");
-    // Whatever the budget, the answer is typed, and a compile that succeeds is whole.
+    // With any budget the error is typed, and a successful compilation is complete.
     for fuel in (0..14).map(|n| 1 << n) {
         assert!(compile(fuel).is_err(), "with {fuel}");
     }
@@ -146,7 +146,7 @@ fn compiling_past_its_fuel_is_refused_with_its_place() {
 }
 
 #[test]
-fn preparations_end_with_their_fuel_or_their_request() {
+fn preparations_end_with_their_fuel_or_their_cancel_token() {
     let text = "root ::= root root | root root root | \"a\" | \"b\" | \"c\" | \"\"\n";
     let prepared = |prepare_fuel, token: &CancelToken| {
         let engine = engine(Limits { prepare_fuel, ..Limits::default() });
@@ -165,12 +165,12 @@ fn running_sequences_are_served_before_preparations() {
     let background = background::Background::new(1);
     let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let (begin, wait) = std::sync::mpsc::channel::<()>();
-    background.submit(background::Size::Large, Box::new(move |_| wait.recv().unwrap()));
+    background.submit(background::Priority::Preparation, Box::new(move |_| wait.recv().unwrap()));
     for (size, name) in [
-        (background::Size::Large, "an older preparation"),
-        (background::Size::Large, "a newer preparation"),
-        (background::Size::Small, "an older prefetch"),
-        (background::Size::Small, "a newer prefetch"),
+        (background::Priority::Preparation, "an older preparation"),
+        (background::Priority::Preparation, "a newer preparation"),
+        (background::Priority::Prefetch, "an older prefetch"),
+        (background::Priority::Prefetch, "a newer prefetch"),
     ] {
         let order = order.clone();
         background.submit(size, Box::new(move |_| order.lock().push(name)));

@@ -1,0 +1,597 @@
+//! Preparation: masks made on background threads before they are asked for.
+//!
+//! A mask that a matcher asks for first has to be made while the model waits. Two requests move
+//! that work to the engine's background threads: [`Constraint::prepare`] while the prompt is
+//! processed, and [`Matcher::prefetch`] while the model computes the next logits.
+//!
+//! The work uses a second parser of the constraint, so no matcher waits for it. The constraint's
+//! lock is taken only to step the constraint's own parser to a configuration, and to cache the
+//! finished mask there. A mask depends on the text alone, so any parser of the grammar may make it.
+//!
+//! Invariants: preparation changes no mask; it fills at most half of a constraint's caches; it ends
+//! with its budget, its fuel, its cancel token or its engine. See docs/internals/PREPARATION.md.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+mod likely_paths;
+mod word_cuts;
+
+use self::likely_paths::{Candidate, PathSearch};
+use super::background::Priority;
+use super::runtime::{EngineCounters, count};
+use super::{Constraint, Matcher};
+use crate::fsm::ByteSet;
+use crate::fuel;
+use crate::hash::HashMap;
+use crate::ids::TokenId;
+use crate::mask::{Index, IndexState};
+use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+
+/// Steps of the constraint's own parser before its lock is released for others.
+const STEPS_PER_LOCK: usize = 16;
+/// Most configurations of the constraint whose counterpart in the second parser is stored.
+const MAX_COUNTERPARTS: usize = 1 << 16;
+
+/// How much [`Constraint::prepare`] may do. It ends with whichever number is reached first. A
+/// configuration costs about 30 microseconds, its mask included.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use louver::engine::{Engine, EngineOptions, PrepareBudget};
+/// # use louver::front::json_schema::SchemaOptions;
+/// # use louver::vocab::Vocabulary;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+/// let constraint = engine.compile_json_schema("{}", &SchemaOptions::default())?;
+/// let budget = PrepareBudget { masks: 3, ..PrepareBudget::default() };
+/// assert!(constraint.prepare(budget).wait().built <= 3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrepareBudget {
+    /// Most masks to make. The default is 512.
+    pub masks: usize,
+    /// Most configurations to explore, inside of tokens and at their ends. 4 KiB of growth of the
+    /// second parser count as one more. The default is 16,384.
+    pub steps: usize,
+    /// Most configurations at the ends of tokens, each with a mask to make or already cached. The
+    /// default is 768.
+    pub places: usize,
+}
+
+impl Default for PrepareBudget {
+    fn default() -> Self {
+        PrepareBudget { masks: 512, steps: 16_384, places: 768 }
+    }
+}
+
+/// What a call of [`Constraint::prepare`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrepareReport {
+    /// Configurations explored at the ends of tokens.
+    pub places: usize,
+    /// Masks made.
+    pub built: usize,
+    /// Masks that the constraint had already cached.
+    pub known: usize,
+}
+
+/// Handle of a preparation under way. Dropping it neither waits for the work nor ends it.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    done: Arc<(Mutex<Option<PrepareReport>>, Condvar)>,
+}
+
+impl Prepared {
+    /// Whether the preparation has ended.
+    pub fn is_done(&self) -> bool {
+        self.done.0.lock().is_some()
+    }
+
+    /// Blocks until the preparation has ended and returns its report. It ends with its budget, when
+    /// the engine is dropped, or at once where there is no background thread.
+    pub fn wait(&self) -> PrepareReport {
+        let mut done = self.done.0.lock();
+        loop {
+            match *done {
+                Some(report) => return report,
+                None => self.done.1.wait(&mut done),
+            }
+        }
+    }
+}
+
+/// Publishes the report of a preparation when it is dropped, also after a panic.
+struct ReportOnDrop {
+    done: Arc<(Mutex<Option<PrepareReport>>, Condvar)>,
+    report: PrepareReport,
+}
+
+impl Drop for ReportOnDrop {
+    fn drop(&mut self) {
+        *self.done.0.lock() = Some(self.report);
+        self.done.1.notify_all();
+    }
+}
+
+/// The parser that background threads use for a constraint, made when first needed.
+#[derive(Debug, Default)]
+pub(super) struct SecondParser {
+    inner: Mutex<SecondParserState>,
+}
+
+impl SecondParser {
+    /// Memory of the second parser, in bytes; `None` while another thread has its lock.
+    pub(super) fn bytes(&self) -> Option<usize> {
+        let inner = self.inner.try_lock()?;
+        Some(inner.state.as_ref().map_or(0, |state| state.bytes()))
+    }
+}
+
+/// What the lock of a [`SecondParser`] guards.
+#[derive(Debug, Default)]
+struct SecondParserState {
+    /// The parser and its caches; `None` until first used and after a panic.
+    state: Option<Box<IndexState>>,
+    /// Configurations of the constraint's own parser, and the configurations of the second parser
+    /// for the same text. Valid in `constraint_epoch` and `state_epoch`.
+    counterparts: HashMap<ConfigId, ConfigId>,
+    /// The epoch of the constraint's caches for which `counterparts` holds.
+    constraint_epoch: u64,
+    /// The epoch of the second parser's caches for which `counterparts` holds.
+    state_epoch: u64,
+    /// The last preparation that ended by its budget: the constraint's epoch, the budget, and the
+    /// number of configurations explored.
+    last_preparation: Option<(u64, PrepareBudget, usize)>,
+}
+
+/// A configuration of the constraint's own parser, valid in one epoch of its caches.
+#[derive(Clone, Copy, Debug)]
+struct ConstraintConfig {
+    epoch: u64,
+    config: ConfigId,
+    /// The configuration that a matcher reaches by the same text: it also tracks the member names
+    /// of open objects, to reject duplicates.
+    config_with_names: ConfigId,
+}
+
+/// What became of one mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MaskOutcome {
+    /// It was made and is now cached by the constraint.
+    Built,
+    /// The constraint had it already.
+    Cached,
+    /// It could not be cached: the constraint emptied its caches meanwhile.
+    Discarded,
+    /// It takes more than the fuel of one mask.
+    OutOfFuel,
+}
+
+impl Constraint {
+    /// Makes masks that are likely to be needed soon, on a background thread, typically while the
+    /// prompt is processed. First comes the mask of the start, then those of the configurations
+    /// that texts are likely to pass, in descending likelihood.
+    ///
+    /// Likelihood is estimated from grammar and vocabulary: declared members in the order of their
+    /// declaration, one value after the other, tokens as long as possible. The estimate decides the
+    /// order of the work only, never a mask.
+    ///
+    /// Returns at once. Does nothing where [`EngineOptions::background_threads`] is 0. A second
+    /// call with the same budget costs nothing, unless the constraint's caches were emptied in
+    /// between.
+    ///
+    /// The preparation ends after `budget`, after [`Limits::prepare_fuel`], or when a
+    /// [`CancelToken`](crate::fuel::CancelToken) is cancelled under which this was called.
+    ///
+    /// Memory: the second parser is bounded as the constraint is, by [`Limits::parser_bytes`] and
+    /// [`Limits::mask_bytes`].
+    ///
+    /// [`EngineOptions::background_threads`]: super::EngineOptions::background_threads
+    /// [`Limits::prepare_fuel`]: crate::limits::Limits::prepare_fuel
+    /// [`Limits::parser_bytes`]: crate::limits::Limits::parser_bytes
+    /// [`Limits::mask_bytes`]: crate::limits::Limits::mask_bytes
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions, PrepareBudget};
+    /// # use louver::front::json_schema::SchemaOptions;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[b"tr", b"ue"]));
+    /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+    /// let schema = r#"{"type": "array"}"#;
+    /// let constraint = engine.compile_json_schema(schema, &SchemaOptions::default())?;
+    /// let prepared = constraint.prepare(PrepareBudget::default());
+    /// // ... the host processes the prompt ...
+    /// prepared.wait();
+    /// constraint.matcher().fill_mask(&mut vec![0; vocab.mask_words()]);
+    /// assert!(engine.stats().ahead_used > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prepare(&self, budget: PrepareBudget) -> Prepared {
+        let done = Arc::new((Mutex::new(None), Condvar::new()));
+        let report_on_drop = ReportOnDrop { done: done.clone(), report: PrepareReport::default() };
+        let (index, second_parser) = (self.index.clone(), self.second_parser.clone());
+        let counters = self.runtime.counters.clone();
+        let tokens = fuel::cancel_tokens();
+        self.runtime.background.submit(
+            Priority::Preparation,
+            Box::new(move |closed| {
+                let mut report_on_drop = report_on_drop;
+                let job = Job { index: &index, counters: &counters, closed };
+                fuel::run_under(&tokens, || {
+                    fuel::limited(index.prepare_fuel(), || {
+                        second_parser.run_guarded(|second| {
+                            job.prepare(second, &budget, &mut report_on_drop.report)
+                        });
+                    });
+                });
+            }),
+        );
+        // Without a thread the job is dropped, and `ReportOnDrop` publishes an empty report.
+        Prepared { done }
+    }
+}
+
+impl Matcher {
+    /// Makes the masks after tokens that are likely to be sampled next, on a background thread,
+    /// while the model computes. `likely` is, for example, the top of the masked logits; tokens
+    /// that may not follow are skipped.
+    ///
+    /// Returns at once and takes no lock under which masks are made. Changes no result. Returns
+    /// `false` where the engine has no background threads, the sequence is over, or `likely` is
+    /// empty.
+    ///
+    /// At most 64 requests wait; the latest is served first, and the oldest is dropped.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::engine::{Engine, EngineOptions};
+    /// # use louver::front::json_schema::SchemaOptions;
+    /// # use louver::ids::TokenId;
+    /// # use louver::vocab::Vocabulary;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut matcher = engine.compile_json_schema("true", &SchemaOptions::default())?.matcher();
+    /// let [brace, quote] = [b'{', b'"'].map(|byte| TokenId::from_raw(byte.into()));
+    /// assert!(matcher.prefetch(&[brace, quote]));
+    /// matcher.advance(brace)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prefetch(&self, likely: &[TokenId]) -> bool {
+        if self.is_over() || likely.is_empty() || self.config() == DEAD {
+            return false;
+        }
+        let (index, second_parser) = (self.index.clone(), self.second_parser.clone());
+        let likely = likely.to_vec();
+        let config = self.config();
+        let target = ConstraintConfig { epoch: self.epoch, config, config_with_names: config };
+        let (tokens, before) = (self.tokens.clone(), self.configs.iter().rev().nth(1).copied());
+        let counters = self.runtime.counters.clone();
+        count(&counters.prefetches, 1);
+        self.runtime.background.submit(
+            Priority::Prefetch,
+            Box::new(move |closed| {
+                let job = Job { index: &index, counters: &counters, closed };
+                fuel::limited(index.prepare_fuel(), || {
+                    second_parser.run_guarded(|second| {
+                        job.prefetch(second, target, (&tokens, before), &likely)
+                    });
+                });
+            }),
+        )
+    }
+}
+
+impl SecondParser {
+    /// Runs work on the second parser. After a panic or a limit the parser is made anew.
+    fn run_guarded(&self, work: impl FnOnce(&mut SecondParserState) -> Result<(), ParserLimit>) {
+        let mut inner = self.inner.lock();
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut inner)));
+        if !matches!(outcome, Ok(Ok(()))) {
+            *inner = SecondParserState::default();
+        }
+        drop(inner);
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl SecondParserState {
+    /// The parser, brought within its memory budget, and the valid part of `counterparts`.
+    fn parser_and_counterparts(
+        &mut self,
+        index: &Index,
+    ) -> (&mut IndexState, &mut HashMap<ConfigId, ConfigId>) {
+        let state = self.state.get_or_insert_with(|| Box::new(index.fresh_state()));
+        if state.parser.start() == DEAD {
+            // An earlier preparation ran out of fuel while the emptied parser was made anew.
+            **state = index.fresh_state();
+        }
+        state.relieve();
+        if state.epoch != self.state_epoch || self.counterparts.len() > MAX_COUNTERPARTS {
+            self.counterparts.clear();
+            self.state_epoch = state.epoch;
+        }
+        (state, &mut self.counterparts)
+    }
+}
+
+/// What one background job works with.
+struct Job<'a> {
+    index: &'a Arc<Index>,
+    counters: &'a EngineCounters,
+    /// Set when the engine is dropped.
+    closed: &'a AtomicBool,
+}
+
+impl Job<'_> {
+    /// Whether the job should go on: it has fuel, the engine exists, and the constraint has another
+    /// owner.
+    fn is_needed(&self) -> bool {
+        fuel::check().is_ok()
+            && !self.closed.load(Ordering::Relaxed)
+            && Arc::strong_count(self.index) > 1
+    }
+
+    /// Runs short work under the constraint's lock. After a panic the constraint's caches are
+    /// repaired.
+    fn with_constraint<T>(&self, work: impl FnOnce(&mut IndexState) -> T) -> T {
+        let mut state = self.index.lock();
+        match catch_unwind(AssertUnwindSafe(|| work(&mut state))) {
+            Ok(done) => done,
+            Err(panic) => {
+                state.recover();
+                drop(state);
+                std::panic::resume_unwind(panic)
+            }
+        }
+    }
+
+    /// Makes the mask of `config`, a configuration of the second parser, and caches it at `target`,
+    /// its counterpart in the constraint.
+    fn make_mask(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        target: ConstraintConfig,
+    ) -> Result<MaskOutcome, ParserLimit> {
+        let lookup = |own: &mut IndexState| match own.epoch == target.epoch {
+            true if self.index.has_mask(own, target.config) => MaskOutcome::Cached,
+            true => MaskOutcome::Built,
+            false => MaskOutcome::Discarded,
+        };
+        let mut outcome = self.with_constraint(lookup);
+        if outcome == MaskOutcome::Built {
+            #[cfg(test)]
+            self.counters.maybe_panic(1);
+            let mask = match fuel::limited(self.index.mask_fuel(), || {
+                self.index.made_ahead(state, config)
+            }) {
+                Ok(mask) => mask,
+                // A matcher has the same budget, so its attempt would end the same way.
+                Err(ParserLimit::Fuel) if fuel::check().is_ok() => {
+                    count(&self.counters.ahead_lost, 1);
+                    return Ok(MaskOutcome::OutOfFuel);
+                }
+                Err(limit) => return Err(limit),
+            };
+            outcome = self.with_constraint(|own| match lookup(own) {
+                MaskOutcome::Built => {
+                    self.index.adopt(own, target.config, &mask);
+                    MaskOutcome::Built
+                }
+                other => other,
+            });
+        }
+        match outcome {
+            MaskOutcome::Built => count(&self.counters.ahead_built, 1),
+            MaskOutcome::Cached => count(&self.counters.ahead_known, 1),
+            MaskOutcome::Discarded | MaskOutcome::OutOfFuel => count(&self.counters.ahead_lost, 1),
+        }
+        Ok(outcome)
+    }
+
+    /// Steps the second parser to the configuration of a matcher, then makes the masks after
+    /// `likely`. `tokens` are those the matcher has taken; `before` is its configuration before the
+    /// last one.
+    fn prefetch(
+        &self,
+        second: &mut SecondParserState,
+        target: ConstraintConfig,
+        (tokens, before): (&[TokenId], Option<ConfigId>),
+        likely: &[TokenId],
+    ) -> Result<(), ParserLimit> {
+        if second.constraint_epoch != target.epoch {
+            second.counterparts.clear();
+            second.constraint_epoch = target.epoch;
+        }
+        let index = self.index;
+        let (state, counterparts) = second.parser_and_counterparts(index);
+        let current = match (
+            counterparts.get(&target.config),
+            before.and_then(|before| counterparts.get(&before)),
+            tokens.last(),
+        ) {
+            (Some(&current), _, _) => current,
+            (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?.0,
+            _ => {
+                let mut current = state.parser.start();
+                for &token in tokens {
+                    current = state.step_token(index, current, token)?.0;
+                }
+                current
+            }
+        };
+        counterparts.insert(target.config, current);
+        for &token in likely {
+            if !self.is_needed() {
+                break;
+            }
+            let (next, _) = state.step_token(index, current, token)?;
+            if next == DEAD {
+                continue;
+            }
+            let own = self.with_constraint(|own| {
+                let is_same = own.epoch == target.epoch;
+                is_same.then(|| own.step_token(index, target.config, token).ok()).flatten()
+            });
+            let Some((config, _)) = own else { break };
+            counterparts.insert(config, next);
+            let target = ConstraintConfig { config, config_with_names: config, ..target };
+            self.make_mask(state, next, target)?;
+        }
+        Ok(())
+    }
+
+    /// Explores configurations in descending likelihood and makes their masks.
+    fn prepare(
+        &self,
+        second: &mut SecondParserState,
+        budget: &PrepareBudget,
+        report: &mut PrepareReport,
+    ) -> Result<(), ParserLimit> {
+        let epoch = self.with_constraint(|own| own.epoch);
+        if let Some((_, _, places)) =
+            second.last_preparation.as_ref().filter(|done| done.0 == epoch && done.1 == *budget)
+        {
+            (report.places, report.known) = (*places, *places);
+            return Ok(());
+        }
+        let (state, _) = second.parser_and_counterparts(self.index);
+        let mut search = PathSearch::new(&mut state.parser, budget.places, budget.steps);
+        while report.built < budget.masks && !search.is_spent() {
+            let Some(candidate) = search.next_candidate().filter(|_| self.is_needed()) else {
+                break;
+            };
+            let Some(target) = self.step_to_candidate(&candidate) else { break };
+            report.places += 1;
+            count(&self.counters.ahead_places, 1);
+            let bytes = state.parser.bytes();
+            match self.make_mask(state, candidate.config, target)? {
+                MaskOutcome::Built => report.built += 1,
+                MaskOutcome::Cached => report.known += 1,
+                MaskOutcome::OutOfFuel => continue,
+                MaskOutcome::Discarded => break,
+            }
+            let trie = self.index.vocab.trie();
+            let explored = search.expand(&mut state.parser, trie, &candidate, target)?;
+            for path in explored {
+                if self.step_path(target, &path).is_none() {
+                    break;
+                }
+            }
+            search.charge_growth(state.parser.bytes().saturating_sub(bytes));
+            if search.loops_on_text(candidate.config) {
+                self.cache_transitions(target, state.parser.allowed(candidate.config));
+            }
+        }
+        if self.is_needed() {
+            self.with_constraint(IndexState::reserve_more);
+            second.last_preparation = Some((epoch, budget.clone(), report.places));
+        }
+        Ok(())
+    }
+
+    /// Caches, in the constraint's own parser, the transition of each of these bytes.
+    fn cache_transitions(&self, target: ConstraintConfig, bytes: ByteSet) {
+        let bytes: Vec<u8> = bytes.iter().collect();
+        for bytes in bytes.chunks(STEPS_PER_LOCK) {
+            self.with_constraint(|own| {
+                if own.epoch == target.epoch {
+                    // At a limit the rest is left to the matchers, which may empty the caches.
+                    bytes.iter().all(|&byte| own.parser.step(target.config, byte).is_ok());
+                }
+            });
+        }
+    }
+
+    /// Steps the constraint's own parser to a candidate. `None` where its caches were emptied
+    /// meanwhile, or are half full.
+    fn step_to_candidate(&self, candidate: &Candidate) -> Option<ConstraintConfig> {
+        let own_start = |own: &mut IndexState| {
+            let config = own.parser.start();
+            ConstraintConfig { epoch: own.epoch, config, config_with_names: config }
+        };
+        let origin = candidate.origin.unwrap_or_else(|| self.with_constraint(own_start));
+        self.step_path(origin, &candidate.path)
+    }
+
+    /// Steps the constraint's own parser along a token. `None` as for [`Job::step_to_candidate`].
+    fn step_path(
+        &self,
+        mut position: ConstraintConfig,
+        path: &[PathSymbol],
+    ) -> Option<ConstraintConfig> {
+        for steps in path.chunks(STEPS_PER_LOCK) {
+            position = self.with_constraint(|own| {
+                // The other half of the memory budget is left to matchers.
+                let has_room = position.epoch == own.epoch && !own.is_half_full(self.index);
+                let mut config = has_room.then_some(position.config)?;
+                for &symbol in steps {
+                    symbol.cache_advance(&mut own.parser, config).ok()?;
+                    config = symbol.step(&mut own.parser, config).ok()?;
+                }
+                Some(ConstraintConfig { config, ..position })
+            })?;
+        }
+        let bytes: Option<Vec<u8>> = path.iter().map(|symbol| symbol.byte()).collect();
+        self.with_constraint(|own| {
+            let epoch = (position.epoch == own.epoch).then_some(position.epoch)?;
+            let before = position.config_with_names;
+            let after = match (&bytes, path) {
+                (Some(bytes), _) => own.parser.remember(before, bytes),
+                (None, [PathSymbol::Special(special)]) => own.parser.step_special(before, *special),
+                (None, _) => Ok(position.config),
+            };
+            Some(ConstraintConfig { epoch, config_with_names: after.ok()?, ..position })
+        })
+    }
+}
+
+/// One symbol of a path: a byte, or the index of a special token of the grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PathSymbol {
+    Byte(u8),
+    Special(u32),
+}
+
+impl PathSymbol {
+    /// Caches the transition that matchers take. Where a member name begins, it differs from that
+    /// of [`PathSymbol::step`].
+    fn cache_advance(self, parser: &mut Parser, config: ConfigId) -> Result<(), ParserLimit> {
+        match self {
+            PathSymbol::Byte(byte) => parser.advance(config, byte).map(|_| ()),
+            PathSymbol::Special(_) => Ok(()),
+        }
+    }
+
+    /// The byte; `None` for a special token.
+    fn byte(self) -> Option<u8> {
+        match self {
+            PathSymbol::Byte(byte) => Some(byte),
+            PathSymbol::Special(_) => None,
+        }
+    }
+
+    /// Takes the transition that masks are made with.
+    fn step(self, parser: &mut Parser, config: ConfigId) -> Result<ConfigId, ParserLimit> {
+        match self {
+            PathSymbol::Byte(byte) => parser.step(config, byte),
+            PathSymbol::Special(special) => parser.step_special(config, special),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
