@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::difference::Difference;
-use super::nodes::sort_kinds;
-use super::profile::Profile;
-use super::remainders::Rest;
-use super::section::Sections;
-use super::set::{TokenSet, bit, clear_bit, set_bit};
-use super::shaped::Shaped;
-use super::walk::{Stopped, Walk};
+use super::counter_profile::Profile;
+use super::entry_difference::Difference;
+use super::node_sets::sort_kinds;
+use super::rule_walks::Sections;
+use super::shape_walk::Shaped;
+use super::suffixes::Rest;
+use super::token_set::{TokenSet, bit, clear_bit, set_bit};
+use super::trie_walk::{Stopped, Walk};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser, Room};
 use crate::vocab::{Tree, Vocabulary};

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::byte_class_trie::Folds;
+use super::counter_profile::Profile;
 use super::entry::Entry;
-use super::fold::Folds;
-use super::key::{GrammarKeys, Key, RuleKeys};
-use super::pooling::{Counters, count};
-use super::profile::Profile;
-use super::same::Alike;
-use super::walk::Stopped;
+use super::interned_masks::Alike;
+use super::pool_key::{GrammarKeys, Key, RuleKeys};
+use super::pool_scope::{Counters, count};
+use super::trie_walk::Stopped;
 use crate::cache::{Cache, CacheStats};
 use crate::matcher::{FREE, Item, Parser};
 use crate::vocab::Vocabulary;

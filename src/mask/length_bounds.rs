@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::index::Index;
-use super::set::TokenSet;
-use super::state::IndexState;
+use super::index_state::IndexState;
+use super::token_set::TokenSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit};
 

@@ -1,10 +1,10 @@
 //! Where two states part ways on the vocabulary: what one's entry has beside the other's.
 
 use super::entry::strictly_below;
-use super::nodes::sort_kinds;
-use super::remainders::Rest;
-use super::set::{TokenSet, bit};
-use super::walk::Stopped;
+use super::node_sets::sort_kinds;
+use super::suffixes::Rest;
+use super::token_set::{TokenSet, bit};
+use super::trie_walk::Stopped;
 use crate::ids::TokenId;
 use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, SWALLOW};
 use crate::vocab::{Tree, Trie, Vocabulary, descend};

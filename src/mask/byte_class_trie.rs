@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use super::difference::{Difference, Seen};
 use super::entry::Entry;
-use super::pooling::{Counters, count};
-use super::walk::Stopped;
+use super::entry_difference::{Difference, Seen};
+use super::pool_scope::{Counters, count};
+use super::trie_walk::Stopped;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::fuel;
 use crate::hash::HashMap;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::entry::{Entry, strictly_below};
-use super::set::{TokenSet, set_bit};
-use super::walk::{Stopped, Walk};
+use super::token_set::{TokenSet, set_bit};
+use super::trie_walk::{Stopped, Walk};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;

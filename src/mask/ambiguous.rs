@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::index::Index;
-use super::set::TokenSet;
-use super::state::IndexState;
+use super::index_state::IndexState;
+use super::token_set::TokenSet;
 use crate::matcher::{ConfigId, Item, ParserLimit};
 
 /// Words of a trie that are to be looked at, by their places in the list of all words, in ascending order.

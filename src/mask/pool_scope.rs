@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::entry::Entry;
-use super::key::GrammarKeys;
 use super::pool::{MaskPool, Own};
-use super::set::set_bit;
-use super::walk::Stopped;
+use super::pool_key::GrammarKeys;
+use super::token_set::set_bit;
+use super::trie_walk::Stopped;
 use crate::matcher::{Item, Parser};
 use crate::vocab::Vocabulary;
 

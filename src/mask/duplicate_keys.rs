@@ -9,8 +9,8 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use super::index::Index;
-use super::set::TokenSet;
-use super::state::IndexState;
+use super::index_state::IndexState;
+use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Gap, Naming, Parser, ParserLimit};

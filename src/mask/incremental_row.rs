@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::set::{TokenSet, bit};
+use super::token_set::{TokenSet, bit};
 use crate::ids::TokenId;
 use crate::vocab::Vocabulary;
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use super::byte_class_trie::Folds;
 use super::entry::Entry;
-use super::fold::Folds;
 use super::index::{Index, Ways};
-use super::joint::Joint;
-use super::key::GrammarKeys;
-use super::pooling::{Counters, count};
-use super::same::Same;
-use super::section::{Sections, Words};
-use super::set::TokenSet;
-use super::walk::{Stopped, Walk};
+use super::interned_masks::Same;
+use super::item_walks::Joint;
+use super::pool_key::GrammarKeys;
+use super::pool_scope::{Counters, count};
+use super::rule_walks::{Sections, Words};
+use super::token_set::TokenSet;
+use super::trie_walk::{Stopped, Walk};
 use crate::cache::Cache;
 use crate::capacity::ReserveMore;
 use crate::compile::{CompileError, Compiled};

@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::set::{TokenSet, set_bit};
-use super::walk::{Stopped, Walk};
+use super::token_set::{TokenSet, set_bit};
+use super::trie_walk::{Stopped, Walk};
 use crate::fsm::{shape_bytes, shape_kinds};
 use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, SWALLOW, may_be_again};
 use crate::vocab::{Vocabulary, descend};

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::index::Index;
-use super::set::{TokenSet, bit, clear_bit, set_bit};
-use super::state::IndexState;
-use super::walk::{Stopped, Walk};
+use super::index_state::IndexState;
+use super::token_set::{TokenSet, bit, clear_bit, set_bit};
+use super::trie_walk::{Stopped, Walk};
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Gap, ParserLimit};

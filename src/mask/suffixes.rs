@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::entry::Entry;
-use super::section::Sections;
-use super::set::bit;
-use super::walk::{Stopped, Walk};
+use super::rule_walks::Sections;
+use super::token_set::bit;
+use super::trie_walk::{Stopped, Walk};
 use crate::fsm::{ByteSet, shape, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::set::TokenSet;
+use super::token_set::TokenSet;
 use crate::cache::{Cache, CacheStats};
 use crate::hash::{HashMap, hasher};
 use crate::ids::TokenId;

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use super::index::Index;
-use super::set::{TokenSet, ids};
-use super::state::IndexState;
+use super::index_state::IndexState;
+use super::token_set::{TokenSet, ids};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::set::{bit, clear_bit, ids, set_bit};
+use super::token_set::{bit, clear_bit, ids, set_bit};
 use crate::compile::CompileError;
 use crate::ids::TokenId;
 use crate::ir::SpecialToken;

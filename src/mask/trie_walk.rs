@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::open::Only;
-use super::set::{bit, built, clear_bit, set_bit};
+use super::ambiguous::Only;
+use super::token_set::{bit, built, clear_bit, set_bit};
 use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::TokenId;

@@ -1,12 +1,12 @@
-//! Reading single items on their own, called rules together with their callers: the way of [`super::section`] for grammars without long
+//! Reading single items on their own, called rules together with their callers: the way of [`super::rule_walks`] for grammars without long
 //! chains of rules. There a part is small, and what is long is left to entries, which grammars share.
 
 use std::sync::Arc;
 
 use indexmap::IndexSet;
 
-use super::nodes::sort_kinds;
-use super::walk::{Stopped, Walk};
+use super::node_sets::sort_kinds;
+use super::trie_walk::{Stopped, Walk};
 use crate::fuel;
 use crate::hash::{HashMap, HashSet, Seeded};
 use crate::ids::TokenId;

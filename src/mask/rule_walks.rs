@@ -9,9 +9,9 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::entry::Entry;
-use super::nodes::{sort_kinds, sort_nodes, sorted_by_bytes};
-use super::set::{bit, set_bit};
-use super::walk::{Stopped, Walk};
+use super::node_sets::{sort_kinds, sort_nodes, sorted_by_bytes};
+use super::token_set::{bit, set_bit};
+use super::trie_walk::{Stopped, Walk};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
 use crate::fuel;
