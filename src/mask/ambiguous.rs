@@ -1,5 +1,8 @@
-//! Masks of documents that may be many things at once, and in which text goes on, such as a name of one of many kinds of objects. Most of the vocabulary is
-//! text, which one kind reads as well as all others: what that one accepts need not be looked at with the others.
+//! Masks of highly ambiguous configurations that read free text.
+//!
+//! An object of one of many types is an example: inside a key, dozens of items read the same text.
+//! Most of the vocabulary is text that one of these items accepts by itself. Its entry gives those
+//! tokens, and a walk with the whole configuration tests only the others.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,52 +12,54 @@ use super::index_state::IndexState;
 use super::token_set::TokenSet;
 use crate::matcher::{ConfigId, Item, ParserLimit};
 
-/// Words of a trie that are to be looked at, by their places in the list of all words, in ascending order.
+/// A filter for a trie walk: the tokens to test, by position in the trie's list of tokens, in
+/// ascending order.
 #[derive(Clone, Debug)]
-pub(super) struct Only {
-    places: Arc<[u32]>,
-    /// Where a walk, which goes through nodes in their order but for some jumps, has come to.
-    at: usize,
+pub(super) struct TokenFilter {
+    positions: Arc<[u32]>,
+    /// Cursor of the walk, which visits nodes in order, apart from some jumps.
+    cursor: usize,
 }
 
-impl Only {
-    pub(super) fn new(places: Arc<[u32]>) -> Only {
-        Only { places, at: 0 }
+impl TokenFilter {
+    pub(super) fn new(positions: Arc<[u32]>) -> TokenFilter {
+        TokenFilter { positions, cursor: 0 }
     }
 
-    /// Whether one is among some neighbours.
+    /// Whether the range of positions contains a token to test.
     #[inline]
-    pub(super) fn has(&mut self, words: Range<usize>) -> bool {
-        let (begin, end) = (words.start as u32, words.end as u32);
-        if self.at > 0 && self.places[self.at - 1] >= begin {
-            self.at = self.places.partition_point(|&place| place < begin);
+    pub(super) fn meets(&mut self, range: Range<usize>) -> bool {
+        let (begin, end) = (range.start as u32, range.end as u32);
+        if self.cursor > 0 && self.positions[self.cursor - 1] >= begin {
+            self.cursor = self.positions.partition_point(|&position| position < begin);
         }
-        while self.places.get(self.at).is_some_and(|&place| place < begin) {
-            self.at += 1;
+        while self.positions.get(self.cursor).is_some_and(|&position| position < begin) {
+            self.cursor += 1;
         }
-        self.places.get(self.at).is_some_and(|&place| place < end)
+        self.positions.get(self.cursor).is_some_and(|&position| position < end)
     }
 }
 
 impl Index {
-    /// The mask of a configuration of many items: what one that reads text accepts, and what a walk with all of them finds of the rest. Where none is known to
-    /// read text, the walk is over everything.
-    pub(super) fn build_behind_text(
+    /// The mask of a configuration of many items: the tokens that one text-reading item accepts,
+    /// and a walk with the whole configuration for the others. Without such an item, the walk tests
+    /// all tokens.
+    pub(super) fn build_ambiguous(
         &self,
         state: &mut IndexState,
         config: ConfigId,
         items: &[Item],
     ) -> Result<TokenSet, ParserLimit> {
-        let text = items.iter().find(|item| {
+        let text_item = items.iter().find(|item| {
             let alone = state.parser.isolated(**item);
             self.reads_text(state, alone)
         });
-        let Some(text) = text else { return self.build_whole(state, config) };
-        let group = [&[*text], &state.parser.called_last(text, items)[..]].concat();
-        let entry = self.entry(state, &group)?;
-        state.walk.only = Some(Only::new(entry.left_open(&self.vocab)));
-        let built = self.build_beside(state, config, Some(entry.accepted.clone()));
-        state.walk.only = None;
-        built
+        let Some(text_item) = text_item else { return self.build_by_walk(state, config) };
+        let item_group = [&[*text_item], &state.parser.called_last(text_item, items)[..]].concat();
+        let entry = self.entry(state, &item_group)?;
+        state.walk.filter = Some(TokenFilter::new(entry.not_accepted(&self.vocab)));
+        let mask = self.build_by_walk_with(state, config, Some(entry.accepted.clone()));
+        state.walk.filter = None;
+        mask
     }
 }

@@ -1,14 +1,21 @@
-//! The vocabulary as one state reads it: tokens whose bytes it does not tell apart share the nodes of a tree, which is then a fraction of
-//! the vocabulary's. States of one rule that differ in a count alone (the words of `^(\S+\s+){0,99}\S+$`, the characters left of a
-//! `maxLength`) tell the same bytes apart: the entry of another one is found on the small tree, as what it differs in. That the
-//! other one tells no more bytes apart is checked at every node, not assumed.
+//! Byte-class tries: the vocabulary's trie with the bytes merged that one state does not tell
+//! apart.
+//!
+//! States of one rule that differ only in a counter tell the same bytes apart. Examples are the
+//! words of `^(\S+\s+){0,99}\S+$`, and the characters left of a `maxLength`. Tokens whose bytes
+//! fall into the same classes share nodes, so such a trie has a fraction of the vocabulary's nodes.
+//! The first state's walk builds it; the entries of the other states are derived on it, as
+//! differences from the first state's entry. Whether a state tells no more bytes apart is checked
+//! at every node.
+//!
+//! This is alphabet compression, with classes that depend on the node.
 
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::entry_difference::{Difference, Seen};
-use super::pool_scope::{Counters, count};
-use super::trie_walk::Stopped;
+use super::entry::MaskEntry;
+use super::entry_difference::{EntryDifference, NodeOutcome};
+use super::pool_scope::{PoolCounters, count};
+use super::trie_walk::WalkError;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::fuel;
 use crate::hash::HashMap;
@@ -16,274 +23,301 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
 use crate::vocab::{Planting, Shapes, Tree, Trie, Vocabulary, descend};
 
-/// A walk over this part of the vocabulary's nodes by shapes is long.
-const LONG: usize = 4;
-/// After so many long walks that no fold has spared, a rule is worth a fold: it costs some of them.
-const WALKS: u32 = 3;
-/// A fold has at most this part of the vocabulary's nodes, or it is no help.
-const SMALLER: usize = 4;
-/// Fuel of a node of a fold, beside a unit for each node of the vocabulary and each group.
-const GROUPING: usize = 4;
-/// Most folds of one rule.
-const FOLDS: usize = 4;
-/// Memory for the folds of one constraint.
+/// A walk over at least one in so many nodes of the tree of shapes is long.
+const LONG_WALK_FRACTION: usize = 4;
+/// Long walks of a rule after which a byte-class trie is built for it; building one costs some of
+/// them.
+const LONG_WALKS: u32 = 3;
+/// A byte-class trie has at most one in so many of the vocabulary's nodes, or it is not worth
+/// keeping.
+const SIZE_FRACTION: usize = 4;
+/// Fuel of a node of a byte-class trie, beside a unit for each node of the vocabulary and each
+/// class.
+const NODE_FUEL: usize = 4;
+/// Most byte-class tries of one rule.
+const MAX_TRIES: usize = 4;
+/// Memory for the byte-class tries of one constraint.
 const MAX_BYTES: usize = 16 << 20;
-/// Bytes that lead nowhere. In the tree, all words that go on with such a byte are at one node.
-const NO_GROUP: u8 = u8::MAX;
-/// The state's rule may end here.
+/// The class of rejected bytes. In the trie, all tokens that continue with such a byte are at one
+/// node.
+const REJECTED: u8 = u8::MAX;
+/// Node mark: the state's rule may end here.
 const ENDS: u8 = 1;
-/// Some tokens go on behind here, whether the state reads them or not.
-const GOES_ON: u8 = 2;
+/// Node mark: some tokens continue below here, accepted or not.
+const CONTINUES: u8 = 2;
 
-/// One state's fold of the vocabulary, and its entry.
+/// One state's byte-class trie, and its mask entry.
 #[derive(Debug)]
-struct Fold {
-    base: Arc<Entry>,
-    /// What the state can read. The byte of a node is the number of a group of its parent's grouping.
+struct ByteClassTrie {
+    /// The entry of the state that the trie was built for.
+    base: Arc<MaskEntry>,
+    /// What the state accepts. The byte of a node is the number of a class of its parent's classes.
     tree: Tree,
-    /// Per node: how the bytes below it are grouped.
-    groupings: Vec<u32>,
-    /// Per node: [`ENDS`] and [`GOES_ON`].
+    /// By node: the id of the classes of the bytes below it.
+    class_ids: Vec<u32>,
+    /// By node: [`ENDS`] and [`GOES_ON`].
     marks: Vec<u8>,
-    /// Groupings: the bytes of each group. Bytes of none lead nowhere.
-    groups: Vec<Box<[ByteSet]>>,
-    plans: Plans,
+    /// By id: the bytes of each class. Bytes in no class are rejected.
+    class_bytes: Vec<Box<[ByteSet]>>,
+    /// Memoised plans.
+    plans: ProbePlans,
 }
 
-/// Which bytes to try for the groups of a grouping.
+/// Which bytes to test for each class, by configuration.
 #[derive(Debug, Default)]
-struct Plans {
-    /// How configurations tell bytes apart, by content.
+struct ProbePlans {
+    /// How configurations tell bytes apart, interned.
     looks: HashMap<Box<[u32]>, u32>,
-    /// By grouping and number of the look; none where it tells bytes of one group apart.
-    known: HashMap<(u32, u32), Option<u32>>,
-    plans: Vec<Plan>,
+    /// By classes and number of the configuration's look: the plan, or None where it tells bytes of
+    /// one class apart.
+    plan_by_look: HashMap<(u32, u32), Option<u32>>,
+    /// By number.
+    plans: Vec<ProbePlan>,
+    /// Buffer.
     look: Vec<u32>,
 }
 
-/// For each group, bytes of it: one of each set that the same edges read. None: all of the group lead nowhere.
-type Plan = Box<[Box<[u8]>]>;
+/// For each class, the bytes to test: one of each set that the same edges read. Empty if the whole
+/// class is rejected.
+type ProbePlan = Box<[Box<[u8]>]>;
 
-/// Why a state's entry is not found on a fold.
-enum Unlike {
-    /// It tells bytes apart that the fold does not.
-    Apart,
+/// Why a state's entry cannot be derived on a byte-class trie.
+enum NotDerivable {
+    /// The state tells bytes of one class apart.
+    FinerClasses,
+    /// The parser ran into a limit.
     Limit(ParserLimit),
 }
 
-impl From<ParserLimit> for Unlike {
+impl From<ParserLimit> for NotDerivable {
     fn from(limit: ParserLimit) -> Self {
-        Unlike::Limit(limit)
+        NotDerivable::Limit(limit)
     }
 }
 
-/// The folds of one constraint's rules.
+/// The byte-class tries of one constraint's rules.
 #[derive(Debug, Default)]
-pub(crate) struct Folds {
-    rules: HashMap<u32, OfRule>,
+pub(crate) struct ByteClassTries {
+    /// By rule.
+    rules: HashMap<u32, RuleTries>,
+    /// Memory in use, in bytes, approximately.
     bytes: usize,
 }
 
-/// What is known of a rule.
+/// The byte-class tries of one rule.
 #[derive(Debug)]
-enum OfRule {
-    /// Its folds, and the long walks since the last one.
-    Folded(Vec<Fold>, u32),
+enum RuleTries {
+    /// The tries, and the long walks since the last one was built.
+    Tries(Vec<ByteClassTrie>, u32),
     /// Its states tell too many bytes apart.
-    Apart,
+    TooManyClasses,
 }
 
-impl Folds {
-    /// The entry of an isolated item with this state (and others that end alike), of which no other entry is known. `all` is the row of every token with text.
+impl ByteClassTries {
+    /// The entry of an isolated item with this state (and its tail-called items), for which no
+    /// other derivation applies. `all` is the row of every token with text.
     pub(super) fn entry(
         &mut self,
         parser: &mut Parser,
         vocab: &Vocabulary,
         all: &Arc<[u32]>,
-        (own, isolated, counters): (u32, ConfigId, &Counters),
-    ) -> Result<Arc<Entry>, Stopped> {
-        let rule = parser.program().state(own).rule;
-        // What is kept account of tells bytes apart that states do not.
-        let plain = parser.compiled().keeps_no_account();
-        let of_rule = self.rules.entry(rule).or_insert(if plain {
-            OfRule::Folded(Vec::new(), 0)
+        (state, isolated, counters): (u32, ConfigId, &PoolCounters),
+    ) -> Result<Arc<MaskEntry>, WalkError> {
+        let rule = parser.program().state(state).rule;
+        // Metered and compared text tells bytes apart that states do not.
+        let is_uncounted = parser.compiled().keeps_no_account();
+        let rule_tries = self.rules.entry(rule).or_insert(if is_uncounted {
+            RuleTries::Tries(Vec::new(), 0)
         } else {
-            OfRule::Apart
+            RuleTries::TooManyClasses
         });
-        if let OfRule::Folded(folds, walks) = of_rule {
-            for fold in folds.iter_mut().rev() {
-                if let Some(diff) = fold.differ(parser, isolated)? {
+        if let RuleTries::Tries(tries, walks) = rule_tries {
+            for trie in tries.iter_mut().rev() {
+                if let Some(diff) = trie.difference_of(parser, isolated)? {
                     count(&counters.derived);
-                    return Ok(Arc::new(Entry::differing(vocab, &fold.base, diff, &fold.tree)));
+                    return Ok(Arc::new(MaskEntry::from_difference(
+                        vocab, &trie.base, diff, &trie.tree,
+                    )));
                 }
             }
-            if *walks >= WALKS && folds.len() < FOLDS && self.bytes < MAX_BYTES {
+            if *walks >= LONG_WALKS && tries.len() < MAX_TRIES && self.bytes < MAX_BYTES {
                 *walks = 0;
-                match Fold::build(parser, vocab, isolated)? {
-                    Some(fold) => {
-                        let base = fold.base.clone();
-                        self.bytes += fold.bytes();
-                        folds.push(fold);
+                match ByteClassTrie::build(parser, vocab, isolated)? {
+                    Some(trie) => {
+                        let base = trie.base.clone();
+                        self.bytes += trie.bytes();
+                        tries.push(trie);
                         return Ok(base);
                     }
-                    None => *of_rule = OfRule::Apart,
+                    None => *rule_tries = RuleTries::TooManyClasses,
                 }
             }
         }
-        let (entry, looked) = Entry::build(parser, vocab, all, isolated)?;
-        if let OfRule::Folded(_, walks) = of_rule {
-            *walks += u32::from(looked > vocab.shapes().tree().len() / LONG);
+        let (entry, visited) = MaskEntry::build(parser, vocab, all, isolated)?;
+        if let RuleTries::Tries(_, walks) = rule_tries {
+            *walks += u32::from(visited > vocab.shapes().tree().len() / LONG_WALK_FRACTION);
         }
         Ok(Arc::new(entry))
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Memory in use, in bytes, approximately.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// How a configuration groups bytes, while a fold is built: those that lead to the same configuration.
-struct Grouping {
+/// The byte classes of a configuration, while a trie is built: bytes of one class lead to the same
+/// configuration.
+struct ByteClasses {
+    /// Number of its classes.
     id: u32,
-    of: Box<[u8; 256]>,
+    class_by_byte: Box<[u8; 256]>,
+    /// Where the bytes of each class lead.
     next: Vec<ConfigId>,
 }
 
-/// In a number of a node: it is one of the trie, not of the tree of shapes.
-const FINE: u32 = 1 << 31;
+/// Flag of a node number: it is a node of the trie, not of the tree of shapes.
+const TRIE_NODE: u32 = 1 << 31;
 
-/// The vocabulary by shapes, and as a trie from where bytes of one shape are told apart.
-struct Words<'v> {
+/// The vocabulary as the tree of shapes, and as a trie from where bytes of one shape are told
+/// apart.
+struct VocabularyTree<'v> {
     trie: &'v Trie,
     shapes: &'v Shapes,
 }
 
-impl Words<'_> {
-    /// Words that end at a node.
+impl VocabularyTree<'_> {
+    /// Tokens that end at a node.
     fn at(&self, node: u32) -> &[TokenId] {
-        if node & FINE == 0 {
+        if node & TRIE_NODE == 0 {
             self.shapes.tree().words_at(node)
         } else {
-            self.trie.words_at(node & !FINE)
+            self.trie.words_at(node & !TRIE_NODE)
         }
     }
 
-    /// Words that end at a node or below.
+    /// Tokens that end at a node or below.
     fn below(&self, node: u32) -> &[TokenId] {
-        if node & FINE == 0 {
+        if node & TRIE_NODE == 0 {
             self.shapes.tree().words_below(node)
         } else {
-            self.trie.words_below(node & !FINE)
+            self.trie.words_below(node & !TRIE_NODE)
         }
     }
 
-    /// Adds a node's children with their groups; `of` has the group of each byte.
-    fn children(&self, node: u32, of: &[u8; 256], out: &mut Vec<(u8, u32)>) {
-        let fine = |own: u32| (of[usize::from(self.trie.node(own).byte)], own | FINE);
-        if node & FINE != 0 {
-            out.extend(self.trie.children(node & !FINE).map(fine));
+    /// Adds a node's children with their classes; `of` has the class of each byte.
+    fn children(&self, node: u32, class_by_byte: &[u8; 256], out: &mut Vec<(u8, u32)>) {
+        let trie_child = |source: u32| {
+            (class_by_byte[usize::from(self.trie.node(source).byte)], source | TRIE_NODE)
+        };
+        if node & TRIE_NODE != 0 {
+            out.extend(self.trie.children(node & !TRIE_NODE).map(trie_child));
             return;
         }
         let tree = self.shapes.tree();
         for child in tree.children(node) {
             let (lo, hi) = shape_bytes(tree.node(child).byte);
-            let group = of[usize::from(lo)];
-            if of[usize::from(lo)..=usize::from(hi)].iter().all(|&other| other == group) {
-                out.push((group, child));
+            let class = class_by_byte[usize::from(lo)];
+            if class_by_byte[usize::from(lo)..=usize::from(hi)].iter().all(|&other| other == class)
+            {
+                out.push((class, child));
             } else {
-                out.extend(self.shapes.sources(child).iter().copied().map(fine));
+                out.extend(self.shapes.sources(child).iter().copied().map(trie_child));
             }
         }
     }
 }
 
-/// Nodes of the vocabulary that become one node.
-struct Pending {
+/// Nodes of the vocabulary that become one node of the byte-class trie.
+struct PendingNode {
     config: ConfigId,
-    group: u8,
+    class: u8,
     depth: u32,
-    /// Where in the list of nodes they begin; it ends with them.
+    /// Where they begin in the list of nodes; they are the last in it.
     from: usize,
 }
 
-impl Fold {
-    /// The fold of an isolated item's state. None if it is hardly smaller than the vocabulary. Cost: a look at each node by
-    /// shapes (and of the trie, where shapes do not do) that the state can read, and one transition a node of the fold and group of bytes.
+impl ByteClassTrie {
+    /// Builds the byte-class trie of an isolated item's state. None if it is hardly smaller than
+    /// the vocabulary. Cost: a visit of each node that the state reads (of the tree of shapes, or
+    /// of the trie where shapes are too coarse), and one transition for each node and class.
     fn build(
         parser: &mut Parser,
         vocab: &Vocabulary,
         isolated: ConfigId,
-    ) -> Result<Option<Fold>, Stopped> {
-        let (trie, words) = (vocab.trie(), Words { trie: vocab.trie(), shapes: vocab.shapes() });
-        let mut known: HashMap<ConfigId, Grouping> = HashMap::default();
+    ) -> Result<Option<ByteClassTrie>, WalkError> {
+        let (trie, vocab_tree) =
+            (vocab.trie(), VocabularyTree { trie: vocab.trie(), shapes: vocab.shapes() });
+        let mut memo: HashMap<ConfigId, ByteClasses> = HashMap::default();
         let mut ids: HashMap<Box<[ByteSet]>, u32> = HashMap::default();
-        let mut groups: Vec<Box<[ByteSet]>> = Vec::new();
+        let mut class_bytes: Vec<Box<[ByteSet]>> = Vec::new();
         let mut tree = Planting::with_words(trie.words_below(0).len(), |_| false);
-        let (mut groupings, mut marks, mut exits) = (Vec::new(), vec![0], Vec::new());
-        let (mut nodes, mut pending): (Vec<u32>, Vec<Pending>) = Default::default();
-        let (mut here, mut children): (Vec<u32>, Vec<(u8, u32)>) = (vec![0], Vec::new());
-        let mut places: Vec<usize> = Vec::new();
+        let (mut class_ids, mut marks, mut exits) = (Vec::new(), vec![0], Vec::new());
+        let (mut nodes, mut pending): (Vec<u32>, Vec<PendingNode>) = Default::default();
+        let (mut sources, mut children): (Vec<u32>, Vec<(u8, u32)>) = (vec![0], Vec::new());
+        let mut next_index: Vec<usize> = Vec::new();
         let (mut config, mut depth) = (isolated, 0);
         loop {
-            let grouping = match known.get(&config) {
-                Some(grouping) => grouping,
+            let classes = match memo.get(&config) {
+                Some(classes) => classes,
                 None => {
-                    let Some(grouping) = Grouping::of(parser, config, (&mut ids, &mut groups))?
+                    let Some(classes) =
+                        ByteClasses::compute(parser, config, (&mut ids, &mut class_bytes))?
                     else {
                         return Ok(None);
                     };
-                    known.entry(config).or_insert(grouping)
+                    memo.entry(config).or_insert(classes)
                 }
             };
-            groupings.push(grouping.id);
-            fuel::spend(GROUPING + here.len() + grouping.next.len())?;
-            for &node in &here {
+            class_ids.push(classes.id);
+            fuel::spend(NODE_FUEL + sources.len() + classes.next.len())?;
+            for &node in &sources {
                 let before = children.len();
-                words.children(node, &grouping.of, &mut children);
+                vocab_tree.children(node, &classes.class_by_byte, &mut children);
                 if children.len() > before {
-                    marks[groupings.len() - 1] |= GOES_ON;
+                    marks[class_ids.len() - 1] |= CONTINUES;
                 }
             }
-            // The last that is pushed is the next that is visited: the first group comes last, those that lead nowhere first.
-            let slot = |group: u8| usize::from(group.wrapping_add(1));
-            places.clear();
-            places.resize(grouping.next.len() + 1, 0);
-            children.iter().for_each(|&(group, _)| places[slot(group)] += 1);
+            // A stack: the last node pushed is visited next. Rejected bytes are visited first, then
+            // the classes in order.
+            let slot_of = |class: u8| usize::from(class.wrapping_add(1));
+            next_index.clear();
+            next_index.resize(classes.next.len() + 1, 0);
+            children.iter().for_each(|&(class, _)| next_index[slot_of(class)] += 1);
             let mut from = nodes.len();
-            for group in std::iter::once(NO_GROUP).chain((0..grouping.next.len() as u8).rev()) {
-                let many = std::mem::replace(&mut places[slot(group)], from);
+            for class in std::iter::once(REJECTED).chain((0..classes.next.len() as u8).rev()) {
+                let many = std::mem::replace(&mut next_index[slot_of(class)], from);
                 if many > 0 {
-                    let config = grouping.next.get(usize::from(group)).copied().unwrap_or(DEAD);
-                    pending.push(Pending { config, group, depth: depth + 1, from });
+                    let config = classes.next.get(usize::from(class)).copied().unwrap_or(DEAD);
+                    pending.push(PendingNode { config, class, depth: depth + 1, from });
                 }
                 from += many;
             }
             nodes.resize(from, 0);
-            for (group, child) in children.drain(..) {
-                let place = &mut places[slot(group)];
-                nodes[*place] = child;
-                *place += 1;
+            for (class, child) in children.drain(..) {
+                let slot = &mut next_index[slot_of(class)];
+                nodes[*slot] = child;
+                *slot += 1;
             }
             let next = loop {
                 let Some(next) = pending.pop() else { break None };
-                if next.group != NO_GROUP {
+                if next.class != REJECTED {
                     break Some(next);
                 }
-                tree.node(next.depth as usize, NO_GROUP);
-                nodes.drain(next.from..).for_each(|node| tree.words(words.below(node)));
-                groupings.push(0);
+                tree.node(next.depth as usize, REJECTED);
+                nodes.drain(next.from..).for_each(|node| tree.words(vocab_tree.below(node)));
+                class_ids.push(0);
                 marks.push(0);
             };
             let Some(next) = next else { break };
             (config, depth) = (next.config, next.depth);
-            here.clear();
-            here.extend(nodes.drain(next.from..));
-            let at = tree.node(depth as usize, next.group);
-            if at as usize > trie.len() / SMALLER {
+            sources.clear();
+            sources.extend(nodes.drain(next.from..));
+            let at = tree.node(depth as usize, next.class);
+            if at as usize > trie.len() / SIZE_FRACTION {
                 return Ok(None);
             }
-            here.iter().for_each(|&node| tree.words(words.at(node)));
+            sources.iter().for_each(|&node| tree.words(vocab_tree.at(node)));
             let done = parser.store().done(config);
             if done.gated {
                 return Ok(None);
@@ -294,64 +328,81 @@ impl Fold {
             }
         }
         let tree = tree.finish();
-        let read = (1..tree.len() as u32).filter(|&node| tree.node(node).byte != NO_GROUP);
-        let base = Arc::new(Entry::found(vocab, &tree, read, exits));
-        Ok(Some(Fold { base, tree, groupings, marks, groups, plans: Plans::default() }))
+        let read = (1..tree.len() as u32).filter(|&node| tree.node(node).byte != REJECTED);
+        let base = Arc::new(MaskEntry::from_tree_walk(vocab, &tree, read, exits));
+        Ok(Some(ByteClassTrie {
+            base,
+            tree,
+            class_ids,
+            marks,
+            class_bytes,
+            plans: ProbePlans::default(),
+        }))
     }
 
-    /// What another isolated item's state differs in. None if it tells bytes apart that this fold does not.
-    fn differ(
+    /// The difference of another isolated item's state from this one's. None if it tells bytes of
+    /// one class apart.
+    fn difference_of(
         &mut self,
         parser: &mut Parser,
         isolated: ConfigId,
-    ) -> Result<Option<Difference>, Stopped> {
-        let Fold { tree, groupings, marks, groups, plans, .. } = self;
-        let mut diff = Difference::default();
+    ) -> Result<Option<EntryDifference>, WalkError> {
+        let ByteClassTrie { tree, class_ids, marks, class_bytes, plans, .. } = self;
+        let mut diff = EntryDifference::default();
         let mut planned: HashMap<(u32, ConfigId), u32> = HashMap::default();
-        let Some(plan) = plans.of(parser, groupings[0], &groups[groupings[0] as usize], isolated)
+        let Some(plan) =
+            plans.plan(parser, class_ids[0], &class_bytes[class_ids[0] as usize], isolated)
         else {
             return Ok(None);
         };
-        let walked = descend(tree, (isolated, plan, false), |at, group, (parent, plan, taken)| {
-            if group == NO_GROUP {
-                return Ok(None);
-            }
-            let mut config = DEAD;
-            for (tried, &byte) in plans.plans[plan as usize][usize::from(group)].iter().enumerate()
-            {
-                let next = parser.step(parent, byte)?;
-                if tried > 0 && next != config {
-                    return Err(Unlike::Apart);
+        let walked =
+            descend(tree, (isolated, plan, false), |at, class, (parent, plan, excluded_above)| {
+                if class == REJECTED {
+                    return Ok(None);
                 }
-                config = next;
-            }
-            let done = parser.store().done(config);
-            if done.gated {
-                return Err(Unlike::Apart);
-            }
-            let exits = |ends: bool| if ends { &[Exit::End][..] } else { &[] };
-            let this = Seen { dead: config == DEAD, exits: exits(done.bottom) };
-            let other = Seen { dead: false, exits: exits(marks[at as usize] & ENDS != 0) };
-            let Some(taken) = diff.visit(tree, at, (this, other), taken) else { return Ok(None) };
-            if marks[at as usize] & GOES_ON == 0 {
-                return Ok(None);
-            }
-            let grouping = groupings[at as usize];
-            let plan = match planned.get(&(grouping, config)) {
-                Some(&plan) => plan,
-                None => {
-                    let bytes = &groups[grouping as usize];
-                    let plan = plans.of(parser, grouping, bytes, config).ok_or(Unlike::Apart)?;
-                    planned.insert((grouping, config), plan);
-                    plan
+                let mut config = DEAD;
+                for (tried, &byte) in
+                    plans.plans[plan as usize][usize::from(class)].iter().enumerate()
+                {
+                    let next = parser.step(parent, byte)?;
+                    if tried > 0 && next != config {
+                        return Err(NotDerivable::FinerClasses);
+                    }
+                    config = next;
                 }
-            };
-            Ok(Some((config, plan, taken)))
-        });
+                let done = parser.store().done(config);
+                if done.gated {
+                    return Err(NotDerivable::FinerClasses);
+                }
+                let exits = |ends: bool| if ends { &[Exit::End][..] } else { &[] };
+                let this = NodeOutcome { dead: config == DEAD, exits: exits(done.bottom) };
+                let other =
+                    NodeOutcome { dead: false, exits: exits(marks[at as usize] & ENDS != 0) };
+                let Some(excluded_above) = diff.visit(tree, at, (this, other), excluded_above)
+                else {
+                    return Ok(None);
+                };
+                if marks[at as usize] & CONTINUES == 0 {
+                    return Ok(None);
+                }
+                let classes = class_ids[at as usize];
+                let plan = match planned.get(&(classes, config)) {
+                    Some(&plan) => plan,
+                    None => {
+                        let bytes = &class_bytes[classes as usize];
+                        let plan = plans
+                            .plan(parser, classes, bytes, config)
+                            .ok_or(NotDerivable::FinerClasses)?;
+                        planned.insert((classes, config), plan);
+                        plan
+                    }
+                };
+                Ok(Some((config, plan, excluded_above)))
+            });
         match walked {
             Ok(()) => Ok(Some(diff)),
-            Err(Unlike::Apart) => Ok(None),
-            Err(Unlike::Limit(limit)) => Err(limit.into()),
+            Err(NotDerivable::FinerClasses) => Ok(None),
+            Err(NotDerivable::Limit(limit)) => Err(limit.into()),
         }
     }
 
@@ -360,48 +411,48 @@ impl Fold {
     }
 }
 
-impl Grouping {
-    /// None if there are too many groups.
-    fn of(
+impl ByteClasses {
+    /// None if there are too many classes.
+    fn compute(
         parser: &mut Parser,
         config: ConfigId,
-        (ids, groups): (&mut HashMap<Box<[ByteSet]>, u32>, &mut Vec<Box<[ByteSet]>>),
-    ) -> Result<Option<Grouping>, Stopped> {
+        (ids, class_bytes): (&mut HashMap<Box<[ByteSet]>, u32>, &mut Vec<Box<[ByteSet]>>),
+    ) -> Result<Option<ByteClasses>, WalkError> {
         let (mut next, mut sets): (Vec<ConfigId>, Vec<ByteSet>) = Default::default();
-        let mut of = Box::new([NO_GROUP; 256]);
+        let mut class_by_byte = Box::new([REJECTED; 256]);
         for bytes in parser.alike(config) {
             let Some(first) = bytes.iter().next() else { continue };
             let to = parser.step(config, first)?;
             if to == DEAD {
                 continue;
             }
-            let group = next.iter().position(|&known| known == to).unwrap_or_else(|| {
+            let class = next.iter().position(|&other| other == to).unwrap_or_else(|| {
                 next.push(to);
                 sets.push(ByteSet::EMPTY);
                 next.len() - 1
             });
-            if group >= usize::from(NO_GROUP) {
+            if class >= usize::from(REJECTED) {
                 return Ok(None);
             }
-            sets[group] = sets[group].union(&bytes);
-            bytes.iter().for_each(|byte| of[usize::from(byte)] = group as u8);
+            sets[class] = sets[class].union(&bytes);
+            bytes.iter().for_each(|byte| class_by_byte[usize::from(byte)] = class as u8);
         }
         let sets: Box<[ByteSet]> = sets.into();
         let id = *ids.entry(sets).or_insert_with_key(|sets| {
-            groups.push(sets.clone());
-            groups.len() as u32 - 1
+            class_bytes.push(sets.clone());
+            class_bytes.len() as u32 - 1
         });
-        Ok(Some(Grouping { id, of, next }))
+        Ok(Some(ByteClasses { id, class_by_byte, next }))
     }
 }
 
-impl Plans {
-    /// The plan of a grouping's groups (its `bytes`) for a configuration. None if it reads other bytes as well, or tells those of a group
-    /// apart by what some of them lead nowhere.
-    fn of(
+impl ProbePlans {
+    /// The plan of some classes (`bytes`) for a configuration. None if it reads other bytes as
+    /// well, or rejects only some bytes of a class.
+    fn plan(
         &mut self,
         parser: &mut Parser,
-        grouping: u32,
+        classes: u32,
         bytes: &[ByteSet],
         config: ConfigId,
     ) -> Option<u32> {
@@ -411,36 +462,37 @@ impl Plans {
             Some(&look) => look,
             None => *self.looks.entry(self.look[..].into()).or_insert(number),
         };
-        if let Some(&known) = self.known.get(&(grouping, look)) {
-            return known;
+        if let Some(&plan_by_look) = self.plan_by_look.get(&(classes, look)) {
+            return plan_by_look;
         }
         fuel::charge(bytes.len() * parser.store().items(config).len());
-        let plan = Plans::make(&parser.alike(config), bytes).map(|plan| {
+        let plan = ProbePlans::make(&parser.alike(config), bytes).map(|plan| {
             self.plans.push(plan);
             self.plans.len() as u32 - 1
         });
-        self.known.insert((grouping, look), plan);
+        self.plan_by_look.insert((classes, look), plan);
         plan
     }
 
-    fn make(alike: &[ByteSet], groups: &[ByteSet]) -> Option<Plan> {
-        let mut left: Vec<ByteSet> = alike.to_vec();
-        let mut plan = Vec::with_capacity(groups.len());
-        for group in groups {
+    /// Makes a plan from the sets of bytes that the same edges read.
+    fn make(alike: &[ByteSet], class_bytes: &[ByteSet]) -> Option<ProbePlan> {
+        let mut remaining: Vec<ByteSet> = alike.to_vec();
+        let mut plan = Vec::with_capacity(class_bytes.len());
+        for class in class_bytes {
             let (mut first, mut covered) = (Vec::new(), ByteSet::EMPTY);
-            for set in &mut left {
-                let both = set.intersect(group);
-                if let Some(byte) = both.iter().next() {
+            for set in &mut remaining {
+                let common = set.intersect(class);
+                if let Some(byte) = common.iter().next() {
                     first.push(byte);
-                    covered = covered.union(&both);
-                    *set = set.intersect(&group.complement());
+                    covered = covered.union(&common);
+                    *set = set.intersect(&class.complement());
                 }
             }
-            if !first.is_empty() && covered != *group {
+            if !first.is_empty() && covered != *class {
                 return None;
             }
             plan.push(first.into());
         }
-        left.iter().all(ByteSet::is_empty).then(|| plan.into())
+        remaining.iter().all(ByteSet::is_empty).then(|| plan.into())
     }
 }

@@ -1,77 +1,91 @@
-//! Masks of counted blocks, all bounds at once. One walk with a counter that has no bounds notes for every token how many
-//! runs it needs; the entry of any real counter is then a selection. `maxLength: 50` costs one walk, not fifty.
+//! Counter profiles: the mask entries of a counted block's state for all counters at once.
+//!
+//! One walk with a counter that has no bounds records how many completed runs each token needs. The
+//! entry of any real counter is a selection by that number. `maxLength: 50` costs one walk instead
+//! of fifty.
+//!
+//! A profile exists only where the text alone determines the number of runs.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::entry::{Entry, strictly_below};
+use super::entry::{MaskEntry, strictly_below};
 use super::token_set::{TokenSet, set_bit};
-use super::trie_walk::{Stopped, Walk};
+use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, FREE, Item, Parser, Room};
 use crate::vocab::{Tree, Trie, Vocabulary, descend, descend_from};
 
-/// What a token needs of the counter.
+/// How many runs a token needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Need {
+struct TokenRuns {
     token: TokenId,
-    /// Runs.
+    /// Runs of the block.
     runs: u32,
 }
 
-/// What a state of a counted block allows, by runs.
+/// What a state of a counted block accepts, by runs.
 #[derive(Debug)]
-pub(crate) struct Profile {
+pub(crate) struct CounterProfile {
     /// Tokens that end inside the block, by how many runs they need room for.
-    inside: ByRuns,
-    /// All of those.
+    inside: TokensByRuns,
+    /// All of those as a row.
     row: Arc<[u32]>,
     /// Tokens accepted after leaving the block with exactly this many runs.
-    outside: Vec<Need>,
-    /// What is left of tokens that are undecided once the rule has ended; a word of this trie is an index into `left`.
-    remainders: Trie,
-    left: Vec<Need>,
+    outside: Vec<TokenRuns>,
+    /// Suffixes of context-dependent tokens behind the rule's end; a token of this trie is an index
+    /// into `suffix_needs`.
+    suffixes: Trie,
+    /// The token of each suffix, and its runs.
+    suffix_needs: Vec<TokenRuns>,
 }
 
-/// Where a node of the walk is.
+/// A position relative to the block, during the walk.
 #[derive(Clone, Copy)]
-enum Place {
-    /// In the block, after so many whole runs.
+enum BlockPosition {
+    /// In the block, after so many completed runs.
     Inside(u32),
     /// Behind the block, which was left after so many runs.
     Outside(u32),
 }
 
-impl Profile {
-    /// Walks the vocabulary once. `None` where runs cannot be told from the text alone: a run may end in several ways, or what
-    /// follows the block may begin like a run.
+impl CounterProfile {
+    /// Walks the vocabulary once. None where the text does not determine the number of runs: a run
+    /// may end in several ways, or what follows the block may begin like a run.
     pub(crate) fn build(
         parser: &mut Parser,
         vocab: &Vocabulary,
         item: Item,
-    ) -> Result<Option<Profile>, Stopped> {
+    ) -> Result<Option<CounterProfile>, WalkError> {
         let block = parser.program().state(item.state).block;
         if block == NO_BLOCK || parser.program_mut().block_calls(block) {
             return Ok(None);
         }
         let start = parser.isolated(Item { count: FREE, ..item });
-        let Some(found) = Found::walk(parser, vocab, start)? else { return Ok(None) };
-        // A block that may be all there is ends after every run: too much is left open for lists to pay.
-        let open: usize =
-            found.exits.iter().map(|&(at, _)| at.tree(vocab).range_below(at.node).len()).sum();
-        Ok((open <= vocab.trie().words_below(0).len() / 2).then(|| found.finish(vocab)))
+        let Some(builder) = ProfileBuilder::walk(parser, vocab, start)? else { return Ok(None) };
+        // A block that may be the whole rest of its rule ends after every run: too many tokens are
+        // context-dependent for lists to pay.
+        let context_dependent: usize = builder
+            .exits
+            .iter()
+            .map(|&(node, _)| node.tree(vocab).range_below(node.node).len())
+            .sum();
+        Ok((context_dependent <= vocab.trie().words_below(0).len() / 2)
+            .then(|| builder.finish(vocab)))
     }
 
-    /// The entry of a counter this far from its bounds. Cost: the tokens the bounds rule out, or those they leave.
-    pub(crate) fn entry(self: &Arc<Profile>, room: Room) -> Entry {
-        let (out, kept) = self.inside.split(room.room);
-        let fits = |n: &&Need| room.missing <= n.runs && n.runs <= room.room;
-        let add: Vec<TokenId> = self.outside.iter().filter(fits).map(|n| n.token).collect();
-        let accepted = if kept.len() < out.len() {
-            let ids = kept.iter().copied().chain(add);
-            if kept.len() <= self.row.len() / 4 {
+    /// The entry for a counter at this distance from its bounds. Cost: the smaller of the tokens
+    /// that the bounds reject and those that they accept.
+    pub(crate) fn entry(self: &Arc<CounterProfile>, room: Room) -> MaskEntry {
+        let (excluded, fitting) = self.inside.split(room.room);
+        let is_in_bounds = |n: &&TokenRuns| room.missing <= n.runs && n.runs <= room.room;
+        let behind_block: Vec<TokenId> =
+            self.outside.iter().filter(is_in_bounds).map(|n| n.token).collect();
+        let accepted = if fitting.len() < excluded.len() {
+            let ids = fitting.iter().copied().chain(behind_block);
+            if fitting.len() <= self.row.len() / 4 {
                 TokenSet::List(ids.collect())
             } else {
                 TokenSet::built(self.row.len(), |bits| ids.for_each(|id| set_bit(bits, id)))
@@ -82,58 +96,58 @@ impl Profile {
                 remove: Arc::default(),
                 add: Arc::default(),
             };
-            row.changed(out, &add, self.row.len())
+            row.changed(excluded, &behind_block, self.row.len())
         };
-        Entry::counted(accepted, self.clone(), room)
+        MaskEntry::counted(accepted, self.clone(), room)
     }
 
-    /// Adds the undecided tokens that `next` can finish and the counter allows.
+    /// Adds the context-dependent tokens that `next` completes and the counter allows.
     pub(crate) fn resolve(
         &self,
         parser: &mut Parser,
         room: Room,
         next: ConfigId,
-        walk: &mut Walk,
-    ) -> Result<(), Stopped> {
-        let from = walk.words.len();
-        walk.run(parser, &self.remainders, 0, next, usize::MAX)?;
+        walk: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        let from = walk.tokens.len();
+        walk.run(parser, &self.suffixes, 0, next, usize::MAX)?;
         let mut to = from;
-        for at in from..walk.words.len() {
-            let need = self.left[walk.words[at].index()];
-            if room.missing <= need.runs && need.runs <= room.room {
-                walk.words[to] = need.token;
+        for index in from..walk.tokens.len() {
+            let suffix = self.suffix_needs[walk.tokens[index].index()];
+            if room.missing <= suffix.runs && suffix.runs <= room.room {
+                walk.tokens[to] = suffix.token;
                 to += 1;
             }
         }
-        walk.words.truncate(to);
+        walk.tokens.truncate(to);
         Ok(())
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Memory in use, in bytes, approximately.
     pub(crate) fn bytes(&self) -> usize {
-        (self.outside.len() + self.left.len()) * size_of::<Need>()
+        (self.outside.len() + self.suffix_needs.len()) * size_of::<TokenRuns>()
             + (self.inside.tokens.len() + self.row.len()) * 4
-            + self.remainders.len() * 16
+            + self.suffixes.len() * 16
             + 1024
     }
 }
 
-/// What a configuration says of the counter.
+/// What a configuration says about the counter.
 #[derive(Clone, Copy)]
-struct Seen {
-    /// Whole runs, if it is in the block.
+struct CounterReading {
+    /// Completed runs, if it is in the block.
     inside: Option<u32>,
-    /// It is behind the block.
+    /// It is also, or only, behind the block.
     outside: bool,
     /// What follows the block does not begin like a run.
-    apart: bool,
+    disjoint_begins: bool,
     /// The rule may end.
     bottom: bool,
 }
 
-impl Seen {
-    /// `None` where runs cannot be told.
-    fn of(parser: &mut Parser, config: ConfigId) -> Option<Seen> {
+impl CounterReading {
+    /// None where the number of runs is ambiguous.
+    fn read(parser: &mut Parser, config: ConfigId) -> Option<CounterReading> {
         parser.expand(config);
         let (store, program) = (parser.store(), parser.program());
         let bottom = store.done(config).bottom;
@@ -155,216 +169,232 @@ impl Seen {
                 bytes.insert_range(e.lo, e.hi);
             }
         }
-        Some(Seen { inside, outside, apart: run_bytes.intersect(&exit_bytes).is_empty(), bottom })
+        Some(CounterReading {
+            inside,
+            outside,
+            disjoint_begins: run_bytes.intersect(&exit_bytes).is_empty(),
+            bottom,
+        })
     }
 }
 
-/// What the walk has found so far.
+/// The results of the walk so far.
 #[derive(Default)]
-struct Found {
-    /// By configuration, once looked at.
-    known: Vec<Option<Option<Seen>>>,
-    inside: Vec<Same>,
-    outside: Vec<Need>,
+struct ProfileBuilder {
+    /// By configuration, once computed.
+    readings: Vec<Option<Option<CounterReading>>>,
+    inside: Vec<RunRange>,
+    outside: Vec<TokenRuns>,
     /// Nodes at which the rule ended, and after how many runs.
-    exits: Vec<(At, u32)>,
+    exits: Vec<(TreeNode, u32)>,
 }
 
-/// A node of the vocabulary.
+/// A node of the vocabulary's trie, or of the tree of shapes.
 #[derive(Clone, Copy)]
-struct At {
+struct TreeNode {
     node: u32,
-    /// Of the tree of shapes, not of the trie.
-    shaped: bool,
+    /// Of the tree of shapes.
+    in_shapes: bool,
 }
 
-impl At {
+impl TreeNode {
     fn tree(self, vocab: &Vocabulary) -> &Tree {
-        if self.shaped { vocab.shapes().tree() } else { vocab.trie() }
+        if self.in_shapes { vocab.shapes().tree() } else { vocab.trie() }
     }
 }
 
-impl Found {
-    /// Walks the vocabulary by shapes, and the trie from where bytes of one shape are told apart. None where runs cannot be told.
+impl ProfileBuilder {
+    /// Walks the tree of shapes, and the trie from where a configuration tells bytes of one shape
+    /// apart. None where the number of runs is ambiguous.
     fn walk(
         parser: &mut Parser,
         vocab: &Vocabulary,
         start: ConfigId,
-    ) -> Result<Option<Found>, Stopped> {
+    ) -> Result<Option<ProfileBuilder>, WalkError> {
         let (shapes, trie) = (vocab.shapes(), vocab.trie());
-        let mut found = Found::default();
+        let mut builder = ProfileBuilder::default();
         let mut countable = true;
         descend(
             shapes.tree(),
-            (start, Place::Inside(0)),
-            |at, shape, (config, place)| -> Result<_, Stopped> {
+            (start, BlockPosition::Inside(0)),
+            |node, shape, (config, position)| -> Result<_, WalkError> {
                 if !countable {
                     return Ok(None);
                 }
                 if parser.is_uniform(config, shape)? {
-                    let at = At { node: at, shaped: true };
-                    return found.step(
+                    let node = TreeNode { node, in_shapes: true };
+                    return builder.step(
                         parser,
                         vocab,
-                        (at, shape_bytes(shape).0),
-                        (config, place),
+                        (node, shape_bytes(shape).0),
+                        (config, position),
                         &mut countable,
                     );
                 }
-                for &node in shapes.sources(at) {
+                for &node in shapes.sources(node) {
                     let mut step = |node: u32, byte: u8, before| {
-                        let at = At { node, shaped: false };
-                        found.step(parser, vocab, (at, byte), before, &mut countable)
+                        let node = TreeNode { node, in_shapes: false };
+                        builder.step(parser, vocab, (node, byte), before, &mut countable)
                     };
-                    if let Some(behind) = step(node, trie.node(node).byte, (config, place))? {
+                    if let Some(behind) = step(node, trie.node(node).byte, (config, position))? {
                         descend_from(trie, node, behind, step)?;
                     }
                 }
                 Ok(None)
             },
         )?;
-        Ok(countable.then_some(found))
+        Ok(countable.then_some(builder))
     }
 
-    /// Goes over a byte to a node.
+    /// Steps over a byte to a node.
     fn step(
         &mut self,
         parser: &mut Parser,
         vocab: &Vocabulary,
-        (at, byte): (At, u8),
-        (config, place): (ConfigId, Place),
+        (node, byte): (TreeNode, u8),
+        (config, position): (ConfigId, BlockPosition),
         countable: &mut bool,
-    ) -> Result<Option<(ConfigId, Place)>, Stopped> {
+    ) -> Result<Option<(ConfigId, BlockPosition)>, WalkError> {
         let next = if *countable { parser.step(config, byte)? } else { DEAD };
         if next == DEAD {
             return Ok(None);
         }
-        let place = self.visit(parser, vocab, at, next, place);
-        *countable = place.is_some();
-        Ok(place.map(|place| (next, place)))
+        let position = self.visit(parser, vocab, node, next, position);
+        *countable = position.is_some();
+        Ok(position.map(|position| (next, position)))
     }
 
-    /// Notes what a node's words need; `None` where that is not a matter of counting.
+    /// Records what a node's tokens need; None where that is not a matter of counting.
     fn visit(
         &mut self,
         parser: &mut Parser,
         vocab: &Vocabulary,
-        at: At,
+        node: TreeNode,
         config: ConfigId,
-        parent: Place,
-    ) -> Option<Place> {
-        if self.known.len() <= config as usize {
-            self.known.resize(parser.store().configs(), None);
+        parent: BlockPosition,
+    ) -> Option<BlockPosition> {
+        if self.readings.len() <= config as usize {
+            self.readings.resize(parser.store().configs(), None);
         }
-        let seen = *self.known[config as usize].get_or_insert_with(|| Seen::of(parser, config));
-        let Seen { inside, outside, apart, bottom } = seen?;
-        let (place, need) = match (parent, inside) {
-            (Place::Inside(before), Some(runs)) if runs == before && !outside => {
-                (Place::Inside(runs), runs + 1)
+        let reading = *self.readings[config as usize]
+            .get_or_insert_with(|| CounterReading::read(parser, config));
+        let CounterReading { inside, outside, disjoint_begins, bottom } = reading?;
+        let (position, runs_needed) = match (parent, inside) {
+            (BlockPosition::Inside(before), Some(runs)) if runs == before && !outside => {
+                (BlockPosition::Inside(runs), runs + 1)
             }
             // A run has just ended. What follows the block must not begin like a run.
-            (Place::Inside(before), Some(runs)) if runs == before + 1 && apart => {
-                (Place::Inside(runs), runs)
+            (BlockPosition::Inside(before), Some(runs))
+                if runs == before + 1 && disjoint_begins =>
+            {
+                (BlockPosition::Inside(runs), runs)
             }
-            (Place::Inside(runs), None) | (Place::Outside(runs), None) => {
-                (Place::Outside(runs), runs)
+            (BlockPosition::Inside(runs), None) | (BlockPosition::Outside(runs), None) => {
+                (BlockPosition::Outside(runs), runs)
             }
             _ => return None,
         };
-        match place {
-            Place::Inside(_) => self.found_inside(at, at.tree(vocab).range_at(at.node), need),
-            Place::Outside(_) => {
-                let words = at.tree(vocab).words_at(at.node).iter();
-                self.outside.extend(words.map(|&token| Need { token, runs: need }));
+        match position {
+            BlockPosition::Inside(_) => {
+                self.add_inside(node, node.tree(vocab).range_at(node.node), runs_needed)
+            }
+            BlockPosition::Outside(_) => {
+                let tokens = node.tree(vocab).words_at(node.node).iter();
+                self.outside.extend(tokens.map(|&token| TokenRuns { token, runs: runs_needed }));
             }
         }
         if bottom {
-            let runs = match place {
-                Place::Inside(runs) | Place::Outside(runs) => runs,
+            let runs = match position {
+                BlockPosition::Inside(runs) | BlockPosition::Outside(runs) => runs,
             };
-            self.exits.push((at, runs));
+            self.exits.push((node, runs));
         }
-        Some(place)
+        Some(position)
     }
 
-    /// Notes words that end inside the block.
-    fn found_inside(&mut self, at: At, words: Range<usize>, runs: u32) {
+    /// Records tokens that end inside the block.
+    fn add_inside(&mut self, node: TreeNode, tokens: Range<usize>, runs: u32) {
         match self.inside.last_mut() {
-            _ if words.is_empty() => {}
+            _ if tokens.is_empty() => {}
             Some(last)
-                if (last.runs, last.shaped, last.words.end) == (runs, at.shaped, words.start) =>
+                if (last.runs, last.in_shapes, last.tokens.end)
+                    == (runs, node.in_shapes, tokens.start) =>
             {
-                last.words.end = words.end;
+                last.tokens.end = tokens.end;
             }
-            _ => self.inside.push(Same { words, shaped: at.shaped, runs }),
+            _ => self.inside.push(RunRange { tokens, in_shapes: node.in_shapes, runs }),
         }
     }
 
-    fn finish(self, vocab: &Vocabulary) -> Profile {
-        let inside = ByRuns::new(vocab, &self.inside);
+    /// Sorts the results into a profile.
+    fn finish(self, vocab: &Vocabulary) -> CounterProfile {
+        let inside = TokensByRuns::new(vocab, &self.inside);
         let mut row = vec![0; vocab.mask_words()];
         inside.tokens.iter().for_each(|&id| set_bit(&mut row, id));
-        let (mut left, mut remainders) = (Vec::new(), Vec::new());
-        for &(at, runs) in &self.exits {
-            let tree = at.tree(vocab);
-            let depth = usize::from(tree.node(at.node).depth);
-            for &token in strictly_below(tree, at.node) {
+        let (mut suffix_needs, mut suffixes) = (Vec::new(), Vec::new());
+        for &(node, runs) in &self.exits {
+            let tree = node.tree(vocab);
+            let depth = usize::from(tree.node(node.node).depth);
+            for &token in strictly_below(tree, node.node) {
                 if let Some(bytes) = vocab.bytes(token) {
-                    remainders.push((&bytes[depth..], TokenId::new(left.len())));
-                    left.push(Need { token, runs });
+                    suffixes.push((&bytes[depth..], TokenId::new(suffix_needs.len())));
+                    suffix_needs.push(TokenRuns { token, runs });
                 }
             }
         }
-        Profile {
+        CounterProfile {
             inside,
             row: row.into(),
             outside: self.outside,
-            remainders: Trie::build(remainders),
-            left,
+            suffixes: Trie::build(suffixes),
+            suffix_needs,
         }
     }
 }
 
-/// Words next to each other in a tree's list that need room for equally many runs.
-struct Same {
-    words: Range<usize>,
-    /// Of the tree of shapes, not of the trie.
-    shaped: bool,
+/// A range of a tree's list of tokens that need room for equally many runs.
+struct RunRange {
+    tokens: Range<usize>,
+    /// Of the tree of shapes.
+    in_shapes: bool,
     runs: u32,
 }
 
-/// Tokens by how many runs they need room for; most first.
+/// Tokens by the number of runs that they need room for, in descending order.
 #[derive(Debug)]
-struct ByRuns {
+struct TokensByRuns {
     tokens: Box<[TokenId]>,
     /// By a number of runs: how many tokens need more. The last is 0.
     more: Box<[u32]>,
 }
 
-impl ByRuns {
-    /// Sorts by counting: a token has few runs.
-    fn new(vocab: &Vocabulary, found: &[Same]) -> ByRuns {
-        let most = found.iter().map(|same| same.runs as usize).max().unwrap_or(0);
-        let mut needing = vec![0; most + 1];
-        found.iter().for_each(|same| needing[same.runs as usize] += same.words.len());
-        let mut more = vec![0; most + 1];
-        for runs in (0..most).rev() {
-            more[runs] = more[runs + 1] + needing[runs + 1];
+impl TokensByRuns {
+    /// Counting sort: a token has few runs.
+    fn new(vocab: &Vocabulary, ranges: &[RunRange]) -> TokensByRuns {
+        let max_runs = ranges.iter().map(|range| range.runs as usize).max().unwrap_or(0);
+        let mut needing = vec![0; max_runs + 1];
+        ranges.iter().for_each(|range| needing[range.runs as usize] += range.tokens.len());
+        let mut needing_more = vec![0; max_runs + 1];
+        for runs in (0..max_runs).rev() {
+            needing_more[runs] = needing_more[runs + 1] + needing[runs + 1];
         }
-        let mut places = more.clone();
-        let mut tokens = vec![TokenId::from_raw(0); more[0] + needing[0]];
-        for same in found {
-            let tree = At { node: 0, shaped: same.shaped }.tree(vocab);
-            let place = &mut places[same.runs as usize];
-            tokens[*place..*place + same.words.len()]
-                .copy_from_slice(tree.words(same.words.clone()));
-            *place += same.words.len();
+        let mut next_index = needing_more.clone();
+        let mut tokens = vec![TokenId::from_raw(0); needing_more[0] + needing[0]];
+        for range in ranges {
+            let tree = TreeNode { node: 0, in_shapes: range.in_shapes }.tree(vocab);
+            let position = &mut next_index[range.runs as usize];
+            tokens[*position..*position + range.tokens.len()]
+                .copy_from_slice(tree.words(range.tokens.clone()));
+            *position += range.tokens.len();
         }
-        ByRuns { tokens: tokens.into(), more: more.into_iter().map(|many| many as u32).collect() }
+        TokensByRuns {
+            tokens: tokens.into(),
+            more: needing_more.into_iter().map(|count| count as u32).collect(),
+        }
     }
 
-    /// Tokens that need more runs, and those that do not.
+    /// The tokens that need more runs, and those that do not.
     fn split(&self, runs: u32) -> (&[TokenId], &[TokenId]) {
-        self.tokens.split_at(self.more.get(runs as usize).map_or(0, |&many| many as usize))
+        self.tokens.split_at(self.more.get(runs as usize).map_or(0, |&count| count as usize))
     }
 }

@@ -1,8 +1,14 @@
-//! Masks where names must differ: those of plain configurations, in which nothing is known of names, without the tokens that fail.
+//! Masks under the constraint that the keys of one object differ.
 //!
-//! A token fails where a name ends as one that there has been. Either that name is under way, or the token begins with it, and a walk along names
-//! that there have been finds it; or something else is read before it. Those tokens are few, as they have two quotes at least, and are
-//! read one by one.
+//! The mask is that of the *plain* configuration, which knows no earlier keys, less the tokens in
+//! which an earlier key ends again. There are two cases:
+//!
+//! * The key is under way, or the token begins with it. A walk of the trie along the earlier keys
+//!   finds these tokens.
+//! * The token contains another key behind other text. Such tokens have at least two quotes, so
+//!   there are few. They are found once for all places of a kind, and tested one by one.
+//!
+//! The parser's side is `matcher::names`.
 
 use std::sync::Arc;
 
@@ -16,80 +22,91 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Gap, Naming, Parser, ParserLimit};
 use crate::vocab::Trie;
 
+/// The quote of JSON strings.
 const QUOTE: u8 = b'"';
 
-/// The beginning of a token that may hold another name than the one that is under way, or that it begins with.
+/// A scanner for tokens that may contain a further key, beside the one that is under way or that
+/// the token begins with.
 #[derive(Clone, Copy, Debug)]
-struct Begun {
+struct KeyScan {
+    /// The configuration after the bytes read so far.
     config: ConfigId,
-    /// Quotes in it, and those that are not escaped.
+    /// Quotes read so far.
     quotes: usize,
+    /// Those of them that are not escaped.
     unescaped: u32,
-    /// Whether it ends in a backslash that escapes.
-    escapes: bool,
-    /// Whether it begins with a quote, white space apart; none where there is nothing else.
-    quoted: Option<bool>,
+    /// Whether the last byte is a backslash that escapes the next one.
+    escaping: bool,
+    /// Whether the token begins with a quote, white space skipped; None while only white space was
+    /// read.
+    begins_quoted: Option<bool>,
 }
 
+/// Trie nodes, usually few.
 type Nodes = SmallVec<[u32; 16]>;
 
-/// A place of a walk along names that there have been.
-struct Along {
+/// A position of the walk along earlier keys.
+struct KeyPosition {
+    /// Nodes of the trie that stand for the same text, white space apart.
     nodes: Nodes,
+    /// The configuration there.
     config: ConfigId,
-    /// What would be if names made no difference.
+    /// The configuration if keys made no difference.
     plain: ConfigId,
     /// Whether nothing but white space has been read.
     begin: bool,
 }
 
-impl Along {
-    /// The place behind the quote with which a name begins, however much white space there is in front of it. None where more or less white space
-    /// may make a difference, or a name is under way.
-    fn behind_white(
+impl KeyPosition {
+    /// The position behind the opening quote of a key, for any amount of white space in front of
+    /// it. None where the amount may make a difference, and where a key is under way.
+    fn behind_white_space(
         parser: &mut Parser,
         trie: &Trie,
         config: ConfigId,
-    ) -> Result<Option<Along>, ParserLimit> {
+    ) -> Result<Option<KeyPosition>, ParserLimit> {
         let Some(white) = trie.white().filter(|_| parser.naming(config) == Naming::Called) else {
             return Ok(None);
         };
         let plain = parser.store().plain(config);
-        // More than there is room for is in no mask.
+        // Longer white space is in no mask.
         let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
         if reads_white && !matches!(parser.gap(plain)?, Gap::Room(_)) {
             return Ok(None);
         }
-        let behind = (parser.step(config, QUOTE)?, parser.step(plain, QUOTE)?);
-        if behind.0 == DEAD {
+        let after_quote = (parser.step(config, QUOTE)?, parser.step(plain, QUOTE)?);
+        if after_quote.0 == DEAD {
             return Ok(None);
         }
         for byte in ByteSet::WHITE_SPACE.iter().filter(|_| reads_white) {
-            let (next, other) = (parser.step(config, byte)?, parser.step(plain, byte)?);
-            if next == DEAD || (parser.step(next, QUOTE)?, parser.step(other, QUOTE)?) != behind {
+            let (next, other_plain) = (parser.step(config, byte)?, parser.step(plain, byte)?);
+            if next == DEAD
+                || (parser.step(next, QUOTE)?, parser.step(other_plain, QUOTE)?) != after_quote
+            {
                 return Ok(None);
             }
         }
-        let (config, plain) = behind;
+        let (config, plain) = after_quote;
         let nodes = trie.root_child(QUOTE).into_iter();
         let nodes = nodes.chain(white.behind(QUOTE).filter(|_| reads_white)).collect();
-        Ok(Some(Along { nodes, config, plain, begin: false }))
+        Ok(Some(KeyPosition { nodes, config, plain, begin: false }))
     }
 }
 
-impl Begun {
-    /// Whether a token that can be read holds another name.
-    fn holds(
+impl KeyScan {
+    /// Whether a token that the configuration accepts contains a further key.
+    fn contains_further_key(
         parser: &mut Parser,
         config: ConfigId,
         naming: Naming,
         bytes: &[u8],
     ) -> Result<bool, ParserLimit> {
-        let mut begun = Begun { config, quotes: 0, unescaped: 0, escapes: false, quoted: None };
-        let mut behind = bytes.iter().filter(|&&byte| byte == QUOTE).count();
+        let mut scan =
+            KeyScan { config, quotes: 0, unescaped: 0, escaping: false, begins_quoted: None };
+        let mut quotes_ahead = bytes.iter().filter(|&&byte| byte == QUOTE).count();
         for &byte in bytes {
-            behind -= usize::from(byte == QUOTE);
-            match begun.read(parser, (byte, behind), naming)? {
+            quotes_ahead -= usize::from(byte == QUOTE);
+            match scan.read(parser, (byte, quotes_ahead), naming)? {
                 Some(true) => return Ok(true),
                 Some(false) => {}
                 None => return Ok(false),
@@ -98,82 +115,90 @@ impl Begun {
         Ok(false)
     }
 
-    /// One byte more, and so many quotes behind it: whether another name ends with it; `None` if none does in such a token.
+    /// Reads one byte that `quotes_ahead` quotes follow in the token. Returns whether a further key
+    /// ends with it, or None if none can end in this token.
     fn read(
         &mut self,
         parser: &mut Parser,
-        (byte, behind): (u8, usize),
+        (byte, quotes_ahead): (u8, usize),
         naming: Naming,
     ) -> Result<Option<bool>, ParserLimit> {
-        if self.quoted.is_none() && !byte.is_ascii_whitespace() {
-            self.quoted = Some(byte == QUOTE);
+        if self.begins_quoted.is_none() && !byte.is_ascii_whitespace() {
+            self.begins_quoted = Some(byte == QUOTE);
         }
         if byte == QUOTE {
-            let begins = naming == Naming::Called && self.quoted == Some(true);
-            let calls = parser.calls_names(self.config);
-            if calls && self.ends(begins, naming) && parser.ends_name(self.config) {
+            let begins_with_key = naming == Naming::Called && self.begins_quoted == Some(true);
+            let may_begin_key = parser.calls_names(self.config);
+            if may_begin_key && self.ends(begins_with_key, naming) && parser.ends_name(self.config)
+            {
                 return Ok(Some(true));
             }
-            // One that begins here ends at another quote; where none may begin, it takes two more.
-            let least = if begins && self.quotes == 0 || !calls { 2 } else { 1 };
-            if behind < least {
+            // A key that begins here ends at another quote. Where none may begin here, it takes two
+            // more.
+            let needed = if begins_with_key && self.quotes == 0 || !may_begin_key { 2 } else { 1 };
+            if quotes_ahead < needed {
                 return Ok(None);
             }
             self.quotes += 1;
-            self.unescaped += u32::from(!self.escapes);
-        } else if behind == 0 {
+            self.unescaped += u32::from(!self.escaping);
+        } else if quotes_ahead == 0 {
             return Ok(None);
         }
-        self.escapes = byte == b'\\' && !self.escapes;
+        self.escaping = byte == b'\\' && !self.escaping;
         self.config = parser.step(self.config, byte)?;
         Ok((self.config != DEAD).then_some(false))
     }
 
-    /// Whether another name may end with a quote behind this; `begins`: a name that may not be meant begins the text.
-    fn ends(&self, begins: bool, naming: Naming) -> bool {
+    /// Whether a further key may end with a quote at this point. `begins_with_key`: the token
+    /// begins with a key, which does not count.
+    fn ends(&self, begins_with_key: bool, naming: Naming) -> bool {
         match naming {
-            _ if begins => !self.escapes && self.unescaped >= 2,
-            Naming::Text => !self.escapes && self.unescaped >= 1,
+            _ if begins_with_key => !self.escaping && self.unescaped >= 2,
+            Naming::Text => !self.escaping && self.unescaped >= 1,
             Naming::Outside | Naming::Called => self.quotes >= 1,
         }
     }
 }
 
 impl Index {
-    /// The mask of a configuration that knows of names; whether it is one of its own.
-    pub(super) fn mask_named(
+    /// The mask of a configuration that knows earlier keys, and whether it is new.
+    pub(super) fn mask_with_earlier_keys(
         &self,
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         let plain = state.parser.store().plain(config);
-        let all = self.mask(state, plain)?;
-        let naming = self.naming_at(state, (plain, state.parser.naming(config)), &all)?;
-        let mut less = self.failing(state, config, &naming)?;
-        self.walk_named(state, config, &mut less)?;
-        self.less(all, &less)
+        let mask = self.mask(state, plain)?;
+        let candidates =
+            self.key_candidates_at(state, (plain, state.parser.naming(config)), &mask)?;
+        let mut rejected = self.rejected_tokens(state, config, &candidates)?;
+        self.walk_along_earlier_keys(state, config, &mut rejected)?;
+        self.subtract(mask, &rejected)
     }
 
-    /// Tokens that are read one by one where names are known, at a plain configuration with this mask.
-    fn naming_at(
+    /// The tokens to test one by one at a plain configuration with this mask; memoised.
+    fn key_candidates_at(
         &self,
         state: &mut IndexState,
         (plain, naming): (ConfigId, Naming),
         mask: &TokenSet,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
-        let place = state.parser.for_masks(plain);
-        if let Some(known) = state.naming.get(&(place, naming)) {
-            return Ok(known.clone());
+        let memo_config = state.parser.for_masks(plain);
+        if let Some(memoised) = state.key_candidates.get(&(memo_config, naming)) {
+            return Ok(memoised.clone());
         }
-        let found =
-            self.another_name(state, (place, naming), (self.vocab.quoting().two(), mask))?;
-        let found: Arc<[TokenId]> = found.into();
-        state.naming.insert((place, naming), found.clone());
-        Ok(found)
+        let candidates = self.tokens_with_further_key(
+            state,
+            (memo_config, naming),
+            (self.vocab.quoting().two(), mask),
+        )?;
+        let candidates: Arc<[TokenId]> = candidates.into();
+        state.key_candidates.insert((memo_config, naming), candidates.clone());
+        Ok(candidates)
     }
 
-    /// The tokens that will be read one by one at a plain configuration where names are known.
-    pub(crate) fn namings(
+    /// The tokens to test one by one at a plain configuration, for each state that keys may be in.
+    pub(crate) fn key_candidates_by_naming(
         &self,
         state: &mut IndexState,
         plain: ConfigId,
@@ -181,57 +206,60 @@ impl Index {
         if !state.parser.program().has_names() {
             return Ok(Vec::new());
         }
-        let all: &[Naming] = match state.parser.calls_names(plain) {
+        let namings: &[Naming] = match state.parser.calls_names(plain) {
             true => &[Naming::Called, Naming::Text],
             false => &[Naming::Outside],
         };
         let mask = self.mask(state, plain)?;
-        all.iter()
-            .map(|&naming| Ok((naming, self.naming_at(state, (plain, naming), &mask)?)))
+        namings
+            .iter()
+            .map(|&naming| Ok((naming, self.key_candidates_at(state, (plain, naming), &mask)?)))
             .collect()
     }
 
-    /// Those of some tokens, in a mask, that hold another name than the one that is under way, or that they begin with.
-    fn another_name(
+    /// Those of some tokens, all in a mask, that contain a further key.
+    fn tokens_with_further_key(
         &self,
         state: &mut IndexState,
         (config, naming): (ConfigId, Naming),
         (tokens, mask): (&[TokenId], &TokenSet),
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        let mut some = self.among(state, mask, tokens);
-        if some.is_empty() {
-            return Ok(some);
+        let mut further = self.filter_by_mask(state, mask, tokens);
+        if further.is_empty() {
+            return Ok(further);
         }
-        // The configurations that masks are made of.
+        // Masks are made of relaxed configurations.
         let parser = &mut state.parser;
-        let loose = if self.compiled.gaps { parser.loose_of(config) } else { config };
+        let relaxed = if self.compiled.gaps { parser.loose_of(config) } else { config };
         parser.set_loose(true);
         let mut limit = None;
-        some.retain(|&token| {
+        further.retain(|&token| {
             let bytes = self.vocab.bytes(token).unwrap_or_default();
             limit.is_none()
-                && Begun::holds(parser, loose, naming, bytes).unwrap_or_else(|stopped| {
-                    limit = Some(stopped);
-                    false
-                })
+                && KeyScan::contains_further_key(parser, relaxed, naming, bytes).unwrap_or_else(
+                    |stopped| {
+                        limit = Some(stopped);
+                        false
+                    },
+                )
         });
         parser.set_loose(false);
-        limit.map_or(Ok(some), Err)
+        limit.map_or(Ok(further), Err)
     }
 
-    /// Tokens that fail along names that there have been.
-    fn walk_named(
+    /// Adds tokens that are rejected along earlier keys.
+    fn walk_along_earlier_keys(
         &self,
         state: &mut IndexState,
         config: ConfigId,
-        less: &mut Vec<TokenId>,
+        rejected: &mut Vec<TokenId>,
     ) -> Result<(), ParserLimit> {
         let trie = self.vocab.trie();
         let parser = &mut state.parser;
-        let mut queue = match Along::behind_white(parser, trie, config)? {
+        let mut pending = match KeyPosition::behind_white_space(parser, trie, config)? {
             Some(behind) => vec![behind],
             None => {
-                vec![Along {
+                vec![KeyPosition {
                     nodes: smallvec![0],
                     config,
                     plain: parser.store().plain(config),
@@ -239,15 +267,17 @@ impl Index {
                 }]
             }
         };
-        while let Some(Along { nodes, config, plain, begin }) = queue.pop() {
-            let towards = parser.towards_names(config, begin);
-            // Where a name could not end, what would have followed it fails, whatever else has been read.
-            let lost = parser.store().plain(config) != plain;
-            if towards.is_empty() && !lost {
+        while let Some(KeyPosition { nodes, config, plain, begin }) = pending.pop() {
+            let key_bytes = parser.towards_names(config, begin);
+            // Where a key was not allowed to end, what would have followed it is rejected too.
+            let diverged = parser.store().plain(config) != plain;
+            if key_bytes.is_empty() && !diverged {
                 continue;
             }
-            let all = parser.allowed(plain);
-            for byte in if lost { all } else { all.intersect(&towards) }.iter() {
+            let allowed_plain = parser.allowed(plain);
+            for byte in
+                if diverged { allowed_plain } else { allowed_plain.intersect(&key_bytes) }.iter()
+            {
                 let mut nodes: Nodes =
                     nodes.iter().filter_map(|&node| trie.child(node, byte)).collect();
                 if nodes.is_empty() {
@@ -255,22 +285,24 @@ impl Index {
                 }
                 let next = parser.step(config, byte)?;
                 if next == DEAD {
-                    nodes.iter().for_each(|&node| less.extend_from_slice(trie.words_below(node)));
+                    nodes
+                        .iter()
+                        .for_each(|&node| rejected.extend_from_slice(trie.words_below(node)));
                     continue;
                 }
                 nodes.retain(|node| trie.node(*node).end > *node + 1);
                 if !nodes.is_empty() {
                     let plain = parser.step(plain, byte)?;
                     let begin = begin && ByteSet::WHITE_SPACE.contains(byte);
-                    queue.push(Along { nodes, config: next, plain, begin });
+                    pending.push(KeyPosition { nodes, config: next, plain, begin });
                 }
             }
         }
         Ok(())
     }
 
-    /// Tokens in which the same name is there twice.
-    pub(super) fn twice_named(
+    /// Tokens of a mask that contain the same key twice.
+    pub(super) fn tokens_repeating_a_key(
         &self,
         state: &mut IndexState,
         config: ConfigId,
@@ -280,8 +312,11 @@ impl Index {
             return Ok(Vec::new());
         }
         let naming = state.parser.naming(config);
-        let some =
-            self.another_name(state, (config, naming), (self.vocab.quoting().four(), mask))?;
-        self.failing(state, config, &some)
+        let candidates = self.tokens_with_further_key(
+            state,
+            (config, naming),
+            (self.vocab.quoting().four(), mask),
+        )?;
+        self.rejected_tokens(state, config, &candidates)
     }
 }

@@ -1,17 +1,21 @@
-//! What grows while the matchers of one constraint run: the parser, and what has been found with it.
+//! The mutable state of one constraint: the parser, memoised masks, and caches of their parts.
+//!
+//! All matchers of a constraint share it, behind the lock of its [`Index`]. Caches are keyed by ids
+//! that mean something only until the parser is cleared; [`IndexState::epoch`] counts how often
+//! that happened.
 
 use std::sync::Arc;
 
-use super::byte_class_trie::Folds;
-use super::entry::Entry;
-use super::index::{Index, Ways};
-use super::interned_masks::Same;
-use super::item_walks::Joint;
-use super::pool_key::GrammarKeys;
-use super::pool_scope::{Counters, count};
-use super::rule_walks::{Sections, Words};
+use super::byte_class_trie::ByteClassTries;
+use super::entry::MaskEntry;
+use super::index::{Index, MaskOptions};
+use super::interned_masks::GrammarMaskInterner;
+use super::item_walks::ItemWalks;
+use super::pool_key::KeyBuilder;
+use super::pool_scope::{PoolCounters, count};
+use super::rule_walks::{ResolvedTokens, RuleWalks};
 use super::token_set::TokenSet;
-use super::trie_walk::{Stopped, Walk};
+use super::trie_walk::{TrieWalk, WalkError};
 use crate::cache::Cache;
 use crate::capacity::ReserveMore;
 use crate::compile::{CompileError, Compiled};
@@ -23,71 +27,90 @@ use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Naming, Parser, Parser
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
-/// Memory for resolved tokens of one constraint.
+/// Memory for resolved suffixes of one constraint.
 const RESOLVED_BYTES: usize = 4 << 20;
 
-/// Memory of pooled entries that one constraint keeps at hand, which the pool may have dropped.
+/// Memory for pooled entries that one constraint keeps, although the pool may have dropped them.
 const ENTRIES_BYTES: usize = 32 << 20;
 
-/// See [`IndexState::new_configs`].
+/// Initial value of [`IndexState::suffix_config_budget`].
 const NEW_CONFIGS: usize = 1024;
+/// Initial value of [`IndexState::direct_config_budget`].
 const NEW_NARROW: usize = 256;
-/// So few that it is not worth a try.
+/// A budget below this is not worth an attempt.
 pub(super) const FEW_CONFIGS: usize = 32;
 
-type Resolved = HashMap<(usize, Exit, ConfigId), (Arc<Entry>, Words)>;
+/// Resolved suffixes by entry address, exit and following configuration. The entry is held, so that
+/// its address stays unique.
+type Resolved = HashMap<(usize, Exit, ConfigId), (Arc<MaskEntry>, ResolvedTokens)>;
 
-/// So many configurations are made before the memory that is held is looked at again.
+/// New configurations between two checks of the memory in use.
 const LOOK_EVERY: usize = 16;
 
-/// Where bytes lead, and how many are fine.
-pub(crate) type AdvanceOver =
+/// How the parser reads the bytes of a token: returns the configuration reached, and how many bytes
+/// were accepted.
+pub(crate) type AdvanceBytesFn =
     fn(&mut Parser, ConfigId, &[u8]) -> Result<(ConfigId, usize), ParserLimit>;
 
-/// What grows while matchers run; behind the index's lock.
+/// Everything that grows while matchers run; behind the index's lock.
 #[derive(Debug)]
 pub(crate) struct IndexState {
     pub(crate) parser: Parser,
-    /// How often the parser's configurations were dropped; ids of an earlier epoch mean nothing.
+    /// How often the parser was cleared; ids of an earlier epoch are invalid.
     pub(crate) epoch: u64,
+    /// Memoised masks, by configuration.
     masks: Vec<Option<Arc<TokenSet>>>,
-    pub(super) masks_held: usize,
-    pub(super) same: Same,
-    /// Masks made ahead that nobody has asked for yet, a bit each.
-    ahead: Vec<u64>,
-    /// Tokens to be looked at one by one where values are compared, by the configuration in which nothing but others can follow.
-    pub(super) candidates: HashMap<ConfigId, Arc<[TokenId]>>,
-    /// Tokens to be looked at one by one where names are told apart, by the configuration that knows of none.
-    pub(super) naming: HashMap<(ConfigId, Naming), Arc<[TokenId]>>,
-    /// States whose entries come from the pool.
-    pub(super) wide: Vec<bool>,
-    pub(super) keys: GrammarKeys,
-    pub(super) folds: Folds,
-    /// Entries this grammar has used, by state and counter, and whether with what the state calls last.
-    pub(super) entries: Cache<(u32, u32, bool), Arc<Entry>>,
-    /// What [`Entry::resolve`] found, by the entry's address (it is held here, so the address stays its own), exit and what follows.
-    resolved: Resolved,
+    /// Memory of memoised masks, in bytes.
+    pub(super) masks_bytes: usize,
+    /// Interned masks of this grammar.
+    pub(super) interned_masks: GrammarMaskInterner,
+    /// Prepared masks that have not been used yet, one bit a configuration.
+    prepared: Vec<u64>,
+    /// Tokens to test one by one where values are compared, by the configuration that allows
+    /// everything else.
+    pub(super) distinct_candidates: HashMap<ConfigId, Arc<[TokenId]>>,
+    /// Tokens to test one by one where keys are compared, by the configuration that knows no keys.
+    pub(super) key_candidates: HashMap<(ConfigId, Naming), Arc<[TokenId]>>,
+    /// Automaton states that are too wide for a direct walk: their entries come from the pool.
+    pub(super) wide_states: Vec<bool>,
+    /// Pool keys of this grammar's states.
+    pub(super) keys: KeyBuilder,
+    /// Tries of the vocabulary by byte classes, for states that differ in a counter.
+    pub(super) byte_class_tries: ByteClassTries,
+    /// Entries that this grammar has used, by state, counter, and whether tail-called items are
+    /// included.
+    pub(super) entries: Cache<(u32, u32, bool), Arc<MaskEntry>>,
+    /// Memoised results of resolving suffixes.
+    resolved_suffixes: Resolved,
+    /// Memory of those, in bytes.
     resolved_bytes: usize,
-    pub(super) sections: Sections,
-    joint: Joint,
-    /// Room for a row; all of it is 0 between uses.
-    pub(super) row: Vec<u32>,
-    /// Most new configurations with which undecided tokens are read as a whole.
-    new_configs: usize,
-    /// The same for a walk of the whole vocabulary with few nodes.
-    pub(super) new_narrow: usize,
-    pub(super) walk: Walk,
-    /// Rules call each other in long chains.
-    pub(super) chained: bool,
-    /// By rule: walks with whole configurations in place of its entries.
-    pub(super) whole: HashMap<u32, u32>,
+    /// Memoised walks of single rules.
+    pub(super) rule_walks: RuleWalks,
+    /// Memoised walks of single items, called rules included.
+    item_walks: ItemWalks,
+    /// A scratch bitmap row; all zeros between uses.
+    pub(super) scratch_row: Vec<u32>,
+    /// Most new configurations that resolving suffixes with whole configurations may create. Halved
+    /// at each failure.
+    suffix_config_budget: usize,
+    /// The same for a direct walk of the trie.
+    pub(super) direct_config_budget: usize,
+    /// Results and buffers of trie walks.
+    pub(super) walk: TrieWalk,
+    /// The grammar has a large component of mutually recursive rules, so suffixes are resolved rule
+    /// by rule.
+    pub(super) mutually_recursive: bool,
+    /// By rule: walks with whole configurations that were made in place of its entries.
+    pub(super) whole_walks: HashMap<u32, u32>,
+    /// Optimisations that are switched off.
     pub(super) switches: Switches,
-    /// Lengths of shortest completions, once asked for.
+    /// Lengths of shortest completions; made on demand.
     pub(crate) lengths: Option<Box<Lengths>>,
-    /// Memory one sequence needed after the last clear, to tell a full cache from a sequence that needs all of it.
-    floor: Option<usize>,
-    /// Configurations there were when the memory that is held was looked at.
-    relieved: usize,
+    /// Memory that one sequence needed after the last clear. Tells a full cache from a sequence
+    /// that needs all of it.
+    replay_bytes: Option<usize>,
+    /// Number of configurations at the last check of the memory in use.
+    configs_at_check: usize,
 }
 
 impl IndexState {
@@ -95,44 +118,48 @@ impl IndexState {
         compiled: &Arc<Compiled>,
         vocab: &Arc<Vocabulary>,
         limits: &Limits,
-        ways: Ways,
+        options: MaskOptions,
     ) -> IndexState {
         let mut parser = Parser::new(compiled.clone(), Some(vocab.clone()), limits);
-        parser.keep_transitions(ways.switches.transitions);
-        let chained =
-            compiled.largest_component() >= ways.mutual_rules && compiled.scopes.is_empty();
+        parser.keep_transitions(options.switches.transitions);
+        let mutually_recursive =
+            compiled.largest_component() >= options.mutual_rules && compiled.scopes.is_empty();
         IndexState {
-            floor: None,
-            relieved: 0,
+            replay_bytes: None,
+            configs_at_check: 0,
             parser,
-            switches: ways.switches,
+            switches: options.switches,
             epoch: 0,
             masks: Vec::new(),
-            masks_held: 0,
-            same: Same::default(),
-            ahead: Vec::new(),
-            candidates: HashMap::default(),
-            naming: HashMap::default(),
-            wide: Vec::new(),
-            keys: GrammarKeys::default(),
-            folds: Folds::default(),
+            masks_bytes: 0,
+            interned_masks: GrammarMaskInterner::default(),
+            prepared: Vec::new(),
+            distinct_candidates: HashMap::default(),
+            key_candidates: HashMap::default(),
+            wide_states: Vec::new(),
+            keys: KeyBuilder::default(),
+            byte_class_tries: ByteClassTries::default(),
             entries: Cache::new(ENTRIES_BYTES),
-            resolved: Resolved::default(),
+            resolved_suffixes: Resolved::default(),
             resolved_bytes: 0,
-            sections: Sections::new(vocab),
-            joint: Joint::default(),
-            row: Vec::new(),
-            new_narrow: if chained { 0 } else { NEW_NARROW },
-            new_configs: if chained || ways.direct_walk == 0 { 0 } else { NEW_CONFIGS },
-            walk: Walk::default(),
-            chained,
-            whole: HashMap::default(),
+            rule_walks: RuleWalks::new(vocab),
+            item_walks: ItemWalks::default(),
+            scratch_row: Vec::new(),
+            direct_config_budget: if mutually_recursive { 0 } else { NEW_NARROW },
+            suffix_config_budget: if mutually_recursive || options.direct_walk == 0 {
+                0
+            } else {
+                NEW_CONFIGS
+            },
+            walk: TrieWalk::default(),
+            mutually_recursive,
+            whole_walks: HashMap::default(),
             lengths: None,
         }
     }
 
-    /// Whether a token's bytes can follow.
-    pub(super) fn reads(
+    /// Whether the configuration accepts a token's bytes.
+    pub(super) fn accepts_bytes(
         &mut self,
         vocab: &Vocabulary,
         config: ConfigId,
@@ -148,159 +175,171 @@ impl IndexState {
         Ok(true)
     }
 
-    /// Walks the vocabulary with a configuration if few nodes suffice; otherwise adds nothing and says so.
-    pub(super) fn try_narrow(
+    /// Walks the trie with a configuration within a budget of nodes. Past the budget, it adds
+    /// nothing and returns false.
+    pub(super) fn walk_directly(
         &mut self,
         vocab: &Vocabulary,
         config: ConfigId,
         nodes: usize,
     ) -> Result<bool, ParserLimit> {
-        let before = self.walk.found();
-        let most = self.parser.store().configs() + self.new_narrow;
+        let before = self.walk.lengths();
+        let most = self.parser.store().configs() + self.direct_config_budget;
         self.walk.most_configs = (nodes < usize::MAX).then_some(most);
         self.walk.white_row = vocab.white_row(u32::MAX);
         let walked = self.walk.run(&mut self.parser, vocab.trie(), 0, config, nodes);
         (self.walk.most_configs, self.walk.white_row) = (None, None);
         match walked {
             Ok(()) => Ok(true),
-            Err(Stopped::Budget) => {
+            Err(WalkError::Budget) => {
                 if self.parser.store().configs() > most {
-                    self.new_narrow /= 2;
+                    self.direct_config_budget /= 2;
                 }
-                self.walk.forget(before);
+                self.walk.truncate(before);
                 Ok(false)
             }
-            Err(Stopped::Parser(limit)) => Err(limit),
+            Err(WalkError::Parser(limit)) => Err(limit),
         }
     }
 
-    /// As [`IndexState::try_narrow`] for one item, rule by rule.
-    pub(super) fn narrow_alone(
+    /// As [`IndexState::walk_directly`] for one item, with memoised walks of items.
+    pub(super) fn walk_item_directly(
         &mut self,
         vocab: &Vocabulary,
         item: Item,
         nodes: usize,
     ) -> Result<bool, ParserLimit> {
         if !self.parser.compiled().scopes.is_empty() {
-            // Scopes that begin on the way are open across rules.
+            // Scopes stay open across rules, so the item is not independent of its frame.
             let alone = self.parser.single(item);
-            return self.try_narrow(vocab, alone, nodes);
+            return self.walk_directly(vocab, alone, nodes);
         }
-        let before = self.walk.found();
-        let read = match self.new_narrow < FEW_CONFIGS {
-            true => {
-                self.sections.narrow(&mut self.parser, vocab.trie(), (item, nodes), &mut self.walk)
-            }
-            false => self.joint.narrow(
+        let before = self.walk.lengths();
+        let walked = match self.direct_config_budget < FEW_CONFIGS {
+            true => self.rule_walks.walk_item(
                 &mut self.parser,
                 vocab.trie(),
                 (item, nodes),
-                &mut self.walk.words,
+                &mut self.walk,
+            ),
+            false => self.item_walks.walk_item(
+                &mut self.parser,
+                vocab.trie(),
+                (item, nodes),
+                &mut self.walk.tokens,
             ),
         };
-        match read {
+        match walked {
             Ok(()) => Ok(true),
-            Err(Stopped::Budget) => {
-                self.walk.forget(before);
+            Err(WalkError::Budget) => {
+                self.walk.truncate(before);
                 Ok(false)
             }
-            Err(Stopped::Parser(limit)) => Err(limit),
+            Err(WalkError::Parser(limit)) => Err(limit),
         }
     }
 
-    pub(super) fn held(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
+    /// The memoised mask of a canonical configuration.
+    pub(super) fn memoised_mask(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
         self.masks.get(config as usize).cloned().flatten()
     }
 
-    /// Adds the tokens undecided behind an exit that `next` can finish. States of one text end alike: what was found is kept.
-    pub(super) fn resolve(
+    /// Adds the context-dependent tokens of an entry that `next`, which follows the exit,
+    /// completes. Results are memoised.
+    pub(super) fn resolve_suffixes(
         &mut self,
-        (vocab, counters): (&Vocabulary, &Counters),
-        entry: &Arc<Entry>,
+        (vocab, counters): (&Vocabulary, &PoolCounters),
+        entry: &Arc<MaskEntry>,
         (exit, next): (Exit, ConfigId),
-    ) -> Result<(), Stopped> {
-        if let Some((base, without)) = entry.base() {
-            let from = self.walk.found();
-            self.resolve((vocab, counters), base, (exit, next))?;
-            without.take_from(&mut self.walk, from);
+    ) -> Result<(), WalkError> {
+        if let Some((base, excluded)) = entry.base() {
+            let from = self.walk.lengths();
+            self.resolve_suffixes((vocab, counters), base, (exit, next))?;
+            excluded.remove_from(&mut self.walk, from);
         }
         let key = (Arc::as_ptr(entry) as usize, exit, next);
-        if let Some((_, words)) = self.resolved.get(&key) {
+        if let Some((_, tokens)) = self.resolved_suffixes.get(&key) {
             count(&counters.resolved_hits);
-            words.add_to(&mut self.walk);
+            tokens.add_to(&mut self.walk);
             return Ok(());
         }
         count(&counters.resolved_misses);
-        let from = self.walk.found();
-        // Most remainders are read with few configurations that are new; where many would be, rule by rule.
-        let scoped = !self.parser.compiled().scopes.is_empty();
+        let from = self.walk.lengths();
+        // Most suffixes create few new configurations. Where they would create many, they are
+        // resolved rule by rule.
+        let has_scopes = !self.parser.compiled().scopes.is_empty();
         self.walk.most_configs =
-            (!scoped).then(|| self.parser.store().configs() + self.new_configs);
+            (!has_scopes).then(|| self.parser.store().configs() + self.suffix_config_budget);
         let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk);
         self.walk.most_configs = None;
         let walked_whole = walked.is_ok();
         match walked {
-            Err(Stopped::Budget) => {
-                self.walk.forget(from);
-                // A grammar that once needed many needs many again: each failure costs less than the one before.
-                self.new_configs /= 2;
-                let both = (&mut self.walk, &mut self.sections);
-                Entry::resolve_in_sections(entry, &mut self.parser, vocab, (exit, next), both)?;
+            Err(WalkError::Budget) => {
+                self.walk.truncate(from);
+                // A grammar that needed many configurations will need many again: each failure
+                // costs less than the last.
+                self.suffix_config_budget /= 2;
+                let walks = (&mut self.walk, &mut self.rule_walks);
+                MaskEntry::resolve_by_rules(entry, &mut self.parser, vocab, (exit, next), walks)?;
             }
             other => other?,
         }
         if !self.switches.lookahead.is_on() {
             return Ok(());
         }
-        let words = match walked_whole {
-            true => Words::single(&self.walk, from),
-            false => Words::of(&mut self.walk, from, vocab.mask_words()),
+        let tokens = match walked_whole {
+            true => ResolvedTokens::single(&self.walk, from),
+            false => ResolvedTokens::from_walk(&mut self.walk, from, vocab.mask_words()),
         };
-        self.resolved_bytes += words.bytes();
+        self.resolved_bytes += tokens.bytes();
         if self.resolved_bytes > RESOLVED_BYTES {
-            self.resolved.clear();
-            self.resolved_bytes = words.bytes();
+            self.resolved_suffixes.clear();
+            self.resolved_bytes = tokens.bytes();
         }
-        self.resolved.insert(key, (entry.clone(), words));
+        self.resolved_suffixes.insert(key, (entry.clone(), tokens));
         Ok(())
     }
 
-    /// Notes that a mask was made ahead.
-    pub(super) fn note_ahead(&mut self, config: ConfigId) {
+    /// Marks a mask as prepared.
+    pub(super) fn mark_prepared(&mut self, config: ConfigId) {
         let word = config as usize / 64;
-        if self.ahead.len() <= word {
-            self.ahead.resize(word + 1, 0);
+        if self.prepared.len() <= word {
+            self.prepared.resize(word + 1, 0);
         }
-        self.ahead[word] |= 1 << (config % 64);
+        self.prepared[word] |= 1 << (config % 64);
     }
 
-    /// Whether a mask was made ahead and nobody has asked for it before.
-    pub(super) fn is_first_use(&mut self, config: ConfigId) -> bool {
-        let Some(word) = self.ahead.get_mut(config as usize / 64) else { return false };
+    /// Whether a mask was prepared and is used for the first time. Removes the mark.
+    pub(super) fn take_prepared_mark(&mut self, config: ConfigId) -> bool {
+        let Some(word) = self.prepared.get_mut(config as usize / 64) else { return false };
         let bit = 1 << (config % 64);
         let first = *word & bit != 0;
         *word &= !bit;
         first
     }
 
-    /// The same for a configuration that knows of names, where these are known to make no difference.
-    fn place_unnamed(&mut self, config: ConfigId) -> Option<ConfigId> {
+    /// The configuration without keys that has the same mask, where it is known that keys make no
+    /// difference.
+    fn memo_config_without_keys(&mut self, config: ConfigId) -> Option<ConfigId> {
         let parser = &mut self.parser;
         let plain = parser.store().plain(config);
-        let place = parser.for_masks(plain);
+        let memo_config = parser.for_masks(plain);
         let naming = parser.naming(config);
-        let none = self.naming.get(&(place, naming)).is_some_and(|tokens| tokens.is_empty());
-        (none && !parser.compares(plain) && parser.towards_names(config, true).is_empty())
-            .then_some(place)
+        let has_no_candidates =
+            self.key_candidates.get(&(memo_config, naming)).is_some_and(|tokens| tokens.is_empty());
+        (has_no_candidates
+            && !parser.compares(plain)
+            && parser.towards_names(config, true).is_empty())
+        .then_some(memo_config)
     }
 
-    /// Where the mask of a configuration is memoised.
-    pub(super) fn place(&mut self, config: ConfigId) -> ConfigId {
+    /// The canonical configuration under which a configuration's mask is memoised.
+    pub(super) fn memo_config(&mut self, config: ConfigId) -> ConfigId {
         if !self.switches.stand_ins.is_on() {
             return config;
         }
         if self.parser.is_named(config)
-            && let Some(plain) = self.place_unnamed(config)
+            && let Some(plain) = self.memo_config_without_keys(config)
         {
             return plain;
         }
@@ -310,7 +349,9 @@ impl IndexState {
         }
     }
 
-    pub(super) fn hold(
+    /// Memoises a mask that takes `bytes` of memory. Drops all masks first if they would exceed
+    /// `max_bytes`.
+    pub(super) fn insert_mask(
         &mut self,
         config: ConfigId,
         mask: &Arc<TokenSet>,
@@ -319,88 +360,88 @@ impl IndexState {
         if !self.switches.masks.is_on() {
             return;
         }
-        if self.masks_held + bytes > max_bytes {
-            self.forget_masks();
+        if self.masks_bytes + bytes > max_bytes {
+            self.clear_masks();
         }
-        self.masks_held += bytes;
+        self.masks_bytes += bytes;
         if self.masks.len() <= config as usize {
             self.masks.resize(config as usize + 1, None);
         }
         self.masks[config as usize] = Some(mask.clone());
     }
 
-    fn forget_masks(&mut self) {
+    fn clear_masks(&mut self) {
         self.masks.clear();
-        self.same.clear();
-        self.ahead.clear();
-        self.masks_held = 0;
+        self.interned_masks.clear();
+        self.prepared.clear();
+        self.masks_bytes = 0;
     }
 
-    /// Memory held, in bytes, roughly: what the pool has as well is its.
+    /// Memory in use, in bytes, approximately. What the pool also holds is not counted.
     pub(crate) fn bytes(&self) -> usize {
         self.parser.bytes()
-            + self.masks_held
+            + self.masks_bytes
             + self.resolved_bytes
-            + self.sections.bytes()
-            + self.joint.bytes()
-            + self.folds.bytes()
+            + self.rule_walks.bytes()
+            + self.item_walks.bytes()
+            + self.byte_class_tries.bytes()
     }
 
-    /// Makes room for what texts still add: see [`crate::capacity`].
+    /// Reserves capacity for further text: see [`crate::capacity`].
     pub(crate) fn reserve_more(&mut self) {
         self.parser.reserve_more();
         self.masks.reserve_more();
-        self.ahead.reserve_more();
+        self.prepared.reserve_more();
     }
 
     /// Whether half of the memory for parser or masks is used.
     pub(crate) fn is_half_full(&self, index: &Index) -> bool {
-        self.parser.is_half_full() || self.masks_held > index.mask_bytes / 2
+        self.parser.is_half_full() || self.masks_bytes > index.mask_bytes / 2
     }
 
-    /// Empties the caches if they are over their budget, unless what is needed right now is itself most of it. Looks when there are some more
-    /// configurations than there were.
+    /// Clears the caches if they exceed their budget, unless the current sequence itself needs most
+    /// of it. Checks only after some new configurations.
     pub(crate) fn relieve(&mut self) {
         let configs = self.parser.store().configs();
-        if configs < self.relieved + LOOK_EVERY {
+        if configs < self.configs_at_check + LOOK_EVERY {
             return;
         }
-        self.relieved = configs;
-        if self.parser.is_full() && self.floor.unwrap_or(0) * 2 < self.parser.bytes() {
+        self.configs_at_check = configs;
+        if self.parser.is_full() && self.replay_bytes.unwrap_or(0) * 2 < self.parser.bytes() {
             self.clear();
         }
     }
 
-    /// Empties the caches: a new epoch.
+    /// Clears the caches, and begins a new epoch.
     pub(crate) fn clear(&mut self) {
         self.parser.clear();
-        self.forget_masks();
-        self.candidates.clear();
-        self.naming.clear();
+        self.clear_masks();
+        self.distinct_candidates.clear();
+        self.key_candidates.clear();
         self.entries = Cache::new(ENTRIES_BYTES);
-        self.resolved.clear();
+        self.resolved_suffixes.clear();
         self.resolved_bytes = 0;
-        self.sections.clear();
-        self.joint.clear();
-        self.wide.clear();
-        self.whole.clear();
-        self.keys = GrammarKeys::default();
-        self.folds = Folds::default();
+        self.rule_walks.clear();
+        self.item_walks.clear();
+        self.wide_states.clear();
+        self.whole_walks.clear();
+        self.keys = KeyBuilder::default();
+        self.byte_class_tries = ByteClassTries::default();
         self.lengths = None;
-        self.relieved = 0;
+        self.configs_at_check = 0;
         self.epoch += 1;
-        self.floor = None;
+        self.replay_bytes = None;
     }
 
-    /// Makes the state good again after a panic while it was locked: nothing that was learnt is kept.
+    /// Makes the state consistent after a panic while it was locked, by clearing it.
     pub(crate) fn recover(&mut self) {
-        self.keys = GrammarKeys::default();
-        self.walk = Walk::default();
-        self.row = Vec::new();
+        self.keys = KeyBuilder::default();
+        self.walk = TrieWalk::default();
+        self.scratch_row = Vec::new();
         self.clear();
     }
 
-    /// Why a text cannot begin: a limit that the first mask has reached.
+    /// The error for a limit that the first mask has reached.
     pub(crate) fn start_error(&self, limit: ParserLimit, index: &Index) -> CompileError {
         let items = self.parser.store().items(self.parser.start());
         let rule = items
@@ -416,13 +457,14 @@ impl IndexState {
         }
     }
 
-    /// Notes how much memory the first matcher replayed after a clear needs.
+    /// Records how much memory the first matcher needed that was replayed after a clear.
     pub(crate) fn settle(&mut self) {
         let bytes = self.parser.bytes();
-        self.floor.get_or_insert(bytes);
+        self.replay_bytes.get_or_insert(bytes);
     }
 
-    /// Where a token leads: over its bytes, as a special token of the grammar, or both.
+    /// Steps over a token: its bytes, the special tokens of the grammar that it stands for, or
+    /// both.
     pub(crate) fn step_token(
         &mut self,
         index: &Index,
@@ -432,26 +474,26 @@ impl IndexState {
         self.step_token_by(index, (config, token), Parser::advance_over)
     }
 
-    /// The same; `over` says where bytes lead.
+    /// The same, with a choice of how bytes are read. Also returns how many bytes were accepted.
     pub(crate) fn step_token_by(
         &mut self,
         index: &Index,
         (config, token): (ConfigId, TokenId),
-        over: AdvanceOver,
+        advance: AdvanceBytesFn,
     ) -> Result<(ConfigId, usize), ParserLimit> {
-        let mut at = DEAD;
-        let mut good = 0;
+        let mut reached = DEAD;
+        let mut accepted = 0;
         if let Some(bytes) = index.vocab.bytes(token)
             && !index.vocab.is_stop(token)
         {
-            (at, good) = over(&mut self.parser, config, bytes)?;
+            (reached, accepted) = advance(&mut self.parser, config, bytes)?;
         }
         for (special, tokens) in index.specials.iter().enumerate() {
             if tokens.contains(token) {
                 let next = self.parser.step_special(config, special as u32)?;
-                at = self.parser.union(at, next);
+                reached = self.parser.union(reached, next);
             }
         }
-        Ok((self.parser.token_ended(at)?, good))
+        Ok((self.parser.token_ended(reached)?, accepted))
     }
 }

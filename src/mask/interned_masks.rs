@@ -1,6 +1,12 @@
-//! Masks that are the same, whichever configurations they are of, and of which grammars. Most are: wherever a string goes on, or a number, the same
-//! tokens may follow. Each is held once, and one that comes again, in its grammar or in another one, as a whole row, which needs no more to be written
-//! than its place in memory.
+//! Interned masks (hash-consing): equal masks are stored once, whichever configurations and
+//! grammars they belong to.
+//!
+//! Most masks are equal to earlier ones: wherever a string or a number continues, the same tokens
+//! may follow. A mask that occurs again, in its grammar or in another one of the pool, is stored as
+//! a whole bitmap row. Such a row needs no copying; its address is enough.
+//!
+//! Masks are equal here if they are put together in the same way. Equal sets with different
+//! representations are not detected.
 
 use std::collections::hash_map::Entry;
 use std::hash::Hasher;
@@ -13,67 +19,73 @@ use crate::cache::{Cache, CacheStats};
 use crate::hash::{HashMap, hasher};
 use crate::ids::TokenId;
 
-/// Lists of so many tokens are as good as rows.
+/// Lists of up to so many tokens are not turned into rows.
 const SHORT: usize = 64;
-/// Memory of a mask that is held elsewhere.
-pub(super) const HELD: usize = size_of::<Arc<TokenSet>>();
+/// Memory of a mask that is accounted for elsewhere.
+pub(super) const SHARED_MASK_BYTES: usize = size_of::<Arc<TokenSet>>();
 
-/// Masks of one grammar, by what they are.
+/// Interned masks of one grammar, by hash.
 #[derive(Debug, Default)]
-pub(super) struct Same(HashMap<u64, Known>);
+pub(super) struct GrammarMaskInterner(HashMap<u64, InternedMask>);
 
-/// Masks that grammars share, within a budget.
+/// Interned masks that grammars of one pool share, within a budget.
 #[derive(Debug)]
-pub(super) struct Alike(Mutex<Cache<u64, Known>>);
+pub(super) struct PoolMaskInterner(Mutex<Cache<u64, InternedMask>>);
 
+/// An interned mask.
 #[derive(Clone, Debug)]
-struct Known {
+struct InternedMask {
+    /// As it was first found.
     first: Arc<TokenSet>,
-    /// The same as a row, once it has come again.
+    /// The same as a row, once it has occurred again.
     row: Option<Arc<TokenSet>>,
 }
 
-impl Known {
-    fn held(&self) -> &Arc<TokenSet> {
+impl InternedMask {
+    /// The representation to use.
+    fn current(&self) -> &Arc<TokenSet> {
         self.row.as_ref().unwrap_or(&self.first)
     }
 
     fn bytes(&self) -> usize {
-        self.first.bytes() + self.row.as_ref().map_or(0, |row| row.bytes()) + size_of::<Known>()
+        self.first.bytes()
+            + self.row.as_ref().map_or(0, |row| row.bytes())
+            + size_of::<InternedMask>()
     }
 }
 
-impl Same {
-    /// The mask that is held for all that are like this one, which has `words` words, and how much more memory that takes than before.
-    pub(super) fn of(
+impl GrammarMaskInterner {
+    /// Interns a mask of `words` words. Returns the stored equal mask, and the memory that it adds.
+    pub(super) fn intern(
         &mut self,
         mask: Arc<TokenSet>,
         words: usize,
-        alike: &Alike,
+        pool: &PoolMaskInterner,
     ) -> (Arc<TokenSet>, usize) {
         let hash = hash(&mask);
-        let known = match self.0.entry(hash) {
-            Entry::Occupied(known) => known.into_mut(),
+        let interned = match self.0.entry(hash) {
+            Entry::Occupied(interned) => interned.into_mut(),
             Entry::Vacant(new) => {
-                // What others hold counts here, too: they may let it go.
-                let known =
-                    alike.of(hash, &mask, words).unwrap_or(Known { first: mask, row: None });
-                let known = new.insert(known);
-                return (known.held().clone(), known.bytes());
+                // Masks of the pool are counted here as well, as the pool may drop them.
+                let interned = pool
+                    .intern(hash, &mask, words)
+                    .unwrap_or(InternedMask { first: mask, row: None });
+                let interned = new.insert(interned);
+                return (interned.current().clone(), interned.bytes());
             }
         };
-        if !is_same(&known.first, &mask) {
+        if !is_equal(&interned.first, &mask) {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
-        if known.row.is_some() || is_short(&mask) {
-            return (known.held().clone(), HELD);
+        if interned.row.is_some() || is_short(&mask) {
+            return (interned.current().clone(), SHARED_MASK_BYTES);
         }
-        let row = alike
-            .of(hash, &mask, words)
-            .and_then(|known| known.row)
+        let row = pool
+            .intern(hash, &mask, words)
+            .and_then(|interned| interned.row)
             .unwrap_or_else(|| as_row(&mask, words));
-        known.row = Some(row.clone());
+        interned.row = Some(row.clone());
         let bytes = row.bytes();
         (row, bytes)
     }
@@ -83,9 +95,9 @@ impl Same {
     }
 }
 
-impl Alike {
-    pub(super) fn new(max_bytes: usize) -> Alike {
-        Alike(Mutex::new(Cache::new(max_bytes)))
+impl PoolMaskInterner {
+    pub(super) fn new(max_bytes: usize) -> PoolMaskInterner {
+        PoolMaskInterner(Mutex::new(Cache::new(max_bytes)))
     }
 
     /// Changes the budget.
@@ -97,26 +109,27 @@ impl Alike {
         self.0.lock().stats()
     }
 
-    /// What is held of a mask that was asked for before, as a row unless it is short; a new one is noted.
-    fn of(&self, hash: u64, mask: &Arc<TokenSet>, words: usize) -> Option<Known> {
-        let known = self.0.lock().get(&hash);
-        let known = match known {
-            Some(known) if !is_same(&known.first, mask) => return None,
-            Some(known) if known.row.is_some() || is_short(mask) => return Some(known),
-            Some(known) => Known { row: Some(as_row(mask, words)), ..known },
-            None => Known { first: mask.clone(), row: None },
+    /// The stored equal mask, if it was asked for before: as a row unless it is short. A new mask
+    /// is stored.
+    fn intern(&self, hash: u64, mask: &Arc<TokenSet>, words: usize) -> Option<InternedMask> {
+        let interned = self.0.lock().get(&hash);
+        let interned = match interned {
+            Some(interned) if !is_equal(&interned.first, mask) => return None,
+            Some(interned) if interned.row.is_some() || is_short(mask) => return Some(interned),
+            Some(interned) => InternedMask { row: Some(as_row(mask, words)), ..interned },
+            None => InternedMask { first: mask.clone(), row: None },
         };
-        self.0.lock().insert(hash, known.clone(), known.bytes());
-        known.row.is_some().then_some(known)
+        self.0.lock().insert(hash, interned.clone(), interned.bytes());
+        interned.row.is_some().then_some(interned)
     }
 }
 
-/// The mask as a row of its own.
+/// The mask as a new row.
 fn as_row(mask: &TokenSet, words: usize) -> Arc<TokenSet> {
     Arc::new(TokenSet::row(mask.written(words)))
 }
 
-/// Whether nothing is gained by a row.
+/// Whether a row would be no better.
 fn is_short(mask: &TokenSet) -> bool {
     match mask {
         TokenSet::List(ids) => ids.len() <= SHORT,
@@ -137,7 +150,7 @@ fn hash(mask: &TokenSet) -> u64 {
     hasher.finish()
 }
 
-/// Something that tells most lists apart, and is soon found.
+/// A cheap checksum that tells most lists apart.
 fn sum(ids: &[TokenId]) -> u64 {
     let (mut plain, mut mixed) = (ids.len() as u32, 0u32);
     for id in ids {
@@ -147,8 +160,8 @@ fn sum(ids: &[TokenId]) -> u64 {
     u64::from(plain) << 32 | u64::from(mixed)
 }
 
-/// Whether two are the same, put together in the same way.
-fn is_same(a: &TokenSet, b: &TokenSet) -> bool {
+/// Whether two masks have equal representations.
+fn is_equal(a: &TokenSet, b: &TokenSet) -> bool {
     match (a, b) {
         (TokenSet::List(a), TokenSet::List(b)) => a == b,
         (
@@ -174,48 +187,52 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_again_is_held_once() {
-        let (mut same, alike) = (Same::default(), Alike::new(0));
-        let mut of = |mask: Arc<TokenSet>| same.of(mask, 10, &alike);
-        let (short, bytes) = of(list(0..9));
+    fn equal_masks_are_stored_once() {
+        let (mut interner, pool) = (GrammarMaskInterner::default(), PoolMaskInterner::new(0));
+        let mut intern = |mask: Arc<TokenSet>| interner.intern(mask, 10, &pool);
+        let (short, bytes) = intern(list(0..9));
         assert!(bytes > 9 * 4);
-        let (again, bytes) = of(list(0..9));
-        assert!(Arc::ptr_eq(&short, &again) && bytes == HELD);
-        let (long, _) = of(list(0..99));
-        let (row, bytes) = of(list(0..99));
+        let (again, bytes) = intern(list(0..9));
+        assert!(Arc::ptr_eq(&short, &again) && bytes == SHARED_MASK_BYTES);
+        let (long, _) = intern(list(0..99));
+        let (row, bytes) = intern(list(0..99));
         assert!(!Arc::ptr_eq(&long, &row) && bytes > 40 && bits(&row) == bits(&long));
-        let (again, bytes) = of(list(0..99));
-        assert!(Arc::ptr_eq(&row, &again) && bytes == HELD);
-        let (other, _) = of(list(1..99));
+        let (again, bytes) = intern(list(0..99));
+        assert!(Arc::ptr_eq(&row, &again) && bytes == SHARED_MASK_BYTES);
+        let (other, _) = intern(list(1..99));
         assert_ne!(bits(&other), bits(&row));
-        // What is made of one row in two ways, and of two rows in one.
+        // Different masks of one row, and one list of changes on two rows.
         let TokenSet::Row { base, .. } = &*row else { panic!("a row") };
-        let made = |base: &Arc<[u32]>, remove: u32, add: u32| {
+        let row_with = |base: &Arc<[u32]>, remove: u32, add: u32| {
             let ids = |id: u32| [TokenId::from_raw(id)].into_iter().collect();
             Arc::new(TokenSet::Row { base: base.clone(), remove: ids(remove), add: ids(add) })
         };
-        let others = [made(base, 3, 200), made(base, 200, 3), made(&bits(&short).into(), 3, 200)];
-        let all: Vec<_> = others.iter().map(|mask| of(mask.clone()).0).collect();
-        for (mask, held) in others.iter().zip(&all) {
-            assert_eq!(bits(mask), bits(held));
-            assert_eq!(bits(mask), bits(&of(mask.clone()).0));
+        let masks = [
+            row_with(base, 3, 200),
+            row_with(base, 200, 3),
+            row_with(&bits(&short).into(), 3, 200),
+        ];
+        let interned: Vec<_> = masks.iter().map(|mask| intern(mask.clone()).0).collect();
+        for (mask, stored) in masks.iter().zip(&interned) {
+            assert_eq!(bits(mask), bits(stored));
+            assert_eq!(bits(mask), bits(&intern(mask.clone()).0));
         }
-        same.clear();
-        assert!(!Arc::ptr_eq(&same.of(list(0..9), 10, &alike).0, &short));
+        interner.clear();
+        assert!(!Arc::ptr_eq(&interner.intern(list(0..9), 10, &pool).0, &short));
     }
 
     #[test]
-    fn what_comes_again_in_another_grammar_is_a_row() {
-        let alike = Alike::new(100_000);
-        let of = |mask: Arc<TokenSet>| Same::default().of(mask, 10, &alike).0;
-        let first = of(list(0..99));
-        let rows = [of(list(0..99)), of(list(0..99))];
+    fn equal_masks_of_two_grammars_share_a_row() {
+        let pool = PoolMaskInterner::new(100_000);
+        let intern = |mask: Arc<TokenSet>| GrammarMaskInterner::default().intern(mask, 10, &pool).0;
+        let first = intern(list(0..99));
+        let rows = [intern(list(0..99)), intern(list(0..99))];
         assert!(Arc::ptr_eq(&rows[0], &rows[1]) && bits(&rows[0]) == bits(&first));
         assert!(matches!((&*first, &*rows[0]), (TokenSet::List(_), TokenSet::Row { .. })));
-        let short = of(list(0..9));
-        assert!(Arc::ptr_eq(&of(list(0..9)), &short));
-        assert_eq!(alike.stats().entries, 2);
-        alike.set_max_bytes(0);
-        assert!(alike.stats().bytes == 0 && !Arc::ptr_eq(&of(list(0..9)), &short));
+        let short = intern(list(0..9));
+        assert!(Arc::ptr_eq(&intern(list(0..9)), &short));
+        assert_eq!(pool.stats().entries, 2);
+        pool.set_max_bytes(0);
+        assert!(pool.stats().bytes == 0 && !Arc::ptr_eq(&intern(list(0..9)), &short));
     }
 }

@@ -1,116 +1,124 @@
-//! Reading single items on their own, called rules together with their callers: the way of [`super::rule_walks`] for grammars without long
-//! chains of rules. There a part is small, and what is long is left to entries, which grammars share.
+//! Memoised walks of single items, called rules included.
+//!
+//! Like [`super::rule_walks`], but a walk follows calls together with their callers. It serves
+//! direct walks in grammars without long chains of rules. There, an item's walk is short, and what
+//! is long is left to entries, which grammars share.
 
 use std::sync::Arc;
 
 use indexmap::IndexSet;
 
-use super::node_sets::sort_kinds;
-use super::trie_walk::{Stopped, Walk};
+use super::node_sets::{NodeSetId, sort_by_group};
+use super::trie_walk::{TrieWalk, WalkError};
 use crate::fuel;
 use crate::hash::{HashMap, HashSet, Seeded};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::Trie;
 
-/// Fuel of a section, beside what its walk takes.
-const SECTION: usize = 16;
-/// Memory for sections of one constraint.
+/// Fuel of an item walk, beside its trie walk.
+const ITEM_WALK_FUEL: usize = 16;
+/// Memory for item walks of one constraint.
 const MAX_BYTES: usize = 16 << 20;
 
-/// What one item, looked at on its own, does with the words below some nodes of a trie.
+/// The result of walking some trie nodes with one isolated item.
 #[derive(Debug)]
-struct Section {
-    words: Box<[TokenId]>,
-    /// Behind each exit of its rule, the nodes below which what follows has to decide.
-    exits: Box<[(Exit, Places)]>,
+struct ItemWalk {
+    /// Accepted tokens.
+    tokens: Box<[TokenId]>,
+    /// By exit of its rule, the nodes below which what follows decides.
+    exits: Box<[(Exit, NodeSetId)]>,
 }
 
-/// Nodes of a trie, by number.
-type Places = u32;
-
-/// What is known of the vocabulary's trie.
+/// The item walks of the vocabulary's trie.
 #[derive(Debug, Default)]
-struct Known {
-    places: IndexSet<Box<[u32]>, Seeded>,
-    sections: HashMap<(Places, ConfigId), Arc<Section>>,
+struct VocabularyWalks {
+    /// Interned node sets.
+    node_sets: IndexSet<Box<[u32]>, Seeded>,
+    /// Item walks by node set and isolated configuration.
+    item_walks: HashMap<(NodeSetId, ConfigId), Arc<ItemWalk>>,
 }
 
-/// Sections of the vocabulary's trie.
+/// Item walks of the vocabulary's trie, and buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Joint {
-    known: Known,
+pub(crate) struct ItemWalks {
+    /// The memo.
+    walks: VocabularyWalks,
+    /// Memory in use, in bytes, approximately.
     bytes: usize,
-    seen: HashSet<(Places, ConfigId)>,
+    /// Buffer: node sets and configurations that were followed.
+    visited: HashSet<(NodeSetId, ConfigId)>,
 }
 
-impl Joint {
-    /// Memory held, in bytes, roughly.
+impl ItemWalks {
+    /// Memory in use, in bytes, approximately.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Forgets everything: configurations have lost their meaning.
+    /// Clears everything, as ids of configurations become invalid.
     pub(crate) fn clear(&mut self) {
-        *self = Joint::default();
+        *self = ItemWalks::default();
     }
 
-    /// Adds to `words` the words of the vocabulary's trie that one item can read, some perhaps twice. Gives up, once and for
-    /// all, where the item itself reads more than `budget` nodes.
-    pub(crate) fn narrow(
+    /// Adds to `tokens` the tokens of the vocabulary's trie that one item accepts, with what
+    /// follows it, some perhaps twice. Fails where the isolated item visits more than `budget`
+    /// nodes.
+    pub(crate) fn walk_item(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
         (item, budget): (Item, usize),
-        words: &mut Vec<TokenId>,
-    ) -> Result<(), Stopped> {
+        tokens: &mut Vec<TokenId>,
+    ) -> Result<(), WalkError> {
         if self.bytes > MAX_BYTES {
             self.clear();
         }
-        self.seen.clear();
-        let known = &mut self.known;
-        let all = known.places(&[0]);
-        let section = known.section(parser, trie, (all, item, budget), &mut self.bytes)?;
-        words.extend_from_slice(&section.words);
+        self.visited.clear();
+        let walks = &mut self.walks;
+        let all = walks.intern_node_set(&[0]);
+        let item_walk = walks.item_walk(parser, trie, (all, item, budget), &mut self.bytes)?;
+        tokens.extend_from_slice(&item_walk.tokens);
         let mut queue = Vec::new();
-        for &(exit, below) in &section.exits {
+        for &(exit, below) in &item_walk.exits {
             queue.push((below, parser.follow(&item, exit)?));
         }
-        known.follow(parser, trie, queue, (&mut self.seen, &mut self.bytes), words)
+        walks.follow(parser, trie, queue, (&mut self.visited, &mut self.bytes), tokens)
     }
 }
 
-impl Known {
-    /// Reads on from places and configurations until nothing is undecided.
+impl VocabularyWalks {
+    /// Walks from node sets and configurations until nothing is context-dependent.
     fn follow(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        mut queue: Vec<(Places, ConfigId)>,
-        (seen, bytes): (&mut HashSet<(Places, ConfigId)>, &mut usize),
-        words: &mut Vec<TokenId>,
-    ) -> Result<(), Stopped> {
+        mut queue: Vec<(NodeSetId, ConfigId)>,
+        (visited, bytes): (&mut HashSet<(NodeSetId, ConfigId)>, &mut usize),
+        tokens: &mut Vec<TokenId>,
+    ) -> Result<(), WalkError> {
         let mut items: Vec<Item> = Vec::new();
-        while let Some((places, next)) = queue.pop() {
+        while let Some((node_set, next)) = queue.pop() {
             if parser.is_near_bound(next) {
-                // Items looked at on their own know of no budget.
-                let mut walk = Walk::default();
-                for &node in &self.places[places as usize] {
+                // Isolated items know no budget.
+                let mut walk = TrieWalk::default();
+                for &node in &self.node_sets[node_set as usize] {
                     walk.run(parser, trie, node, next, usize::MAX)?;
                 }
-                words.extend_from_slice(&walk.words);
+                tokens.extend_from_slice(&walk.tokens);
                 continue;
             }
             items.clear();
             items.extend_from_slice(parser.store().items(next));
             for item in &items {
                 fuel::spend(1)?;
-                let section = self.section(parser, trie, (places, *item, usize::MAX), bytes)?;
-                words.extend_from_slice(&section.words);
-                for &(exit, below) in &section.exits {
-                    let behind = parser.follow(item, exit)?;
-                    if seen.insert((below, behind)) {
-                        queue.push((below, behind));
+                let item_walk =
+                    self.item_walk(parser, trie, (node_set, *item, usize::MAX), bytes)?;
+                tokens.extend_from_slice(&item_walk.tokens);
+                for &(exit, below) in &item_walk.exits {
+                    let following = parser.follow(item, exit)?;
+                    if visited.insert((below, following)) {
+                        queue.push((below, following));
                     }
                 }
             }
@@ -118,40 +126,42 @@ impl Known {
         Ok(())
     }
 
-    fn places(&mut self, nodes: &[u32]) -> Places {
-        match self.places.get_index_of(nodes) {
-            Some(places) => places as u32,
-            None => self.places.insert_full(nodes.into()).0 as u32,
+    /// Interns a node set.
+    fn intern_node_set(&mut self, nodes: &[u32]) -> NodeSetId {
+        match self.node_sets.get_index_of(nodes) {
+            Some(node_set) => node_set as u32,
+            None => self.node_sets.insert_full(nodes.into()).0 as u32,
         }
     }
 
-    fn section(
+    /// The memoised walk of an item at a node set.
+    fn item_walk(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (places, item, budget): (Places, Item, usize),
+        (node_set, item, budget): (NodeSetId, Item, usize),
         bytes: &mut usize,
-    ) -> Result<Arc<Section>, Stopped> {
-        let alone = parser.isolated(item);
-        let alone = parser.normal(alone);
-        if let Some(section) = self.sections.get(&(places, alone)) {
-            return Ok(section.clone());
+    ) -> Result<Arc<ItemWalk>, WalkError> {
+        let isolated = parser.isolated(item);
+        let isolated = parser.normal(isolated);
+        if let Some(item_walk) = self.item_walks.get(&(node_set, isolated)) {
+            return Ok(item_walk.clone());
         }
-        let mut walk = Walk::default();
-        fuel::spend(SECTION + self.places[places as usize].len())?;
-        for &node in &self.places[places as usize] {
-            walk.run(parser, trie, node, alone, budget)?;
+        let mut walk = TrieWalk::default();
+        fuel::spend(ITEM_WALK_FUEL + self.node_sets[node_set as usize].len())?;
+        for &node in &self.node_sets[node_set as usize] {
+            walk.run(parser, trie, node, isolated, budget)?;
         }
-        sort_kinds(&mut walk.exits);
+        sort_by_group(&mut walk.exits);
         let mut exits = Vec::new();
-        for behind in walk.exits.chunk_by(|a, b| a.0 == b.0) {
-            let nodes: Vec<u32> = behind.iter().map(|&(_, node)| node).collect();
+        for group in walk.exits.chunk_by(|a, b| a.0 == b.0) {
+            let nodes: Vec<u32> = group.iter().map(|&(_, node)| node).collect();
             *bytes += nodes.len() * 4 + 64;
-            exits.push((behind[0].0, self.places(&nodes)));
+            exits.push((group[0].0, self.intern_node_set(&nodes)));
         }
-        *bytes += walk.words.len() * 4 + 128;
-        let section = Arc::new(Section { words: walk.words.into(), exits: exits.into() });
-        self.sections.insert((places, alone), section.clone());
-        Ok(section)
+        *bytes += walk.tokens.len() * 4 + 128;
+        let item_walk = Arc::new(ItemWalk { tokens: walk.tokens.into(), exits: exits.into() });
+        self.item_walks.insert((node_set, isolated), item_walk.clone());
+        Ok(item_walk)
     }
 }

@@ -1,5 +1,9 @@
-//! What makes two states of different grammars the same for masks: the automaton reachable from the state, written down
-//! canonically. Keys are compared whole, never by hash alone.
+//! Pool keys: canonical descriptions of the automaton that is reachable from a state.
+//!
+//! States of different grammars with equal keys have equal mask entries. A key lists states in the
+//! order of a breadth-first search, with their byte edges, blocks and calls. Rules that are not in
+//! the same recursive component are named by structural ids, which a pool gives to equal rules
+//! bottom-up. Keys are compared as a whole, never by hash alone. See docs/internals/MASK_POOL.md.
 
 use std::sync::Arc;
 
@@ -8,53 +12,59 @@ use crate::compile::{Behind, Block, NO_BLOCK, Program, SharedAutomaton};
 use crate::hash::HashMap;
 use crate::matcher::FREE;
 
-/// Longest key; larger automata are keyed by their parser's program instead.
+/// Longest key, in numbers. States of larger automata are keyed by their grammar's program instead.
 const MAX_KEY: usize = 4096;
-/// Deepest chain of rules a key follows.
+/// Deepest chain of rules that a key follows.
 const MAX_DEPTH: u32 = 64;
-/// Most members of a set that may still come for it to be written down: a state for every set of them.
+/// A member set is described only if at most so many members may still come: it has a state for
+/// each subset.
 const FEW_MEMBERS: u32 = 3;
-/// Most steps of a graph that are still counted for it to be written down: states for each of them, of some numbers each.
+/// A counted graph is described only if at most so many steps are left: it has states for each of
+/// them.
 const FEW_STEPS: u32 = 512;
-/// Memory of a map's slot.
-const KEPT: usize = 48;
-/// Of the memory for ids, what goes to keys of states of automata that grammars share.
-const STATES: usize = 4;
+/// Memory of a slot of a map.
+const SLOT_BYTES: usize = 48;
+/// The part of the budget for keys of states of shared automata.
+const STATE_KEY_SHARE: usize = 4;
+/// First number of a key that is valid in one program only.
 const UNIQUE: u32 = u32::MAX;
-/// A rule whose body is deferred: which one follows.
+/// First number of the key of a deferred rule; its serial number follows.
 const DEFERRED: u32 = u32::MAX - 1;
-/// Before a state: it is a gate.
+/// Marks a state as a gate.
 const GATE: u32 = 1 << 31;
 
-/// Before a state: it is behind a scope, or (the next number) behind an element.
+/// Marks a state as behind a scope, or (the next number) behind an element.
 const SCOPE: u32 = 1 << 30;
 
-/// Most structural ids there can be: one bit of a key says what a number is.
+/// Most structural ids: one bit of a number says what it is.
 const MAX_IDS: u32 = 1 << 31;
 
-/// Gives structural ids to rules, bottom-up; shared by all grammars of a pool. A rule that was dropped to make room gets a new id when it
-/// comes again: no id ever means two structures.
+/// Gives structural ids to rules, bottom-up; shared by all grammars of a pool. A rule that was
+/// evicted gets a new id when it is asked for again. No id ever names two structures.
 #[derive(Debug)]
-pub(crate) struct RuleKeys {
-    ids: Cache<Key, u32>,
+pub(crate) struct StructuralIds {
+    /// Ids by the description of a rule's automaton.
+    ids: Cache<PoolKey, u32>,
+    /// The next free id.
     next: u32,
-    /// Keys of states of automata that grammars share, by the automaton's address, which stays its own as long as it is held, and the state.
-    states: Cache<(usize, u32), (SharedAutomaton, Key)>,
+    /// Keys of states of shared automata, by the automaton's address and the state. The automaton
+    /// is held, so that its address stays unique.
+    states: Cache<(usize, u32), (SharedAutomaton, PoolKey)>,
 }
 
-/// See [`GrammarKeys::state_key`].
-pub(super) type Key = Arc<[u32]>;
+/// A pool key; see [`GrammarKeys::state_key`].
+pub(super) type PoolKey = Arc<[u32]>;
 
-impl RuleKeys {
-    pub(crate) fn new(max_bytes: usize) -> RuleKeys {
-        let mut keys = RuleKeys { ids: Cache::new(0), next: 0, states: Cache::new(0) };
+impl StructuralIds {
+    pub(crate) fn new(max_bytes: usize) -> StructuralIds {
+        let mut keys = StructuralIds { ids: Cache::new(0), next: 0, states: Cache::new(0) };
         keys.set_max_bytes(max_bytes);
         keys
     }
 
     pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
-        self.states.set_max_bytes(max_bytes / STATES);
-        self.ids.set_max_bytes(max_bytes - max_bytes / STATES);
+        self.states.set_max_bytes(max_bytes / STATE_KEY_SHARE);
+        self.ids.set_max_bytes(max_bytes - max_bytes / STATE_KEY_SHARE);
     }
 
     pub(crate) fn stats(&self) -> CacheStats {
@@ -67,8 +77,8 @@ impl RuleKeys {
         }
     }
 
-    /// The id of a structure; none once all have been given.
-    fn id(&mut self, key: Key) -> Option<u32> {
+    /// The id of a structure; None once all ids are used.
+    fn id(&mut self, key: PoolKey) -> Option<u32> {
         if let Some(id) = self.ids.get(&key) {
             return Some(id);
         }
@@ -77,121 +87,134 @@ impl RuleKeys {
             return None;
         }
         self.next += 1;
-        let bytes = key.len() * 4 + KEPT;
+        let bytes = key.len() * 4 + SLOT_BYTES;
         self.ids.insert(key, id, bytes);
         Some(id)
     }
 }
 
-/// Per grammar: the structural id of each rule, found on demand.
+/// The structural ids of one grammar's rules, found on demand.
 #[derive(Debug, Default)]
-pub(crate) struct GrammarKeys {
-    rules: HashMap<u32, RuleKey>,
+pub(crate) struct KeyBuilder {
+    /// By rule.
+    rules: HashMap<u32, RuleIdentity>,
+    /// Depth of the chain of rules that is being described.
     depth: u32,
 }
 
+/// The identity of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RuleKey {
-    Shared(u32),
-    /// Too large: only the same in the same grammar.
-    Own,
+enum RuleIdentity {
+    /// The structural id.
+    Structural(u32),
+    /// Too large to describe: equal only within the same grammar.
+    GrammarOnly,
 }
 
-impl GrammarKeys {
-    /// The key of a state with `count` runs completed of the block it is in.
+impl KeyBuilder {
+    /// The key of a state with `count` completed runs of its block. `reach` is the length of the
+    /// longest token.
     pub(crate) fn state_key(
         &mut self,
         program: &mut Program,
-        shared: &mut RuleKeys,
+        structural_ids: &mut StructuralIds,
         (state, count, reach): (u32, u32, u32),
-    ) -> Key {
-        self.written(program, shared, (state, count, reach)).unwrap_or_else(|| {
-            let serial = program.serial();
-            Arc::new([UNIQUE, serial as u32, (serial >> 32) as u32, state, count])
-        })
+    ) -> PoolKey {
+        self.describe_memoised(program, structural_ids, (state, count, reach)).unwrap_or_else(
+            || {
+                let serial = program.serial();
+                Arc::new([UNIQUE, serial as u32, (serial >> 32) as u32, state, count])
+            },
+        )
     }
 
-    /// As [`GrammarKeys::write`]; that of an automaton that grammars share is written once.
-    fn written(
+    /// As [`GrammarKeys::describe`], memoised for states of automata that grammars share.
+    fn describe_memoised(
         &mut self,
         program: &mut Program,
-        shared: &mut RuleKeys,
+        structural_ids: &mut StructuralIds,
         (state, count, reach): (u32, u32, u32),
-    ) -> Option<Key> {
-        // Called from elsewhere, a dispatch is written down with the rules that it calls.
+    ) -> Option<PoolKey> {
+        // A dispatch that another rule calls is described together with the rules that it calls.
         let automaton =
             program.shared(state).filter(|_| self.depth == 0 || !program.is_dispatch(state));
-        let Some((automaton, at)) = automaton else {
-            return self.write(program, shared, state, count, reach).map(Key::from);
+        let Some((automaton, automaton_state)) = automaton else {
+            return self.describe(program, structural_ids, state, count, reach).map(PoolKey::from);
         };
-        if let Some((_, key)) = shared.states.get(&(automaton.address(), at)) {
+        if let Some((_, key)) = structural_ids.states.get(&(automaton.address(), automaton_state)) {
             return Some(key);
         }
-        let key = Key::from(self.write(program, shared, state, count, reach)?);
-        let bytes = key.len() * 4 + KEPT;
-        shared.states.insert((automaton.address(), at), (automaton, key.clone()), bytes);
+        let key = PoolKey::from(self.describe(program, structural_ids, state, count, reach)?);
+        let bytes = key.len() * 4 + SLOT_BYTES;
+        structural_ids.states.insert(
+            (automaton.address(), automaton_state),
+            (automaton, key.clone()),
+            bytes,
+        );
         Some(key)
     }
 
-    fn rule(
+    /// The structural id of a rule; None if it is too large or too deep to describe.
+    fn structural_id(
         &mut self,
         program: &mut Program,
-        shared: &mut RuleKeys,
+        structural_ids: &mut StructuralIds,
         rule: u32,
         reach: u32,
     ) -> Option<u32> {
         match self.rules.get(&rule) {
-            Some(RuleKey::Shared(id)) => return Some(*id),
-            Some(RuleKey::Own) => return None,
+            Some(RuleIdentity::Structural(id)) => return Some(*id),
+            Some(RuleIdentity::GrammarOnly) => return None,
             None if self.depth >= MAX_DEPTH => return None,
             None => {}
         }
         self.depth += 1;
         let key = match program.deferred(rule) {
-            // A look at what surrounds it is no reason to make it.
-            Some(serial) => Some(Key::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
+            // Describing its callers is no reason to make a deferred body.
+            Some(serial) => Some(PoolKey::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
             None => {
                 let start = program.open(rule);
-                self.written(program, shared, (start, 0, reach))
+                self.describe_memoised(program, structural_ids, (start, 0, reach))
             }
         };
         self.depth -= 1;
-        let found = key.and_then(|key| shared.id(key));
-        self.rules.insert(rule, found.map_or(RuleKey::Own, RuleKey::Shared));
-        found
+        let id = key.and_then(|key| structural_ids.id(key));
+        self.rules.insert(rule, id.map_or(RuleIdentity::GrammarOnly, RuleIdentity::Structural));
+        id
     }
 
-    fn write(
+    /// Describes the automaton reachable from a state; None if it is too large.
+    fn describe(
         &mut self,
         program: &mut Program,
-        shared: &mut RuleKeys,
+        structural_ids: &mut StructuralIds,
         state: u32,
         count: u32,
         reach: u32,
     ) -> Option<Vec<u32>> {
         let far = reach.saturating_add(1);
         let mut order = vec![state];
-        let mut number: HashMap<u32, u32> = HashMap::default();
-        number.insert(state, 0);
+        let mut numbers: HashMap<u32, u32> = HashMap::default();
+        numbers.insert(state, 0);
         let mut blocks: Vec<u32> = Vec::new();
         let mut key: Vec<u32> = Vec::new();
         let start_block = program.state(state).block;
-        let free = start_block != NO_BLOCK && count & FREE != 0;
+        let unbounded_count = start_block != NO_BLOCK && count & FREE != 0;
         if start_block != NO_BLOCK {
             let block = &program.blocks[start_block as usize];
-            if free {
+            if unbounded_count {
                 key.extend([FREE, FREE]);
             } else {
                 key.push(block.min.saturating_sub(count).min(far));
-                key.push(bound(block).map_or(far, |max| max.saturating_sub(count).min(far)));
+                key.push(upper_bound(block).map_or(far, |max| max.saturating_sub(count).min(far)));
             }
         }
-        // Only a dispatch looked at on its own ends where a trigger fires.
+        // Only an isolated dispatch ends where a trigger fires.
         let gated = self.depth == 0 && program.is_dispatch(state);
-        let mut at = 0;
-        while at < order.len() {
-            let s = order[at];
-            at += 1;
+        let mut next = 0;
+        while next < order.len() {
+            let s = order[next];
+            next += 1;
             if program.members_left(s) > FEW_MEMBERS || program.steps(s) > FEW_STEPS {
                 return None;
             }
@@ -199,8 +222,8 @@ impl GrammarKeys {
             let info = *program.state(s);
             let gate = program.gate_of(s).filter(|_| gated);
             key.extend(gate.into_iter().flat_map(|gate| [GATE, gate]));
-            let mut to_number = |to: u32, order: &mut Vec<u32>| {
-                *number.entry(to).or_insert_with(|| {
+            let mut number_of = |to: u32, order: &mut Vec<u32>| {
+                *numbers.entry(to).or_insert_with(|| {
                     order.push(to);
                     (order.len() - 1) as u32
                 })
@@ -215,39 +238,39 @@ impl GrammarKeys {
             key.push(program.byte_edges(s).len() as u32);
             for e in program.byte_edges(s) {
                 key.push(u32::from(e.lo) << 8 | u32::from(e.hi));
-                key.push(to_number(e.to, &mut order));
+                key.push(number_of(e.to, &mut order));
             }
             key.push(program.enters(s).len() as u32);
             for &b in program.enters(s) {
                 key.push(block_number(&mut blocks, b));
-                to_number(program.blocks[b as usize].start, &mut order);
-                if free && b == start_block {
+                number_of(program.blocks[b as usize].start, &mut order);
+                if unbounded_count && b == start_block {
                     key.extend(bounds(&program.blocks[b as usize], far));
                 }
             }
             if info.block != NO_BLOCK && info.is_final {
                 let block = &program.blocks[info.block as usize];
-                // A counter without bounds is the same in blocks of all bounds.
-                let unbounded = free && info.block == start_block;
-                key.extend(if unbounded { [FREE; 2] } else { bounds(block, far) });
-                key.push(to_number(block.start, &mut order));
-                key.push(to_number(block.exit, &mut order));
+                // A counter without bounds is equal in blocks of all bounds.
+                let no_bounds = unbounded_count && info.block == start_block;
+                key.extend(if no_bounds { [FREE; 2] } else { bounds(block, far) });
+                key.push(number_of(block.start, &mut order));
+                key.push(number_of(block.exit, &mut order));
             }
             if gate.is_some() {
-                // What a trigger calls is not part of what is looked at.
+                // The rules that a trigger calls are not part of an isolated dispatch.
                 continue;
             }
             key.push(program.calls(s).len() as u32);
             for i in 0..program.calls(s).len() {
                 let (rule, to) = program.calls(s)[i];
-                // Rules that call each other are written out together, a call naming the callee's first state; other
-                // callees have ids of their own.
+                // Mutually recursive rules are described together: a call names the callee's first
+                // state. Other callees have structural ids.
                 if program.facts(rule).component == program.facts(info.rule).component {
-                    key.push(to_number(program.open(rule), &mut order) << 1);
+                    key.push(number_of(program.open(rule), &mut order) << 1);
                 } else {
-                    key.push(self.rule(program, shared, rule, reach)? << 1 | 1);
+                    key.push(self.structural_id(program, structural_ids, rule, reach)? << 1 | 1);
                 }
-                key.push(to_number(to, &mut order));
+                key.push(number_of(to, &mut order));
             }
             if key.len() > MAX_KEY {
                 return None;
@@ -257,13 +280,13 @@ impl GrammarKeys {
     }
 }
 
-/// A block's bounds as far as a token can tell.
+/// A block's bounds, as far as one token can reach.
 fn bounds(block: &Block, far: u32) -> [u32; 2] {
-    [block.min.min(far), bound(block).map_or(far, |max| max.min(far))]
+    [block.min.min(far), upper_bound(block).map_or(far, |max| max.min(far))]
 }
 
-/// A block's upper bound. White space has none: masks are made of loose configurations.
-fn bound(block: &Block) -> Option<u32> {
+/// A block's upper bound. White space has none, as masks are made of relaxed configurations.
+fn upper_bound(block: &Block) -> Option<u32> {
     block.max.filter(|_| !block.gap)
 }
 

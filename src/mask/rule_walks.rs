@@ -1,17 +1,23 @@
-//! Deciding undecided tokens rule by rule. Behind an exit, each item is looked at on its own: which remainders it reads whatever
-//! follows *its* rule, and which leave that, too. What is found depends on no frame, so that expressions nested ever
-//! deeper, in grammars with long chains of rules, are not read again at every depth; only what leaves a rule is looked up
-//! with what its frame returns to. A section itself is made that way: it walks with its own rule, and asks for the sections
-//! of the rules that are called on the way, which other callers have asked for as well.
+//! Memoised walks of single rules, and the resolution of suffixes rule by rule.
+//!
+//! In grammars with long chains of rules, such as the expressions of a programming language,
+//! resolving suffixes with whole configurations creates hundreds of configurations at every depth
+//! of nesting. Here, each item behind an exit is walked in isolation instead. A [`RuleWalk`] says
+//! which suffixes the item's rule accepts itself, and below which trie nodes the rule has ended. It
+//! depends on no frame, so all depths share it. Only what leaves the rule is looked up with what
+//! the item's frame returns to.
+//!
+//! A rule walk is computed in the same way: it walks with its own rule only, and uses the rule
+//! walks of called rules.
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::entry::Entry;
-use super::node_sets::{sort_kinds, sort_nodes, sorted_by_bytes};
+use super::entry::MaskEntry;
+use super::node_sets::{NodeSetId, sort_by_group, sort_nodes, sorted_by_bytes};
 use super::token_set::{bit, set_bit};
-use super::trie_walk::{Stopped, Walk};
+use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -20,137 +26,155 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{Trie, Vocabulary};
 
-/// Memory for sections of one constraint.
+/// Memory for rule walks of one constraint.
 const MAX_BYTES: usize = 32 << 20;
-/// Sections within sections; deeper, a walk reads called rules with their callers.
+/// Nesting of rule walks; deeper, a walk follows calls together with their callers.
 const MAX_DEPTH: usize = 48;
-/// Parts of the vocabulary's trie; a larger subtree is looked at on its own.
+/// A subtree of more than this part of the vocabulary's trie is a node set of its own.
 const LARGE: usize = 16;
-/// Fuel of a section, beside what its walk takes.
-const SECTION: usize = 16;
-/// So few words that what is below them is looked at in any case.
+/// Fuel of a rule walk, beside its trie walk.
+const RULE_WALK_FUEL: usize = 16;
+/// Up to so many accepted tokens, subtrees are not tested for being accepted altogether.
 const FEW: usize = 32;
-/// Numbers of a row to a word from which on a rule's own words become a row, which callers share.
-const ROW: usize = 4;
+/// Tokens beyond the length of a row divided by this become a row, which callers share.
+const ROW_FRACTION: usize = 4;
 
-/// What one item, looked at on its own, does with the words below some nodes of a trie.
+/// The result of walking some trie nodes with one isolated item.
 #[derive(Debug)]
-struct Section {
-    words: Words,
-    /// Behind each exit of its rule, the nodes below which what follows has to decide.
-    exits: Box<[(Exit, Places)]>,
+struct RuleWalk {
+    /// Accepted tokens.
+    tokens: ResolvedTokens,
+    /// By exit of its rule, the nodes below which what follows decides.
+    exits: Box<[(Exit, NodeSetId)]>,
 }
 
-/// A set of words that is kept: single ones, and rows. A word may be in several of those.
+/// A saved set of tokens: single ones, and shared rows. A token may be in several of those.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    few: Box<[TokenId]>,
+pub(crate) struct ResolvedTokens {
+    /// Single tokens.
+    single: Box<[TokenId]>,
+    /// Rows of tokens.
     rows: Box<[Arc<[u32]>]>,
 }
 
-impl Words {
-    /// The single words a walk has found behind its first ones, which are distinct.
-    pub(crate) fn single(walk: &Walk, from: (usize, usize)) -> Words {
-        Words { few: walk.words[from.0..].into(), rows: Box::default() }
+impl ResolvedTokens {
+    /// The single tokens that a walk has found from these lengths on, which are distinct.
+    pub(crate) fn single(walk: &TrieWalk, from: (usize, usize)) -> ResolvedTokens {
+        ResolvedTokens { single: walk.tokens[from.0..].into(), rows: Box::default() }
     }
 
-    /// What a walk has found behind its first `from` words and rows.
-    pub(crate) fn of(walk: &mut Walk, from: (usize, usize), width: usize) -> Words {
-        walk.distinct(from.0, width);
-        if walk.words.len() - from.0 > width {
-            walk.fold_words(from.0, width);
+    /// The tokens that a walk has found from these lengths on.
+    pub(crate) fn from_walk(
+        walk: &mut TrieWalk,
+        from: (usize, usize),
+        width: usize,
+    ) -> ResolvedTokens {
+        walk.dedup(from.0, width);
+        if walk.tokens.len() - from.0 > width {
+            walk.tokens_to_row(from.0, width);
         }
-        let few = walk.words[from.0..].into();
+        let single = walk.tokens[from.0..].into();
         let rows = &mut walk.rows[from.1..];
         rows.sort_unstable_by_key(|row| row.as_ptr());
         let mut rows = rows.to_vec();
         rows.dedup_by_key(|row| row.as_ptr());
-        Words { few, rows: rows.into() }
+        ResolvedTokens { single, rows: rows.into() }
     }
 
-    /// Adds them to what a walk has found.
-    pub(crate) fn add_to(&self, walk: &mut Walk) {
-        walk.words.extend_from_slice(&self.few);
+    /// Adds them to the results of a walk.
+    pub(crate) fn add_to(&self, walk: &mut TrieWalk) {
+        walk.tokens.extend_from_slice(&self.single);
         walk.rows.extend_from_slice(&self.rows);
     }
 
-    /// Memory held, in bytes. Rows that others have as well are theirs.
+    /// Memory in use, in bytes. Rows that are shared are not counted.
     pub(crate) fn bytes(&self) -> usize {
-        let own = self.rows.iter().filter(|row| Arc::strong_count(row) == 1);
-        self.few.len() * 4 + own.map(|row| row.len() * 4).sum::<usize>() + self.rows.len() * 16 + 64
+        let unshared = self.rows.iter().filter(|row| Arc::strong_count(row) == 1);
+        self.single.len() * 4
+            + unshared.map(|row| row.len() * 4).sum::<usize>()
+            + self.rows.len() * 16
+            + 64
     }
 }
 
-/// A set of nodes of a trie, by number: what is below their parents is undecided, as far as it goes through them.
-type Places = u32;
-
-/// Nodes of a trie, to be looked at by the bytes that lead to them.
+/// A set of trie nodes, indexed by the byte that leads to each.
 #[derive(Debug, Default)]
-struct Children {
-    /// Bytes that lead to one.
-    first: ByteSet,
-    /// By byte, in ascending order.
+struct NodeSet {
+    /// The bytes that lead to a node.
+    first_bytes: ByteSet,
+    /// Sorted by byte.
     nodes: Box<[(u8, u32)]>,
 }
 
-impl Children {
-    /// Of nodes in ascending order.
-    fn of(trie: &Trie, nodes: &[u32]) -> Children {
+impl NodeSet {
+    /// The nodes must be in ascending order.
+    fn new(trie: &Trie, nodes: &[u32]) -> NodeSet {
         let mut first = ByteSet::EMPTY;
         let nodes: Vec<(u8, u32)> =
             nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
         nodes.iter().for_each(|&(byte, _)| first.insert(byte));
-        Children { first, nodes: sorted_by_bytes(nodes).into() }
+        NodeSet { first_bytes: first, nodes: sorted_by_bytes(nodes).into() }
     }
 }
 
-/// What is known of one trie.
+/// The rule walks of one trie.
 #[derive(Debug)]
-struct Known {
-    /// Holds the trie, so that its address stays its own; the vocabulary's stays anyway.
-    _owner: Option<Arc<Entry>>,
-    places: IndexMap<Box<[u32]>, Arc<Children>, Seeded>,
-    sections: HashMap<(Places, State), Arc<Section>>,
-    all: Option<Places>,
+struct TrieRuleWalks {
+    /// The entry that owns the trie, so that its address stays unique. None for the vocabulary's
+    /// trie, which outlives this.
+    _owner: Option<Arc<MaskEntry>>,
+    node_sets: IndexMap<Box<[u32]>, Arc<NodeSet>, Seeded>,
+    /// Rule walks by node set and canonical state.
+    rule_walks: HashMap<(NodeSetId, CanonicalState), Arc<RuleWalk>>,
+    /// The node set of the whole trie.
+    all: Option<NodeSetId>,
 }
 
-/// A state and its counter, moved to where no word can tell the difference.
-type State = (u32, u32);
+/// A state and its counter, canonical for masks.
+type CanonicalState = (u32, u32);
 
-/// Sections of all tries that were looked at this way, by the tries' addresses.
+/// Rule walks of all tries, by the tries' addresses.
 #[derive(Debug, Default)]
-pub(crate) struct Sections {
-    tries: HashMap<usize, Known>,
-    shared: Shared,
+pub(crate) struct RuleWalks {
+    tries: HashMap<usize, TrieRuleWalks>,
+    /// Shared by all tries.
+    context: WalkContext,
 }
 
 /// What does not depend on the trie, and buffers.
 #[derive(Debug, Default)]
-struct Shared {
+struct WalkContext {
+    /// Memory in use, in bytes, approximately.
     bytes: usize,
     /// Length of a row.
     width: usize,
-    /// Nodes of a subtree from which on it is looked at on its own: others have come by there, too.
+    /// Nodes of a subtree from which on it is a node set of its own, which other walks will meet
+    /// too.
     large: u32,
-    /// Bytes that a state reads, once asked for.
+    /// Bytes that each state reads; made on demand.
     reads: Vec<Option<ByteSet>>,
+    /// Nesting of rule walks.
     depth: usize,
-    seen: Vec<Seen>,
-    walks: Vec<Walk>,
+    /// Buffers for [`Seen`].
+    visited: Vec<Visited>,
+    /// Buffers for trie walks.
+    walks: Vec<TrieWalk>,
 }
 
-/// What has been looked at while one question is answered.
+/// What has been visited while one question is answered.
 #[derive(Debug, Default)]
-struct Seen {
-    configs: HashSet<(Places, ConfigId)>,
-    items: HashSet<(Places, Item)>,
-    /// By their addresses: a section's words are added once, whatever follows it.
-    sections: HashSet<usize>,
-    /// What is looked at now.
-    now: Vec<(Places, ConfigId)>,
+struct Visited {
+    /// Node sets and configurations that were followed.
+    configs: HashSet<(NodeSetId, ConfigId)>,
+    /// Node sets and items that were walked.
+    items: HashSet<(NodeSetId, Item)>,
+    /// Rule walks, by address: their tokens are added once, whatever follows.
+    rule_walks: HashSet<usize>,
+    /// The current batch.
+    batch: Vec<(NodeSetId, ConfigId)>,
 }
 
-impl Shared {
+impl WalkContext {
     /// Bytes that a state reads.
     fn reads(&mut self, parser: &mut Parser, state: u32) -> ByteSet {
         if self.reads.len() <= state as usize {
@@ -160,209 +184,224 @@ impl Shared {
     }
 }
 
-impl Sections {
-    /// Memory held, in bytes, roughly.
+impl RuleWalks {
+    /// Memory in use, in bytes, approximately.
     pub(crate) fn bytes(&self) -> usize {
-        self.shared.bytes
+        self.context.bytes
     }
 
-    pub(crate) fn new(vocab: &Vocabulary) -> Sections {
+    /// An empty memo.
+    pub(crate) fn new(vocab: &Vocabulary) -> RuleWalks {
         let (width, large) = (vocab.mask_words(), (vocab.trie().len() / LARGE) as u32);
-        Sections { tries: HashMap::default(), shared: Shared { width, large, ..Shared::default() } }
+        RuleWalks {
+            tries: HashMap::default(),
+            context: WalkContext { width, large, ..WalkContext::default() },
+        }
     }
 
-    /// Forgets everything: configurations have lost their meaning.
+    /// Clears everything, as ids of configurations become invalid.
     pub(crate) fn clear(&mut self) {
-        let Shared { width, large, .. } = self.shared;
-        *self = Sections {
+        let WalkContext { width, large, .. } = self.context;
+        *self = RuleWalks {
             tries: HashMap::default(),
-            shared: Shared { width, large, ..Shared::default() },
+            context: WalkContext { width, large, ..WalkContext::default() },
         };
     }
 
-    /// Adds to `out` the words of `trie` below `nodes` that `next` can read, some perhaps twice.
+    /// Adds to `out` the tokens of `trie` strictly below `nodes` that `next` accepts, some perhaps
+    /// twice.
     pub(crate) fn resolve(
         &mut self,
         parser: &mut Parser,
-        (trie, owner): (&Trie, &Arc<Entry>),
+        (trie, owner): (&Trie, &Arc<MaskEntry>),
         (nodes, next): (&[u32], ConfigId),
-        out: &mut Walk,
-    ) -> Result<(), Stopped> {
+        out: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
         let children: Vec<u32> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
-        self.resolve_at(parser, (trie, owner), (&children, next), out)
+        self.resolve_from(parser, (trie, owner), (&children, next), out)
     }
 
-    /// As [`Sections::resolve`] for the words at and below `nodes`, which `next` stands in front of.
-    pub(crate) fn resolve_at(
+    /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
+    /// configuration before the nodes' bytes.
+    pub(crate) fn resolve_from(
         &mut self,
         parser: &mut Parser,
-        (trie, owner): (&Trie, &Arc<Entry>),
+        (trie, owner): (&Trie, &Arc<MaskEntry>),
         (nodes, next): (&[u32], ConfigId),
-        out: &mut Walk,
-    ) -> Result<(), Stopped> {
-        if self.shared.bytes > MAX_BYTES && out.behind.is_empty() {
+        out: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        if self.context.bytes > MAX_BYTES && out.pending_follow.is_empty() {
             self.clear();
         }
-        let known = Known::of(&mut self.tries, trie, Some(owner));
+        let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, Some(owner));
         let mut queue = Vec::new();
-        known.at(trie, (nodes.iter().copied(), None), &mut self.shared, |places| {
-            queue.push((places, next))
+        trie_walks.add_nodes(trie, (nodes.iter().copied(), None), &mut self.context, |node_set| {
+            queue.push((node_set, next))
         });
-        known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))
+        trie_walks.follow(parser, trie, queue, &mut self.context, (out, &mut Vec::new()))
     }
 
-    /// Adds to `out` the words of the vocabulary's trie that one item's rule can read, some perhaps twice. What follows the rule
-    /// is read by [`Sections::rest`], for all items of a mask at once. Gives up, once and for all, where the rule reads more than
-    /// `budget` nodes.
-    pub(crate) fn narrow(
+    /// Adds to `out` the tokens of the vocabulary's trie that one item's rule accepts, some perhaps
+    /// twice. What follows the rule is left to [`RuleWalks::finish`], for all items of a mask at
+    /// once. Fails where the rule visits more than `budget` nodes.
+    pub(crate) fn walk_item(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
         (item, budget): (Item, usize),
-        out: &mut Walk,
-    ) -> Result<(), Stopped> {
-        let known = Known::of(&mut self.tries, trie, None);
-        let all = known.all(trie, &mut self.shared);
-        let section = known.section(parser, trie, (all, item, budget), &mut self.shared)?;
-        section.words.add_to(out);
-        for &(exit, below) in &section.exits {
+        out: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, None);
+        let all = trie_walks.all(trie, &mut self.context);
+        let rule_walk =
+            trie_walks.rule_walk(parser, trie, (all, item, budget), &mut self.context)?;
+        rule_walk.tokens.add_to(out);
+        for &(exit, below) in &rule_walk.exits {
             let next = parser.follow(&item, exit)?;
-            out.behind.push((below, next));
+            out.pending_follow.push((below, next));
         }
         Ok(())
     }
 
-    /// Adds to `out` what follows the items that were given to [`Sections::narrow`] before.
-    pub(crate) fn rest(
+    /// Adds to `out` what follows the items that were given to [`RuleWalks::walk_item`] before.
+    pub(crate) fn finish(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        out: &mut Walk,
-    ) -> Result<(), Stopped> {
-        let queue = std::mem::take(&mut out.behind);
+        out: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        let queue = std::mem::take(&mut out.pending_follow);
         if !queue.is_empty() {
-            let known = Known::of(&mut self.tries, trie, None);
-            known.follow(parser, trie, queue, &mut self.shared, (out, &mut Vec::new()))?;
+            let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, None);
+            trie_walks.follow(parser, trie, queue, &mut self.context, (out, &mut Vec::new()))?;
         }
-        if self.shared.bytes > MAX_BYTES {
+        if self.context.bytes > MAX_BYTES {
             self.clear();
         }
         Ok(())
     }
 }
 
-impl Known {
-    fn of<'k>(
-        tries: &'k mut HashMap<usize, Known>,
+impl TrieRuleWalks {
+    /// The rule walks of a trie.
+    fn for_trie<'k>(
+        tries: &'k mut HashMap<usize, TrieRuleWalks>,
         trie: &Trie,
-        owner: Option<&Arc<Entry>>,
-    ) -> &'k mut Known {
-        tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| Known {
+        owner: Option<&Arc<MaskEntry>>,
+    ) -> &'k mut TrieRuleWalks {
+        tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| TrieRuleWalks {
             _owner: owner.cloned(),
-            places: IndexMap::default(),
-            sections: HashMap::default(),
+            node_sets: IndexMap::default(),
+            rule_walks: HashMap::default(),
             all: None,
         })
     }
 
-    /// Reads on from places and configurations until nothing is undecided, or only what follows an item looked at on its own
-    /// decides: that goes to `exits`.
+    /// Walks from node sets and configurations until nothing is context-dependent, or only by what
+    /// follows an isolated item: those go to `exits`.
     fn follow(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        mut queue: Vec<(Places, ConfigId)>,
-        shared: &mut Shared,
-        (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
-    ) -> Result<(), Stopped> {
-        let mut seen = shared.seen.pop().unwrap_or_default();
+        mut queue: Vec<(NodeSetId, ConfigId)>,
+        context: &mut WalkContext,
+        (out, exits): (&mut TrieWalk, &mut Vec<(Exit, NodeSetId)>),
+    ) -> Result<(), WalkError> {
+        let mut visited = context.visited.pop().unwrap_or_default();
         let result =
-            self.follow_unseen(parser, trie, (&mut queue, &mut seen), shared, (out, exits));
-        seen.configs.clear();
-        seen.items.clear();
-        seen.sections.clear();
-        seen.now.clear();
-        shared.seen.push(seen);
+            self.follow_buffered(parser, trie, (&mut queue, &mut visited), context, (out, exits));
+        visited.configs.clear();
+        visited.items.clear();
+        visited.rule_walks.clear();
+        visited.batch.clear();
+        context.visited.push(visited);
         result
     }
 
-    fn follow_unseen(
+    /// The same, with buffers.
+    fn follow_buffered(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (queue, seen): (&mut Vec<(Places, ConfigId)>, &mut Seen),
-        shared: &mut Shared,
-        (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
-    ) -> Result<(), Stopped> {
+        (queue, visited): (&mut Vec<(NodeSetId, ConfigId)>, &mut Visited),
+        context: &mut WalkContext,
+        (out, exits): (&mut TrieWalk, &mut Vec<(Exit, NodeSetId)>),
+    ) -> Result<(), WalkError> {
         while !queue.is_empty() {
-            let mut now = std::mem::take(&mut seen.now);
-            now.clear();
-            std::mem::swap(queue, &mut now);
-            now.sort_unstable_by_key(|&(places, next)| (next, places));
-            now.dedup();
-            for same in now.chunk_by(|a, b| a.1 == b.1) {
-                self.follow_one(parser, trie, (same, queue, seen), shared, (out, exits))?;
+            let mut batch = std::mem::take(&mut visited.batch);
+            batch.clear();
+            std::mem::swap(queue, &mut batch);
+            batch.sort_unstable_by_key(|&(node_set, next)| (next, node_set));
+            batch.dedup();
+            for group in batch.chunk_by(|a, b| a.1 == b.1) {
+                self.follow_one(parser, trie, (group, queue, visited), context, (out, exits))?;
             }
-            seen.now = now;
+            visited.batch = batch;
         }
         Ok(())
     }
 
-    /// Reads on from one configuration, at all its places.
+    /// Walks from one configuration, at all its node sets.
     fn follow_one(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (same, queue, seen): (&[(Places, ConfigId)], &mut Vec<(Places, ConfigId)>, &mut Seen),
-        shared: &mut Shared,
-        (out, exits): (&mut Walk, &mut Vec<(Exit, Places)>),
-    ) -> Result<(), Stopped> {
-        let next = same[0].1;
+        (group, queue, visited): (
+            &[(NodeSetId, ConfigId)],
+            &mut Vec<(NodeSetId, ConfigId)>,
+            &mut Visited,
+        ),
+        context: &mut WalkContext,
+        (out, exits): (&mut TrieWalk, &mut Vec<(Exit, NodeSetId)>),
+    ) -> Result<(), WalkError> {
+        let next = group[0].1;
         if parser.is_near_bound(next) {
-            // Items looked at on their own know of no budget.
-            let mut left = usize::MAX;
-            for &(places, _) in same {
-                let children = self.places[places as usize].clone();
+            // Isolated items know no budget.
+            let mut budget_left = usize::MAX;
+            for &(node_set, _) in group {
+                let children = self.node_sets[node_set as usize].clone();
                 for &(byte, node) in &children.nodes {
                     let to = parser.step(next, byte)?;
-                    out.enter(parser, trie, node, (next, to), &mut left)?;
+                    out.enter(parser, trie, node, (next, to), &mut budget_left)?;
                 }
             }
             return Ok(());
         }
         let mut first = ByteSet::EMPTY;
-        for &(places, _) in same {
-            first = first.union(&self.places[places as usize].first);
+        for &(node_set, _) in group {
+            first = first.union(&self.node_sets[node_set as usize].first_bytes);
         }
         for i in 0..parser.store().items(next).len() {
-            fuel::spend(1 + same.len())?;
+            fuel::spend(1 + group.len())?;
             let item = parser.store().items(next)[i];
-            let reads = shared.reads(parser, item.state);
+            let reads = context.reads(parser, item.state);
             if !reads.meets(&first) {
                 continue;
             }
-            for &(places, _) in same {
-                if !reads.meets(&self.places[places as usize].first)
-                    || !seen.items.insert((places, item))
+            for &(node_set, _) in group {
+                if !reads.meets(&self.node_sets[node_set as usize].first_bytes)
+                    || !visited.items.insert((node_set, item))
                 {
                     continue;
                 }
-                let section = self.section(parser, trie, (places, item, usize::MAX), shared)?;
-                if seen.sections.insert(Arc::as_ptr(&section) as usize) {
-                    section.words.add_to(out);
+                let rule_walk =
+                    self.rule_walk(parser, trie, (node_set, item, usize::MAX), context)?;
+                if visited.rule_walks.insert(Arc::as_ptr(&rule_walk) as usize) {
+                    rule_walk.tokens.add_to(out);
                 }
-                for &(exit, below) in &section.exits {
-                    // A dispatch that is called last stands in its caller's place: its gates are not the caller's.
+                for &(exit, below) in &rule_walk.exits {
+                    // A dispatch that is tail-called replaces its caller: its gates are not the
+                    // caller's.
                     if item.leaves_by(exit) {
                         exits.push((exit, below));
                         continue;
                     }
-                    let behind = parser.follow(&item, exit)?;
-                    if seen.configs.insert((below, behind)) {
-                        if parser.store().done(behind).open() {
-                            exits.extend(parser.exits(behind).map(|exit| (exit, below)));
+                    let following = parser.follow(&item, exit)?;
+                    if visited.configs.insert((below, following)) {
+                        if parser.store().done(following).open() {
+                            exits.extend(parser.exits(following).map(|exit| (exit, below)));
                         }
-                        queue.push((below, behind));
+                        queue.push((below, following));
                     }
                 }
             }
@@ -370,156 +409,169 @@ impl Known {
         Ok(())
     }
 
-    /// All of the trie.
-    fn all(&mut self, trie: &Trie, shared: &mut Shared) -> Places {
+    /// The node set of the whole trie.
+    fn all(&mut self, trie: &Trie, context: &mut WalkContext) -> NodeSetId {
         if let Some(all) = self.all {
             return all;
         }
-        let all = self.places(trie, trie.children(0).collect(), shared);
+        let all = self.intern_node_set(trie, trie.children(0).collect(), context);
         self.all = Some(all);
         all
     }
 
-    /// As [`Known::at`] for what is below some nodes.
-    fn below(
+    /// As [`TrieRuleWalks::add_nodes`] for the children of some nodes.
+    fn add_children(
         &mut self,
         trie: &Trie,
         (nodes, found): (impl Iterator<Item = u32>, Option<&[u32]>),
-        shared: &mut Shared,
-        add: impl FnMut(Places),
+        context: &mut WalkContext,
+        add: impl FnMut(NodeSetId),
     ) {
-        self.at(trie, (nodes.flat_map(|node| trie.children(node)), found), shared, add);
+        self.add_nodes(trie, (nodes.flat_map(|node| trie.children(node)), found), context, add);
     }
 
-    /// Calls `add` with some nodes, but for those all of whose words are in a row: nothing can be found there. What is large is a place of its
-    /// own.
-    fn at(
+    /// Calls `add` with node sets of some nodes. Skips nodes all of whose tokens are in the row
+    /// `found`, as nothing more can be found there. Large subtrees are node sets of their own.
+    fn add_nodes(
         &mut self,
         trie: &Trie,
-        (nodes, found): (impl Iterator<Item = u32>, Option<&[u32]>),
-        shared: &mut Shared,
-        mut add: impl FnMut(Places),
+        (nodes, accepted): (impl Iterator<Item = u32>, Option<&[u32]>),
+        context: &mut WalkContext,
+        mut add: impl FnMut(NodeSetId),
     ) {
         let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for node in nodes {
             fuel::charge(1);
-            let decided = |row: &[u32]| trie.words_below(node).iter().all(|&word| bit(row, word));
-            if trie.node(node).end - node > shared.large {
+            let is_accepted =
+                |row: &[u32]| trie.words_below(node).iter().all(|&word| bit(row, word));
+            if trie.node(node).end - node > context.large {
                 large.push(node);
-            } else if !found.is_some_and(decided) {
+            } else if !accepted.is_some_and(is_accepted) {
                 small.push(node);
             }
         }
         for node in large {
-            add(self.places(trie, vec![node], shared));
+            add(self.intern_node_set(trie, vec![node], context));
         }
         if !small.is_empty() {
-            add(self.places(trie, small, shared));
+            add(self.intern_node_set(trie, small, context));
         }
     }
 
-    fn places(&mut self, trie: &Trie, mut nodes: Vec<u32>, shared: &mut Shared) -> Places {
+    /// Interns a node set.
+    fn intern_node_set(
+        &mut self,
+        trie: &Trie,
+        mut nodes: Vec<u32>,
+        context: &mut WalkContext,
+    ) -> NodeSetId {
         sort_nodes(&mut nodes);
-        match self.places.get_index_of(&nodes[..]) {
-            Some(places) => places as u32,
+        match self.node_sets.get_index_of(&nodes[..]) {
+            Some(node_sets) => node_sets as u32,
             None => {
-                let children = Children::of(trie, &nodes);
-                shared.bytes += nodes.len() * 12 + 128;
-                self.places.insert_full(nodes.into(), Arc::new(children)).0 as u32
+                let children = NodeSet::new(trie, &nodes);
+                context.bytes += nodes.len() * 12 + 128;
+                self.node_sets.insert_full(nodes.into(), Arc::new(children)).0 as u32
             }
         }
     }
 
-    fn section(
+    /// The memoised rule walk of an item at a node set.
+    fn rule_walk(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (places, item, budget): (Places, Item, usize),
-        shared: &mut Shared,
-    ) -> Result<Arc<Section>, Stopped> {
-        // Where nothing is counted, an item looked at on its own is its state.
+        (node_set, item, budget): (NodeSetId, Item, usize),
+        context: &mut WalkContext,
+    ) -> Result<Arc<RuleWalk>, WalkError> {
+        // Without counters, an isolated item is determined by its state.
         let plain = parser.program().state(item.state).block == NO_BLOCK
             && parser.compiled().meters.is_empty();
-        let alone = if plain {
+        let isolated = if plain {
             None
         } else {
-            Some(parser.isolated(item)).map(|alone| parser.normal(alone))
+            Some(parser.isolated(item)).map(|isolated| parser.normal(isolated))
         };
-        let key = alone.map_or((item.state, 0), |alone| {
-            let Item { state, count, .. } = parser.store().items(alone)[0];
+        let key = isolated.map_or((item.state, 0), |isolated| {
+            let Item { state, count, .. } = parser.store().items(isolated)[0];
             (state, count)
         });
-        if let Some(section) = self.sections.get(&(places, key)) {
-            return Ok(section.clone());
+        if let Some(rule_walk) = self.rule_walks.get(&(node_set, key)) {
+            return Ok(rule_walk.clone());
         }
-        let alone = alone.unwrap_or_else(|| parser.isolated(item));
-        let mut walk = shared.walks.pop().unwrap_or_default();
-        shared.depth += 1;
-        let reads = shared.reads(parser, item.state);
-        let made = self.make(parser, trie, (places, alone, reads, budget), shared, &mut walk);
-        shared.depth -= 1;
+        let isolated = isolated.unwrap_or_else(|| parser.isolated(item));
+        let mut walk = context.walks.pop().unwrap_or_default();
+        context.depth += 1;
+        let reads = context.reads(parser, item.state);
+        let result =
+            self.compute(parser, trie, (node_set, isolated, reads, budget), context, &mut walk);
+        context.depth -= 1;
         walk.clear();
-        shared.walks.push(walk);
-        let section = Arc::new(made?);
-        shared.bytes += section.words.bytes() + section.exits.len() * 16 + 128;
-        self.sections.insert((places, key), section.clone());
-        Ok(section)
+        context.walks.push(walk);
+        let rule_walk = Arc::new(result?);
+        context.bytes += rule_walk.tokens.bytes() + rule_walk.exits.len() * 16 + 128;
+        self.rule_walks.insert((node_set, key), rule_walk.clone());
+        Ok(rule_walk)
     }
 
-    fn make(
+    /// Computes a rule walk.
+    fn compute(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (places, alone, reads, budget): (Places, ConfigId, ByteSet, usize),
-        shared: &mut Shared,
-        walk: &mut Walk,
-    ) -> Result<Section, Stopped> {
-        walk.apart = shared.depth < MAX_DEPTH && parser.compiled().meters.is_empty();
-        let children = self.places[places as usize].clone();
-        let mut left = budget;
-        for same in children.nodes.chunk_by(|a, b| a.0 == b.0) {
-            if !reads.contains(same[0].0) {
+        (node_set, isolated, reads, budget): (NodeSetId, ConfigId, ByteSet, usize),
+        context: &mut WalkContext,
+        walk: &mut TrieWalk,
+    ) -> Result<RuleWalk, WalkError> {
+        walk.rule_only = context.depth < MAX_DEPTH && parser.compiled().meters.is_empty();
+        let children = self.node_sets[node_set as usize].clone();
+        let mut budget_left = budget;
+        for group in children.nodes.chunk_by(|a, b| a.0 == b.0) {
+            if !reads.contains(group[0].0) {
                 continue;
             }
-            let next = parser.step(alone, same[0].0)?;
-            for &(_, child) in same {
-                walk.enter(parser, trie, child, (alone, next), &mut left)?;
+            let next = parser.step(isolated, group[0].0)?;
+            for &(_, child) in group {
+                walk.enter(parser, trie, child, (isolated, next), &mut budget_left)?;
             }
         }
-        fuel::spend(SECTION + children.nodes.len() + walk.exits.len() + walk.called.len())?;
-        let (mut ends, mut called) =
+        fuel::spend(RULE_WALK_FUEL + children.nodes.len() + walk.exits.len() + walk.called.len())?;
+        let (mut exit_nodes, mut calls) =
             (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
-        sort_kinds(&mut ends);
-        sort_kinds(&mut called);
-        // Whatever is read below words that are found anyway need not be found again.
-        let found =
-            (walk.words.len() > FEW && !(ends.is_empty() && called.is_empty())).then(|| {
-                let mut row = vec![0; shared.width];
-                walk.words.iter().for_each(|&word| set_bit(&mut row, word));
+        sort_by_group(&mut exit_nodes);
+        sort_by_group(&mut calls);
+        // Tokens below accepted subtrees need not be found again.
+        let accepted_row =
+            (walk.tokens.len() > FEW && !(exit_nodes.is_empty() && calls.is_empty())).then(|| {
+                let mut row = vec![0; context.width];
+                walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
                 row
             });
-        if walk.words.len() > shared.width / ROW {
-            walk.fold_words(0, shared.width);
+        if walk.tokens.len() > context.width / ROW_FRACTION {
+            walk.tokens_to_row(0, context.width);
         }
-        let (mut exits, mut queue): (Vec<(Exit, Places)>, Vec<(Places, ConfigId)>) =
+        let (mut exits, mut queue): (Vec<(Exit, NodeSetId)>, Vec<(NodeSetId, ConfigId)>) =
             (Vec::new(), Vec::new());
-        for behind in ends.chunk_by(|a, b| a.0 == b.0) {
-            let nodes = behind.iter().map(|&(_, node)| node);
-            self.below(trie, (nodes, found.as_deref()), shared, |places| {
-                exits.push((behind[0].0, places))
+        for group in exit_nodes.chunk_by(|a, b| a.0 == b.0) {
+            let nodes = group.iter().map(|&(_, node)| node);
+            self.add_children(trie, (nodes, accepted_row.as_deref()), context, |node_set| {
+                exits.push((group[0].0, node_set))
             });
         }
-        for same in called.chunk_by(|a, b| a.0 == b.0) {
-            let nodes = same.iter().map(|&(_, node)| node);
-            self.below(trie, (nodes, found.as_deref()), shared, |places| {
-                queue.push((places, same[0].0))
+        for group in calls.chunk_by(|a, b| a.0 == b.0) {
+            let nodes = group.iter().map(|&(_, node)| node);
+            self.add_children(trie, (nodes, accepted_row.as_deref()), context, |node_set| {
+                queue.push((node_set, group[0].0))
             });
         }
         if !queue.is_empty() {
-            self.follow(parser, trie, queue, shared, (walk, &mut exits))?;
+            self.follow(parser, trie, queue, context, (walk, &mut exits))?;
         }
         exits.sort_unstable();
         exits.dedup();
-        Ok(Section { words: Words::of(walk, (0, 0), shared.width), exits: exits.into() })
+        Ok(RuleWalk {
+            tokens: ResolvedTokens::from_walk(walk, (0, 0), context.width),
+            exits: exits.into(),
+        })
     }
 }

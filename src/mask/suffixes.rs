@@ -1,273 +1,298 @@
-//! What is left of undecided tokens behind one exit, sorted out when it is asked for: of all that may be left, what follows reads a few
-//! bytes' worth.
+//! Suffixes of context-dependent tokens: the bytes of each token behind one exit of its rule.
+//!
+//! Tokens with equal suffixes are decided together, by a trie of suffixes. Making that trie costs
+//! time, and what follows an exit usually reads few first bytes. The suffixes are therefore grouped
+//! by the shape of their first byte, and each group gets its trie when a following configuration
+//! first reads such a byte.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::entry::Entry;
-use super::rule_walks::Sections;
+use super::entry::MaskEntry;
+use super::rule_walks::RuleWalks;
 use super::token_set::bit;
-use super::trie_walk::{Stopped, Walk};
+use super::trie_walk::{TrieWalk, WalkError};
 use crate::fsm::{ByteSet, shape, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser};
 use crate::vocab::{Tree, Trie, Vocabulary};
 
-/// Where few nodes have everything undecided below them, the subtrees are walked in place; otherwise remainders are grouped.
+/// Up to so many nodes, the subtrees are walked in the vocabulary's trie; otherwise suffixes are
+/// grouped.
 const SUBTREES: usize = 4;
-/// Few remainders are sorted out at once.
+/// So few suffixes are one group.
 const FEW: usize = 256;
-/// So many words to a node, they are walked there as well.
-const MANY_WORDS: usize = 2;
-/// It takes long to sort more than so many.
-const SLOW: usize = 1024;
+/// With so many tokens a node, a group is walked in the vocabulary's trie as well.
+const TOKENS_PER_NODE: usize = 2;
+/// Building a trie of more suffixes than this is put off to the second use.
+const SLOW_TO_SORT: usize = 1024;
 
-/// What is left of undecided tokens behind one exit.
+/// The suffixes behind one exit.
 #[derive(Debug)]
-pub(super) enum Rest {
-    /// The words below these nodes of the vocabulary's trie.
+pub(super) enum Suffixes {
+    /// Those of the tokens strictly below these nodes of the vocabulary's trie.
     Subtrees(Box<[u32]>),
-    /// What is left of each token, by its first byte where there are many.
-    Remainders(Box<[Remainders]>),
+    /// Grouped by first byte where there are many.
+    Groups(Box<[SuffixGroup]>),
 }
 
-/// Remainders that begin alike.
+/// Suffixes with similar first bytes.
 #[derive(Debug)]
-pub(super) struct Remainders {
-    /// With one of these bytes: those of one shape, or all.
-    begins: ByteSet,
-    left: Left,
+pub(super) struct SuffixGroup {
+    /// The first bytes: those of one shape, or all.
+    first_bytes: ByteSet,
+    store: SuffixStore,
 }
 
-/// Where remainders are found.
+/// How the suffixes of a group are stored.
 #[derive(Debug)]
-enum Left {
-    /// At and below these nodes of the vocabulary's trie, all of whose words are undecided: there are many to a node.
+enum SuffixStore {
+    /// The tokens at and below these nodes of the vocabulary's trie, all of which are
+    /// context-dependent.
     Nodes(Box<[u32]>),
-    /// Tokens, and how many of their bytes there have been. Equal remainders share a node.
-    Words(Box<[(TokenId, u16)]>, OnceLock<Trie>),
-    /// The same, and nodes as above: the first to ask reads them there, as sorting them takes longer than that.
-    Late {
-        words: Box<[(TokenId, u16)]>,
+    /// Tokens, and the number of their bytes in front of the suffix; and the trie of suffixes, made
+    /// on demand.
+    List(Box<[(TokenId, u16)]>, OnceLock<Trie>),
+    /// The same, and nodes as above: the first use walks those, as building the trie takes longer.
+    Lazy {
+        tokens: Box<[(TokenId, u16)]>,
         trie: OnceLock<Trie>,
         nodes: Box<[u32]>,
-        asked: AtomicBool,
+        used: AtomicBool,
     },
 }
 
-/// Remainders whose first bytes are of one shape.
-struct Alike {
-    words: Vec<(TokenId, u16)>,
-    /// Nodes of the vocabulary's trie that have all words found there, if all were found at such.
+/// Suffixes whose first bytes have one shape.
+struct ShapeBucket {
+    tokens: Vec<(TokenId, u16)>,
+    /// Nodes of the vocabulary's trie with exactly these tokens, if there are such nodes.
     nodes: Option<Vec<u32>>,
 }
 
-/// Remainders by the shapes of their first bytes.
-struct Sorted(Vec<Alike>);
+/// Suffixes by the shapes of their first bytes.
+struct ShapeBuckets(Vec<ShapeBucket>);
 
-impl Sorted {
+impl ShapeBuckets {
     /// `nodes`: they may be at nodes of the vocabulary's trie.
-    fn new(nodes: bool) -> Sorted {
-        Sorted((0..256).map(|_| Alike { words: Vec::new(), nodes: nodes.then(Vec::new) }).collect())
+    fn new(nodes: bool) -> ShapeBuckets {
+        ShapeBuckets(
+            (0..256)
+                .map(|_| ShapeBucket { tokens: Vec::new(), nodes: nodes.then(Vec::new) })
+                .collect(),
+        )
     }
 
-    fn add(&mut self, vocab: &Vocabulary, words: impl Iterator<Item = (TokenId, u16)>) {
-        for (id, from) in words {
+    /// Adds tokens, with the number of bytes in front of each suffix.
+    fn add(&mut self, vocab: &Vocabulary, tokens: impl Iterator<Item = (TokenId, u16)>) {
+        for (id, from) in tokens {
             if let Some(&byte) = vocab.bytes(id).and_then(|bytes| bytes.get(usize::from(from))) {
-                self.0[usize::from(shape(byte))].words.push((id, from));
+                self.0[usize::from(shape(byte))].tokens.push((id, from));
             }
         }
     }
 
-    fn finish(self) -> Rest {
-        let words = |begins, words: Vec<_>| Remainders {
-            begins,
-            left: Left::Words(words.into(), OnceLock::new()),
+    /// Chooses how each group is stored.
+    fn finish(self) -> Suffixes {
+        let list_group = |first_bytes, tokens: Vec<_>| SuffixGroup {
+            first_bytes,
+            store: SuffixStore::List(tokens.into(), OnceLock::new()),
         };
-        if self.0.iter().map(|alike| alike.words.len()).sum::<usize>() <= FEW {
-            let all = self.0.into_iter().flat_map(|alike| alike.words).collect();
-            return Rest::Remainders(Box::new([words(ByteSet::ALL, all)]));
+        if self.0.iter().map(|bucket| bucket.tokens.len()).sum::<usize>() <= FEW {
+            let all_tokens = self.0.into_iter().flat_map(|bucket| bucket.tokens).collect();
+            return Suffixes::Groups(Box::new([list_group(ByteSet::ALL, all_tokens)]));
         }
-        let all = self.0.into_iter().zip(0..=u8::MAX).filter(|(alike, _)| !alike.words.is_empty());
-        let of_shape = |(alike, shape): (Alike, u8)| {
+        let buckets =
+            self.0.into_iter().zip(0..=u8::MAX).filter(|(bucket, _)| !bucket.tokens.is_empty());
+        let of_shape = |(bucket, shape): (ShapeBucket, u8)| {
             let (lo, hi) = shape_bytes(shape);
-            let begins = ByteSet::range(lo, hi);
-            match alike.nodes {
+            let first_bytes = ByteSet::range(lo, hi);
+            match bucket.nodes {
                 Some(nodes)
-                    if alike.words.len() > FEW && nodes.len() * MANY_WORDS <= alike.words.len() =>
+                    if bucket.tokens.len() > FEW
+                        && nodes.len() * TOKENS_PER_NODE <= bucket.tokens.len() =>
                 {
-                    Remainders { begins, left: Left::Nodes(nodes.into()) }
+                    SuffixGroup { first_bytes, store: SuffixStore::Nodes(nodes.into()) }
                 }
-                Some(nodes) if alike.words.len() > SLOW => {
-                    let (words, nodes, asked) =
-                        (alike.words.into(), nodes.into(), AtomicBool::new(false));
-                    Remainders {
-                        begins,
-                        left: Left::Late { words, trie: OnceLock::new(), nodes, asked },
+                Some(nodes) if bucket.tokens.len() > SLOW_TO_SORT => {
+                    let (tokens, nodes, used) =
+                        (bucket.tokens.into(), nodes.into(), AtomicBool::new(false));
+                    SuffixGroup {
+                        first_bytes,
+                        store: SuffixStore::Lazy { tokens, trie: OnceLock::new(), nodes, used },
                     }
                 }
-                _ => words(begins, alike.words),
+                _ => list_group(first_bytes, bucket.tokens),
             }
         };
-        Rest::Remainders(all.map(of_shape).collect())
+        Suffixes::Groups(buckets.map(of_shape).collect())
     }
 }
 
-impl Rest {
-    /// What is open below some nodes (that is, not in the row `accepted`), if anything. The nodes are in ascending order.
-    pub(super) fn of(
+impl Suffixes {
+    /// The suffixes below some nodes of tokens that are not in the row `accepted`; None if there
+    /// are none. The nodes are in ascending order.
+    pub(super) fn below(
         (vocab, tree): (&Vocabulary, &Tree),
         accepted: &[u32],
         exits: &[(Exit, u32)],
-    ) -> Option<Rest> {
+    ) -> Option<Suffixes> {
         let is_trie = std::ptr::eq(tree, &**vocab.trie());
         let is_shapes = std::ptr::eq(tree, vocab.shapes().tree());
-        let (mut sorted, mut nodes) = (Sorted::new(is_trie), Vec::new());
-        // Open words of one subtree, and how many of them are before each of its words.
-        let (mut open, mut before): (Vec<TokenId>, Vec<u32>) = (Vec::new(), Vec::new());
+        let (mut buckets, mut nodes) = (ShapeBuckets::new(is_trie), Vec::new());
+        // Context-dependent tokens of one subtree, and for each of its tokens how many of them come
+        // before it.
+        let (mut dependent, mut dependent_before): (Vec<TokenId>, Vec<u32>) =
+            (Vec::new(), Vec::new());
         let mut subtree = 0..0;
         let mut end = 0;
         for &(_, node) in exits {
             if node >= end {
                 end = tree.node(node).end;
                 subtree = tree.range_below(node);
-                open.clear();
-                before.clear();
-                for &word in tree.words(subtree.clone()) {
-                    before.push(open.len() as u32);
-                    if !bit(accepted, word) {
-                        open.push(word);
+                dependent.clear();
+                dependent_before.clear();
+                for &token in tree.words(subtree.clone()) {
+                    dependent_before.push(dependent.len() as u32);
+                    if !bit(accepted, token) {
+                        dependent.push(token);
                     }
                 }
-                before.push(open.len() as u32);
+                dependent_before.push(dependent.len() as u32);
             }
-            let left = |words: std::ops::Range<usize>| {
-                let at = |word: usize| before[word - subtree.start] as usize;
-                &open[at(words.start)..at(words.end)]
+            let dependent_in = |tokens: std::ops::Range<usize>| {
+                let at = |token: usize| dependent_before[token - subtree.start] as usize;
+                &dependent[at(tokens.start)..at(tokens.end)]
             };
-            let all = left(tree.range_below(node));
-            if all.is_empty() {
+            let dependent_below = dependent_in(tree.range_below(node));
+            if dependent_below.is_empty() {
                 continue;
             }
             nodes.push(node);
             let depth = tree.node(node).depth;
             if !is_trie && !is_shapes {
-                // The bytes of other trees mean what they like.
-                sorted.add(vocab, all.iter().map(|&id| (id, depth)));
+                // Bytes of other trees are class numbers, not bytes.
+                buckets.add(vocab, dependent_below.iter().map(|&id| (id, depth)));
                 continue;
             }
             for child in tree.children(node) {
                 let byte = tree.node(child).byte;
                 let range = tree.range_at(child).start..tree.range_below(child).end;
-                let words = left(range.clone());
-                let alike = &mut sorted.0[usize::from(if is_trie { shape(byte) } else { byte })];
-                alike.words.extend(words.iter().map(|&id| (id, depth)));
-                match &mut alike.nodes {
-                    Some(nodes) if words.len() == range.len() => nodes.push(child),
-                    nodes if !words.is_empty() => *nodes = None,
+                let tokens = dependent_in(range.clone());
+                let bucket = &mut buckets.0[usize::from(if is_trie { shape(byte) } else { byte })];
+                bucket.tokens.extend(tokens.iter().map(|&id| (id, depth)));
+                match &mut bucket.nodes {
+                    Some(nodes) if tokens.len() == range.len() => nodes.push(child),
+                    nodes if !tokens.is_empty() => *nodes = None,
                     _ => {}
                 }
             }
         }
         match nodes.len() {
             0 => None,
-            n if n <= SUBTREES && is_trie => Some(Rest::Subtrees(nodes.into_boxed_slice())),
-            _ => Some(sorted.finish()),
+            n if n <= SUBTREES && is_trie => Some(Suffixes::Subtrees(nodes.into_boxed_slice())),
+            _ => Some(buckets.finish()),
         }
     }
 
-    /// These tokens, without so many of their bytes.
-    pub(super) fn listed(vocab: &Vocabulary, words: &[(TokenId, u16)]) -> Option<Rest> {
-        let mut sorted = Sorted::new(false);
-        sorted.add(vocab, words.iter().copied());
-        (!words.is_empty()).then(|| sorted.finish())
+    /// The suffixes of these tokens behind so many of their bytes.
+    pub(super) fn listed(vocab: &Vocabulary, tokens: &[(TokenId, u16)]) -> Option<Suffixes> {
+        let mut buckets = ShapeBuckets::new(false);
+        buckets.add(vocab, tokens.iter().copied());
+        (!tokens.is_empty()).then(|| buckets.finish())
     }
 
-    /// Adds to a walk the tokens that `next` can finish.
+    /// Adds the tokens whose suffixes `next` accepts.
     pub(super) fn resolve(
         &self,
         parser: &mut Parser,
         vocab: &Vocabulary,
         next: ConfigId,
-        walk: &mut Walk,
-    ) -> Result<(), Stopped> {
+        walk: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
         match self {
-            Rest::Subtrees(nodes) => nodes
+            Suffixes::Subtrees(nodes) => nodes
                 .iter()
                 .try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX)),
-            Rest::Remainders(all) => {
-                let begins = parser.allowed(next);
-                beginning(all, begins).try_for_each(|some| match &some.left {
-                    Left::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
-                    Left::Late { nodes, asked, .. } if !asked.swap(true, Ordering::Relaxed) => {
+            Suffixes::Groups(groups) => {
+                let first_bytes = parser.allowed(next);
+                groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
+                    SuffixStore::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
+                    SuffixStore::Lazy { nodes, used, .. }
+                        if !used.swap(true, Ordering::Relaxed) =>
+                    {
                         walk.run_into(parser, vocab.trie(), nodes, next)
                     }
-                    Left::Words(words, trie) | Left::Late { words, trie, .. } => {
-                        walk.run(parser, sorted_out(vocab, words, trie), 0, next, usize::MAX)
+                    SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
+                        walk.run(parser, suffix_trie(vocab, tokens, trie), 0, next, usize::MAX)
                     }
                 })
             }
         }
     }
 
-    /// As [`Rest::resolve`], rule by rule; `entry` is whose this is.
-    pub(super) fn resolve_in_sections(
+    /// As [`Suffixes::resolve`], rule by rule. `entry` is the owner.
+    pub(super) fn resolve_by_rules(
         &self,
         (parser, vocab): (&mut Parser, &Vocabulary),
-        entry: &Arc<Entry>,
+        entry: &Arc<MaskEntry>,
         next: ConfigId,
-        (walk, sections): (&mut Walk, &mut Sections),
-    ) -> Result<(), Stopped> {
+        (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
+    ) -> Result<(), WalkError> {
         match self {
-            Rest::Subtrees(nodes) => {
-                sections.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)
+            Suffixes::Subtrees(nodes) => {
+                rule_walks.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)
             }
-            Rest::Remainders(all) => {
-                let begins = parser.allowed(next);
-                beginning(all, begins).try_for_each(|some| match &some.left {
-                    Left::Nodes(nodes) => {
-                        sections.resolve_at(parser, (vocab.trie(), entry), (nodes, next), walk)
+            Suffixes::Groups(groups) => {
+                let first_bytes = parser.allowed(next);
+                groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
+                    SuffixStore::Nodes(nodes) => {
+                        rule_walks.resolve_from(parser, (vocab.trie(), entry), (nodes, next), walk)
                     }
-                    Left::Words(words, trie) | Left::Late { words, trie, .. } => {
-                        let trie = sorted_out(vocab, words, trie);
-                        sections.resolve(parser, (trie, entry), (&[0], next), walk)
+                    SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
+                        let trie = suffix_trie(vocab, tokens, trie);
+                        rule_walks.resolve(parser, (trie, entry), (&[0], next), walk)
                     }
                 })
             }
         }
     }
 
-    /// Memory held, in bytes, roughly, all of it asked for.
+    /// Memory in use, in bytes, approximately, with all tries built.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Rest::Subtrees(nodes) => nodes.len() * 4,
-            Rest::Remainders(all) => {
-                let bytes = |some: &Remainders| match &some.left {
-                    Left::Nodes(nodes) => nodes.len() * 4 + 64,
-                    Left::Words(words, _) => words.len() * 32 + 256,
-                    Left::Late { words, nodes, .. } => words.len() * 32 + nodes.len() * 4 + 256,
+            Suffixes::Subtrees(nodes) => nodes.len() * 4,
+            Suffixes::Groups(groups) => {
+                let bytes = |group: &SuffixGroup| match &group.store {
+                    SuffixStore::Nodes(nodes) => nodes.len() * 4 + 64,
+                    SuffixStore::List(tokens, _) => tokens.len() * 32 + 256,
+                    SuffixStore::Lazy { tokens, nodes, .. } => {
+                        tokens.len() * 32 + nodes.len() * 4 + 256
+                    }
                 };
-                all.iter().map(bytes).sum()
+                groups.iter().map(bytes).sum()
             }
         }
     }
 }
 
-/// What is left of these words, as a trie.
-fn sorted_out<'t>(
+/// The trie of these suffixes.
+fn suffix_trie<'t>(
     vocab: &Vocabulary,
-    words: &[(TokenId, u16)],
+    tokens: &[(TokenId, u16)],
     trie: &'t OnceLock<Trie>,
 ) -> &'t Trie {
     trie.get_or_init(|| {
-        let left = words
+        let suffixes = tokens
             .iter()
             .filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
-        Trie::build(left.collect())
+        Trie::build(suffixes.collect())
     })
 }
 
-/// Those that may begin with one of these bytes.
-fn beginning(all: &[Remainders], begins: ByteSet) -> impl Iterator<Item = &Remainders> {
-    all.iter().filter(move |some| begins.meets(&some.begins))
+/// The groups with one of these first bytes.
+fn groups_beginning(
+    groups: &[SuffixGroup],
+    first_bytes: ByteSet,
+) -> impl Iterator<Item = &SuffixGroup> {
+    groups.iter().filter(move |group| first_bytes.meets(&group.first_bytes))
 }
