@@ -22,6 +22,7 @@ pub(super) struct TokenFilter {
 }
 
 impl TokenFilter {
+    /// `positions` must be in ascending order.
     pub(super) fn new(positions: Arc<[u32]>) -> TokenFilter {
         TokenFilter { positions, cursor: 0 }
     }

@@ -55,7 +55,7 @@ struct ByteClassTrie {
     tree: Tree,
     /// By node: the id of the classes of the bytes below it.
     class_ids: Vec<u32>,
-    /// By node: [`ENDS`] and [`GOES_ON`].
+    /// By node: [`ENDS`] and [`CONTINUES`].
     marks: Vec<u8>,
     /// By id: the bytes of each class. Bytes in no class are rejected.
     class_bytes: Vec<Box<[ByteSet]>>,
@@ -171,6 +171,7 @@ impl ByteClassTries {
 struct ByteClasses {
     /// Number of its classes.
     id: u32,
+    /// The class of each byte.
     class_by_byte: Box<[u8; 256]>,
     /// Where the bytes of each class lead.
     next: Vec<ConfigId>,
@@ -205,7 +206,7 @@ impl VocabularyTree<'_> {
         }
     }
 
-    /// Adds a node's children with their classes; `of` has the class of each byte.
+    /// Adds a node's children with their classes; `class_by_byte` has the class of each byte.
     fn children(&self, node: u32, class_by_byte: &[u8; 256], out: &mut Vec<(u8, u32)>) {
         let trie_child = |source: u32| {
             (class_by_byte[usize::from(self.trie.node(source).byte)], source | TRIE_NODE)
@@ -230,8 +231,11 @@ impl VocabularyTree<'_> {
 
 /// Nodes of the vocabulary that become one node of the byte-class trie.
 struct PendingNode {
+    /// The configuration there.
     config: ConfigId,
+    /// The class of the byte that leads there.
     class: u8,
+    /// Depth in the trie.
     depth: u32,
     /// Where they begin in the list of nodes; they are the last in it.
     from: usize,
@@ -406,6 +410,7 @@ impl ByteClassTrie {
         }
     }
 
+    /// Memory in use, in bytes, approximately.
     fn bytes(&self) -> usize {
         self.tree.len() * 24 + size_of_val(self.tree.words_below(0)) + 4096
     }

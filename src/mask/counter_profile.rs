@@ -198,6 +198,7 @@ struct TreeNode {
 }
 
 impl TreeNode {
+    /// The tree that the node is of.
     fn tree(self, vocab: &Vocabulary) -> &Tree {
         if self.in_shapes { vocab.shapes().tree() } else { vocab.trie() }
     }

@@ -1,10 +1,10 @@
 //! Adaptive token-mask entries (XGrammar): what one automaton state does with each token of the
 //! vocabulary, whatever its context.
 //!
-//! An entry divides the vocabulary in three. *Accepted* tokens end inside the rule, or the rule
-//! accepts any continuation of them. *Context-dependent* tokens leave the rule on the way, so that
-//! what follows the rule decides; they are kept as [`Suffixes`] behind each exit. All other tokens
-//! are rejected.
+//! An entry is found with an *isolated item*: the state, with an unknown frame. It divides the
+//! vocabulary in three. *Accepted* tokens are read inside the rule. *Context-dependent* tokens
+//! leave the rule on the way, so that what follows the rule decides; they are kept as [`Suffixes`]
+//! behind each exit. All other tokens are rejected.
 //!
 //! Entries are built by a walk of the whole vocabulary, or derived from another entry by a walk
 //! where the two differ. See docs/internals/MASK_ENTRIES.md.
@@ -50,22 +50,23 @@ pub(crate) enum ExcludedTokens {
 }
 
 impl ExcludedTokens {
+    /// Chooses the smaller representation.
     fn new(tokens: &[TokenId]) -> ExcludedTokens {
         let Some(last) = tokens.iter().map(|t| t.index()).max() else {
             return ExcludedTokens::Few(Box::default());
         };
         if tokens.len() < last / 64 {
-            let mut few = tokens.to_vec();
-            few.sort_unstable();
-            few.dedup();
-            return ExcludedTokens::Few(few.into());
+            let mut ids = tokens.to_vec();
+            ids.sort_unstable();
+            ids.dedup();
+            return ExcludedTokens::Few(ids.into());
         }
         let mut bits = vec![0; last / 32 + 1];
         tokens.iter().for_each(|&t| set_bit(&mut bits, t));
         ExcludedTokens::Many(bits.into())
     }
 
-    /// Removes the tokens from what a walk has found after its first words and rows.
+    /// Removes the tokens from what a walk has found after its first tokens and rows.
     pub(crate) fn remove_from(
         &self,
         walk: &mut TrieWalk,
@@ -102,16 +103,17 @@ impl ExcludedTokens {
         }
     }
 
+    /// Whether the base's suffixes do not apply to a token.
     fn contains(&self, token: TokenId) -> bool {
         match self {
-            ExcludedTokens::Few(few) => few.binary_search(&token).is_ok(),
+            ExcludedTokens::Few(ids) => ids.binary_search(&token).is_ok(),
             ExcludedTokens::Many(bits) => token.index() / 32 < bits.len() && bit(bits, token),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            ExcludedTokens::Few(few) => few.len() * 4,
+            ExcludedTokens::Few(ids) => ids.len() * 4,
             ExcludedTokens::Many(bits) => bits.len() * 4,
         }
     }
@@ -198,7 +200,7 @@ impl MaskEntry {
         MaskEntry::new(accepted, context_dependent)
     }
 
-    /// Derives the entry of a state most of whose bytes lead to where the isolated item `like`
+    /// Derives the entry of a state most of whose bytes lead to where the isolated item `base_item`
     /// loops. `base` is that item's entry. Walks only where the two states differ. Example: a key
     /// that must not be declared is any key, except along the declared ones.
     pub(crate) fn derive(
@@ -308,6 +310,7 @@ impl MaskEntry {
 }
 
 impl ContextDependent {
+    /// Exits behind which tokens are context-dependent, sorted.
     fn exits(&self) -> Vec<Exit> {
         match self {
             ContextDependent::Suffixes(suffixes) => {

@@ -47,6 +47,7 @@ enum RowSource {
 /// A row of bits, and the mask that was written to it.
 #[derive(Clone, Debug)]
 struct WrittenRow {
+    /// The row: the mask's base, with its differences applied.
     bits: Vec<u32>,
     mask: Arc<TokenSet>,
     /// The version that was written here last.
@@ -99,6 +100,7 @@ impl MaskRow {
         is_resized || changed
     }
 
+    /// Replaces the mask. Returns whether it is another one.
     fn set(&mut self, mask: Arc<TokenSet>) -> bool {
         if Arc::ptr_eq(&self.mask, &mask) {
             return false;

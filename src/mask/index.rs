@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
-use super::index_state::{FEW_CONFIGS, IndexState};
+use super::index_state::{IndexState, MIN_CONFIG_BUDGET};
 use super::interned_masks::SHARED_MASK_BYTES;
 use super::pool::GrammarCaches;
 use super::pool_scope::{ConstraintPool, EnginePool, count};
@@ -34,21 +34,21 @@ pub(crate) struct MaskOptions {
 }
 
 /// A configuration that allows at least so many first bytes reads text, and is not walked directly.
-const TEXT_BYTES: usize = 48;
-/// The same applies only where the trie has so many times the nodes of a direct walk.
-const TEXT_NODES: usize = 2;
+const MIN_TEXT_BYTES: usize = 48;
+/// The same applies only where the trie has at least so many times the nodes of a direct walk.
+const TEXT_TRIE_FACTOR: usize = 2;
 
 /// A direct walk visits at most this part of the trie: beyond, building an entry costs no more.
-const DIRECT_PART: usize = 4;
+const DIRECT_WALK_FRACTION: usize = 4;
 /// A walk of so many nodes is short in any vocabulary.
 const SHORT_WALK: usize = 1024;
 
 /// Items from which on a configuration counts as highly ambiguous, and is walked as a whole.
-const MANY_ITEMS: usize = 48;
+const AMBIGUOUS_ITEMS: usize = 48;
 /// Missing entries from which on one walk with the whole configuration is cheaper.
-const SEVERAL: usize = 3;
+const MANY_MISSING_ENTRIES: usize = 3;
 /// Walks with whole configurations after which a rule's entries are built after all.
-const WHOLE: u32 = 16;
+const MAX_WHOLE_WALKS: u32 = 16;
 
 /// Groups of items that share an entry: each item together with those that it tail-calls.
 fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
@@ -68,8 +68,8 @@ fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
 }
 
 /// The limit that ended a walk.
-fn parser_limit(stopped: WalkError) -> ParserLimit {
-    match stopped {
+fn parser_limit(error: WalkError) -> ParserLimit {
+    match error {
         WalkError::Parser(limit) => limit,
         WalkError::Budget => ParserLimit::Memory,
     }
@@ -113,7 +113,7 @@ impl Index {
             .iter()
             .map(|s| SpecialTokenIds::resolve(s, &vocab))
             .collect::<Result<_, _>>()?;
-        let part = (vocab.trie().len() / DIRECT_PART).max(SHORT_WALK);
+        let part = (vocab.trie().len() / DIRECT_WALK_FRACTION).max(SHORT_WALK);
         let options = MaskOptions { direct_walk: options.direct_walk.min(part), ..options };
         let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, options));
         Ok(Index {
@@ -325,20 +325,21 @@ impl Index {
             // Scopes count elements across rules, so items are not independent.
             return self.build_by_walk(state, config);
         }
-        if items.len() >= MANY_ITEMS && state.parser.program().has_names() {
+        if items.len() >= AMBIGUOUS_ITEMS && state.parser.program().has_names() {
             // Highly ambiguous: all items have read the same text, and are stepped together.
             return self.build_ambiguous(state, config, &items);
         }
         state.wide_states.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide_states[i.state as usize]);
-        let by_item =
-            any_wide || state.direct_config_budget < FEW_CONFIGS || self.reads_text(state, config);
+        let by_item = any_wide
+            || state.direct_config_budget < MIN_CONFIG_BUDGET
+            || self.reads_text(state, config);
         if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
             let mut wide: Vec<Item> = Vec::new();
             for &item in &items {
                 if !state.wide_states[item.state as usize] {
-                    let alone = state.parser.isolated(item);
-                    state.wide_states[item.state as usize] = self.reads_text(state, alone)
+                    let isolated = state.parser.isolated(item);
+                    state.wide_states[item.state as usize] = self.reads_text(state, isolated)
                         || !state.walk_item_directly(
                             &self.vocab,
                             item,
@@ -372,7 +373,7 @@ impl Index {
         config: ConfigId,
         groups: &[Vec<Item>],
     ) -> Result<bool, ParserLimit> {
-        if groups.len() < SEVERAL || state.mutually_recursive {
+        if groups.len() < MANY_MISSING_ENTRIES || state.mutually_recursive {
             return Ok(false);
         }
         let mut rules_without_entry: Vec<u32> = Vec::new();
@@ -381,10 +382,10 @@ impl Index {
                 rules_without_entry.push(state.parser.program().state(group[0].state).rule);
             }
         }
-        if rules_without_entry.len() < SEVERAL
-            || rules_without_entry
-                .iter()
-                .any(|rule| state.whole_walks.get(rule).is_some_and(|&walks| walks >= WHOLE))
+        if rules_without_entry.len() < MANY_MISSING_ENTRIES
+            || rules_without_entry.iter().any(|rule| {
+                state.whole_walks.get(rule).is_some_and(|&walks| walks >= MAX_WHOLE_WALKS)
+            })
         {
             return Ok(false);
         }
@@ -459,8 +460,8 @@ impl Index {
 
     /// Whether so many bytes may come next that a direct walk exceeds its budget, without trying.
     pub(super) fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
-        self.vocab.trie().len() > TEXT_NODES * self.options.direct_walk
-            && state.parser.allowed(config).len() >= TEXT_BYTES
+        self.vocab.trie().len() > TEXT_TRIE_FACTOR * self.options.direct_walk
+            && state.parser.allowed(config).len() >= MIN_TEXT_BYTES
     }
 
     /// Whether the entry of these items exists, in this grammar's cache or in the pool.

@@ -34,18 +34,18 @@ const RESOLVED_BYTES: usize = 4 << 20;
 const ENTRIES_BYTES: usize = 32 << 20;
 
 /// Initial value of [`IndexState::suffix_config_budget`].
-const NEW_CONFIGS: usize = 1024;
+const SUFFIX_CONFIG_BUDGET: usize = 1024;
 /// Initial value of [`IndexState::direct_config_budget`].
-const NEW_NARROW: usize = 256;
+const DIRECT_CONFIG_BUDGET: usize = 256;
 /// A budget below this is not worth an attempt.
-pub(super) const FEW_CONFIGS: usize = 32;
+pub(super) const MIN_CONFIG_BUDGET: usize = 32;
 
 /// Resolved suffixes by entry address, exit and following configuration. The entry is held, so that
 /// its address stays unique.
-type Resolved = HashMap<(usize, Exit, ConfigId), (Arc<MaskEntry>, ResolvedTokens)>;
+type ResolvedSuffixes = HashMap<(usize, Exit, ConfigId), (Arc<MaskEntry>, ResolvedTokens)>;
 
 /// New configurations between two checks of the memory in use.
-const LOOK_EVERY: usize = 16;
+const CHECK_INTERVAL: usize = 16;
 
 /// How the parser reads the bytes of a token: returns the configuration reached, and how many bytes
 /// were accepted.
@@ -81,7 +81,7 @@ pub(crate) struct IndexState {
     /// included.
     pub(super) entries: Cache<(u32, u32, bool), Arc<MaskEntry>>,
     /// Memoised results of resolving suffixes.
-    resolved_suffixes: Resolved,
+    resolved_suffixes: ResolvedSuffixes,
     /// Memory of those, in bytes.
     resolved_bytes: usize,
     /// Memoised walks of single rules.
@@ -114,6 +114,7 @@ pub(crate) struct IndexState {
 }
 
 impl IndexState {
+    /// The state of a constraint that has read nothing.
     pub(super) fn new(
         compiled: &Arc<Compiled>,
         vocab: &Arc<Vocabulary>,
@@ -140,16 +141,16 @@ impl IndexState {
             keys: KeyBuilder::default(),
             byte_class_tries: ByteClassTries::default(),
             entries: Cache::new(ENTRIES_BYTES),
-            resolved_suffixes: Resolved::default(),
+            resolved_suffixes: ResolvedSuffixes::default(),
             resolved_bytes: 0,
             rule_walks: RuleWalks::new(vocab),
             item_walks: ItemWalks::default(),
             scratch_row: Vec::new(),
-            direct_config_budget: if mutually_recursive { 0 } else { NEW_NARROW },
+            direct_config_budget: if mutually_recursive { 0 } else { DIRECT_CONFIG_BUDGET },
             suffix_config_budget: if mutually_recursive || options.direct_walk == 0 {
                 0
             } else {
-                NEW_CONFIGS
+                SUFFIX_CONFIG_BUDGET
             },
             walk: TrieWalk::default(),
             mutually_recursive,
@@ -165,10 +166,10 @@ impl IndexState {
         config: ConfigId,
         token: TokenId,
     ) -> Result<bool, ParserLimit> {
-        let mut at = config;
+        let mut reached = config;
         for &byte in vocab.bytes(token).unwrap_or_default() {
-            at = self.parser.step(at, byte)?;
-            if at == DEAD {
+            reached = self.parser.step(reached, byte)?;
+            if reached == DEAD {
                 return Ok(false);
             }
         }
@@ -211,11 +212,11 @@ impl IndexState {
     ) -> Result<bool, ParserLimit> {
         if !self.parser.compiled().scopes.is_empty() {
             // Scopes stay open across rules, so the item is not independent of its frame.
-            let alone = self.parser.single(item);
-            return self.walk_directly(vocab, alone, nodes);
+            let single_item = self.parser.single(item);
+            return self.walk_directly(vocab, single_item, nodes);
         }
         let before = self.walk.lengths();
-        let walked = match self.direct_config_budget < FEW_CONFIGS {
+        let walked = match self.direct_config_budget < MIN_CONFIG_BUDGET {
             true => self.rule_walks.walk_item(
                 &mut self.parser,
                 vocab.trie(),
@@ -313,9 +314,9 @@ impl IndexState {
     pub(super) fn take_prepared_mark(&mut self, config: ConfigId) -> bool {
         let Some(word) = self.prepared.get_mut(config as usize / 64) else { return false };
         let bit = 1 << (config % 64);
-        let first = *word & bit != 0;
+        let was_marked = *word & bit != 0;
         *word &= !bit;
-        first
+        was_marked
     }
 
     /// The configuration without keys that has the same mask, where it is known that keys make no
@@ -370,6 +371,7 @@ impl IndexState {
         self.masks[config as usize] = Some(mask.clone());
     }
 
+    /// Drops all memoised masks.
     fn clear_masks(&mut self) {
         self.masks.clear();
         self.interned_masks.clear();
@@ -403,7 +405,7 @@ impl IndexState {
     /// of it. Checks only after some new configurations.
     pub(crate) fn relieve(&mut self) {
         let configs = self.parser.store().configs();
-        if configs < self.configs_at_check + LOOK_EVERY {
+        if configs < self.configs_at_check + CHECK_INTERVAL {
             return;
         }
         self.configs_at_check = configs;

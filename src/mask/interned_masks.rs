@@ -20,7 +20,7 @@ use crate::hash::{HashMap, hasher};
 use crate::ids::TokenId;
 
 /// Lists of up to so many tokens are not turned into rows.
-const SHORT: usize = 64;
+const SHORT_LIST: usize = 64;
 /// Memory of a mask that is accounted for elsewhere.
 pub(super) const SHARED_MASK_BYTES: usize = size_of::<Arc<TokenSet>>();
 
@@ -47,6 +47,7 @@ impl InternedMask {
         self.row.as_ref().unwrap_or(&self.first)
     }
 
+    /// Memory in use, in bytes, approximately.
     fn bytes(&self) -> usize {
         self.first.bytes()
             + self.row.as_ref().map_or(0, |row| row.bytes())
@@ -132,11 +133,12 @@ fn as_row(mask: &TokenSet, words: usize) -> Arc<TokenSet> {
 /// Whether a row would be no better.
 fn is_short(mask: &TokenSet) -> bool {
     match mask {
-        TokenSet::List(ids) => ids.len() <= SHORT,
+        TokenSet::List(ids) => ids.len() <= SHORT_LIST,
         TokenSet::Row { remove, add, .. } => remove.is_empty() && add.is_empty(),
     }
 }
 
+/// A hash of the representation: shared rows count by address.
 fn hash(mask: &TokenSet) -> u64 {
     let mut hasher = hasher();
     match mask {

@@ -17,10 +17,10 @@ use crate::matcher::{ConfigId, ParserLimit};
 
 /// Most tokens that are tested one by one for a budget. The alternative is a walk of the whole
 /// trie.
-const BOUNDED_TOKENS: usize = 4096;
+const MAX_BUDGET_TOKENS: usize = 4096;
 /// Most tokens that are tested one by one for a counted graph. The alternative may be cheaper than
 /// a walk of the whole trie.
-const FEW_TOKENS: usize = 2048;
+const MAX_STEP_TOKENS: usize = 2048;
 
 impl Index {
     /// The mask of a configuration near the end of a budget of `chars` code points. Falls back to
@@ -32,7 +32,7 @@ impl Index {
         chars: usize,
     ) -> Result<TokenSet, ParserLimit> {
         let long_tokens = self.vocab.of_chars(chars);
-        if long_tokens.len() > BOUNDED_TOKENS {
+        if long_tokens.len() > MAX_BUDGET_TOKENS {
             return self.build_by_walk(state, config);
         }
         let unbounded = state.parser.unbounded(config);
@@ -57,17 +57,17 @@ impl Index {
     ) -> Result<Option<(Arc<TokenSet>, bool)>, ParserLimit> {
         let Some(mut near_bound) = state.parser.near_its_end(config) else { return Ok(None) };
         let long_tokens = self.vocab.of_chars(near_bound.chars);
-        if long_tokens.len() > FEW_TOKENS {
+        if long_tokens.len() > MAX_STEP_TOKENS {
             return Ok(None);
         }
         let unbounded_mask = self.mask(state, near_bound.unbounded)?;
         let long_tokens: Vec<TokenId> = long_tokens.iter().map(|&(_, token)| token).collect();
         let mut rejected = Vec::new();
         for token in self.filter_by_mask(state, &unbounded_mask, &long_tokens) {
-            let fits_bound = state
+            let counted = state
                 .parser
                 .has_room_for(&mut near_bound, self.vocab.bytes(token).unwrap_or_default())?;
-            let fits = match fits_bound {
+            let fits = match counted {
                 Some(fits) => fits,
                 None => state.accepts_bytes(&self.vocab, config, token)?,
             };

@@ -2,17 +2,17 @@
 //!
 //! A mask is found in one of three ways, cheapest first:
 //!
-//! 1. The finished mask is memoised under a canonical configuration ([`index_state`]).
+//! 1. The finished mask is memoised under a canonical configuration (`index_state`).
 //! 2. A configuration that few tokens can follow is tested against the token trie directly
-//!    ([`trie_walk`]).
+//!    (`trie_walk`).
 //! 3. Otherwise each item's automaton state has a mask entry in a pool that all grammars share
-//!    ([`entry`], [`pool`]). An entry accepts tokens, rejects tokens, and leaves the
-//!    context-dependent ones. Those are resolved with what follows the item's rule ([`suffixes`],
-//!    [`rule_walks`]).
+//!    (`entry`, `pool`). An entry accepts tokens, rejects tokens, and leaves the
+//!    context-dependent ones. Those are resolved with what follows the item's rule (`suffixes`,
+//!    `rule_walks`).
 //!
 //! Constraints that states do not express are subtracted from such a mask: bounds on length
-//! ([`length_bounds`]) and white space ([`white_space_bounds`]), distinct values
-//! ([`distinct_values`]) and duplicate keys ([`duplicate_keys`]).
+//! (`length_bounds`) and white space (`white_space_bounds`), distinct values
+//! (`distinct_values`) and duplicate keys (`duplicate_keys`).
 //!
 //! See docs/internals/MASK_ENTRIES.md and docs/internals/MASK_POOL.md.
 

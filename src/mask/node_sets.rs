@@ -9,17 +9,17 @@ use crate::hash::HashMap;
 pub(super) type NodeSetId = u32;
 
 /// Below this length, a comparison sort is faster.
-const FEW: usize = 256;
+const RADIX_SORT_MIN: usize = 256;
 /// Bits per round of the radix sort.
-const BITS: u32 = 9;
+const DIGIT_BITS: u32 = 9;
 /// Values of one digit.
-const DIGITS: usize = 1 << BITS;
+const DIGITS: usize = 1 << DIGIT_BITS;
 
 /// Sorts nodes and removes duplicates. Cost: one pass for every nine bits of the largest node.
 /// Sorted input costs one pass.
 pub(crate) fn sort_nodes(nodes: &mut Vec<u32>) {
     if !nodes.is_sorted() {
-        if nodes.len() < FEW {
+        if nodes.len() < RADIX_SORT_MIN {
             nodes.sort_unstable();
         } else {
             radix_sort(nodes);
@@ -28,6 +28,7 @@ pub(crate) fn sort_nodes(nodes: &mut Vec<u32>) {
     nodes.dedup();
 }
 
+/// Least-significant-digit radix sort.
 fn radix_sort(nodes: &mut Vec<u32>) {
     let largest = nodes.iter().copied().max().unwrap_or(0);
     let mut sorted = vec![0; nodes.len()];
@@ -43,7 +44,7 @@ fn radix_sort(nodes: &mut Vec<u32>) {
             *offset += 1;
         }
         std::mem::swap(nodes, &mut sorted);
-        shift += BITS;
+        shift += DIGIT_BITS;
     }
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn sorted_by_bytes(mut nodes: Vec<(u8, u32)>) -> Vec<(u8, u32)> {
     if nodes.is_sorted() {
         return nodes;
     }
-    if nodes.len() < FEW {
+    if nodes.len() < RADIX_SORT_MIN {
         nodes.sort_unstable();
         return nodes;
     }
@@ -80,7 +81,7 @@ fn prefix_sums(lengths: &mut [usize]) {
 /// Sorts nodes by group, each group's nodes in order, and removes duplicates. Cost: as
 /// [`sort_nodes`], and one look-up for each run of one group.
 pub(crate) fn sort_by_group<K: Copy + Ord + Hash>(nodes: &mut Vec<(K, u32)>) {
-    if nodes.len() < FEW {
+    if nodes.len() < RADIX_SORT_MIN {
         nodes.sort_unstable();
         nodes.dedup();
         return;

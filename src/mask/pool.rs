@@ -60,7 +60,7 @@ struct PoolCaches {
 }
 
 impl MaskPool {
-    /// An empty pool. `all` is the row of all tokens with text.
+    /// An empty pool. `all_tokens` is the row of all tokens with text.
     pub(super) fn new(all_tokens: Arc<[u32]>, max_bytes: usize) -> MaskPool {
         let caches = PoolCaches {
             structural_ids: StructuralIds::new(0),

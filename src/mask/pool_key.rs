@@ -18,16 +18,16 @@ const MAX_KEY: usize = 4096;
 const MAX_DEPTH: u32 = 64;
 /// A member set is described only if at most so many members may still come: it has a state for
 /// each subset.
-const FEW_MEMBERS: u32 = 3;
+const MAX_MEMBERS_LEFT: u32 = 3;
 /// A counted graph is described only if at most so many steps are left: it has states for each of
 /// them.
-const FEW_STEPS: u32 = 512;
+const MAX_STEPS_LEFT: u32 = 512;
 /// Memory of a slot of a map.
 const SLOT_BYTES: usize = 48;
 /// The part of the budget for keys of states of shared automata.
 const STATE_KEY_SHARE: usize = 4;
 /// First number of a key that is valid in one program only.
-const UNIQUE: u32 = u32::MAX;
+const PROGRAM_ONLY: u32 = u32::MAX;
 /// First number of the key of a deferred rule; its serial number follows.
 const DEFERRED: u32 = u32::MAX - 1;
 /// Marks a state as a gate.
@@ -52,7 +52,7 @@ pub(crate) struct StructuralIds {
     states: Cache<(usize, u32), (SharedAutomaton, PoolKey)>,
 }
 
-/// A pool key; see [`GrammarKeys::state_key`].
+/// A pool key; see [`KeyBuilder::state_key`].
 pub(super) type PoolKey = Arc<[u32]>;
 
 impl StructuralIds {
@@ -123,12 +123,12 @@ impl KeyBuilder {
         self.describe_memoised(program, structural_ids, (state, count, reach)).unwrap_or_else(
             || {
                 let serial = program.serial();
-                Arc::new([UNIQUE, serial as u32, (serial >> 32) as u32, state, count])
+                Arc::new([PROGRAM_ONLY, serial as u32, (serial >> 32) as u32, state, count])
             },
         )
     }
 
-    /// As [`GrammarKeys::describe`], memoised for states of automata that grammars share.
+    /// As [`KeyBuilder::describe`], memoised for states of automata that grammars share.
     fn describe_memoised(
         &mut self,
         program: &mut Program,
@@ -215,7 +215,7 @@ impl KeyBuilder {
         while next < order.len() {
             let s = order[next];
             next += 1;
-            if program.members_left(s) > FEW_MEMBERS || program.steps(s) > FEW_STEPS {
+            if program.members_left(s) > MAX_MEMBERS_LEFT || program.steps(s) > MAX_STEPS_LEFT {
                 return None;
             }
             program.expand(s);

@@ -146,12 +146,15 @@ enum PoolLocation {
 /// One engine's access to a mask pool, and its counters; held by the engine and its constraints.
 #[derive(Debug)]
 pub(crate) struct EnginePool {
+    /// Where the pool is.
     location: PoolLocation,
+    /// The budget that the engine asked for.
     max_bytes: usize,
     pub(super) counters: PoolCounters,
 }
 
 impl EnginePool {
+    /// Joins or makes the pool of this scope.
     pub(crate) fn new(vocab: &Arc<Vocabulary>, scope: PoolScope, max_bytes: usize) -> EnginePool {
         let location = match scope {
             PoolScope::Process => PoolLocation::Process(ProcessPool::join(vocab, max_bytes)),
@@ -174,6 +177,7 @@ impl EnginePool {
         }
     }
 
+    /// What was counted, and what is held now.
     pub(crate) fn stats(&self) -> PoolStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let c = &self.counters;

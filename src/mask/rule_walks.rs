@@ -31,11 +31,11 @@ const MAX_BYTES: usize = 32 << 20;
 /// Nesting of rule walks; deeper, a walk follows calls together with their callers.
 const MAX_DEPTH: usize = 48;
 /// A subtree of more than this part of the vocabulary's trie is a node set of its own.
-const LARGE: usize = 16;
+const LARGE_SUBTREE_FRACTION: usize = 16;
 /// Fuel of a rule walk, beside its trie walk.
 const RULE_WALK_FUEL: usize = 16;
 /// Up to so many accepted tokens, subtrees are not tested for being accepted altogether.
-const FEW: usize = 32;
+const MIN_TOKENS_FOR_ROW: usize = 32;
 /// Tokens beyond the length of a row divided by this become a row, which callers share.
 const ROW_FRACTION: usize = 4;
 
@@ -123,6 +123,7 @@ struct TrieRuleWalks {
     /// The entry that owns the trie, so that its address stays unique. None for the vocabulary's
     /// trie, which outlives this.
     _owner: Option<Arc<MaskEntry>>,
+    /// Interned node sets.
     node_sets: IndexMap<Box<[u32]>, Arc<NodeSet>, Seeded>,
     /// Rule walks by node set and canonical state.
     rule_walks: HashMap<(NodeSetId, CanonicalState), Arc<RuleWalk>>,
@@ -155,7 +156,7 @@ struct WalkContext {
     reads: Vec<Option<ByteSet>>,
     /// Nesting of rule walks.
     depth: usize,
-    /// Buffers for [`Seen`].
+    /// Buffers for [`Visited`].
     visited: Vec<Visited>,
     /// Buffers for trie walks.
     walks: Vec<TrieWalk>,
@@ -192,7 +193,8 @@ impl RuleWalks {
 
     /// An empty memo.
     pub(crate) fn new(vocab: &Vocabulary) -> RuleWalks {
-        let (width, large) = (vocab.mask_words(), (vocab.trie().len() / LARGE) as u32);
+        let (width, large) =
+            (vocab.mask_words(), (vocab.trie().len() / LARGE_SUBTREE_FRACTION) as u32);
         RuleWalks {
             tries: HashMap::default(),
             context: WalkContext { width, large, ..WalkContext::default() },
@@ -431,7 +433,7 @@ impl TrieRuleWalks {
     }
 
     /// Calls `add` with node sets of some nodes. Skips nodes all of whose tokens are in the row
-    /// `found`, as nothing more can be found there. Large subtrees are node sets of their own.
+    /// `accepted`, as nothing more can be found there. Large subtrees are node sets of their own.
     fn add_nodes(
         &mut self,
         trie: &Trie,
@@ -541,12 +543,13 @@ impl TrieRuleWalks {
         sort_by_group(&mut exit_nodes);
         sort_by_group(&mut calls);
         // Tokens below accepted subtrees need not be found again.
-        let accepted_row =
-            (walk.tokens.len() > FEW && !(exit_nodes.is_empty() && calls.is_empty())).then(|| {
-                let mut row = vec![0; context.width];
-                walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
-                row
-            });
+        let accepted_row = (walk.tokens.len() > MIN_TOKENS_FOR_ROW
+            && !(exit_nodes.is_empty() && calls.is_empty()))
+        .then(|| {
+            let mut row = vec![0; context.width];
+            walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
+            row
+        });
         if walk.tokens.len() > context.width / ROW_FRACTION {
             walk.tokens_to_row(0, context.width);
         }

@@ -19,9 +19,9 @@ use crate::vocab::{Tree, Trie, Vocabulary};
 
 /// Up to so many nodes, the subtrees are walked in the vocabulary's trie; otherwise suffixes are
 /// grouped.
-const SUBTREES: usize = 4;
+const MAX_SUBTREES: usize = 4;
 /// So few suffixes are one group.
-const FEW: usize = 256;
+const MAX_SINGLE_GROUP: usize = 256;
 /// With so many tokens a node, a group is walked in the vocabulary's trie as well.
 const TOKENS_PER_NODE: usize = 2;
 /// Building a trie of more suffixes than this is put off to the second use.
@@ -41,6 +41,7 @@ pub(super) enum Suffixes {
 pub(super) struct SuffixGroup {
     /// The first bytes: those of one shape, or all.
     first_bytes: ByteSet,
+    /// How the suffixes are stored.
     store: SuffixStore,
 }
 
@@ -97,7 +98,7 @@ impl ShapeBuckets {
             first_bytes,
             store: SuffixStore::List(tokens.into(), OnceLock::new()),
         };
-        if self.0.iter().map(|bucket| bucket.tokens.len()).sum::<usize>() <= FEW {
+        if self.0.iter().map(|bucket| bucket.tokens.len()).sum::<usize>() <= MAX_SINGLE_GROUP {
             let all_tokens = self.0.into_iter().flat_map(|bucket| bucket.tokens).collect();
             return Suffixes::Groups(Box::new([list_group(ByteSet::ALL, all_tokens)]));
         }
@@ -108,7 +109,7 @@ impl ShapeBuckets {
             let first_bytes = ByteSet::range(lo, hi);
             match bucket.nodes {
                 Some(nodes)
-                    if bucket.tokens.len() > FEW
+                    if bucket.tokens.len() > MAX_SINGLE_GROUP
                         && nodes.len() * TOKENS_PER_NODE <= bucket.tokens.len() =>
                 {
                     SuffixGroup { first_bytes, store: SuffixStore::Nodes(nodes.into()) }
@@ -189,7 +190,7 @@ impl Suffixes {
         }
         match nodes.len() {
             0 => None,
-            n if n <= SUBTREES && is_trie => Some(Suffixes::Subtrees(nodes.into_boxed_slice())),
+            n if n <= MAX_SUBTREES && is_trie => Some(Suffixes::Subtrees(nodes.into_boxed_slice())),
             _ => Some(buckets.finish()),
         }
     }

@@ -263,7 +263,7 @@ impl TrieWalk {
     }
 
     /// Takes a whole subtree if every byte in it leads the configuration back to itself, or if any
-    /// such text is accepted. `again` says whether the former is possible. Free text reads most
+    /// such text is accepted. `may_loop` says whether the former is possible. Free text reads most
     /// tokens this way.
     fn take_subtree(
         &mut self,

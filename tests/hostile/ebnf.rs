@@ -1,4 +1,4 @@
-//! Grammars in EBNF: ambiguity, left and hidden recursion, doubling, counts, size, depth.
+//! Hostile grammars in EBNF: ambiguity, left and hidden recursion, doubling, counts, size, depth.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ fn kbnf(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
         .compile_ebnf(text, &EbnfOptions { dialect: Dialect::Kbnf, ..EbnfOptions::default() })?)
 }
 
-/// Rules made by number behind a first one.
+/// A first rule, and `n` generated ones.
 fn rules(first: &str, n: usize, rule: impl Fn(usize) -> String) -> String {
     let mut text = format!("root ::= {first}\n");
     for i in 0..n {

@@ -1,5 +1,5 @@
-//! JSON Schemas: products of alternatives, cycles of references, negations, counts, overlapping
-//! patterns, values that must differ, size, depth.
+//! Hostile JSON Schemas: products of alternatives, cycles of references, negations, counts,
+//! overlapping patterns, distinct values, size, depth.
 
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::SchemaOptions;
@@ -27,7 +27,7 @@ fn reference(to: impl std::fmt::Display) -> Value {
     json!({"$ref": format!("#/$defs/d{to}")})
 }
 
-/// Definitions made by number; the schema is the first one.
+/// Generated definitions; the schema is the first one.
 fn definitions(n: usize, of: impl Fn(usize) -> Value) -> Value {
     json!({"$ref": "#/$defs/d0", "$defs": object(n, |i| format!("d{i}"), of)})
 }

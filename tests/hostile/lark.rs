@@ -1,5 +1,5 @@
-//! Grammars in Lark: terminals that are boolean combinations, lazy rules, many patterns, schemas and
-//! grammars inside.
+//! Hostile grammars in Lark: terminals that are boolean combinations, lazy rules, many patterns,
+//! nested schemas and grammars.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ fn lark(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
     Ok(engine.compile_lark(text, &LarkOptions::default())?)
 }
 
-/// A start rule, and lines made by number.
+/// A start rule, and generated lines.
 fn lines(start: &str, n: usize, line: impl Fn(usize) -> String) -> String {
     let mut text = format!("start: {start}\n");
     for i in 0..n {

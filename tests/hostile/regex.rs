@@ -1,4 +1,5 @@
-//! Regular expressions: products of classes, counts, nested repeats, unions, look-around, folding.
+//! Hostile regular expressions: products of classes, counts, nested repeats, unions, look-around,
+//! case folding.
 
 use louver::engine::{Constraint, Engine};
 use louver::front::regex::{Case, Classes, RegexOptions, Scope};

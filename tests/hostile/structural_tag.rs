@@ -1,4 +1,5 @@
-//! Structural tags: nesting, many and long markers, markers in each other, counts, formats inside.
+//! Hostile structural tags: nesting, many and long markers, markers within each other, counts,
+//! nested formats.
 
 use louver::engine::{Constraint, Engine};
 use louver::front::structural_tag::StructuralTagOptions;
