@@ -6,12 +6,12 @@ mod api;
 mod budget;
 mod counts;
 mod distinct_values;
+mod duplicate_keys;
+mod ebnf_text;
 mod fuel;
 pub(crate) mod generate;
 mod members;
-mod duplicate_keys;
 mod suffixes;
-mod ebnf_text;
 
 use std::sync::Arc;
 
@@ -266,7 +266,11 @@ fn compile(
 }
 
 /// Tests short prefixes and a walk, without limits.
-fn check_prefixes_and_walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<(), TestCaseError> {
+fn check_prefixes_and_walk(
+    constraint: &Constraint,
+    oracle: &mut Oracle,
+    path: &[u16],
+) -> Result<(), TestCaseError> {
     no_limit(check_short_prefixes(constraint, oracle))?;
     no_limit(check_walk(constraint, oracle, path))
 }
@@ -313,7 +317,11 @@ fn check_short_prefixes(constraint: &Constraint, oracle: &mut Oracle) -> Result<
 }
 
 /// Compares masks, `allows` and `advance` along a walk with the oracle's.
-fn check_walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<(), TestCaseError> {
+fn check_walk(
+    constraint: &Constraint,
+    oracle: &mut Oracle,
+    path: &[u16],
+) -> Result<(), TestCaseError> {
     let vocab = constraint.vocab();
     let words = vocab.mask_words();
     let stray_tokens: Vec<TokenId> =

@@ -58,7 +58,8 @@ const SOURCES: &[Source] = &[
     Source::Regex(r"(\p{L}+[ ,]){3,80}\d{2,4}"),
     Source::Regex(".*a.{12}b"),
     Source::Ebnf(
-        "root ::= e\ne ::= e [-+] t | t\nt ::= t [*/] f | f\nf ::= \"(\" e \")\" | [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\"\n",
+        "root ::= e\ne ::= e [-+] t | t\nt ::= t [*/] f | f\n\
+         f ::= \"(\" e \")\" | [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\"\n",
     ),
     Source::Ebnf("root ::= root root | root root root | \"a\" | \"ab\"\n"),
     Source::Tag(
@@ -340,7 +341,8 @@ fn soak_of_engine_steps() {
     let words: Vec<&[u8]> = TOKENS.iter().map(|word| word.as_bytes()).collect();
     let vocab = Arc::new(Vocabulary::toy(&words));
     let (limited_engine, default_engine) = (engine(&vocab, true), engine(&vocab, false));
-    let reference: Vec<Constraint> = SOURCES.iter().map(|source| source.compile(&default_engine)).collect();
+    let reference: Vec<Constraint> =
+        SOURCES.iter().map(|source| source.compile(&default_engine)).collect();
     let constraints: Vec<Constraint> =
         SOURCES.iter().map(|source| source.compile(&limited_engine)).collect();
     let counts = OperationCounts::default();

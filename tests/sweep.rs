@@ -53,7 +53,8 @@ const GRAMMARS: &[(&str, &str)] = &[
     ("ebnf", "root ::= root root | root root root | \"a\" | \"ab\"\n"),
     (
         "lark",
-        "start: (tool | other)*\ntool: \"<t>\" body\nbody[suffix=\"</t>\"]: /(.|\\n)*/\nother: OTHER | \" \"\nOTHER: /[a-z]+/ & ~\"ab\"\n",
+        "start: (tool | other)*\ntool: \"<t>\" body\nbody[suffix=\"</t>\"]: /(.|\\n)*/\n\
+         other: OTHER | \" \"\nOTHER: /[a-z]+/ & ~\"ab\"\n",
     ),
     (
         "tag",
@@ -130,8 +131,10 @@ fn every_limit_gives_a_typed_outcome_wherever_it_is_reached() {
         b"aa", b"ab", b"\": ", b"{\"", b"\"}", b"10", b"<t", b"</t>", b" a",
     ]));
     let default_engine = engine(&vocab, Limits::default());
-    let unlimited: Vec<Constraint> =
-        GRAMMARS.iter().map(|&grammar| compile(&default_engine, grammar).expect("compiles")).collect();
+    let unlimited: Vec<Constraint> = GRAMMARS
+        .iter()
+        .map(|&grammar| compile(&default_engine, grammar).expect("compiles"))
+        .collect();
     for (name, set) in LIMITS {
         let (mut refused, mut ended, mut completed) = (0, 0, 0);
         for n in values() {

@@ -169,7 +169,7 @@ impl ByteClassTries {
 /// The byte classes of a configuration, while a trie is built: bytes of one class lead to the same
 /// configuration.
 struct ByteClasses {
-    /// Number of its classes.
+    /// Id of the classes, by which [`ByteClassTrie::class_bytes`] lists them.
     id: u32,
     /// The class of each byte.
     class_by_byte: Box<[u8; 256]>,
@@ -282,8 +282,8 @@ impl ByteClassTrie {
                     marks[class_ids.len() - 1] |= CONTINUES;
                 }
             }
-            // A stack: the last node pushed is visited next. Rejected bytes are visited first, then
-            // the classes in order.
+            // A stack: the last node pushed is visited next. Rejected bytes are pushed first, then
+            // the classes in reverse.
             let slot_of = |class: u8| usize::from(class.wrapping_add(1));
             next_index.clear();
             next_index.resize(classes.next.len() + 1, 0);

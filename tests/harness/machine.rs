@@ -288,8 +288,14 @@ fn free_text(dispatch: &Dispatch) -> Machine {
     let excludes = dispatch.excludes.iter().map(Vec::as_slice);
     let patterns = triggers_of(dispatch).filter_map(bytes_of).chain(excludes).collect();
     let machine = Machine::default();
-    let mut free =
-        FreeText { dispatch, patterns, machine, end_state: 0, states: HashMap::new(), pending: Vec::new() };
+    let mut free = FreeText {
+        dispatch,
+        patterns,
+        machine,
+        end_state: 0,
+        states: HashMap::new(),
+        pending: Vec::new(),
+    };
     free.state(Vec::new(), Phase::BeforeTags);
     free.end_state = free.machine.state(true);
     while let Some((text, phase)) = free.pending.pop() {

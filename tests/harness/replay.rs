@@ -55,8 +55,10 @@ impl Corpus {
         {
             let files =
                 self.files("seeds", name).into_iter().chain(self.files("regressions", name));
-            let seeds: Vec<Vec<u8>> =
-                files.map(|path| read(&path)).filter(|seed| seed.len() <= MAX_INPUT_BYTES).collect();
+            let seeds: Vec<Vec<u8>> = files
+                .map(|path| read(&path))
+                .filter(|seed| seed.len() <= MAX_INPUT_BYTES)
+                .collect();
             let rng = match seconds {
                 // Different inputs in each run.
                 Some(_) => TestRunner::new(Config::default()).new_rng(),

@@ -133,7 +133,10 @@ impl Outcome {
         assert!(spent <= most, "{name} spent {spent} of {most} units");
         if let (Some(before), Some(after)) = (before, processor_time()) {
             let used = after.saturating_sub(before);
-            assert!(used <= MAX_PROCESSOR_TIME, "{name} took {used:?} of processor time for {spent} units");
+            assert!(
+                used <= MAX_PROCESSOR_TIME,
+                "{name} took {used:?} of processor time for {spent} units"
+            );
         }
         match self.phases.iter_mut().find(|(known, ..)| *known == name) {
             Some(phase) => *phase = (name, phase.1.max(spent), phase.2.max(took)),

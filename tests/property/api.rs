@@ -254,7 +254,11 @@ fn follow(oracle: &mut Oracle) -> Vec<Symbol> {
 
 /// Forced text is the oracle's. Forced tokens begin every continuation that is cut into longest
 /// tokens.
-fn check_forced(matcher: &mut Matcher, oracle: &mut Oracle, path: &[u16]) -> Result<(), TestCaseError> {
+fn check_forced(
+    matcher: &mut Matcher,
+    oracle: &mut Oracle,
+    path: &[u16],
+) -> Result<(), TestCaseError> {
     const LONGEST: usize = 12;
     let vocab = matcher.vocab().clone();
     let at = oracle.position();

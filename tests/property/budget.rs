@@ -212,15 +212,18 @@ impl CountingRecognizer {
     fn token(self, budget: Budget, bytes: &[u8]) -> Option<CountingRecognizer> {
         let no_more = |limit: Option<u32>, used: u32| limit.is_some_and(|limit| used >= limit);
         let empty = budget.tokens == Some(0) || budget.chars == Some(0);
-        let begun =
-            matches!(self, CountingRecognizer::Inside { tokens, .. } if no_more(budget.tokens, tokens));
+        let begun = matches!(self, CountingRecognizer::Inside { tokens, .. } if no_more(budget.tokens, tokens));
         let mut at = match self {
-            CountingRecognizer::Inside { tokens, chars } => CountingRecognizer::Inside { tokens: tokens + 1, chars },
+            CountingRecognizer::Inside { tokens, chars } => {
+                CountingRecognizer::Inside { tokens: tokens + 1, chars }
+            }
             other => other,
         };
         for (i, &byte) in bytes.iter().enumerate() {
             at = match (at, byte) {
-                (CountingRecognizer::Before, b'c') => CountingRecognizer::Inside { tokens: 0, chars: 0 },
+                (CountingRecognizer::Before, b'c') => {
+                    CountingRecognizer::Inside { tokens: 0, chars: 0 }
+                }
                 (CountingRecognizer::Inside { .. }, b'c') => CountingRecognizer::After,
                 (CountingRecognizer::Inside { .. }, _)
                     if empty || begun && i == 0 || no_more(budget.chars, chars_of(at)) =>

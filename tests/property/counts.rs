@@ -12,7 +12,7 @@ use louver::vocab::Vocabulary;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{STEPS, Shown, compile, config, generate, check_prefixes_and_walk};
+use super::{STEPS, Shown, check_prefixes_and_walk, compile, config, generate};
 use crate::harness::columns::mask;
 use crate::harness::oracle::Oracle;
 

@@ -143,7 +143,8 @@ impl ListGrammar {
         }
         if !self.inner.is_empty() {
             ways.push("inner".into());
-            let _ = writeln!(out, "inner[scope] ::= \"[\" {} \"]\"", list("one", self.most_inner()));
+            let _ =
+                writeln!(out, "inner[scope] ::= \"[\" {} \"]\"", list("one", self.most_inner()));
             let one: Vec<String> = self.inner.iter().map(|e| quoted(e)).collect();
             let _ = writeln!(out, "one[element] ::= {}", one.join(" | "));
         }

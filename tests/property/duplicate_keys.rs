@@ -66,16 +66,25 @@ static ALL_SCHEMAS: LazyLock<Vec<String>> = LazyLock::new(|| {
 /// Grammars with keys, which are quoted letters; `%` stands for the attribute of the key's rule.
 const GRAMMARS: &[&str] = &[
     // Consecutive objects, without separators.
-    "root ::= object+\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    "root ::= object+\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\n\
+     v ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Consecutive keys.
     "root ::= \"{\" n* \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Within budgets.
-    "root ::= part \"!\"?\npart[max_tokens=9] ::= object\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
-    "root ::= \"[\" part \"]\"\npart[max_chars=30] ::= object\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    "root ::= part \"!\"?\npart[max_tokens=9] ::= object\n\
+     object ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\n\
+     n% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    "root ::= \"[\" part \"]\"\npart[max_chars=30] ::= object\n\
+     object ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\n\
+     n% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // With texts that are not objects.
-    "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (n \":\" \"1\" (\",\" n \":\" \"1\")*)? \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    "root ::= object | \"{\" [ab:,1\\\"}]*\n\
+     object ::= \"{\" (n \":\" \"1\" (\",\" n \":\" \"1\")*)? \"}\"\n\
+     n% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // With texts that are not objects, and have no white space.
-    "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (ws n \":\" \"1\" (\",\" ws n \":\" \"1\")*)? \"}\"\nws ::= [ \\t\\n\\r]{0,60}\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    "root ::= object | \"{\" [ab:,1\\\"}]*\n\
+     object ::= \"{\" (ws n \":\" \"1\" (\",\" ws n \":\" \"1\")*)? \"}\"\n\
+     ws ::= [ \\t\\n\\r]{0,60}\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // A counted block of members.
     "root ::= \"{\" (n \":\" \"1\" \",\"){2,40} \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
 ];

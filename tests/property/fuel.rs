@@ -10,7 +10,7 @@ use louver::vocab::Vocabulary;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use super::{STEPS, Shown, MASK_CONFIGURATIONS, config, generate};
+use super::{MASK_CONFIGURATIONS, STEPS, Shown, config, generate};
 use crate::harness::columns::mask;
 
 /// How often a mask or a token is retried. Each try keeps what the earlier ones finished.
