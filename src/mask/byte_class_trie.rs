@@ -168,7 +168,7 @@ impl ByteClassTries {
 
 /// The byte classes of a configuration, while a trie is built: bytes of one class lead to the same
 /// configuration.
-struct ByteClasses {
+struct ConfigByteClasses {
     /// Id of the classes, by which [`ByteClassTrie::class_bytes`] lists them.
     id: u32,
     /// The class of each byte.
@@ -252,7 +252,7 @@ impl ByteClassTrie {
     ) -> Result<Option<ByteClassTrie>, WalkError> {
         let (trie, vocab_tree) =
             (vocab.trie(), VocabularyTree { trie: vocab.trie(), shapes: vocab.shapes() });
-        let mut memo: HashMap<ConfigId, ByteClasses> = HashMap::default();
+        let mut memo: HashMap<ConfigId, ConfigByteClasses> = HashMap::default();
         let mut ids: HashMap<Box<[ByteSet]>, u32> = HashMap::default();
         let mut class_bytes: Vec<Box<[ByteSet]>> = Vec::new();
         let mut tree = Planting::with_words(trie.words_below(0).len(), |_| false);
@@ -266,7 +266,7 @@ impl ByteClassTrie {
                 Some(classes) => classes,
                 None => {
                     let Some(classes) =
-                        ByteClasses::compute(parser, config, (&mut ids, &mut class_bytes))?
+                        ConfigByteClasses::compute(parser, config, (&mut ids, &mut class_bytes))?
                     else {
                         return Ok(None);
                     };
@@ -416,13 +416,13 @@ impl ByteClassTrie {
     }
 }
 
-impl ByteClasses {
+impl ConfigByteClasses {
     /// None if there are too many classes.
     fn compute(
         parser: &mut Parser,
         config: ConfigId,
         (ids, class_bytes): (&mut HashMap<Box<[ByteSet]>, u32>, &mut Vec<Box<[ByteSet]>>),
-    ) -> Result<Option<ByteClasses>, WalkError> {
+    ) -> Result<Option<ConfigByteClasses>, WalkError> {
         let (mut next, mut sets): (Vec<ConfigId>, Vec<ByteSet>) = Default::default();
         let mut class_by_byte = Box::new([REJECTED; 256]);
         for bytes in parser.alike(config) {
@@ -447,7 +447,7 @@ impl ByteClasses {
             class_bytes.push(sets.clone());
             class_bytes.len() as u32 - 1
         });
-        Ok(Some(ByteClasses { id, class_by_byte, next }))
+        Ok(Some(ConfigByteClasses { id, class_by_byte, next }))
     }
 }
 

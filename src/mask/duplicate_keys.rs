@@ -8,7 +8,7 @@
 //! * The token contains another key behind other text. Such tokens have at least two quotes, so
 //!   there are few. They are found once for all places of a kind, and tested one by one.
 //!
-//! The parser's side is `matcher::names`.
+//! The parser's side is `matcher::duplicate_keys`.
 
 use std::sync::Arc;
 
@@ -43,12 +43,12 @@ struct KeyScan {
 }
 
 /// Trie nodes, usually few.
-type Nodes = SmallVec<[u32; 16]>;
+type TrieNodes = SmallVec<[u32; 16]>;
 
 /// A position of the walk along earlier keys.
 struct KeyPosition {
     /// Nodes of the trie that stand for the same text, white space apart.
-    nodes: Nodes,
+    nodes: TrieNodes,
     /// The configuration there.
     config: ConfigId,
     /// The configuration if keys made no difference.
@@ -278,7 +278,7 @@ impl Index {
             for byte in
                 if diverged { allowed_plain } else { allowed_plain.intersect(&key_bytes) }.iter()
             {
-                let mut nodes: Nodes =
+                let mut nodes: TrieNodes =
                     nodes.iter().filter_map(|&node| trie.child(node, byte)).collect();
                 if nodes.is_empty() {
                     continue;

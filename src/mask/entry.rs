@@ -35,7 +35,7 @@ enum ContextDependent {
     /// By exit, the suffixes that what follows decides.
     Suffixes(Box<[(Exit, Suffixes)]>),
     /// As another entry, without its suffixes of some tokens, and with further ones.
-    Derived { base: Arc<MaskEntry>, excluded: ExcludedTokens, own: Box<[(Exit, Suffixes)]> },
+    Derived { base: Arc<MaskEntry>, excluded: ExcludedTokens, added: Box<[(Exit, Suffixes)]> },
     /// As the profile of a counted block says for this distance from the bounds.
     Counted { profile: Arc<CounterProfile>, room: Room },
 }
@@ -224,10 +224,10 @@ impl MaskEntry {
     ) -> MaskEntry {
         let accepted = base.accepted.changed(&diff.only_base, &diff.only_this, vocab.mask_words());
         let excluded = ExcludedTokens::new(&diff.excluded);
-        let own = diff.own_suffixes(vocab, &accepted, tree);
+        let added = diff.own_suffixes(vocab, &accepted, tree);
         MaskEntry::new(
             accepted,
-            ContextDependent::Derived { base: base.clone(), excluded, own: own.into() },
+            ContextDependent::Derived { base: base.clone(), excluded, added: added.into() },
         )
     }
 
@@ -244,8 +244,8 @@ impl MaskEntry {
     pub(crate) fn bytes(&self) -> usize {
         let context_dependent = match &self.context_dependent {
             ContextDependent::Suffixes(suffixes) => suffixes_bytes(suffixes),
-            ContextDependent::Derived { excluded, own, .. } => {
-                excluded.bytes() + suffixes_bytes(own)
+            ContextDependent::Derived { excluded, added, .. } => {
+                excluded.bytes() + suffixes_bytes(added)
             }
             ContextDependent::Counted { profile, .. } => {
                 profile.bytes() / Arc::strong_count(profile).clamp(1, 16)
@@ -278,7 +278,7 @@ impl MaskEntry {
     ) -> Result<(), WalkError> {
         match &self.context_dependent {
             ContextDependent::Suffixes(suffixes)
-            | ContextDependent::Derived { own: suffixes, .. } => {
+            | ContextDependent::Derived { added: suffixes, .. } => {
                 let mut behind_exit = suffixes.iter().filter(|(e, _)| *e == exit);
                 behind_exit
                     .try_for_each(|(_, suffixes)| suffixes.resolve(parser, vocab, next, walk))
@@ -298,7 +298,7 @@ impl MaskEntry {
         (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
     ) -> Result<(), WalkError> {
         let (ContextDependent::Suffixes(suffixes)
-        | ContextDependent::Derived { own: suffixes, .. }) = &entry.context_dependent
+        | ContextDependent::Derived { added: suffixes, .. }) = &entry.context_dependent
         else {
             return entry.resolve(parser, vocab, (exit, next), walk);
         };
@@ -319,9 +319,9 @@ impl ContextDependent {
                 exits.dedup();
                 exits
             }
-            ContextDependent::Derived { base, own, .. } => {
+            ContextDependent::Derived { base, added, .. } => {
                 let mut exits = base.exits().to_vec();
-                exits.extend(own.iter().map(|(exit, _)| *exit));
+                exits.extend(added.iter().map(|(exit, _)| *exit));
                 exits.sort_unstable();
                 exits.dedup();
                 exits
