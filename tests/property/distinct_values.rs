@@ -79,6 +79,7 @@ struct ListGrammar {
     inner: Vec<&'static str>,
     /// Elements may also be any number of `z`, by a left-recursive rule.
     recursive: bool,
+    /// Most elements.
     most: usize,
     /// A comma may be followed by a space.
     space: bool,

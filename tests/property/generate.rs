@@ -21,13 +21,13 @@ const MAX_RULES: u32 = 4;
 
 /// The tokens of a random vocabulary.
 #[derive(Clone, Debug)]
-pub(crate) struct Words {
+pub(crate) struct VocabularyTexts {
     words: Vec<Vec<u8>>,
     letters: usize,
     padding: usize,
 }
 
-impl Words {
+impl VocabularyTexts {
     /// Id 0 is the stop token, 1 and 2 are special, 3 is unused. Then come single letters, words
     /// (some repeated), and padding.
     pub(crate) fn build(&self) -> Vocabulary {
@@ -41,10 +41,10 @@ impl Words {
     }
 }
 
-pub(crate) fn vocabulary() -> impl Strategy<Value = Words> {
+pub(crate) fn vocabulary() -> impl Strategy<Value = VocabularyTexts> {
     // Fewer letters than the grammar has: some grammars then need bytes that no token has.
     (vec(word(1..6), 0..14), 2..=LETTERS.len(), 0usize..40)
-        .prop_map(|(words, letters, padding)| Words { words, letters, padding })
+        .prop_map(|(words, letters, padding)| VocabularyTexts { words, letters, padding })
 }
 
 fn letter() -> impl Strategy<Value = u8> {
