@@ -222,16 +222,16 @@ proptest! {
         let mut recognizer = Recognizer::with_limits(Arc::new(compiled), &limits());
         for choice in path {
             prop_assert_eq!(recognizer.is_complete(), oracle.is_complete());
-            let at = oracle.position();
+            let position = oracle.position();
             let mut follows = |&byte: &u8| {
                 let ok = oracle.push(Symbol::Byte(byte));
-                oracle.back_to(at);
+                oracle.back_to(position);
                 ok
             };
             let follow: Vec<u8> = BYTES.iter().copied().filter(&mut follows).collect();
             let allowed = recognizer.allowed();
             let allowed: Vec<u8> = BYTES.iter().copied().filter(|&b| allowed.contains(b)).collect();
-            prop_assert_eq!(&allowed, &follow, "bytes allowed after {} bytes", at);
+            prop_assert_eq!(&allowed, &follow, "bytes allowed after {} bytes", position);
             if follow.is_empty() || oracle.work() > WORK {
                 break;
             }
@@ -289,10 +289,10 @@ fn within_limits(matcher: &Matcher) -> Result<(), TestCaseError> {
 fn check_short_prefixes(constraint: &Constraint, oracle: &mut Oracle) -> Result<(), TestCaseError> {
     let vocab = constraint.vocab();
     let mut prefixes: Vec<Vec<TokenId>> = vec![Vec::new()];
-    let mut at = 0;
-    while at < prefixes.len() && oracle.work() < WORK / 2 {
-        let prefix = prefixes[at].clone();
-        at += 1;
+    let mut next_prefix = 0;
+    while next_prefix < prefixes.len() && oracle.work() < WORK / 2 {
+        let prefix = prefixes[next_prefix].clone();
+        next_prefix += 1;
         oracle.back_to(0);
         for &token in &prefix {
             prop_assert!(oracle.push_token(vocab, token));

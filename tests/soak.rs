@@ -224,11 +224,11 @@ impl Worker<'_> {
         let token = self.pick();
         match self.below(256) {
             0..8 => {
-                let any = TokenId::new(self.below(sequence.matcher.vocab().width()));
-                let allows = sequence.matcher.allows(any);
+                let random_token = TokenId::new(self.below(sequence.matcher.vocab().width()));
+                let allows = sequence.matcher.allows(random_token);
                 assert!(
-                    allows == bit(&self.mask, any) || !allows,
-                    "mask and test differ for token {any}"
+                    allows == bit(&self.mask, random_token) || !allows,
+                    "mask and test differ for token {random_token}"
                 );
             }
             8..16 => return self.roll_back(sequence),
@@ -260,12 +260,12 @@ impl Worker<'_> {
     fn roll_back(&mut self, sequence: &mut Sequence) -> (u64, bool) {
         count(&self.counts.rollbacks);
         let n = self.below(sequence.masks.len() + 1);
-        let at = sequence.masks.len() - n;
-        let Some(&want) = sequence.masks.get(at) else { return (1, true) };
+        let length = sequence.masks.len() - n;
+        let Some(&want) = sequence.masks.get(length) else { return (1, true) };
         sequence.matcher.rollback(n);
-        sequence.masks.truncate(at);
+        sequence.masks.truncate(length);
         let Some(got) = self.mask(sequence) else { return (1, false) };
-        assert_eq!(got, want, "rolling {n} tokens back to {at} changed the mask");
+        assert_eq!(got, want, "rolling {n} tokens back to {length} changed the mask");
         (1, true)
     }
 
@@ -287,15 +287,15 @@ impl Worker<'_> {
     /// A batch has the masks of its matchers.
     fn batch(&mut self, sequence: &mut Sequence, before: u64) -> (u64, bool) {
         count(&self.counts.batches);
-        let mut all =
+        let mut matchers =
             vec![sequence.matcher.clone(), self.constraints[0].matcher(), sequence.matcher.clone()];
         let words = self.mask.len();
-        let mut rows = vec![0; all.len() * words];
-        let status = self.engine.fill_masks(&mut all, &mut rows).expect("a batch");
+        let mut rows = vec![0; matchers.len() * words];
+        let status = self.engine.fill_masks(&mut matchers, &mut rows).expect("a batch");
         for row in [0, 2] {
-            let same = hash(&rows[row * words..][..words]) == before;
+            let is_same = hash(&rows[row * words..][..words]) == before;
             assert!(
-                same || status[row] != RowStatus::Constrained,
+                is_same || status[row] != RowStatus::Constrained,
                 "a batch changed a mask: {:?}",
                 status[row]
             );
@@ -318,13 +318,13 @@ impl Worker<'_> {
     }
 
     fn run(&mut self, steps: u64) {
-        let mut left = steps;
-        while left > 0 {
+        let mut steps_left = steps;
+        while steps_left > 0 {
             let mut sequence = self.begin();
             loop {
                 let (done, goes_on) = self.step(&mut sequence);
-                left = left.saturating_sub(done);
-                if !goes_on || left == 0 {
+                steps_left = steps_left.saturating_sub(done);
+                if !goes_on || steps_left == 0 {
                     break;
                 }
             }

@@ -79,13 +79,13 @@ impl Network {
             Expr::Empty => m.finals[start] = true,
             Expr::Never => {}
             Expr::Bytes(bytes) => {
-                let mut at = start;
+                let mut state = start;
                 for &byte in bytes.iter() {
                     let next = m.state(false);
-                    m.moves[at].push((one(byte), next));
-                    at = next;
+                    m.moves[state].push((one(byte), next));
+                    state = next;
                 }
-                m.finals[at] = true;
+                m.finals[state] = true;
             }
             Expr::Class(set) => {
                 let end = m.state(true);
@@ -101,13 +101,13 @@ impl Network {
                 m.moves[start].push((Move::Call(rule.index()), end));
             }
             Expr::Seq(parts) => {
-                let mut at = start;
+                let mut state = start;
                 for part in parts {
                     let next = m.state(false);
-                    m.moves[at].push((Move::Call(self.add(part)), next));
-                    at = next;
+                    m.moves[state].push((Move::Call(self.add(part)), next));
+                    state = next;
                 }
-                m.finals[at] = true;
+                m.finals[state] = true;
             }
             Expr::Alt(parts) => {
                 let end = m.state(true);

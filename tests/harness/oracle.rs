@@ -91,11 +91,11 @@ impl Oracle {
 
     /// Reads a symbol if the text remains the beginning of a sentence; otherwise changes nothing.
     pub(crate) fn push(&mut self, symbol: Symbol) -> bool {
-        let at = self.columns.len();
+        let position = self.columns.len();
         self.columns.push(Column::default());
         let network = self.network.clone();
-        for i in 0..self.columns[at - 1].items.len() {
-            let item = self.columns[at - 1].items[i];
+        for i in 0..self.columns[position - 1].items.len() {
+            let item = self.columns[position - 1].items[i];
             for &(ref step, to) in &network.machines[item.machine].moves[item.state] {
                 let reads = match (step, symbol) {
                     (Move::Bytes(set), Symbol::Byte(byte)) => set[usize::from(byte)],
@@ -103,12 +103,12 @@ impl Oracle {
                     _ => false,
                 };
                 if reads {
-                    self.add(at, Item { state: to, ..item });
+                    self.add(position, Item { state: to, ..item });
                 }
             }
         }
-        self.close(at);
-        let alive = !self.columns[at].items.is_empty();
+        self.close(position);
+        let alive = !self.columns[position].items.is_empty();
         if !alive {
             self.columns.pop();
         }

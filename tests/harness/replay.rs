@@ -120,26 +120,26 @@ impl Mutator<'_> {
         let seed = self.below(self.seeds.len());
         let mut out = self.seeds[seed].clone();
         for _ in 0..=self.below(5) {
-            let at = self.below(out.len() + 1);
-            let end = (at + self.below(6)).min(out.len());
+            let position = self.below(out.len() + 1);
+            let end = (position + self.below(6)).min(out.len());
             match self.below(6) {
-                0 => drop(out.drain(at..end)),
+                0 => drop(out.drain(position..end)),
                 1 => {
                     let piece = self.piece();
-                    out.splice(at..at, piece);
+                    out.splice(position..position, piece);
                 }
                 2 => {
                     let piece = self.piece();
-                    out.splice(at..end, piece);
+                    out.splice(position..end, piece);
                 }
-                3 => out.insert(at, self.rng.next_u32() as u8 & 0x7F),
+                3 => out.insert(position, self.rng.next_u32() as u8 & 0x7F),
                 4 => {
-                    let again = out[at..end].repeat(self.below(40) + 1);
-                    out.splice(at..at, again);
+                    let again = out[position..end].repeat(self.below(40) + 1);
+                    out.splice(position..position, again);
                 }
                 _ => {
                     let number = self.rng.next_u32() >> self.below(32);
-                    out.splice(at..at, number.to_string().into_bytes());
+                    out.splice(position..position, number.to_string().into_bytes());
                 }
             }
             out.truncate(MAX_INPUT_BYTES);

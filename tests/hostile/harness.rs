@@ -261,9 +261,13 @@ impl Suite {
                 return;
             }
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let any = TokenId::from_raw((random >> 8) % self.vocab.width() as u32);
-            let allows = outcome.phase("allows", 4 * limits.mask_fuel, || matcher.allows(any));
-            assert!(allows == bit(&mask, any) || !allows, "mask and test differ for token {any}");
+            let random_token = TokenId::from_raw((random >> 8) % self.vocab.width() as u32);
+            let allows =
+                outcome.phase("allows", 4 * limits.mask_fuel, || matcher.allows(random_token));
+            assert!(
+                allows == bit(&mask, random_token) || !allows,
+                "mask and test differ for token {random_token}"
+            );
             let going_on: Vec<TokenId> =
                 allowed.iter().copied().filter(|&t| !self.vocab.is_stop(t)).collect();
             let tokens = if going_on.is_empty() { &allowed } else { &going_on };

@@ -26,9 +26,9 @@ fn names(prefix: &str, n: usize, between: &str) -> String {
 }
 
 pub(crate) fn inputs() -> Vec<Input> {
-    let mut all = Vec::new();
+    let mut inputs = Vec::new();
     let mut add = |name: &str, sizes: &[usize], text: &dyn Fn(usize) -> String| {
-        all.extend(family(&format!("lark/{name}"), sizes, text, lark));
+        inputs.extend(family(&format!("lark/{name}"), sizes, text, lark));
     };
     // F9: hundreds of patterns.
     add("patterns", &[30, 300, 2_000], &|n| {
@@ -170,5 +170,5 @@ pub(crate) fn inputs() -> Vec<Input> {
             (0..n).map(|i| format!("/[\\p{{L}}&&[^k{i}]]{{1,90}}/i ")).collect::<String>()
         )
     });
-    all
+    inputs
 }

@@ -79,7 +79,7 @@ proptest! {
         max in proptest::option::of(0u32..4),
     ) {
         let (Some(of_a), Some(of_b)) = (sentences(&a), sentences(&b)) else { return Ok(()) };
-        let all = [
+        let operations = [
             (Grammar::union(&[&a, &b]), of_a.union(&of_b).cloned().collect()),
             (Grammar::concat(&[&a, &b]), concat(&of_a, &of_b)),
             (a.star(), repeat(&of_a, 0, None)),
@@ -88,7 +88,7 @@ proptest! {
             (Grammar::union(&[]), Sentences::new()),
             (Grammar::concat(&[]), Sentences::from([Vec::new()])),
         ];
-        for (grammar, want) in all {
+        for (grammar, want) in operations {
             prop_assert_eq!(grammar.validate(), Ok(()));
             let Some(got) = sentences(&grammar) else { continue };
             prop_assert_eq!(got, want, "of\n{}", grammar);

@@ -106,12 +106,12 @@ proptest! {
         let mut matcher = constraint.matcher();
         let options = CompletionOptions { special_length, longest: 60 };
         for (i, &choice) in path.iter().enumerate() {
-            let at = oracle.position();
+            let position = oracle.position();
             check_completions(&mut matcher, &mut oracle, &options)?;
             if i < 6 {
                 check_forced(&mut matcher, &mut oracle, &path)?;
             }
-            oracle.back_to(at);
+            oracle.back_to(position);
             let mask = oracle.mask(&vocab);
             let follow: Vec<TokenId> =
                 (0..vocab.width()).filter(|&id| mask[id]).map(TokenId::new).filter(|&t| !vocab.is_stop(t)).collect();
@@ -203,7 +203,7 @@ fn check_completions(
     options: &CompletionOptions,
 ) -> Result<(), TestCaseError> {
     let vocab = matcher.vocab().clone();
-    let at = oracle.position();
+    let position = oracle.position();
     let completion = matcher.shortest_completion(options).expect("no limit");
     prop_assert_eq!(
         Some(completion.length),
@@ -224,7 +224,7 @@ fn check_completions(
         "{:?} does not complete",
         pieces
     );
-    oracle.back_to(at);
+    oracle.back_to(position);
     let expressible = pieces.iter().all(|piece| match piece {
         Piece::Bytes(bytes) => bytes.iter().all(|&b| !vocab.missing_bytes().contains(b)),
         Piece::Special(_) => true,
@@ -236,20 +236,20 @@ fn check_completions(
         prop_assert_eq!(fork.advance(*token), Ok(()));
     }
     prop_assert!(tokens.is_none() || fork.is_complete() && oracle.is_complete());
-    oracle.back_to(at);
+    oracle.back_to(position);
     Ok(())
 }
 
 /// What may follow: bytes and special tokens.
 fn follow(oracle: &mut Oracle) -> Vec<Symbol> {
-    let at = oracle.position();
-    let all = (0..=255).map(Symbol::Byte).chain((0..2).map(Symbol::Special));
+    let position = oracle.position();
+    let symbols = (0..=255).map(Symbol::Byte).chain((0..2).map(Symbol::Special));
     let mut read = |&symbol: &Symbol| {
         let read = oracle.push(symbol);
-        oracle.back_to(at);
+        oracle.back_to(position);
         read
     };
-    all.filter(&mut read).collect()
+    symbols.filter(&mut read).collect()
 }
 
 /// Forced text is the oracle's. Forced tokens begin every continuation that is cut into longest
@@ -261,14 +261,14 @@ fn check_forced(
 ) -> Result<(), TestCaseError> {
     const LONGEST: usize = 12;
     let vocab = matcher.vocab().clone();
-    let at = oracle.position();
+    let position = oracle.position();
     let mut want = Vec::new();
     while want.len() < LONGEST && !oracle.is_complete() {
         let [symbol] = follow(oracle)[..] else { break };
         want.push(symbol);
         oracle.push(symbol);
     }
-    oracle.back_to(at);
+    oracle.back_to(position);
     let pieces = matcher.forced(LONGEST);
     prop_assert_eq!(&symbols(oracle, &vocab, &pieces), &want);
     let bytes: Vec<u8> =
@@ -284,7 +284,7 @@ fn check_forced(
     }
     // Some continuations, each longer than any token by what is forced.
     for start in 0..3 {
-        oracle.back_to(at);
+        oracle.back_to(position);
         let mut text: Vec<Symbol> = Vec::new();
         for &choice in path.iter().cycle().skip(start * 4).take(LONGEST + 8) {
             let next = follow(oracle);
@@ -311,7 +311,7 @@ fn check_forced(
             tokens
         );
     }
-    oracle.back_to(at);
+    oracle.back_to(position);
     Ok(())
 }
 
@@ -337,16 +337,17 @@ fn cut(oracle: &Oracle, vocab: &Vocabulary, text: &[Symbol]) -> Vec<TokenId> {
 /// begins with.
 fn longest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
     let mut out = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let words = (0..vocab.width()).map(TokenId::new).filter_map(|t| Some((t, vocab.bytes(t)?)));
-        let fits = words.filter(|(_, word)| bytes[at..].starts_with(word));
-        let Some((token, word)) = fits.max_by_key(|(t, word)| (word.len(), std::cmp::Reverse(*t)))
+    let mut position = 0;
+    while position < bytes.len() {
+        let tokens =
+            (0..vocab.width()).map(TokenId::new).filter_map(|t| Some((t, vocab.bytes(t)?)));
+        let fits = tokens.filter(|(_, text)| bytes[position..].starts_with(text));
+        let Some((token, text)) = fits.max_by_key(|(t, text)| (text.len(), std::cmp::Reverse(*t)))
         else {
             break;
         };
         out.push(token);
-        at += word.len();
+        position += text.len();
     }
     out
 }

@@ -111,14 +111,14 @@ fn check_masks(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
 /// A cut rule ends where all other items have spent their budgets, and is not read on.
 #[test]
 fn a_cut_rule_ends_where_all_others_are_spent() {
-    let of = |tokens, spent| Some(Budget { tokens: Some(tokens), chars: None, spent });
+    let token_budget = |tokens, spent| Some(Budget { tokens: Some(tokens), chars: None, spent });
     let letters = Expr::star(Expr::Class(ByteSet::of(b"ab")));
     let start = Expr::seq([Expr::Ref(RuleId::new(1)), Expr::Ref(RuleId::new(2))]);
     let end = Expr::text("a");
     let rules = [
         ("start", start, None),
-        ("text", letters, of(1, Spent::Cut)),
-        ("end", end, of(0, Spent::Finish)),
+        ("text", letters, token_budget(1, Spent::Cut)),
+        ("end", end, token_budget(0, Spent::Finish)),
     ];
     check_masks(&rules, &[b"aa", b"ab", b"ba", b"aaa"]);
 }
@@ -212,21 +212,23 @@ impl CountingRecognizer {
     fn token(self, budget: Budget, bytes: &[u8]) -> Option<CountingRecognizer> {
         let no_more = |limit: Option<u32>, used: u32| limit.is_some_and(|limit| used >= limit);
         let empty = budget.tokens == Some(0) || budget.chars == Some(0);
-        let begun = matches!(self, CountingRecognizer::Inside { tokens, .. } if no_more(budget.tokens, tokens));
-        let mut at = match self {
+        let budget_spent = matches!(self, CountingRecognizer::Inside { tokens, .. } if no_more(budget.tokens, tokens));
+        let mut state = match self {
             CountingRecognizer::Inside { tokens, chars } => {
                 CountingRecognizer::Inside { tokens: tokens + 1, chars }
             }
             other => other,
         };
         for (i, &byte) in bytes.iter().enumerate() {
-            at = match (at, byte) {
+            state = match (state, byte) {
                 (CountingRecognizer::Before, b'c') => {
                     CountingRecognizer::Inside { tokens: 0, chars: 0 }
                 }
                 (CountingRecognizer::Inside { .. }, b'c') => CountingRecognizer::After,
                 (CountingRecognizer::Inside { .. }, _)
-                    if empty || begun && i == 0 || no_more(budget.chars, chars_of(at)) =>
+                    if empty
+                        || budget_spent && i == 0
+                        || no_more(budget.chars, chars_of(state)) =>
                 {
                     return None;
                 }
@@ -236,7 +238,7 @@ impl CountingRecognizer {
                 _ => return None,
             };
         }
-        Some(at)
+        Some(state)
     }
 }
 

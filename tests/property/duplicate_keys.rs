@@ -233,8 +233,8 @@ impl Subject {
                 json_schema::lower(&schema, &options, &Limits::default()).expect("a schema")
             }
             Subject::Grammar(text) => {
-                let said = if names == AdditionalNames::Differ { "[name]" } else { "" };
-                let text = text.replace('%', said);
+                let attribute = if names == AdditionalNames::Differ { "[name]" } else { "" };
+                let text = text.replace('%', attribute);
                 ebnf::lower(&text, &Default::default(), &Limits::default())
                     .expect("a grammar")
                     .grammar

@@ -15,11 +15,11 @@ use super::{Shown, config, generate};
 fn as_printed(grammar: &Grammar) -> Grammar {
     let mut out = Grammar { specials: Vec::new(), ..grammar.clone() };
     for (i, rule) in out.rules.iter_mut().enumerate() {
-        let same = grammar.rules.iter().filter(|other| other.name == rule.name).count();
+        let namesakes = grammar.rules.iter().filter(|other| other.name == rule.name).count();
         if rule.name.is_empty() {
             rule.name = "rule".to_owned();
         }
-        if same > 1 {
+        if namesakes > 1 {
             rule.name = format!("{}-{i}", rule.name);
         }
         rule.body = expr(&rule.body, grammar, &mut out.specials);
@@ -31,11 +31,11 @@ fn as_printed(grammar: &Grammar) -> Grammar {
 
 fn special(id: SpecialId, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> SpecialId {
     let token = single(&grammar.specials[id.index()]);
-    let at = specials.iter().position(|t| *t == token).unwrap_or_else(|| {
+    let index = specials.iter().position(|t| *t == token).unwrap_or_else(|| {
         specials.push(token);
         specials.len() - 1
     });
-    SpecialId::new(at)
+    SpecialId::new(index)
 }
 
 /// A set of one token is that token.
@@ -118,9 +118,9 @@ fn attributes() -> impl Strategy<Value = Attributes> {
         prop_oneof![Just(Spent::Finish), Just(Spent::Cut)],
     );
     let budget = budget.prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent });
-    let said =
+    let values =
         (option::of(0u32..5), option::of("\\PC{0,4}"), option::of(0.0f32..3.0), option::of(budget));
-    (said, any::<[bool; 4]>()).prop_map(
+    (values, any::<[bool; 4]>()).prop_map(
         |((label, capture, temperature, budget), [hidden, scope, element, name])| Attributes {
             label: label.map(Label::from_raw),
             capture,

@@ -69,8 +69,8 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         for (name, change) in MASK_CONFIGURATIONS {
-            let of = |fuel| Engine::new(vocab.clone(), constraint_options(change, fuel)).compile(&grammar);
-            let (Ok(ample), Ok(scarce)) = (of(200_000), of(fuel)) else { return Ok(()) };
+            let compile_with_fuel = |fuel| Engine::new(vocab.clone(), constraint_options(change, fuel)).compile(&grammar);
+            let (Ok(ample), Ok(scarce)) = (compile_with_fuel(200_000), compile_with_fuel(fuel)) else { return Ok(()) };
             let (mut reference, mut matcher) = (ample.matcher(), scarce.matcher());
             for choice in &path {
                 let want = mask(&mut reference, &vocab);
