@@ -1,4 +1,4 @@
-//! The engine's fuzz targets, without libFuzzer.
+//! The engine's fuzz targets, run without libFuzzer.
 
 use crate::harness::replay::Corpus;
 

@@ -1,4 +1,5 @@
-//! The one integration binary: cases as data, the brute-force oracle, properties, and the tidiness of the tree.
+//! The integration tests, in one binary: cases as data, the brute-force oracle, properties, and
+//! checks of the source tree.
 
 mod cases;
 mod compat;

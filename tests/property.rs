@@ -1,17 +1,17 @@
-//! The property that must hold everywhere: `mask[t] == accepts(prefix + bytes(t))`, on random grammars and random vocabularies,
-//! against the oracle; and `advance`, `allows`, `rollback` and forks agree with the mask.
+//! Property tests of masks on random grammars and vocabularies: `mask[t] == accepts(prefix +
+//! bytes(t))`, by the oracle; and `advance`, `allows`, `rollback` and forks agree with the mask.
 
 mod algebra;
 mod api;
 mod budget;
 mod counts;
-mod distinct;
+mod distinct_values;
+mod duplicate_keys;
+mod ebnf_text;
 mod fuel;
 pub(crate) mod generate;
 mod members;
-mod names;
-mod remainders;
-mod text;
+mod suffixes;
 
 use std::sync::Arc;
 
@@ -32,16 +32,16 @@ use crate::harness::columns::{COLUMNS, mask};
 use crate::harness::oracle::{Oracle, Symbol};
 use crate::structural_tag::meaning::format;
 
-/// Prefixes looked at from the beginning, breadth first.
+/// Prefixes that are tested from the beginning, breadth first.
 const PREFIXES: usize = 60;
-/// The grammars' letters and a few bytes that only free text has.
+/// The grammars' letters, and a few bytes that only free text has.
 const BYTES: &[u8] = b"abcdez \x00\xff";
 /// Tokens of a walk.
 const STEPS: usize = 24;
-/// Items the oracle may make for one grammar before the test goes on to the next: a bound on time that is the same everywhere.
+/// Items that the oracle may make for one grammar. A bound on time that is equal on all machines.
 const WORK: usize = 200_000;
 
-/// The same cases in every run; `PROPTEST_CASES` asks for that many others.
+/// The same cases in every run. `PROPTEST_CASES` asks for that many random ones.
 pub(crate) fn config(cases: u32) -> Config {
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
@@ -51,12 +51,12 @@ pub(crate) fn config(cases: u32) -> Config {
     }
 }
 
-/// Out of reach of the oracle's budget: the engine's own limits are tested elsewhere.
+/// Limits beyond the oracle's budget: the engine's own limits have other tests.
 fn limits() -> Limits {
     Limits { config_items: 1 << 24, ..crate::harness::unlimited().limits }
 }
 
-/// A grammar that a failure shows as text.
+/// A grammar that is printed as text when a test fails.
 #[derive(Clone)]
 pub(crate) struct Shown(pub(crate) Grammar);
 
@@ -66,41 +66,41 @@ impl std::fmt::Debug for Shown {
     }
 }
 
-/// Engines, by what is changed of the defaults.
+/// A name, and a change of the default engine options.
 type Configuration = (&'static str, fn(&mut EngineOptions));
 
-/// How masks are made.
-const WAYS: &[Configuration] = &[
+/// Ways to make masks.
+const MASK_CONFIGURATIONS: &[Configuration] = &[
     ("direct walks", |_| {}),
     ("entries of single states", |o| o.direct_walk = 0),
-    ("rule by rule", |o| o.mutual_rules = 0),
-    ("rule by rule, and entries of all but the narrowest states", |o| {
+    ("suffixes rule by rule", |o| o.mutual_rules = 0),
+    ("suffixes rule by rule, and entries of all but the narrowest states", |o| {
         (o.direct_walk, o.mutual_rules) = (3, 0)
     }),
 ];
 
-/// What is shared, kept and counted.
-const SWITCHED: &[Configuration] = &[
+/// Pool scopes and switches.
+const SWITCH_CONFIGURATIONS: &[Configuration] = &[
     ("a pool shared by these engines", |o| o.direct_walk = 0),
-    ("the same pool, read rule by rule", |o| (o.direct_walk, o.mutual_rules) = (3, 0)),
+    ("the same pool, suffixes rule by rule", |o| (o.direct_walk, o.mutual_rules) = (3, 0)),
     ("a pool of the engine's own", |o| (o.direct_walk, o.pool_scope) = (0, PoolScope::Engine)),
     ("nothing shared between grammars", |o| {
         (o.direct_walk, o.pool_scope) = (0, PoolScope::Constraint)
     }),
-    ("nothing pooled", |o| (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 0)),
+    ("an empty pool", |o| (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 0)),
     ("a small pool", |o| {
         (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 4_000)
     }),
     ("no transitions kept", |o| o.switches.transitions = Switch::Off),
     ("no masks kept", |o| o.switches.masks = Switch::Off),
-    ("no configuration stands for others", |o| o.switches.stand_ins = Switch::Off),
-    ("nothing alike is held once", |o| o.switches.alike = Switch::Off),
-    ("no lookahead kept", |o| (o.direct_walk, o.switches.lookahead) = (0, Switch::Off)),
+    ("no canonical configurations", |o| o.switches.stand_ins = Switch::Off),
+    ("no interned masks", |o| o.switches.alike = Switch::Off),
+    ("no memoised suffixes", |o| (o.direct_walk, o.switches.lookahead) = (0, Switch::Off)),
     ("no counters", |o| o.switches.counters = Switch::Off),
     ("no counters, entries of single states", |o| {
         (o.direct_walk, o.switches.counters) = (0, Switch::Off)
     }),
-    ("no work ahead", |o| o.switches.ahead = Switch::Off),
+    ("no preparation", |o| o.switches.ahead = Switch::Off),
     ("all off", |o| o.switches = Switches::OFF),
     ("all off, and nothing shared", |o| {
         (o.direct_walk, o.pool_scope, o.switches) = (0, PoolScope::Constraint, Switches::OFF);
@@ -110,25 +110,25 @@ const SWITCHED: &[Configuration] = &[
 proptest! {
     #![proptest_config(config(100))]
 
-    /// The same with each switch off, with all off, and with every way to share.
+    /// The same with each switch off, with all off, and with every pool scope.
     #[test]
-    fn masks_with_parts_switched_off_are_what_the_oracle_says(
+    fn masks_equal_the_oracle_with_any_switch_off(
         Shown(grammar) in generate::grammar().prop_map(Shown),
         vocab in generate::vocabulary(),
         path in proptest::collection::vec(any::<u16>(), STEPS),
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        // They live to the end, so that those that share a pool find in it what others built.
+        // All live to the end, so that engines that share a pool find entries of the others.
         let mut live = Vec::new();
-        for (name, change) in SWITCHED {
+        for (name, change) in SWITCH_CONFIGURATIONS {
             let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
             oracle.back_to(0);
             let mut options = crate::harness::unlimited();
             change(&mut options);
-            let looked = short_prefixes(&constraint, &mut oracle).and_then(|()| walk(&constraint, &mut oracle, &path));
-            match looked {
-                // Without counters, a few grammars need more memory than there is, and matchers say so.
+            let outcome = check_short_prefixes(&constraint, &mut oracle).and_then(|()| check_walk(&constraint, &mut oracle, &path));
+            match outcome {
+                // Without counters, a few grammars exceed the memory limit, and matchers report it.
                 Err(TestCaseError::Reject(_)) if !options.switches.counters.is_on() => {}
                 Err(error) => return Err(TestCaseError::fail(format!("{name}: {error}"))),
                 Ok(()) => {}
@@ -143,52 +143,52 @@ proptest! {
 
     /// Masks of all short prefixes, and along a walk chosen by `path`.
     #[test]
-    fn masks_are_what_the_oracle_says(
+    fn masks_equal_the_oracle(
         Shown(grammar) in generate::grammar().prop_map(Shown),
         vocab in generate::vocabulary(),
         path in proptest::collection::vec(any::<u16>(), STEPS),
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        for (_, change) in WAYS {
+        for (_, change) in MASK_CONFIGURATIONS {
             let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
             oracle.back_to(0);
-            look(&constraint, &mut oracle, &path)?;
+            check_prefixes_and_walk(&constraint, &mut oracle, &path)?;
         }
     }
 
-    /// The same where bodies of rules are made when a parse gets to them.
+    /// The same where bodies of rules are made when a parse first calls them.
     #[test]
-    fn deferred_bodies_are_what_they_are_written_out(
+    fn deferred_bodies_equal_inlined_ones(
         Shown(mut grammar) in generate::grammar().prop_map(Shown),
         bodies in proptest::collection::vec(generate::byte_grammar(), 1..3),
-        places in proptest::collection::vec(any::<usize>(), 1..3),
+        rules in proptest::collection::vec(any::<usize>(), 1..3),
         vocab in generate::vocabulary(),
         path in proptest::collection::vec(any::<u16>(), STEPS),
     ) {
-        for (body, place) in bodies.into_iter().zip(places) {
+        for (body, rule) in bodies.into_iter().zip(rules) {
             let Ok(compiled) = Compiled::new(&body, &limits()) else { continue };
             if !Recognizer::new(Arc::new(compiled)).is_complete() {
-                let place = place % grammar.rules.len();
-                grammar.rules[place].body = Expr::Deferred(Deferred::new(move || Some(body.clone())));
+                let rule = rule % grammar.rules.len();
+                grammar.rules[rule].body = Expr::Deferred(Deferred::new(move || Some(body.clone())));
             }
         }
         let vocab = Arc::new(vocab.build());
-        let whole = grammar.loaded().expect("what is deferred can be made").into_owned();
-        let mut oracle = Oracle::new(&whole);
-        for ways in [(crate::harness::unlimited().direct_walk, 2), (0, 2), (3, 0)] {
-            let by = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = ways;
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, by)? else { return Ok(()) };
+        let inlined = grammar.loaded().expect("what is deferred can be made").into_owned();
+        let mut oracle = Oracle::new(&inlined);
+        for walks in [(crate::harness::unlimited().direct_walk, 2), (0, 2), (3, 0)] {
+            let change = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = walks;
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
             oracle.back_to(0);
-            // The walk first: it gets to bodies that nothing has looked at.
-            strict(walk(&constraint, &mut oracle, &path))?;
-            strict(short_prefixes(&constraint, &mut oracle))?;
+            // The walk comes first, as it meets bodies that nothing else has made.
+            no_limit(check_walk(&constraint, &mut oracle, &path))?;
+            no_limit(check_short_prefixes(&constraint, &mut oracle))?;
         }
     }
 
-    /// The same of structural tags.
+    /// The same for structural tags.
     #[test]
-    fn masks_of_structural_tags_are_what_the_oracle_says(
+    fn structural_tag_masks_equal_the_oracle(
         format in format(),
         vocab in generate::vocabulary(),
         path in proptest::collection::vec(any::<u16>(), STEPS),
@@ -197,20 +197,20 @@ proptest! {
         let Ok(lowered) = tag.lower(&StructuralTagOptions::default(), &Limits::default()) else { return Ok(()) };
         let grammar = lowered.grammar;
         if grammar.rules.iter().any(|rule| !rule.attributes.is_empty()) {
-            // Budgets have tests of their own.
+            // Budgets have other tests.
             return Ok(());
         }
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let by_sections = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = (0, 0);
-        let Some(constraint) = compile(&grammar, &vocab, &oracle, by_sections)? else { return Ok(()) };
+        let by_rules = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = (0, 0);
+        let Some(constraint) = compile(&grammar, &vocab, &oracle, by_rules)? else { return Ok(()) };
         oracle.back_to(0);
-        look(&constraint, &mut oracle, &path)?;
+        check_prefixes_and_walk(&constraint, &mut oracle, &path)?;
     }
 
     /// The recogniser without a vocabulary, byte by byte.
     #[test]
-    fn recognized_bytes_are_what_the_oracle_says(
+    fn recognizer_bytes_equal_the_oracle(
         Shown(grammar) in generate::byte_grammar().prop_map(Shown),
         path in proptest::collection::vec(any::<u16>(), 2 * STEPS),
     ) {
@@ -222,16 +222,16 @@ proptest! {
         let mut recognizer = Recognizer::with_limits(Arc::new(compiled), &limits());
         for choice in path {
             prop_assert_eq!(recognizer.is_complete(), oracle.is_complete());
-            let at = oracle.position();
+            let position = oracle.position();
             let mut follows = |&byte: &u8| {
                 let ok = oracle.push(Symbol::Byte(byte));
-                oracle.back_to(at);
+                oracle.back_to(position);
                 ok
             };
             let follow: Vec<u8> = BYTES.iter().copied().filter(&mut follows).collect();
             let allowed = recognizer.allowed();
             let allowed: Vec<u8> = BYTES.iter().copied().filter(|&b| allowed.contains(b)).collect();
-            prop_assert_eq!(&allowed, &follow, "bytes allowed after {} bytes", at);
+            prop_assert_eq!(&allowed, &follow, "bytes allowed after {} bytes", position);
             if follow.is_empty() || oracle.work() > WORK {
                 break;
             }
@@ -242,7 +242,7 @@ proptest! {
     }
 }
 
-/// The constraint; `None` where the grammar is empty and compiling says so.
+/// The constraint; None where the grammar is empty, and compiling says so.
 fn compile(
     grammar: &Grammar,
     vocab: &Arc<Vocabulary>,
@@ -265,29 +265,34 @@ fn compile(
     }
 }
 
-/// Short prefixes, and a walk.
-fn look(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<(), TestCaseError> {
-    strict(short_prefixes(constraint, oracle))?;
-    strict(walk(constraint, oracle, path))
+/// Tests short prefixes and a walk, without limits.
+fn check_prefixes_and_walk(
+    constraint: &Constraint,
+    oracle: &mut Oracle,
+    path: &[u16],
+) -> Result<(), TestCaseError> {
+    no_limit(check_short_prefixes(constraint, oracle))?;
+    no_limit(check_walk(constraint, oracle, path))
 }
 
-/// Where no limit is in reach, one that is reached is a failure.
-fn strict(looked: Result<(), TestCaseError>) -> Result<(), TestCaseError> {
-    looked.map_err(|error| TestCaseError::fail(error.to_string()))
+/// Turns a reached limit into a failure, where none should be reached.
+fn no_limit(outcome: Result<(), TestCaseError>) -> Result<(), TestCaseError> {
+    outcome.map_err(|error| TestCaseError::fail(error.to_string()))
 }
 
-/// Rejects the case where the matcher has reached a limit.
+/// Rejects the test case if the matcher has reached a limit.
 fn within_limits(matcher: &Matcher) -> Result<(), TestCaseError> {
     matcher.limit().map_or(Ok(()), |what| Err(TestCaseError::reject(what)))
 }
 
-fn short_prefixes(constraint: &Constraint, oracle: &mut Oracle) -> Result<(), TestCaseError> {
+/// Compares masks of short prefixes with the oracle's.
+fn check_short_prefixes(constraint: &Constraint, oracle: &mut Oracle) -> Result<(), TestCaseError> {
     let vocab = constraint.vocab();
     let mut prefixes: Vec<Vec<TokenId>> = vec![Vec::new()];
-    let mut at = 0;
-    while at < prefixes.len() && oracle.work() < WORK / 2 {
-        let prefix = prefixes[at].clone();
-        at += 1;
+    let mut next_prefix = 0;
+    while next_prefix < prefixes.len() && oracle.work() < WORK / 2 {
+        let prefix = prefixes[next_prefix].clone();
+        next_prefix += 1;
         oracle.back_to(0);
         for &token in &prefix {
             prop_assert!(oracle.push_token(vocab, token));
@@ -311,10 +316,15 @@ fn short_prefixes(constraint: &Constraint, oracle: &mut Oracle) -> Result<(), Te
     Ok(())
 }
 
-fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<(), TestCaseError> {
+/// Compares masks, `allows` and `advance` along a walk with the oracle's.
+fn check_walk(
+    constraint: &Constraint,
+    oracle: &mut Oracle,
+    path: &[u16],
+) -> Result<(), TestCaseError> {
     let vocab = constraint.vocab();
     let words = vocab.mask_words();
-    let astray: Vec<TokenId> =
+    let stray_tokens: Vec<TokenId> =
         path.iter().map(|&n| TokenId::new(usize::from(n) % vocab.width())).collect();
     oracle.back_to(0);
     let mut matcher = constraint.matcher();
@@ -322,7 +332,7 @@ fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<()
     for &choice in path {
         let want = oracle.mask(vocab);
         prop_assert_eq!(matcher.is_complete(), oracle.is_complete());
-        // Before the mask is known, and after.
+        // Before the mask is memoised, and after.
         let unmasked: Vec<bool> =
             (0..vocab.width()).map(|id| matcher.allows(TokenId::new(id))).collect();
         within_limits(&matcher)?;
@@ -331,7 +341,7 @@ fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<()
         within_limits(&matcher)?;
         prop_assert_eq!(&got, &want, "mask after {:?}", show(vocab, &prefix));
         let column = COLUMNS[usize::from(choice) % COLUMNS.len()];
-        let mut other = column.matcher(constraint, &prefix, &astray);
+        let mut other = column.matcher(constraint, &prefix, &stray_tokens);
         let seen = mask(&mut other, vocab);
         within_limits(&other)?;
         prop_assert_eq!(&seen, &want, "{:?} mask after {:?}", column, show(vocab, &prefix));
@@ -351,7 +361,7 @@ fn walk(constraint: &Constraint, oracle: &mut Oracle, path: &[u16]) -> Result<()
             );
         }
         prop_assert_eq!(matcher.tokens(), prefix.as_slice());
-        ends(&matcher, oracle, words)?;
+        check_stop_token(&matcher, oracle, words)?;
         let follow: Vec<TokenId> = (0..vocab.width())
             .filter(|&id| want[id])
             .map(TokenId::new)
@@ -379,8 +389,8 @@ fn take(matcher: &mut Matcher, token: TokenId) -> Result<(), TestCaseError> {
     }
 }
 
-/// A stop token ends the sequence exactly where the oracle says so, and can be taken back.
-fn ends(matcher: &Matcher, oracle: &Oracle, words: usize) -> Result<(), TestCaseError> {
+/// A stop token ends the sequence exactly where the oracle says so, and can be rolled back.
+fn check_stop_token(matcher: &Matcher, oracle: &Oracle, words: usize) -> Result<(), TestCaseError> {
     let mut fork = matcher.clone();
     let taken = fork.advance(generate::STOP);
     prop_assert_eq!(taken.is_ok(), oracle.is_complete());
@@ -398,6 +408,7 @@ fn ends(matcher: &Matcher, oracle: &Oracle, words: usize) -> Result<(), TestCase
     Ok(())
 }
 
+/// Tokens as text.
 fn show(vocab: &Vocabulary, tokens: &[TokenId]) -> Vec<String> {
     let text = |&t: &TokenId| match vocab.bytes(t) {
         Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -1,5 +1,5 @@
-//! Grammars of the size of languages: a subset of C, SELECT of SQL, and SQL over a catalogue of tables, some 3,000 rules. And JSON, the
-//! same from every front end.
+//! Grammars of the size of languages: a subset of C, SELECT of SQL, and SQL over a catalogue of
+//! tables with some 3,000 rules. And JSON, equal from every front end.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -28,12 +28,13 @@ fn lower(text: &str) -> Grammar {
     lowered.grammar
 }
 
+/// A compiled language, and how to test texts with it.
 struct Language {
     recognizer: Recognizer,
 }
 
 impl Language {
-    fn of(text: &str) -> Language {
+    fn compile(text: &str) -> Language {
         let begin = Instant::now();
         let grammar = lower(text);
         let rules = grammar.rules.len();
@@ -62,16 +63,16 @@ impl Language {
         );
     }
 
-    /// The text is no sentence, and what cannot be right is the first byte behind `good`.
-    fn refuses(&mut self, text: &str, good: &str) {
+    /// The text is not a sentence, and the first wrong byte is the one behind `good`.
+    fn rejects(&mut self, text: &str, good: &str) {
         assert!(text.starts_with(good));
         assert_eq!(self.read(text), (good.len(), false), "{text:?}");
     }
 }
 
 #[test]
-fn a_subset_of_c() {
-    let mut c = Language::of(&read("ebnf/c_subset.ebnf"));
+fn a_subset_of_c_is_recognised() {
+    let mut c = Language::compile(&read("ebnf/c_subset.ebnf"));
     for sample in ["store.c", "matrix.c"] {
         c.accepts(&read(&format!("ebnf/samples/{sample}")));
     }
@@ -90,18 +91,18 @@ fn a_subset_of_c() {
         let whole = !text.contains("...");
         assert_eq!(c.read(text).1, whole, "{text}");
     }
-    c.refuses("int x = ;", "int x = ");
-    c.refuses("int f(void) { return 1 }", "int f(void) { return 1 ");
-    c.refuses("int f(void) { x = (1; }", "int f(void) { x = (1");
-    c.refuses("struct { int a };", "struct { int a ");
-    c.refuses("char c = 'a;\n", "char c = 'a;");
-    c.refuses("int a[3;", "int a[3");
-    c.refuses("int 3x;", "int ");
+    c.rejects("int x = ;", "int x = ");
+    c.rejects("int f(void) { return 1 }", "int f(void) { return 1 ");
+    c.rejects("int f(void) { x = (1; }", "int f(void) { x = (1");
+    c.rejects("struct { int a };", "struct { int a ");
+    c.rejects("char c = 'a;\n", "char c = 'a;");
+    c.rejects("int a[3;", "int a[3");
+    c.rejects("int 3x;", "int ");
 }
 
 #[test]
-fn select_of_sql() {
-    let mut sql = Language::of(&read("ebnf/sql_select.ebnf"));
+fn sql_select_is_recognised() {
+    let mut sql = Language::compile(&read("ebnf/sql_select.ebnf"));
     for file in ["reports", "analytics"] {
         for query in read(&format!("ebnf/samples/{file}.sql")).split("---\n") {
             sql.accepts(query);
@@ -116,15 +117,15 @@ fn select_of_sql() {
     ] {
         sql.accepts(query);
     }
-    sql.refuses("SELECT , FROM t", "SELECT ");
-    sql.refuses("SELECT a FROM t WHERE", "SELECT a FROM t WHERE");
-    sql.refuses("SELECT (a FROM t", "SELECT (a ");
-    sql.refuses("SELECT a b c FROM t", "SELECT a b ");
-    sql.refuses("INSERT INTO t VALUES (1)", "");
-    sql.refuses("SELECT CASE WHEN a THEN b", "SELECT CASE WHEN a THEN b");
+    sql.rejects("SELECT , FROM t", "SELECT ");
+    sql.rejects("SELECT a FROM t WHERE", "SELECT a FROM t WHERE");
+    sql.rejects("SELECT (a FROM t", "SELECT (a ");
+    sql.rejects("SELECT a b c FROM t", "SELECT a b ");
+    sql.rejects("INSERT INTO t VALUES (1)", "");
+    sql.rejects("SELECT CASE WHEN a THEN b", "SELECT CASE WHEN a THEN b");
 }
 
-/// SQL in which tables and columns are those of a catalogue: a rule for each.
+/// SQL in which tables and columns are those of a catalogue, with a rule for each.
 fn catalogue() -> String {
     const TABLES: [&str; 20] = [
         "customers",
@@ -195,18 +196,18 @@ fn catalogue() -> String {
 }
 
 #[test]
-fn sql_over_a_catalogue() {
+fn sql_over_a_catalogue_is_recognised() {
     let text = catalogue();
     if let Ok(path) = std::env::var("LOUVER_CATALOGUE") {
         std::fs::write(&path, &text).unwrap_or_else(|e| panic!("{path}: {e}"));
     }
     let rules = text.matches("::=").count();
     assert!(rules > 3_000, "{rules}");
-    let mut sql = Language::of(&text);
+    let mut sql = Language::compile(&text);
     sql.accepts(
         "SELECT orders_billing_amount, o.orders_target_name FROM orders AS o WHERE orders.orders_home_status = 'paid'",
     );
-    sql.refuses("SELECT orders_billing_price FROM orders", "SELECT orders_billing_price ");
+    sql.rejects("SELECT orders_billing_price FROM orders", "SELECT orders_billing_price ");
 }
 
 const DOCUMENTS: [&str; 4] = [
@@ -216,7 +217,7 @@ const DOCUMENTS: [&str; 4] = [
     "-12.50E-3",
 ];
 
-/// The grammars of JSON: from a schema, from EBNF, from Lark.
+/// Grammars of JSON: from a schema, from EBNF, and from Lark.
 fn json() -> Vec<(&'static str, Grammar)> {
     let limits = Limits::default();
     let schema = Json::parse("true", &limits).expect("JSON");
@@ -231,7 +232,7 @@ fn json() -> Vec<(&'static str, Grammar)> {
 }
 
 #[test]
-fn json_is_the_same_from_every_front_end() {
+fn json_masks_are_equal_from_every_front_end() {
     let words: Vec<&[u8]> = vec![
         b"\": ",
         b"\", \"",

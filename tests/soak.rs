@@ -1,7 +1,8 @@
-//! Soak test: eight threads take random engine steps on shared constraints whose caches are too small
-//! for them, while masks are made ahead in the background. Invariants are checked on the way.
+//! Soak test: eight threads take random engine steps on shared constraints whose caches are too
+//! small for them, while masks are prepared in the background. Invariants are checked on the way.
 //!
-//! `just soak-engine 100000000` takes that many steps; without a number, as in `cargo test`, a few.
+//! `just soak-engine 100000000` takes that many steps; without a number, as in `cargo test`,
+//! 400,000.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,17 +25,17 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 const THREADS: u64 = 8;
 /// Steps where no number is given.
-const FEW: u64 = 400_000;
-/// Tokens of a sequence before it is given up.
-const LONGEST: usize = 300;
+const DEFAULT_STEPS: u64 = 400_000;
+/// Tokens after which a sequence is given up.
+const MAX_TOKENS: usize = 300;
 /// Tokens of the vocabulary beside the bytes.
-const WORDS: &[&str] = &[
+const TOKENS: &[&str] = &[
     "aa", "ab", "the", " the", "10", "0.", "\"", "\": ", "\",\"", "{\"", "\"}", "]]", "},{",
     "null", "true", "\\u00", "\n", "    ", "<t", "<t>", "</t>", "a\"", "ing", "\u{e9}", "\u{65e5}",
     "()", "((",
 ];
 
-/// What constraints are made of.
+/// What a constraint is compiled from.
 enum Source {
     Schema(&'static str),
     Regex(&'static str),
@@ -57,7 +58,8 @@ const SOURCES: &[Source] = &[
     Source::Regex(r"(\p{L}+[ ,]){3,80}\d{2,4}"),
     Source::Regex(".*a.{12}b"),
     Source::Ebnf(
-        "root ::= e\ne ::= e [-+] t | t\nt ::= t [*/] f | f\nf ::= \"(\" e \")\" | [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\"\n",
+        "root ::= e\ne ::= e [-+] t | t\nt ::= t [*/] f | f\n\
+         f ::= \"(\" e \")\" | [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\"\n",
     ),
     Source::Ebnf("root ::= root root | root root root | \"a\" | \"ab\"\n"),
     Source::Tag(
@@ -84,9 +86,9 @@ impl Source {
     }
 }
 
-/// What was done, over all threads.
+/// Operations of all threads, counted.
 #[derive(Default)]
-struct Figures {
+struct OperationCounts {
     tokens: AtomicU64,
     rollbacks: AtomicU64,
     forks: AtomicU64,
@@ -104,13 +106,13 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-fn engine(vocab: &Arc<Vocabulary>, tight: bool) -> Engine {
+fn engine(vocab: &Arc<Vocabulary>, limited_engine: bool) -> Engine {
     let mut options = EngineOptions {
         background_threads: 2,
         pool_scope: PoolScope::Engine,
         ..EngineOptions::default()
     };
-    if tight {
+    if limited_engine {
         options.limits = Limits {
             parser_bytes: 512 << 10,
             mask_bytes: 64 << 10,
@@ -130,12 +132,13 @@ struct Sequence {
     masks: Vec<u64>,
 }
 
+/// One thread of the test.
 struct Worker<'a> {
     engine: &'a Engine,
-    /// One with room for everything, to compare with.
-    ample: &'a [Constraint],
+    /// Constraints of an engine with default limits, for comparison.
+    reference: &'a [Constraint],
     constraints: Vec<Constraint>,
-    figures: &'a Figures,
+    counts: &'a OperationCounts,
     random: u64,
     mask: Vec<u32>,
 }
@@ -147,6 +150,7 @@ fn hash(mask: &[u32]) -> u64 {
 }
 
 impl Worker<'_> {
+    /// A random number below `n` (xorshift).
     fn below(&mut self, n: usize) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -154,17 +158,18 @@ impl Worker<'_> {
         (self.random >> 11) as usize % n.max(1)
     }
 
+    /// Begins a sequence; now and then with a newly compiled constraint.
     fn begin(&mut self) -> Sequence {
-        count(&self.figures.sequences);
+        count(&self.counts.sequences);
         let source = self.below(SOURCES.len());
         if self.below(64) == 0 {
             self.constraints[source] = SOURCES[source].compile(self.engine);
-            count(&self.figures.compiled);
+            count(&self.counts.compiled);
         }
         Sequence { source, matcher: self.constraints[source].matcher(), masks: Vec::new() }
     }
 
-    /// The hash of the sequence's mask; none if a limit has ended it.
+    /// The hash of the sequence's mask; None if a limit has ended the sequence.
     fn mask(&mut self, sequence: &mut Sequence) -> Option<u64> {
         sequence.matcher.fill_mask(&mut self.mask);
         assert!(self.mask.iter().any(|&word| word != 0), "an empty mask");
@@ -174,13 +179,13 @@ impl Worker<'_> {
                 .map(TokenId::new)
                 .all(|t| !bit(&self.mask, t) || vocab.is_stop(t));
             assert!(stops, "a limit leaves the stop tokens");
-            count(&self.figures.limits);
+            count(&self.counts.limits);
             return None;
         }
         Some(hash(&self.mask))
     }
 
-    /// A random token of the mask, mostly none that ends the sequence.
+    /// A random token of the mask, mostly not the stop token.
     fn pick(&mut self) -> TokenId {
         let words = self.mask.len();
         let from = self.below(words * 32);
@@ -194,22 +199,23 @@ impl Worker<'_> {
         }
     }
 
+    /// Takes a token of the mask. Returns whether the sequence goes on.
     fn advance(&mut self, sequence: &mut Sequence, token: TokenId, before: u64) -> bool {
-        count(&self.figures.tokens);
+        count(&self.counts.tokens);
         match sequence.matcher.advance(token) {
             Ok(()) => {
                 sequence.masks.push(before);
                 true
             }
             Err(AdvanceError::Limit { .. }) => {
-                count(&self.figures.limits);
+                count(&self.counts.limits);
                 false
             }
             Err(error) => panic!("token {token} is in the mask: {error}"),
         }
     }
 
-    /// One step of a sequence. False when it is over. Returns with it how many operations that was.
+    /// One step of a sequence. Returns the number of operations, and whether the sequence goes on.
     fn step(&mut self, sequence: &mut Sequence) -> (u64, bool) {
         let Some(before) = self.mask(sequence) else { return (1, false) };
         if self.below(200) == 0 {
@@ -218,23 +224,23 @@ impl Worker<'_> {
         let token = self.pick();
         match self.below(256) {
             0..8 => {
-                let any = TokenId::new(self.below(sequence.matcher.vocab().width()));
-                let allows = sequence.matcher.allows(any);
+                let random_token = TokenId::new(self.below(sequence.matcher.vocab().width()));
+                let allows = sequence.matcher.allows(random_token);
                 assert!(
-                    allows == bit(&self.mask, any) || !allows,
-                    "mask and test differ for token {any}"
+                    allows == bit(&self.mask, random_token) || !allows,
+                    "mask and test differ for token {random_token}"
                 );
             }
             8..16 => return self.roll_back(sequence),
             16..20 => return self.fork(sequence, token, before),
             20..22 => {
-                count(&self.figures.prefetches);
+                count(&self.counts.prefetches);
                 sequence.matcher.prefetch(&[token]);
             }
             22 => return self.batch(sequence, before),
             23 if self.below(16) == 0 => return self.replay(sequence, before),
             24 if self.below(64) == 0 => {
-                count(&self.figures.preparations);
+                count(&self.counts.preparations);
                 drop(
                     self.constraints[sequence.source]
                         .prepare(PrepareBudget { places: 60, ..PrepareBudget::default() }),
@@ -244,28 +250,28 @@ impl Worker<'_> {
         }
         let goes_on = self.advance(sequence, token, before);
         if sequence.matcher.is_terminated() {
-            count(&self.figures.finished);
+            count(&self.counts.finished);
             return (1, false);
         }
-        (1, goes_on && sequence.masks.len() < LONGEST)
+        (1, goes_on && sequence.masks.len() < MAX_TOKENS)
     }
 
-    /// Takes tokens back: the mask is what it was.
+    /// Rolls tokens back: the mask is what it was.
     fn roll_back(&mut self, sequence: &mut Sequence) -> (u64, bool) {
-        count(&self.figures.rollbacks);
+        count(&self.counts.rollbacks);
         let n = self.below(sequence.masks.len() + 1);
-        let at = sequence.masks.len() - n;
-        let Some(&want) = sequence.masks.get(at) else { return (1, true) };
+        let length = sequence.masks.len() - n;
+        let Some(&want) = sequence.masks.get(length) else { return (1, true) };
         sequence.matcher.rollback(n);
-        sequence.masks.truncate(at);
+        sequence.masks.truncate(length);
         let Some(got) = self.mask(sequence) else { return (1, false) };
-        assert_eq!(got, want, "rolling {n} tokens back to {at} changed the mask");
+        assert_eq!(got, want, "rolling {n} tokens back to {length} changed the mask");
         (1, true)
     }
 
-    /// Both branches take the same token, and agree.
+    /// Forks: both take the same token, and agree.
     fn fork(&mut self, sequence: &mut Sequence, token: TokenId, before: u64) -> (u64, bool) {
-        count(&self.figures.forks);
+        count(&self.counts.forks);
         let (matcher, masks) = (sequence.matcher.clone(), sequence.masks.clone());
         let mut other = Sequence { source: sequence.source, matcher, masks };
         if !self.advance(sequence, token, before) || !self.advance(&mut other, token, before) {
@@ -278,18 +284,18 @@ impl Worker<'_> {
         (2, !sequence.matcher.is_terminated())
     }
 
-    /// A batch has the masks that its matchers have.
+    /// A batch has the masks of its matchers.
     fn batch(&mut self, sequence: &mut Sequence, before: u64) -> (u64, bool) {
-        count(&self.figures.batches);
-        let mut all =
+        count(&self.counts.batches);
+        let mut matchers =
             vec![sequence.matcher.clone(), self.constraints[0].matcher(), sequence.matcher.clone()];
         let words = self.mask.len();
-        let mut rows = vec![0; all.len() * words];
-        let status = self.engine.fill_masks(&mut all, &mut rows).expect("a batch");
+        let mut rows = vec![0; matchers.len() * words];
+        let status = self.engine.fill_masks(&mut matchers, &mut rows).expect("a batch");
         for row in [0, 2] {
-            let same = hash(&rows[row * words..][..words]) == before;
+            let is_same = hash(&rows[row * words..][..words]) == before;
             assert!(
-                same || status[row] != RowStatus::Constrained,
+                is_same || status[row] != RowStatus::Constrained,
                 "a batch changed a mask: {:?}",
                 status[row]
             );
@@ -297,10 +303,10 @@ impl Worker<'_> {
         (3, true)
     }
 
-    /// An engine with room for everything has the same mask behind the same tokens.
+    /// An engine with default limits has the same mask behind the same tokens.
     fn replay(&mut self, sequence: &Sequence, before: u64) -> (u64, bool) {
-        count(&self.figures.replays);
-        let mut matcher = self.ample[sequence.source].matcher();
+        count(&self.counts.replays);
+        let mut matcher = self.reference[sequence.source].matcher();
         let mut steps = 1;
         for &token in sequence.matcher.tokens() {
             matcher.advance(token).expect("a token that another engine has taken");
@@ -312,13 +318,13 @@ impl Worker<'_> {
     }
 
     fn run(&mut self, steps: u64) {
-        let mut left = steps;
-        while left > 0 {
+        let mut steps_left = steps;
+        while steps_left > 0 {
             let mut sequence = self.begin();
             loop {
                 let (done, goes_on) = self.step(&mut sequence);
-                left = left.saturating_sub(done);
-                if !goes_on || left == 0 {
+                steps_left = steps_left.saturating_sub(done);
+                if !goes_on || steps_left == 0 {
                     break;
                 }
             }
@@ -331,26 +337,27 @@ fn soak_of_engine_steps() {
     let steps = std::env::var("LOUVER_SOAK_STEPS")
         .ok()
         .map(|n| n.replace('_', "").parse().expect("a number of steps"));
-    let steps: u64 = steps.unwrap_or(FEW);
-    let words: Vec<&[u8]> = WORDS.iter().map(|word| word.as_bytes()).collect();
+    let steps: u64 = steps.unwrap_or(DEFAULT_STEPS);
+    let words: Vec<&[u8]> = TOKENS.iter().map(|word| word.as_bytes()).collect();
     let vocab = Arc::new(Vocabulary::toy(&words));
-    let (tight, roomy) = (engine(&vocab, true), engine(&vocab, false));
-    let ample: Vec<Constraint> = SOURCES.iter().map(|source| source.compile(&roomy)).collect();
+    let (limited_engine, default_engine) = (engine(&vocab, true), engine(&vocab, false));
+    let reference: Vec<Constraint> =
+        SOURCES.iter().map(|source| source.compile(&default_engine)).collect();
     let constraints: Vec<Constraint> =
-        SOURCES.iter().map(|source| source.compile(&tight)).collect();
-    let figures = Figures::default();
+        SOURCES.iter().map(|source| source.compile(&limited_engine)).collect();
+    let counts = OperationCounts::default();
     let begin = Instant::now();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (engine, ample, figures) = (&tight, &ample[..], &figures);
+            let (engine, reference, counts) = (&limited_engine, &reference[..], &counts);
             let (constraints, mask) = (constraints.clone(), vec![0; vocab.mask_words()]);
             let random = (thread + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let mut worker = Worker { engine, ample, constraints, figures, random, mask };
+            let mut worker = Worker { engine, reference, constraints, counts, random, mask };
             scope.spawn(move || worker.run(steps / THREADS));
         }
     });
     let took = begin.elapsed();
-    let (stats, pool) = (tight.stats(), tight.pool_stats());
+    let (stats, pool) = (limited_engine.stats(), limited_engine.pool_stats());
     println!(
         "{steps} steps on {THREADS} threads in {took:.1?}, at most {} MB",
         MEMORY.peak_usage() >> 20
@@ -361,24 +368,24 @@ fn soak_of_engine_steps() {
         n
     };
     let done = [
-        show("tokens taken", &figures.tokens),
-        show("rollbacks", &figures.rollbacks),
-        show("forks", &figures.forks),
-        show("batches", &figures.batches),
-        show("masks asked for ahead", &figures.prefetches),
-        show("masks compared with an engine with room", &figures.replays),
-        show("sequences", &figures.sequences),
-        show("finished", &figures.finished),
-        show("constraints compiled anew", &figures.compiled),
-        show("preparations", &figures.preparations),
+        show("tokens taken", &counts.tokens),
+        show("rollbacks", &counts.rollbacks),
+        show("forks", &counts.forks),
+        show("batches", &counts.batches),
+        show("masks asked for ahead", &counts.prefetches),
+        show("masks compared with an engine with room", &counts.replays),
+        show("sequences", &counts.sequences),
+        show("finished", &counts.finished),
+        show("constraints compiled anew", &counts.compiled),
+        show("preparations", &counts.preparations),
     ];
-    show("ended by a limit", &figures.limits);
+    show("ended by a limit", &counts.limits);
     println!("{:>12} masks made ahead, {} used", stats.ahead_built, stats.ahead_used);
     println!("{:>12} masks made, {} found", pool.mask_misses, pool.mask_hits);
     println!(
         "{:>12} pooled values evicted; {} kept constraints evicted",
         pool.evicted, stats.grammars.evicted
     );
-    assert!(done.iter().all(|&n| n > 0) || steps < FEW, "something was never done");
+    assert!(done.iter().all(|&n| n > 0) || steps < DEFAULT_STEPS, "something was never done");
     assert_eq!((stats.ahead_panics, stats.batch_rows_failed), (0, 0));
 }

@@ -1,6 +1,6 @@
-//! Fault injection by limits: each limit is set so low that it is reached at the first piece of work,
-//! then at the second, and so on, over a table of grammars. Whenever that is, the outcome is typed, and
-//! a mask is the one that an engine with room has, or ends the sequence.
+//! Fault injection by limits. Each limit is set so low that the first piece of work reaches it,
+//! then the second, and so on, over a table of grammars. The outcome is always typed, and a mask
+//! equals that of an engine with default limits, or ends the sequence.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use louver::vocab::Vocabulary;
 /// Tokens of a walk.
 const STEPS: usize = 16;
 
-/// A limit and how it is set.
+/// The name of a limit, and how it is set.
 type Limit = (&'static str, fn(&mut Limits, usize));
 
 const LIMITS: &[Limit] = &[
@@ -36,7 +36,7 @@ const LIMITS: &[Limit] = &[
     ("prepare_fuel", |limits, n| limits.prepare_fuel = n as u64),
 ];
 
-/// A grammar's kind, and its text.
+/// The kind of a grammar, and its text.
 const GRAMMARS: &[(&str, &str)] = &[
     ("schema", "true"),
     (
@@ -53,7 +53,8 @@ const GRAMMARS: &[(&str, &str)] = &[
     ("ebnf", "root ::= root root | root root root | \"a\" | \"ab\"\n"),
     (
         "lark",
-        "start: (tool | other)*\ntool: \"<t>\" body\nbody[suffix=\"</t>\"]: /(.|\\n)*/\nother: OTHER | \" \"\nOTHER: /[a-z]+/ & ~\"ab\"\n",
+        "start: (tool | other)*\ntool: \"<t>\" body\nbody[suffix=\"</t>\"]: /(.|\\n)*/\n\
+         other: OTHER | \" \"\nOTHER: /[a-z]+/ & ~\"ab\"\n",
     ),
     (
         "tag",
@@ -86,21 +87,21 @@ fn engine(vocab: &Arc<Vocabulary>, limits: Limits) -> Engine {
     Engine::new(vocab.clone(), options)
 }
 
-/// One after the other at first, then in growing steps.
+/// Values of a limit: consecutive at first, then in growing steps.
 fn values() -> impl Iterator<Item = usize> {
     let growing =
         std::iter::successors(Some(16), |n: &usize| (*n < 20_000_000).then_some(n * 7 / 5 + 1));
     (0..16).chain(growing)
 }
 
-/// Walks in step with an engine that has room. How it ended: at a limit, or not.
-fn walk(matcher: &mut Matcher, ample: &mut Matcher, seed: u32) -> bool {
+/// Walks in step with an engine of default limits. Returns whether a limit ended the walk.
+fn walk(matcher: &mut Matcher, unlimited: &mut Matcher, seed: u32) -> bool {
     let vocab = matcher.vocab().clone();
     let (mut mask, mut want) = (vec![0; vocab.mask_words()], vec![0; vocab.mask_words()]);
     let mut random = seed.wrapping_mul(0x9E37_79B9) | 1;
     for _ in 0..STEPS {
         matcher.fill_mask(&mut mask);
-        ample.fill_mask(&mut want);
+        unlimited.fill_mask(&mut want);
         if matcher.limit().is_some() {
             let stops =
                 (0..vocab.width()).map(TokenId::new).all(|t| bit(&mask, t) == vocab.is_stop(t));
@@ -113,7 +114,7 @@ fn walk(matcher: &mut Matcher, ample: &mut Matcher, seed: u32) -> bool {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let token = allowed[(random >> 16) as usize % allowed.len()];
         match matcher.advance(token) {
-            Ok(()) => ample.advance(token).expect("with room, too"),
+            Ok(()) => unlimited.advance(token).expect("with room, too"),
             Err(AdvanceError::Limit { .. }) => return true,
             Err(error) => panic!("token {token} is in the mask: {error}"),
         }
@@ -125,21 +126,23 @@ fn walk(matcher: &mut Matcher, ample: &mut Matcher, seed: u32) -> bool {
 }
 
 #[test]
-fn every_limit_ends_in_a_typed_outcome_wherever_it_is_reached() {
+fn every_limit_gives_a_typed_outcome_wherever_it_is_reached() {
     let vocab = Arc::new(Vocabulary::toy(&[
         b"aa", b"ab", b"\": ", b"{\"", b"\"}", b"10", b"<t", b"</t>", b" a",
     ]));
-    let roomy = engine(&vocab, Limits::default());
-    let ample: Vec<Constraint> =
-        GRAMMARS.iter().map(|&grammar| compile(&roomy, grammar).expect("compiles")).collect();
+    let default_engine = engine(&vocab, Limits::default());
+    let unlimited: Vec<Constraint> = GRAMMARS
+        .iter()
+        .map(|&grammar| compile(&default_engine, grammar).expect("compiles"))
+        .collect();
     for (name, set) in LIMITS {
-        let (mut refused, mut ended, mut whole) = (0, 0, 0);
+        let (mut refused, mut ended, mut completed) = (0, 0, 0);
         for n in values() {
             let mut limits = Limits::default();
             set(&mut limits, n);
-            let tight = engine(&vocab, limits);
-            for (&grammar, ample) in GRAMMARS.iter().zip(&ample) {
-                let constraint = match compile(&tight, grammar) {
+            let limited_engine = engine(&vocab, limits);
+            for (&grammar, unlimited) in GRAMMARS.iter().zip(&unlimited) {
+                let constraint = match compile(&limited_engine, grammar) {
                     Ok(constraint) => constraint,
                     Err(message) => {
                         assert!(!message.is_empty());
@@ -152,15 +155,15 @@ fn every_limit_ends_in_a_typed_outcome_wherever_it_is_reached() {
                         .prepare(PrepareBudget { places: 20, ..PrepareBudget::default() })
                         .wait();
                 }
-                match walk(&mut constraint.matcher(), &mut ample.matcher(), n as u32) {
+                match walk(&mut constraint.matcher(), &mut unlimited.matcher(), n as u32) {
                     true => ended += 1,
-                    false => whole += 1,
+                    false => completed += 1,
                 }
             }
-            assert_eq!(tight.stats().ahead_panics, 0, "{name} of {n}");
+            assert_eq!(limited_engine.stats().ahead_panics, 0, "{name} of {n}");
         }
-        println!("{name}: {refused} refused, {ended} ended by the limit, {whole} not");
-        assert!(whole > 0, "{name} is reached whatever its value");
+        println!("{name}: {refused} refused, {ended} ended by the limit, {completed} not");
+        assert!(completed > 0, "{name} is reached whatever its value");
         let never = ["mask_bytes", "prepare_fuel"].contains(name);
         assert!(never || refused + ended > 0, "{name} is never reached");
     }

@@ -1,5 +1,6 @@
-//! What another engine's matcher did, token by token, on small vocabularies, as far as the record is at hand: masks, tokens and
-//! texts taken and refused, forks, rollbacks, captures. Where ours differs, docs/COMPATIBILITY.md names the trace and says why.
+//! Replays recorded traces of another engine's matcher, on small vocabularies: masks, accepted and
+//! rejected tokens and texts, forks, rollbacks and captures. Skipped if the traces are not there.
+//! docs/COMPATIBILITY.md names and explains each trace that differs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +40,7 @@ struct MatcherOptions {
     terminate_without_stop_token: bool,
 }
 
-/// The bytes of `{"input": text}` or `{"input_b64": bytes}` or of a text.
+/// The bytes of `{"input": text}`, of `{"input_b64": bytes}`, or of a text.
 fn bytes(value: &Value) -> Vec<u8> {
     if let Some(text) = value.as_str().or_else(|| value.get("input").and_then(Value::as_str)) {
         return text.as_bytes().to_vec();
@@ -49,7 +50,7 @@ fn bytes(value: &Value) -> Vec<u8> {
 }
 
 impl Tokenizer {
-    /// The tokens, then the 256 bytes (to read texts with), then a stop token if there is none.
+    /// The tokens, the 256 bytes to read texts with, and a stop token if there is none.
     fn vocabulary(&self) -> Vocabulary {
         let mut builder = Vocabulary::builder(self.vocab_size + 257);
         for (id, text) in self.decoded_vocab.iter().enumerate() {
@@ -69,13 +70,14 @@ impl Tokenizer {
     }
 }
 
-/// Where a replay first differs.
-type Differs = (usize, String);
+/// The first difference of a replay: the number of the operation, and a description.
+type Difference = (usize, String);
 
+/// A trace and the matcher that replays it.
 struct Replay<'t> {
     trace: &'t Trace,
     matcher: Matcher,
-    /// Tokens of each call that took something: what one rollback takes back.
+    /// Tokens of each successful call: the unit of a rollback.
     steps: Vec<usize>,
 }
 
@@ -118,7 +120,7 @@ impl Replay<'_> {
         captures.into_iter().map(|c| (c.name, c.bytes)).collect()
     }
 
-    /// What one operation gives, and what it gave.
+    /// The result of one operation here, and the recorded one.
     fn op(&mut self, op: &[Value], forks: &mut Vec<(Matcher, Vec<usize>)>) -> (String, String) {
         let name = op[0].as_str().expect("a name");
         let result = op.last().and_then(Value::as_bool);
@@ -141,7 +143,7 @@ impl Replay<'_> {
                 }
                 (String::new(), String::new())
             }
-            // A fork wanders off; what it does must not be seen by the original.
+            // What the fork does must not change the original.
             "fork" => {
                 forks.push((self.matcher.clone(), self.steps.clone()));
                 (String::new(), String::new())
@@ -158,7 +160,8 @@ impl Replay<'_> {
                 let theirs: Vec<(String, Vec<u8>)> = list
                     .map(|c| (c[0].as_str().expect("a name").to_owned(), bytes(&c[1])))
                     .collect();
-                // A marker is reported before the text it ends there, and after it here: compared as sets.
+                // There, a marker is reported before the text that it ends; here, after it. They
+                // are compared as sets.
                 let show = |list: Vec<(String, Vec<u8>)>| {
                     let shown = list
                         .iter()
@@ -171,15 +174,15 @@ impl Replay<'_> {
                 };
                 (show(self.captures()), show(theirs))
             }
-            // Masks of all nodes of a tree: tests/property/api.rs checks ours against the oracle.
+            // tests/property/api.rs compares masks of draft trees with the oracle.
             "draft_tree" => (String::new(), String::new()),
             other => panic!("{}: an operation {other}", self.trace.id),
         }
     }
 }
 
-/// Replays a trace; `None` if there is no front end for its kind.
-fn replay(trace: &Trace) -> Option<Result<(), Differs>> {
+/// Replays a trace; None if no front end reads its kind.
+fn replay(trace: &Trace) -> Option<Result<(), Difference>> {
     let limits = Limits::default();
     let grammar = match lower(&trace.kind, &trace.spec, &trace.options, &limits)? {
         Ok(grammar) => grammar,

@@ -1,326 +1,365 @@
-//! The adaptive token-mask entry of one automaton state: tokens accepted whatever follows the rule, and what has to be
-//! decided by what follows it, grouped by the remainder.
+//! Adaptive token-mask entries (XGrammar): what one automaton state does with each token of the
+//! vocabulary, whatever its context.
+//!
+//! An entry is found with an *isolated item*: the state, with an unknown frame. It divides the
+//! vocabulary in three. *Accepted* tokens are read inside the rule. *Context-dependent* tokens
+//! leave the rule on the way, so that what follows the rule decides; they are kept as [`Suffixes`]
+//! behind each exit. All other tokens are rejected.
+//!
+//! Entries are built by a walk of the whole vocabulary, or derived from another entry by a walk
+//! where the two differ. See docs/internals/MASK_ENTRIES.md.
+//!
+//! Source: Dong et al., XGrammar: Flexible and Efficient Structured Generation Engine for Large
+//! Language Models, 2024.
 
 use std::sync::{Arc, OnceLock};
 
-use super::difference::Difference;
-use super::nodes::sort_kinds;
-use super::profile::Profile;
-use super::remainders::Rest;
-use super::section::Sections;
-use super::set::{TokenSet, bit, clear_bit, set_bit};
-use super::shaped::Shaped;
-use super::walk::{Stopped, Walk};
+use super::counter_profile::CounterProfile;
+use super::entry_difference::EntryDifference;
+use super::node_sets::sort_by_group;
+use super::rule_walks::RuleWalks;
+use super::shape_walk::ShapeWalk;
+use super::suffixes::Suffixes;
+use super::token_set::{TokenSet, bit, clear_bit, set_bit};
+use super::trie_walk::{TrieWalk, WalkError};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser, Room};
 use crate::vocab::{Tree, Vocabulary};
 
-/// So few nodes of the trie are few.
+/// Up to so many trie nodes, exits of the shape walk are moved to the trie.
 const FEW_SOURCES: usize = 1 << 14;
 
-/// What a state's rule leaves undecided.
+/// The context-dependent tokens of an entry.
 #[derive(Debug)]
-enum Undecided {
-    /// What follows an exit decides.
-    Behind(Box<[(Exit, Rest)]>),
-    /// As another entry, but without its say on some tokens, and with one of its own.
-    Like { base: Arc<Entry>, without: Without, own: Box<[(Exit, Rest)]> },
-    /// As a counted block's profile says for this counter.
-    Counted { profile: Arc<Profile>, room: Room },
+enum ContextDependent {
+    /// By exit, the suffixes that what follows decides.
+    Suffixes(Box<[(Exit, Suffixes)]>),
+    /// As another entry, without its suffixes of some tokens, and with further ones.
+    Derived { base: Arc<MaskEntry>, excluded: ExcludedTokens, added: Box<[(Exit, Suffixes)]> },
+    /// As the profile of a counted block says for this distance from the bounds.
+    Counted { profile: Arc<CounterProfile>, room: Room },
 }
 
-/// A set of tokens.
+/// The tokens for which a base entry's suffixes do not apply.
 #[derive(Debug)]
-pub(crate) enum Without {
-    /// Sorted.
+pub(crate) enum ExcludedTokens {
+    /// Sorted ids.
     Few(Box<[TokenId]>),
     /// One bit a token, up to the last one.
     Many(Box<[u32]>),
 }
 
-impl Without {
-    fn new(tokens: &[TokenId]) -> Without {
+impl ExcludedTokens {
+    /// Chooses the smaller representation.
+    fn new(tokens: &[TokenId]) -> ExcludedTokens {
         let Some(last) = tokens.iter().map(|t| t.index()).max() else {
-            return Without::Few(Box::default());
+            return ExcludedTokens::Few(Box::default());
         };
         if tokens.len() < last / 64 {
-            let mut few = tokens.to_vec();
-            few.sort_unstable();
-            few.dedup();
-            return Without::Few(few.into());
+            let mut ids = tokens.to_vec();
+            ids.sort_unstable();
+            ids.dedup();
+            return ExcludedTokens::Few(ids.into());
         }
         let mut bits = vec![0; last / 32 + 1];
         tokens.iter().for_each(|&t| set_bit(&mut bits, t));
-        Without::Many(bits.into())
+        ExcludedTokens::Many(bits.into())
     }
 
-    /// Takes the tokens out of what a walk has found behind its first words and rows.
-    pub(crate) fn take_from(&self, walk: &mut Walk, (words, rows): (usize, usize)) {
-        if matches!(self, Without::Few(few) if few.is_empty()) {
+    /// Removes the tokens from what a walk has found after its first tokens and rows.
+    pub(crate) fn remove_from(
+        &self,
+        walk: &mut TrieWalk,
+        (first_token, first_row): (usize, usize),
+    ) {
+        if matches!(self, ExcludedTokens::Few(ids) if ids.is_empty()) {
             return;
         }
-        let mut at = words;
-        while at < walk.words.len() {
-            if self.has(walk.words[at]) {
-                walk.words.swap_remove(at);
+        let mut at = first_token;
+        while at < walk.tokens.len() {
+            if self.contains(walk.tokens[at]) {
+                walk.tokens.swap_remove(at);
             } else {
                 at += 1;
             }
         }
-        for row in &mut walk.rows[rows..] {
+        for row in &mut walk.rows[first_row..] {
             match self {
-                Without::Few(few) => {
-                    if few.iter().any(|&id| bit(row, id)) {
-                        let mut less = row.to_vec();
-                        few.iter().for_each(|&id| clear_bit(&mut less, id));
-                        *row = less.into();
+                ExcludedTokens::Few(ids) => {
+                    if ids.iter().any(|&id| bit(row, id)) {
+                        let mut reduced = row.to_vec();
+                        ids.iter().for_each(|&id| clear_bit(&mut reduced, id));
+                        *row = reduced.into();
                     }
                 }
-                Without::Many(bits) => {
+                ExcludedTokens::Many(bits) => {
                     if row.iter().zip(bits).any(|(a, b)| a & b != 0) {
-                        let mut less = row.to_vec();
-                        less.iter_mut().zip(bits).for_each(|(a, b)| *a &= !b);
-                        *row = less.into();
+                        let mut reduced = row.to_vec();
+                        reduced.iter_mut().zip(bits).for_each(|(a, b)| *a &= !b);
+                        *row = reduced.into();
                     }
                 }
             }
         }
     }
 
-    fn has(&self, token: TokenId) -> bool {
+    /// Whether the base's suffixes do not apply to a token.
+    fn contains(&self, token: TokenId) -> bool {
         match self {
-            Without::Few(few) => few.binary_search(&token).is_ok(),
-            Without::Many(bits) => token.index() / 32 < bits.len() && bit(bits, token),
+            ExcludedTokens::Few(ids) => ids.binary_search(&token).is_ok(),
+            ExcludedTokens::Many(bits) => token.index() / 32 < bits.len() && bit(bits, token),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Without::Few(few) => few.len() * 4,
-            Without::Many(bits) => bits.len() * 4,
+            ExcludedTokens::Few(ids) => ids.len() * 4,
+            ExcludedTokens::Many(bits) => bits.len() * 4,
         }
     }
 }
 
-/// Accepted / rejected / uncertain for one state (XGrammar's adaptive token-mask cache). Everything else is rejected.
+/// The mask entry of one state: accepted tokens and context-dependent tokens. All others are
+/// rejected.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MaskEntry {
     pub(crate) accepted: TokenSet,
-    undecided: Undecided,
-    /// Exits behind which something is undecided.
+    context_dependent: ContextDependent,
+    /// Exits behind which tokens are context-dependent.
     exits: Box<[Exit]>,
-    /// See [`Entry::left_open`].
-    open: OnceLock<Arc<[u32]>>,
+    /// See [`MaskEntry::not_accepted`].
+    not_accepted: OnceLock<Arc<[u32]>>,
 }
 
-impl Entry {
-    fn new(accepted: TokenSet, undecided: Undecided) -> Entry {
-        let exits = undecided.exits().into();
-        Entry { accepted, undecided, exits, open: OnceLock::new() }
+impl MaskEntry {
+    fn new(accepted: TokenSet, context_dependent: ContextDependent) -> MaskEntry {
+        let exits = context_dependent.exits().into();
+        MaskEntry { accepted, context_dependent, exits, not_accepted: OnceLock::new() }
     }
 
-    /// The tokens with text that are not accepted, and perhaps some that are, by their places in the list of the trie's words. Cost: a look at all words, once; of
-    /// an entry that is like another one, at the tokens in which it differs.
-    pub(crate) fn left_open(&self, vocab: &Vocabulary) -> Arc<[u32]> {
+    /// Positions, in the trie's list of tokens, of all tokens that are not accepted, and perhaps
+    /// some that are. Cost: once, a pass over all tokens; for a derived entry, over the tokens that
+    /// differ.
+    pub(crate) fn not_accepted(&self, vocab: &Vocabulary) -> Arc<[u32]> {
         if let (Some((base, _)), TokenSet::Row { base: row, remove, .. }) =
             (self.base(), &self.accepted)
             && matches!(&base.accepted, TokenSet::Row { base: other, .. } if Arc::ptr_eq(row, other))
         {
-            let mut places = base.left_open(vocab).to_vec();
-            places.extend(remove.iter().filter_map(|&id| vocab.place(id)));
-            places.sort_unstable();
-            return places.into();
+            let mut positions = base.not_accepted(vocab).to_vec();
+            positions.extend(remove.iter().filter_map(|&id| vocab.place(id)));
+            positions.sort_unstable();
+            return positions.into();
         }
-        let open = self.open.get_or_init(|| {
+        let not_accepted = self.not_accepted.get_or_init(|| {
             let row = self.accepted.written(vocab.mask_words());
             (0..)
                 .zip(vocab.trie().words_below(0))
                 .filter(|(_, id)| !bit(&row, **id))
-                .map(|(place, _)| place)
+                .map(|(position, _)| position)
                 .collect()
         });
-        open.clone()
+        not_accepted.clone()
     }
 
-    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text. Also returns how many nodes were
-    /// looked at one by one.
+    /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text.
+    /// Also returns how many nodes were visited one by one.
     pub(crate) fn build(
         parser: &mut Parser,
         vocab: &Vocabulary,
         all: &Arc<[u32]>,
         isolated: ConfigId,
-    ) -> Result<(Entry, usize), Stopped> {
-        let shaped = Shaped::walk(parser, vocab, isolated)?;
-        let (accepted, looked) = (shaped.accepted(vocab, all), shaped.looked());
-        let (mut shaped_exits, mut exits) = (shaped.exits, shaped.fine.exits);
-        // Where there are few, they are found in the trie: it has what is left of the words in order.
+    ) -> Result<(MaskEntry, usize), WalkError> {
+        let shape_walk = ShapeWalk::walk(parser, vocab, isolated)?;
+        let (accepted, visited) = (shape_walk.accepted(vocab, all), shape_walk.visited());
+        let (mut shape_exits, mut exits) = (shape_walk.exits, shape_walk.on_trie.exits);
+        // A few exits are moved to the trie, which has the remaining tokens in order.
         let shapes = vocab.shapes();
         let sources =
-            shaped_exits.iter().map(|&(_, node)| shapes.sources(node).len()).sum::<usize>();
+            shape_exits.iter().map(|&(_, node)| shapes.sources(node).len()).sum::<usize>();
         if sources <= FEW_SOURCES {
-            let of = |(exit, node)| shapes.sources(node).iter().map(move |&source| (exit, source));
-            exits.extend(shaped_exits.drain(..).flat_map(of));
+            let to_sources =
+                |(exit, node)| shapes.sources(node).iter().map(move |&source| (exit, source));
+            exits.extend(shape_exits.drain(..).flat_map(to_sources));
         }
-        let sides = [(shapes.tree(), shaped_exits), (&**vocab.trie(), exits)];
-        let undecided = Undecided::below(vocab, sides, &accepted);
-        Ok((Entry::new(accepted, undecided), looked))
+        let exits_by_tree = [(shapes.tree(), shape_exits), (&**vocab.trie(), exits)];
+        let context_dependent = ContextDependent::below(vocab, exits_by_tree, &accepted);
+        Ok((MaskEntry::new(accepted, context_dependent), visited))
     }
 
-    /// The entry of a state from what was found on a tree of words: the nodes that it reads, and where its rule may end.
-    pub(crate) fn found(
+    /// The entry of a state from a walk of a token tree: the accepted nodes, and the exits.
+    pub(crate) fn from_tree_walk(
         vocab: &Vocabulary,
         tree: &Tree,
         read: impl Iterator<Item = u32>,
         exits: Vec<(Exit, u32)>,
-    ) -> Entry {
+    ) -> MaskEntry {
         let read = read.flat_map(|node| tree.words_at(node));
         let accepted =
             TokenSet::built(vocab.mask_words(), |bits| read.for_each(|&id| set_bit(bits, id)));
-        let undecided = Undecided::below(vocab, [(tree, exits)], &accepted);
-        Entry::new(accepted, undecided)
+        let context_dependent = ContextDependent::below(vocab, [(tree, exits)], &accepted);
+        MaskEntry::new(accepted, context_dependent)
     }
 
-    /// The entry of a state most of whose bytes lead to where `like` (another isolated item, with this base entry) loops:
-    /// walks only where the two differ. A key that must not be one of the declared names is any key but along those
-    /// names.
-    pub(crate) fn build_like(
+    /// Derives the entry of a state most of whose bytes lead to where the isolated item `base_item`
+    /// loops. `base` is that item's entry. Walks only where the two states differ. Example: a key
+    /// that must not be declared is any key, except along the declared ones.
+    pub(crate) fn derive(
         parser: &mut Parser,
         vocab: &Vocabulary,
-        base: &Arc<Entry>,
+        base: &Arc<MaskEntry>,
         isolated: ConfigId,
-        like: ConfigId,
-    ) -> Result<Entry, Stopped> {
-        let mut diff = Difference::default();
-        diff.walk(parser, vocab.trie(), isolated, like)?;
-        Ok(Entry::differing(vocab, base, diff, vocab.trie()))
+        base_item: ConfigId,
+    ) -> Result<MaskEntry, WalkError> {
+        let mut diff = EntryDifference::default();
+        diff.walk(parser, vocab.trie(), isolated, base_item)?;
+        Ok(MaskEntry::from_difference(vocab, base, diff, vocab.trie()))
     }
 
-    /// The entry of a state that differs so from that of another, on a tree of words.
-    pub(crate) fn differing(
+    /// The entry of a state that differs from a base entry as `diff` says, on a token tree.
+    pub(crate) fn from_difference(
         vocab: &Vocabulary,
-        base: &Arc<Entry>,
-        diff: Difference,
+        base: &Arc<MaskEntry>,
+        diff: EntryDifference,
         tree: &Tree,
-    ) -> Entry {
-        let accepted = base.accepted.changed(&diff.less, &diff.more, vocab.mask_words());
-        let without = Without::new(&diff.without);
-        let own = diff.own(vocab, &accepted, tree);
-        Entry::new(accepted, Undecided::Like { base: base.clone(), without, own: own.into() })
+    ) -> MaskEntry {
+        let accepted = base.accepted.changed(&diff.only_base, &diff.only_this, vocab.mask_words());
+        let excluded = ExcludedTokens::new(&diff.excluded);
+        let added = diff.own_suffixes(vocab, &accepted, tree);
+        MaskEntry::new(
+            accepted,
+            ContextDependent::Derived { base: base.clone(), excluded, added: added.into() },
+        )
     }
 
     /// The entry of a state in a counted block.
-    pub(crate) fn counted(accepted: TokenSet, profile: Arc<Profile>, room: Room) -> Entry {
-        Entry::new(accepted, Undecided::Counted { profile, room })
+    pub(crate) fn counted(
+        accepted: TokenSet,
+        profile: Arc<CounterProfile>,
+        room: Room,
+    ) -> MaskEntry {
+        MaskEntry::new(accepted, ContextDependent::Counted { profile, room })
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Memory in use, in bytes, approximately.
     pub(crate) fn bytes(&self) -> usize {
-        let undecided = match &self.undecided {
-            Undecided::Behind(rests) => rests_bytes(rests),
-            Undecided::Like { without, own, .. } => without.bytes() + rests_bytes(own),
-            Undecided::Counted { profile, .. } => {
+        let context_dependent = match &self.context_dependent {
+            ContextDependent::Suffixes(suffixes) => suffixes_bytes(suffixes),
+            ContextDependent::Derived { excluded, added, .. } => {
+                excluded.bytes() + suffixes_bytes(added)
+            }
+            ContextDependent::Counted { profile, .. } => {
                 profile.bytes() / Arc::strong_count(profile).clamp(1, 16)
             }
         };
-        self.accepted.bytes() + undecided + 96
+        self.accepted.bytes() + context_dependent + 96
     }
 
-    /// Exits behind which something is undecided.
+    /// Exits behind which tokens are context-dependent.
     pub(crate) fn exits(&self) -> &[Exit] {
         &self.exits
     }
 
-    /// Another entry that decides as this one does, but for some tokens, if it is like another.
-    pub(crate) fn base(&self) -> Option<(&Arc<Entry>, &Without)> {
-        match &self.undecided {
-            Undecided::Like { base, without, .. } => Some((base, without)),
+    /// The base entry of a derived one, and the tokens for which its suffixes do not apply.
+    pub(crate) fn base(&self) -> Option<(&Arc<MaskEntry>, &ExcludedTokens)> {
+        match &self.context_dependent {
+            ContextDependent::Derived { base, excluded, .. } => Some((base, excluded)),
             _ => None,
         }
     }
 
-    /// Adds to `walk` the tokens undecided behind an exit that `next` (what follows it) can finish, but for what the entry's base
-    /// says.
+    /// Adds to `walk` the context-dependent tokens behind an exit that `next` completes, apart from
+    /// those of the base entry.
     pub(crate) fn resolve(
         &self,
         parser: &mut Parser,
         vocab: &Vocabulary,
         (exit, next): (Exit, ConfigId),
-        walk: &mut Walk,
-    ) -> Result<(), Stopped> {
-        match &self.undecided {
-            Undecided::Behind(rests) | Undecided::Like { own: rests, .. } => {
-                let mut here = rests.iter().filter(|(e, _)| *e == exit);
-                here.try_for_each(|(_, rest)| rest.resolve(parser, vocab, next, walk))
+        walk: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        match &self.context_dependent {
+            ContextDependent::Suffixes(suffixes)
+            | ContextDependent::Derived { added: suffixes, .. } => {
+                let mut behind_exit = suffixes.iter().filter(|(e, _)| *e == exit);
+                behind_exit
+                    .try_for_each(|(_, suffixes)| suffixes.resolve(parser, vocab, next, walk))
             }
-            Undecided::Counted { profile, room } => profile.resolve(parser, *room, next, walk),
+            ContextDependent::Counted { profile, room } => {
+                profile.resolve(parser, *room, next, walk)
+            }
         }
     }
 
-    /// As [`Entry::resolve`], rule by rule. Counted blocks are not read that way.
-    pub(crate) fn resolve_in_sections(
-        entry: &Arc<Entry>,
+    /// As [`MaskEntry::resolve`], rule by rule. Profiles of counted blocks are resolved as a whole.
+    pub(crate) fn resolve_by_rules(
+        entry: &Arc<MaskEntry>,
         parser: &mut Parser,
         vocab: &Vocabulary,
         (exit, next): (Exit, ConfigId),
-        (walk, sections): (&mut Walk, &mut Sections),
-    ) -> Result<(), Stopped> {
-        let (Undecided::Behind(rests) | Undecided::Like { own: rests, .. }) = &entry.undecided
+        (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
+    ) -> Result<(), WalkError> {
+        let (ContextDependent::Suffixes(suffixes)
+        | ContextDependent::Derived { added: suffixes, .. }) = &entry.context_dependent
         else {
             return entry.resolve(parser, vocab, (exit, next), walk);
         };
-        let mut here = rests.iter().filter(|(e, _)| *e == exit);
-        here.try_for_each(|(_, rest)| {
-            rest.resolve_in_sections((parser, vocab), entry, next, (walk, sections))
+        let mut behind_exit = suffixes.iter().filter(|(e, _)| *e == exit);
+        behind_exit.try_for_each(|(_, suffixes)| {
+            suffixes.resolve_by_rules((parser, vocab), entry, next, (walk, rule_walks))
         })
     }
 }
 
-impl Undecided {
+impl ContextDependent {
+    /// Exits behind which tokens are context-dependent, sorted.
     fn exits(&self) -> Vec<Exit> {
         match self {
-            Undecided::Behind(rests) => {
-                let mut exits: Vec<Exit> = rests.iter().map(|(exit, _)| *exit).collect();
+            ContextDependent::Suffixes(suffixes) => {
+                let mut exits: Vec<Exit> = suffixes.iter().map(|(exit, _)| *exit).collect();
                 exits.sort_unstable();
                 exits.dedup();
                 exits
             }
-            Undecided::Like { base, own, .. } => {
+            ContextDependent::Derived { base, added, .. } => {
                 let mut exits = base.exits().to_vec();
-                exits.extend(own.iter().map(|(exit, _)| *exit));
+                exits.extend(added.iter().map(|(exit, _)| *exit));
                 exits.sort_unstable();
                 exits.dedup();
                 exits
             }
-            Undecided::Counted { .. } => vec![Exit::End],
+            ContextDependent::Counted { .. } => vec![Exit::End],
         }
     }
 
-    /// What is undecided below these nodes, accepted tokens left out (free text may end after any of its bytes; nearly
-    /// everything below is accepted anyway). The nodes are of several trees.
+    /// The suffixes below these nodes of several trees, without accepted tokens. Free text may end
+    /// after any of its bytes, and nearly everything below is accepted anyway.
     fn below<const N: usize>(
         vocab: &Vocabulary,
-        sides: [(&Tree, Vec<(Exit, u32)>); N],
+        exits_by_tree: [(&Tree, Vec<(Exit, u32)>); N],
         accepted: &TokenSet,
-    ) -> Undecided {
-        if sides.iter().all(|(_, exits)| exits.is_empty()) {
-            return Undecided::Behind(Box::default());
+    ) -> ContextDependent {
+        if exits_by_tree.iter().all(|(_, exits)| exits.is_empty()) {
+            return ContextDependent::Suffixes(Box::default());
         }
         let row = accepted.written(vocab.mask_words());
-        let mut rests = Vec::new();
-        for (tree, mut exits) in sides {
-            sort_kinds(&mut exits);
+        let mut suffixes = Vec::new();
+        for (tree, mut exits) in exits_by_tree {
+            sort_by_group(&mut exits);
             for exits in exits.chunk_by(|a, b| a.0 == b.0) {
-                rests.extend(Rest::of((vocab, tree), &row, exits).map(|rest| (exits[0].0, rest)));
+                suffixes.extend(
+                    Suffixes::below((vocab, tree), &row, exits)
+                        .map(|suffixes| (exits[0].0, suffixes)),
+                );
             }
         }
-        Undecided::Behind(rests.into())
+        ContextDependent::Suffixes(suffixes.into())
     }
 }
 
-fn rests_bytes(rests: &[(Exit, Rest)]) -> usize {
-    rests.iter().map(|(_, rest)| rest.bytes()).sum()
+fn suffixes_bytes(suffixes: &[(Exit, Suffixes)]) -> usize {
+    suffixes.iter().map(|(_, of_exit)| of_exit.bytes()).sum()
 }
 
+/// The tokens below a node, without those that end at it.
 pub(super) fn strictly_below(tree: &Tree, node: u32) -> &[TokenId] {
     &tree.words_below(node)[tree.words_at(node).len()..]
 }

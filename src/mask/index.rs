@@ -1,17 +1,20 @@
-//! One compiled grammar bound to one vocabulary: the parser, the finished masks, and how a new mask is made.
+//! One compiled grammar bound to one vocabulary: builds token masks and memoises them.
+//!
+//! [`Index`] is immutable and shared. Everything that grows is in its [`IndexState`], behind a
+//! lock. [`Index::mask`] chooses how a mask is built; the module docs of [`super`] list the ways.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::entry::Entry;
-use super::pool::Own;
-use super::pooling::{Pooled, Pooling, count};
-use super::same::HELD;
-use super::set::{TokenSet, set_bit};
-use super::state::{FEW_CONFIGS, IndexState};
-use super::tokens::Tokens;
-use super::walk::{Stopped, Walk};
+use super::entry::MaskEntry;
+use super::index_state::{IndexState, MIN_CONFIG_BUDGET};
+use super::interned_masks::SHARED_MASK_BYTES;
+use super::pool::GrammarCaches;
+use super::pool_scope::{ConstraintPool, EnginePool, count};
+use super::special_tokens::SpecialTokenIds;
+use super::token_set::{TokenSet, set_bit};
+use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::limits::Limits;
@@ -19,51 +22,56 @@ use crate::matcher::{ConfigId, Item, Naming, Parser, ParserLimit};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
-/// In which ways masks are made: see the options of an engine.
+/// How masks are built: a part of the engine's options.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ways {
+pub(crate) struct MaskOptions {
+    /// Most trie nodes that a direct walk may visit.
     pub(crate) direct_walk: usize,
+    /// Size of a component of mutually recursive rules from which on suffixes are resolved rule by
+    /// rule.
     pub(crate) mutual_rules: usize,
     pub(crate) switches: Switches,
 }
 
-/// First bytes from which on a configuration reads text, in a vocabulary of so many times the budget of a direct walk.
-const TEXT_BYTES: usize = 48;
-const TEXT_NODES: usize = 2;
+/// A configuration that allows at least so many first bytes reads text, and is not walked directly.
+const MIN_TEXT_BYTES: usize = 48;
+/// The same applies only where the trie has at least so many times the nodes of a direct walk.
+const TEXT_TRIE_FACTOR: usize = 2;
 
-/// A direct walk is at most such a part of the vocabulary: one over more of it is no shorter than an entry's.
-const DIRECT_PART: usize = 4;
-/// Walks of so many nodes are short in any vocabulary.
+/// A direct walk visits at most this part of the trie: beyond, building an entry costs no more.
+const DIRECT_WALK_FRACTION: usize = 4;
+/// A walk of so many nodes is short in any vocabulary.
 const SHORT_WALK: usize = 1024;
 
-/// Items of a document from which on they are read together.
-const MANY_ITEMS: usize = 48;
-/// So many entries that are not known take longer than a walk with the whole configuration.
-const SEVERAL: usize = 3;
-/// So many walks with whole configurations are fine in place of a rule's entries.
-const WHOLE: u32 = 16;
+/// Items from which on a configuration counts as highly ambiguous, and is walked as a whole.
+const AMBIGUOUS_ITEMS: usize = 48;
+/// Missing entries from which on one walk with the whole configuration is cheaper.
+const MANY_MISSING_ENTRIES: usize = 3;
+/// Walks with whole configurations after which a rule's entries are built after all.
+const MAX_WHOLE_WALKS: u32 = 16;
 
-/// Items that are looked at on their own, each with what it calls last.
-fn groups_of(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
-    let calls: Vec<Vec<Item>> = wide.iter().map(|item| parser.called_last(item, wide)).collect();
+/// Groups of items that share an entry: each item together with those that it tail-calls.
+fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
+    let tail_calls: Vec<Vec<Item>> =
+        wide.iter().map(|item| parser.called_last(item, wide)).collect();
     let callers = wide
         .iter()
-        .zip(&calls)
-        .filter(|(item, _)| !calls.iter().any(|called| called.contains(item)));
+        .zip(&tail_calls)
+        .filter(|(item, _)| !tail_calls.iter().any(|called_items| called_items.contains(item)));
     let mut groups: Vec<Vec<Item>> =
-        callers.map(|(item, called)| [&[*item], &called[..]].concat()).collect();
-    // Those that are called by such as are called themselves.
-    let left = wide.iter().filter(|item| !groups.iter().any(|group| group.contains(item)));
-    let left: Vec<Vec<Item>> = left.map(|item| vec![*item]).collect();
-    groups.extend(left);
+        callers.map(|(item, called_items)| [&[*item], &called_items[..]].concat()).collect();
+    // Items that are tail-called only by items which are tail-called themselves.
+    let ungrouped = wide.iter().filter(|item| !groups.iter().any(|group| group.contains(item)));
+    let ungrouped: Vec<Vec<Item>> = ungrouped.map(|item| vec![*item]).collect();
+    groups.extend(ungrouped);
     groups
 }
 
 /// The limit that ended a walk.
-fn limit(stopped: Stopped) -> ParserLimit {
-    match stopped {
-        Stopped::Parser(limit) => limit,
-        Stopped::Budget => ParserLimit::Memory,
+fn parser_limit(error: WalkError) -> ParserLimit {
+    match error {
+        WalkError::Parser(limit) => limit,
+        WalkError::Budget => ParserLimit::Memory,
     }
 }
 
@@ -72,20 +80,23 @@ fn limit(stopped: Stopped) -> ParserLimit {
 pub(crate) struct Index {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) vocab: Arc<Vocabulary>,
-    pool: Pooled,
-    /// The tokens of each special token of the grammar.
-    pub(crate) specials: Vec<Tokens>,
+    pool: ConstraintPool,
+    /// The token ids of each special token of the grammar.
+    pub(crate) specials: Vec<SpecialTokenIds>,
     limits: Limits,
     pub(super) mask_bytes: usize,
-    /// Trie nodes a configuration may cost before its wide states get pooled entries instead.
-    ways: Ways,
+    /// How masks are built, the budget of direct walks included.
+    options: MaskOptions,
     state: Mutex<IndexState>,
 }
 
-/// A mask, and which tokens are read one by one where names are known.
-pub(crate) struct MadeAhead {
+/// A mask that was built in the background, for [`Index::adopt`].
+pub(crate) struct PreparedMask {
+    /// The finished mask.
     mask: Arc<TokenSet>,
-    namings: Vec<(Naming, Arc<[TokenId]>)>,
+    /// The tokens to test one by one where earlier keys are known, for each state that keys may be
+    /// in.
+    key_candidates: Vec<(Naming, Arc<[TokenId]>)>,
 }
 
 impl Index {
@@ -93,26 +104,26 @@ impl Index {
     pub(crate) fn new(
         compiled: Arc<Compiled>,
         vocab: Arc<Vocabulary>,
-        pooling: Arc<Pooling>,
+        engine_pool: Arc<EnginePool>,
         limits: &Limits,
-        ways: Ways,
+        options: MaskOptions,
     ) -> Result<Index, CompileError> {
         let specials = compiled
             .specials()
             .iter()
-            .map(|s| Tokens::resolve(s, &vocab))
+            .map(|s| SpecialTokenIds::resolve(s, &vocab))
             .collect::<Result<_, _>>()?;
-        let part = (vocab.trie().len() / DIRECT_PART).max(SHORT_WALK);
-        let ways = Ways { direct_walk: ways.direct_walk.min(part), ..ways };
-        let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, ways));
+        let part = (vocab.trie().len() / DIRECT_WALK_FRACTION).max(SHORT_WALK);
+        let options = MaskOptions { direct_walk: options.direct_walk.min(part), ..options };
+        let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, options));
         Ok(Index {
             compiled,
             vocab,
-            pool: Pooled::new(pooling),
+            pool: ConstraintPool::new(engine_pool),
             specials,
             limits: limits.clone(),
             mask_bytes: limits.mask_bytes,
-            ways,
+            options,
             state,
         })
     }
@@ -127,22 +138,23 @@ impl Index {
         self.limits.prepare_fuel
     }
 
-    /// A second state, with a parser of its own.
+    /// A second state, with a parser of its own, for background work.
     pub(crate) fn fresh_state(&self) -> IndexState {
-        IndexState::new(&self.compiled, &self.vocab, &self.limits, self.ways)
+        IndexState::new(&self.compiled, &self.vocab, &self.limits, self.options)
     }
 
-    /// The lock over everything that grows.
+    /// Locks everything that grows.
     pub(crate) fn lock(&self) -> parking_lot::MutexGuard<'_, IndexState> {
         self.state.lock()
     }
 
-    /// The lock, unless someone else has it.
+    /// Locks everything that grows, unless another thread holds the lock.
     pub(crate) fn try_lock(&self) -> Option<parking_lot::MutexGuard<'_, IndexState>> {
         self.state.try_lock()
     }
 
-    /// The mask of a configuration. A hit is a look-up; a miss costs a walk over what can follow.
+    /// The mask of a configuration. A hit costs a look-up; a miss costs a walk over what can
+    /// follow.
     pub(crate) fn mask(
         &self,
         state: &mut IndexState,
@@ -151,41 +163,45 @@ impl Index {
         if let Some(mask) = self.known_mask(state, config) {
             return Ok(mask);
         }
-        count(&self.pool.pooling.counters.mask_misses);
-        // Counters run through many configurations once each: those find their mask through the normal one.
-        let place = state.place(config);
-        let (mask, own) = match state.parser.compares(config) {
-            true if state.parser.is_named(config) => self.mask_named(state, config)?,
-            true => self.mask_compared(state, config)?,
-            false => self.mask_plain(state, place)?,
+        count(&self.pool.engine.counters.mask_misses);
+        // Counters pass through many configurations once each. Their masks are found by the
+        // canonical one.
+        let memo_config = state.memo_config(config);
+        let (mask, is_new) = match state.parser.compares(config) {
+            true if state.parser.is_named(config) => self.mask_with_earlier_keys(state, config)?,
+            true => self.mask_with_distinct_values(state, config)?,
+            false => self.mask_without_comparisons(state, memo_config)?,
         };
-        // What another configuration holds, too, is counted there.
-        let (mask, bytes) = if own { self.same(state, mask) } else { (mask, HELD) };
-        state.hold(place, &mask, (bytes, self.mask_bytes));
+        // A mask of another configuration is accounted for there.
+        let (mask, bytes) =
+            if is_new { self.intern_mask(state, mask) } else { (mask, SHARED_MASK_BYTES) };
+        state.insert_mask(memo_config, &mask, (bytes, self.mask_bytes));
         Ok(mask)
     }
 
-    /// The mask of a configuration in which nothing is compared; whether it is one of its own.
-    fn mask_plain(
+    /// The mask of a configuration in which neither values nor keys are compared, and whether it is
+    /// new.
+    fn mask_without_comparisons(
         &self,
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        if let Some(made) = self.mask_near_end(state, config)? {
-            return Ok(made);
+        if let Some(near_limit) = self.mask_near_length_limit(state, config)? {
+            return Ok(near_limit);
         }
-        let (mask, own) = match self.compiled.gaps {
-            true => self.mask_loosely(state, config)?,
-            false => (Arc::new(self.made(state, config)?), true),
+        let (mask, is_new) = match self.compiled.gaps {
+            true => self.mask_with_white_space_bound(state, config)?,
+            false => (Arc::new(self.build_and_clear(state, config)?), true),
         };
-        let less = self.twice_named(state, config, &mask)?;
-        if less.is_empty() {
-            return Ok((mask, own));
+        let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
+        if repeating.is_empty() {
+            return Ok((mask, is_new));
         }
-        Ok((Arc::new(mask.changed(&less, &[], self.vocab.mask_words())), true))
+        Ok((Arc::new(mask.changed(&repeating, &[], self.vocab.mask_words())), true))
     }
 
-    pub(super) fn made(
+    /// Builds a mask, and clears the walk's buffers.
+    pub(super) fn build_and_clear(
         &self,
         state: &mut IndexState,
         config: ConfigId,
@@ -196,7 +212,7 @@ impl Index {
     }
 
     /// Those of some tokens that are in a mask, in their order.
-    pub(super) fn among(
+    pub(super) fn filter_by_mask(
         &self,
         state: &mut IndexState,
         mask: &TokenSet,
@@ -205,26 +221,30 @@ impl Index {
         if tokens.is_empty() {
             return Vec::new();
         }
-        state.row.resize(self.vocab.mask_words(), 0);
-        mask.among(tokens, &mut state.row)
+        state.scratch_row.resize(self.vocab.mask_words(), 0);
+        mask.among(tokens, &mut state.scratch_row)
     }
 
-    /// The mask that is held for all that are like one, and what that takes; see [`Same::of`].
-    pub(super) fn same(
+    /// Interns a mask; returns the stored equal one and the memory that it adds. See
+    /// [`GrammarMaskInterner::intern`](super::interned_masks::GrammarMaskInterner::intern).
+    pub(super) fn intern_mask(
         &self,
         state: &mut IndexState,
         mask: Arc<TokenSet>,
     ) -> (Arc<TokenSet>, usize) {
-        if !(self.ways.switches.masks.is_on() && self.ways.switches.alike.is_on()) {
+        if !(self.options.switches.masks.is_on() && self.options.switches.alike.is_on()) {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
-        let (held, bytes) =
-            state.same.of(mask.clone(), self.vocab.mask_words(), &self.pool.pool.alike);
-        if bytes == HELD || !Arc::ptr_eq(&held, &mask) {
-            count(&self.pool.pooling.counters.alike);
+        let (interned, bytes) = state.interned_masks.intern(
+            mask.clone(),
+            self.vocab.mask_words(),
+            &self.pool.pool.masks,
+        );
+        if bytes == SHARED_MASK_BYTES || !Arc::ptr_eq(&interned, &mask) {
+            count(&self.pool.engine.counters.alike);
         }
-        (held, bytes)
+        (interned, bytes)
     }
 
     /// The mask of a configuration if it is memoised. Never builds one.
@@ -233,22 +253,22 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Option<Arc<TokenSet>> {
-        let mut at = config;
-        let mut mask = state.held(at);
+        let mut memo_config = config;
+        let mut mask = state.memoised_mask(memo_config);
         if mask.is_none() {
-            at = state.place(config);
-            mask = state.held(at);
+            memo_config = state.memo_config(config);
+            mask = state.memoised_mask(memo_config);
             if let Some(mask) = mask.as_ref().filter(|_| state.parser.is_named(config)) {
-                state.hold(config, mask, (HELD, self.mask_bytes));
+                state.insert_mask(config, mask, (SHARED_MASK_BYTES, self.mask_bytes));
             }
         }
         if mask.is_some() {
-            let counters = &self.pool.pooling.counters;
+            let counters = &self.pool.engine.counters;
             count(&counters.mask_hits);
-            if at != config {
+            if memo_config != config {
                 count(&counters.stood_in);
             }
-            if state.is_first_use(at) {
+            if state.take_prepared_mark(memo_config) {
                 count(&counters.ahead_used);
             }
         }
@@ -257,213 +277,232 @@ impl Index {
 
     /// Whether a configuration's mask is memoised.
     pub(crate) fn has_mask(&self, state: &mut IndexState, config: ConfigId) -> bool {
-        state.held(config).is_some() || {
-            let place = state.place(config);
-            state.held(place).is_some()
+        state.memoised_mask(config).is_some() || {
+            let memo_config = state.memo_config(config);
+            state.memoised_mask(memo_config).is_some()
         }
     }
 
-    /// What [`Index::adopt`] needs of a configuration.
+    /// Builds what [`Index::adopt`] needs of a configuration.
     pub(crate) fn made_ahead(
         &self,
         state: &mut IndexState,
         config: ConfigId,
-    ) -> Result<MadeAhead, ParserLimit> {
+    ) -> Result<PreparedMask, ParserLimit> {
         let mask = self.mask(state, config)?;
         let plain = state.parser.store().plain(config);
-        Ok(MadeAhead { mask, namings: self.namings(state, plain)? })
+        Ok(PreparedMask { mask, key_candidates: self.key_candidates_by_naming(state, plain)? })
     }
 
-    /// Memoises what was made ahead, by another parser of the same grammar and vocabulary.
-    pub(crate) fn adopt(&self, state: &mut IndexState, config: ConfigId, made: &MadeAhead) {
-        if !self.ways.switches.masks.is_on() {
+    /// Memoises a mask that another parser of the same grammar and vocabulary has built.
+    pub(crate) fn adopt(&self, state: &mut IndexState, config: ConfigId, prepared: &PreparedMask) {
+        if !self.options.switches.masks.is_on() {
             return;
         }
         let plain = state.parser.store().plain(config);
         let plain = state.parser.for_masks(plain);
-        for (naming, tokens) in &made.namings {
-            state.naming.insert((plain, *naming), tokens.clone());
+        for (naming, tokens) in &prepared.key_candidates {
+            state.key_candidates.insert((plain, *naming), tokens.clone());
         }
-        let place = state.place(config);
-        let (mask, bytes) = self.same(state, made.mask.clone());
-        state.hold(place, &mask, (bytes, self.mask_bytes));
-        state.note_ahead(place);
+        let memo_config = state.memo_config(config);
+        let (mask, bytes) = self.intern_mask(state, prepared.mask.clone());
+        state.insert_mask(memo_config, &mask, (bytes, self.mask_bytes));
+        state.mark_prepared(memo_config);
     }
 
+    /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way.
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {
-            return self.build_bounded(state, config, chars as usize);
+            return self.build_near_code_point_budget(state, config, chars as usize);
         }
         if self.compiled.is_entangled() {
-            return self.build_whole(state, config);
+            return self.build_by_walk(state, config);
         }
-        let mut dense: Vec<Arc<Entry>> = Vec::new();
+        let mut entries: Vec<Arc<MaskEntry>> = Vec::new();
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
         if state.parser.is_scoped(config) && items.iter().any(|item| state.parser.exposes(item)) {
-            // Elements are counted across the rules around them.
-            return self.build_whole(state, config);
+            // Scopes count elements across rules, so items are not independent.
+            return self.build_by_walk(state, config);
         }
-        if items.len() >= MANY_ITEMS && state.parser.program().has_names() {
-            // Documents that may be many things at once: each item has read the same text, and they step together.
-            return self.build_behind_text(state, config, &items);
+        if items.len() >= AMBIGUOUS_ITEMS && state.parser.program().has_names() {
+            // Highly ambiguous: all items have read the same text, and are stepped together.
+            return self.build_ambiguous(state, config, &items);
         }
-        state.wide.resize(state.parser.program().len(), false);
-        let any_wide = items.iter().any(|i| state.wide[i.state as usize]);
-        let apart = any_wide || state.new_narrow < FEW_CONFIGS || self.reads_text(state, config);
-        if apart || !state.try_narrow(&self.vocab, config, self.ways.direct_walk)? {
+        state.wide_states.resize(state.parser.program().len(), false);
+        let any_wide = items.iter().any(|i| state.wide_states[i.state as usize]);
+        let by_item = any_wide
+            || state.direct_config_budget < MIN_CONFIG_BUDGET
+            || self.reads_text(state, config);
+        if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
             let mut wide: Vec<Item> = Vec::new();
             for &item in &items {
-                if !state.wide[item.state as usize] {
-                    let alone = state.parser.isolated(item);
-                    state.wide[item.state as usize] = self.reads_text(state, alone)
-                        || !state.narrow_alone(&self.vocab, item, self.ways.direct_walk)?;
+                if !state.wide_states[item.state as usize] {
+                    let isolated = state.parser.isolated(item);
+                    state.wide_states[item.state as usize] = self.reads_text(state, isolated)
+                        || !state.walk_item_directly(
+                            &self.vocab,
+                            item,
+                            self.options.direct_walk,
+                        )?;
                 }
-                if state.wide[item.state as usize] {
+                if state.wide_states[item.state as usize] {
                     wide.push(item);
                 }
             }
-            let groups = groups_of(&mut state.parser, &wide);
-            if self.is_walked_whole(state, config, &groups)? {
+            let groups = group_with_tail_calls(&mut state.parser, &wide);
+            if self.prefers_one_walk(state, config, &groups)? {
                 state.walk.clear();
-                return self.build_whole(state, config);
+                return self.build_by_walk(state, config);
             }
-            self.add_entries(state, &groups, &mut dense)?;
-            let IndexState { parser, sections, walk, .. } = &mut *state;
-            sections.rest(parser, self.vocab.trie(), walk).map_err(limit)?;
+            self.add_entries(state, &groups, &mut entries)?;
+            let IndexState { parser, rule_walks, walk, .. } = &mut *state;
+            rule_walks.finish(parser, self.vocab.trie(), walk).map_err(parser_limit)?;
         }
-        let mut sets = self.whole_tokens(state, config);
-        sets.extend(dense.iter().map(|entry| entry.accepted.clone()));
+        let mut sets = self.special_and_stop_tokens(state, config);
+        sets.extend(entries.iter().map(|entry| entry.accepted.clone()));
         Ok(self.assemble(&mut state.walk, sets))
     }
 
-    /// Whether one walk with the whole configuration is better than the entries of these groups: of several nothing is known yet, and each would be a
-    /// walk of its own. Where that comes again and again for a rule, entries are.
-    fn is_walked_whole(
+    /// Whether one walk with the whole configuration beats the entries of these groups. It does
+    /// where several entries are missing, as building each is a walk of its own. Where that happens
+    /// often for a rule, its entries are built.
+    fn prefers_one_walk(
         &self,
         state: &mut IndexState,
         config: ConfigId,
         groups: &[Vec<Item>],
     ) -> Result<bool, ParserLimit> {
-        if groups.len() < SEVERAL || state.chained {
+        if groups.len() < MANY_MISSING_ENTRIES || state.mutually_recursive {
             return Ok(false);
         }
-        let mut unknown: Vec<u32> = Vec::new();
+        let mut rules_without_entry: Vec<u32> = Vec::new();
         for group in groups {
             if !self.has_entry(state, group) {
-                unknown.push(state.parser.program().state(group[0].state).rule);
+                rules_without_entry.push(state.parser.program().state(group[0].state).rule);
             }
         }
-        if unknown.len() < SEVERAL
-            || unknown.iter().any(|rule| state.whole.get(rule).is_some_and(|&walks| walks >= WHOLE))
+        if rules_without_entry.len() < MANY_MISSING_ENTRIES
+            || rules_without_entry.iter().any(|rule| {
+                state.whole_walks.get(rule).is_some_and(|&walks| walks >= MAX_WHOLE_WALKS)
+            })
         {
             return Ok(false);
         }
         if self.reads_text(state, config) && !state.parser.reads_any_text(config)? {
             return Ok(false);
         }
-        unknown.into_iter().for_each(|rule| *state.whole.entry(rule).or_insert(0) += 1);
+        rules_without_entry
+            .into_iter()
+            .for_each(|rule| *state.whole_walks.entry(rule).or_insert(0) += 1);
         Ok(true)
     }
 
-    /// Adds the entries of wide items, and what they leave undecided that can be finished.
+    /// Adds the entries of wide items, and those of their context-dependent tokens that what
+    /// follows completes.
     fn add_entries(
         &self,
         state: &mut IndexState,
         groups: &[Vec<Item>],
-        dense: &mut Vec<Arc<Entry>>,
+        entries: &mut Vec<Arc<MaskEntry>>,
     ) -> Result<(), ParserLimit> {
         for group in groups {
             let entry = self.entry(state, group)?;
             for &exit in entry.exits() {
                 let next = state.parser.follow(&group[0], exit)?;
-                let counters = &self.pool.pooling.counters;
-                state.resolve((&self.vocab, counters), &entry, (exit, next)).map_err(limit)?;
+                let counters = &self.pool.engine.counters;
+                state
+                    .resolve_suffixes((&self.vocab, counters), &entry, (exit, next))
+                    .map_err(parser_limit)?;
             }
-            dense.push(entry);
+            entries.push(entry);
         }
         Ok(())
     }
 
-    /// One walk over all of the vocabulary with all of the configuration.
-    pub(super) fn build_whole(
+    /// Builds a mask by one walk of the whole trie with the whole configuration.
+    pub(super) fn build_by_walk(
         &self,
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<TokenSet, ParserLimit> {
-        self.build_beside(state, config, None)
+        self.build_by_walk_with(state, config, None)
     }
 
-    /// The same, with what is known to be accepted.
-    pub(super) fn build_beside(
+    /// The same, united with tokens that are known to be accepted.
+    pub(super) fn build_by_walk_with(
         &self,
         state: &mut IndexState,
         config: ConfigId,
-        known: Option<TokenSet>,
+        accepted: Option<TokenSet>,
     ) -> Result<TokenSet, ParserLimit> {
-        let walked = state.try_narrow(&self.vocab, config, usize::MAX)?;
+        let walked = state.walk_directly(&self.vocab, config, usize::MAX)?;
         debug_assert!(walked, "a walk without bound ends");
-        let mut sets = self.whole_tokens(state, config);
-        sets.extend(known);
+        let mut sets = self.special_and_stop_tokens(state, config);
+        sets.extend(accepted);
         Ok(self.assemble(&mut state.walk, sets))
     }
 
-    /// Adds what is allowed as a whole: special tokens, and stop tokens where the text may end.
-    fn whole_tokens(&self, state: &mut IndexState, config: ConfigId) -> Vec<TokenSet> {
+    /// Adds special tokens, and stop tokens where the text may end.
+    fn special_and_stop_tokens(&self, state: &mut IndexState, config: ConfigId) -> Vec<TokenSet> {
         let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
             match &self.specials[special as usize] {
-                Tokens::One(id) => state.walk.words.push(*id),
-                Tokens::Many(row) => sets.push(TokenSet::row(row.clone())),
+                SpecialTokenIds::One(id) => state.walk.tokens.push(*id),
+                SpecialTokenIds::Many(row) => sets.push(TokenSet::row(row.clone())),
             }
         }
         if state.parser.store().done(config).root {
-            state.walk.words.extend_from_slice(self.vocab.stops());
+            state.walk.tokens.extend_from_slice(self.vocab.stops());
         }
         sets
     }
 
-    /// Whether so many bytes may come next that a direct walk is certainly too long, without walking.
+    /// Whether so many bytes may come next that a direct walk exceeds its budget, without trying.
     pub(super) fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
-        self.vocab.trie().len() > TEXT_NODES * self.ways.direct_walk
-            && state.parser.allowed(config).len() >= TEXT_BYTES
+        self.vocab.trie().len() > TEXT_TRIE_FACTOR * self.options.direct_walk
+            && state.parser.allowed(config).len() >= MIN_TEXT_BYTES
     }
 
-    /// Whether the entry of a wide state is there.
+    /// Whether the entry of these items exists, in this grammar's cache or in the pool.
     fn has_entry(&self, state: &mut IndexState, items: &[Item]) -> bool {
         let IndexState { parser, keys, entries, .. } = state;
         let key = (items[0].state, items[0].count, items.len() > 1);
         if entries.get(&key).is_some() {
             return true;
         }
-        let Some(entry) = self.pool.known(parser, keys, &self.vocab, items) else { return false };
+        let Some(entry) = self.pool.find(parser, keys, &self.vocab, items) else { return false };
         entries.insert(key, entry.clone(), entry.bytes());
         true
     }
 
-    /// The entry of a wide state, with what it calls last: this grammar's, else the pool's.
+    /// The entry of an item, together with those that it tail-calls: from this grammar's cache,
+    /// from the pool, or built.
     pub(super) fn entry(
         &self,
         state: &mut IndexState,
         items: &[Item],
-    ) -> Result<Arc<Entry>, ParserLimit> {
-        let IndexState { parser, keys, folds, entries, .. } = state;
+    ) -> Result<Arc<MaskEntry>, ParserLimit> {
+        let IndexState { parser, keys, byte_class_tries, entries, .. } = state;
         let key = (items[0].state, items[0].count, items.len() > 1);
         if let Some(entry) = entries.get(&key) {
             return Ok(entry);
         }
-        let entry =
-            self.pool.entry(parser, &mut Own { keys, folds }, &self.vocab, items).map_err(limit)?;
+        let entry = self
+            .pool
+            .entry(parser, &mut GrammarCaches { keys, byte_class_tries }, &self.vocab, items)
+            .map_err(parser_limit)?;
         entries.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }
 
-    /// Unites accepted sets and what a walk has found. Words may repeat: a bit set twice is cheaper than sorting.
-    fn assemble(&self, walk: &mut Walk, mut sets: Vec<TokenSet>) -> TokenSet {
+    /// Unites accepted sets and the tokens of a walk. Tokens may repeat: setting a bit twice is
+    /// cheaper than sorting.
+    fn assemble(&self, walk: &mut TrieWalk, mut sets: Vec<TokenSet>) -> TokenSet {
         walk.rows.sort_unstable_by_key(|row| row.as_ptr());
         walk.rows.dedup_by_key(|row| row.as_ptr());
         sets.extend(walk.rows.drain(..).map(TokenSet::row));
-        let (words, row) = (&walk.words, self.vocab.mask_words());
+        let (words, row) = (&walk.tokens, self.vocab.mask_words());
         match &sets[..] {
             [] if words.len() <= row / 2 => TokenSet::List(words[..].into()),
             [set] => set.changed(&[], words, row),

@@ -1,40 +1,61 @@
-//! Stage 5. Configuration and vocabulary to token masks: which token ids may follow, 32 ids a word.
+//! Stage 5. Token masks: which token ids may follow a configuration, one bit an id, 32 ids a word.
 //!
-//! For a configuration: (1) a finished mask is memoised; (2) narrow configurations (few tokens can follow) are walked
-//! directly; (3) for the others each item's state has a pooled entry (accepted, undecided, the rest rejected), and the
-//! undecided tokens are resolved with what follows the item's rule.
+//! A mask is found in one of three ways, cheapest first:
+//!
+//! 1. The finished mask is memoised under a canonical configuration (`index_state`).
+//! 2. A configuration that few tokens can follow is tested against the token trie directly
+//!    (`trie_walk`).
+//! 3. Otherwise each item's automaton state has a mask entry in a pool that all grammars share
+//!    (`entry`, `pool`). An entry accepts tokens, rejects tokens, and leaves the
+//!    context-dependent ones. Those are resolved with what follows the item's rule (`suffixes`,
+//!    `rule_walks`).
+//!
+//! Constraints that states do not express are subtracted from such a mask: bounds on length
+//! (`length_bounds`) and white space (`white_space_bounds`), distinct values
+//! (`distinct_values`) and duplicate keys (`duplicate_keys`).
+//!
+//! See docs/internals/MASK_ENTRIES.md and docs/internals/MASK_POOL.md.
 
-mod bounded;
-mod difference;
-mod distinct;
+mod ambiguous;
+mod byte_class_trie;
+mod counter_profile;
+mod distinct_values;
+mod duplicate_keys;
 mod entry;
-mod fold;
+mod entry_difference;
+mod incremental_row;
 mod index;
-mod joint;
-mod key;
-mod loose;
-mod names;
-mod nodes;
-mod open;
+mod index_state;
+mod interned_masks;
+mod item_walks;
+mod length_bounds;
+mod node_sets;
 mod pool;
-mod pooling;
-mod profile;
-mod remainders;
-mod row;
-mod same;
-mod section;
-mod set;
-mod shaped;
-mod state;
-mod tokens;
-mod walk;
+mod pool_key;
+mod pool_scope;
+mod rule_walks;
+mod shape_walk;
+mod special_tokens;
+mod suffixes;
+mod token_set;
+mod trie_walk;
+mod white_space_bounds;
 
-pub use pooling::{PoolScope, PoolStats};
-pub use row::MaskRow;
-pub use set::bit;
+pub use incremental_row::MaskRow;
+pub use pool_scope::{PoolScope, PoolStats};
+pub use token_set::bit;
 
-pub(crate) use index::{Index, Ways};
-pub(crate) use pooling::Pooling;
-pub(crate) use set::{TokenSet, set_bit};
-pub(crate) use state::{AdvanceOver, IndexState};
-pub(crate) use tokens::Tokens;
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use index::{Index, MaskOptions};
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use index_state::{AdvanceBytesFn, IndexState};
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use pool_scope::EnginePool;
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use special_tokens::SpecialTokenIds;
+pub(crate) use token_set::{TokenSet, set_bit};
+
+pub(crate) use index::MaskOptions as Ways; // RENAME-ALIAS
+pub(crate) use index_state::AdvanceBytesFn as AdvanceOver; // RENAME-ALIAS
+pub(crate) use pool_scope::EnginePool as Pooling; // RENAME-ALIAS
+pub(crate) use special_tokens::SpecialTokenIds as Tokens; // RENAME-ALIAS

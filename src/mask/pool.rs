@@ -1,181 +1,215 @@
-//! Mask entries of one vocabulary, shared by grammars.
+//! The mask pool: mask entries of one vocabulary, shared by all its grammars.
+//!
+//! Entries are keyed by the automaton reachable from a state ([`super::pool_key`]), so states of
+//! different grammars share one. The pool also holds the counter profiles of counted blocks, the
+//! structural ids that keys consist of, and finished masks. See docs/internals/MASK_POOL.md.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::entry::Entry;
-use super::fold::Folds;
-use super::key::{GrammarKeys, Key, RuleKeys};
-use super::pooling::{Counters, count};
-use super::profile::Profile;
-use super::same::Alike;
-use super::walk::Stopped;
+use super::byte_class_trie::ByteClassTries;
+use super::counter_profile::CounterProfile;
+use super::entry::MaskEntry;
+use super::interned_masks::PoolMaskInterner;
+use super::pool_key::{KeyBuilder, PoolKey, StructuralIds};
+use super::pool_scope::{PoolCounters, count};
+use super::trie_walk::WalkError;
 use crate::cache::{Cache, CacheStats};
 use crate::matcher::{FREE, Item, Parser};
 use crate::vocab::Vocabulary;
 
-/// Of a pool's budget, what goes to the profiles of counted blocks, what to the ids of rules, and what to masks that grammars share.
-const PROFILES: usize = 8;
-const RULES: usize = 16;
-const ALIKE: usize = 8;
+/// The part of a pool's budget for counter profiles.
+const PROFILE_SHARE: usize = 8;
+/// The part for structural ids of rules.
+const STRUCTURAL_ID_SHARE: usize = 16;
+/// The part for finished masks.
+const FINISHED_MASK_SHARE: usize = 8;
 
-/// Behind the key of a state: its entry is with what it calls last. No key of a state alone ends so.
-const WITH_CALLS: u32 = u32::MAX;
+/// Suffix of a key whose entry includes tail-called items. No key of a state alone ends in it.
+const WITH_TAIL_CALLS: u32 = u32::MAX;
 
-/// Mask entries by the structure of the automaton behind a state.
+/// Mask entries by the automaton that is reachable from a state.
 #[derive(Debug)]
 pub(super) struct MaskPool {
     /// The row of all tokens with text.
-    all: Arc<[u32]>,
-    inner: Mutex<Inner>,
-    /// Finished masks.
-    pub(super) alike: Alike,
+    all_tokens: Arc<[u32]>,
+    /// The caches that need a lock.
+    caches: Mutex<PoolCaches>,
+    /// Interned finished masks.
+    pub(super) masks: PoolMaskInterner,
 }
 
-/// What a grammar has of its own, to look at its states with.
-pub(super) struct Own<'s> {
-    pub(super) keys: &'s mut GrammarKeys,
-    pub(super) folds: &'s mut Folds,
+/// The caches of one grammar that building an entry needs.
+pub(super) struct GrammarCaches<'s> {
+    /// Pool keys of the grammar's states.
+    pub(super) keys: &'s mut KeyBuilder,
+    /// Byte-class tries of the grammar's rules.
+    pub(super) byte_class_tries: &'s mut ByteClassTries,
 }
 
+/// The caches of a pool.
 #[derive(Debug)]
-struct Inner {
-    rules: RuleKeys,
-    entries: Cache<Key, Arc<Entry>>,
-    /// Profiles of counted blocks; none where counting does not decide.
-    profiles: Cache<Key, Option<Arc<Profile>>>,
+struct PoolCaches {
+    /// Ids of rules with equal automata.
+    structural_ids: StructuralIds,
+    /// Mask entries.
+    entries: Cache<PoolKey, Arc<MaskEntry>>,
+    /// Counter profiles; None where a state has none.
+    profiles: Cache<PoolKey, Option<Arc<CounterProfile>>>,
 }
 
 impl MaskPool {
-    /// An empty pool. `all` is the row of all tokens with text.
-    pub(super) fn new(all: Arc<[u32]>, max_bytes: usize) -> MaskPool {
-        let inner =
-            Inner { rules: RuleKeys::new(0), entries: Cache::new(0), profiles: Cache::new(0) };
-        let pool = MaskPool { all, inner: Mutex::new(inner), alike: Alike::new(0) };
+    /// An empty pool. `all_tokens` is the row of all tokens with text.
+    pub(super) fn new(all_tokens: Arc<[u32]>, max_bytes: usize) -> MaskPool {
+        let caches = PoolCaches {
+            structural_ids: StructuralIds::new(0),
+            entries: Cache::new(0),
+            profiles: Cache::new(0),
+        };
+        let pool =
+            MaskPool { all_tokens, caches: Mutex::new(caches), masks: PoolMaskInterner::new(0) };
         pool.set_max_bytes(max_bytes);
         pool
     }
 
     /// Changes the budget.
     pub(super) fn set_max_bytes(&self, max_bytes: usize) {
-        let Inner { rules, entries, profiles } = &mut *self.inner.lock();
-        rules.set_max_bytes(max_bytes / RULES);
-        profiles.set_max_bytes(max_bytes / PROFILES);
+        let PoolCaches { structural_ids, entries, profiles } = &mut *self.caches.lock();
+        structural_ids.set_max_bytes(max_bytes / STRUCTURAL_ID_SHARE);
+        profiles.set_max_bytes(max_bytes / PROFILE_SHARE);
         entries.set_max_bytes(
-            max_bytes - max_bytes / RULES - max_bytes / PROFILES - max_bytes / ALIKE,
+            max_bytes
+                - max_bytes / STRUCTURAL_ID_SHARE
+                - max_bytes / PROFILE_SHARE
+                - max_bytes / FINISHED_MASK_SHARE,
         );
-        self.alike.set_max_bytes(max_bytes / ALIKE);
+        self.masks.set_max_bytes(max_bytes / FINISHED_MASK_SHARE);
     }
 
-    /// Entries, profiles, ids of rules, finished masks.
+    /// Statistics of entries, profiles, structural ids and finished masks.
     pub(super) fn stats(&self) -> [CacheStats; 4] {
-        let inner = self.inner.lock();
-        [inner.entries.stats(), inner.profiles.stats(), inner.rules.stats(), self.alike.stats()]
+        let caches = self.caches.lock();
+        [
+            caches.entries.stats(),
+            caches.profiles.stats(),
+            caches.structural_ids.stats(),
+            self.masks.stats(),
+        ]
     }
 
+    /// Builds the entry of an item and those that it tail-calls, by the cheapest way: from a
+    /// counter profile, from the entry of another state, on a byte-class trie, or by a walk of the
+    /// vocabulary.
     fn build(
         &self,
         parser: &mut Parser,
-        own: &mut Own<'_>,
+        grammar: &mut GrammarCaches<'_>,
         vocab: &Vocabulary,
-        (items, counters): (&[Item], &Counters),
-    ) -> Result<Arc<Entry>, Stopped> {
+        (items, counters): (&[Item], &PoolCounters),
+    ) -> Result<Arc<MaskEntry>, WalkError> {
         let item = items[0];
         if let Some(room) = parser.room(&item)
-            && let Some(profile) = self.profile(parser, own, vocab, item)?
+            && let Some(profile) = self.profile(parser, grammar, vocab, item)?
         {
             return Ok(Arc::new(profile.entry(room)));
         }
         let isolated = parser.isolated_all(items);
-        if let Some(like) = parser.loops_like(isolated)? {
-            let base = self.entry(parser, own, vocab, (&[like], counters))?;
-            let other = parser.isolated(like);
-            let entry = Entry::build_like(parser, vocab, &base, isolated, other)?;
+        if let Some(base_item) = parser.loops_like(isolated)? {
+            let base = self.entry(parser, grammar, vocab, (&[base_item], counters))?;
+            let base_config = parser.isolated(base_item);
+            let entry = MaskEntry::derive(parser, vocab, &base, isolated, base_config)?;
             count(&counters.derived);
             return Ok(Arc::new(entry));
         }
-        own.folds.entry(parser, vocab, &self.all, (item.state, isolated, counters))
+        grammar.byte_class_tries.entry(
+            parser,
+            vocab,
+            &self.all_tokens,
+            (item.state, isolated, counters),
+        )
     }
 
-    /// The profile of a state in a counted block.
+    /// The counter profile of a state in a counted block.
     fn profile(
         &self,
         parser: &mut Parser,
-        own: &mut Own<'_>,
+        grammar: &mut GrammarCaches<'_>,
         vocab: &Vocabulary,
         item: Item,
-    ) -> Result<Option<Arc<Profile>>, Stopped> {
+    ) -> Result<Option<Arc<CounterProfile>>, WalkError> {
         let key = {
-            let mut inner = self.inner.lock();
-            let key = own.keys.state_key(
+            let mut caches = self.caches.lock();
+            let key = grammar.keys.state_key(
                 parser.program_mut(),
-                &mut inner.rules,
+                &mut caches.structural_ids,
                 (item.state, FREE, vocab.reach() as u32),
             );
-            if let Some(profile) = inner.profiles.get(&key) {
+            if let Some(profile) = caches.profiles.get(&key) {
                 return Ok(profile);
             }
             key
         };
-        let profile = Profile::build(parser, vocab, item)?.map(Arc::new);
+        let profile = CounterProfile::build(parser, vocab, item)?.map(Arc::new);
         let bytes = profile.as_ref().map_or(0, |p| p.bytes()) + key.len() * 4;
-        self.inner.lock().profiles.insert(key, profile.clone(), bytes);
+        self.caches.lock().profiles.insert(key, profile.clone(), bytes);
         Ok(profile)
     }
 
-    /// The key of an item's state and counter, and of what the state calls last if that is given, too (see [`Parser::called_last`]).
+    /// The pool key of an item's state and counter, and of the items that it tail-calls, if any
+    /// (see [`Parser::called_last`]).
     fn key(
-        rules: &mut RuleKeys,
+        structural_ids: &mut StructuralIds,
         parser: &mut Parser,
-        keys: &mut GrammarKeys,
+        keys: &mut KeyBuilder,
         vocab: &Vocabulary,
         items: &[Item],
-    ) -> Key {
+    ) -> PoolKey {
         let key = keys.state_key(
             parser.program_mut(),
-            rules,
+            structural_ids,
             (items[0].state, items[0].count, vocab.reach() as u32),
         );
-        // What else there is follows from the state: which of its calls are last ones.
-        if items.len() > 1 { [&key[..], &[WITH_CALLS]].concat().into() } else { key }
+        // The state determines which of its calls are tail calls.
+        if items.len() > 1 { [&key[..], &[WITH_TAIL_CALLS]].concat().into() } else { key }
     }
 
-    /// The entry that [`MaskPool::entry`] would give, if some grammar has needed it before.
-    pub(super) fn known(
+    /// The entry of [`MaskPool::entry`], if the pool has it.
+    pub(super) fn find(
         &self,
         parser: &mut Parser,
-        keys: &mut GrammarKeys,
+        keys: &mut KeyBuilder,
         vocab: &Vocabulary,
-        (items, counters): (&[Item], &Counters),
-    ) -> Option<Arc<Entry>> {
-        let mut inner = self.inner.lock();
-        let key = MaskPool::key(&mut inner.rules, parser, keys, vocab, items);
-        inner.entries.get(&key).inspect(|_| count(&counters.hits))
+        (items, counters): (&[Item], &PoolCounters),
+    ) -> Option<Arc<MaskEntry>> {
+        let mut caches = self.caches.lock();
+        let key = MaskPool::key(&mut caches.structural_ids, parser, keys, vocab, items);
+        caches.entries.get(&key).inspect(|_| count(&counters.hits))
     }
 
-    /// The entry of items as in [`MaskPool::key`]; built if no grammar has needed it before. The item's counter must be normalised. The pool is not
-    /// locked while an entry is built; two grammars may then build the same one, and either serves.
+    /// The entry of items as in [`MaskPool::key`]; built if the pool does not have it. The item's
+    /// counter must be canonical. The pool is not locked while an entry is built: two grammars may
+    /// build the same one, and either result serves.
     pub(super) fn entry(
         &self,
         parser: &mut Parser,
-        own: &mut Own<'_>,
+        grammar: &mut GrammarCaches<'_>,
         vocab: &Vocabulary,
-        (items, counters): (&[Item], &Counters),
-    ) -> Result<Arc<Entry>, Stopped> {
+        (items, counters): (&[Item], &PoolCounters),
+    ) -> Result<Arc<MaskEntry>, WalkError> {
         let key = {
-            let mut inner = self.inner.lock();
-            let key = MaskPool::key(&mut inner.rules, parser, own.keys, vocab, items);
-            if let Some(entry) = inner.entries.get(&key) {
+            let mut caches = self.caches.lock();
+            let key = MaskPool::key(&mut caches.structural_ids, parser, grammar.keys, vocab, items);
+            if let Some(entry) = caches.entries.get(&key) {
                 count(&counters.hits);
                 return Ok(entry);
             }
             count(&counters.misses);
             key
         };
-        let entry = self.build(parser, own, vocab, (items, counters))?;
+        let entry = self.build(parser, grammar, vocab, (items, counters))?;
         let bytes = entry.bytes() + key.len() * 4;
-        self.inner.lock().entries.insert(key, entry.clone(), bytes);
+        self.caches.lock().entries.insert(key, entry.clone(), bytes);
         Ok(entry)
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Case {
     ebnf_file: Option<String>,
     #[serde(default)]
     dialect: Dialect,
-    /// Parts of the warnings that are expected, in the order of the text.
+    /// Parts of the expected warnings, in the order of the text.
     #[serde(default)]
     warnings: Vec<String>,
     lark: Option<String>,
@@ -59,7 +59,7 @@ pub(crate) struct Case {
     #[serde(default)]
     named: BTreeMap<String, String>,
     #[serde(default)]
-    vocab: Words,
+    vocab: CaseVocabulary,
     #[serde(default)]
     pub(crate) accepts: Vec<String>,
     #[serde(default)]
@@ -73,9 +73,10 @@ pub(crate) struct Case {
     pub(crate) refused: Option<String>,
 }
 
+/// The tokens beside the bytes and the stop token.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Words {
+enum CaseVocabulary {
     Named(ToyBytes),
     Extra(Vec<String>),
 }
@@ -86,14 +87,14 @@ enum ToyBytes {
     ToyBytes,
 }
 
-impl Default for Words {
+impl Default for CaseVocabulary {
     fn default() -> Self {
-        Words::Named(ToyBytes::ToyBytes)
+        CaseVocabulary::Named(ToyBytes::ToyBytes)
     }
 }
 
 impl Case {
-    /// The grammar of the case's spec, or why there is none.
+    /// The grammar of the case, or why it is rejected.
     pub(crate) fn grammar(&self) -> Result<Grammar, String> {
         let limits = Limits::default();
         if let Some(tag) = &self.structural_tag {
@@ -138,17 +139,17 @@ impl Case {
         if expected { Ok(lowered.grammar) } else { Err(format!("warnings are {warnings:?}")) }
     }
 
-    /// The 256 bytes, the stop token, then the case's own words.
+    /// The 256 bytes, the stop token, then the case's own tokens.
     pub(crate) fn vocabulary(&self) -> Vocabulary {
         match &self.vocab {
-            Words::Named(ToyBytes::ToyBytes) => Vocabulary::toy(&[]),
-            Words::Extra(words) => {
+            CaseVocabulary::Named(ToyBytes::ToyBytes) => Vocabulary::toy(&[]),
+            CaseVocabulary::Extra(words) => {
                 Vocabulary::toy(&words.iter().map(String::as_bytes).collect::<Vec<_>>())
             }
         }
     }
 
-    /// The case's constraint for an engine of its own.
+    /// The case's constraint, by a new engine.
     pub(crate) fn constraint(&self, grammar: &Grammar) -> Result<Constraint, String> {
         let engine = Engine::new(self.vocabulary().into(), Default::default());
         engine.compile(grammar).map_err(|e| e.to_string())
@@ -159,7 +160,7 @@ impl Case {
 pub(crate) fn all() -> Vec<(PathBuf, Case)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut files = Vec::new();
-    find(&root, &mut files);
+    collect_files(&root, &mut files);
     files.sort();
     let mut out = Vec::new();
     for path in files {
@@ -178,13 +179,13 @@ pub(crate) fn all() -> Vec<(PathBuf, Case)> {
     out
 }
 
-fn find(folder: &Path, out: &mut Vec<PathBuf>) {
+fn collect_files(folder: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("tests/data is there") {
         let path = entry.expect("an entry").path();
-        // Cases of simplification have a form of their own.
+        // Cases of simplification have another format.
         if path.is_dir() && path.ends_with("simplify") {
         } else if path.is_dir() {
-            find(&path, out);
+            collect_files(&path, out);
         } else if path.extension().is_some_and(|e| e == "toml") {
             out.push(path);
         }

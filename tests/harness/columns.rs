@@ -1,4 +1,5 @@
-//! The ways to drive the engine. Whatever the way, the mask behind a prefix is the same.
+//! Columns of the test matrix: the ways in which a matcher can come to a prefix. The mask behind a
+//! prefix is the same in each.
 
 use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
@@ -7,13 +8,13 @@ use louver::vocab::Vocabulary;
 /// How a matcher came to a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// A new matcher took the prefix, no mask asked on the way.
+    /// A new matcher took the prefix, without masks on the way.
     Fresh,
-    /// A fork of another went astray; this one did not notice.
+    /// A fork of it took other tokens; the original must not change.
     Forked,
-    /// It went on, and came back.
+    /// It took other tokens, and rolled them back.
     RolledBack,
-    /// It came back to the beginning, and took the prefix again.
+    /// It rolled back to the beginning, and took the prefix again.
     Replayed,
 }
 
@@ -21,12 +22,12 @@ pub(crate) const COLUMNS: [Column; 4] =
     [Column::Fresh, Column::Forked, Column::RolledBack, Column::Replayed];
 
 impl Column {
-    /// A matcher behind the prefix. `astray` are tokens to wander off with where the column does.
+    /// A matcher behind the prefix. `stray` are the other tokens that some columns take.
     pub(crate) fn matcher(
         self,
         constraint: &Constraint,
         prefix: &[TokenId],
-        astray: &[TokenId],
+        stray: &[TokenId],
     ) -> Matcher {
         let words = constraint.vocab().mask_words();
         let mut matcher = constraint.matcher();
@@ -35,12 +36,12 @@ impl Column {
             Column::Fresh => matcher,
             Column::Forked => {
                 let mut fork = matcher.clone();
-                wander(&mut fork, words, astray);
+                take_stray(&mut fork, words, stray);
                 fork.rollback(fork.tokens().len());
                 matcher
             }
             Column::RolledBack => {
-                let taken = wander(&mut matcher, words, astray);
+                let taken = take_stray(&mut matcher, words, stray);
                 matcher.rollback(taken);
                 matcher
             }
@@ -53,6 +54,7 @@ impl Column {
     }
 }
 
+/// Takes tokens of a prefix that was taken before.
 fn take(matcher: &mut Matcher, tokens: &[TokenId]) {
     for &token in tokens {
         assert_eq!(
@@ -63,8 +65,8 @@ fn take(matcher: &mut Matcher, tokens: &[TokenId]) {
     }
 }
 
-/// Takes what can be taken; returns how many that was. Asks for masks on the way.
-fn wander(matcher: &mut Matcher, words: usize, tokens: &[TokenId]) -> usize {
+/// Takes those tokens that are allowed, asking for masks on the way. Returns how many it took.
+fn take_stray(matcher: &mut Matcher, words: usize, tokens: &[TokenId]) -> usize {
     let mut mask = vec![0; words];
     let taken = |&token: &TokenId| {
         matcher.fill_mask(&mut mask);
@@ -73,7 +75,7 @@ fn wander(matcher: &mut Matcher, words: usize, tokens: &[TokenId]) -> usize {
     tokens.iter().copied().filter(taken).count()
 }
 
-/// The matcher's mask, one flag a token. Words beyond the vocabulary must come out empty.
+/// The matcher's mask, one flag a token. Bits beyond the vocabulary must be clear.
 pub(crate) fn mask(matcher: &mut Matcher, vocab: &Vocabulary) -> Vec<bool> {
     let mut words = vec![u32::MAX; vocab.mask_words()];
     matcher.fill_mask(&mut words);

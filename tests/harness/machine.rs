@@ -1,13 +1,14 @@
-//! The grammar as a recursive transition network, written from the meaning of [`Expr`] alone: every expression becomes a small
-//! machine whose moves read a byte, read a special token, or run another machine. No minimisation, no counters, no automata
-//! library; counted repeats are copied out and dispatch is defined by comparing strings.
+//! The oracle's grammar: a recursive transition network, derived from the definition of [`Expr`]
+//! alone. Every expression becomes a small machine whose moves read a byte, read a special token,
+//! or run another machine. It has no minimisation, no counters and no automata library: counted
+//! repeats are copied out, and dispatch is defined by comparison of strings.
 
 use std::collections::HashMap;
 
 use louver::ids::SpecialId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, Members, Trigger};
 
-/// What a move does.
+/// A transition of a machine.
 #[derive(Clone, Debug)]
 pub(crate) enum Move {
     /// Reads one of these bytes.
@@ -25,7 +26,8 @@ pub(crate) struct Machine {
     pub(crate) moves: Vec<Vec<(Move, usize)>>,
 }
 
-/// All machines of a grammar; the first ones are the rules in their order. Moves that lead nowhere are gone.
+/// All machines of a grammar; the first ones are the rules in their order. Moves that lead nowhere
+/// are pruned.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     pub(crate) machines: Vec<Machine>,
@@ -41,6 +43,7 @@ impl Machine {
     }
 }
 
+/// A move that reads one byte.
 fn one(byte: u8) -> Move {
     let mut set = Box::new([false; 256]);
     set[usize::from(byte)] = true;
@@ -76,13 +79,13 @@ impl Network {
             Expr::Empty => m.finals[start] = true,
             Expr::Never => {}
             Expr::Bytes(bytes) => {
-                let mut at = start;
+                let mut state = start;
                 for &byte in bytes.iter() {
                     let next = m.state(false);
-                    m.moves[at].push((one(byte), next));
-                    at = next;
+                    m.moves[state].push((one(byte), next));
+                    state = next;
                 }
-                m.finals[at] = true;
+                m.finals[state] = true;
             }
             Expr::Class(set) => {
                 let end = m.state(true);
@@ -98,13 +101,13 @@ impl Network {
                 m.moves[start].push((Move::Call(rule.index()), end));
             }
             Expr::Seq(parts) => {
-                let mut at = start;
+                let mut state = start;
                 for part in parts {
                     let next = m.state(false);
-                    m.moves[at].push((Move::Call(self.add(part)), next));
-                    at = next;
+                    m.moves[state].push((Move::Call(self.add(part)), next));
+                    state = next;
                 }
-                m.finals[at] = true;
+                m.finals[state] = true;
             }
             Expr::Alt(parts) => {
                 let end = m.state(true);
@@ -140,7 +143,7 @@ impl Network {
                 }
             }
             Expr::Graph(graph) => {
-                // A start of its own, because the graph's start may be any node.
+                // A separate start, because the graph's start may be any node.
                 for node in 0..graph.nodes {
                     m.state(graph.ends.contains(&node));
                 }
@@ -167,7 +170,7 @@ impl Network {
         m
     }
 
-    /// Members by their definition: a state for every list of members that there can be.
+    /// Member sets by their definition: a state for every list of members.
     fn members(&mut self, members: &Members, m: &mut Machine) {
         let once: Vec<usize> = members.once.iter().map(|member| self.add(&member.body)).collect();
         let often: Vec<usize> = members.often.iter().map(|body| self.add(body)).collect();
@@ -178,14 +181,15 @@ impl Network {
             members.once.iter().enumerate().all(|(i, member)| !member.required || list.contains(&i))
                 && distinct >= members.min as usize
         };
-        // Those of `often` are told apart by nothing but their number, of which no more than the bounds counts.
+        // Repeated members differ in nothing but their number, of which only what the bounds allow
+        // counts.
         let bound = members.max.unwrap_or(1) as usize;
-        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
-        let mut todo = vec![Vec::new()];
-        known.insert(Vec::new(), 0);
+        let mut states_by_list: HashMap<Vec<usize>, usize> = HashMap::new();
+        let mut pending = vec![Vec::new()];
+        states_by_list.insert(Vec::new(), 0);
         m.finals[0] = may_end(&[]);
-        while let Some(list) = todo.pop() {
-            let mut from = known[&list];
+        while let Some(list) = pending.pop() {
+            let mut from = states_by_list[&list];
             if members.max.is_some_and(|max| list.len() >= max as usize) {
                 continue;
             }
@@ -203,8 +207,8 @@ impl Network {
                 let more =
                     longer.iter().filter(|&&i| i == once.len()).count().saturating_sub(bound);
                 longer.truncate(longer.len() - more);
-                let behind = *known.entry(longer.clone()).or_insert_with(|| {
-                    todo.push(longer.clone());
+                let behind = *states_by_list.entry(longer.clone()).or_insert_with(|| {
+                    pending.push(longer.clone());
                     m.state(may_end(&longer))
                 });
                 m.moves[from].push((Move::Call(body), behind));
@@ -212,17 +216,17 @@ impl Network {
         }
     }
 
-    /// Drops moves from which no sentence can be finished.
+    /// Drops moves from which no sentence can be completed.
     fn prune(&mut self) {
         let mut alive: Vec<Vec<bool>> = self.machines.iter().map(|m| m.finals.clone()).collect();
         loop {
             let mut changed = false;
             for (i, machine) in self.machines.iter().enumerate() {
                 for state in (0..machine.moves.len()).rev() {
-                    let lives = machine.moves[state]
+                    let is_alive = machine.moves[state]
                         .iter()
                         .any(|(step, to)| alive[i][*to] && possible(step, &alive));
-                    if lives && !alive[i][state] {
+                    if is_alive && !alive[i][state] {
                         alive[i][state] = true;
                         changed = true;
                     }
@@ -241,6 +245,7 @@ impl Network {
     }
 }
 
+/// Whether a move can be made at all.
 fn possible(step: &Move, alive: &[Vec<bool>]) -> bool {
     match step {
         Move::Bytes(set) => set.contains(&true),
@@ -249,42 +254,51 @@ fn possible(step: &Move, alive: &[Vec<bool>]) -> bool {
     }
 }
 
-/// Where free text is.
+/// What free text is preceded by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     BeforeTags,
     AfterTag,
-    /// A trigger has just been read, and so has the beginning of a longer pattern: here, only the rest of that one follows.
+    /// A trigger that is the beginning of a longer pattern: only the rest of that pattern may
+    /// follow.
     Longer,
 }
 
-/// Dispatch by its definition. Free text is followed by the longest end of it that begins a pattern (a text trigger, a text
-/// stop, or an exclude). After each byte:
+/// Dispatch by its definition. Free text is followed by its longest suffix that begins a pattern (a
+/// text trigger, a text stop, or an exclude). After each byte:
 ///
-/// * if the longest exclude the text ends with is longer than every trigger and stop it ends with, the text is not allowed;
-/// * every trigger it ends with fires: its body follows. Every stop it ends with ends the dispatch;
-/// * a text before a special token fires with the token, and alone it is text;
-/// * if something fired, free text goes on only where the end of the text that begins a pattern is just what fired and a longer
-///   pattern begins with it; and then only with the rest of that pattern.
+/// * If the longest exclude that the text ends with is longer than every trigger and stop it ends
+///   with, the text is rejected.
+/// * Every trigger that it ends with fires: its body follows. Every stop that it ends with ends the
+///   dispatch.
+/// * A text in front of a special token fires together with the token; alone, it is free text.
+/// * If something fired, free text continues only where its suffix is exactly what fired and begins
+///   a longer pattern, and then only with the rest of that pattern.
 struct FreeText<'d> {
     dispatch: &'d Dispatch,
     patterns: Vec<&'d [u8]>,
     machine: Machine,
     /// The state behind a stop, or behind a last body.
-    over: usize,
+    end_state: usize,
     states: HashMap<(Vec<u8>, Phase), usize>,
-    todo: Vec<(Vec<u8>, Phase)>,
+    pending: Vec<(Vec<u8>, Phase)>,
 }
 
 fn free_text(dispatch: &Dispatch) -> Machine {
     let excludes = dispatch.excludes.iter().map(Vec::as_slice);
     let patterns = triggers_of(dispatch).filter_map(bytes_of).chain(excludes).collect();
     let machine = Machine::default();
-    let mut free =
-        FreeText { dispatch, patterns, machine, over: 0, states: HashMap::new(), todo: Vec::new() };
+    let mut free = FreeText {
+        dispatch,
+        patterns,
+        machine,
+        end_state: 0,
+        states: HashMap::new(),
+        pending: Vec::new(),
+    };
     free.state(Vec::new(), Phase::BeforeTags);
-    free.over = free.machine.state(true);
-    while let Some((text, phase)) = free.todo.pop() {
+    free.end_state = free.machine.state(true);
+    while let Some((text, phase)) = free.pending.pop() {
         free.bytes(&text, phase);
         free.specials(&text, phase);
     }
@@ -302,7 +316,7 @@ fn text_of(trigger: &Trigger) -> Option<&[u8]> {
     }
 }
 
-/// What of a trigger is bytes.
+/// The bytes of a trigger.
 fn bytes_of(trigger: &Trigger) -> Option<&[u8]> {
     match trigger {
         Trigger::Text(text) | Trigger::Led(text, _) => Some(text),
@@ -311,7 +325,7 @@ fn bytes_of(trigger: &Trigger) -> Option<&[u8]> {
 }
 
 impl FreeText<'_> {
-    /// The state for what free text ends with.
+    /// The state of free text with this suffix.
     fn state(&mut self, text: Vec<u8>, phase: Phase) -> usize {
         if let Some(&state) = self.states.get(&(text.clone(), phase)) {
             return state;
@@ -322,25 +336,25 @@ impl FreeText<'_> {
             DispatchEnd::AtStop => false,
         });
         self.states.insert((text.clone(), phase), state);
-        self.todo.push((text, phase));
+        self.pending.push((text, phase));
         state
     }
 
-    /// The longest end of a text that begins a pattern.
-    fn begun(&self, text: &[u8]) -> Vec<u8> {
+    /// The longest suffix of a text that begins a pattern.
+    fn pattern_suffix(&self, text: &[u8]) -> Vec<u8> {
         let begins = |end: &[u8]| self.patterns.iter().any(|p| p.starts_with(end));
         let cut = (0..text.len()).find(|&i| begins(&text[i..])).unwrap_or(text.len());
         text[cut..].to_vec()
     }
 
-    /// A state from which the bodies of these triggers follow, or the end if one is a stop.
+    /// A state from which the bodies of these triggers follow, final if one of them is a stop.
     fn fire(&mut self, fires: impl Fn(&Trigger) -> bool) -> usize {
         let fired = self.machine.state(self.dispatch.stops.iter().any(&fires));
         for (trigger, body) in &self.dispatch.tags {
             if fires(trigger) {
                 let after = match self.dispatch.after {
                     AfterTag::Loop => self.state(Vec::new(), Phase::AfterTag),
-                    AfterTag::End => self.over,
+                    AfterTag::End => self.end_state,
                 };
                 self.machine.moves[fired].push((Move::Call(body.index()), after));
             }
@@ -353,7 +367,7 @@ impl FreeText<'_> {
         let dispatch = self.dispatch;
         for byte in 0..=255u8 {
             let grown = [text, &[byte]].concat();
-            let next = self.begun(&grown);
+            let next = self.pattern_suffix(&grown);
             if phase == Phase::Longer && next.len() != text.len() + 1 {
                 continue;
             }
@@ -376,12 +390,12 @@ impl FreeText<'_> {
                 triggers_of(dispatch).any(|t| matches!(t, Trigger::Led(lead, _) if *lead == next));
             let longer =
                 led || self.patterns.iter().any(|p| p.len() > next.len() && p.starts_with(&next));
-            let goes_on = match fired {
+            let next_phase = match fired {
                 None => Some(phase),
                 Some(len) if longer && len == next.len() => Some(Phase::Longer),
                 Some(_) => None,
             };
-            if let Some(phase) = goes_on {
+            if let Some(phase) = next_phase {
                 let to = self.state(next, phase);
                 self.machine.moves[from].push((one(byte), to));
             }

@@ -1,4 +1,5 @@
-//! What the integration tests share: an oracle that owes the engine nothing, case files, and the ways to drive the engine.
+//! The shared parts of the integration tests: the oracle, which shares no code with the engine,
+//! case files, and the ways to drive a matcher.
 
 pub(crate) mod cases;
 pub(crate) mod columns;
@@ -10,8 +11,8 @@ pub(crate) mod replay;
 use louver::engine::EngineOptions;
 use louver::limits::Limits;
 
-/// The default options without bounds on work: random grammars may be as ambiguous as they like, and
-/// the oracle has no bounds either.
+/// The default options without limits on fuel: random grammars may be highly ambiguous, and the
+/// oracle has no limits either.
 pub(crate) fn unlimited() -> EngineOptions {
     let limits = Limits { compile_fuel: u64::MAX, mask_fuel: u64::MAX, ..Limits::default() };
     EngineOptions { limits, ..EngineOptions::default() }

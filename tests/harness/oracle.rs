@@ -1,5 +1,5 @@
-//! The brute-force recogniser: a textbook Earley chart over text positions, on the plain [`Network`]. It shares nothing with the
-//! engine but the grammar's type.
+//! The brute-force recogniser: a textbook Earley chart over text positions, on the plain
+//! [`Network`]. It shares nothing with the engine but the grammar's type.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::machine::{Move, Network};
 
-/// A partly run machine: where it is, and the position it began at.
+/// A partly run machine: its state, and the position at which it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Item {
     machine: usize,
@@ -18,25 +18,27 @@ struct Item {
     origin: usize,
 }
 
-/// What may be at one position.
+/// The Earley item set of one position.
 #[derive(Clone, Debug, Default)]
 struct Column {
     items: Vec<Item>,
     seen: HashSet<Item>,
-    /// Items that go on once a machine that began here is done.
+    /// By machine: items that continue once the machine that began here has ended.
     waiting: HashMap<usize, Vec<Item>>,
+    /// The same as pairs, for look-up.
     waits: HashSet<(usize, Item)>,
-    /// Machines that began here and are done here.
+    /// Machines that began here and have ended here.
     empty: HashSet<usize>,
 }
 
-/// What is read.
+/// A byte or a special token of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Symbol {
     Byte(u8),
     Special(u32),
 }
 
+/// Replaces a length by a smaller one; returns whether it was smaller.
 fn lower(slot: &mut Option<u64>, value: Option<u64>) -> bool {
     let lower = value.is_some_and(|v| slot.is_none_or(|s| v < s));
     if lower {
@@ -81,18 +83,19 @@ impl Oracle {
         self.columns.len() - 1
     }
 
-    /// Items made so far: what the oracle's answers have cost. Ambiguous grammars with nested counters need very many.
+    /// Items made so far, the cost of the oracle's answers. Ambiguous grammars with nested counters
+    /// need very many.
     pub(crate) fn work(&self) -> usize {
         self.work
     }
 
-    /// Reads a symbol, if what was read is still the beginning of a sentence; else changes nothing.
+    /// Reads a symbol if the text remains the beginning of a sentence; otherwise changes nothing.
     pub(crate) fn push(&mut self, symbol: Symbol) -> bool {
-        let at = self.columns.len();
+        let position = self.columns.len();
         self.columns.push(Column::default());
         let network = self.network.clone();
-        for i in 0..self.columns[at - 1].items.len() {
-            let item = self.columns[at - 1].items[i];
+        for i in 0..self.columns[position - 1].items.len() {
+            let item = self.columns[position - 1].items[i];
             for &(ref step, to) in &network.machines[item.machine].moves[item.state] {
                 let reads = match (step, symbol) {
                     (Move::Bytes(set), Symbol::Byte(byte)) => set[usize::from(byte)],
@@ -100,31 +103,31 @@ impl Oracle {
                     _ => false,
                 };
                 if reads {
-                    self.add(at, Item { state: to, ..item });
+                    self.add(position, Item { state: to, ..item });
                 }
             }
         }
-        self.close(at);
-        let alive = !self.columns[at].items.is_empty();
+        self.close(position);
+        let alive = !self.columns[position].items.is_empty();
         if !alive {
             self.columns.pop();
         }
         alive
     }
 
-    /// Forgets everything behind a position.
+    /// Drops everything behind a position.
     pub(crate) fn back_to(&mut self, position: usize) {
         self.columns.truncate(position + 1);
     }
 
-    /// Whether what was read is a sentence.
+    /// Whether the text is a sentence.
     pub(crate) fn is_complete(&self) -> bool {
         let finals = &self.network.machines[self.start].finals;
         let column = self.columns.last().expect("there is always a column");
         column.items.iter().any(|i| i.machine == self.start && i.origin == 0 && finals[i.state])
     }
 
-    /// The symbols a token stands for, or `None` if it stands for nothing the grammar can read.
+    /// The symbols that a token stands for; None if the grammar cannot read it.
     pub(crate) fn symbols(&self, vocab: &Vocabulary, token: TokenId) -> Option<Vec<Symbol>> {
         if let Some(bytes) = vocab.bytes(token)
             && !vocab.is_stop(token)
@@ -154,7 +157,8 @@ impl Oracle {
         true
     }
 
-    /// The mask by definition: a token may follow iff reading it succeeds; a stop token also where what was read is a sentence.
+    /// The mask by definition: a token may follow if reading it succeeds, and a stop token also
+    /// where the text is a sentence.
     pub(crate) fn mask(&mut self, vocab: &Vocabulary) -> Vec<bool> {
         let before = self.position();
         (0..vocab.width())
@@ -167,8 +171,9 @@ impl Oracle {
             .collect()
     }
 
-    /// The fewest bytes that make what was read a sentence, a special token counting `special`. By relaxation until
-    /// nothing changes: first within machines, then out through whoever waits for them.
+    /// The fewest bytes that complete the text, where a special token counts `special`. By
+    /// relaxation to a fixpoint: first within machines, then through the machines that wait for
+    /// them.
     pub(crate) fn shortest(&self, special: u64) -> Option<u64> {
         let machines = &self.network.machines;
         let mut within: Vec<Vec<Option<u64>>> =
@@ -218,6 +223,7 @@ impl Oracle {
         items.iter().filter_map(length).map(|(a, b)| a + b).min()
     }
 
+    /// The shortest completion behind a machine that began at a position.
     fn after(
         &self,
         beyond: &HashMap<(usize, usize), Option<u64>>,
@@ -236,7 +242,7 @@ impl Oracle {
         }
     }
 
-    /// Predicts and completes until nothing is new.
+    /// Predicts and completes to a fixpoint.
     fn close(&mut self, at: usize) {
         let network = self.network.clone();
         let mut next = 0;

@@ -1,10 +1,11 @@
-//! Reads grammars in the form in which they are printed, for tests. Strict: what it reads prints as it was written.
+//! Parses grammars in the form in which they are printed. Strict: the result must print as the
+//! given text.
 
 use louver::front::ebnf::{self, EbnfOptions};
 use louver::ir::Grammar;
 use louver::limits::Limits;
 
-/// The grammar, or what is wrong and where.
+/// The grammar, or the error.
 pub(crate) fn grammar(text: &str) -> Result<Grammar, String> {
     let lowered = ebnf::lower(text, &EbnfOptions::default(), &Limits::default())
         .map_err(|e| e.to_string())?;

@@ -1,5 +1,5 @@
-//! Fuzz targets without libFuzzer: seeds and regressions are replayed, and seeds are mutated for a
-//! while (`LOUVER_FUZZ_SECONDS` for each target, and `LOUVER_FUZZ_TARGET` for one of them).
+//! Fuzz targets without libFuzzer: seeds and regressions are replayed, and mutated seeds are run
+//! (`LOUVER_FUZZ_SECONDS` for each target, `LOUVER_FUZZ_TARGET` for one of them).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 /// A target and its name.
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
-/// Inputs a target gets where no time is given.
+/// Inputs of a target where no time is given.
 const INPUTS: usize = 400;
-/// Longest input that is made, in bytes.
-const LONGEST: usize = 4 << 10;
+/// Longest mutated input, in bytes.
+const MAX_INPUT_BYTES: usize = 4 << 10;
 
 /// The folder `fuzz`, and how its targets are run.
 pub(crate) struct Corpus {
@@ -55,14 +55,16 @@ impl Corpus {
         {
             let files =
                 self.files("seeds", name).into_iter().chain(self.files("regressions", name));
-            let seeds: Vec<Vec<u8>> =
-                files.map(|path| read(&path)).filter(|seed| seed.len() <= LONGEST).collect();
+            let seeds: Vec<Vec<u8>> = files
+                .map(|path| read(&path))
+                .filter(|seed| seed.len() <= MAX_INPUT_BYTES)
+                .collect();
             let rng = match seconds {
-                // Other inputs with each run.
+                // Different inputs in each run.
                 Some(_) => TestRunner::new(Config::default()).new_rng(),
                 None => TestRng::deterministic_rng(RngAlgorithm::ChaCha),
             };
-            let mut mutate = Mutate { seeds: &seeds, rng };
+            let mut mutate = Mutator { seeds: &seeds, rng };
             let (begin, mut count, mut most) = (Instant::now(), 0, 0);
             while seconds.map_or(count < INPUTS, |s| begin.elapsed() < Duration::from_secs(s)) {
                 let input = mutate.next();
@@ -76,7 +78,7 @@ impl Corpus {
         }
     }
 
-    /// The fuel that an input took.
+    /// Runs a target; returns the fuel that the input took.
     fn run(&self, target: fn(&[u8]), input: &[u8], what: &str) -> u64 {
         let (result, spent) =
             fuel::measure(|| std::panic::catch_unwind(|| (self.bounded)(target, input)));
@@ -92,12 +94,13 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-struct Mutate<'s> {
+/// A source of mutated seeds.
+struct Mutator<'s> {
     seeds: &'s [Vec<u8>],
     rng: TestRng,
 }
 
-impl Mutate<'_> {
+impl Mutator<'_> {
     fn below(&mut self, n: usize) -> usize {
         self.rng.next_u32() as usize % n.max(1)
     }
@@ -112,33 +115,34 @@ impl Mutate<'_> {
         seed[from..(from + len).min(seed.len())].to_vec()
     }
 
+    /// A seed with one to five mutations.
     fn next(&mut self) -> Vec<u8> {
         let seed = self.below(self.seeds.len());
         let mut out = self.seeds[seed].clone();
         for _ in 0..=self.below(5) {
-            let at = self.below(out.len() + 1);
-            let end = (at + self.below(6)).min(out.len());
+            let position = self.below(out.len() + 1);
+            let end = (position + self.below(6)).min(out.len());
             match self.below(6) {
-                0 => drop(out.drain(at..end)),
+                0 => drop(out.drain(position..end)),
                 1 => {
                     let piece = self.piece();
-                    out.splice(at..at, piece);
+                    out.splice(position..position, piece);
                 }
                 2 => {
                     let piece = self.piece();
-                    out.splice(at..end, piece);
+                    out.splice(position..end, piece);
                 }
-                3 => out.insert(at, self.rng.next_u32() as u8 & 0x7F),
+                3 => out.insert(position, self.rng.next_u32() as u8 & 0x7F),
                 4 => {
-                    let again = out[at..end].repeat(self.below(40) + 1);
-                    out.splice(at..at, again);
+                    let again = out[position..end].repeat(self.below(40) + 1);
+                    out.splice(position..position, again);
                 }
                 _ => {
                     let number = self.rng.next_u32() >> self.below(32);
-                    out.splice(at..at, number.to_string().into_bytes());
+                    out.splice(position..position, number.to_string().into_bytes());
                 }
             }
-            out.truncate(LONGEST);
+            out.truncate(MAX_INPUT_BYTES);
         }
         out
     }

@@ -1,4 +1,4 @@
-//! Grammars in EBNF: ambiguity, left and hidden recursion, doubling, counts, size, depth.
+//! Hostile grammars in EBNF: ambiguity, left and hidden recursion, doubling, counts, size, depth.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ fn kbnf(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
         .compile_ebnf(text, &EbnfOptions { dialect: Dialect::Kbnf, ..EbnfOptions::default() })?)
 }
 
-/// Rules made by number behind a first one.
+/// A first rule, and `n` generated ones.
 fn rules(first: &str, n: usize, rule: impl Fn(usize) -> String) -> String {
     let mut text = format!("root ::= {first}\n");
     for i in 0..n {
@@ -26,40 +26,43 @@ fn rules(first: &str, n: usize, rule: impl Fn(usize) -> String) -> String {
 }
 
 pub(crate) fn inputs() -> Vec<Input> {
-    let mut all = Vec::new();
+    let mut inputs = Vec::new();
     let fixed = |name: &str, text: &'static str| {
         family(&format!("ebnf/{name}"), &[1], move |_| text.to_owned(), common)
     };
     // F6 and F4.
-    all.extend(fixed("two-or-three", "root ::= root root | root root root | \"a\" | \"\"\n"));
-    all.extend(fixed(
+    inputs.extend(fixed("two-or-three", "root ::= root root | root root root | \"a\" | \"\"\n"));
+    inputs.extend(fixed(
         "ambiguous-words",
         "root ::= x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n",
     ));
-    all.extend(fixed("itself", "root ::= root\n"));
-    all.extend(fixed("itself-or-text", "root ::= root | \"a\"\n"));
-    all.extend(fixed("unit-cycle", "root ::= a | \"x\"\na ::= b | \"y\"\nb ::= root | a\n"));
-    all.extend(fixed(
+    inputs.extend(fixed("itself", "root ::= root\n"));
+    inputs.extend(fixed("itself-or-text", "root ::= root | \"a\"\n"));
+    inputs.extend(fixed("unit-cycle", "root ::= a | \"x\"\na ::= b | \"y\"\nb ::= root | a\n"));
+    inputs.extend(fixed(
         "nullable-cycle",
         "root ::= a b root | \"x\"\na ::= b? a?\nb ::= a? b? \"y\"?\n",
     ));
-    all.extend(fixed("hidden-left", "root ::= e root \"a\" | \"b\"\ne ::= \"\" | \"c\" e | e e\n"));
-    all.extend(fixed(
+    inputs.extend(fixed(
+        "hidden-left",
+        "root ::= e root \"a\" | \"b\"\ne ::= \"\" | \"c\" e | e e\n",
+    ));
+    inputs.extend(fixed(
         "left-and-right",
         "root ::= root \"+\" root | root \"*\" root | \"(\" root \")\" | [0-9]+ | root root\n",
     ));
-    all.extend(fixed(
+    inputs.extend(fixed(
         "nullable-powers",
         "root ::= a a a a a a a a\na ::= a a | a a a a | \"\" | \"x\" | [a-z]*\n",
     ));
-    all.extend(fixed(
+    inputs.extend(fixed(
         "palindromes",
         "root ::= \"a\" root \"a\" | \"b\" root \"b\" | [ab]? | root root\n",
     ));
-    all.extend(fixed("stars-in-recursion", "root ::= (root* [a-z]* root*)* \".\"\n"));
-    all.extend(fixed("plus-in-recursion", "root ::= (root+ | [a-z]+)+ (root? \" \")*\n"));
-    all.extend(fixed("empty", "root ::= a\na ::= \"x\" a\n"));
-    all.extend(family(
+    inputs.extend(fixed("stars-in-recursion", "root ::= (root* [a-z]* root*)* \".\"\n"));
+    inputs.extend(fixed("plus-in-recursion", "root ::= (root+ | [a-z]+)+ (root? \" \")*\n"));
+    inputs.extend(fixed("empty", "root ::= a\na ::= \"x\" a\n"));
+    inputs.extend(family(
         "ebnf/copies",
         &[2, 6, 20, 100],
         |n| {
@@ -74,7 +77,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/many-roots",
         &[3, 5, 9, 20],
         |n| {
@@ -85,7 +88,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/doubling",
         &[16, 30, 60, 1_000],
         |n| {
@@ -95,7 +98,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/optional-doubling",
         &[16, 30, 60],
         |n| {
@@ -105,7 +108,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/star-doubling",
         &[10, 30],
         |n| {
@@ -115,13 +118,13 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/unit-chain",
         &[100, 3_000, 50_000],
         |n| rules("r0", n, |i| if i + 1 == n { "\"a\"".to_owned() } else { format!("r{}", i + 1) }),
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/left-chain",
         &[50, 1_000, 20_000],
         |n| {
@@ -135,7 +138,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/complete-graph",
         &[10, 40, 200],
         |n| {
@@ -144,7 +147,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/starts-alike",
         &[100, 2_000],
         |n| {
@@ -153,25 +156,25 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/parentheses",
         &[100, 120, 10_000, 1_000_000],
         |n| format!("root ::= {}\"a\"{}\n", "(".repeat(n), ")".repeat(n)),
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/nested-stars",
         &[10, 100],
         |n| format!("root ::= {}\"a\"{}\n", "(".repeat(n), ")*".repeat(n)),
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/nested-counts",
         &[2, 3, 5, 9],
         |n| format!("root ::= {}[a-z] \"b\"?{}\n", "(".repeat(n), "){1,500}".repeat(n)),
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/counted-rules",
         &[3, 8, 30],
         |n| {
@@ -181,13 +184,13 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/huge-count",
         &[1_000_000, 4_000_000_000],
         |n| format!("root ::= (\"a\" | root){{{n}}}\n"),
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/alternatives",
         &[1_000, 30_000],
         |n| {
@@ -198,7 +201,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/rules",
         &[1_000, 30_000],
         |n| {
@@ -207,7 +210,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/classes",
         &[50, 2_000],
         |n| {
@@ -224,19 +227,19 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/long-literal",
         &[100_000, 3_000_000, 5_000_000],
         |n| format!("root ::= \"{}\"\n", "ab".repeat(n / 2)),
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/undefined",
         &[10, 20_000],
         |n| format!("root ::= {}\n", (0..n).map(|i| format!("u{i} ")).collect::<String>()),
         common,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/kbnf-exceptions",
         &[2, 20, 200],
         |n| {
@@ -245,17 +248,17 @@ pub(crate) fn inputs() -> Vec<Input> {
         },
         kbnf,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/kbnf-nested-regexes",
         &[3, 30],
         |n| format!("root ::= {};\n", r##"#"[a-z]*(ab|a.){1,80}" "##.repeat(n)),
         kbnf,
     ));
-    all.extend(family(
+    inputs.extend(family(
         "ebnf/early-regexes",
         &[3, 20],
         |n| format!("root ::= {}\n", r##"#e".*a.{12}b" "##.repeat(n)),
         common,
     ));
-    all
+    inputs
 }

@@ -1,4 +1,4 @@
-//! Runs hostile inputs one after the other and checks what each of them must keep to.
+//! Runs hostile inputs one after the other, and checks fuel, memory, time and masks of each.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,17 +17,17 @@ pub(crate) use peak_alloc::PeakAlloc;
 
 /// Tokens of a walk, unless an input says otherwise.
 const STEPS: usize = 24;
-/// Memory that one input may take beside what was in use before.
+/// Memory that one input may take, in bytes.
 const MAX_BYTES: usize = 200 << 20;
-/// Processor time that a phase may take on its thread: many times what its fuel stands for. What
-/// takes longer does work that is not counted.
-const UNCOUNTED: Duration = Duration::from_secs(2);
-/// An input that takes longer hangs.
-const HANGS: Duration = Duration::from_secs(120);
-/// Phases that are listed when they take longer.
-const SLOW: Duration = Duration::from_millis(500);
-/// Words of the vocabulary beside the bytes.
-const WORDS: &[&str] = &[
+/// Processor time that a phase may take on its thread: many times the equivalent of its fuel. A
+/// longer phase does work that is not counted.
+const MAX_PROCESSOR_TIME: Duration = Duration::from_secs(2);
+/// Time after which an input counts as hanging.
+const HANG_TIME: Duration = Duration::from_secs(120);
+/// Phases that take longer are marked.
+const SLOW_PHASE: Duration = Duration::from_millis(500);
+/// Tokens of the vocabulary beside the bytes.
+const TOKENS: &[&str] = &[
     "aa",
     "aaaa",
     "ab",
@@ -76,7 +76,7 @@ const WORDS: &[&str] = &[
     "aaaaaaaa",
 ];
 
-/// Compiles an input with an engine. The error is what the user reads.
+/// Compiles an input with an engine. The error is what a user reads.
 pub(crate) type Compile = Box<dyn Fn(&Engine) -> Result<Constraint, Refused>>;
 
 /// A typed refusal.
@@ -84,16 +84,16 @@ pub(crate) type Compile = Box<dyn Fn(&Engine) -> Result<Constraint, Refused>>;
 pub(crate) struct Refused {
     /// The error as it is shown.
     pub(crate) message: String,
-    /// Where in the input it is: a JSON pointer, a line and column, an offset, the name of a rule or
-    /// a tool. Empty if the error has none.
+    /// Where in the input it is: a JSON pointer, a line and column, an offset, or the name of a
+    /// rule or tool. Empty if the error has no place.
     pub(crate) place: String,
 }
 
-/// One input.
+/// One hostile input.
 pub(crate) struct Input {
-    /// Its kind, its generator and its size: `regex/class-product/20`.
+    /// Kind, generator and size: `regex/class-product/20`.
     pub(crate) name: String,
-    /// Bytes of its text.
+    /// Length of its text.
     pub(crate) bytes: usize,
     /// Tokens of a walk.
     pub(crate) steps: usize,
@@ -115,16 +115,17 @@ pub(crate) fn family(
     sizes.iter().map(make).collect()
 }
 
-/// What became of an input.
+/// What became of an input, and what each phase cost.
 #[derive(Debug, Default)]
 struct Outcome {
+    /// A description.
     what: String,
-    /// Phases with the fuel and time each took, the longest of a kind.
+    /// Fuel and time of each phase, the largest of a kind.
     phases: Vec<(&'static str, u64, Duration)>,
 }
 
 impl Outcome {
-    /// Does the work of a phase within its fuel.
+    /// Runs a phase, and checks its fuel and processor time.
     fn phase<T>(&mut self, name: &'static str, most: u64, work: impl FnOnce() -> T) -> T {
         let (begin, before) = (Instant::now(), processor_time());
         let (result, spent) = fuel::measure(work);
@@ -132,7 +133,10 @@ impl Outcome {
         assert!(spent <= most, "{name} spent {spent} of {most} units");
         if let (Some(before), Some(after)) = (before, processor_time()) {
             let used = after.saturating_sub(before);
-            assert!(used <= UNCOUNTED, "{name} took {used:?} of processor time for {spent} units");
+            assert!(
+                used <= MAX_PROCESSOR_TIME,
+                "{name} took {used:?} of processor time for {spent} units"
+            );
         }
         match self.phases.iter_mut().find(|(known, ..)| *known == name) {
             Some(phase) => *phase = (name, phase.1.max(spent), phase.2.max(took)),
@@ -142,14 +146,14 @@ impl Outcome {
     }
 }
 
-/// Processor time of this thread, which other processes do not add to; none where the system does
-/// not tell.
+/// Processor time of this thread, to which other processes do not add; None where the system does
+/// not report it.
 fn processor_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// All that is checked of a list of inputs.
+/// Runs inputs and checks them.
 pub(crate) struct Suite {
     memory: &'static PeakAlloc,
     vocab: Arc<Vocabulary>,
@@ -157,19 +161,19 @@ pub(crate) struct Suite {
 
 impl Suite {
     pub(crate) fn new(memory: &'static PeakAlloc) -> Suite {
-        let words: Vec<&[u8]> = WORDS.iter().map(|word| word.as_bytes()).collect();
+        let words: Vec<&[u8]> = TOKENS.iter().map(|word| word.as_bytes()).collect();
         Suite { memory, vocab: Arc::new(Vocabulary::toy(&words)) }
     }
 
-    /// Runs the inputs whose names contain what `LOUVER_HOSTILE` says, all without it. A `$` is the end
-    /// of a name.
+    /// Runs the inputs whose names contain `LOUVER_HOSTILE`, or all. A `$` matches the end of a
+    /// name.
     pub(crate) fn run(&self, inputs: &[Input]) {
         let only = std::env::var("LOUVER_HOSTILE").unwrap_or_default();
-        let watch = Watch::start();
+        let watchdog = Watchdog::start();
         let (mut failed, mut ran, mut refused) = (Vec::new(), 0, 0);
         let begin = Instant::now();
         for input in inputs.iter().filter(|input| format!("{}$", input.name).contains(&only)) {
-            watch.begins(&input.name);
+            watchdog.begins(&input.name);
             ran += 1;
             self.memory.reset_peak_usage();
             let before = self.memory.current_usage();
@@ -186,7 +190,7 @@ impl Suite {
             for (phase, fuel, took) in outcome.phases {
                 println!(
                     "    {phase:10} {fuel:>10} units {took:>10.1?}{}",
-                    if took > SLOW { "  SLOW" } else { "" }
+                    if took > SLOW_PHASE { "  SLOW" } else { "" }
                 );
             }
             refused += usize::from(outcome.what.starts_with("refused"));
@@ -203,6 +207,7 @@ impl Suite {
         assert!(failed.is_empty(), "{} of {ran} fail:\n{}", failed.len(), failed.join("\n"));
     }
 
+    /// Compiles one input, and walks its masks.
     fn one(&self, input: &Input, outcome: &mut Outcome) {
         let limits = Limits::default();
         let options = EngineOptions {
@@ -211,7 +216,7 @@ impl Suite {
             ..EngineOptions::default()
         };
         let engine = Engine::new(self.vocab.clone(), options);
-        // The first mask is a part of compiling, and has its own fuel.
+        // The first mask belongs to compilation, and has its own fuel.
         let most = limits.compile_budget(input.bytes) + limits.mask_fuel;
         let constraint = match outcome.phase("compile", most, || (input.compile)(&engine)) {
             Ok(constraint) => constraint,
@@ -233,18 +238,18 @@ impl Suite {
         let prepared = constraint.prepare(PrepareBudget::default());
         outcome.phase("prepare", 0, || prepared.wait());
         self.walk(&mut constraint.matcher(), (3, input.steps), outcome);
-        // Work in the background ends with its engine.
+        // Background work ends with its engine.
         outcome.phase("drop", 0, || drop((constraint, engine)));
     }
 
-    /// Takes tokens of the masks. No mask is empty; masks say what `allows` says; what is allowed can
-    /// be taken; a limit leaves the stop tokens.
+    /// Takes random tokens of the masks. No mask is empty; masks agree with `allows`; an allowed
+    /// token can be taken; a limit leaves the stop tokens.
     fn walk(&self, matcher: &mut Matcher, (seed, steps): (u32, usize), outcome: &mut Outcome) {
         let limits = Limits::default();
         let mut mask = vec![0; self.vocab.mask_words()];
         let mut random = seed.wrapping_mul(0x9E37_79B9);
         for _ in 0..steps {
-            // A parser that is full is emptied, and the work done again.
+            // A full parser is cleared, and the work is done again.
             outcome.phase("mask", 4 * limits.mask_fuel, || matcher.fill_mask(&mut mask));
             let allowed: Vec<TokenId> =
                 (0..self.vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
@@ -256,9 +261,13 @@ impl Suite {
                 return;
             }
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let any = TokenId::from_raw((random >> 8) % self.vocab.width() as u32);
-            let allows = outcome.phase("allows", 4 * limits.mask_fuel, || matcher.allows(any));
-            assert!(allows == bit(&mask, any) || !allows, "mask and test differ for token {any}");
+            let random_token = TokenId::from_raw((random >> 8) % self.vocab.width() as u32);
+            let allows =
+                outcome.phase("allows", 4 * limits.mask_fuel, || matcher.allows(random_token));
+            assert!(
+                allows == bit(&mask, random_token) || !allows,
+                "mask and test differ for token {random_token}"
+            );
             let going_on: Vec<TokenId> =
                 allowed.iter().copied().filter(|&t| !self.vocab.is_stop(t)).collect();
             let tokens = if going_on.is_empty() { &allowed } else { &going_on };
@@ -284,7 +293,7 @@ impl Suite {
     }
 }
 
-/// No name is there twice. Prints them.
+/// Names are unique. Prints them.
 pub(crate) fn check_names(inputs: &[Input]) {
     let mut names = BTreeSet::new();
     for input in inputs {
@@ -298,36 +307,36 @@ fn cut(text: &str, chars: usize) -> String {
     line.chars().take(chars).collect()
 }
 
-/// Ends the process when an input hangs, and says which.
-struct Watch {
+/// Ends the process when an input hangs, and names it.
+struct Watchdog {
     names: Sender<String>,
 }
 
-impl Watch {
-    fn start() -> Watch {
+impl Watchdog {
+    fn start() -> Watchdog {
         let (names, begun) = channel::<String>();
         std::thread::spawn(move || {
             let mut name = String::new();
             loop {
-                match begun.recv_timeout(HANGS) {
+                match begun.recv_timeout(HANG_TIME) {
                     Ok(next) => name = next,
                     Err(RecvTimeoutError::Timeout) => {
-                        eprintln!("{name} hangs: over {HANGS:?}");
+                        eprintln!("{name} hangs: over {HANG_TIME:?}");
                         std::process::exit(101);
                     }
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         });
-        Watch { names }
+        Watchdog { names }
     }
 
     fn begins(&self, name: &str) {
-        self.names.send(name.to_owned()).expect("the watch waits");
+        self.names.send(name.to_owned()).expect("the watchdog waits");
     }
 }
 
-/// Refusals of the engine's front ends, with the places that their types have.
+/// Errors of the engine's front ends, with their places.
 pub(crate) mod refusals {
     use louver::compile::CompileError;
     use louver::engine::{
@@ -368,7 +377,7 @@ pub(crate) mod refusals {
             RegexError::Syntax { offset, .. } | RegexError::Unsupported { offset, .. } => {
                 format!("offset {offset}")
             }
-            // It is the pattern as a whole.
+            // The pattern as a whole.
             _ => "offset 0".to_owned(),
         }
     }

@@ -1,5 +1,5 @@
-//! JSON Schemas: products of alternatives, cycles of references, negations, counts, overlapping
-//! patterns, values that must differ, size, depth.
+//! Hostile JSON Schemas: products of alternatives, cycles of references, negations, counts,
+//! overlapping patterns, distinct values, size, depth.
 
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::SchemaOptions;
@@ -27,7 +27,7 @@ fn reference(to: impl std::fmt::Display) -> Value {
     json!({"$ref": format!("#/$defs/d{to}")})
 }
 
-/// Definitions made by number; the schema is the first one.
+/// Generated definitions; the schema is the first one.
 fn definitions(n: usize, of: impl Fn(usize) -> Value) -> Value {
     json!({"$ref": "#/$defs/d0", "$defs": object(n, |i| format!("d{i}"), of)})
 }
@@ -37,70 +37,70 @@ fn required(i: usize) -> Value {
 }
 
 pub(crate) fn inputs() -> Vec<Input> {
-    let mut all = Vec::new();
-    shapes(&mut all);
-    products(&mut all);
-    cycles(&mut all);
-    strings(&mut all);
-    arrays(&mut all);
-    objects(&mut all);
-    all
+    let mut inputs = Vec::new();
+    shapes(&mut inputs);
+    products(&mut inputs);
+    cycles(&mut inputs);
+    strings(&mut inputs);
+    arrays(&mut inputs);
+    objects(&mut inputs);
+    inputs
 }
 
-fn add(all: &mut Vec<Input>, name: &str, sizes: &[usize], schema: impl Fn(usize) -> Value) {
-    all.extend(family(&format!("schema/{name}"), sizes, |n| schema(n).to_string(), compile));
+fn add(inputs: &mut Vec<Input>, name: &str, sizes: &[usize], schema: impl Fn(usize) -> Value) {
+    inputs.extend(family(&format!("schema/{name}"), sizes, |n| schema(n).to_string(), compile));
 }
 
-fn shapes(all: &mut Vec<Input>) {
-    add(all, "deep-properties", &[30, 60, 100], |n| {
+fn shapes(inputs: &mut Vec<Input>) {
+    add(inputs, "deep-properties", &[30, 60, 100], |n| {
         nested(
             n,
             json!({"type": "string"}),
             |_, inner| json!({"type": "object", "properties": {"a": inner}, "required": ["a"]}),
         )
     });
-    add(all, "deep-items", &[60, 120], |n| {
+    add(inputs, "deep-items", &[60, 120], |n| {
         nested(n, json!({}), |_, inner| json!({"type": "array", "items": inner}))
     });
     for (name, open, close) in
         [("brackets", "[", "]"), ("members", "{\"items\":", "}"), ("nots", "{\"not\":", "}")]
     {
         let text = |n: usize| format!("{}{{}}{}", open.repeat(n), close.repeat(n));
-        all.extend(family(&format!("schema/deep-{name}"), &[127, 200_000], text, compile));
+        inputs.extend(family(&format!("schema/deep-{name}"), &[127, 200_000], text, compile));
     }
     add(
-        all,
+        inputs,
         "enum",
         &[1_000, 20_000, 200_000],
         |n| json!({"enum": list(n, |i| json!(format!("{:x}{i}", i * 2_654_435_761 % n)))}),
     );
     add(
-        all,
+        inputs,
         "enum-of-objects",
         &[100, 3_000],
         |n| json!({"enum": list(n, |i| json!({"k": i, "v": [i, {"w": format!("x{i}")}]}))}),
     );
     add(
-        all,
+        inputs,
         "enum-of-long-texts",
         &[30],
         |n| json!({"enum": list(n, |i| json!(format!("{}{i}", "ab".repeat(20_000))))}),
     );
-    add(all, "enum-numbers", &[300, 20_000], |n| json!({"enum": list(n, |i| json!(i * i))}));
+    add(inputs, "enum-numbers", &[300, 20_000], |n| json!({"enum": list(n, |i| json!(i * i))}));
     add(
-        all,
+        inputs,
         "nested-const",
         &[100],
         |n| json!({"const": nested(n, json!(0), |i, inner| json!([inner, i]))}),
     );
     add(
-        all,
+        inputs,
         "multiple-of",
         &[1, 997, 99_999_989],
         |n| json!({"type": "integer", "multipleOf": n, "minimum": -5, "maximum": 1_000_000_000_000_u64}),
     );
     add(
-        all,
+        inputs,
         "products-of-multiples",
         &[2, 4, 7],
         |n| json!({"allOf": list(n, |i| json!({"multipleOf": ([7, 11, 13, 17, 19, 23, 29][i])}))}),
@@ -113,51 +113,51 @@ fn shapes(all: &mut Vec<Input>) {
             "0".repeat(n)
         )
     };
-    all.extend(family("schema/long-numbers", &[20, 1_000, 100_000], digits, compile));
+    inputs.extend(family("schema/long-numbers", &[20, 1_000, 100_000], digits, compile));
     let exponents = |n: usize| {
         format!("{{\"type\": \"number\", \"minimum\": 1e-{n}, \"exclusiveMaximum\": 1e{n}}}")
     };
-    all.extend(family("schema/exponents", &[30, 400, 1_000_000_000], exponents, compile));
+    inputs.extend(family("schema/exponents", &[30, 400, 1_000_000_000], exponents, compile));
     add(
-        all,
+        inputs,
         "formats",
         &[1, 20],
         |n| json!({"allOf": list(n, |i| json!({"format": (["uri", "email", "date-time", "ipv6", "uuid", "hostname"][i % 6])}))}),
     );
 }
 
-fn products(all: &mut Vec<Input>) {
+fn products(inputs: &mut Vec<Input>) {
     add(
-        all,
+        inputs,
         "all-of-any-of",
         &[4, 8, 12, 20],
         |n| json!({"allOf": list(n, |i| json!({"anyOf": [{"properties": {format!("p{i}"): {"type": "integer"}}, "required": [format!("p{i}")]}, {"properties": {format!("q{i}"): {"type": "string"}}, "required": [format!("q{i}")]}]}))}),
     );
     add(
-        all,
+        inputs,
         "all-of-one-of",
         &[3, 6, 10],
         |n| json!({"allOf": list(n, |i| json!({"oneOf": list(3, |j| json!({"required": [format!("a{i}{j}")]}))}))}),
     );
     add(
-        all,
+        inputs,
         "one-of-overlaps",
         &[5, 12, 30, 100],
         |n| json!({"oneOf": list(n, |i| json!({"type": "object", "properties": {format!("a{i}"): {"type": "integer"}}}))}),
     );
     add(
-        all,
+        inputs,
         "one-of-numbers",
         &[10, 60],
         |n| json!({"oneOf": list(n, |i| json!({"type": "integer", "minimum": i * 7, "maximum": i * 13 + 50}))}),
     );
     add(
-        all,
+        inputs,
         "one-of-patterns",
         &[2, 4, 8],
         |n| json!({"type": "string", "oneOf": list(n, |i| json!({"pattern": format!("a.{{{}}}b", i + 3)}))}),
     );
-    add(all, "one-of-in-one-of", &[2, 4, 6, 12], |n| {
+    add(inputs, "one-of-in-one-of", &[2, 4, 6, 12], |n| {
         nested(
             n,
             json!({"type": "string"}),
@@ -165,12 +165,12 @@ fn products(all: &mut Vec<Input>) {
         )
     });
     add(
-        all,
+        inputs,
         "discriminated",
         &[50, 800],
         |n| json!({"oneOf": list(n, |i| json!({"type": "object", "properties": {"kind": {"const": format!("k{i}")}, "value": {"type": "integer"}}, "required": ["kind"]}))}),
     );
-    add(all, "not-tower", &[2, 5, 20, 100], |n| {
+    add(inputs, "not-tower", &[2, 5, 20, 100], |n| {
         nested(
             n,
             json!({"required": ["a"], "properties": {"a": {"type": "integer"}}}),
@@ -178,25 +178,25 @@ fn products(all: &mut Vec<Input>) {
         )
     });
     add(
-        all,
+        inputs,
         "not-of-all",
         &[4, 10, 30],
         |n| json!({"not": {"allOf": list(n, |i| json!({"anyOf": [required(i), required(i + 1)]}))}}),
     );
     add(
-        all,
+        inputs,
         "not-of-object",
         &[4, 20, 200],
         |n| json!({"type": "object", "not": {"properties": object(n, |i| format!("a{i}"), |i| json!({"maximum": i})), "required": ["a0"]}}),
     );
-    add(all, "not-of-one-of", &[3, 6, 10], |n| json!({"not": {"oneOf": list(n, required)}}));
+    add(inputs, "not-of-one-of", &[3, 6, 10], |n| json!({"not": {"oneOf": list(n, required)}}));
     add(
-        all,
+        inputs,
         "nots-in-all-of",
         &[5, 20, 60],
         |n| json!({"type": "object", "allOf": list(n, |i| json!({"not": {"properties": {format!("a{i}"): {"type": "string"}}, "required": [format!("a{i}")]}}))}),
     );
-    add(all, "if-then-else", &[4, 10, 20], |n| {
+    add(inputs, "if-then-else", &[4, 10, 20], |n| {
         nested(
             n,
             json!({"type": "object"}),
@@ -204,39 +204,39 @@ fn products(all: &mut Vec<Input>) {
         )
     });
     add(
-        all,
+        inputs,
         "ifs-in-all-of",
         &[4, 10, 30],
         |n| json!({"type": "object", "allOf": list(n, |i| json!({"if": {"properties": {format!("a{i}"): {"const": i}}}, "then": {"required": [format!("b{i}")]}, "else": {"required": [format!("c{i}")]}}))}),
     );
     add(
-        all,
+        inputs,
         "dependent-schemas",
         &[4, 12, 30],
         |n| json!({"type": "object", "dependentSchemas": object(n, |i| format!("a{i}"), |i| json!({"properties": {format!("b{i}"): {"type": "integer"}}, "required": [format!("a{}", (i + 1) % n)]}))}),
     );
     add(
-        all,
+        inputs,
         "dependent-required",
         &[5, 16, 40],
         |n| json!({"type": "object", "properties": object(n, |i| format!("a{i}"), |_| json!({})), "dependentRequired": object(n, |i| format!("a{i}"), |i| json!([format!("a{}", (i * 3 + 1) % n)]))}),
     );
     add(
-        all,
+        inputs,
         "unevaluated",
         &[4, 8, 14],
         |n| json!({"type": "object", "anyOf": list(n, |i| json!({"properties": {format!("a{i}"): {"type": "integer"}}, "required": [format!("a{i}")]})), "unevaluatedProperties": false}),
     );
     add(
-        all,
+        inputs,
         "unevaluated-items",
         &[3, 8],
         |n| json!({"type": "array", "anyOf": list(n, |i| json!({"prefixItems": list(i + 1, |_| json!({"type": "integer"}))})), "unevaluatedItems": {"type": "string"}}),
     );
 }
 
-fn cycles(all: &mut Vec<Input>) {
-    let mut fixed = |name: &str, schema: Value| add(all, name, &[1], move |_| schema.clone());
+fn cycles(inputs: &mut Vec<Input>) {
+    let mut fixed = |name: &str, schema: Value| add(inputs, name, &[1], move |_| schema.clone());
     fixed("itself", json!({"$ref": "#"}));
     fixed("itself-in-all-of", json!({"allOf": [{"$ref": "#"}], "type": "object"}));
     fixed("itself-in-any-of", json!({"anyOf": [{"$ref": "#"}, {"type": "integer"}]}));
@@ -259,23 +259,23 @@ fn cycles(all: &mut Vec<Input>) {
         "dynamic",
         json!({"$dynamicAnchor": "n", "type": "object", "properties": {"a": {"$dynamicRef": "#n"}}, "unevaluatedProperties": {"$dynamicRef": "#n"}}),
     );
-    add(all, "cycle", &[2, 500, 20_000], |n| definitions(n, |i| reference((i + 1) % n)));
-    add(all, "cycle-of-any-of", &[3, 40, 200], |n| {
+    add(inputs, "cycle", &[2, 500, 20_000], |n| definitions(n, |i| reference((i + 1) % n)));
+    add(inputs, "cycle-of-any-of", &[3, 40, 200], |n| {
         definitions(
             n,
             |i| json!({"anyOf": [reference((i + 1) % n), reference((i * 7 + 3) % n), {"const": i}]}),
         )
     });
-    add(all, "cycle-of-all-of", &[3, 40], |n| {
+    add(inputs, "cycle-of-all-of", &[3, 40], |n| {
         definitions(n, |i| json!({"allOf": [reference((i + 1) % n), {"minimum": i}]}))
     });
-    add(all, "cycle-of-nots", &[3, 41], |n| {
+    add(inputs, "cycle-of-nots", &[3, 41], |n| {
         definitions(n, |i| json!({"not": {"anyOf": [reference((i + 1) % n), {"const": i}]}}))
     });
-    add(all, "chain", &[100, 20_000], |n| {
+    add(inputs, "chain", &[100, 20_000], |n| {
         definitions(n, |i| if i + 1 == n { json!({"type": "integer"}) } else { reference(i + 1) })
     });
-    add(all, "doubling", &[10, 24, 60], |n| {
+    add(inputs, "doubling", &[10, 24, 60], |n| {
         definitions(n, |i| {
             if i + 1 == n {
                 json!({"type": "integer"})
@@ -284,7 +284,7 @@ fn cycles(all: &mut Vec<Input>) {
             }
         })
     });
-    add(all, "doubling-all-of", &[10, 24, 60], |n| {
+    add(inputs, "doubling-all-of", &[10, 24, 60], |n| {
         definitions(n, |i| {
             if i + 1 == n {
                 json!({"type": "integer"})
@@ -293,7 +293,7 @@ fn cycles(all: &mut Vec<Input>) {
             }
         })
     });
-    add(all, "doubling-any-of", &[10, 24], |n| {
+    add(inputs, "doubling-any-of", &[10, 24], |n| {
         definitions(n, |i| {
             if i + 1 == n {
                 json!({"type": "integer"})
@@ -302,77 +302,77 @@ fn cycles(all: &mut Vec<Input>) {
             }
         })
     });
-    add(all, "intersected-recursion", &[2, 5, 12], |n| {
+    add(inputs, "intersected-recursion", &[2, 5, 12], |n| {
         let item = |i: usize| json!({"type": "object", "properties": {format!("a{i}"): reference(i), "next": reference(i)}});
         json!({"allOf": list(n, reference), "$defs": object(n, |i| format!("d{i}"), item)})
     });
     add(
-        all,
+        inputs,
         "pointers-into-pointers",
         &[50],
         |n| json!({"$ref": format!("#{}", "/properties/a".repeat(n)), "properties": {"a": {"$ref": "#"}}}),
     );
     add(
-        all,
+        inputs,
         "unused",
         &[20_000],
         |n| json!({"type": "integer", "$defs": object(n, |i| format!("d{i}"), |i| json!({"pattern": format!("a{{{i}}}")}))}),
     );
 }
 
-fn strings(all: &mut Vec<Input>) {
+fn strings(inputs: &mut Vec<Input>) {
     let pattern = |pattern: String| json!({"type": "string", "pattern": pattern});
     // F4.
-    add(all, "class-product", &[1, 8, 20], move |n| {
+    add(inputs, "class-product", &[1, 8, 20], move |n| {
         pattern(format!("^{}", r"([^\p{L}]*\P{Greek}{1,500})".repeat(n)))
     });
     add(
-        all,
+        inputs,
         "class-product-with-length",
         &[8],
         |n| json!({"type": "string", "pattern": r"([^\p{L}]*\P{Greek}{1,500})".repeat(n), "maxLength": 1_000}),
     );
     add(
-        all,
+        inputs,
         "pattern-with-length",
         &[20, 500, 100_000],
         |n| json!({"type": "string", "pattern": r"^(\w+ ?)+[.!]$", "minLength": n / 2, "maxLength": n}),
     );
-    add(all, "dot-before-count", &[10, 20, 200], move |n| pattern(format!("a.{{{n}}}$")));
+    add(inputs, "dot-before-count", &[10, 20, 200], move |n| pattern(format!("a.{{{n}}}$")));
     add(
-        all,
+        inputs,
         "patterns-in-all-of",
         &[2, 5, 12],
         |n| json!({"type": "string", "allOf": list(n, |i| json!({"pattern": format!("{}.{{{}}}x", char::from(b'a' + i as u8), i + 2)}))}),
     );
     add(
-        all,
+        inputs,
         "excluded-patterns",
         &[2, 6],
         |n| json!({"type": "string", "allOf": list(n, |i| json!({"not": {"pattern": format!("a.{{{}}}b", i + 4)}}))}),
     );
-    add(all, "lookaheads", &[2, 8], move |n| {
+    add(inputs, "lookaheads", &[2, 8], move |n| {
         pattern(format!(
             "^{}.*$",
             (0..n).map(|i| format!("(?=.*{})", char::from(b'a' + i as u8))).collect::<String>()
         ))
     });
     add(
-        all,
+        inputs,
         "huge-lengths",
         &[4_000_000_000],
         |n| json!({"type": "string", "minLength": n, "maxLength": n}),
     );
     add(
-        all,
+        inputs,
         "length-then-format",
         &[300],
         |n| json!({"type": "string", "format": "uri", "maxLength": n, "minLength": n - 1}),
     );
 }
 
-fn arrays(all: &mut Vec<Input>) {
-    add(all, "counts", &[2, 4, 8], |n| {
+fn arrays(inputs: &mut Vec<Input>) {
+    add(inputs, "counts", &[2, 4, 8], |n| {
         nested(
             n,
             json!({"type": "boolean"}),
@@ -380,36 +380,36 @@ fn arrays(all: &mut Vec<Input>) {
         )
     });
     add(
-        all,
+        inputs,
         "huge-counts",
         &[1_000_000, 4_000_000_000],
         |n| json!({"type": "array", "items": {"type": "string", "maxLength": n}, "minItems": n, "maxItems": n}),
     );
     add(
-        all,
+        inputs,
         "tuple",
         &[100, 10_000],
         |n| json!({"type": "array", "prefixItems": list(n, |i| json!({"type": ["integer", "string"], "maximum": i})), "items": false}),
     );
     add(
-        all,
+        inputs,
         "contains",
         &[1, 3, 8],
         |n| json!({"type": "array", "contains": {"type": "integer"}, "minContains": n, "maxContains": n * 100, "maxItems": 500}),
     );
     add(
-        all,
+        inputs,
         "contains-products",
         &[2, 5],
         |n| json!({"type": "array", "allOf": list(n, |i| json!({"contains": {"const": i}, "minContains": 2, "maxContains": 3}))}),
     );
     add(
-        all,
+        inputs,
         "unique-enum",
         &[8, 60, 1_000],
         |n| json!({"type": "array", "items": {"enum": list(n, |i| json!(i))}, "uniqueItems": true, "minItems": n / 2}),
     );
-    add(all, "unique-in-unique", &[2, 4, 8], |n| {
+    add(inputs, "unique-in-unique", &[2, 4, 8], |n| {
         nested(
             n,
             json!({"enum": [1, 2, 3, "a"]}),
@@ -417,99 +417,99 @@ fn arrays(all: &mut Vec<Input>) {
         )
     });
     add(
-        all,
+        inputs,
         "unique-texts",
         &[10, 500],
         |n| json!({"type": "array", "items": {"type": "string", "pattern": "^[ab]{1,3}$"}, "uniqueItems": true, "minItems": n}),
     );
     add(
-        all,
+        inputs,
         "unique-objects",
         &[2, 30],
         |n| json!({"type": "array", "items": {"type": "object", "properties": object(n, |i| format!("a{i}"), |_| json!({"type": ["number", "string", "null"]}))}, "uniqueItems": true}),
     );
     add(
-        all,
+        inputs,
         "unique-numbers",
         &[3, 500],
         |n| json!({"type": "array", "items": {"type": "number", "minimum": 0, "maximum": n}, "uniqueItems": true, "minItems": n}),
     );
     add(
-        all,
+        inputs,
         "unique-products",
         &[2, 5, 10],
         |n| json!({"type": "array", "allOf": list(n, |i| json!({"anyOf": [{"uniqueItems": true, "minItems": i}, {"items": {"type": "integer"}}]}))}),
     );
 }
 
-fn objects(all: &mut Vec<Input>) {
+fn objects(inputs: &mut Vec<Input>) {
     add(
-        all,
+        inputs,
         "properties",
         &[64, 65, 2_000, 20_000],
         |n| json!({"type": "object", "properties": object(n, |i| format!("a{i}"), |i| json!({"type": "integer", "maximum": i})), "additionalProperties": false}),
     );
     add(
-        all,
+        inputs,
         "required",
         &[64, 500, 20_000],
         |n| json!({"type": "object", "required": list(n, |i| json!(format!("{:x}", i * 7919)))}),
     );
     add(
-        all,
+        inputs,
         "long-names",
         &[60],
         |n| json!({"type": "object", "properties": object(n, |i| format!("{}{i}", "a".repeat(5_000)), |_| json!({})), "required": [format!("{}0", "a".repeat(5_000))]}),
     );
     add(
-        all,
+        inputs,
         "names-in-each-other",
         &[60, 400],
         |n| json!({"type": "object", "properties": object(n, |i| "a".repeat(i + 1), |i| json!({"const": i})), "additionalProperties": {"type": "string"}}),
     );
     add(
-        all,
+        inputs,
         "pattern-properties",
         &[2, 5, 10, 30],
         |n| json!({"type": "object", "patternProperties": object(n, |i| format!("a.{{{}}}b", i + 1), |i| json!({"minimum": i, "multipleOf": i + 1}))}),
     );
     add(
-        all,
+        inputs,
         "pattern-properties-of-letters",
         &[4, 10, 16],
         |n| json!({"type": "object", "patternProperties": object(n, |i| char::from(b'a' + i as u8).to_string(), |i| json!({"maxLength": i + 5})), "properties": {"abcdef": {"type": "integer"}}}),
     );
     add(
-        all,
+        inputs,
         "pattern-properties-bomb",
         &[8],
         |n| json!({"type": "object", "patternProperties": {(r"([^\p{L}]*\P{Greek}{1,500})".repeat(n)): {"type": "integer"}}, "additionalProperties": false}),
     );
     add(
-        all,
+        inputs,
         "property-names",
         &[2, 8],
         |n| json!({"type": "object", "propertyNames": {"allOf": list(n, |i| json!({"pattern": format!("a.{{{}}}b", i + 2), "maxLength": 60}))}}),
     );
     add(
-        all,
+        inputs,
         "property-names-enum",
         &[50, 5_000],
         |n| json!({"type": "object", "propertyNames": {"enum": list(n, |i| json!(format!("n{i}")))}, "minProperties": 20}),
     );
     add(
-        all,
+        inputs,
         "counted-members",
         &[5, 40, 1_000],
         |n| json!({"type": "object", "properties": object(n, |i| format!("a{i}"), |_| json!({"type": "integer"})), "minProperties": n / 2, "maxProperties": n / 2 + 1}),
     );
     add(
-        all,
+        inputs,
         "huge-counts-of-members",
         &[4_000_000_000],
         |n| json!({"type": "object", "minProperties": n}),
     );
-    add(all, "additional-objects", &[5, 40], |n| {
+    add(inputs, "additional-objects", &[5, 40], |n| {
         nested(
             n,
             json!({"type": "integer"}),
@@ -517,7 +517,7 @@ fn objects(all: &mut Vec<Input>) {
         )
     });
     // F9: many forms that share most members, each with conditions.
-    add(all, "pipelines", &[10, 60, 200], |n| {
+    add(inputs, "pipelines", &[10, 60, 200], |n| {
         let step = |i: usize| json!({"type": "object", "properties": {"name": {"type": "string"}, "type": {"enum": [format!("T{i}"), "Any"]}, "configuration": {"allOf": [{"$ref": "#/$defs/base"}, {"properties": object(12, |j| format!("c{}", (i * 5 + j) % 40), |_| json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": true}]}))}], "unevaluatedProperties": false}}, "required": ["name", "type"]});
         let base = json!({"type": "object", "properties": object(20, |i| format!("c{i}"), |_| json!({})), "patternProperties": {"^x_[a-z]+$": {}}});
         json!({"type": "array", "items": {"oneOf": list(n, step)}, "$defs": {"base": base}})

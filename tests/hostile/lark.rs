@@ -1,5 +1,5 @@
-//! Grammars in Lark: terminals that are boolean combinations, lazy rules, many patterns, schemas and
-//! grammars inside.
+//! Hostile grammars in Lark: terminals that are boolean combinations, lazy rules, many patterns,
+//! nested schemas and grammars.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ fn lark(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
     Ok(engine.compile_lark(text, &LarkOptions::default())?)
 }
 
-/// A start rule, and lines made by number.
+/// A start rule, and generated lines.
 fn lines(start: &str, n: usize, line: impl Fn(usize) -> String) -> String {
     let mut text = format!("start: {start}\n");
     for i in 0..n {
@@ -26,9 +26,9 @@ fn names(prefix: &str, n: usize, between: &str) -> String {
 }
 
 pub(crate) fn inputs() -> Vec<Input> {
-    let mut all = Vec::new();
+    let mut inputs = Vec::new();
     let mut add = |name: &str, sizes: &[usize], text: &dyn Fn(usize) -> String| {
-        all.extend(family(&format!("lark/{name}"), sizes, text, lark));
+        inputs.extend(family(&format!("lark/{name}"), sizes, text, lark));
     };
     // F9: hundreds of patterns.
     add("patterns", &[30, 300, 2_000], &|n| {
@@ -170,5 +170,5 @@ pub(crate) fn inputs() -> Vec<Input> {
             (0..n).map(|i| format!("/[\\p{{L}}&&[^k{i}]]{{1,90}}/i ")).collect::<String>()
         )
     });
-    all
+    inputs
 }

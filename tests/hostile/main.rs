@@ -1,5 +1,5 @@
-//! Hostile inputs: schemas and grammars that are small and ask for as much work as they can. Each of
-//! them ends, within the default limits, as a constraint or as a typed error, and its masks end too.
+//! Hostile inputs: small schemas and grammars that ask for as much work as possible. With the
+//! default limits, each of them becomes a constraint or a typed error, and its masks end too.
 //!
 //! The inputs are made by generators, one file for each kind of input. To run some of them and see
 //! what each costs: `LOUVER_HOSTILE=regex/ cargo test -p louver --test hostile -- --nocapture`.
@@ -33,6 +33,6 @@ fn hostile_inputs_end_within_fuel_and_memory() {
 }
 
 #[test]
-fn names_of_hostile_inputs_differ() {
+fn hostile_input_names_are_unique() {
     harness::check_names(&inputs());
 }

@@ -1,4 +1,5 @@
-//! Structural tags: nesting, many and long markers, markers in each other, counts, formats inside.
+//! Hostile structural tags: nesting, many and long markers, markers within each other, counts,
+//! nested formats.
 
 use louver::engine::{Constraint, Engine};
 use louver::front::structural_tag::StructuralTagOptions;
@@ -23,10 +24,10 @@ fn nested(n: usize, innermost: Value, wrap: impl Fn(usize, Value) -> Value) -> V
 }
 
 pub(crate) fn inputs() -> Vec<Input> {
-    let mut all = Vec::new();
+    let mut inputs = Vec::new();
     let mut add = |name: &str, sizes: &[usize], format: &dyn Fn(usize) -> Value| {
         let text = |n: usize| json!({"type": "structural_tag", "format": format(n)}).to_string();
-        all.extend(family(&format!("tag/{name}"), sizes, text, compile));
+        inputs.extend(family(&format!("tag/{name}"), sizes, text, compile));
     };
     // F2: long triggers, ends and excludes.
     add("long-trigger", &[100, 16_000, 80_000], &|n| {
@@ -161,5 +162,5 @@ pub(crate) fn inputs() -> Vec<Input> {
         &[100, 20_000],
         &|n| json!({"type": "any_tokens", "exclude_tokens": (0..n).collect::<Vec<_>>()}),
     );
-    all
+    inputs
 }

@@ -1,4 +1,4 @@
-//! Operations on grammars are operations on their sets of sentences, by the oracle.
+//! Operations on grammars against set operations on their sentences, by the oracle.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use crate::harness::oracle::{Oracle, Symbol};
 /// Longest sentences that are compared.
 const LEN: usize = 4;
 
-type Words = BTreeSet<Vec<u8>>;
+type Sentences = BTreeSet<Vec<u8>>;
 
-/// The sentences of up to [`LEN`] of the letters; `None` past the oracle's budget.
-fn words(grammar: &Grammar) -> Option<Words> {
+/// The sentences of up to [`LEN`] letters; None past the oracle's budget.
+fn sentences(grammar: &Grammar) -> Option<Sentences> {
     let mut oracle = Oracle::new(grammar);
-    let mut out = Words::new();
+    let mut out = Sentences::new();
     if !oracle.derives_something() {
         return Some(out);
     }
@@ -43,15 +43,15 @@ fn words(grammar: &Grammar) -> Option<Words> {
     Some(out)
 }
 
-fn concat(a: &Words, b: &Words) -> Words {
+fn concat(a: &Sentences, b: &Sentences) -> Sentences {
     let all = a.iter().flat_map(|x| b.iter().map(move |y| [x.as_slice(), y].concat()));
     all.filter(|word| word.len() <= LEN).collect()
 }
 
-fn repeat(a: &Words, min: u32, max: Option<u32>) -> Words {
-    let mut out = Words::new();
-    let mut power = Words::from([Vec::new()]);
-    // Beyond this many, nothing new comes: each further part is empty, or the whole is too long.
+fn repeat(a: &Sentences, min: u32, max: Option<u32>) -> Sentences {
+    let mut out = Sentences::new();
+    let mut power = Sentences::from([Vec::new()]);
+    // Beyond this many parts, further ones are empty, or the sentence is too long.
     for n in 0..=max.unwrap_or(u32::MAX).min(min + LEN as u32 + 1) {
         if n >= min {
             out.extend(power.iter().cloned());
@@ -72,25 +72,25 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn operations_are_operations_on_sentences(
+    fn grammar_operations_are_set_operations_on_sentences(
         Shown(a) in generate::byte_grammar().prop_map(Shown),
         Shown(b) in generate::byte_grammar().prop_map(Shown),
         min in 0u32..3,
         max in proptest::option::of(0u32..4),
     ) {
-        let (Some(of_a), Some(of_b)) = (words(&a), words(&b)) else { return Ok(()) };
-        let all = [
+        let (Some(of_a), Some(of_b)) = (sentences(&a), sentences(&b)) else { return Ok(()) };
+        let operations = [
             (Grammar::union(&[&a, &b]), of_a.union(&of_b).cloned().collect()),
             (Grammar::concat(&[&a, &b]), concat(&of_a, &of_b)),
             (a.star(), repeat(&of_a, 0, None)),
             (a.optional(), repeat(&of_a, 0, Some(1))),
             (a.repeat(min, max), repeat(&of_a, min, max)),
-            (Grammar::union(&[]), Words::new()),
-            (Grammar::concat(&[]), Words::from([Vec::new()])),
+            (Grammar::union(&[]), Sentences::new()),
+            (Grammar::concat(&[]), Sentences::from([Vec::new()])),
         ];
-        for (grammar, want) in all {
+        for (grammar, want) in operations {
             prop_assert_eq!(grammar.validate(), Ok(()));
-            let Some(got) = words(&grammar) else { continue };
+            let Some(got) = sentences(&grammar) else { continue };
             prop_assert_eq!(got, want, "of\n{}", grammar);
         }
     }
@@ -116,15 +116,15 @@ proptest! {
             Err(error) => return Err(TestCaseError::fail(error.to_string())),
         };
         prop_assert_eq!(both.validate(), Ok(()));
-        let (Some(of_grammar), Some(of_both)) = (words(&grammar), words(&both)) else { return Ok(()) };
-        let want: Words = of_grammar.into_iter().filter(|w| dfa.accepts(w.iter().map(|&b| b.into()))).collect();
+        let (Some(of_grammar), Some(of_both)) = (sentences(&grammar), sentences(&both)) else { return Ok(()) };
+        let want: Sentences = of_grammar.into_iter().filter(|w| dfa.accepts(w.iter().map(|&b| b.into()))).collect();
         prop_assert_eq!(of_both, want, "of\n{}", both);
     }
 
-    /// Letters are written as other letters, some longer, some shared, one as nothing: a word is in the image exactly if it is how a sentence
-    /// is written.
+    /// Letters map to other letters: some to longer texts, some to the same, one to nothing. The
+    /// image has exactly the mapped sentences.
     #[test]
-    fn images_are_how_sentences_are_written(
+    fn images_contain_the_mapped_sentences(
         Shown(grammar) in generate::byte_grammar().prop_map(Shown),
         images in proptest::collection::vec(proptest::collection::vec(proptest::sample::select(generate::LETTERS), 0..3), 1..4),
     ) {
@@ -140,27 +140,27 @@ proptest! {
             Err(error) => return Err(TestCaseError::fail(error.to_string())),
         };
         prop_assert_eq!(image.validate(), Ok(()));
-        let (Some(of_grammar), Some(of_image)) = (words(&grammar), words(&image)) else { return Ok(()) };
-        // How the short sentences are written, as far as that is short, is in the image.
+        let (Some(of_grammar), Some(of_image)) = (sentences(&grammar), sentences(&image)) else { return Ok(()) };
+        // Short images of short sentences are in the image.
         for word in &of_grammar {
             let written = letters.apply(word);
             prop_assert!(written.len() > LEN || of_image.contains(&written), "{:?} of\n{}", written, image);
         }
-        // Where nothing becomes shorter, there is nothing else.
-        if letters_grow(&letters) {
-            let want: Words = of_grammar.iter().map(|word| letters.apply(word)).filter(|w| w.len() <= LEN).collect();
+        // Where no letter maps to nothing, there is nothing else.
+        if maps_no_letter_to_nothing(&letters) {
+            let want: Sentences = of_grammar.iter().map(|word| letters.apply(word)).filter(|w| w.len() <= LEN).collect();
             prop_assert_eq!(of_image, want, "of\n{}", image);
         }
     }
 }
 
-fn letters_grow(map: &Homomorphism) -> bool {
+fn maps_no_letter_to_nothing(map: &Homomorphism) -> bool {
     generate::LETTERS.iter().all(|&letter| !map.image(letter).is_empty())
 }
 
-/// Of any grammar of text: a text is a sentence exactly if, as JSON writes it, it is one of the image.
+/// A text is a sentence exactly if its JSON encoding is in the image.
 #[test]
-fn json_spellings_are_images() {
+fn json_string_encoding_is_an_image() {
     let limits = Limits::default();
     let json = Homomorphism::quoted(louver::spec::json::write_string);
     let grammars = [
@@ -195,7 +195,7 @@ fn json_spellings_are_images() {
             assert_eq!(json.apply(text.as_bytes()), written);
             let is_sentence = recognizes(&grammar, text.as_bytes());
             assert_eq!(recognizes(&image, written), is_sentence, "{text:?} of {source}");
-            // As it stands it is in the image only if it is how another one is written.
+            // As it stands, a text is in the image only if it is the encoding of another one.
             let other = match Json::parse(&format!("\"{text}\""), &limits) {
                 Ok(Json::String(other)) if json.apply(other.as_bytes()) == text.as_bytes() => {
                     Some(other)
@@ -215,9 +215,10 @@ fn recognizes(grammar: &Grammar, text: &[u8]) -> bool {
     text.iter().all(|&byte| oracle.push(Symbol::Byte(byte))) && oracle.is_complete()
 }
 
-/// What is not bytes, or is measured in what is written, has no image, and where that is is said; what no sentence meets does not matter.
+/// Special tokens and budgets have no image, and the error names the rule; unreachable rules do not
+/// matter.
 #[test]
-fn what_has_no_image_is_refused_with_its_rule() {
+fn grammars_without_image_are_rejected_with_the_rule() {
     let (limits, json) =
         (Limits::default(), Homomorphism::quoted(louver::spec::json::write_string));
     let lower = |text: &str| {
@@ -238,7 +239,7 @@ fn what_has_no_image_is_refused_with_its_rule() {
     assert!(recognizes(&image, b"\\n") && !recognizes(&image, b"\n"));
 }
 
-/// A language that counts, in which every string is as long as it says: the pairs made are those that are met.
+/// A language that counts, intersected with a long bounded repeat: only reachable pairs are made.
 #[test]
 fn intersections_with_counted_words_stay_small() {
     let text = "root ::= \"(\" root \")\" | [a-z]{0,60000}";

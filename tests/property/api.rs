@@ -1,4 +1,5 @@
-//! What the engine offers beyond one mask, on random grammars and random vocabularies, against the oracle.
+//! Property tests of the engine's other operations against the oracle: drafts, batches, forced
+//! text, completions, preparation.
 
 use std::sync::Arc;
 
@@ -25,9 +26,10 @@ fn bits(row: &[u32], width: usize) -> Vec<bool> {
 proptest! {
     #![proptest_config(config(250))]
 
-    /// A draft whose nodes mostly may follow, and a batch of matchers that stand at its nodes: every mask is the oracle's.
+    /// A draft most of whose nodes are allowed, and a batch of matchers at its nodes: every mask is
+    /// the oracle's.
     #[test]
-    fn drafts_and_batches_are_what_the_oracle_says(
+    fn draft_and_batch_masks_equal_the_oracle(
         Shown(grammar) in generate::grammar().prop_map(Shown),
         vocab in generate::vocabulary(),
         nodes in proptest::collection::vec((any::<u16>(), any::<u16>(), 0u8..8), 1..30),
@@ -83,16 +85,16 @@ proptest! {
                 matchers.push((matcher, want, got[node] == DraftNode::Ended));
             }
         }
-        batch(&vocab, matchers)?;
+        check_batch(&vocab, matchers)?;
     }
 }
 
 proptest! {
     #![proptest_config(config(300))]
 
-    /// Along a walk: what is forced, the tokens that are forced, and the shortest way to the end.
+    /// Along a walk: forced text, forced tokens, and the shortest completion.
     #[test]
-    fn forced_and_shortest_are_what_the_oracle_says(
+    fn forced_text_and_completions_equal_the_oracle(
         Shown(grammar) in generate::grammar().prop_map(Shown),
         vocab in generate::vocabulary(),
         path in proptest::collection::vec(any::<u16>(), 12),
@@ -104,12 +106,12 @@ proptest! {
         let mut matcher = constraint.matcher();
         let options = CompletionOptions { special_length, longest: 60 };
         for (i, &choice) in path.iter().enumerate() {
-            let at = oracle.position();
-            completions(&mut matcher, &mut oracle, &options)?;
+            let position = oracle.position();
+            check_completions(&mut matcher, &mut oracle, &options)?;
             if i < 6 {
-                forced(&mut matcher, &mut oracle, &path)?;
+                check_forced(&mut matcher, &mut oracle, &path)?;
             }
-            oracle.back_to(at);
+            oracle.back_to(position);
             let mask = oracle.mask(&vocab);
             let follow: Vec<TokenId> =
                 (0..vocab.width()).filter(|&id| mask[id]).map(TokenId::new).filter(|&t| !vocab.is_stop(t)).collect();
@@ -128,7 +130,7 @@ proptest! {
 
     /// Masks along a walk while background threads make others, with caches of all sizes.
     #[test]
-    fn masks_made_ahead_are_what_the_oracle_says(
+    fn prepared_masks_equal_the_oracle(
         Shown(grammar) in generate::grammar().prop_map(Shown),
         vocab in generate::vocabulary(),
         path in proptest::collection::vec(any::<u16>(), 16),
@@ -193,14 +195,15 @@ fn symbols(oracle: &Oracle, vocab: &Vocabulary, pieces: &[Piece]) -> Vec<Symbol>
     pieces.iter().flat_map(piece).collect()
 }
 
-/// A shortest completion is a completion, and as long as the oracle's. Its tokens spell it and are allowed.
-fn completions(
+/// A shortest completion is a completion of the oracle's length. Its tokens spell it and are
+/// allowed.
+fn check_completions(
     matcher: &mut Matcher,
     oracle: &mut Oracle,
     options: &CompletionOptions,
 ) -> Result<(), TestCaseError> {
     let vocab = matcher.vocab().clone();
-    let at = oracle.position();
+    let position = oracle.position();
     let completion = matcher.shortest_completion(options).expect("no limit");
     prop_assert_eq!(
         Some(completion.length),
@@ -221,7 +224,7 @@ fn completions(
         "{:?} does not complete",
         pieces
     );
-    oracle.back_to(at);
+    oracle.back_to(position);
     let expressible = pieces.iter().all(|piece| match piece {
         Piece::Bytes(bytes) => bytes.iter().all(|&b| !vocab.missing_bytes().contains(b)),
         Piece::Special(_) => true,
@@ -233,34 +236,39 @@ fn completions(
         prop_assert_eq!(fork.advance(*token), Ok(()));
     }
     prop_assert!(tokens.is_none() || fork.is_complete() && oracle.is_complete());
-    oracle.back_to(at);
+    oracle.back_to(position);
     Ok(())
 }
 
-/// What may follow: every byte, every special token.
+/// What may follow: bytes and special tokens.
 fn follow(oracle: &mut Oracle) -> Vec<Symbol> {
-    let at = oracle.position();
-    let all = (0..=255).map(Symbol::Byte).chain((0..2).map(Symbol::Special));
+    let position = oracle.position();
+    let symbols = (0..=255).map(Symbol::Byte).chain((0..2).map(Symbol::Special));
     let mut read = |&symbol: &Symbol| {
         let read = oracle.push(symbol);
-        oracle.back_to(at);
+        oracle.back_to(position);
         read
     };
-    all.filter(&mut read).collect()
+    symbols.filter(&mut read).collect()
 }
 
-/// The forced text is the oracle's; forced tokens are what any continuation begins with when it is cut into longest tokens.
-fn forced(matcher: &mut Matcher, oracle: &mut Oracle, path: &[u16]) -> Result<(), TestCaseError> {
+/// Forced text is the oracle's. Forced tokens begin every continuation that is cut into longest
+/// tokens.
+fn check_forced(
+    matcher: &mut Matcher,
+    oracle: &mut Oracle,
+    path: &[u16],
+) -> Result<(), TestCaseError> {
     const LONGEST: usize = 12;
     let vocab = matcher.vocab().clone();
-    let at = oracle.position();
+    let position = oracle.position();
     let mut want = Vec::new();
     while want.len() < LONGEST && !oracle.is_complete() {
         let [symbol] = follow(oracle)[..] else { break };
         want.push(symbol);
         oracle.push(symbol);
     }
-    oracle.back_to(at);
+    oracle.back_to(position);
     let pieces = matcher.forced(LONGEST);
     prop_assert_eq!(&symbols(oracle, &vocab, &pieces), &want);
     let bytes: Vec<u8> =
@@ -276,7 +284,7 @@ fn forced(matcher: &mut Matcher, oracle: &mut Oracle, path: &[u16]) -> Result<()
     }
     // Some continuations, each longer than any token by what is forced.
     for start in 0..3 {
-        oracle.back_to(at);
+        oracle.back_to(position);
         let mut text: Vec<Symbol> = Vec::new();
         for &choice in path.iter().cycle().skip(start * 4).take(LONGEST + 8) {
             let next = follow(oracle);
@@ -303,7 +311,7 @@ fn forced(matcher: &mut Matcher, oracle: &mut Oracle, path: &[u16]) -> Result<()
             tokens
         );
     }
-    oracle.back_to(at);
+    oracle.back_to(position);
     Ok(())
 }
 
@@ -317,32 +325,35 @@ fn cut(oracle: &Oracle, vocab: &Vocabulary, text: &[Symbol]) -> Vec<TokenId> {
             .collect();
         out.extend(longest_tokens(vocab, &bytes));
         if bytes.is_empty() {
-            let of =
+            let is_run =
                 |id: &usize| oracle.symbols(vocab, TokenId::new(*id)).is_some_and(|s| s == run);
-            out.extend((0..vocab.width()).find(of).map(TokenId::new));
+            out.extend((0..vocab.width()).find(is_run).map(TokenId::new));
         }
     }
     out
 }
 
-/// The longest token at each place, by comparing with every token; up to a byte that no token begins with.
+/// The longest token at each position, by comparison with every token; up to a byte that no token
+/// begins with.
 fn longest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
     let mut out = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let words = (0..vocab.width()).map(TokenId::new).filter_map(|t| Some((t, vocab.bytes(t)?)));
-        let fits = words.filter(|(_, word)| bytes[at..].starts_with(word));
-        let Some((token, word)) = fits.max_by_key(|(t, word)| (word.len(), std::cmp::Reverse(*t)))
+    let mut position = 0;
+    while position < bytes.len() {
+        let tokens =
+            (0..vocab.width()).map(TokenId::new).filter_map(|t| Some((t, vocab.bytes(t)?)));
+        let fits = tokens.filter(|(_, text)| bytes[position..].starts_with(text));
+        let Some((token, text)) = fits.max_by_key(|(t, text)| (text.len(), std::cmp::Reverse(*t)))
         else {
             break;
         };
         out.push(token);
-        at += word.len();
+        position += text.len();
     }
     out
 }
 
-fn batch(
+/// Masks of a batch are those of its matchers.
+fn check_batch(
     vocab: &Arc<Vocabulary>,
     mut rows: Vec<(Matcher, &Vec<bool>, bool)>,
 ) -> Result<(), TestCaseError> {
@@ -357,13 +368,13 @@ fn batch(
     let unique = engine
         .fill_masks_unique(rows.iter_mut().map(|row| &mut row.0), &mut distinct)
         .expect("fits");
-    // One row, whichever matcher it was the mask of before.
-    let mut kept = MaskRow::new(vocab);
+    // One row for all matchers in turn.
+    let mut row_for_all = MaskRow::new(vocab);
     for _ in 0..2 {
         for (matcher, want, _) in &mut rows {
-            matcher.update_mask(&mut kept);
-            prop_assert_eq!(&bits(kept.words(), width), *want);
-            prop_assert!(!matcher.update_mask(&mut kept));
+            matcher.update_mask(&mut row_for_all);
+            prop_assert_eq!(&bits(row_for_all.words(), width), *want);
+            prop_assert!(!matcher.update_mask(&mut row_for_all));
         }
     }
     for (i, (_, want, ended)) in rows.iter().enumerate() {

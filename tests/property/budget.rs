@@ -1,5 +1,5 @@
-//! Budgets of tokens and code points: masks are what `advance` does, nothing that must be finished is widened, and free text
-//! obeys a recogniser that counts.
+//! Budgets of tokens and code points: masks agree with `advance`, a budget that must be finished
+//! allows nothing new, and free text agrees with a recogniser that counts.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ proptest! {
 
     /// Random grammars with random budgets, along a walk.
     #[test]
-    fn budgeted_masks_are_what_advance_does(
+    fn masks_with_budgets_agree_with_advance(
         (Shown(grammar), Shown(plain)) in budgeted(),
         words in generate::vocabulary(),
         path in vec(any::<u16>(), 12),
@@ -50,18 +50,18 @@ proptest! {
     ) {
         let vocab = Arc::new(words.build());
         let mut oracle = Oracle::new(&plain);
-        // Ambiguous recursion with a budget at every level has as many states as there are ways to count.
+        // Ambiguous recursion with a budget at every level has a state for each way to count.
         let limits = Limits { config_items: 200, parser_bytes: 1 << 20, ..crate::harness::unlimited().limits };
         let options = EngineOptions { limits, direct_walk, mutual_rules, ..crate::harness::unlimited() };
         let engine = Engine::new(vocab.clone(), options);
         let Ok(constraint) = engine.compile(&grammar) else { return Ok(()) };
         let finishes = grammar.rules.iter().filter_map(|r| r.attributes.budget).all(|b| b.spent == Spent::Finish && b.tokens != Some(0));
-        follow(&constraint, finishes.then_some(&mut oracle), &path)?;
+        check_walk(&constraint, finishes.then_some(&mut oracle), &path)?;
     }
 
     /// `c`, text of `a`, `b` and é, `c`.
     #[test]
-    fn text_with_a_budget_is_counted(
+    fn free_text_obeys_its_budget(
         budget in budget(),
         words in generate::vocabulary(),
         path in vec(any::<u16>(), 16),
@@ -71,12 +71,12 @@ proptest! {
         let vocab = Arc::new(words.build());
         let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
         let constraint = engine.compile(text(budget, dispatch)).unwrap();
-        let mut state = Some(Counted::Before);
+        let mut state = Some(CountingRecognizer::Before);
         let mut matcher = constraint.matcher();
         for choice in path {
             let Some(here) = state else { break };
             let want: Vec<bool> = (0..vocab.width()).map(|id| match vocab.bytes(TokenId::new(id)) {
-                _ if vocab.is_stop(TokenId::new(id)) => here == Counted::After,
+                _ if vocab.is_stop(TokenId::new(id)) => here == CountingRecognizer::After,
                 Some(bytes) => here.token(budget, bytes).is_some(),
                 None => false,
             }).collect();
@@ -89,8 +89,8 @@ proptest! {
     }
 }
 
-/// Masks of a grammar whose rules have these budgets, in every way to make them, along a few texts.
-fn masks_hold(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
+/// Checks masks of a grammar with these budgets, in every way to make them, along a few texts.
+fn check_masks(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
     let vocab = Arc::new(Vocabulary::toy(words));
     for (direct_walk, mutual_rules) in [(0, 24), (300, 24), (300, 0), (2, 0)] {
         let options = EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() };
@@ -103,42 +103,43 @@ fn masks_hold(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
         }
         let constraint = engine.compile(&grammar).unwrap();
         for path in [[0; 4], [1, 0, 2, 1], [3, 5, 0, 2], [9, 1, 7, 4]] {
-            follow(&constraint, None, &path).unwrap();
+            check_walk(&constraint, None, &path).unwrap();
         }
     }
 }
 
-/// What is cut ends where nothing but what is over is left, and is not read on.
+/// A cut rule ends where all other items have spent their budgets, and is not read on.
 #[test]
-fn what_is_cut_ends_where_all_else_is_over() {
-    let of = |tokens, spent| Some(Budget { tokens: Some(tokens), chars: None, spent });
+fn a_cut_rule_ends_where_all_others_are_spent() {
+    let token_budget = |tokens, spent| Some(Budget { tokens: Some(tokens), chars: None, spent });
     let letters = Expr::star(Expr::Class(ByteSet::of(b"ab")));
     let start = Expr::seq([Expr::Ref(RuleId::new(1)), Expr::Ref(RuleId::new(2))]);
     let end = Expr::text("a");
     let rules = [
         ("start", start, None),
-        ("text", letters, of(1, Spent::Cut)),
-        ("end", end, of(0, Spent::Finish)),
+        ("text", letters, token_budget(1, Spent::Cut)),
+        ("end", end, token_budget(0, Spent::Finish)),
     ];
-    masks_hold(&rules, &[b"aa", b"ab", b"ba", b"aaa"]);
+    check_masks(&rules, &[b"aa", b"ab", b"ba", b"aaa"]);
 }
 
 /// A budget that begins inside of a token, and ends there.
 #[test]
-fn what_is_cut_inside_of_a_token_ends_there() {
+fn a_rule_cut_inside_a_token_ends_there() {
     let one = Some(Budget { tokens: None, chars: Some(1), spent: Spent::Cut });
     let list = Expr::alt([
         Expr::seq([Expr::Ref(RuleId::new(0)), Expr::Ref(RuleId::new(1))]),
         Expr::text("d"),
     ]);
     let text = Expr::seq([Expr::text("a"), Expr::optional(Expr::text("b"))]);
-    masks_hold(
+    check_masks(
         &[("start", list, None), ("text", text, one)],
         &[b"da", b"dab", b"ab", b"aa", b"daa", b"aab"],
     );
 }
 
-fn follow(
+/// Checks masks along a walk; with the oracle of the grammar without budgets, if given.
+fn check_walk(
     constraint: &Constraint,
     mut plain: Option<&mut Oracle>,
     path: &[u16],
@@ -186,6 +187,7 @@ fn follow(
     Ok(())
 }
 
+/// A grammar of free text between two `c`.
 fn text(budget: Budget, dispatch: bool) -> Grammar {
     let mut b = GrammarBuilder::new();
     let mut letters = ByteSet::range(b'a', b'b');
@@ -198,49 +200,54 @@ fn text(budget: Budget, dispatch: bool) -> Grammar {
     b.finish(start).unwrap()
 }
 
-/// The recogniser of [`text`] that counts.
+/// A counting recogniser of [`text`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counted {
+enum CountingRecognizer {
     Before,
     Inside { tokens: u32, chars: u32 },
     After,
 }
 
-impl Counted {
-    fn token(self, budget: Budget, bytes: &[u8]) -> Option<Counted> {
+impl CountingRecognizer {
+    fn token(self, budget: Budget, bytes: &[u8]) -> Option<CountingRecognizer> {
         let no_more = |limit: Option<u32>, used: u32| limit.is_some_and(|limit| used >= limit);
         let empty = budget.tokens == Some(0) || budget.chars == Some(0);
-        let begun =
-            matches!(self, Counted::Inside { tokens, .. } if no_more(budget.tokens, tokens));
-        let mut at = match self {
-            Counted::Inside { tokens, chars } => Counted::Inside { tokens: tokens + 1, chars },
+        let budget_spent = matches!(self, CountingRecognizer::Inside { tokens, .. } if no_more(budget.tokens, tokens));
+        let mut state = match self {
+            CountingRecognizer::Inside { tokens, chars } => {
+                CountingRecognizer::Inside { tokens: tokens + 1, chars }
+            }
             other => other,
         };
         for (i, &byte) in bytes.iter().enumerate() {
-            at = match (at, byte) {
-                (Counted::Before, b'c') => Counted::Inside { tokens: 0, chars: 0 },
-                (Counted::Inside { .. }, b'c') => Counted::After,
-                (Counted::Inside { .. }, _)
-                    if empty || begun && i == 0 || no_more(budget.chars, chars_of(at)) =>
+            state = match (state, byte) {
+                (CountingRecognizer::Before, b'c') => {
+                    CountingRecognizer::Inside { tokens: 0, chars: 0 }
+                }
+                (CountingRecognizer::Inside { .. }, b'c') => CountingRecognizer::After,
+                (CountingRecognizer::Inside { .. }, _)
+                    if empty
+                        || budget_spent && i == 0
+                        || no_more(budget.chars, chars_of(state)) =>
                 {
                     return None;
                 }
-                (Counted::Inside { tokens, chars }, b'a' | b'b' | b'd') => {
-                    Counted::Inside { tokens, chars: chars + 1 }
+                (CountingRecognizer::Inside { tokens, chars }, b'a' | b'b' | b'd') => {
+                    CountingRecognizer::Inside { tokens, chars: chars + 1 }
                 }
                 _ => return None,
             };
         }
-        Some(at)
+        Some(state)
     }
 }
 
-fn chars_of(state: Counted) -> u32 {
-    if let Counted::Inside { chars, .. } = state { chars } else { 0 }
+fn chars_of(state: CountingRecognizer) -> u32 {
+    if let CountingRecognizer::Inside { chars, .. } = state { chars } else { 0 }
 }
 
 #[test]
-fn a_budget_counts_code_points_and_is_not_cut_inside_of_one() {
+fn budgets_count_whole_code_points() {
     let vocab = Arc::new(Vocabulary::toy(&["é".as_bytes(), "ab".as_bytes(), "éa".as_bytes()]));
     let id = |text: &str| vocab.find(text.as_bytes()).unwrap();
     for (tokens, chars) in [(None, Some(2)), (Some(2), None)] {
@@ -252,7 +259,7 @@ fn a_budget_counts_code_points_and_is_not_cut_inside_of_one() {
         matcher.advance(id("a")).unwrap();
         assert_eq!(matcher.allows(id("ab")), tokens.is_some());
         assert_eq!(matcher.allows(id("éa")), tokens.is_some());
-        // Half of é: what is left of it may follow, and nothing else.
+        // Half of é: only the rest of it may follow.
         matcher.advance(TokenId::from_raw(0xC3)).unwrap();
         assert!(matcher.allows(TokenId::from_raw(0xA9)) && !matcher.allows(id("c")));
         matcher.advance(TokenId::from_raw(0xA9)).unwrap();

@@ -1,5 +1,5 @@
-//! Masks of patterns that count, with bounds on the length: every bit against stepping the token, over a vocabulary in which most tokens
-//! differ in letters that the patterns do not tell apart.
+//! Masks of patterns that count, with bounds on the length: each bit against stepping the token.
+//! Most tokens of the vocabulary differ only in letters that the patterns do not tell apart.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,11 +12,11 @@ use louver::vocab::Vocabulary;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{STEPS, Shown, compile, config, generate, look};
+use super::{STEPS, Shown, check_prefixes_and_walk, compile, config, generate};
 use crate::harness::columns::mask;
 use crate::harness::oracle::Oracle;
 
-/// `N` is a number, `M` is another.
+/// Patterns; `N` and `M` are numbers.
 const PATTERNS: &[&str] = &[
     r"^(?:\\S+\\s+){0,N}\\S+$",
     r"^$|(^(?:\\S+\\s+){0,N}\\S+$)",
@@ -33,14 +33,15 @@ const PATTERNS: &[&str] = &[
     r"^.*x.{0,M}$",
 ];
 
-/// Beginnings, and what a string is in behind them.
+/// Texts in front of a string, and schemas around it.
 const AROUND: &[(&str, &str)] = &[
     ("", "STRING"),
     ("", r#"{"type": "array", "items": STRING, "minItems": 1, "maxItems": 3}"#),
     (r#"{"b": 1, "a": "#, r#"{"type": "object", "properties": {"a": STRING}, "required": ["a"]}"#),
 ];
 
-/// All texts of up to three of these, and some that are longer or go on behind a string's end.
+/// All texts of two or three of these pieces, and some that are longer or go beyond the end of a
+/// string.
 static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
     let letters = ["a", "b", "c", "d", "e", "f", "g", "x", " ", ",", "\"", "é", "\\n", "\\u0062"];
     let mut texts: Vec<String> = Vec::new();
@@ -75,8 +76,9 @@ static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
 proptest! {
     #![proptest_config(config(12))]
 
+    /// Random walks through strings of a pattern.
     #[test]
-    fn masks_of_patterns_that_count(
+    fn masks_of_counting_patterns_agree_with_stepping(
         pattern in select(PATTERNS),
         (n, m) in (prop_oneof![1u32..9, 9u32..40], 1u32..4),
         bounds in (0u32..4, prop::option::of(prop_oneof![4u32..24, 24u32..60])),
@@ -110,7 +112,7 @@ proptest! {
                         matcher.tokens().iter().map(|t| vocab.shown(*t)).collect::<String>()
                     );
                 }
-                // Most steps stay in the text.
+                // Most steps stay within the string.
                 let stays = |id: &TokenId| {
                     let bytes = vocab.bytes(*id).unwrap_or_default();
                     !content || bytes.len() > 1 && !bytes.contains(&b'"') && !bytes.contains(&b'\\')
@@ -134,9 +136,9 @@ proptest! {
 proptest! {
     #![proptest_config(config(300))]
 
-    /// Where bounds are out of a token's reach, what it does is known from other counters.
+    /// Where bounds are out of a token's reach, masks are taken from other counters.
     #[test]
-    fn masks_between_wide_bounds_are_what_the_oracle_says(
+    fn masks_between_wide_bounds_equal_the_oracle(
         Shown(grammar) in generate::wide_grammar().prop_map(Shown),
         vocab in generate::vocabulary(),
         path in prop::collection::vec(any::<u16>(), 2 * STEPS),
@@ -148,14 +150,14 @@ proptest! {
                 return Ok(());
             };
             oracle.back_to(0);
-            look(&constraint, &mut oracle, &path)?;
+            check_prefixes_and_walk(&constraint, &mut oracle, &path)?;
         }
     }
 }
 
-/// The states of a pattern that differ in what has been counted have entries that are derived from one another's.
+/// States of a pattern that differ only in a counter have entries derived from one another.
 #[test]
-fn entries_of_states_that_count_are_derived() {
+fn entries_of_counting_states_are_derived() {
     let options = EngineOptions {
         direct_walk: 64,
         pool_scope: PoolScope::Engine,
@@ -172,8 +174,8 @@ fn entries_of_states_that_count_are_derived() {
     assert!(engine.pool_stats().derived > 5, "{:?}", engine.pool_stats());
 }
 
-/// Text of a bounded length is one mask for all that is out of reach of the bound, whatever names there have been; and so it is behind the members that
-/// are counted.
+/// Text of bounded length has one mask wherever the bound is out of reach, whatever the keys before
+/// it; also behind counted members.
 #[test]
 fn text_far_from_its_bounds_has_one_mask() {
     let engine = Engine::new(VOCABULARY.clone(), crate::harness::unlimited());
@@ -191,9 +193,10 @@ fn text_far_from_its_bounds_has_one_mask() {
     assert_eq!((misses[1], misses[4]), (misses[2], misses[5]), "{misses:?}");
 }
 
-/// Runs that begin with a special token and call a rule are not told by their text.
+/// The number of runs is not clear from the text where runs begin with a special token and call a
+/// rule.
 #[test]
-fn a_special_token_in_front_of_a_call_that_is_counted() {
+fn counted_runs_may_begin_with_a_special_token() {
     let mut b = GrammarBuilder::new();
     let start = b.declare("start");
     let special = Expr::Special(b.special(SpecialToken::Name("<x>".to_owned())));

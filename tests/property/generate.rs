@@ -1,4 +1,5 @@
-//! Random grammars of every kind of expression over the letters `a` to `d`, and random vocabularies.
+//! Random grammars of every kind of expression over the letters `a` to `d`, and random
+//! vocabularies.
 
 use std::sync::Arc;
 
@@ -18,16 +19,17 @@ const SPECIALS: [&str; 2] = ["<x>", "<y>"];
 pub(crate) const LETTERS: &[u8] = b"abcd";
 const MAX_RULES: u32 = 4;
 
-/// What a random vocabulary is made of.
+/// The tokens of a random vocabulary.
 #[derive(Clone, Debug)]
-pub(crate) struct Words {
+pub(crate) struct VocabularyTexts {
     words: Vec<Vec<u8>>,
     letters: usize,
     padding: usize,
 }
 
-impl Words {
-    /// Id 0 stops, 1 and 2 are special, 3 is unused; then single letters, then words (repeats among them), then padding.
+impl VocabularyTexts {
+    /// Id 0 is the stop token, 1 and 2 are special, 3 is unused. Then come single letters, words
+    /// (some repeated), and padding.
     pub(crate) fn build(&self) -> Vocabulary {
         let mut builder = Vocabulary::builder(4 + self.letters + self.words.len() + self.padding);
         builder.special(0, "<stop>").stop(0).special(1, SPECIALS[0]).special(2, SPECIALS[1]);
@@ -39,14 +41,14 @@ impl Words {
     }
 }
 
-pub(crate) fn vocabulary() -> impl Strategy<Value = Words> {
+pub(crate) fn vocabulary() -> impl Strategy<Value = VocabularyTexts> {
     // Fewer letters than the grammar has: some grammars then need bytes that no token has.
     (vec(word(1..6), 0..14), 2..=LETTERS.len(), 0usize..40)
-        .prop_map(|(words, letters, padding)| Words { words, letters, padding })
+        .prop_map(|(words, letters, padding)| VocabularyTexts { words, letters, padding })
 }
 
 fn letter() -> impl Strategy<Value = u8> {
-    // Mostly the first two, so that words meet.
+    // Mostly the first two, so that words share beginnings.
     prop_oneof![4 => Just(b'a'), 4 => Just(b'b'), 2 => Just(b'c'), 1 => Just(b'd')]
 }
 
@@ -59,12 +61,12 @@ pub(crate) fn grammar() -> impl Strategy<Value = Grammar> {
     rules(true)
 }
 
-/// Grammars over bytes alone.
+/// Grammars over bytes only.
 pub(crate) fn byte_grammar() -> impl Strategy<Value = Grammar> {
     rules(false)
 }
 
-/// The same with wide bounds around everything that repeats.
+/// The same with wide bounds around all repeats.
 pub(crate) fn wide_grammar() -> impl Strategy<Value = Grammar> {
     (rules(true), expr(true), 0u32..30, 18u32..80).prop_map(|(mut grammar, body, min, more)| {
         let count = grammar.rules.len() as u32;
@@ -89,7 +91,8 @@ fn widen(expr: &mut Expr) {
 }
 
 fn rules(specials: bool) -> impl Strategy<Value = Grammar> {
-    // A start of several parts and rules with a way out, or too many grammars derive nothing or next to nothing.
+    // The start has several parts and each rule has a way to end; otherwise too many grammars
+    // derive little or nothing.
     let start = prop_oneof![
         3 => vec(expr(specials), 1..4).prop_map(Expr::Seq),
         1 => expr(specials),
@@ -123,7 +126,7 @@ fn wrap(rule: &mut RuleId, count: u32) {
     *rule = RuleId::from_raw(rule.raw() % count);
 }
 
-/// References were drawn before the number of rules was known.
+/// Maps references, which were drawn before the number of rules was known, to rules that exist.
 fn wrap_refs(expr: &mut Expr, count: u32) {
     match expr {
         Expr::Ref(rule) => wrap(rule, count),
@@ -157,7 +160,7 @@ fn expr(specials: bool) -> impl Strategy<Value = Expr> {
         16 => (0..MAX_RULES).prop_map(|r| Expr::Ref(RuleId::from_raw(r))),
         4 => automaton(),
         4 => dispatch(specials),
-        // Ten options are the most that may have no weight.
+        // At most ten options may have no weight.
         4 => prop_oneof![except(), counted()],
     ];
     leaf.prop_recursive(3, 16, 4, |inner| {
@@ -173,7 +176,7 @@ fn expr(specials: bool) -> impl Strategy<Value = Expr> {
     })
 }
 
-/// Small ones, and ones that no copying of states would survive when nested.
+/// Small bounds, and ones too large to copy states when nested.
 fn bounds() -> impl Strategy<Value = (u32, Option<u32>)> {
     prop_oneof![
         6 => (0u32..3, proptest::option::of(2u32..5)),
@@ -218,7 +221,8 @@ fn graph(inner: impl Strategy<Value = Expr>) -> impl Strategy<Value = Expr> {
     )
 }
 
-/// Members that begin with a letter: none is empty. Often with the same one, so that they are told apart late.
+/// Members that begin with a letter, so that none is empty. Often with the same letter, so that
+/// they diverge late.
 fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strategy<Value = Expr> {
     let body = (word(1..3), inner.clone())
         .prop_map(|(word, expr)| Expr::Seq(vec![Expr::bytes(&word), expr]))

@@ -1,5 +1,5 @@
-//! Sets of up to 64 members, where no oracle could walk all subsets: what lists of them are is decided by counting, and the length
-//! of the shortest end by adding up.
+//! Member sets of up to 64 members, too many for an oracle that enumerates subsets. Counting
+//! decides whether a list of members is a sentence, and adding up gives the shortest completion.
 
 use std::sync::Arc;
 
@@ -18,16 +18,17 @@ use proptest::prelude::*;
 
 use super::config;
 
-/// Of each member: how many further bytes its body has, and whether it is required.
+/// A member set: for each member the number of further bytes of its body, and whether it is
+/// required.
 #[derive(Clone, Debug)]
-struct Set {
+struct MemberSet {
     once: Vec<(usize, bool)>,
     often: Vec<usize>,
     min: u32,
     max: Option<u32>,
 }
 
-fn set() -> impl Strategy<Value = Set> {
+fn set() -> impl Strategy<Value = MemberSet> {
     let once = prop_oneof![
         vec((0usize..30, any::<bool>()), 0..=64),
         vec((0usize..4, Just(false)), 30..=64)
@@ -35,11 +36,11 @@ fn set() -> impl Strategy<Value = Set> {
     let often = prop_oneof![2 => vec(0usize..1, 0..1), 1 => vec(0usize..9, 1..3)];
     let max = prop_oneof![2 => Just(None), 1 => (0u32..70).prop_map(Some)];
     (once, often, prop_oneof![Just(0u32), 0u32..20, 0u32..70], max)
-        .prop_map(|(once, often, min, max)| Set { once, often, min, max })
+        .prop_map(|(once, often, min, max)| MemberSet { once, often, min, max })
 }
 
-impl Set {
-    /// A member's text: names of which some begin others, then its further bytes.
+impl MemberSet {
+    /// A member's text: a name, of which some are prefixes of others, and its further bytes.
     fn text(&self, i: usize) -> String {
         let longer = |n: usize| "-".repeat(n);
         match i.checked_sub(self.once.len()) {
@@ -80,7 +81,7 @@ impl Set {
         format!("{{{}}}", members.join(", "))
     }
 
-    fn holds(&self, list: &[usize]) -> bool {
+    fn is_sentence(&self, list: &[usize]) -> bool {
         let n = self.once.len();
         let twice = (0..n).any(|i| list.iter().filter(|&&other| other == i).count() > 1);
         let missing =
@@ -93,7 +94,8 @@ impl Set {
             && self.max.is_none_or(|max| list.len() <= max as usize)
     }
 
-    /// The fewest bytes of members that make a list, which has no member twice, one that holds; none if it cannot become one.
+    /// The fewest bytes of further members that complete a list without duplicates; None if it
+    /// cannot be completed.
     fn shortest(&self, list: &[usize]) -> Option<u64> {
         let n = self.once.len();
         let cost = |i: usize| self.text(i).len() as u64 + 1 + 2;
@@ -105,18 +107,19 @@ impl Set {
         }
         others.sort_by_key(|&i| cost(i));
         for next in others {
-            if self.holds(&taken) {
+            if self.is_sentence(&taken) {
                 break;
             }
             taken.push(next);
         }
         let first = if list.is_empty() && !taken.is_empty() { 2 } else { 0 };
         let sum = taken[list.len()..].iter().map(|&i| cost(i)).sum::<u64>();
-        self.holds(&taken).then(|| sum - first)
+        self.is_sentence(&taken).then(|| sum - first)
     }
 }
 
-fn taken(constraint: &Constraint, text: &str) -> louver::engine::Matcher {
+/// A matcher behind a text.
+fn matcher_behind(constraint: &Constraint, text: &str) -> louver::engine::Matcher {
     let mut matcher = constraint.matcher();
     text.bytes().for_each(|byte| matcher.advance(TokenId::from_raw(byte.into())).expect("allowed"));
     matcher
@@ -126,7 +129,7 @@ proptest! {
     #![proptest_config(config(150))]
 
     #[test]
-    fn large_sets_are_what_counting_says(set in set(), picks in vec(any::<u16>(), 0..70), times in 0usize..2) {
+    fn large_member_sets_agree_with_counting(set in set(), picks in vec(any::<u16>(), 0..70), times in 0usize..2) {
         let grammar = set.grammar();
         let compiled = match Compiled::new(&grammar, &Limits::default()) {
             Ok(compiled) => compiled,
@@ -140,24 +143,25 @@ proptest! {
         let mut list: Vec<usize> = picks.iter().map(|&pick| usize::from(pick) % set.len().max(1)).collect();
         list.retain(|&i| i < set.len());
         let mut recognizer = Recognizer::new(Arc::new(compiled));
-        let mut judge = |list: &[usize]| {
+        let mut accepts = |list: &[usize]| {
             recognizer.reset();
             recognizer.push(set.write(list).as_bytes()).is_ok() && recognizer.is_complete()
         };
-        // As drawn; no member twice; the required ones added in front; and one of them again.
-        prop_assert_eq!(judge(&list), set.holds(&list));
+        // Four lists: as drawn; without duplicates; with the required members in front; with one of
+        // them again.
+        prop_assert_eq!(accepts(&list), set.is_sentence(&list));
         let mut seen = Vec::new();
         list.retain(|&i| i >= set.once.len() || { let new = !seen.contains(&i); seen.push(i); new });
-        prop_assert_eq!(judge(&list), set.holds(&list));
+        prop_assert_eq!(accepts(&list), set.is_sentence(&list));
         let required = (0..set.once.len()).filter(|i| set.once[*i].1 && !list.contains(i));
         let whole: Vec<usize> = required.chain(list.iter().copied()).collect();
-        prop_assert_eq!(judge(&whole), set.holds(&whole));
+        prop_assert_eq!(accepts(&whole), set.is_sentence(&whole));
         let again: Vec<usize> = whole.iter().chain(whole.first()).copied().collect();
-        prop_assert_eq!(judge(&again), set.holds(&again));
+        prop_assert_eq!(accepts(&again), set.is_sentence(&again));
         if times == 0 {
             return Ok(());
         }
-        // Behind every other member: the shortest end, and what may follow.
+        // Behind every other member: the shortest completion, and what may follow.
         let engine = Engine::new(Arc::new(Vocabulary::toy(&[b", m1", b".}", b", mm"])), crate::harness::unlimited());
         let constraint = engine.compile(&grammar).expect("compiles");
         for upto in (0..=list.len()).step_by(2) {
@@ -168,7 +172,7 @@ proptest! {
                 prop_assert!(recognizer.push(text.as_bytes()).is_err(), "{:?} leads nowhere", text);
                 break;
             };
-            let mut matcher = taken(&constraint, text);
+            let mut matcher = matcher_behind(&constraint, text);
             let completion = matcher.shortest_completion(&CompletionOptions::default()).expect("no limit");
             prop_assert_eq!(completion.length, length + 1, "behind {:?}", text);
             let bytes = completion.bytes().expect("text");
@@ -178,8 +182,9 @@ proptest! {
     }
 }
 
+/// Sets of more than 64 members, and of members that may be empty, are rejected.
 #[test]
-fn sets_are_refused_where_they_cannot_be_kept_apart() {
+fn oversized_and_empty_member_sets_are_rejected() {
     let grammar = |count: usize, body: Expr| {
         let once = (0..count).map(|_| Member { body: body.clone(), required: false }).collect();
         let set =
@@ -205,7 +210,7 @@ fn sets_are_refused_where_they_cannot_be_kept_apart() {
     assert!(large.size().states < 1_000 && large.automata()[0].states.len() < 1_000);
 }
 
-/// Pieces that tokens around members are made of.
+/// Pieces of tokens around members.
 const PIECES: [&str; 22] = [
     "\"",
     "\"",
@@ -231,7 +236,8 @@ const PIECES: [&str; 22] = [
     "                  ",
 ];
 
-/// An object whose members are `names`, as a schema: values are numbers, truth values, objects of the same members, or lists of those.
+/// A schema of an object with the members `names`. Values are integers, booleans, objects of the
+/// same members, or arrays of those.
 fn object(names: &[&str], (required, kinds, closed): (u8, u32, bool), deep: bool) -> String {
     let inner = || object(names, (required >> 3, kinds >> 5, !closed), false);
     let value = |i: usize| match (kinds >> (2 * i)) & 3 {
@@ -258,9 +264,10 @@ fn object(names: &[&str], (required, kinds, closed): (u8, u32, bool), deep: bool
 proptest! {
     #![proptest_config(config(64))]
 
-    /// Whichever members there have been, and however many begin in one token: every bit against stepping the token.
+    /// Each bit against stepping the token, for any members so far, and any number of members
+    /// within one token.
     #[test]
-    fn masks_do_not_mix_up_which_members_there_have_been(
+    fn masks_of_member_sets_agree_with_stepping(
         names in proptest::sample::subsequence(vec!["a", "ab", "abc", "b", "ba", "bb", "c", "ca"], 5..=8),
         order in any::<u64>(),
         (required, kinds, closed) in (prop_oneof![2 => Just(0u8), 1 => any::<u8>()], any::<u32>(), any::<bool>()),
@@ -272,9 +279,10 @@ proptest! {
         let turn = order as usize % names.len();
         names.rotate_left(turn);
         let extra: std::collections::BTreeSet<String> = pieces.iter().map(|pieces| pieces.concat()).filter(|t| t.len() > 1).collect();
-        // As in vocabularies of models: no token goes on from a comma into a name, and which members there have been is not told.
+        // As in most models' vocabularies: no token goes from a comma into a name, so states do not
+        // depend on earlier members.
         let goes_into_name = |text: &str| text.as_bytes().windows(3).any(|three| b", ".contains(&three[0]) && three[1] == b'"' && b"abc".contains(&three[2]));
-        // And none holds a quote with so much of a name before it.
+        // No token contains a quote with so much of a name before it.
         let ends_name = |text: &str| text.as_bytes().windows(3).any(|three| b"\"abc".contains(&three[0]) && b"abc".contains(&three[1]) && three[2] == b'"');
         let extra: std::collections::BTreeSet<String> =
             extra.into_iter().filter(|text| !(apart && goes_into_name(text) || whole && ends_name(text))).collect();
@@ -293,7 +301,8 @@ proptest! {
                 for id in (0..vocab.width()).map(TokenId::new) {
                     let allowed = matcher.allows(id);
                     prop_assert_eq!(bit(&row, id), allowed, "{} {:?} behind {}", id, vocab.bytes(id).map(String::from_utf8_lossy), &text(&vocab, &matcher));
-                    // What leads on: no white space alone, and names rather than others.
+                    // Tokens that lead on: not only white space, and declared names rather than
+                    // others.
                     let leads_on = |bytes: &[u8]| bytes.iter().all(|byte| b"\"{}[],: abc1tfrueals".contains(byte)) && bytes != b" ";
                     if allowed && vocab.bytes(id).is_some_and(leads_on) {
                         follow.push(id);
@@ -310,9 +319,10 @@ proptest! {
     }
 }
 
-/// Where one member is read behind other ones, its masks are the same, but for whether there may be an end, or another member, behind it.
+/// Where a member is read behind other ones, masks depend only on whether the object may end behind
+/// it, and whether another member may follow.
 #[test]
-fn masks_tell_what_may_come_behind_a_member() {
+fn masks_behind_a_member_depend_on_what_may_follow_it() {
     let vocab = Arc::new(Vocabulary::toy(&[
         b"\":1}", b"\":1,", b"\":1,\"", b"1}", b"1,", b"1,\"", b",\"", b"\":", b"xy",
     ]));
@@ -336,7 +346,7 @@ fn masks_tell_what_may_come_behind_a_member() {
         for at in 0..texts.len() {
             let text = &texts[(turn + at) % texts.len()][..];
             for more in ["", "\":", "\":1"] {
-                let mut matcher = taken(&constraint, &[text, more].concat());
+                let mut matcher = matcher_behind(&constraint, &[text, more].concat());
                 matcher.fill_mask(&mut row);
                 for id in (0..vocab.width()).map(TokenId::new) {
                     assert_eq!(
@@ -348,21 +358,23 @@ fn masks_tell_what_may_come_behind_a_member() {
                 }
             }
         }
-        // With and without the one that must be there, and with all of them, each three; without, and names known, three more: not eighteen.
+        // Three masks with the required member, three without, and three with all of them; three
+        // more where earlier keys are known: not eighteen.
         let misses = engine.pool_stats().mask_misses;
         assert!(misses <= 12, "{misses} masks");
     }
 }
 
-/// Where names may come that are not declared, which of the declared ones are left makes a difference only to tokens that end one.
+/// Where undeclared keys are allowed, the remaining declared ones matter only to tokens that end a
+/// key.
 #[test]
-fn masks_tell_which_members_are_left_where_a_token_ends_a_name() {
+fn masks_depend_on_remaining_members_where_a_token_ends_a_key() {
     let names = ["is_a", "is_b", "has_a", "has_b", "on_a", "on_b", "x"];
     let declared = names.map(|name| format!("\"{name}\": {{\"type\": \"boolean\"}}")).join(", ");
     let schema = |more: &str| {
         format!(r#"{{"type": "object", "properties": {{{declared}}}, "required": ["x"]{more}}}"#)
     };
-    // Where only names with an `o` are not declared, those with another letter are told.
+    // Where undeclared keys must begin with `o`, other remaining keys matter.
     let few = r#", "patternProperties": {"^o": {}}, "additionalProperties": false"#;
     let texts = [
         &[][..],
@@ -402,7 +414,7 @@ fn masks_tell_which_members_are_left_where_a_token_ends_a_name() {
                 let text = [text, more].concat();
                 if !text.bytes().all(|byte| matcher.advance(TokenId::from_raw(byte.into())).is_ok())
                 {
-                    // A member that there has been.
+                    // A member that was read before.
                     continue;
                 }
                 let before = engine.pool_stats().mask_misses;

@@ -1,4 +1,5 @@
-//! Grammars as text: reading what was printed gives the same grammar; and no text makes the reader panic.
+//! Property tests of grammars as EBNF: a printed grammar parses to the same grammar, and no text
+//! makes the parser panic.
 
 use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::ids::{Label, RuleId, SpecialId};
@@ -10,15 +11,15 @@ use proptest::prelude::*;
 
 use super::{Shown, config, generate};
 
-/// What [`Grammar`]'s `Display` says it does not keep.
-fn normal(grammar: &Grammar) -> Grammar {
+/// The grammar without what [`Grammar`]'s `Display` says that it drops.
+fn as_printed(grammar: &Grammar) -> Grammar {
     let mut out = Grammar { specials: Vec::new(), ..grammar.clone() };
     for (i, rule) in out.rules.iter_mut().enumerate() {
-        let same = grammar.rules.iter().filter(|other| other.name == rule.name).count();
+        let namesakes = grammar.rules.iter().filter(|other| other.name == rule.name).count();
         if rule.name.is_empty() {
             rule.name = "rule".to_owned();
         }
-        if same > 1 {
+        if namesakes > 1 {
             rule.name = format!("{}-{i}", rule.name);
         }
         rule.body = expr(&rule.body, grammar, &mut out.specials);
@@ -30,14 +31,14 @@ fn normal(grammar: &Grammar) -> Grammar {
 
 fn special(id: SpecialId, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> SpecialId {
     let token = single(&grammar.specials[id.index()]);
-    let at = specials.iter().position(|t| *t == token).unwrap_or_else(|| {
+    let index = specials.iter().position(|t| *t == token).unwrap_or_else(|| {
         specials.push(token);
         specials.len() - 1
     });
-    SpecialId::new(at)
+    SpecialId::new(index)
 }
 
-/// Any one of one token is that token.
+/// A set of one token is that token.
 fn single(token: &SpecialToken) -> SpecialToken {
     match token {
         SpecialToken::AnyOf(tokens) if tokens.len() == 1 => single(&tokens[0]),
@@ -117,9 +118,9 @@ fn attributes() -> impl Strategy<Value = Attributes> {
         prop_oneof![Just(Spent::Finish), Just(Spent::Cut)],
     );
     let budget = budget.prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent });
-    let said =
+    let values =
         (option::of(0u32..5), option::of("\\PC{0,4}"), option::of(0.0f32..3.0), option::of(budget));
-    (said, any::<[bool; 4]>()).prop_map(
+    (values, any::<[bool; 4]>()).prop_map(
         |((label, capture, temperature, budget), [hidden, scope, element, name])| Attributes {
             label: label.map(Label::from_raw),
             capture,
@@ -168,7 +169,7 @@ fn grammar() -> impl Strategy<Value = Shown> {
         })
 }
 
-/// Pieces of the language and of what is near it.
+/// Pieces of the language, and of similar texts.
 fn pieces() -> impl Strategy<Value = String> {
     const PIECES: &[&str] = &[
         "root",
@@ -240,18 +241,19 @@ proptest! {
     #![proptest_config(config(1_500))]
 
     #[test]
-    fn printed_grammars_are_read_back(Shown(grammar) in grammar()) {
+    fn printed_grammars_parse_to_themselves(Shown(grammar) in grammar()) {
         let text = grammar.to_string();
         let read = ebnf::lower(&text, &EbnfOptions::default(), &Limits::default());
         prop_assert!(read.is_ok(), "{}\nin\n{}", read.unwrap_err(), text);
         let read = read.unwrap().grammar;
-        prop_assert_eq!(&read, &normal(&grammar), "{}\nread as\n{}", text, read);
+        prop_assert_eq!(&read, &as_printed(&grammar), "{}\nread as\n{}", text, read);
         prop_assert_eq!(read.to_string(), text);
     }
 
-    /// Any text is read or refused, in every dialect; what is read is well formed, and prints as what is read back.
+    /// Any text parses or is rejected, in every dialect. A parsed grammar is valid, and prints as a
+    /// text that parses to it.
     #[test]
-    fn any_text_is_read_or_refused(text in pieces(), whole in any::<bool>()) {
+    fn any_text_parses_or_is_rejected(text in pieces(), whole in any::<bool>()) {
         let text = if whole { format!("root ::= \"a\" {text}\na ::= \"b\"\nb.c ::= a\n") } else { text };
         for dialect in [Dialect::Common, Dialect::Gbnf, Dialect::Xgrammar, Dialect::Kbnf] {
             let limits = Limits { automaton_states: 2_000, nodes: 1_000, depth: 20, ..Limits::default() };
@@ -261,7 +263,7 @@ proptest! {
                     prop_assert_eq!(lowered.grammar.validate(), Ok(()));
                     prop_assert!(!lowered.warnings.has_errors());
                     let again = ebnf::lower(&lowered.grammar.to_string(), &EbnfOptions::default(), &Limits::default());
-                    prop_assert_eq!(again.map(|again| again.grammar), Ok(normal(&lowered.grammar)));
+                    prop_assert_eq!(again.map(|again| again.grammar), Ok(as_printed(&lowered.grammar)));
                 }
                 Err(diagnostics) => {
                     prop_assert!(diagnostics.has_errors());

@@ -1,4 +1,5 @@
-//! What is left of words behind the end of a rule: the first to ask reads it where it is in the vocabulary, and it is sorted for those after that.
+//! Suffixes of context-dependent tokens: the first use walks the vocabulary's trie, and later ones
+//! a trie of suffixes. Both give the same masks.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use louver::vocab::Vocabulary;
 use crate::harness::columns::mask;
 
 #[test]
-fn remainders_are_the_same_where_they_are_and_sorted() {
+fn suffixes_are_decided_alike_in_place_and_in_a_trie() {
     let heads: Vec<u8> = (b'0'..=b'9').chain(b'A'..=b'Z').chain(b'a'..=b'z').collect();
     let tails = [
         "a", "b", "bc", "c", "d", "e", "f", "fg", "g", "h", "i", "k", "m", "n", "o", "ox", "p",

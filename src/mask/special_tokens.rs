@@ -1,47 +1,49 @@
-//! What a step over a whole token means in one vocabulary.
+//! The token ids that a special token of a grammar stands for, in one vocabulary.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::set::{bit, clear_bit, ids, set_bit};
+use super::token_set::{bit, clear_bit, ids, set_bit};
 use crate::compile::CompileError;
 use crate::ids::TokenId;
 use crate::ir::SpecialToken;
 use crate::vocab::Vocabulary;
 
-/// The tokens one special edge stands for.
-pub(crate) enum Tokens {
+/// The token ids of one special edge.
+pub(crate) enum SpecialTokenIds {
+    /// Exactly one.
     One(TokenId),
-    /// At least one, as a row.
+    /// At least one, as a bitmap row.
     Many(Arc<[u32]>),
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for SpecialTokenIds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Tokens::One(id) => write!(f, "{id}"),
-            Tokens::Many(row) => {
+            SpecialTokenIds::One(id) => write!(f, "{id}"),
+            SpecialTokenIds::Many(row) => {
                 write!(f, "{} tokens", row.iter().map(|word| word.count_ones()).sum::<u32>())
             }
         }
     }
 }
 
-impl Tokens {
-    /// Fails if the vocabulary lacks a token that is named.
+impl SpecialTokenIds {
+    /// Fails if the vocabulary lacks a named token.
     pub(crate) fn resolve(
         special: &SpecialToken,
         vocab: &Vocabulary,
-    ) -> Result<Tokens, CompileError> {
-        let found = match special {
+    ) -> Result<SpecialTokenIds, CompileError> {
+        let id = match special {
             SpecialToken::Name(name) => vocab.special(name).or_else(|| vocab.find(name.as_bytes())),
             SpecialToken::Id(id) => Some(TokenId::from_raw(*id)).filter(|&t| vocab.is_used(t)),
             SpecialToken::AnyOf(list) => {
                 let mut row = vec![0; vocab.mask_words()];
                 list.iter().try_for_each(|token| {
-                    Tokens::resolve(token, vocab).map(|t| t.each(&mut |id| set_bit(&mut row, id)))
+                    SpecialTokenIds::resolve(token, vocab)
+                        .map(|t| t.each(&mut |id| set_bit(&mut row, id)))
                 })?;
-                return Tokens::many(row, special);
+                return SpecialTokenIds::many(row, special);
             }
             SpecialToken::AnyBut(list) => {
                 let mut row = vec![0; vocab.mask_words()];
@@ -50,45 +52,50 @@ impl Tokens {
                     .filter(|&id| vocab.is_used(id));
                 used.filter(|&id| !vocab.is_stop(id)).for_each(|id| set_bit(&mut row, id));
                 list.iter().try_for_each(|token| {
-                    Tokens::resolve(token, vocab).map(|t| t.each(&mut |id| clear_bit(&mut row, id)))
+                    SpecialTokenIds::resolve(token, vocab)
+                        .map(|t| t.each(&mut |id| clear_bit(&mut row, id)))
                 })?;
-                return Tokens::many(row, special);
+                return SpecialTokenIds::many(row, special);
             }
         };
         let token = || match special {
             SpecialToken::Id(id) => format!("with id {id}"),
             named => format!("`{named}`"),
         };
-        found.map(Tokens::One).ok_or_else(|| CompileError::UnknownSpecial { token: token() })
+        id.map(SpecialTokenIds::One).ok_or_else(|| CompileError::UnknownSpecial { token: token() })
     }
 
-    fn many(row: Vec<u32>, special: &SpecialToken) -> Result<Tokens, CompileError> {
+    /// Fails if the row is empty.
+    fn many(row: Vec<u32>, special: &SpecialToken) -> Result<SpecialTokenIds, CompileError> {
         if row.iter().all(|&word| word == 0) {
             return Err(CompileError::UnknownSpecial { token: special.to_string() });
         }
-        Ok(Tokens::Many(row.into()))
+        Ok(SpecialTokenIds::Many(row.into()))
     }
 
-    /// Whether this token is one of them.
+    /// Whether this id is one of them.
     pub(crate) fn contains(&self, token: TokenId) -> bool {
         match self {
-            Tokens::One(id) => *id == token,
-            Tokens::Many(row) => bit(row, token),
+            SpecialTokenIds::One(id) => *id == token,
+            SpecialTokenIds::Many(row) => bit(row, token),
         }
     }
 
+    /// Calls `visit` with each id.
     pub(super) fn each(&self, visit: &mut dyn FnMut(TokenId)) {
         match self {
-            Tokens::One(id) => visit(*id),
-            Tokens::Many(row) => ids(row.iter().copied()).for_each(visit),
+            SpecialTokenIds::One(id) => visit(*id),
+            SpecialTokenIds::Many(row) => ids(row.iter().copied()).for_each(visit),
         }
     }
 
-    /// The one with the smallest id.
+    /// The smallest id.
     pub(crate) fn first(&self) -> TokenId {
         match self {
-            Tokens::One(id) => *id,
-            Tokens::Many(row) => ids(row.iter().copied()).next().expect("there is at least one"),
+            SpecialTokenIds::One(id) => *id,
+            SpecialTokenIds::Many(row) => {
+                ids(row.iter().copied()).next().expect("there is at least one")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sets of token ids: a list where few, otherwise a shared bitmap row and what differs from it.
+//! Sets of token ids: a list if few, otherwise a shared bitmap row and the differences from it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::hash::HashSet;
 use crate::ids::TokenId;
 
-/// Sets bit `id`.
+/// Sets bit `id`; ignored beyond the row.
 #[inline]
 pub(crate) fn set_bit(words: &mut [u32], id: TokenId) {
     if let Some(word) = words.get_mut(id.index() / 32) {
@@ -14,7 +14,7 @@ pub(crate) fn set_bit(words: &mut [u32], id: TokenId) {
     }
 }
 
-/// Clears bit `id`.
+/// Clears bit `id`; ignored beyond the row.
 #[inline]
 pub(crate) fn clear_bit(words: &mut [u32], id: TokenId) {
     if let Some(word) = words.get_mut(id.index() / 32) {
@@ -37,31 +37,32 @@ pub(super) fn ids(words: impl IntoIterator<Item = u32>) -> impl Iterator<Item = 
     })
 }
 
-/// A row of so many words, which are 0 at first.
-pub(super) fn built(words: usize, fill: impl FnOnce(&mut [u32])) -> Arc<[u32]> {
-    edited(std::iter::repeat_n(0, words).collect(), fill)
+/// A new row of so many words, zeros at first, filled by `fill`.
+pub(super) fn build_row(words: usize, fill: impl FnOnce(&mut [u32])) -> Arc<[u32]> {
+    edit_row(std::iter::repeat_n(0, words).collect(), fill)
 }
 
-/// A row that has been changed; a copy if others hold it, too.
-fn edited(mut row: Arc<[u32]>, change: impl FnOnce(&mut [u32])) -> Arc<[u32]> {
+/// A row after a change; copied if it is shared.
+fn edit_row(mut row: Arc<[u32]>, change: impl FnOnce(&mut [u32])) -> Arc<[u32]> {
     change(Arc::make_mut(&mut row));
     row
 }
 
-/// Most ids that are kept as a difference to a shared row; beyond, the row is written out.
+/// Most ids that are stored as a difference from a shared row. Beyond, a new row is written.
 const MAX_DIFFERENCE: usize = 512;
 
 /// An immutable set of token ids.
 #[derive(Clone, Debug)]
 pub(crate) enum TokenSet {
-    /// These (ids may repeat).
+    /// These ids, which may repeat.
     List(Arc<[TokenId]>),
-    /// A row, without some and with some more.
+    /// A shared row, without some ids and with some more.
     Row { base: Arc<[u32]>, remove: Arc<[TokenId]>, add: Arc<[TokenId]> },
 }
 
 impl TokenSet {
-    /// `all` is the row of the tokens `listed`; of those, the set has the ones at `runs`, which are in ascending order.
+    /// The tokens of `listed` at the positions `runs`, which are in ascending order. `all` is the
+    /// row of the tokens `listed`.
     pub(crate) fn new(runs: &[Range<usize>], all: &Arc<[u32]>, listed: &[TokenId]) -> TokenSet {
         let count: usize = runs.iter().map(Range::len).sum();
         let own = || runs.iter().flat_map(|run| &listed[run.clone()]).copied();
@@ -81,20 +82,21 @@ impl TokenSet {
                 add: Arc::default(),
             };
         }
-        TokenSet::row(edited(all.clone(), |bits| others.for_each(|id| clear_bit(bits, id))))
+        TokenSet::row(edit_row(all.clone(), |bits| others.for_each(|id| clear_bit(bits, id))))
     }
 
-    /// A row of its own of so many words, which are 0 at first.
+    /// A new row of so many words, zeros at first, filled by `fill`.
     pub(crate) fn built(words: usize, fill: impl FnOnce(&mut [u32])) -> TokenSet {
-        TokenSet::row(built(words, fill))
+        TokenSet::row(build_row(words, fill))
     }
 
-    /// A row of its own.
+    /// A set that is a whole row.
     pub(crate) fn row(bits: impl Into<Arc<[u32]>>) -> TokenSet {
         TokenSet::Row { base: bits.into(), remove: Arc::default(), add: Arc::default() }
     }
 
-    /// This set without some ids and with some more (`more` wins). `words` is the length of a row.
+    /// This set without the ids `less` and with the ids `more`, which win. `words` is the length of
+    /// a row.
     pub(crate) fn changed(&self, less: &[TokenId], more: &[TokenId], words: usize) -> TokenSet {
         if less.is_empty() && more.is_empty() {
             return self.clone();
@@ -114,14 +116,14 @@ impl TokenSet {
         if let TokenSet::Row { base, remove, add } = self
             && remove.len() + add.len() + less.len() + more.len() <= MAX_DIFFERENCE
         {
-            let kept = add.iter().filter(|id| !less.contains(id)).chain(more).copied();
+            let added = add.iter().filter(|id| !less.contains(id)).chain(more).copied();
             return TokenSet::Row {
                 base: base.clone(),
                 remove: remove.iter().chain(less).copied().collect(),
-                add: kept.collect(),
+                add: added.collect(),
             };
         }
-        TokenSet::row(edited(self.written(words), |bits| {
+        TokenSet::row(edit_row(self.written(words), |bits| {
             less.iter().for_each(|&id| clear_bit(bits, id));
             more.iter().for_each(|&id| set_bit(bits, id));
         }))
@@ -131,13 +133,13 @@ impl TokenSet {
     pub(super) fn written(&self, words: usize) -> Arc<[u32]> {
         match self {
             TokenSet::Row { base, .. } if base.len() == words => {
-                edited(base.clone(), |bits| self.write_own(bits))
+                edit_row(base.clone(), |bits| self.write_difference(bits))
             }
-            _ => built(words, |bits| self.write(bits)),
+            _ => build_row(words, |bits| self.write(bits)),
         }
     }
 
-    /// This set with another row in place of its own, if that is the one row.
+    /// This set on the row `other`, if its base is the row `one`.
     pub(crate) fn rebased(&self, one: &Arc<[u32]>, other: &Arc<[u32]>) -> Option<TokenSet> {
         match self {
             TokenSet::Row { base, remove, add }
@@ -153,7 +155,7 @@ impl TokenSet {
         }
     }
 
-    /// Those of some ids that are in it, in their order. `marks` is a row of zeros, and is one again.
+    /// Those of some ids that are in the set, in their order. `marks` is a scratch row of zeros.
     pub(crate) fn among(&self, ids: &[TokenId], marks: &mut [u32]) -> Vec<TokenId> {
         ids.iter().for_each(|&id| set_bit(marks, id));
         let marked = |own: &[TokenId]| {
@@ -177,7 +179,7 @@ impl TokenSet {
         all
     }
 
-    /// Whether there is none.
+    /// Whether the set has no ids.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             TokenSet::List(ids) => ids.is_empty(),
@@ -193,7 +195,8 @@ impl TokenSet {
         }
     }
 
-    /// This set without those of `others` that are in it, if any are. `marks` is a row of zeros, and is one again.
+    /// This set without the ids `others`, or None if it has none of them. `marks` is a scratch row
+    /// of zeros.
     pub(crate) fn without(&self, others: &[TokenId], marks: &mut [u32]) -> Option<TokenSet> {
         others.iter().for_each(|&id| set_bit(marks, id));
         let left = self.without_marked(others, marks);
@@ -201,7 +204,8 @@ impl TokenSet {
         left
     }
 
-    /// The same; `others` are those that are marked. Marks of those that were not in it anyway may be gone then.
+    /// The same, where `others` are marked already. May clear the marks of ids that are not in the
+    /// set.
     fn without_marked(&self, others: &[TokenId], marks: &mut [u32]) -> Option<TokenSet> {
         match self {
             TokenSet::List(ids) if !ids.iter().any(|&id| bit(marks, id)) => None,
@@ -209,12 +213,12 @@ impl TokenSet {
                 Some(TokenSet::List(ids.iter().copied().filter(|&id| !bit(marks, id)).collect()))
             }
             TokenSet::Row { base, remove, add } => {
-                let kept: Vec<TokenId> =
+                let added: Vec<TokenId> =
                     add.iter().copied().filter(|&id| !bit(marks, id)).collect();
                 remove.iter().for_each(|&id| clear_bit(marks, id));
                 let less = others.iter().copied().filter(|&id| bit(base, id) && bit(marks, id));
                 let less: Vec<TokenId> = less.collect();
-                if less.is_empty() && kept.len() == add.len() {
+                if less.is_empty() && added.len() == add.len() {
                     return None;
                 }
                 if remove.len() + less.len() + add.len() > MAX_DIFFERENCE {
@@ -223,13 +227,13 @@ impl TokenSet {
                 Some(TokenSet::Row {
                     base: base.clone(),
                     remove: remove.iter().chain(&less).copied().collect(),
-                    add: kept.into(),
+                    add: added.into(),
                 })
             }
         }
     }
 
-    /// Writes the row; words beyond it become 0.
+    /// Writes the set to a row; words beyond it become 0.
     pub(crate) fn write(&self, out: &mut [u32]) {
         match self {
             TokenSet::List(_) => out.fill(0),
@@ -239,11 +243,11 @@ impl TokenSet {
                 out[n..].fill(0);
             }
         }
-        self.write_own(out);
+        self.write_difference(out);
     }
 
-    /// Writes what it has of its own to its row, which is zeros for a list.
-    pub(super) fn write_own(&self, out: &mut [u32]) {
+    /// Writes only the difference to a row that holds the base, or zeros for a list.
+    pub(super) fn write_difference(&self, out: &mut [u32]) {
         match self {
             TokenSet::List(ids) => ids.iter().for_each(|&id| set_bit(out, id)),
             TokenSet::Row { remove, add, .. } => {
@@ -253,22 +257,23 @@ impl TokenSet {
         }
     }
 
-    /// Adds what is in this set to a row.
+    /// Adds the set's ids to a row.
     pub(crate) fn add_to(&self, bits: &mut [u32]) {
         match self {
             TokenSet::List(ids) => ids.iter().for_each(|&id| set_bit(bits, id)),
             TokenSet::Row { base, remove, add } => {
-                // What is not to be added but there already stays.
-                let kept: Vec<TokenId> =
+                // Removed ids that are in the row already stay.
+                let already_set: Vec<TokenId> =
                     remove.iter().copied().filter(|&id| bit(bits, id)).collect();
                 bits.iter_mut().zip(&**base).for_each(|(a, b)| *a |= b);
                 remove.iter().for_each(|&id| clear_bit(bits, id));
-                kept.into_iter().chain(add.iter().copied()).for_each(|id| set_bit(bits, id));
+                already_set.into_iter().chain(add.iter().copied()).for_each(|id| set_bit(bits, id));
             }
         }
     }
 
-    /// Memory held, in bytes. A shared row counts a quarter for each user: cheap, and errs on the safe side.
+    /// Memory in use, in bytes. A shared row counts a quarter for each user, which is cheap and an
+    /// overestimate.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             TokenSet::List(ids) => 64 + ids.len() * 4,
@@ -287,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_form_is_the_same_set(
+        fn operations_agree_with_a_set_of_ids(
             ids in prop::collection::btree_set(0u32..2_000, 0..1_200),
             less in prop::collection::vec(0u32..2_000, 0..700),
             more in prop::collection::vec(0u32..2_000, 0..700),

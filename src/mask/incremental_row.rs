@@ -1,40 +1,53 @@
-//! A mask that is kept from token to token, so that only what differs is written.
+//! A mask row that is updated incrementally from token to token, so that only differences are
+//! written.
 
 use std::sync::Arc;
 
-use super::set::{TokenSet, bit};
+use super::token_set::{TokenSet, bit};
 use crate::ids::TokenId;
 use crate::vocab::Vocabulary;
 
-/// Rows of bits that are kept beside the one for short lists of tokens: text, white space, and one more.
-const ROWS: usize = 3;
+/// Cached rows beside the one for short token lists: text, white space, and one more.
+const CACHED_ROWS: usize = 3;
 
-/// The mask of one sequence, kept from token to token: [`Matcher::update_mask`](crate::engine::Matcher::update_mask) writes what differs from masks
-/// before, which is nothing where the mask is the same one, and a few words where it is a list of few tokens, or a row that was written
-/// before but for a few tokens. A mask that the engine holds as a whole row is not copied at all.
+/// The mask of one sequence, updated incrementally from token to token.
 ///
-/// Memory: up to four rows of [`Vocabulary::mask_words`] words, and references to the masks written there.
+/// [`Matcher::update_mask`](crate::engine::Matcher::update_mask) writes only what differs from
+/// earlier masks. That is nothing where the mask is the same, and a few words where it is a list of
+/// few tokens or differs in few tokens from a row that was written before. A mask that the engine
+/// stores as a whole row is not copied at all.
+///
+/// Memory: up to four rows of [`Vocabulary::mask_words`] words, and references to the masks written
+/// there.
 #[derive(Clone, Debug)]
 pub struct MaskRow {
-    holds: Arc<TokenSet>,
-    at: At,
-    list: Written,
-    rows: Vec<Written>,
+    /// The current mask.
+    mask: Arc<TokenSet>,
+    /// Where its bits are.
+    source: RowSource,
+    /// Bits of masks that are lists.
+    list: WrittenRow,
+    /// Bits of masks that are a shared row and a few tokens.
+    rows: Vec<WrittenRow>,
+    /// See [`MaskRow::version`].
     version: u64,
 }
 
 /// Where the bits of the current mask are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum RowSource {
+    /// In the row for lists.
     List,
+    /// In a cached row.
     Row(usize),
     /// In the mask itself, which is a row.
     Mask,
 }
 
-/// A row of bits, and the mask that it is.
+/// A row of bits, and the mask that was written to it.
 #[derive(Clone, Debug)]
-struct Written {
+struct WrittenRow {
+    /// The row: the mask's base, with its differences applied.
     bits: Vec<u32>,
     mask: Arc<TokenSet>,
     /// The version that was written here last.
@@ -45,18 +58,19 @@ impl MaskRow {
     /// A row for masks of this vocabulary, in which only stop tokens are allowed yet.
     pub fn new(vocab: &Vocabulary) -> MaskRow {
         let none = Arc::new(TokenSet::List(Arc::default()));
-        let list = Written { bits: vec![0; vocab.mask_words()], mask: none.clone(), version: 0 };
-        let mut row = MaskRow { holds: none, at: At::List, list, rows: Vec::new(), version: 0 };
-        row.set(stops(vocab));
+        let list = WrittenRow { bits: vec![0; vocab.mask_words()], mask: none.clone(), version: 0 };
+        let mut row =
+            MaskRow { mask: none, source: RowSource::List, list, rows: Vec::new(), version: 0 };
+        row.set(stop_tokens(vocab));
         row
     }
 
     /// The mask: bit `t % 32` of word `t / 32` is 1 iff token `t` may follow.
     pub fn words(&self) -> &[u32] {
-        match (self.at, &*self.holds) {
-            (At::Mask, TokenSet::Row { base, .. }) => base,
-            (At::Row(at), _) => &self.rows[at].bits,
-            (At::List | At::Mask, _) => &self.list.bits,
+        match (self.source, &*self.mask) {
+            (RowSource::Mask, TokenSet::Row { base, .. }) => base,
+            (RowSource::Row(at), _) => &self.rows[at].bits,
+            (RowSource::List | RowSource::Mask, _) => &self.list.bits,
         }
     }
 
@@ -65,77 +79,82 @@ impl MaskRow {
         bit(self.words(), token)
     }
 
-    /// Another number whenever the mask may have become another one: what was made of it, such as its copy on a device, is good as long as the
-    /// number is the same.
+    /// A number that changes whenever the mask may have changed. A copy of the mask, such as one on
+    /// a device, is valid as long as the number is the same.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Makes it this mask, or none but the stop tokens. Whether it is another one than before.
+    /// Replaces the mask, by only the stop tokens where `mask` is None. Returns whether it has
+    /// changed.
     pub(crate) fn update(&mut self, vocab: &Vocabulary, mask: Option<Arc<TokenSet>>) -> bool {
-        let is_other = self.list.bits.len() != vocab.mask_words();
-        if is_other {
+        let is_resized = self.list.bits.len() != vocab.mask_words();
+        if is_resized {
             *self = MaskRow { version: self.version + 1, ..MaskRow::new(vocab) };
         }
-        let changed = match (mask, &*self.holds) {
+        let changed = match (mask, &*self.mask) {
             (Some(mask), _) => self.set(mask),
             (None, TokenSet::List(ids)) if **ids == *vocab.stops() => false,
-            (None, _) => self.set(stops(vocab)),
+            (None, _) => self.set(stop_tokens(vocab)),
         };
-        is_other || changed
+        is_resized || changed
     }
 
+    /// Replaces the mask. Returns whether it is another one.
     fn set(&mut self, mask: Arc<TokenSet>) -> bool {
-        if Arc::ptr_eq(&self.holds, &mask) {
+        if Arc::ptr_eq(&self.mask, &mask) {
             return false;
         }
         self.version += 1;
-        self.at = match &*mask {
+        self.source = match &*mask {
             TokenSet::List(_) => {
                 self.list.clear();
                 self.list.write(&mask, self.version);
-                At::List
+                RowSource::List
             }
-            TokenSet::Row { remove, add, .. } if remove.is_empty() && add.is_empty() => At::Mask,
+            TokenSet::Row { remove, add, .. } if remove.is_empty() && add.is_empty() => {
+                RowSource::Mask
+            }
             TokenSet::Row { base, .. } => {
                 let at = self.row_with(base, &mask);
                 self.rows[at].write(&mask, self.version);
-                At::Row(at)
+                RowSource::Row(at)
             }
         };
-        self.holds = mask;
+        self.mask = mask;
         true
     }
 
-    /// The place of a row that holds these bits, and no others: those of the mask that is to be written there.
+    /// The index of a cached row with exactly these bits: those of the mask that is to be written
+    /// there.
     fn row_with(&mut self, base: &Arc<[u32]>, mask: &Arc<TokenSet>) -> usize {
-        if let Some(at) = self.rows.iter().position(|row| row.has(base)) {
+        if let Some(at) = self.rows.iter().position(|row| row.has_base(base)) {
             self.rows[at].clear();
             return at;
         }
-        if self.rows.len() < ROWS {
-            self.rows.push(Written { bits: base.to_vec(), mask: mask.clone(), version: 0 });
+        if self.rows.len() < CACHED_ROWS {
+            self.rows.push(WrittenRow { bits: base.to_vec(), mask: mask.clone(), version: 0 });
             return self.rows.len() - 1;
         }
-        let at = (0..ROWS).min_by_key(|&at| self.rows[at].version).unwrap_or(0);
+        let at = (0..CACHED_ROWS).min_by_key(|&at| self.rows[at].version).unwrap_or(0);
         self.rows[at].bits.copy_from_slice(base);
         at
     }
 }
 
-impl Written {
-    /// Whether the mask is this row but for some tokens.
-    fn has(&self, row: &Arc<[u32]>) -> bool {
+impl WrittenRow {
+    /// Whether the mask is this row apart from some tokens.
+    fn has_base(&self, row: &Arc<[u32]>) -> bool {
         matches!(&*self.mask, TokenSet::Row { base, .. } if Arc::ptr_eq(base, row))
     }
 
-    /// Writes what a mask has of its own to its row.
+    /// Writes a mask's own tokens to its row.
     fn write(&mut self, mask: &Arc<TokenSet>, version: u64) {
-        mask.write_own(&mut self.bits);
+        mask.write_difference(&mut self.bits);
         (self.mask, self.version) = (mask.clone(), version);
     }
 
-    /// Takes back what the mask has that is its own: lists leave nothing, others their row.
+    /// Undoes [`WrittenRow::write`]: only the base row's bits are left, none for a list.
     fn clear(&mut self) {
         let mut reset = |id: TokenId, base: &[u32]| {
             let at = id.index() / 32;
@@ -152,7 +171,8 @@ impl Written {
     }
 }
 
-fn stops(vocab: &Vocabulary) -> Arc<TokenSet> {
+/// The mask of only the stop tokens.
+fn stop_tokens(vocab: &Vocabulary) -> Arc<TokenSet> {
     Arc::new(TokenSet::List(vocab.stops().iter().copied().collect()))
 }
 
@@ -166,9 +186,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever was written before, and wherever the bits are, they are those of the mask.
+        /// Whatever was written before, and wherever the bits are, they equal the mask.
         #[test]
-        fn what_is_kept_is_the_mask(
+        fn incremental_rows_equal_their_masks(
             masks in proptest::collection::vec((0usize..6, any::<u64>(), 0usize..4, 0usize..4), 1..12),
             order in proptest::collection::vec(any::<prop::sample::Index>(), 1..60),
         ) {
@@ -201,7 +221,7 @@ mod tests {
             set_bit(&mut want, vocab.stops()[0]);
             prop_assert_eq!(row.words(), &want[..]);
             prop_assert!(!row.update(&vocab, None));
-            // Of another vocabulary.
+            // Another vocabulary.
             let wide = Vocabulary::toy(&[&b"x"[..]; 99]);
             let version = row.version();
             prop_assert!(row.update(&wide, None) && row.version() != version);

@@ -1,4 +1,5 @@
-//! Values that must differ: random lists whose sentences can all be written down, so that what may follow is looked up.
+//! Property tests of distinct values (`uniqueItems`): random arrays all of whose sentences are
+//! enumerated, so that what may follow is looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -20,7 +21,7 @@ use proptest::test_runner::TestCaseError;
 use super::config;
 use crate::harness::columns::{COLUMNS, mask};
 
-/// What elements can be. Many are others written otherwise, or begin as others do.
+/// Elements. Many are equal values in different spellings, or have equal beginnings.
 const ELEMENTS: &[&str] = &[
     r#""a""#,
     r#""\u0061""#,
@@ -66,24 +67,30 @@ const ELEMENTS: &[&str] = &[
     r#""\ud83d\ude00""#,
     "\"\u{1F600}\"",
 ];
-/// Elements that are lists of their own, whose elements differ, too.
+/// Elements of arrays within the array, whose elements are distinct, too.
 const INNER: &[&str] = &["1", "1.0", "2", r#""a""#];
 
-/// Lists of elements in brackets.
+/// A grammar of lists of elements in brackets.
 #[derive(Clone, Debug)]
-struct Lists {
+struct ListGrammar {
+    /// Texts of elements.
     elements: Vec<&'static str>,
+    /// Texts of elements of inner arrays; none if there are no inner arrays.
     inner: Vec<&'static str>,
-    /// Elements are written letter by letter, in rules that begin with themselves.
+    /// Elements may also be any number of `z`, by a left-recursive rule.
     recursive: bool,
+    /// Most elements.
     most: usize,
+    /// A comma may be followed by a space.
     space: bool,
-    /// Lists of lists only, with this between: what is open is closed and opened within tokens.
+    /// There may be a second list behind a semicolon, so that tokens close one scope and open
+    /// another.
     twice: bool,
+    /// Lists stand in brackets.
     brackets: bool,
 }
 
-fn lists() -> impl Strategy<Value = Lists> {
+fn lists() -> impl Strategy<Value = ListGrammar> {
     let elements = subsequence(ELEMENTS, 1..6);
     let inner = prop_oneof![2 => Just(Vec::new()), 1 => subsequence(INNER, 1..3)];
     let rest = (
@@ -95,21 +102,23 @@ fn lists() -> impl Strategy<Value = Lists> {
     );
     (elements, inner, rest).prop_map(
         |(elements, inner, (recursive, most, space, twice, brackets))| {
-            let lists = Lists { elements, inner, recursive, most, space, twice, brackets };
+            let lists = ListGrammar { elements, inner, recursive, most, space, twice, brackets };
             // No more elements than there are values.
             let values: BTreeSet<String> = lists.elements().iter().map(|e| value(e)).collect();
-            Lists { most: most.min(values.len()), ..lists }
+            ListGrammar { most: most.min(values.len()), ..lists }
         },
     )
 }
 
+/// A text as a literal of EBNF.
 fn quoted(text: &str) -> String {
     let escape =
         |c: char| if c.is_ascii() { format!("\\x{:02x}", u32::from(c)) } else { c.to_string() };
     format!("\"{}\"", text.chars().map(escape).collect::<String>())
 }
 
-impl Lists {
+impl ListGrammar {
+    /// The grammar as EBNF.
     fn text(&self) -> String {
         let mut out = String::new();
         let space = if self.space { "\" \"?" } else { "" };
@@ -135,7 +144,8 @@ impl Lists {
         }
         if !self.inner.is_empty() {
             ways.push("inner".into());
-            let _ = writeln!(out, "inner[scope] ::= \"[\" {} \"]\"", list("one", self.of_inner()));
+            let _ =
+                writeln!(out, "inner[scope] ::= \"[\" {} \"]\"", list("one", self.most_inner()));
             let one: Vec<String> = self.inner.iter().map(|e| quoted(e)).collect();
             let _ = writeln!(out, "one[element] ::= {}", one.join(" | "));
         }
@@ -150,7 +160,7 @@ impl Lists {
     }
 }
 
-/// A value written in one way, read from the front; the text behind it. What is no JSON is its letters.
+/// A canonical spelling of a JSON value. A text that is not JSON is itself.
 fn canonical(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Number(n) => {
@@ -167,12 +177,13 @@ fn canonical(value: &serde_json::Value) -> String {
     }
 }
 
+/// The canonical spelling of a text.
 fn value(text: &str) -> String {
     serde_json::from_str(text).map_or_else(|_| format!("other {text}"), |v| canonical(&v))
 }
 
-impl Lists {
-    /// All sentences, by writing down all lists.
+impl ListGrammar {
+    /// All sentences, by enumeration.
     fn sentences(&self) -> BTreeSet<String> {
         let bracketed = |list: String| if self.brackets { format!("[{list}]") } else { list };
         let most = if self.twice { self.most.min(2) } else { self.most };
@@ -189,8 +200,8 @@ impl Lists {
         if self.space { &[",", ", "] } else { &[","] }
     }
 
-    /// Most elements of inner lists.
-    fn of_inner(&self) -> usize {
+    /// Most elements of inner arrays.
+    fn most_inner(&self) -> usize {
         self.inner.iter().map(|e| value(e)).collect::<BTreeSet<String>>().len().min(2)
     }
 
@@ -202,7 +213,7 @@ impl Lists {
         if !self.inner.is_empty() {
             let inner: Vec<String> = self.inner.iter().map(|e| (*e).to_owned()).collect();
             elements.extend(
-                all_lists(&inner, self.of_inner(), self.commas())
+                all_lists(&inner, self.most_inner(), self.commas())
                     .into_iter()
                     .map(|list| format!("[{list}]")),
             );
@@ -211,22 +222,23 @@ impl Lists {
     }
 }
 
-/// Letters of the longest recursive element that is written down.
+/// Letters of the longest recursive element that is enumerated.
 const LETTERS: usize = 6;
 
+/// All lists of distinct elements, with each of the separators.
 fn all_lists(elements: &[String], most: usize, commas: &[&str]) -> Vec<String> {
     let values: Vec<String> = elements.iter().map(|e| value(e)).collect();
     let mut out = vec![String::new()];
     let mut grown: Vec<(String, Vec<usize>)> = vec![(String::new(), Vec::new())];
     for _ in 0..most {
         let mut next = Vec::new();
-        for (text, had) in &grown {
+        for (text, taken) in &grown {
             for (i, element) in elements.iter().enumerate() {
-                if had.iter().any(|&other| values[other] == values[i]) {
+                if taken.iter().any(|&other| values[other] == values[i]) {
                     continue;
                 }
-                let with = [had.clone(), vec![i]].concat();
-                let commas: &[&str] = if had.is_empty() { &[""] } else { commas };
+                let with = [taken.clone(), vec![i]].concat();
+                let commas: &[&str] = if taken.is_empty() { &[""] } else { commas };
                 next.extend(
                     commas.iter().map(|comma| (format!("{text}{comma}{element}"), with.clone())),
                 );
@@ -238,7 +250,7 @@ fn all_lists(elements: &[String], most: usize, commas: &[&str]) -> Vec<String> {
     out
 }
 
-/// The single bytes of all sentences, and pieces of them.
+/// The 256 bytes, pieces of sentences, and pieces that repeat.
 fn vocabulary(sentences: &BTreeSet<String>, random: &mut Random) -> Vocabulary {
     let all: Vec<&String> = sentences.iter().collect();
     let mut pieces: BTreeSet<Vec<u8>> = BTreeSet::new();
@@ -246,7 +258,7 @@ fn vocabulary(sentences: &BTreeSet<String>, random: &mut Random) -> Vocabulary {
         let bytes = all[random.below(all.len())].as_bytes();
         let from = random.below(bytes.len() + 1);
         let piece = &bytes[from..(from + 2 + random.below(9)).min(bytes.len())];
-        // Also with what would be wrong: an element twice.
+        // Also with a repetition, which is an error.
         let mut twice = piece.to_vec();
         twice.push(b',');
         twice.extend_from_slice(piece);
@@ -256,7 +268,7 @@ fn vocabulary(sentences: &BTreeSet<String>, random: &mut Random) -> Vocabulary {
     Vocabulary::toy(&pieces)
 }
 
-/// Numbers that follow from a seed.
+/// A deterministic generator of numbers.
 struct Random(u64);
 
 impl Random {
@@ -267,24 +279,25 @@ impl Random {
     }
 }
 
-/// Places looked at.
-const PLACES: usize = 150;
+/// Prefixes that are tested.
+const MAX_PREFIXES: usize = 150;
 
 proptest! {
     #![proptest_config(config(300))]
 
+    /// Masks along random prefixes are those of the enumerated sentences.
     #[test]
-    fn elements_of_a_scope_differ(
+    fn elements_of_a_scope_are_distinct(
         lists in lists(),
         seed in any::<u64>(),
         (direct_walk, mutual_rules) in select(vec![(1024usize, 24usize), (0, 24), (300, 0), (3, 0)]),
     ) {
         let sentences = lists.sentences();
-        // Enough to be looked at whole, and with an end that all letters get to.
+        // Small enough to enumerate, with ends that all recursive elements reach.
         prop_assume!(sentences.len() < 30_000);
-        let mut begun: BTreeSet<&[u8]> = BTreeSet::new();
+        let mut sentence_prefixes: BTreeSet<&[u8]> = BTreeSet::new();
         for sentence in &sentences {
-            begun.extend((0..=sentence.len()).map(|end| &sentence.as_bytes()[..end]));
+            sentence_prefixes.extend((0..=sentence.len()).map(|end| &sentence.as_bytes()[..end]));
         }
         let mut random = Random(seed);
         let vocab = Arc::new(vocabulary(&sentences, &mut random));
@@ -292,7 +305,7 @@ proptest! {
         let constraint = engine.compile(lists.grammar()).expect("compiles");
         let mut pending = vec![Vec::new()];
         let longest = |text: &[u8]| lists.recursive && text.ends_with(&[b'z'; LETTERS - 2]);
-        for _ in 0..PLACES {
+        for _ in 0..MAX_PREFIXES {
             let pick = random.below(1 << 16);
             if pending.is_empty() {
                 break;
@@ -312,9 +325,9 @@ proptest! {
                     sentences.contains(std::str::from_utf8(&text).unwrap_or("\u{0}"))
                 } else {
                     behind.extend_from_slice(vocab.bytes(token).unwrap_or(b"\0"));
-                    begun.contains(&behind[..])
+                    sentence_prefixes.contains(&behind[..])
                 };
-                // Longer letters are sentences, too, but not written down.
+                // Longer recursive elements are sentences as well, but not enumerated.
                 let unknown = lists.recursive && behind.windows(LETTERS).any(|w| w == [b'z'; LETTERS]);
                 prop_assert!(
                     got == want || unknown,
@@ -331,22 +344,25 @@ proptest! {
                     pending.push(longer);
                 }
             }
-            ends((&mut matcher, constraint.compiled()), &text, &sentences)?;
+            check_completions((&mut matcher, constraint.compiled()), &text, &sentences)?;
         }
     }
 }
 
-/// A list of strings as far as it goes: what is complete of it, or nothing if it is none.
+/// A reader of arrays of strings, which rejects an element that occurred before.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Strings {
+struct StringArray {
+    /// Complete elements.
     done: Vec<String>,
-    /// What has been read of the string under way, as it is written.
+    /// The encoded text of the string under way.
     open: Option<String>,
-    place: Place,
+    /// Where in the array the text ends.
+    place: ArrayPosition,
 }
 
+/// A position in an array of strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Place {
+enum ArrayPosition {
     #[default]
     Before,
     First,
@@ -356,18 +372,18 @@ enum Place {
     End,
 }
 
-impl Strings {
-    fn read(mut self, text: &[u8]) -> Option<Strings> {
+impl StringArray {
+    fn read(mut self, text: &[u8]) -> Option<StringArray> {
         for &byte in text {
             self.place = match (self.place, byte) {
-                (Place::Before, b'[') => Place::First,
-                (Place::First, b']') | (Place::Behind, b']') => Place::End,
-                (Place::First | Place::Element, b'"') => {
+                (ArrayPosition::Before, b'[') => ArrayPosition::First,
+                (ArrayPosition::First, b']') | (ArrayPosition::Behind, b']') => ArrayPosition::End,
+                (ArrayPosition::First | ArrayPosition::Element, b'"') => {
                     self.open = Some(String::new());
-                    Place::Inside
+                    ArrayPosition::Inside
                 }
-                (Place::Behind, b',') => Place::Element,
-                (Place::Inside, byte) => {
+                (ArrayPosition::Behind, b',') => ArrayPosition::Element,
+                (ArrayPosition::Inside, byte) => {
                     let open = self.open.as_mut()?;
                     let escaped = open.len() - open.trim_end_matches('\\').len();
                     if byte == b'"' && escaped % 2 == 0 {
@@ -377,15 +393,15 @@ impl Strings {
                         }
                         self.done.push(text);
                         self.open = None;
-                        Place::Behind
+                        ArrayPosition::Behind
                     } else {
                         open.push(char::from(byte));
-                        // Whatever is missing of an escape.
+                        // The possible rests of an escape.
                         let whole = ["", "n", "0000", "000", "00", "0"].iter();
                         let fits = |end: &&str| {
                             serde_json::from_str::<String>(&format!("\"{open}{end}\"")).is_ok()
                         };
-                        whole.clone().any(fits).then_some(Place::Inside)?
+                        whole.clone().any(fits).then_some(ArrayPosition::Inside)?
                     }
                 }
                 _ => return None,
@@ -395,7 +411,7 @@ impl Strings {
     }
 }
 
-/// Tokens with ends, beginnings and whole strings in them.
+/// Tokens with ends, beginnings and whole strings.
 const TOKENS: &[&str] = &[
     "[\"",
     "\",\"",
@@ -437,9 +453,10 @@ const TOKENS: &[&str] = &[
 proptest! {
     #![proptest_config(config(60))]
 
-    /// Strings of which there are infinitely many: nothing is searched for there.
+    /// Arrays of arbitrary strings: there are infinitely many, so the engine does not search for
+    /// other values.
     #[test]
-    fn strings_of_a_list_differ(
+    fn strings_of_an_array_are_distinct(
         tokens in subsequence(TOKENS, 8..TOKENS.len()),
         seed in any::<u64>(),
         (direct_walk, mutual_rules) in select(vec![(1024usize, 24usize), (0, 24), (60, 24), (0, 0)]),
@@ -452,22 +469,22 @@ proptest! {
         let constraint = engine.compile_json_schema(schema, &options).expect("compiles");
         let mut random = Random(seed);
         for _ in 0..3 {
-            let (mut matcher, mut here) = (constraint.matcher(), Strings::default());
+            let (mut matcher, mut reader) = (constraint.matcher(), StringArray::default());
             for _ in 0..20 {
                 let got = mask(&mut matcher, &vocab);
                 let mut follow = Vec::new();
                 for (id, &got) in got.iter().enumerate() {
                     let token = TokenId::new(id);
                     let Some(bytes) = vocab.bytes(token).filter(|_| !vocab.is_stop(token)) else {
-                        prop_assert_eq!(got, here.place == Place::End);
+                        prop_assert_eq!(got, reader.place == ArrayPosition::End);
                         continue;
                     };
                     if bytes.iter().any(|byte| !(0x20..0x7F).contains(byte)) || bytes.ends_with(b"d") {
-                        // Halves of characters, and of surrogate pairs.
+                        // Parts of characters, and of surrogate pairs.
                         continue;
                     }
-                    let next = here.clone().read(bytes);
-                    prop_assert!(got == next.is_some(), "{:?} behind {here:?}: {got}", String::from_utf8_lossy(bytes));
+                    let next = reader.clone().read(bytes);
+                    prop_assert!(got == next.is_some(), "{:?} behind {reader:?}: {got}", String::from_utf8_lossy(bytes));
                     prop_assert_eq!(got, matcher.clone().advance(token).is_ok());
                     if let Some(next) = next.filter(|_| bytes.len() > 1 || b"[]\",ab".contains(&bytes[0])) {
                         follow.push((token, next));
@@ -478,17 +495,18 @@ proptest! {
                 }
                 let (token, next) = follow.swap_remove(random.below(follow.len()));
                 prop_assert_eq!(matcher.advance(token), Ok(()));
-                here = next;
+                reader = next;
                 let end = matcher.shortest_completion(&CompletionOptions::default()).expect("within limits");
-                let whole = here.clone().read(&end.bytes().expect("short"));
-                prop_assert!(whole.is_some_and(|whole| whole.place == Place::End), "{end:?} behind {here:?}");
+                let whole = reader.clone().read(&end.bytes().expect("short"));
+                prop_assert!(whole.is_some_and(|whole| whole.place == ArrayPosition::End), "{end:?} behind {reader:?}");
             }
         }
     }
 }
 
-/// Completions are sentences, what is forced begins all that may follow, and bytes alone are recognised as tokens are.
-fn ends(
+/// Completions are sentences, forced text begins all continuations, and the recogniser agrees with
+/// the matcher.
+fn check_completions(
     (matcher, compiled): (&mut Matcher, &Arc<Compiled>),
     text: &[u8],
     sentences: &BTreeSet<String>,
@@ -512,9 +530,10 @@ fn ends(
     Ok(())
 }
 
-/// An element that could be another's beginning is refused where it ends; what would have followed it is refused with it, though the text goes on.
+/// An element that may be the beginning of another one is rejected where it ends; its continuations
+/// are rejected with it, even where the text continues as another element.
 #[test]
-fn what_follows_a_refused_element_is_refused_where_the_text_goes_on() {
+fn continuations_of_a_rejected_element_are_rejected() {
     let text = r#"
         root[scope] ::= "[" (element ("," " "? element)?)? "]"
         element[element] ::= "x1" | " x"

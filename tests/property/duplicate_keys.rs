@@ -1,4 +1,5 @@
-//! Names that must differ: what may follow is what may follow where they need not, without what has a name twice.
+//! Property tests of duplicate keys: masks are those of the grammar that allows them, less the
+//! tokens with which an object has a key twice.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -37,8 +38,8 @@ const SCHEMAS: &[&str] = &[
     r#"{"prefixItems": [{"type": "object"}, {"type": "object"}], "type": "array"}"#,
 ];
 
-/// Objects that may be many things at once, whose names are text with each of them, and what is text with one is not always with another.
-fn many_kinds(letters: &str) -> String {
+/// A union of fifty object types. Keys are text in each of them, with different exceptions.
+fn object_union(letters: &str) -> String {
     let kinds: Vec<String> = (0..50)
         .map(|i| {
             let letter = char::from(letters.as_bytes()[i % letters.len()]);
@@ -53,29 +54,38 @@ fn many_kinds(letters: &str) -> String {
     format!(r#"{{"anyOf": [{}]}}"#, kinds.join(", "))
 }
 
-/// [`SCHEMAS`], and those that are too long to be written.
+/// [`SCHEMAS`] and the generated ones.
 static ALL_SCHEMAS: LazyLock<Vec<String>> = LazyLock::new(|| {
     SCHEMAS
         .iter()
         .map(|&schema| schema.to_owned())
-        .chain([many_kinds("a"), many_kinds("ab")])
+        .chain([object_union("a"), object_union("ab")])
         .collect()
 });
 
-/// Grammars with names, which are quoted letters; `%` stands for what is said of a name.
+/// Grammars with keys, which are quoted letters; `%` stands for the attribute of the key's rule.
 const GRAMMARS: &[&str] = &[
-    // Objects one behind the other, between nothing.
-    "root ::= object+\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
-    // Names one behind the other.
+    // Consecutive objects, without separators.
+    "root ::= object+\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\n\
+     v ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    // Consecutive keys.
     "root ::= \"{\" n* \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Within budgets.
-    "root ::= part \"!\"?\npart[max_tokens=9] ::= object\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
-    "root ::= \"[\" part \"]\"\npart[max_chars=30] ::= object\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
-    // Where what is no object is read as well.
-    "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (n \":\" \"1\" (\",\" n \":\" \"1\")*)? \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
-    // Where that is only what has no white space.
-    "root ::= object | \"{\" [ab:,1\\\"}]*\nobject ::= \"{\" (ws n \":\" \"1\" (\",\" ws n \":\" \"1\")*)? \"}\"\nws ::= [ \\t\\n\\r]{0,60}\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
-    // Members of rules of their own, many of them counted.
+    "root ::= part \"!\"?\npart[max_tokens=9] ::= object\n\
+     object ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\n\
+     n% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    "root ::= \"[\" part \"]\"\npart[max_chars=30] ::= object\n\
+     object ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\nv ::= \"1\" | object\n\
+     n% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    // With texts that are not objects.
+    "root ::= object | \"{\" [ab:,1\\\"}]*\n\
+     object ::= \"{\" (n \":\" \"1\" (\",\" n \":\" \"1\")*)? \"}\"\n\
+     n% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    // With texts that are not objects, and have no white space.
+    "root ::= object | \"{\" [ab:,1\\\"}]*\n\
+     object ::= \"{\" (ws n \":\" \"1\" (\",\" ws n \":\" \"1\")*)? \"}\"\n\
+     ws ::= [ \\t\\n\\r]{0,60}\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    // A counted block of members.
     "root ::= \"{\" (n \":\" \"1\" \",\"){2,40} \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
 ];
 
@@ -125,8 +135,8 @@ const TOKENS: &[&str] = &[
     "1",
 ];
 
-/// White space, and names behind it.
-const WHITE: &[&str] = &[
+/// White space, and keys behind it.
+const WHITE_SPACE_TOKENS: &[&str] = &[
     "  ",
     "   ",
     "    ",
@@ -155,8 +165,8 @@ const WHITE: &[&str] = &[
     "\n  \"a\": {",
 ];
 
-/// Whether no object of a text, which may break off, has a name twice.
-fn names_differ(text: &[u8]) -> bool {
+/// Whether no object of a text, which may be incomplete, has a key twice.
+fn keys_are_distinct(text: &[u8]) -> bool {
     let mut open: Vec<Option<BTreeSet<String>>> = Vec::new();
     let mut string: Option<Vec<u8>> = None;
     let mut before = b' ';
@@ -193,8 +203,8 @@ fn names_differ(text: &[u8]) -> bool {
     true
 }
 
-/// Names one behind the other are told apart by their quotes alone.
-fn bare_names_differ(text: &[u8]) -> bool {
+/// The same for consecutive keys, which only their quotes separate.
+fn bare_keys_are_distinct(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let names: Vec<&str> = text.split('"').skip(1).step_by(2).collect();
     let ended = text.matches('"').count() / 2;
@@ -202,7 +212,7 @@ fn bare_names_differ(text: &[u8]) -> bool {
     names.into_iter().take(ended).all(|name| seen.insert(name.to_owned()))
 }
 
-/// What is said of what, with and without names that differ.
+/// A schema or grammar, from which a grammar with or without distinct keys is made.
 #[derive(Clone, Debug)]
 enum Subject {
     Schema { schema: String, order: MemberOrder, whitespace: Whitespace },
@@ -223,8 +233,8 @@ impl Subject {
                 json_schema::lower(&schema, &options, &Limits::default()).expect("a schema")
             }
             Subject::Grammar(text) => {
-                let said = if names == AdditionalNames::Differ { "[name]" } else { "" };
-                let text = text.replace('%', said);
+                let attribute = if names == AdditionalNames::Differ { "[name]" } else { "" };
+                let text = text.replace('%', attribute);
                 ebnf::lower(&text, &Default::default(), &Limits::default())
                     .expect("a grammar")
                     .grammar
@@ -232,15 +242,15 @@ impl Subject {
         }
     }
 
-    /// Whether a text has no name twice, or is none that has names.
-    fn differ(&self, text: &[u8]) -> bool {
+    /// Whether a text has no duplicate keys, or is not an object.
+    fn keys_are_distinct(&self, text: &[u8]) -> bool {
         match self {
-            Subject::Grammar(grammar) if grammar.contains("n* ") => bare_names_differ(text),
-            // What is no object may have all of these.
+            Subject::Grammar(grammar) if grammar.contains("n* ") => bare_keys_are_distinct(text),
+            // A text that is not an object may have all of these.
             Subject::Grammar(grammar) if grammar.contains("| \"{\"") => {
-                !text.iter().any(u8::is_ascii_whitespace) || names_differ(text)
+                !text.iter().any(u8::is_ascii_whitespace) || keys_are_distinct(text)
             }
-            _ => names_differ(text),
+            _ => keys_are_distinct(text),
         }
     }
 }
@@ -258,6 +268,7 @@ fn subject() -> impl Strategy<Value = Subject> {
     ]
 }
 
+/// Whether a text is a sentence; None if it is not even the beginning of one.
 fn accepts(compiled: &Arc<Compiled>, text: &[u8]) -> Option<bool> {
     let mut recognizer = Recognizer::new(compiled.clone());
     recognizer.push(text).is_ok().then(|| recognizer.is_complete())
@@ -266,21 +277,22 @@ fn accepts(compiled: &Arc<Compiled>, text: &[u8]) -> Option<bool> {
 proptest! {
     #![proptest_config(config(300))]
 
+    /// Masks with distinct keys against masks without, along random walks.
     #[test]
-    fn names_of_an_object_differ(
+    fn keys_of_an_object_are_distinct(
         subject in subject(),
         tokens in subsequence(TOKENS, 12..TOKENS.len()),
         white: bool,
         picks in proptest::collection::vec(any::<u32>(), 16),
         (direct_walk, mutual_rules) in select(vec![(1024usize, 24usize), (0, 24), (60, 24), (0, 0)]),
     ) {
-        let white = if white { WHITE } else { &[] };
+        let white = if white { WHITE_SPACE_TOKENS } else { &[] };
         let tokens: Vec<&[u8]> = tokens.iter().chain(white).map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
         let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
-        let (told, plain) = (subject.grammar(AdditionalNames::Differ), subject.grammar(AdditionalNames::MayRepeat));
-        let constraint = engine.compile(told).expect("compiles");
-        let repeating = engine.compile(plain).expect("compiles");
+        let (with_distinct_keys, with_repeating_keys) = (subject.grammar(AdditionalNames::Differ), subject.grammar(AdditionalNames::MayRepeat));
+        let constraint = engine.compile(with_distinct_keys).expect("compiles");
+        let repeating = engine.compile(with_repeating_keys).expect("compiles");
         let mut prefix: Vec<TokenId> = Vec::new();
         for pick in picks {
             let text: Vec<u8> = prefix.iter().flat_map(|&t| vocab.bytes(t).unwrap().to_vec()).collect();
@@ -292,7 +304,7 @@ proptest! {
             for (id, (&got, &all)) in got.iter().zip(&all).enumerate() {
                 let token = TokenId::new(id);
                 let behind = [&text[..], vocab.bytes(token).unwrap_or_default()].concat();
-                let want = all && (vocab.is_stop(token) || subject.differ(&behind));
+                let want = all && (vocab.is_stop(token) || subject.keys_are_distinct(&behind));
                 prop_assert!(
                     got == want,
                     "{:?} behind {:?}: {got}\n{subject:?}",
@@ -307,7 +319,7 @@ proptest! {
             }
             let end = matcher.shortest_completion(&CompletionOptions::default()).expect("within limits");
             let whole = [&text[..], &end.bytes().expect("short")].concat();
-            prop_assert!(subject.differ(&whole), "{}", String::from_utf8_lossy(&whole));
+            prop_assert!(subject.keys_are_distinct(&whole), "{}", String::from_utf8_lossy(&whole));
             if !matches!(subject, Subject::Grammar(text) if text.contains("max_")) {
                 prop_assert_eq!(accepts(repeating.compiled(), &whole), Some(true));
                 prop_assert_eq!(accepts(constraint.compiled(), &whole), Some(true));
@@ -323,9 +335,10 @@ proptest! {
     }
 }
 
-/// What would have followed a name that there has been is refused with it, though the text goes on as something else.
+/// Continuations of a rejected key are rejected with it, even where the text continues as something
+/// else.
 #[test]
-fn what_follows_a_refused_name_is_refused_where_the_text_goes_on() {
+fn continuations_of_a_rejected_key_are_rejected() {
     let text = r#"
         root ::= "{" key ":1," (key ":1" | "\"a\"!") "}"
         key[name] ::= "\"" [a-c]+ "\""

@@ -1,0 +1,169 @@
+//! Masks under `uniqueItems`: elements of an array must differ from the earlier ones.
+//!
+//! The mask is that of the configuration with its registers removed, in which nothing is compared,
+//! less the tokens that repeat a value. All places of one kind share the former mask.
+//!
+//! A token is rejected where an element would end equal to an earlier one, or where no other
+//! continuation is left. There are two cases:
+//!
+//! * The element under way may still become an earlier value. A walk along the earlier values finds
+//!   these tokens.
+//! * The element begins within the token, behind the end of another one. Few tokens contain so
+//!   much, the same for all places of a kind. They are found once and tested one by one.
+
+use std::sync::Arc;
+
+use super::index::Index;
+use super::index_state::IndexState;
+use super::token_set::{TokenSet, ids};
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, DEAD, ParserLimit};
+
+impl Index {
+    /// The mask of a configuration whose values are compared, and whether it is new.
+    pub(super) fn mask_with_distinct_values(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        if self.compiled.is_entangled() {
+            return Ok((Arc::new(self.build_by_walk(state, config)?), true));
+        }
+        let uncompared = state.parser.normal(config);
+        let mask = self.mask(state, uncompared)?;
+        let candidates = self.distinct_candidates(state, config, uncompared)?;
+        let mut rejected = self.rejected_tokens(state, config, &candidates)?;
+        self.walk_along_earlier_values(state, (config, uncompared), &mut rejected)?;
+        self.add_special_and_stop_tokens(state, (config, uncompared), &mut rejected)?;
+        self.subtract(mask, &rejected)
+    }
+
+    /// Those of some tokens that the configuration rejects.
+    pub(super) fn rejected_tokens(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        tokens: &[TokenId],
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        let mut rejected = Vec::new();
+        for &token in tokens {
+            if state.step_token(self, config, token)?.0 == DEAD {
+                rejected.push(token);
+            }
+        }
+        Ok(rejected)
+    }
+
+    /// A mask without rejected tokens, and whether there are any. An empty result is an error: the
+    /// search for another value was bounded.
+    pub(super) fn subtract(
+        &self,
+        mask: Arc<TokenSet>,
+        rejected: &[TokenId],
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        if rejected.is_empty() {
+            return Ok((mask, false));
+        }
+        let remaining = mask.changed(rejected, &[], self.vocab.mask_words());
+        if remaining.is_empty() {
+            Err(ParserLimit::Search)
+        } else {
+            Ok((Arc::new(remaining), true))
+        }
+    }
+
+    /// The tokens that have to be tested one by one in such a configuration; memoised.
+    fn distinct_candidates(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        uncompared: ConfigId,
+    ) -> Result<Arc<[TokenId]>, ParserLimit> {
+        let limited = state.parser.limited(config);
+        if let Some(memoised) = state.distinct_candidates.get(&limited) {
+            return Ok(memoised.clone());
+        }
+        let mask = self.mask(state, uncompared)?;
+        if state.parser.compares_strings(config) {
+            // Only a token with two quotes contains a whole string element.
+            let quoting_tokens = self.filter_by_mask(state, &mask, self.vocab.quoting().two());
+            let candidates: Arc<[TokenId]> =
+                self.rejected_tokens(state, limited, &quoting_tokens)?.into();
+            state.distinct_candidates.insert(limited, candidates.clone());
+            return Ok(candidates);
+        }
+        let limited_mask = self.mask(state, limited)?;
+        let (in_mask, in_limited) =
+            (mask.written(self.vocab.mask_words()), limited_mask.written(self.vocab.mask_words()));
+        let candidates: Arc<[TokenId]> =
+            ids(in_mask.iter().zip(&in_limited[..]).map(|(all, limited)| all & !limited)).collect();
+        state.distinct_candidates.insert(limited, candidates.clone());
+        Ok(candidates)
+    }
+
+    /// Adds tokens that are rejected along texts that may still become an earlier value.
+    fn walk_along_earlier_values(
+        &self,
+        state: &mut IndexState,
+        (config, uncompared): (ConfigId, ConfigId),
+        rejected: &mut Vec<TokenId>,
+    ) -> Result<(), ParserLimit> {
+        let trie = self.vocab.trie();
+        let parser = &mut state.parser;
+        let mut pending = vec![(0, config, uncompared)];
+        while let Some((node, config, uncompared)) = pending.pop() {
+            // Elements that begin within a token are covered by the candidates.
+            let rival_bytes = parser.towards_rivals(config, node == 0);
+            // Where an element was not allowed to end, what would have followed it is rejected too.
+            let diverged = node != 0 && parser.normal(config) != uncompared;
+            if rival_bytes.is_empty() && !diverged {
+                continue;
+            }
+            let (allowed_here, allowed_plain) =
+                (parser.allowed(config), parser.allowed(uncompared));
+            let bytes = if diverged {
+                allowed_plain
+            } else {
+                allowed_plain.intersect(&rival_bytes.union(&allowed_here.complement()))
+            };
+            for byte in bytes.iter() {
+                let Some(child) = trie.child(node, byte) else { continue };
+                let next =
+                    if allowed_here.contains(byte) { parser.step(config, byte)? } else { DEAD };
+                if next == DEAD {
+                    rejected.extend_from_slice(trie.words_below(child));
+                } else if trie.node(child).end > child + 1 {
+                    let uncompared = parser.step(uncompared, byte)?;
+                    pending.push((child, next, uncompared));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds special tokens and stop tokens that are rejected. A token that is special and has bytes
+    /// is rejected only if both readings are.
+    fn add_special_and_stop_tokens(
+        &self,
+        state: &mut IndexState,
+        (config, uncompared): (ConfigId, ConfigId),
+        rejected: &mut Vec<TokenId>,
+    ) -> Result<(), ParserLimit> {
+        let specials: Vec<u32> = state.parser.specials(uncompared).collect();
+        if !specials.is_empty() {
+            for special in specials {
+                if state.parser.step_special(config, special)? == DEAD {
+                    self.specials[special as usize].each(&mut |id| rejected.push(id));
+                }
+            }
+            rejected.sort_unstable();
+            rejected.dedup();
+            *rejected = self.rejected_tokens(state, config, rejected)?;
+        }
+        let ends = |config| state.parser.store().done(config).root;
+        if ends(uncompared) && !ends(config) {
+            rejected.extend_from_slice(self.vocab.stops());
+        }
+        Ok(())
+    }
+}

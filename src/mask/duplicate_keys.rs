@@ -1,0 +1,322 @@
+//! Masks under the constraint that the keys of one object differ.
+//!
+//! The mask is that of the *plain* configuration, which knows no earlier keys, less the tokens in
+//! which an earlier key ends again. There are two cases:
+//!
+//! * The key is under way, or the token begins with it. A walk of the trie along the earlier keys
+//!   finds these tokens.
+//! * The token contains another key behind other text. Such tokens have at least two quotes, so
+//!   there are few. They are found once for all places of a kind, and tested one by one.
+//!
+//! The parser's side is `matcher::duplicate_keys`.
+
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::index::Index;
+use super::index_state::IndexState;
+use super::token_set::TokenSet;
+use crate::fsm::ByteSet;
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, DEAD, Gap, Naming, Parser, ParserLimit};
+use crate::vocab::Trie;
+
+/// The quote of JSON strings.
+const QUOTE: u8 = b'"';
+
+/// A scanner for tokens that may contain a further key, beside the one that is under way or that
+/// the token begins with.
+#[derive(Clone, Copy, Debug)]
+struct KeyScan {
+    /// The configuration after the bytes read so far.
+    config: ConfigId,
+    /// Quotes read so far.
+    quotes: usize,
+    /// Those of them that are not escaped.
+    unescaped: u32,
+    /// Whether the last byte is a backslash that escapes the next one.
+    escaping: bool,
+    /// Whether the token begins with a quote, white space skipped; None while only white space was
+    /// read.
+    begins_quoted: Option<bool>,
+}
+
+/// Trie nodes, usually few.
+type TrieNodes = SmallVec<[u32; 16]>;
+
+/// A position of the walk along earlier keys.
+struct KeyPosition {
+    /// Nodes of the trie that stand for the same text, white space apart.
+    nodes: TrieNodes,
+    /// The configuration there.
+    config: ConfigId,
+    /// The configuration if keys made no difference.
+    plain: ConfigId,
+    /// Whether nothing but white space has been read.
+    begin: bool,
+}
+
+impl KeyPosition {
+    /// The position behind the opening quote of a key, for any amount of white space in front of
+    /// it. None where the amount may make a difference, and where a key is under way.
+    fn behind_white_space(
+        parser: &mut Parser,
+        trie: &Trie,
+        config: ConfigId,
+    ) -> Result<Option<KeyPosition>, ParserLimit> {
+        let Some(white) = trie.white().filter(|_| parser.naming(config) == Naming::Called) else {
+            return Ok(None);
+        };
+        let plain = parser.store().plain(config);
+        // Longer white space is in no mask.
+        let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
+        if reads_white && !matches!(parser.gap(plain)?, Gap::Room(_)) {
+            return Ok(None);
+        }
+        let after_quote = (parser.step(config, QUOTE)?, parser.step(plain, QUOTE)?);
+        if after_quote.0 == DEAD {
+            return Ok(None);
+        }
+        for byte in ByteSet::WHITE_SPACE.iter().filter(|_| reads_white) {
+            let (next, other_plain) = (parser.step(config, byte)?, parser.step(plain, byte)?);
+            if next == DEAD
+                || (parser.step(next, QUOTE)?, parser.step(other_plain, QUOTE)?) != after_quote
+            {
+                return Ok(None);
+            }
+        }
+        let (config, plain) = after_quote;
+        let nodes = trie.root_child(QUOTE).into_iter();
+        let nodes = nodes.chain(white.behind(QUOTE).filter(|_| reads_white)).collect();
+        Ok(Some(KeyPosition { nodes, config, plain, begin: false }))
+    }
+}
+
+impl KeyScan {
+    /// Whether a token that the configuration accepts contains a further key.
+    fn contains_further_key(
+        parser: &mut Parser,
+        config: ConfigId,
+        naming: Naming,
+        bytes: &[u8],
+    ) -> Result<bool, ParserLimit> {
+        let mut scan =
+            KeyScan { config, quotes: 0, unescaped: 0, escaping: false, begins_quoted: None };
+        let mut quotes_ahead = bytes.iter().filter(|&&byte| byte == QUOTE).count();
+        for &byte in bytes {
+            quotes_ahead -= usize::from(byte == QUOTE);
+            match scan.read(parser, (byte, quotes_ahead), naming)? {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads one byte that `quotes_ahead` quotes follow in the token. Returns whether a further key
+    /// ends with it, or None if none can end in this token.
+    fn read(
+        &mut self,
+        parser: &mut Parser,
+        (byte, quotes_ahead): (u8, usize),
+        naming: Naming,
+    ) -> Result<Option<bool>, ParserLimit> {
+        if self.begins_quoted.is_none() && !byte.is_ascii_whitespace() {
+            self.begins_quoted = Some(byte == QUOTE);
+        }
+        if byte == QUOTE {
+            let begins_with_key = naming == Naming::Called && self.begins_quoted == Some(true);
+            let may_begin_key = parser.calls_names(self.config);
+            if may_begin_key && self.ends(begins_with_key, naming) && parser.ends_name(self.config)
+            {
+                return Ok(Some(true));
+            }
+            // A key that begins here ends at another quote. Where none may begin here, it takes two
+            // more.
+            let needed = if begins_with_key && self.quotes == 0 || !may_begin_key { 2 } else { 1 };
+            if quotes_ahead < needed {
+                return Ok(None);
+            }
+            self.quotes += 1;
+            self.unescaped += u32::from(!self.escaping);
+        } else if quotes_ahead == 0 {
+            return Ok(None);
+        }
+        self.escaping = byte == b'\\' && !self.escaping;
+        self.config = parser.step(self.config, byte)?;
+        Ok((self.config != DEAD).then_some(false))
+    }
+
+    /// Whether a further key may end with a quote at this point. `begins_with_key`: the token
+    /// begins with a key, which does not count.
+    fn ends(&self, begins_with_key: bool, naming: Naming) -> bool {
+        match naming {
+            _ if begins_with_key => !self.escaping && self.unescaped >= 2,
+            Naming::Text => !self.escaping && self.unescaped >= 1,
+            Naming::Outside | Naming::Called => self.quotes >= 1,
+        }
+    }
+}
+
+impl Index {
+    /// The mask of a configuration that knows earlier keys, and whether it is new.
+    pub(super) fn mask_with_earlier_keys(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        let plain = state.parser.store().plain(config);
+        let mask = self.mask(state, plain)?;
+        let candidates =
+            self.key_candidates_at(state, (plain, state.parser.naming(config)), &mask)?;
+        let mut rejected = self.rejected_tokens(state, config, &candidates)?;
+        self.walk_along_earlier_keys(state, config, &mut rejected)?;
+        self.subtract(mask, &rejected)
+    }
+
+    /// The tokens to test one by one at a plain configuration with this mask; memoised.
+    fn key_candidates_at(
+        &self,
+        state: &mut IndexState,
+        (plain, naming): (ConfigId, Naming),
+        mask: &TokenSet,
+    ) -> Result<Arc<[TokenId]>, ParserLimit> {
+        let memo_config = state.parser.for_masks(plain);
+        if let Some(memoised) = state.key_candidates.get(&(memo_config, naming)) {
+            return Ok(memoised.clone());
+        }
+        let candidates = self.tokens_with_further_key(
+            state,
+            (memo_config, naming),
+            (self.vocab.quoting().two(), mask),
+        )?;
+        let candidates: Arc<[TokenId]> = candidates.into();
+        state.key_candidates.insert((memo_config, naming), candidates.clone());
+        Ok(candidates)
+    }
+
+    /// The tokens to test one by one at a plain configuration, for each state that keys may be in.
+    pub(crate) fn key_candidates_by_naming(
+        &self,
+        state: &mut IndexState,
+        plain: ConfigId,
+    ) -> Result<Vec<(Naming, Arc<[TokenId]>)>, ParserLimit> {
+        if !state.parser.program().has_names() {
+            return Ok(Vec::new());
+        }
+        let namings: &[Naming] = match state.parser.calls_names(plain) {
+            true => &[Naming::Called, Naming::Text],
+            false => &[Naming::Outside],
+        };
+        let mask = self.mask(state, plain)?;
+        namings
+            .iter()
+            .map(|&naming| Ok((naming, self.key_candidates_at(state, (plain, naming), &mask)?)))
+            .collect()
+    }
+
+    /// Those of some tokens, all in a mask, that contain a further key.
+    fn tokens_with_further_key(
+        &self,
+        state: &mut IndexState,
+        (config, naming): (ConfigId, Naming),
+        (tokens, mask): (&[TokenId], &TokenSet),
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        let mut further = self.filter_by_mask(state, mask, tokens);
+        if further.is_empty() {
+            return Ok(further);
+        }
+        // Masks are made of relaxed configurations.
+        let parser = &mut state.parser;
+        let relaxed = if self.compiled.gaps { parser.loose_of(config) } else { config };
+        parser.set_loose(true);
+        let mut limit = None;
+        further.retain(|&token| {
+            let bytes = self.vocab.bytes(token).unwrap_or_default();
+            limit.is_none()
+                && KeyScan::contains_further_key(parser, relaxed, naming, bytes).unwrap_or_else(
+                    |stopped| {
+                        limit = Some(stopped);
+                        false
+                    },
+                )
+        });
+        parser.set_loose(false);
+        limit.map_or(Ok(further), Err)
+    }
+
+    /// Adds tokens that are rejected along earlier keys.
+    fn walk_along_earlier_keys(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        rejected: &mut Vec<TokenId>,
+    ) -> Result<(), ParserLimit> {
+        let trie = self.vocab.trie();
+        let parser = &mut state.parser;
+        let mut pending = match KeyPosition::behind_white_space(parser, trie, config)? {
+            Some(behind) => vec![behind],
+            None => {
+                vec![KeyPosition {
+                    nodes: smallvec![0],
+                    config,
+                    plain: parser.store().plain(config),
+                    begin: true,
+                }]
+            }
+        };
+        while let Some(KeyPosition { nodes, config, plain, begin }) = pending.pop() {
+            let key_bytes = parser.towards_names(config, begin);
+            // Where a key was not allowed to end, what would have followed it is rejected too.
+            let diverged = parser.store().plain(config) != plain;
+            if key_bytes.is_empty() && !diverged {
+                continue;
+            }
+            let allowed_plain = parser.allowed(plain);
+            for byte in
+                if diverged { allowed_plain } else { allowed_plain.intersect(&key_bytes) }.iter()
+            {
+                let mut nodes: TrieNodes =
+                    nodes.iter().filter_map(|&node| trie.child(node, byte)).collect();
+                if nodes.is_empty() {
+                    continue;
+                }
+                let next = parser.step(config, byte)?;
+                if next == DEAD {
+                    nodes
+                        .iter()
+                        .for_each(|&node| rejected.extend_from_slice(trie.words_below(node)));
+                    continue;
+                }
+                nodes.retain(|node| trie.node(*node).end > *node + 1);
+                if !nodes.is_empty() {
+                    let plain = parser.step(plain, byte)?;
+                    let begin = begin && ByteSet::WHITE_SPACE.contains(byte);
+                    pending.push(KeyPosition { nodes, config: next, plain, begin });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tokens of a mask that contain the same key twice.
+    pub(super) fn tokens_repeating_a_key(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        mask: &TokenSet,
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        if !state.parser.program().has_names() {
+            return Ok(Vec::new());
+        }
+        let naming = state.parser.naming(config);
+        let candidates = self.tokens_with_further_key(
+            state,
+            (config, naming),
+            (self.vocab.quoting().four(), mask),
+        )?;
+        self.rejected_tokens(state, config, &candidates)
+    }
+}

@@ -1,0 +1,182 @@
+//! Differences of mask entries: where two automaton states decide tokens differently.
+//!
+//! An entry that differs from another one in few tokens is stored as that base entry and a
+//! difference (see [`MaskEntry`](super::entry::MaskEntry)). The difference is found by one walk of
+//! a token tree with both states at once. The walk stops where both reach the same configuration,
+//! so its cost is the part of the tree in which they differ.
+
+use super::entry::strictly_below;
+use super::node_sets::sort_by_group;
+use super::suffixes::Suffixes;
+use super::token_set::{TokenSet, bit};
+use super::trie_walk::WalkError;
+use crate::ids::TokenId;
+use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, SWALLOW};
+use crate::vocab::{Tree, Trie, Vocabulary, descend};
+
+/// What one state (`this`) accepts and leaves context-dependent compared with a base state
+/// (`other`). Nodes are visited in depth-first order.
+#[derive(Debug, Default)]
+pub(crate) struct EntryDifference {
+    /// Tokens accepted by the base only.
+    pub(super) only_base: Vec<TokenId>,
+    /// Tokens accepted by this state only.
+    pub(super) only_this: Vec<TokenId>,
+    /// Tokens whose suffixes in the base entry do not apply to this state.
+    pub(super) excluded: Vec<TokenId>,
+    /// Nodes with exits that only this state has.
+    exits: Vec<(Exit, u32)>,
+    /// Suffixes to add again, where those of the base were excluded from a node on: this state's
+    /// exits on the path, each with its node and the node below which tokens were excluded.
+    restored: Vec<(Exit, u32, u32)>,
+    /// This state's exits on the path from the root to the current node.
+    exit_path: Vec<(Exit, u32)>,
+}
+
+/// The outcome for one state at a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeOutcome<'e> {
+    /// The state rejects the bytes up to here.
+    pub(super) dead: bool,
+    /// The exits that its rule has here.
+    pub(super) exits: &'e [Exit],
+}
+
+impl EntryDifference {
+    /// Visits the nodes at which the two configurations differ. Equal ones, and ones that continue
+    /// equally, decide everything below equally, unless the base's suffixes were excluded further
+    /// up.
+    pub(super) fn walk(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        this: ConfigId,
+        other: ConfigId,
+    ) -> Result<(), WalkError> {
+        let (mut this_exits, mut base_exits): (Vec<Exit>, Vec<Exit>) = Default::default();
+        let mut visited = 0;
+        let query_budget = Asking::new(parser, 0);
+        descend(trie, (this, other, false), |node, byte, (this, other, excluded_above)| {
+            let this_config = parser.step(this, byte)?;
+            let base_config = if this == other { this_config } else { parser.step(other, byte)? };
+            if this_config == base_config && (this_config == DEAD || !excluded_above) {
+                return Ok(None);
+            }
+            if !excluded_above
+                && this_config != DEAD
+                && base_config != DEAD
+                && parser.goes_on_alike(this_config, base_config)?
+            {
+                return Ok(None);
+            }
+            let nodes = trie.node(node).end - node;
+            visited += 1;
+            if this_config != DEAD && base_config != DEAD && nodes >= SWALLOW {
+                // Both accept everything below, whatever stays context-dependent on the way.
+                let (any_text, query) =
+                    ((trie.kinds_below(node), trie.longest_below(node)), (&query_budget, visited));
+                if parser.reads_any(this_config, any_text, query)?
+                    && parser.reads_any(base_config, any_text, query)?
+                {
+                    return Ok(None);
+                }
+            }
+            this_exits.clear();
+            this_exits.extend(parser.exits(this_config));
+            base_exits.clear();
+            base_exits.extend(parser.exits(base_config));
+            let (this_outcome, base_outcome) = (
+                NodeOutcome { dead: this_config == DEAD, exits: &this_exits },
+                NodeOutcome { dead: base_config == DEAD, exits: &base_exits },
+            );
+            Ok(self
+                .visit(trie, node, (this_outcome, base_outcome), excluded_above)
+                .map(|excluded_above| (this_config, base_config, excluded_above)))
+        })
+    }
+
+    /// Records the outcomes at a node. `excluded_above`: the base's suffixes were excluded further
+    /// up. Returns whether they are excluded from here on, or None where this state rejects, so
+    /// that nothing below needs a visit.
+    pub(super) fn visit(
+        &mut self,
+        tree: &Tree,
+        node: u32,
+        (this, other): (NodeOutcome, NodeOutcome),
+        excluded_above: bool,
+    ) -> Option<bool> {
+        while self.exit_path.last().is_some_and(|&(_, exit_node)| tree.node(exit_node).end <= node)
+        {
+            self.exit_path.pop();
+        }
+        if this.dead {
+            // This state rejects everything that the base accepts or leaves context-dependent from
+            // here on.
+            self.only_base.extend_from_slice(tree.words_below(node));
+            self.excluded.extend_from_slice(tree.words_below(node));
+            if !excluded_above {
+                self.restored.extend(
+                    self.exit_path.iter().map(|&(exit, exit_node)| (exit, exit_node, node)),
+                );
+            }
+            return None;
+        }
+        if other.dead {
+            self.only_this.extend_from_slice(tree.words_at(node));
+        }
+        if excluded_above {
+            self.restored.extend(this.exits.iter().map(|&exit| (exit, node, node)));
+            return Some(true);
+        }
+        self.exit_path.extend(this.exits.iter().map(|&exit| (exit, node)));
+        let excludes = other.exits.iter().any(|exit| !this.exits.contains(exit));
+        if excludes {
+            self.excluded.extend_from_slice(strictly_below(tree, node));
+            self.restored
+                .extend(self.exit_path.iter().map(|&(exit, exit_node)| (exit, exit_node, node)));
+        } else {
+            let new_exits = this.exits.iter().filter(|exit| !other.exits.contains(exit));
+            self.exits.extend(new_exits.map(|&exit| (exit, node)));
+        }
+        Some(excludes)
+    }
+
+    /// The suffixes of this state that the base entry does not have. `accepted`: all tokens that
+    /// this state accepts.
+    pub(super) fn own_suffixes(
+        mut self,
+        vocab: &Vocabulary,
+        accepted: &TokenSet,
+        tree: &Tree,
+    ) -> Vec<(Exit, Suffixes)> {
+        let mut suffixes: Vec<(Exit, Suffixes)> = Vec::new();
+        if self.exits.is_empty() && self.restored.is_empty() {
+            return suffixes;
+        }
+        let row = accepted.written(vocab.mask_words());
+        sort_by_group(&mut self.exits);
+        for exits in self.exits.chunk_by(|a, b| a.0 == b.0) {
+            suffixes
+                .extend(Suffixes::below((vocab, tree), &row, exits).map(|own| (exits[0].0, own)));
+        }
+        self.restored.sort_unstable();
+        for group in self.restored.chunk_by(|a, b| a.0 == b.0) {
+            let mut listed_tokens: Vec<(TokenId, u16)> = Vec::new();
+            for &(_, from, below) in group {
+                let depth = tree.node(from).depth;
+                let tokens = if from == below {
+                    strictly_below(tree, from)
+                } else {
+                    tree.words_below(below)
+                };
+                listed_tokens.extend(
+                    tokens.iter().filter(|&&token| !bit(&row, token)).map(|&token| (token, depth)),
+                );
+            }
+            listed_tokens.sort_unstable();
+            listed_tokens.dedup();
+            suffixes.extend(Suffixes::listed(vocab, &listed_tokens).map(|own| (group[0].0, own)));
+        }
+        suffixes
+    }
+}

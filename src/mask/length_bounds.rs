@@ -1,0 +1,83 @@
+//! Masks near a bound on length, counted in code points.
+//!
+//! Such a mask equals the mask without the bound, except for tokens with at least as many code
+//! points as are left. There are few of these, so each is tested with the parser.
+//!
+//! Two representations of bounds are covered: budgets of code points of a rule
+//! ([`Index::build_near_code_point_budget`]), and steps of counted graphs
+//! ([`Index::mask_near_length_limit`]).
+
+use std::sync::Arc;
+
+use super::index::Index;
+use super::index_state::IndexState;
+use super::token_set::TokenSet;
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, ParserLimit};
+
+/// Most tokens that are tested one by one for a budget. The alternative is a walk of the whole
+/// trie.
+const MAX_BUDGET_TOKENS: usize = 4096;
+/// Most tokens that are tested one by one for a counted graph. The alternative may be cheaper than
+/// a walk of the whole trie.
+const MAX_STEP_TOKENS: usize = 2048;
+
+impl Index {
+    /// The mask of a configuration near the end of a budget of `chars` code points. Falls back to
+    /// one walk of the trie where too many tokens are that long.
+    pub(super) fn build_near_code_point_budget(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        chars: usize,
+    ) -> Result<TokenSet, ParserLimit> {
+        let long_tokens = self.vocab.of_chars(chars);
+        if long_tokens.len() > MAX_BUDGET_TOKENS {
+            return self.build_by_walk(state, config);
+        }
+        let unbounded = state.parser.unbounded(config);
+        let unbounded_mask = self.mask(state, unbounded)?;
+        let (mut rejected, mut accepted) = (Vec::new(), Vec::new());
+        for &(_, token) in long_tokens {
+            match state.accepts_bytes(&self.vocab, config, token)? {
+                true => accepted.push(token),
+                false => rejected.push(token),
+            }
+        }
+        Ok(unbounded_mask.changed(&rejected, &accepted, self.vocab.mask_words()))
+    }
+
+    /// The mask of a configuration near the upper bound of a counted graph, and whether it is new
+    /// (and not the mask of another configuration). None where no such bound is near, and where too
+    /// many tokens are as long as what is left.
+    pub(super) fn mask_near_length_limit(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<Option<(Arc<TokenSet>, bool)>, ParserLimit> {
+        let Some(mut near_bound) = state.parser.near_its_end(config) else { return Ok(None) };
+        let long_tokens = self.vocab.of_chars(near_bound.chars);
+        if long_tokens.len() > MAX_STEP_TOKENS {
+            return Ok(None);
+        }
+        let unbounded_mask = self.mask(state, near_bound.unbounded)?;
+        let long_tokens: Vec<TokenId> = long_tokens.iter().map(|&(_, token)| token).collect();
+        let mut rejected = Vec::new();
+        for token in self.filter_by_mask(state, &unbounded_mask, &long_tokens) {
+            let counted = state
+                .parser
+                .has_room_for(&mut near_bound, self.vocab.bytes(token).unwrap_or_default())?;
+            let fits = match counted {
+                Some(fits) => fits,
+                None => state.accepts_bytes(&self.vocab, config, token)?,
+            };
+            if !fits {
+                rejected.push(token);
+            }
+        }
+        if rejected.is_empty() {
+            return Ok(Some((unbounded_mask, false)));
+        }
+        Ok(Some((Arc::new(unbounded_mask.changed(&rejected, &[], self.vocab.mask_words())), true)))
+    }
+}

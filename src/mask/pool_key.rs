@@ -1,0 +1,303 @@
+//! Pool keys: canonical descriptions of the automaton that is reachable from a state.
+//!
+//! States of different grammars with equal keys have equal mask entries. A key lists states in the
+//! order of a breadth-first search, with their byte edges, blocks and calls. Rules that are not in
+//! the same recursive component are named by structural ids, which a pool gives to equal rules
+//! bottom-up. Keys are compared as a whole, never by hash alone. See docs/internals/MASK_POOL.md.
+
+use std::sync::Arc;
+
+use crate::cache::{Cache, CacheStats};
+use crate::compile::{Behind, Block, NO_BLOCK, Program, SharedAutomaton};
+use crate::hash::HashMap;
+use crate::matcher::FREE;
+
+/// Longest key, in numbers. States of larger automata are keyed by their grammar's program instead.
+const MAX_KEY: usize = 4096;
+/// Deepest chain of rules that a key follows.
+const MAX_DEPTH: u32 = 64;
+/// A member set is described only if at most so many members may still come: it has a state for
+/// each subset.
+const MAX_MEMBERS_LEFT: u32 = 3;
+/// A counted graph is described only if at most so many steps are left: it has states for each of
+/// them.
+const MAX_STEPS_LEFT: u32 = 512;
+/// Memory of a slot of a map.
+const SLOT_BYTES: usize = 48;
+/// The part of the budget for keys of states of shared automata.
+const STATE_KEY_SHARE: usize = 4;
+/// First number of a key that is valid in one program only.
+const PROGRAM_ONLY: u32 = u32::MAX;
+/// First number of the key of a deferred rule; its serial number follows.
+const DEFERRED: u32 = u32::MAX - 1;
+/// Marks a state as a gate.
+const GATE: u32 = 1 << 31;
+
+/// Marks a state as behind a scope, or (the next number) behind an element.
+const SCOPE: u32 = 1 << 30;
+
+/// Most structural ids: one bit of a number says what it is.
+const MAX_IDS: u32 = 1 << 31;
+
+/// Gives structural ids to rules, bottom-up; shared by all grammars of a pool. A rule that was
+/// evicted gets a new id when it is asked for again. No id ever names two structures.
+#[derive(Debug)]
+pub(crate) struct StructuralIds {
+    /// Ids by the description of a rule's automaton.
+    ids: Cache<PoolKey, u32>,
+    /// The next free id.
+    next: u32,
+    /// Keys of states of shared automata, by the automaton's address and the state. The automaton
+    /// is held, so that its address stays unique.
+    states: Cache<(usize, u32), (SharedAutomaton, PoolKey)>,
+}
+
+/// A pool key; see [`KeyBuilder::state_key`].
+pub(super) type PoolKey = Arc<[u32]>;
+
+impl StructuralIds {
+    pub(crate) fn new(max_bytes: usize) -> StructuralIds {
+        let mut keys = StructuralIds { ids: Cache::new(0), next: 0, states: Cache::new(0) };
+        keys.set_max_bytes(max_bytes);
+        keys
+    }
+
+    pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.states.set_max_bytes(max_bytes / STATE_KEY_SHARE);
+        self.ids.set_max_bytes(max_bytes - max_bytes / STATE_KEY_SHARE);
+    }
+
+    pub(crate) fn stats(&self) -> CacheStats {
+        let (ids, states) = (self.ids.stats(), self.states.stats());
+        CacheStats {
+            entries: ids.entries + states.entries,
+            bytes: ids.bytes + states.bytes,
+            evicted: ids.evicted + states.evicted,
+            ..ids
+        }
+    }
+
+    /// The id of a structure; None once all ids are used.
+    fn id(&mut self, key: PoolKey) -> Option<u32> {
+        if let Some(id) = self.ids.get(&key) {
+            return Some(id);
+        }
+        let id = self.next;
+        if id == MAX_IDS {
+            return None;
+        }
+        self.next += 1;
+        let bytes = key.len() * 4 + SLOT_BYTES;
+        self.ids.insert(key, id, bytes);
+        Some(id)
+    }
+}
+
+/// The structural ids of one grammar's rules, found on demand.
+#[derive(Debug, Default)]
+pub(crate) struct KeyBuilder {
+    /// By rule.
+    rules: HashMap<u32, RuleIdentity>,
+    /// Depth of the chain of rules that is being described.
+    depth: u32,
+}
+
+/// The identity of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RuleIdentity {
+    /// The structural id.
+    Structural(u32),
+    /// Too large to describe: equal only within the same grammar.
+    GrammarOnly,
+}
+
+impl KeyBuilder {
+    /// The key of a state with `count` completed runs of its block. `reach` is the length of the
+    /// longest token.
+    pub(crate) fn state_key(
+        &mut self,
+        program: &mut Program,
+        structural_ids: &mut StructuralIds,
+        (state, count, reach): (u32, u32, u32),
+    ) -> PoolKey {
+        self.describe_memoised(program, structural_ids, (state, count, reach)).unwrap_or_else(
+            || {
+                let serial = program.serial();
+                Arc::new([PROGRAM_ONLY, serial as u32, (serial >> 32) as u32, state, count])
+            },
+        )
+    }
+
+    /// As [`KeyBuilder::describe`], memoised for states of automata that grammars share.
+    fn describe_memoised(
+        &mut self,
+        program: &mut Program,
+        structural_ids: &mut StructuralIds,
+        (state, count, reach): (u32, u32, u32),
+    ) -> Option<PoolKey> {
+        // A dispatch that another rule calls is described together with the rules that it calls.
+        let automaton =
+            program.shared(state).filter(|_| self.depth == 0 || !program.is_dispatch(state));
+        let Some((automaton, automaton_state)) = automaton else {
+            return self.describe(program, structural_ids, state, count, reach).map(PoolKey::from);
+        };
+        if let Some((_, key)) = structural_ids.states.get(&(automaton.address(), automaton_state)) {
+            return Some(key);
+        }
+        let key = PoolKey::from(self.describe(program, structural_ids, state, count, reach)?);
+        let bytes = key.len() * 4 + SLOT_BYTES;
+        structural_ids.states.insert(
+            (automaton.address(), automaton_state),
+            (automaton, key.clone()),
+            bytes,
+        );
+        Some(key)
+    }
+
+    /// The structural id of a rule; None if it is too large or too deep to describe.
+    fn structural_id(
+        &mut self,
+        program: &mut Program,
+        structural_ids: &mut StructuralIds,
+        rule: u32,
+        reach: u32,
+    ) -> Option<u32> {
+        match self.rules.get(&rule) {
+            Some(RuleIdentity::Structural(id)) => return Some(*id),
+            Some(RuleIdentity::GrammarOnly) => return None,
+            None if self.depth >= MAX_DEPTH => return None,
+            None => {}
+        }
+        self.depth += 1;
+        let key = match program.deferred(rule) {
+            // Describing its callers is no reason to make a deferred body.
+            Some(serial) => Some(PoolKey::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
+            None => {
+                let start = program.open(rule);
+                self.describe_memoised(program, structural_ids, (start, 0, reach))
+            }
+        };
+        self.depth -= 1;
+        let id = key.and_then(|key| structural_ids.id(key));
+        self.rules.insert(rule, id.map_or(RuleIdentity::GrammarOnly, RuleIdentity::Structural));
+        id
+    }
+
+    /// Describes the automaton reachable from a state; None if it is too large.
+    fn describe(
+        &mut self,
+        program: &mut Program,
+        structural_ids: &mut StructuralIds,
+        state: u32,
+        count: u32,
+        reach: u32,
+    ) -> Option<Vec<u32>> {
+        let far = reach.saturating_add(1);
+        let mut order = vec![state];
+        let mut numbers: HashMap<u32, u32> = HashMap::default();
+        numbers.insert(state, 0);
+        let mut blocks: Vec<u32> = Vec::new();
+        let mut key: Vec<u32> = Vec::new();
+        let start_block = program.state(state).block;
+        let unbounded_count = start_block != NO_BLOCK && count & FREE != 0;
+        if start_block != NO_BLOCK {
+            let block = &program.blocks[start_block as usize];
+            if unbounded_count {
+                key.extend([FREE, FREE]);
+            } else {
+                key.push(block.min.saturating_sub(count).min(far));
+                key.push(upper_bound(block).map_or(far, |max| max.saturating_sub(count).min(far)));
+            }
+        }
+        // Only an isolated dispatch ends where a trigger fires.
+        let gated = self.depth == 0 && program.is_dispatch(state);
+        let mut next = 0;
+        while next < order.len() {
+            let s = order[next];
+            next += 1;
+            if program.members_left(s) > MAX_MEMBERS_LEFT || program.steps(s) > MAX_STEPS_LEFT {
+                return None;
+            }
+            program.expand(s);
+            let info = *program.state(s);
+            let gate = program.gate_of(s).filter(|_| gated);
+            key.extend(gate.into_iter().flat_map(|gate| [GATE, gate]));
+            let mut number_of = |to: u32, order: &mut Vec<u32>| {
+                *numbers.entry(to).or_insert_with(|| {
+                    order.push(to);
+                    (order.len() - 1) as u32
+                })
+            };
+            match info.behind {
+                Behind::Nothing => {}
+                Behind::Scope => key.push(SCOPE),
+                Behind::Element => key.push(SCOPE + 1),
+            }
+            let block = block_number(&mut blocks, info.block);
+            key.push(block << 1 | u32::from(info.is_final));
+            key.push(program.byte_edges(s).len() as u32);
+            for e in program.byte_edges(s) {
+                key.push(u32::from(e.lo) << 8 | u32::from(e.hi));
+                key.push(number_of(e.to, &mut order));
+            }
+            key.push(program.enters(s).len() as u32);
+            for &b in program.enters(s) {
+                key.push(block_number(&mut blocks, b));
+                number_of(program.blocks[b as usize].start, &mut order);
+                if unbounded_count && b == start_block {
+                    key.extend(bounds(&program.blocks[b as usize], far));
+                }
+            }
+            if info.block != NO_BLOCK && info.is_final {
+                let block = &program.blocks[info.block as usize];
+                // A counter without bounds is equal in blocks of all bounds.
+                let no_bounds = unbounded_count && info.block == start_block;
+                key.extend(if no_bounds { [FREE; 2] } else { bounds(block, far) });
+                key.push(number_of(block.start, &mut order));
+                key.push(number_of(block.exit, &mut order));
+            }
+            if gate.is_some() {
+                // The rules that a trigger calls are not part of an isolated dispatch.
+                continue;
+            }
+            key.push(program.calls(s).len() as u32);
+            for i in 0..program.calls(s).len() {
+                let (rule, to) = program.calls(s)[i];
+                // Mutually recursive rules are described together: a call names the callee's first
+                // state. Other callees have structural ids.
+                if program.facts(rule).component == program.facts(info.rule).component {
+                    key.push(number_of(program.open(rule), &mut order) << 1);
+                } else {
+                    key.push(self.structural_id(program, structural_ids, rule, reach)? << 1 | 1);
+                }
+                key.push(number_of(to, &mut order));
+            }
+            if key.len() > MAX_KEY {
+                return None;
+            }
+        }
+        Some(key)
+    }
+}
+
+/// A block's bounds, as far as one token can reach.
+fn bounds(block: &Block, far: u32) -> [u32; 2] {
+    [block.min.min(far), upper_bound(block).map_or(far, |max| max.min(far))]
+}
+
+/// A block's upper bound. White space has none, as masks are made of relaxed configurations.
+fn upper_bound(block: &Block) -> Option<u32> {
+    block.max.filter(|_| !block.gap)
+}
+
+/// 0 for no block; otherwise its number in order of appearance, from 1.
+fn block_number(blocks: &mut Vec<u32>, block: u32) -> u32 {
+    if block == NO_BLOCK {
+        return 0;
+    }
+    let at = blocks.iter().position(|&b| b == block).unwrap_or_else(|| {
+        blocks.push(block);
+        blocks.len() - 1
+    });
+    at as u32 + 1
+}

@@ -1,0 +1,299 @@
+//! Suffixes of context-dependent tokens: the bytes of each token behind one exit of its rule.
+//!
+//! Tokens with equal suffixes are decided together, by a trie of suffixes. Making that trie costs
+//! time, and what follows an exit usually reads few first bytes. The suffixes are therefore grouped
+//! by the shape of their first byte, and each group gets its trie when a following configuration
+//! first reads such a byte.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::entry::MaskEntry;
+use super::rule_walks::RuleWalks;
+use super::token_set::bit;
+use super::trie_walk::{TrieWalk, WalkError};
+use crate::fsm::{ByteSet, shape, shape_bytes};
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, Exit, Parser};
+use crate::vocab::{Tree, Trie, Vocabulary};
+
+/// Up to so many nodes, the subtrees are walked in the vocabulary's trie; otherwise suffixes are
+/// grouped.
+const MAX_SUBTREES: usize = 4;
+/// So few suffixes are one group.
+const MAX_SINGLE_GROUP: usize = 256;
+/// With so many tokens a node, a group is walked in the vocabulary's trie as well.
+const TOKENS_PER_NODE: usize = 2;
+/// Building a trie of more suffixes than this is put off to the second use.
+const SLOW_TO_SORT: usize = 1024;
+
+/// The suffixes behind one exit.
+#[derive(Debug)]
+pub(super) enum Suffixes {
+    /// Those of the tokens strictly below these nodes of the vocabulary's trie.
+    Subtrees(Box<[u32]>),
+    /// Grouped by first byte where there are many.
+    Groups(Box<[SuffixGroup]>),
+}
+
+/// Suffixes with similar first bytes.
+#[derive(Debug)]
+pub(super) struct SuffixGroup {
+    /// The first bytes: those of one shape, or all.
+    first_bytes: ByteSet,
+    /// How the suffixes are stored.
+    store: SuffixStore,
+}
+
+/// How the suffixes of a group are stored.
+#[derive(Debug)]
+enum SuffixStore {
+    /// The tokens at and below these nodes of the vocabulary's trie, all of which are
+    /// context-dependent.
+    Nodes(Box<[u32]>),
+    /// Tokens, and the number of their bytes in front of the suffix; and the trie of suffixes, made
+    /// on demand.
+    List(Box<[(TokenId, u16)]>, OnceLock<Trie>),
+    /// The same, and nodes as above: the first use walks those, as building the trie takes longer.
+    Lazy {
+        tokens: Box<[(TokenId, u16)]>,
+        trie: OnceLock<Trie>,
+        nodes: Box<[u32]>,
+        used: AtomicBool,
+    },
+}
+
+/// Suffixes whose first bytes have one shape.
+struct ShapeBucket {
+    tokens: Vec<(TokenId, u16)>,
+    /// Nodes of the vocabulary's trie with exactly these tokens, if there are such nodes.
+    nodes: Option<Vec<u32>>,
+}
+
+/// Suffixes by the shapes of their first bytes.
+struct ShapeBuckets(Vec<ShapeBucket>);
+
+impl ShapeBuckets {
+    /// `nodes`: they may be at nodes of the vocabulary's trie.
+    fn new(nodes: bool) -> ShapeBuckets {
+        ShapeBuckets(
+            (0..256)
+                .map(|_| ShapeBucket { tokens: Vec::new(), nodes: nodes.then(Vec::new) })
+                .collect(),
+        )
+    }
+
+    /// Adds tokens, with the number of bytes in front of each suffix.
+    fn add(&mut self, vocab: &Vocabulary, tokens: impl Iterator<Item = (TokenId, u16)>) {
+        for (id, from) in tokens {
+            if let Some(&byte) = vocab.bytes(id).and_then(|bytes| bytes.get(usize::from(from))) {
+                self.0[usize::from(shape(byte))].tokens.push((id, from));
+            }
+        }
+    }
+
+    /// Chooses how each group is stored.
+    fn finish(self) -> Suffixes {
+        let list_group = |first_bytes, tokens: Vec<_>| SuffixGroup {
+            first_bytes,
+            store: SuffixStore::List(tokens.into(), OnceLock::new()),
+        };
+        if self.0.iter().map(|bucket| bucket.tokens.len()).sum::<usize>() <= MAX_SINGLE_GROUP {
+            let all_tokens = self.0.into_iter().flat_map(|bucket| bucket.tokens).collect();
+            return Suffixes::Groups(Box::new([list_group(ByteSet::ALL, all_tokens)]));
+        }
+        let buckets =
+            self.0.into_iter().zip(0..=u8::MAX).filter(|(bucket, _)| !bucket.tokens.is_empty());
+        let of_shape = |(bucket, shape): (ShapeBucket, u8)| {
+            let (lo, hi) = shape_bytes(shape);
+            let first_bytes = ByteSet::range(lo, hi);
+            match bucket.nodes {
+                Some(nodes)
+                    if bucket.tokens.len() > MAX_SINGLE_GROUP
+                        && nodes.len() * TOKENS_PER_NODE <= bucket.tokens.len() =>
+                {
+                    SuffixGroup { first_bytes, store: SuffixStore::Nodes(nodes.into()) }
+                }
+                Some(nodes) if bucket.tokens.len() > SLOW_TO_SORT => {
+                    let (tokens, nodes, used) =
+                        (bucket.tokens.into(), nodes.into(), AtomicBool::new(false));
+                    SuffixGroup {
+                        first_bytes,
+                        store: SuffixStore::Lazy { tokens, trie: OnceLock::new(), nodes, used },
+                    }
+                }
+                _ => list_group(first_bytes, bucket.tokens),
+            }
+        };
+        Suffixes::Groups(buckets.map(of_shape).collect())
+    }
+}
+
+impl Suffixes {
+    /// The suffixes below some nodes of tokens that are not in the row `accepted`; None if there
+    /// are none. The nodes are in ascending order.
+    pub(super) fn below(
+        (vocab, tree): (&Vocabulary, &Tree),
+        accepted: &[u32],
+        exits: &[(Exit, u32)],
+    ) -> Option<Suffixes> {
+        let is_trie = std::ptr::eq(tree, &**vocab.trie());
+        let is_shapes = std::ptr::eq(tree, vocab.shapes().tree());
+        let (mut buckets, mut nodes) = (ShapeBuckets::new(is_trie), Vec::new());
+        // Context-dependent tokens of one subtree, and for each of its tokens how many of them come
+        // before it.
+        let (mut dependent, mut dependent_before): (Vec<TokenId>, Vec<u32>) =
+            (Vec::new(), Vec::new());
+        let mut subtree = 0..0;
+        let mut end = 0;
+        for &(_, node) in exits {
+            if node >= end {
+                end = tree.node(node).end;
+                subtree = tree.range_below(node);
+                dependent.clear();
+                dependent_before.clear();
+                for &token in tree.words(subtree.clone()) {
+                    dependent_before.push(dependent.len() as u32);
+                    if !bit(accepted, token) {
+                        dependent.push(token);
+                    }
+                }
+                dependent_before.push(dependent.len() as u32);
+            }
+            let dependent_in = |tokens: std::ops::Range<usize>| {
+                let at = |token: usize| dependent_before[token - subtree.start] as usize;
+                &dependent[at(tokens.start)..at(tokens.end)]
+            };
+            let dependent_below = dependent_in(tree.range_below(node));
+            if dependent_below.is_empty() {
+                continue;
+            }
+            nodes.push(node);
+            let depth = tree.node(node).depth;
+            if !is_trie && !is_shapes {
+                // Bytes of other trees are class numbers, not bytes.
+                buckets.add(vocab, dependent_below.iter().map(|&id| (id, depth)));
+                continue;
+            }
+            for child in tree.children(node) {
+                let byte = tree.node(child).byte;
+                let range = tree.range_at(child).start..tree.range_below(child).end;
+                let tokens = dependent_in(range.clone());
+                let bucket = &mut buckets.0[usize::from(if is_trie { shape(byte) } else { byte })];
+                bucket.tokens.extend(tokens.iter().map(|&id| (id, depth)));
+                match &mut bucket.nodes {
+                    Some(nodes) if tokens.len() == range.len() => nodes.push(child),
+                    nodes if !tokens.is_empty() => *nodes = None,
+                    _ => {}
+                }
+            }
+        }
+        match nodes.len() {
+            0 => None,
+            n if n <= MAX_SUBTREES && is_trie => Some(Suffixes::Subtrees(nodes.into_boxed_slice())),
+            _ => Some(buckets.finish()),
+        }
+    }
+
+    /// The suffixes of these tokens behind so many of their bytes.
+    pub(super) fn listed(vocab: &Vocabulary, tokens: &[(TokenId, u16)]) -> Option<Suffixes> {
+        let mut buckets = ShapeBuckets::new(false);
+        buckets.add(vocab, tokens.iter().copied());
+        (!tokens.is_empty()).then(|| buckets.finish())
+    }
+
+    /// Adds the tokens whose suffixes `next` accepts.
+    pub(super) fn resolve(
+        &self,
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        next: ConfigId,
+        walk: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        match self {
+            Suffixes::Subtrees(nodes) => nodes
+                .iter()
+                .try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX)),
+            Suffixes::Groups(groups) => {
+                let first_bytes = parser.allowed(next);
+                groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
+                    SuffixStore::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
+                    SuffixStore::Lazy { nodes, used, .. }
+                        if !used.swap(true, Ordering::Relaxed) =>
+                    {
+                        walk.run_into(parser, vocab.trie(), nodes, next)
+                    }
+                    SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
+                        walk.run(parser, suffix_trie(vocab, tokens, trie), 0, next, usize::MAX)
+                    }
+                })
+            }
+        }
+    }
+
+    /// As [`Suffixes::resolve`], rule by rule. `entry` is the owner.
+    pub(super) fn resolve_by_rules(
+        &self,
+        (parser, vocab): (&mut Parser, &Vocabulary),
+        entry: &Arc<MaskEntry>,
+        next: ConfigId,
+        (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
+    ) -> Result<(), WalkError> {
+        match self {
+            Suffixes::Subtrees(nodes) => {
+                rule_walks.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)
+            }
+            Suffixes::Groups(groups) => {
+                let first_bytes = parser.allowed(next);
+                groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
+                    SuffixStore::Nodes(nodes) => {
+                        rule_walks.resolve_from(parser, (vocab.trie(), entry), (nodes, next), walk)
+                    }
+                    SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
+                        let trie = suffix_trie(vocab, tokens, trie);
+                        rule_walks.resolve(parser, (trie, entry), (&[0], next), walk)
+                    }
+                })
+            }
+        }
+    }
+
+    /// Memory in use, in bytes, approximately, with all tries built.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Suffixes::Subtrees(nodes) => nodes.len() * 4,
+            Suffixes::Groups(groups) => {
+                let bytes = |group: &SuffixGroup| match &group.store {
+                    SuffixStore::Nodes(nodes) => nodes.len() * 4 + 64,
+                    SuffixStore::List(tokens, _) => tokens.len() * 32 + 256,
+                    SuffixStore::Lazy { tokens, nodes, .. } => {
+                        tokens.len() * 32 + nodes.len() * 4 + 256
+                    }
+                };
+                groups.iter().map(bytes).sum()
+            }
+        }
+    }
+}
+
+/// The trie of these suffixes.
+fn suffix_trie<'t>(
+    vocab: &Vocabulary,
+    tokens: &[(TokenId, u16)],
+    trie: &'t OnceLock<Trie>,
+) -> &'t Trie {
+    trie.get_or_init(|| {
+        let suffixes = tokens
+            .iter()
+            .filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
+        Trie::build(suffixes.collect())
+    })
+}
+
+/// The groups with one of these first bytes.
+fn groups_beginning(
+    groups: &[SuffixGroup],
+    first_bytes: ByteSet,
+) -> impl Iterator<Item = &SuffixGroup> {
+    groups.iter().filter(move |group| first_bytes.meets(&group.first_bytes))
+}

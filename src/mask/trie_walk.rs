@@ -1,0 +1,390 @@
+//! Walks of a token trie with the parser: which of its tokens a configuration accepts.
+//!
+//! A walk visits nodes in depth-first order and steps the parser once a node. It skips subtrees
+//! whose first byte is rejected, and takes whole subtrees where every text is accepted.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::ambiguous::TokenFilter;
+use super::token_set::{bit, build_row, clear_bit, set_bit};
+use crate::fsm::ByteSet;
+use crate::fuel::{self, OutOfFuel};
+use crate::ids::TokenId;
+use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, ParserLimit, SWALLOW, may_be_again};
+use crate::vocab::{Fan, Trie};
+
+/// Nodes for which fuel is spent at once.
+const FUEL_BATCH: usize = 64;
+
+/// Why a walk was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WalkError {
+    /// It exceeded the nodes or configurations that the caller allows.
+    Budget,
+    /// The parser ran into a limit.
+    Parser(ParserLimit),
+}
+
+impl From<OutOfFuel> for WalkError {
+    fn from(out: OutOfFuel) -> Self {
+        WalkError::Parser(out.into())
+    }
+}
+
+impl From<ParserLimit> for WalkError {
+    fn from(limit: ParserLimit) -> Self {
+        WalkError::Parser(limit)
+    }
+}
+
+/// Results of walks, and buffers.
+#[derive(Debug, Default)]
+pub(crate) struct TrieWalk {
+    /// Accepted tokens (each once per walk).
+    pub(crate) tokens: Vec<TokenId>,
+    /// Further accepted tokens, as whole bitmap rows.
+    pub(crate) rows: Vec<Arc<[u32]>>,
+    /// Nodes at which the isolated item's rule ended, and by which exit: tokens below them are
+    /// context-dependent.
+    pub(crate) exits: Vec<(Exit, u32)>,
+    /// Walk with the isolated item's rule only, and record calls instead of following them.
+    pub(crate) rule_only: bool,
+    /// Configurations with items of called rules, and the nodes at which they were left.
+    pub(crate) called: Vec<(ConfigId, u32)>,
+    /// Node sets, by id, and what follows the items that were walked up to there; see
+    /// [`super::rule_walks`].
+    pub(crate) pending_follow: Vec<(u32, ConfigId)>,
+    /// Nodes that were visited one by one, in all.
+    pub(crate) visited: usize,
+    /// Nodes for which fuel was spent.
+    paid_nodes: usize,
+    /// When queries about any text are worth their cost.
+    pub(super) asking: Asking,
+    /// The row of tokens that are white space only, if they may be added as a row.
+    pub(crate) white_row: Option<Arc<[u32]>>,
+    /// Restricts the walk to some tokens; others may be found as well.
+    pub(super) filter: Option<TokenFilter>,
+    /// A scratch row; all zeros between uses.
+    marks: Vec<u32>,
+    /// Open nodes of the depth-first walk: the end of each and its configuration.
+    stack: Vec<(u32, ConfigId)>,
+    /// Most configurations that the parser may hold before a walk gives up.
+    pub(crate) most_configs: Option<usize>,
+}
+
+impl TrieWalk {
+    /// Clears the results.
+    pub(crate) fn clear(&mut self) {
+        self.tokens.clear();
+        self.rows.clear();
+        self.exits.clear();
+        self.called.clear();
+        self.pending_follow.clear();
+        self.stack.clear();
+    }
+
+    /// Spends fuel for visited nodes, if at least so many are due.
+    #[inline]
+    fn spend_fuel(&mut self, least: usize) -> Result<(), OutOfFuel> {
+        let due = self.visited - self.paid_nodes;
+        if due < least {
+            return Ok(());
+        }
+        self.paid_nodes = self.visited;
+        fuel::spend(due)
+    }
+
+    /// The number of tokens and rows found.
+    pub(crate) fn lengths(&self) -> (usize, usize) {
+        (self.tokens.len(), self.rows.len())
+    }
+
+    /// Drops all but the first tokens and rows.
+    pub(crate) fn truncate(&mut self, (tokens, rows): (usize, usize)) {
+        self.tokens.truncate(tokens);
+        self.rows.truncate(rows);
+    }
+
+    /// Removes duplicates among the tokens from index `from` on. `width` is the length of a row.
+    pub(crate) fn dedup(&mut self, from: usize, width: usize) {
+        self.marks.resize(width, 0);
+        let mut to = from;
+        for at in from..self.tokens.len() {
+            let token = self.tokens[at];
+            if !bit(&self.marks, token) {
+                set_bit(&mut self.marks, token);
+                self.tokens[to] = token;
+                to += 1;
+            }
+        }
+        self.tokens.truncate(to);
+        self.tokens[from..].iter().for_each(|&token| clear_bit(&mut self.marks, token));
+    }
+
+    /// Moves the tokens from index `from` on into a new row of `width` words.
+    pub(crate) fn tokens_to_row(&mut self, from: usize, width: usize) {
+        self.rows.push(build_row(width, |row| {
+            self.tokens.drain(from..).for_each(|id| set_bit(row, id))
+        }));
+    }
+
+    /// Whether the parser holds more configurations than the caller allows.
+    fn exceeds_configs(&self, parser: &Parser) -> bool {
+        self.most_configs.is_some_and(|most| parser.store().configs() > most)
+    }
+
+    /// Adds every token strictly below `node` that `config` accepts. Gives up after `budget` nodes.
+    /// Cost: one transition a visited node; subtrees whose first byte fails are skipped.
+    pub(crate) fn run(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        node: u32,
+        config: ConfigId,
+        budget: usize,
+    ) -> Result<(), WalkError> {
+        let mut budget_left = budget;
+        self.stack.clear();
+        self.asking = Asking::new(parser, self.visited);
+        if node == 0 {
+            let done = match self.walk_white_space(parser, trie, config, &mut budget_left)? {
+                true => ByteSet::WHITE_SPACE,
+                false => ByteSet::EMPTY,
+            };
+            // Only the root has a table of its children.
+            for byte in parser.allowed(config).intersect(&done.complement()).iter() {
+                if let Some(child) = trie.root_child(byte) {
+                    let next = parser.step(config, byte)?;
+                    self.enter(parser, trie, child, (config, next), &mut budget_left)?;
+                }
+            }
+            return Ok(self.spend_fuel(0)?);
+        }
+        self.below(parser, trie, node, config, &mut budget_left)?;
+        Ok(self.spend_fuel(0)?)
+    }
+
+    /// Adds every token at or below these nodes that `config` accepts, where `config` is the
+    /// configuration before the nodes' bytes.
+    pub(crate) fn run_into(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        nodes: &[u32],
+        config: ConfigId,
+    ) -> Result<(), WalkError> {
+        self.stack.clear();
+        self.asking = Asking::new(parser, self.visited);
+        let (allowed, mut left) = (parser.allowed(config), usize::MAX);
+        for &node in nodes {
+            let byte = trie.node(node).byte;
+            if allowed.contains(byte) {
+                let next = parser.step(config, byte)?;
+                self.enter(parser, trie, node, (config, next), &mut left)?;
+            }
+        }
+        Ok(self.spend_fuel(0)?)
+    }
+
+    /// Adds the tokens that begin with white space, if all white space leads to one configuration
+    /// that loops on it. Such tokens are many, and few continue with other bytes. Returns false
+    /// where white space does not lead to one configuration.
+    fn walk_white_space(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        config: ConfigId,
+        left: &mut usize,
+    ) -> Result<bool, WalkError> {
+        let Some(white) = trie.white() else { return Ok(false) };
+        let next = parser.step(config, b' ')?;
+        if next == DEAD
+            || parser.store().done(next).open()
+            || self.rule_only && !parser.is_alone(next)
+        {
+            return Ok(false);
+        }
+        for byte in ByteSet::WHITE_SPACE.iter() {
+            if parser.step(config, byte)? != next || parser.step(next, byte)? != next {
+                return Ok(false);
+            }
+        }
+        match &self.white_row {
+            Some(row) => self.rows.push(row.clone()),
+            None => self.tokens.extend_from_slice(&white.only),
+        }
+        for byte in parser.allowed(next).intersect(&ByteSet::WHITE_SPACE.complement()).iter() {
+            let reached = parser.step(next, byte)?;
+            for node in white.behind(byte) {
+                self.enter(parser, trie, node, (next, reached), left)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Visits one node that was reached with `config` from `before`, and its subtree.
+    pub(crate) fn enter(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        node: u32,
+        (before, config): (ConfigId, ConfigId),
+        left: &mut usize,
+    ) -> Result<(), WalkError> {
+        if self.is_skipped(trie, node) {
+            return Ok(());
+        }
+        self.visited += 1;
+        self.spend_fuel(FUEL_BATCH)?;
+        if *left == 0 || self.exceeds_configs(parser) {
+            return Err(WalkError::Budget);
+        }
+        *left -= 1;
+        let may_loop = may_be_again(before, config, trie.node(node).byte);
+        if config == DEAD || self.take_subtree(parser, trie, (node, config, may_loop), left)? {
+            return Ok(());
+        }
+        self.add_tokens(trie, trie.range_at(node));
+        if trie.node(node).end == node + 1 {
+            return Ok(());
+        }
+        if parser.store().done(config).open() {
+            self.exits.extend(parser.exits(config).map(|exit| (exit, node)));
+            if !parser.reads(config) {
+                return Ok(());
+            }
+        }
+        if self.rule_only && !parser.is_alone(config) {
+            self.called.push((config, node));
+            return Ok(());
+        }
+        self.below(parser, trie, node, config, left)
+    }
+
+    /// Takes a whole subtree if every byte in it leads the configuration back to itself, or if any
+    /// such text is accepted. `may_loop` says whether the former is possible. Free text reads most
+    /// tokens this way.
+    fn take_subtree(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (node, config, may_loop): (u32, ConfigId, bool),
+        left: &mut usize,
+    ) -> Result<bool, WalkError> {
+        let nodes = trie.node(node).end - node;
+        if nodes < SWALLOW {
+            return Ok(false);
+        }
+        let (kinds, query) = (trie.kinds_below(node), (&self.asking, self.visited));
+        let loops = may_loop && parser.loops(config, kinds)?;
+        if !loops
+            && (self.rule_only
+                || !parser.reads_any(config, (kinds, trie.longest_below(node)), query)?)
+        {
+            return Ok(false);
+        }
+        // A mask of so many tokens is better built from a pooled entry.
+        *left = left.checked_sub(nodes as usize).ok_or(WalkError::Budget)?;
+        self.add_tokens(trie, trie.range_at(node).start..trie.range_below(node).end);
+        Ok(true)
+    }
+
+    /// Whether the walk is restricted to tokens outside this subtree.
+    #[inline]
+    fn is_skipped(&mut self, trie: &Trie, node: u32) -> bool {
+        let Some(filter) = &mut self.filter else { return false };
+        !filter.meets(trie.range_at(node).start..trie.range_below(node).end)
+    }
+
+    /// Adds a range of tokens.
+    #[inline]
+    fn add_tokens(&mut self, trie: &Trie, tokens: Range<usize>) {
+        self.tokens.extend_from_slice(trie.words(tokens));
+    }
+
+    /// Visits the nodes strictly below one that was reached with `config`.
+    fn below(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        node: u32,
+        config: ConfigId,
+        left: &mut usize,
+    ) -> Result<(), WalkError> {
+        if let Some(fan) = trie.fan(node) {
+            return self.fan_out(parser, trie, &fan, config, left);
+        }
+        let base = self.stack.len();
+        let mut index = node + 1;
+        let mut top = (trie.node(node).end, config);
+        let end = top.0;
+        while index < end {
+            if self.is_skipped(trie, index) {
+                index = trie.node(index).end;
+                continue;
+            }
+            if *left == 0 || self.exceeds_configs(parser) {
+                return Err(WalkError::Budget);
+            }
+            *left -= 1;
+            self.visited += 1;
+            self.spend_fuel(FUEL_BATCH)?;
+            while index >= top.0 {
+                top = self.stack.pop().unwrap_or((end, config));
+            }
+            let node = *trie.node(index);
+            let next = parser.step(top.1, node.byte)?;
+            let may_loop = may_be_again(top.1, next, node.byte);
+            if next == DEAD || self.take_subtree(parser, trie, (index, next, may_loop), left)? {
+                index = node.end;
+                continue;
+            }
+            self.add_tokens(trie, trie.range_at(index));
+            index += 1;
+            if node.end == index {
+                continue;
+            }
+            if parser.store().done(next).open() {
+                self.exits.extend(parser.exits(next).map(|exit| (exit, index - 1)));
+                if !parser.reads(next) {
+                    index = node.end;
+                    continue;
+                }
+            }
+            if self.rule_only && !parser.is_alone(next) {
+                self.called.push((next, index - 1));
+                index = node.end;
+                continue;
+            }
+            if let Some(fan) = trie.fan(index - 1) {
+                self.stack.push(top);
+                self.fan_out(parser, trie, &fan, next, left)?;
+                top = self.stack.pop().unwrap_or((end, config));
+                index = node.end;
+                continue;
+            }
+            self.stack.push(top);
+            top = (node.end, next);
+        }
+        self.stack.truncate(base);
+        Ok(())
+    }
+
+    /// As [`TrieWalk::below`] for a node with many children: visits those whose bytes the
+    /// configuration reads.
+    fn fan_out(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        fan: &Fan<'_>,
+        config: ConfigId,
+        left: &mut usize,
+    ) -> Result<(), WalkError> {
+        for byte in fan.bytes.intersect(&parser.allowed(config)).iter() {
+            let next = parser.step(config, byte)?;
+            self.enter(parser, trie, fan.child(byte), (config, next), left)?;
+        }
+        Ok(())
+    }
+}

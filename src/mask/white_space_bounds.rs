@@ -1,0 +1,119 @@
+//! Masks where consecutive white space is bounded, by relaxation.
+//!
+//! JSON grammars bound the white space between tokens. Counting it in the parser would give each
+//! byte of white space a configuration of its own, at every place where white space may be. The
+//! mask is made of the *relaxed* configuration instead, in which white space has no bound and leads
+//! back to the same configuration. Tokens with more white space than is left are then taken out.
+//! Only tokens with long runs of white space can be among them.
+
+use std::sync::Arc;
+
+use super::index::Index;
+use super::index_state::IndexState;
+use super::token_set::{TokenSet, bit, clear_bit, set_bit};
+use super::trie_walk::{TrieWalk, WalkError};
+use crate::fsm::{ByteSet, LONG_GAP};
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, Gap, ParserLimit};
+
+impl Index {
+    /// The mask of a configuration of a grammar with white-space bounds, and whether it is new.
+    pub(super) fn mask_with_white_space_bound(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        let (relaxed, gap) = state.parser.loosened(config)?;
+        let relaxed_mask = match state.memoised_mask(relaxed) {
+            Some(mask) => mask,
+            None => {
+                state.parser.set_loose(true);
+                let built = self.build_and_clear(state, relaxed);
+                state.parser.set_loose(false);
+                let (mask, bytes) = self.intern_mask(state, Arc::new(built?));
+                state.insert_mask(relaxed, &mask, (bytes, self.mask_bytes));
+                mask
+            }
+        };
+        let white_space = self.vocab.white_space();
+        let room = if let Gap::Room(room) = gap { room } else { u32::MAX };
+        // All masks with the same room for white space share this row.
+        let rows = self.vocab.white_row(u32::MAX).zip(self.vocab.white_row(room.max(1)));
+        let rebased =
+            rows.and_then(|(unlimited, limited)| relaxed_mask.rebased(&unlimited, &limited));
+        let is_new = rebased.is_some();
+        let relaxed_mask = rebased.map_or(relaxed_mask, Arc::new);
+        let mut too_long = match gap {
+            Gap::Outside if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) => {
+                self.rejected_long_white_space(state, config)?
+            }
+            // Tokens that begin with white space are in neither mask, or the length of their white
+            // space decides.
+            Gap::Outside | Gap::Room(_) => {
+                self.rejected_by_bytes(state, config, white_space.inner())?
+            }
+            Gap::Mixed(_) => self.rejected_long_white_space(state, config)?,
+        };
+        if let Gap::Mixed(least) = gap
+            && (least as usize) < LONG_GAP
+        {
+            too_long.extend(self.rejected_by_bytes(state, config, white_space.beyond(least))?);
+        }
+        let removed = [white_space.beyond(room), &too_long].concat();
+        if removed.is_empty() {
+            return Ok((relaxed_mask, is_new));
+        }
+        state.scratch_row.resize(self.vocab.mask_words(), 0);
+        Ok(match relaxed_mask.without(&removed, &mut state.scratch_row) {
+            Some(reduced) => (Arc::new(reduced), true),
+            None => (relaxed_mask, is_new),
+        })
+    }
+
+    /// Those of some tokens whose bytes the configuration rejects.
+    fn rejected_by_bytes(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        tokens: &[TokenId],
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        let mut rejected = Vec::new();
+        for &token in tokens {
+            if !state.accepts_bytes(&self.vocab, config, token)? {
+                rejected.push(token);
+            }
+        }
+        Ok(rejected)
+    }
+
+    /// Those of the tokens with long runs of white space that the configuration rejects.
+    fn rejected_long_white_space(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        if let Some(endless) = state.parser.endless_white(config)? {
+            let mut rejected =
+                self.rejected_by_bytes(state, config, self.vocab.white_space().mixed())?;
+            rejected.extend(self.vocab.white_space().runs_beside(endless));
+            return Ok(rejected);
+        }
+        let long = self.vocab.white_space().long();
+        let mut walk = TrieWalk::default();
+        match walk.run(&mut state.parser, long, 0, config, usize::MAX) {
+            Ok(()) => {}
+            Err(WalkError::Parser(limit)) => return Err(limit),
+            Err(WalkError::Budget) => return Err(ParserLimit::Memory),
+        }
+        let all_long = self.vocab.white_space().all_long();
+        if walk.tokens.len() == all_long.len() {
+            return Ok(Vec::new());
+        }
+        let row = &mut state.scratch_row;
+        row.resize(self.vocab.mask_words(), 0);
+        walk.tokens.iter().for_each(|&id| set_bit(row, id));
+        let rejected = all_long.iter().filter(|id| !bit(row, **id)).copied().collect();
+        walk.tokens.iter().for_each(|&id| clear_bit(row, id));
+        Ok(rejected)
+    }
+}
