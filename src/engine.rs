@@ -30,7 +30,8 @@ use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::limits::Limits;
 use crate::mask::{
-    AdvanceOver, Index, IndexState, MaskRow, PoolScope, PoolStats, Pooling, TokenSet, Ways,
+    AdvanceBytesFn, EnginePool, Index, IndexState, MaskOptions, MaskRow, PoolScope, PoolStats,
+    TokenSet,
 };
 use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Tracer};
 use crate::switches::Switches;
@@ -160,7 +161,7 @@ impl Default for EngineOptions {
 #[derive(Debug)]
 pub struct Engine {
     vocab: Arc<Vocabulary>,
-    pooling: Arc<Pooling>,
+    pooling: Arc<EnginePool>,
     options: EngineOptions,
     runtime: Arc<EngineRuntime>,
     grammar_cache: GrammarCache,
@@ -169,7 +170,7 @@ pub struct Engine {
 impl Engine {
     /// An engine for this vocabulary. Cheap: threads and caches start empty.
     pub fn new(vocab: Arc<Vocabulary>, options: EngineOptions) -> Self {
-        let pooling = Arc::new(Pooling::new(&vocab, options.pool_scope, options.pool_bytes));
+        let pooling = Arc::new(EnginePool::new(&vocab, options.pool_scope, options.pool_bytes));
         let runtime = Arc::new(EngineRuntime::new(&options));
         let grammar_cache = GrammarCache::new(options.grammar_cache_bytes);
         Engine { vocab, pooling, options, runtime, grammar_cache }
@@ -305,7 +306,7 @@ impl Engine {
             self.vocab.clone(),
             self.pooling.clone(),
             &self.options.limits,
-            Ways {
+            MaskOptions {
                 direct_walk: self.options.direct_walk,
                 mutual_rules: self.options.mutual_rules,
                 switches: self.options.switches,
@@ -770,7 +771,7 @@ impl Matcher {
         &mut self,
         index: &Index,
         state: &mut IndexState,
-        (token, over): (TokenId, AdvanceOver),
+        (token, over): (TokenId, AdvanceBytesFn),
     ) -> Result<(), AdvanceError> {
         if self.terminated {
             return Err(AdvanceError::Terminated);
@@ -813,7 +814,7 @@ impl Matcher {
         let fuel = index.mask_fuel();
         // The first configuration of an emptied parser has a budget of its own, and so has each
         // token of a replay.
-        fuel::limited(fuel, || state.relieve());
+        fuel::limited(fuel, || state.clear_if_full());
         self.replay(index, state)?;
         // No token leads to the dead configuration, so the start itself reached a limit.
         if self.config() == DEAD {
@@ -844,7 +845,7 @@ impl Matcher {
         }
         self.configs = configs;
         self.epoch = state.epoch;
-        state.settle();
+        state.record_replay_bytes();
         Ok(())
     }
 }

@@ -298,7 +298,7 @@ fn take_cached_masks(group: &mut [BatchRow<'_>]) -> bool {
         row.row_mask = match finished_mask(matcher) {
             Some(stops) => stops,
             None if matcher.epoch == state.epoch => {
-                match index.known_mask(&mut state, matcher.config()) {
+                match index.find_mask(&mut state, matcher.config()) {
                     Some(set) => RowMask::Set(set),
                     None => RowMask::Pending,
                 }
@@ -331,7 +331,7 @@ fn make_pending_masks(runtime: &EngineRuntime, group: &mut [BatchRow<'_>]) {
         row.row_mask = made.unwrap_or_else(|_| {
             count(&runtime.counters.batch_rows_failed, 1);
             // Repair the caches. If that panics as well, the next owner of the lock tries again.
-            let _ = catch_unwind(AssertUnwindSafe(|| state.recover()));
+            let _ = catch_unwind(AssertUnwindSafe(|| state.reset_after_panic()));
             RowMask::StopsOnly(RowStatus::Failed)
         });
     }

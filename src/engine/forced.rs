@@ -7,7 +7,7 @@
 
 use super::Matcher;
 use crate::ids::TokenId;
-use crate::mask::{Index, IndexState, Tokens};
+use crate::mask::{Index, IndexState, SpecialTokenIds};
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 use crate::vocab::Vocabulary;
 
@@ -179,7 +179,9 @@ impl Matcher {
                     run.bytes.push(byte);
                 }
                 (0, Some(&special)) if specials.len() == 1 => {
-                    let Tokens::One(token) = index.specials[special as usize] else { break };
+                    let SpecialTokenIds::One(token) = index.specials[special as usize] else {
+                        break;
+                    };
                     let end = parser.step_special(run.end, special)?;
                     run.special = Some(token);
                     runs.push(std::mem::replace(

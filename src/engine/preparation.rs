@@ -318,7 +318,7 @@ impl SecondParserState {
             // An earlier preparation ran out of fuel while the emptied parser was made anew.
             **state = index.fresh_state();
         }
-        state.relieve();
+        state.clear_if_full();
         if state.epoch != self.state_epoch || self.counterparts.len() > MAX_COUNTERPARTS {
             self.counterparts.clear();
             self.state_epoch = state.epoch;
@@ -351,7 +351,7 @@ impl Job<'_> {
         match catch_unwind(AssertUnwindSafe(|| work(&mut state))) {
             Ok(done) => done,
             Err(panic) => {
-                state.recover();
+                state.reset_after_panic();
                 drop(state);
                 std::panic::resume_unwind(panic)
             }
@@ -376,7 +376,7 @@ impl Job<'_> {
             #[cfg(test)]
             self.counters.maybe_panic(1);
             let mask = match fuel::limited(self.index.mask_fuel(), || {
-                self.index.made_ahead(state, config)
+                self.index.prepare_mask(state, config)
             }) {
                 Ok(mask) => mask,
                 // A matcher has the same budget, so its attempt would end the same way.
@@ -388,7 +388,7 @@ impl Job<'_> {
             };
             outcome = self.with_constraint(|own| match lookup(own) {
                 MaskOutcome::Built => {
-                    self.index.adopt(own, target.config, &mask);
+                    self.index.adopt_prepared(own, target.config, &mask);
                     MaskOutcome::Built
                 }
                 other => other,

@@ -90,7 +90,7 @@ pub(crate) struct Index {
     state: Mutex<IndexState>,
 }
 
-/// A mask that was built in the background, for [`Index::adopt`].
+/// A mask that was built in the background, for [`Index::adopt_prepared`].
 pub(crate) struct PreparedMask {
     /// The finished mask.
     mask: Arc<TokenSet>,
@@ -160,7 +160,7 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<Arc<TokenSet>, ParserLimit> {
-        if let Some(mask) = self.known_mask(state, config) {
+        if let Some(mask) = self.find_mask(state, config) {
             return Ok(mask);
         }
         count(&self.pool.engine.counters.mask_misses);
@@ -248,7 +248,7 @@ impl Index {
     }
 
     /// The mask of a configuration if it is memoised. Never builds one.
-    pub(crate) fn known_mask(
+    pub(crate) fn find_mask(
         &self,
         state: &mut IndexState,
         config: ConfigId,
@@ -283,8 +283,8 @@ impl Index {
         }
     }
 
-    /// Builds what [`Index::adopt`] needs of a configuration.
-    pub(crate) fn made_ahead(
+    /// Builds what [`Index::adopt_prepared`] needs of a configuration.
+    pub(crate) fn prepare_mask(
         &self,
         state: &mut IndexState,
         config: ConfigId,
@@ -295,7 +295,12 @@ impl Index {
     }
 
     /// Memoises a mask that another parser of the same grammar and vocabulary has built.
-    pub(crate) fn adopt(&self, state: &mut IndexState, config: ConfigId, prepared: &PreparedMask) {
+    pub(crate) fn adopt_prepared(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        prepared: &PreparedMask,
+    ) {
         if !self.options.switches.masks.is_on() {
             return;
         }

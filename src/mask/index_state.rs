@@ -403,7 +403,7 @@ impl IndexState {
 
     /// Clears the caches if they exceed their budget, unless the current sequence itself needs most
     /// of it. Checks only after some new configurations.
-    pub(crate) fn relieve(&mut self) {
+    pub(crate) fn clear_if_full(&mut self) {
         let configs = self.parser.store().configs();
         if configs < self.configs_at_check + CHECK_INTERVAL {
             return;
@@ -436,7 +436,7 @@ impl IndexState {
     }
 
     /// Makes the state consistent after a panic while it was locked, by clearing it.
-    pub(crate) fn recover(&mut self) {
+    pub(crate) fn reset_after_panic(&mut self) {
         self.keys = KeyBuilder::default();
         self.walk = TrieWalk::default();
         self.scratch_row = Vec::new();
@@ -460,7 +460,7 @@ impl IndexState {
     }
 
     /// Records how much memory the first matcher needed that was replayed after a clear.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn record_replay_bytes(&mut self) {
         let bytes = self.parser.bytes();
         self.replay_bytes.get_or_insert(bytes);
     }

@@ -45,17 +45,8 @@ pub use incremental_row::MaskRow;
 pub use pool_scope::{PoolScope, PoolStats};
 pub use token_set::bit;
 
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use index::{Index, MaskOptions};
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use index_state::{AdvanceBytesFn, IndexState};
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use pool_scope::EnginePool;
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use special_tokens::SpecialTokenIds;
 pub(crate) use token_set::{TokenSet, set_bit};
-
-pub(crate) use index::MaskOptions as Ways; // RENAME-ALIAS
-pub(crate) use index_state::AdvanceBytesFn as AdvanceOver; // RENAME-ALIAS
-pub(crate) use pool_scope::EnginePool as Pooling; // RENAME-ALIAS
-pub(crate) use special_tokens::SpecialTokenIds as Tokens; // RENAME-ALIAS
