@@ -5,7 +5,7 @@
 
 use super::Matcher;
 use crate::mask::{Index, IndexState};
-use crate::matcher::{AdvanceError, Chart, ChartLimit, Piece, Region};
+use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit, DerivedSpan};
 
 /// A text that a rule with a capture name derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Matcher {
         for &token in &self.tokens[..self.configs.len() - 1] {
             let bytes = vocab.bytes(token);
             if let Some(bytes) = bytes
-                && chart.token(Piece::Bytes(bytes))?
+                && chart.token(ChartInput::Bytes(bytes))?
             {
                 text.extend_from_slice(bytes);
                 continue;
@@ -79,10 +79,10 @@ impl Matcher {
                 index.specials.iter().enumerate().filter(|(_, tokens)| tokens.contains(token));
             let specials: Vec<u32> = named.map(|(special, _)| special as u32).collect();
             let name = vocab.special_name(token).map(str::as_bytes).or(bytes).unwrap_or_default();
-            chart.token(Piece::Special(&specials, name))?;
+            chart.token(ChartInput::Special(&specials, name))?;
             text.extend_from_slice(name);
         }
-        let regions = chart.regions();
+        let regions = chart.derived_spans();
         let attributes =
             |rule: u32| compiled.parsed.rules.get(rule as usize).map(|rule| &rule.attributes);
         let mut hidden: Vec<_> =
@@ -93,7 +93,7 @@ impl Matcher {
             let Some(name) = attributes(region.rule).and_then(|a| a.capture.clone()) else {
                 continue;
             };
-            let within = |h: &&&Region| {
+            let within = |h: &&&DerivedSpan| {
                 region.start <= h.start && h.end <= region.end && h.depth > region.depth
             };
             let (mut bytes, mut position) = (Vec::new(), region.start);

@@ -168,7 +168,7 @@ impl Matcher {
             if parser.store().done(run.end).root {
                 break;
             }
-            let bytes = parser.follows(run.end)?;
+            let bytes = parser.exact_allowed(run.end)?;
             let mut specials: Vec<u32> = parser.specials(run.end).collect();
             specials.sort_unstable();
             specials.dedup();

@@ -145,7 +145,7 @@ impl Matcher {
                 }
             }
             let may_end = state.parser.store().done(config).root;
-            Ok(Expected { good, bytes: state.parser.follows(config)?, specials, may_end })
+            Ok(Expected { good, bytes: state.parser.exact_allowed(config)?, specials, may_end })
         });
         found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
     }

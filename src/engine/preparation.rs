@@ -550,7 +550,7 @@ impl Job<'_> {
             let epoch = (position.epoch == own.epoch).then_some(position.epoch)?;
             let before = position.config_with_names;
             let after = match (&bytes, path) {
-                (Some(bytes), _) => own.parser.remember(before, bytes),
+                (Some(bytes), _) => own.parser.memoise_token(before, bytes),
                 (None, [PathSymbol::Special(special)]) => own.parser.step_special(before, *special),
                 (None, _) => Ok(position.config),
             };

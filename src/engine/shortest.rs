@@ -1,6 +1,6 @@
 //! Shortest completions: the fewest bytes that complete the text, and tokens that spell them.
 //!
-//! The search itself is [`Lengths`]: Knuth's generalisation of Dijkstra's algorithm.
+//! The search itself is [`ShortestPaths`]: Knuth's generalisation of Dijkstra's algorithm.
 
 mod distinct_values;
 
@@ -8,7 +8,7 @@ use super::Matcher;
 use super::forced::Piece;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
-use crate::matcher::{AdvanceError, Lengths, ParserLimit, Step};
+use crate::matcher::{AdvanceError, CompletionStep, ParserLimit, ShortestPaths};
 use crate::vocab::Vocabulary;
 
 /// What a shortest completion counts and how much of it is written out.
@@ -146,9 +146,11 @@ impl Matcher {
         let special = u64::from(options.special_length.max(1));
         let lengths = match &mut state.lengths {
             Some(lengths) if lengths.special() == special => lengths,
-            other => other.insert(Box::new(Lengths::new(special, index.vocab.missing_bytes()))),
+            other => {
+                other.insert(Box::new(ShortestPaths::new(special, index.vocab.missing_bytes())))
+            }
         };
-        if !index.compiled.scopes.is_empty() || state.parser.is_named(self.config()) {
+        if !index.compiled.scopes.is_empty() || state.parser.has_names(self.config()) {
             return self.complete_with_distinct_values(index, state, options);
         }
         // Every configuration that can be reached can be completed; this is a fallback.
@@ -159,7 +161,7 @@ impl Matcher {
             return Ok(Completion { length, pieces: None });
         }
         let text = lengths.text(&steps, options.longest);
-        let quotes = text.iter().filter(|step| matches!(step, Step::Byte(b'"'))).count();
+        let quotes = text.iter().filter(|step| matches!(step, CompletionStep::Byte(b'"'))).count();
         if quotes >= 4 && state.parser.program().has_names() {
             // The completion may contain two member names, which must differ.
             return self.complete_with_distinct_values(index, state, options);
@@ -172,13 +174,13 @@ impl Matcher {
 }
 
 /// A completion as bytes and special tokens.
-fn to_pieces(index: &Index, text: &[Step]) -> Vec<Piece> {
+fn to_pieces(index: &Index, text: &[CompletionStep]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for &step in text {
         match (step, pieces.last_mut()) {
-            (Step::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
-            (Step::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
-            (Step::Special(special), _) => {
+            (CompletionStep::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
+            (CompletionStep::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
+            (CompletionStep::Special(special), _) => {
                 pieces.push(Piece::Special(index.specials[special as usize].first()))
             }
             _ => {}

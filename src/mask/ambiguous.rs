@@ -56,7 +56,8 @@ impl Index {
             self.reads_text(state, alone)
         });
         let Some(text_item) = text_item else { return self.build_by_walk(state, config) };
-        let item_group = [&[*text_item], &state.parser.called_last(text_item, items)[..]].concat();
+        let item_group =
+            [&[*text_item], &state.parser.tail_called_items(text_item, items)[..]].concat();
         let entry = self.entry(state, &item_group)?;
         state.walk.filter = Some(TokenFilter::new(entry.not_accepted(&self.vocab)));
         let mask = self.build_by_walk_with(state, config, Some(entry.accepted.clone()));

@@ -425,7 +425,7 @@ impl ConfigByteClasses {
     ) -> Result<Option<ConfigByteClasses>, WalkError> {
         let (mut next, mut sets): (Vec<ConfigId>, Vec<ByteSet>) = Default::default();
         let mut class_by_byte = Box::new([REJECTED; 256]);
-        for bytes in parser.alike(config) {
+        for bytes in parser.bytes_by_edges(config) {
             let Some(first) = bytes.iter().next() else { continue };
             let to = parser.step(config, first)?;
             if to == DEAD {
@@ -461,7 +461,7 @@ impl ProbePlans {
         bytes: &[ByteSet],
         config: ConfigId,
     ) -> Option<u32> {
-        parser.look(config, &mut self.look);
+        parser.edge_signature(config, &mut self.look);
         let number = self.looks.len() as u32;
         let look = match self.looks.get(&self.look[..]) {
             Some(&look) => look,
@@ -471,7 +471,7 @@ impl ProbePlans {
             return plan_by_look;
         }
         fuel::charge(bytes.len() * parser.store().items(config).len());
-        let plan = ProbePlans::make(&parser.alike(config), bytes).map(|plan| {
+        let plan = ProbePlans::make(&parser.bytes_by_edges(config), bytes).map(|plan| {
             self.plans.push(plan);
             self.plans.len() as u32 - 1
         });

@@ -15,7 +15,7 @@ use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, FREE, Item, Parser, Room};
+use crate::matcher::{ConfigId, CounterRoom, DEAD, Item, Parser, UNBOUNDED_COUNT};
 use crate::vocab::{Tree, Trie, Vocabulary, descend, descend_from};
 
 /// How many runs a token needs.
@@ -63,7 +63,7 @@ impl CounterProfile {
         if block == NO_BLOCK || parser.program_mut().block_calls(block) {
             return Ok(None);
         }
-        let start = parser.isolated(Item { count: FREE, ..item });
+        let start = parser.isolated(Item { count: UNBOUNDED_COUNT, ..item });
         let Some(builder) = ProfileBuilder::walk(parser, vocab, start)? else { return Ok(None) };
         // A block that may be the whole rest of its rule ends after every run: too many tokens are
         // context-dependent for lists to pay.
@@ -78,7 +78,7 @@ impl CounterProfile {
 
     /// The entry for a counter at this distance from its bounds. Cost: the smaller of the tokens
     /// that the bounds reject and those that they accept.
-    pub(crate) fn entry(self: &Arc<CounterProfile>, room: Room) -> MaskEntry {
+    pub(crate) fn entry(self: &Arc<CounterProfile>, room: CounterRoom) -> MaskEntry {
         let (excluded, fitting) = self.inside.split(room.room);
         let is_in_bounds = |n: &&TokenRuns| room.missing <= n.runs && n.runs <= room.room;
         let behind_block: Vec<TokenId> =
@@ -105,7 +105,7 @@ impl CounterProfile {
     pub(crate) fn resolve(
         &self,
         parser: &mut Parser,
-        room: Room,
+        room: CounterRoom,
         next: ConfigId,
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
@@ -154,8 +154,8 @@ impl CounterReading {
         let (mut inside, mut outside) = (None, bottom);
         let (mut run_bytes, mut exit_bytes) = (ByteSet::EMPTY, ByteSet::EMPTY);
         for item in store.items(config) {
-            let bytes = if item.count & FREE != 0 {
-                let runs = item.count & !FREE;
+            let bytes = if item.count & UNBOUNDED_COUNT != 0 {
+                let runs = item.count & !UNBOUNDED_COUNT;
                 if inside.is_some_and(|other| other != runs) {
                     return None;
                 }
@@ -222,7 +222,7 @@ impl ProfileBuilder {
                 if !countable {
                     return Ok(None);
                 }
-                if parser.is_uniform(config, shape)? {
+                if parser.is_uniform_shape(config, shape)? {
                     let node = TreeNode { node, in_shapes: true };
                     return builder.step(
                         parser,

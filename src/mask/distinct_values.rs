@@ -29,7 +29,7 @@ impl Index {
         if self.compiled.is_entangled() {
             return Ok((Arc::new(self.build_by_walk(state, config)?), true));
         }
-        let uncompared = state.parser.normal(config);
+        let uncompared = state.parser.canonical(config);
         let mask = self.mask(state, uncompared)?;
         let candidates = self.distinct_candidates(state, config, uncompared)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
@@ -79,7 +79,7 @@ impl Index {
         config: ConfigId,
         uncompared: ConfigId,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
-        let limited = state.parser.limited(config);
+        let limited = state.parser.with_counting_scopes(config);
         if let Some(memoised) = state.distinct_candidates.get(&limited) {
             return Ok(memoised.clone());
         }
@@ -113,9 +113,9 @@ impl Index {
         let mut pending = vec![(0, config, uncompared)];
         while let Some((node, config, uncompared)) = pending.pop() {
             // Elements that begin within a token are covered by the candidates.
-            let rival_bytes = parser.towards_rivals(config, node == 0);
+            let rival_bytes = parser.bytes_towards_rivals(config, node == 0);
             // Where an element was not allowed to end, what would have followed it is rejected too.
-            let diverged = node != 0 && parser.normal(config) != uncompared;
+            let diverged = node != 0 && parser.canonical(config) != uncompared;
             if rival_bytes.is_empty() && !diverged {
                 continue;
             }

@@ -19,7 +19,7 @@ use super::index_state::IndexState;
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Gap, Naming, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, NameStatus, Parser, ParserLimit, WhiteSpaceBound};
 use crate::vocab::Trie;
 
 /// The quote of JSON strings.
@@ -65,13 +65,15 @@ impl KeyPosition {
         trie: &Trie,
         config: ConfigId,
     ) -> Result<Option<KeyPosition>, ParserLimit> {
-        let Some(white) = trie.white().filter(|_| parser.naming(config) == Naming::Called) else {
+        let Some(white) =
+            trie.white().filter(|_| parser.name_status(config) == NameStatus::MayBegin)
+        else {
             return Ok(None);
         };
         let plain = parser.store().plain(config);
         // Longer white space is in no mask.
         let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
-        if reads_white && !matches!(parser.gap(plain)?, Gap::Room(_)) {
+        if reads_white && !matches!(parser.white_space_bound(plain)?, WhiteSpaceBound::Exact(_)) {
             return Ok(None);
         }
         let after_quote = (parser.step(config, QUOTE)?, parser.step(plain, QUOTE)?);
@@ -98,7 +100,7 @@ impl KeyScan {
     fn contains_further_key(
         parser: &mut Parser,
         config: ConfigId,
-        naming: Naming,
+        naming: NameStatus,
         bytes: &[u8],
     ) -> Result<bool, ParserLimit> {
         let mut scan =
@@ -121,15 +123,18 @@ impl KeyScan {
         &mut self,
         parser: &mut Parser,
         (byte, quotes_ahead): (u8, usize),
-        naming: Naming,
+        naming: NameStatus,
     ) -> Result<Option<bool>, ParserLimit> {
         if self.begins_quoted.is_none() && !byte.is_ascii_whitespace() {
             self.begins_quoted = Some(byte == QUOTE);
         }
         if byte == QUOTE {
-            let begins_with_key = naming == Naming::Called && self.begins_quoted == Some(true);
-            let may_begin_key = parser.calls_names(self.config);
-            if may_begin_key && self.ends(begins_with_key, naming) && parser.ends_name(self.config)
+            let begins_with_key =
+                naming == NameStatus::MayBegin && self.begins_quoted == Some(true);
+            let may_begin_key = parser.may_begin_name(self.config);
+            if may_begin_key
+                && self.ends(begins_with_key, naming)
+                && parser.quote_ends_name(self.config)
             {
                 return Ok(Some(true));
             }
@@ -151,11 +156,11 @@ impl KeyScan {
 
     /// Whether a further key may end with a quote at this point. `begins_with_key`: the token
     /// begins with a key, which does not count.
-    fn ends(&self, begins_with_key: bool, naming: Naming) -> bool {
+    fn ends(&self, begins_with_key: bool, naming: NameStatus) -> bool {
         match naming {
             _ if begins_with_key => !self.escaping && self.unescaped >= 2,
-            Naming::Text => !self.escaping && self.unescaped >= 1,
-            Naming::Outside | Naming::Called => self.quotes >= 1,
+            NameStatus::Open => !self.escaping && self.unescaped >= 1,
+            NameStatus::Outside | NameStatus::MayBegin => self.quotes >= 1,
         }
     }
 }
@@ -170,7 +175,7 @@ impl Index {
         let plain = state.parser.store().plain(config);
         let mask = self.mask(state, plain)?;
         let candidates =
-            self.key_candidates_at(state, (plain, state.parser.naming(config)), &mask)?;
+            self.key_candidates_at(state, (plain, state.parser.name_status(config)), &mask)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
         self.walk_along_earlier_keys(state, config, &mut rejected)?;
         self.subtract(mask, &rejected)
@@ -180,10 +185,10 @@ impl Index {
     fn key_candidates_at(
         &self,
         state: &mut IndexState,
-        (plain, naming): (ConfigId, Naming),
+        (plain, naming): (ConfigId, NameStatus),
         mask: &TokenSet,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
-        let memo_config = state.parser.for_masks(plain);
+        let memo_config = state.parser.mask_representative(plain);
         if let Some(memoised) = state.key_candidates.get(&(memo_config, naming)) {
             return Ok(memoised.clone());
         }
@@ -202,13 +207,13 @@ impl Index {
         &self,
         state: &mut IndexState,
         plain: ConfigId,
-    ) -> Result<Vec<(Naming, Arc<[TokenId]>)>, ParserLimit> {
+    ) -> Result<Vec<(NameStatus, Arc<[TokenId]>)>, ParserLimit> {
         if !state.parser.program().has_names() {
             return Ok(Vec::new());
         }
-        let namings: &[Naming] = match state.parser.calls_names(plain) {
-            true => &[Naming::Called, Naming::Text],
-            false => &[Naming::Outside],
+        let namings: &[NameStatus] = match state.parser.may_begin_name(plain) {
+            true => &[NameStatus::MayBegin, NameStatus::Open],
+            false => &[NameStatus::Outside],
         };
         let mask = self.mask(state, plain)?;
         namings
@@ -221,7 +226,7 @@ impl Index {
     fn tokens_with_further_key(
         &self,
         state: &mut IndexState,
-        (config, naming): (ConfigId, Naming),
+        (config, naming): (ConfigId, NameStatus),
         (tokens, mask): (&[TokenId], &TokenSet),
     ) -> Result<Vec<TokenId>, ParserLimit> {
         let mut further = self.filter_by_mask(state, mask, tokens);
@@ -230,8 +235,8 @@ impl Index {
         }
         // Masks are made of relaxed configurations.
         let parser = &mut state.parser;
-        let relaxed = if self.compiled.gaps { parser.loose_of(config) } else { config };
-        parser.set_loose(true);
+        let relaxed = if self.compiled.gaps { parser.relax(config) } else { config };
+        parser.set_relaxed(true);
         let mut limit = None;
         further.retain(|&token| {
             let bytes = self.vocab.bytes(token).unwrap_or_default();
@@ -243,7 +248,7 @@ impl Index {
                     },
                 )
         });
-        parser.set_loose(false);
+        parser.set_relaxed(false);
         limit.map_or(Ok(further), Err)
     }
 
@@ -268,7 +273,7 @@ impl Index {
             }
         };
         while let Some(KeyPosition { nodes, config, plain, begin }) = pending.pop() {
-            let key_bytes = parser.towards_names(config, begin);
+            let key_bytes = parser.bytes_towards_duplicates(config, begin);
             // Where a key was not allowed to end, what would have followed it is rejected too.
             let diverged = parser.store().plain(config) != plain;
             if key_bytes.is_empty() && !diverged {
@@ -311,7 +316,7 @@ impl Index {
         if !state.parser.program().has_names() {
             return Ok(Vec::new());
         }
-        let naming = state.parser.naming(config);
+        let naming = state.parser.name_status(config);
         let candidates = self.tokens_with_further_key(
             state,
             (config, naming),

@@ -23,7 +23,7 @@ use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, Exit, Parser, Room};
+use crate::matcher::{ConfigId, CounterRoom, Exit, Parser};
 use crate::vocab::{Tree, Vocabulary};
 
 /// Up to so many trie nodes, exits of the shape walk are moved to the trie.
@@ -37,7 +37,7 @@ enum ContextDependent {
     /// As another entry, without its suffixes of some tokens, and with further ones.
     Derived { base: Arc<MaskEntry>, excluded: ExcludedTokens, added: Box<[(Exit, Suffixes)]> },
     /// As the profile of a counted block says for this distance from the bounds.
-    Counted { profile: Arc<CounterProfile>, room: Room },
+    Counted { profile: Arc<CounterProfile>, room: CounterRoom },
 }
 
 /// The tokens for which a base entry's suffixes do not apply.
@@ -235,7 +235,7 @@ impl MaskEntry {
     pub(crate) fn counted(
         accepted: TokenSet,
         profile: Arc<CounterProfile>,
-        room: Room,
+        room: CounterRoom,
     ) -> MaskEntry {
         MaskEntry::new(accepted, ContextDependent::Counted { profile, room })
     }

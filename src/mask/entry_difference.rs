@@ -11,7 +11,7 @@ use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit};
 use super::trie_walk::WalkError;
 use crate::ids::TokenId;
-use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, SWALLOW};
+use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, QueryAllowance};
 use crate::vocab::{Tree, Trie, Vocabulary, descend};
 
 /// What one state (`this`) accepts and leaves context-dependent compared with a base state
@@ -55,7 +55,7 @@ impl EntryDifference {
     ) -> Result<(), WalkError> {
         let (mut this_exits, mut base_exits): (Vec<Exit>, Vec<Exit>) = Default::default();
         let mut visited = 0;
-        let query_budget = Asking::new(parser, 0);
+        let query_budget = QueryAllowance::new(parser, 0);
         descend(trie, (this, other, false), |node, byte, (this, other, excluded_above)| {
             let this_config = parser.step(this, byte)?;
             let base_config = if this == other { this_config } else { parser.step(other, byte)? };
@@ -65,18 +65,18 @@ impl EntryDifference {
             if !excluded_above
                 && this_config != DEAD
                 && base_config != DEAD
-                && parser.goes_on_alike(this_config, base_config)?
+                && parser.converges(this_config, base_config)?
             {
                 return Ok(None);
             }
             let nodes = trie.node(node).end - node;
             visited += 1;
-            if this_config != DEAD && base_config != DEAD && nodes >= SWALLOW {
+            if this_config != DEAD && base_config != DEAD && nodes >= MIN_SKIP_NODES {
                 // Both accept everything below, whatever stays context-dependent on the way.
                 let (any_text, query) =
                     ((trie.kinds_below(node), trie.longest_below(node)), (&query_budget, visited));
-                if parser.reads_any(this_config, any_text, query)?
-                    && parser.reads_any(base_config, any_text, query)?
+                if parser.reads_all_texts(this_config, any_text, query)?
+                    && parser.reads_all_texts(base_config, any_text, query)?
                 {
                     return Ok(None);
                 }

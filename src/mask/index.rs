@@ -18,7 +18,7 @@ use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::{CompileError, Compiled};
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, Item, Naming, Parser, ParserLimit};
+use crate::matcher::{ConfigId, Item, NameStatus, Parser, ParserLimit};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -53,7 +53,7 @@ const MAX_WHOLE_WALKS: u32 = 16;
 /// Groups of items that share an entry: each item together with those that it tail-calls.
 fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
     let tail_calls: Vec<Vec<Item>> =
-        wide.iter().map(|item| parser.called_last(item, wide)).collect();
+        wide.iter().map(|item| parser.tail_called_items(item, wide)).collect();
     let callers = wide
         .iter()
         .zip(&tail_calls)
@@ -96,7 +96,7 @@ pub(crate) struct PreparedMask {
     mask: Arc<TokenSet>,
     /// The tokens to test one by one where earlier keys are known, for each state that keys may be
     /// in.
-    key_candidates: Vec<(Naming, Arc<[TokenId]>)>,
+    key_candidates: Vec<(NameStatus, Arc<[TokenId]>)>,
 }
 
 impl Index {
@@ -167,8 +167,8 @@ impl Index {
         // Counters pass through many configurations once each. Their masks are found by the
         // canonical one.
         let memo_config = state.memo_config(config);
-        let (mask, is_new) = match state.parser.compares(config) {
-            true if state.parser.is_named(config) => self.mask_with_earlier_keys(state, config)?,
+        let (mask, is_new) = match state.parser.compares_values(config) {
+            true if state.parser.has_names(config) => self.mask_with_earlier_keys(state, config)?,
             true => self.mask_with_distinct_values(state, config)?,
             false => self.mask_without_comparisons(state, memo_config)?,
         };
@@ -258,7 +258,7 @@ impl Index {
         if mask.is_none() {
             memo_config = state.memo_config(config);
             mask = state.memoised_mask(memo_config);
-            if let Some(mask) = mask.as_ref().filter(|_| state.parser.is_named(config)) {
+            if let Some(mask) = mask.as_ref().filter(|_| state.parser.has_names(config)) {
                 state.insert_mask(config, mask, (SHARED_MASK_BYTES, self.mask_bytes));
             }
         }
@@ -305,7 +305,7 @@ impl Index {
             return;
         }
         let plain = state.parser.store().plain(config);
-        let plain = state.parser.for_masks(plain);
+        let plain = state.parser.mask_representative(plain);
         for (naming, tokens) in &prepared.key_candidates {
             state.key_candidates.insert((plain, *naming), tokens.clone());
         }
@@ -326,7 +326,7 @@ impl Index {
         }
         let mut entries: Vec<Arc<MaskEntry>> = Vec::new();
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
-        if state.parser.is_scoped(config) && items.iter().any(|item| state.parser.exposes(item)) {
+        if state.parser.has_scope(config) && items.iter().any(|item| state.parser.exposes(item)) {
             // Scopes count elements across rules, so items are not independent.
             return self.build_by_walk(state, config);
         }
@@ -394,7 +394,7 @@ impl Index {
         {
             return Ok(false);
         }
-        if self.reads_text(state, config) && !state.parser.reads_any_text(config)? {
+        if self.reads_text(state, config) && !state.parser.reads_free_text(config)? {
             return Ok(false);
         }
         rules_without_entry

@@ -23,7 +23,7 @@ use crate::fuel::OutOfFuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Exit, Item, Lengths, Naming, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Exit, Item, NameStatus, Parser, ParserLimit, ShortestPaths};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -70,7 +70,7 @@ pub(crate) struct IndexState {
     /// everything else.
     pub(super) distinct_candidates: HashMap<ConfigId, Arc<[TokenId]>>,
     /// Tokens to test one by one where keys are compared, by the configuration that knows no keys.
-    pub(super) key_candidates: HashMap<(ConfigId, Naming), Arc<[TokenId]>>,
+    pub(super) key_candidates: HashMap<(ConfigId, NameStatus), Arc<[TokenId]>>,
     /// Automaton states that are too wide for a direct walk: their entries come from the pool.
     pub(super) wide_states: Vec<bool>,
     /// Pool keys of this grammar's states.
@@ -105,7 +105,7 @@ pub(crate) struct IndexState {
     /// Optimisations that are switched off.
     pub(super) switches: Switches,
     /// Lengths of shortest completions; made on demand.
-    pub(crate) lengths: Option<Box<Lengths>>,
+    pub(crate) lengths: Option<Box<ShortestPaths>>,
     /// Memory that one sequence needed after the last clear. Tells a full cache from a sequence
     /// that needs all of it.
     replay_bytes: Option<usize>,
@@ -122,7 +122,7 @@ impl IndexState {
         options: MaskOptions,
     ) -> IndexState {
         let mut parser = Parser::new(compiled.clone(), Some(vocab.clone()), limits);
-        parser.keep_transitions(options.switches.transitions);
+        parser.switch_transition_cache(options.switches.transitions);
         let mutually_recursive =
             compiled.largest_component() >= options.mutual_rules && compiled.scopes.is_empty();
         IndexState {
@@ -212,7 +212,7 @@ impl IndexState {
     ) -> Result<bool, ParserLimit> {
         if !self.parser.compiled().scopes.is_empty() {
             // Scopes stay open across rules, so the item is not independent of its frame.
-            let single_item = self.parser.single(item);
+            let single_item = self.parser.intern_single(item);
             return self.walk_directly(vocab, single_item, nodes);
         }
         let before = self.walk.lengths();
@@ -324,13 +324,13 @@ impl IndexState {
     fn memo_config_without_keys(&mut self, config: ConfigId) -> Option<ConfigId> {
         let parser = &mut self.parser;
         let plain = parser.store().plain(config);
-        let memo_config = parser.for_masks(plain);
-        let naming = parser.naming(config);
+        let memo_config = parser.mask_representative(plain);
+        let naming = parser.name_status(config);
         let has_no_candidates =
             self.key_candidates.get(&(memo_config, naming)).is_some_and(|tokens| tokens.is_empty());
         (has_no_candidates
-            && !parser.compares(plain)
-            && parser.towards_names(config, true).is_empty())
+            && !parser.compares_values(plain)
+            && parser.bytes_towards_duplicates(config, true).is_empty())
         .then_some(memo_config)
     }
 
@@ -339,14 +339,14 @@ impl IndexState {
         if !self.switches.stand_ins.is_on() {
             return config;
         }
-        if self.parser.is_named(config)
+        if self.parser.has_names(config)
             && let Some(plain) = self.memo_config_without_keys(config)
         {
             return plain;
         }
-        match self.parser.compares(config) {
-            true => self.parser.normal_in_frames(config),
-            false => self.parser.for_masks(config),
+        match self.parser.compares_values(config) {
+            true => self.parser.canonical_in_frames(config),
+            false => self.parser.mask_representative(config),
         }
     }
 

@@ -143,7 +143,7 @@ impl VocabularyWalks {
         bytes: &mut usize,
     ) -> Result<Arc<ItemWalk>, WalkError> {
         let isolated = parser.isolated(item);
-        let isolated = parser.normal(isolated);
+        let isolated = parser.canonical(isolated);
         if let Some(item_walk) = self.item_walks.get(&(node_set, isolated)) {
             return Ok(item_walk.clone());
         }

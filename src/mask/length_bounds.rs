@@ -35,7 +35,7 @@ impl Index {
         if long_tokens.len() > MAX_BUDGET_TOKENS {
             return self.build_by_walk(state, config);
         }
-        let unbounded = state.parser.unbounded(config);
+        let unbounded = state.parser.without_char_budgets(config);
         let unbounded_mask = self.mask(state, unbounded)?;
         let (mut rejected, mut accepted) = (Vec::new(), Vec::new());
         for &(_, token) in long_tokens {
@@ -55,7 +55,7 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<Option<(Arc<TokenSet>, bool)>, ParserLimit> {
-        let Some(mut near_bound) = state.parser.near_its_end(config) else { return Ok(None) };
+        let Some(mut near_bound) = state.parser.near_step_bound(config) else { return Ok(None) };
         let long_tokens = self.vocab.of_chars(near_bound.chars);
         if long_tokens.len() > MAX_STEP_TOKENS {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Index {
         for token in self.filter_by_mask(state, &unbounded_mask, &long_tokens) {
             let counted = state
                 .parser
-                .has_room_for(&mut near_bound, self.vocab.bytes(token).unwrap_or_default())?;
+                .keeps_step_bound(&mut near_bound, self.vocab.bytes(token).unwrap_or_default())?;
             let fits = match counted {
                 Some(fits) => fits,
                 None => state.accepts_bytes(&self.vocab, config, token)?,

@@ -16,7 +16,7 @@ use super::pool_key::{KeyBuilder, PoolKey, StructuralIds};
 use super::pool_scope::{PoolCounters, count};
 use super::trie_walk::WalkError;
 use crate::cache::{Cache, CacheStats};
-use crate::matcher::{FREE, Item, Parser};
+use crate::matcher::{Item, Parser, UNBOUNDED_COUNT};
 use crate::vocab::Vocabulary;
 
 /// The part of a pool's budget for counter profiles.
@@ -109,13 +109,13 @@ impl MaskPool {
         (items, counters): (&[Item], &PoolCounters),
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let item = items[0];
-        if let Some(room) = parser.room(&item)
+        if let Some(room) = parser.counter_room(&item)
             && let Some(profile) = self.profile(parser, grammar, vocab, item)?
         {
             return Ok(Arc::new(profile.entry(room)));
         }
-        let isolated = parser.isolated_all(items);
-        if let Some(base_item) = parser.loops_like(isolated)? {
+        let isolated = parser.isolated_group(items);
+        if let Some(base_item) = parser.similar_item(isolated)? {
             let base = self.entry(parser, grammar, vocab, (&[base_item], counters))?;
             let base_config = parser.isolated(base_item);
             let entry = MaskEntry::derive(parser, vocab, &base, isolated, base_config)?;
@@ -143,7 +143,7 @@ impl MaskPool {
             let key = grammar.keys.state_key(
                 parser.program_mut(),
                 &mut caches.structural_ids,
-                (item.state, FREE, vocab.reach() as u32),
+                (item.state, UNBOUNDED_COUNT, vocab.reach() as u32),
             );
             if let Some(profile) = caches.profiles.get(&key) {
                 return Ok(profile);
@@ -157,7 +157,7 @@ impl MaskPool {
     }
 
     /// The pool key of an item's state and counter, and of the items that it tail-calls, if any
-    /// (see [`Parser::called_last`]).
+    /// (see [`Parser::tail_called_items`]).
     fn key(
         structural_ids: &mut StructuralIds,
         parser: &mut Parser,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::cache::{Cache, CacheStats};
 use crate::compile::{Behind, Block, NO_BLOCK, Program, SharedAutomaton};
 use crate::hash::HashMap;
-use crate::matcher::FREE;
+use crate::matcher::UNBOUNDED_COUNT;
 
 /// Longest key, in numbers. States of larger automata are keyed by their grammar's program instead.
 const MAX_KEY: usize = 4096;
@@ -199,11 +199,11 @@ impl KeyBuilder {
         let mut blocks: Vec<u32> = Vec::new();
         let mut key: Vec<u32> = Vec::new();
         let start_block = program.state(state).block;
-        let unbounded_count = start_block != NO_BLOCK && count & FREE != 0;
+        let unbounded_count = start_block != NO_BLOCK && count & UNBOUNDED_COUNT != 0;
         if start_block != NO_BLOCK {
             let block = &program.blocks[start_block as usize];
             if unbounded_count {
-                key.extend([FREE, FREE]);
+                key.extend([UNBOUNDED_COUNT, UNBOUNDED_COUNT]);
             } else {
                 key.push(block.min.saturating_sub(count).min(far));
                 key.push(upper_bound(block).map_or(far, |max| max.saturating_sub(count).min(far)));
@@ -252,7 +252,7 @@ impl KeyBuilder {
                 let block = &program.blocks[info.block as usize];
                 // A counter without bounds is equal in blocks of all bounds.
                 let no_bounds = unbounded_count && info.block == start_block;
-                key.extend(if no_bounds { [FREE; 2] } else { bounds(block, far) });
+                key.extend(if no_bounds { [UNBOUNDED_COUNT; 2] } else { bounds(block, far) });
                 key.push(number_of(block.start, &mut order));
                 key.push(number_of(block.exit, &mut order));
             }

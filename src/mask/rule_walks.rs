@@ -492,7 +492,7 @@ impl TrieRuleWalks {
         let isolated = if plain {
             None
         } else {
-            Some(parser.isolated(item)).map(|isolated| parser.normal(isolated))
+            Some(parser.isolated(item)).map(|isolated| parser.canonical(isolated))
         };
         let key = isolated.map_or((item.state, 0), |isolated| {
             let Item { state, count, .. } = parser.store().items(isolated)[0];

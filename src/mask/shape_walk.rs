@@ -10,7 +10,9 @@ use std::sync::Arc;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::fsm::{shape_bytes, shape_kinds};
-use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, SWALLOW, may_be_again};
+use crate::matcher::{
+    ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, QueryAllowance, may_be_self_loop,
+};
 use crate::vocab::{Vocabulary, descend};
 
 /// The results of a walk by shapes.
@@ -40,16 +42,16 @@ impl ShapeWalk {
             visited: 0,
         };
         let mut budget_left = usize::MAX;
-        let query_budget = Asking::new(parser, 0);
+        let query_budget = QueryAllowance::new(parser, 0);
         result.on_trie.asking = query_budget;
         descend(shapes.tree(), isolated, |node, shape, config| -> Result<_, WalkError> {
             result.visited += 1;
             let (nodes, length) =
                 (shapes.tree().node(node).end - node, shapes.tree().longest_below(node));
-            let (large, query) = (nodes >= SWALLOW, (&query_budget, result.visited()));
+            let (large, query) = (nodes >= MIN_SKIP_NODES, (&query_budget, result.visited()));
             let kinds = shapes.kinds_below(node);
             if large
-                && parser.reads_any(
+                && parser.reads_all_texts(
                     config,
                     (kinds | shape_kinds(shape), length.saturating_add(1)),
                     query,
@@ -58,7 +60,7 @@ impl ShapeWalk {
                 result.add_range(shapes.range_from(node));
                 return Ok(None);
             }
-            if !parser.is_uniform(config, shape)? {
+            if !parser.is_uniform_shape(config, shape)? {
                 for &source in shapes.sources(node) {
                     let next = parser.step(config, trie.node(source).byte)?;
                     result.on_trie.enter(parser, trie, source, (config, next), &mut budget_left)?;
@@ -70,9 +72,9 @@ impl ShapeWalk {
             if next == DEAD {
                 return Ok(None);
             }
-            let again = large && may_be_again(config, next, byte);
-            if again && parser.loops(next, kinds)?
-                || large && parser.reads_any(next, (kinds, length), query)?
+            let again = large && may_be_self_loop(config, next, byte);
+            if again && parser.loops_on(next, kinds)?
+                || large && parser.reads_all_texts(next, (kinds, length), query)?
             {
                 result.add_range(shapes.range_from(node));
                 return Ok(None);

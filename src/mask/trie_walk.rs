@@ -11,7 +11,9 @@ use super::token_set::{bit, build_row, clear_bit, set_bit};
 use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::TokenId;
-use crate::matcher::{Asking, ConfigId, DEAD, Exit, Parser, ParserLimit, SWALLOW, may_be_again};
+use crate::matcher::{
+    ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance, may_be_self_loop,
+};
 use crate::vocab::{Fan, Trie};
 
 /// Nodes for which fuel is spent at once.
@@ -60,7 +62,7 @@ pub(crate) struct TrieWalk {
     /// Nodes for which fuel was spent.
     paid_nodes: usize,
     /// When queries about any text are worth their cost.
-    pub(super) asking: Asking,
+    pub(super) asking: QueryAllowance,
     /// The row of tokens that are white space only, if they may be added as a row.
     pub(crate) white_row: Option<Arc<[u32]>>,
     /// Restricts the walk to some tokens; others may be found as well.
@@ -146,7 +148,7 @@ impl TrieWalk {
     ) -> Result<(), WalkError> {
         let mut budget_left = budget;
         self.stack.clear();
-        self.asking = Asking::new(parser, self.visited);
+        self.asking = QueryAllowance::new(parser, self.visited);
         if node == 0 {
             let done = match self.walk_white_space(parser, trie, config, &mut budget_left)? {
                 true => ByteSet::WHITE_SPACE,
@@ -175,7 +177,7 @@ impl TrieWalk {
         config: ConfigId,
     ) -> Result<(), WalkError> {
         self.stack.clear();
-        self.asking = Asking::new(parser, self.visited);
+        self.asking = QueryAllowance::new(parser, self.visited);
         let (allowed, mut left) = (parser.allowed(config), usize::MAX);
         for &node in nodes {
             let byte = trie.node(node).byte;
@@ -241,7 +243,7 @@ impl TrieWalk {
             return Err(WalkError::Budget);
         }
         *left -= 1;
-        let may_loop = may_be_again(before, config, trie.node(node).byte);
+        let may_loop = may_be_self_loop(before, config, trie.node(node).byte);
         if config == DEAD || self.take_subtree(parser, trie, (node, config, may_loop), left)? {
             return Ok(());
         }
@@ -273,14 +275,14 @@ impl TrieWalk {
         left: &mut usize,
     ) -> Result<bool, WalkError> {
         let nodes = trie.node(node).end - node;
-        if nodes < SWALLOW {
+        if nodes < MIN_SKIP_NODES {
             return Ok(false);
         }
         let (kinds, query) = (trie.kinds_below(node), (&self.asking, self.visited));
-        let loops = may_loop && parser.loops(config, kinds)?;
+        let loops = may_loop && parser.loops_on(config, kinds)?;
         if !loops
             && (self.rule_only
-                || !parser.reads_any(config, (kinds, trie.longest_below(node)), query)?)
+                || !parser.reads_all_texts(config, (kinds, trie.longest_below(node)), query)?)
         {
             return Ok(false);
         }
@@ -335,7 +337,7 @@ impl TrieWalk {
             }
             let node = *trie.node(index);
             let next = parser.step(top.1, node.byte)?;
-            let may_loop = may_be_again(top.1, next, node.byte);
+            let may_loop = may_be_self_loop(top.1, next, node.byte);
             if next == DEAD || self.take_subtree(parser, trie, (index, next, may_loop), left)? {
                 index = node.end;
                 continue;

@@ -14,7 +14,7 @@ use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, Gap, ParserLimit};
+use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound};
 
 impl Index {
     /// The mask of a configuration of a grammar with white-space bounds, and whether it is new.
@@ -23,20 +23,20 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        let (relaxed, gap) = state.parser.loosened(config)?;
+        let (relaxed, gap) = state.parser.relax_with_bound(config)?;
         let relaxed_mask = match state.memoised_mask(relaxed) {
             Some(mask) => mask,
             None => {
-                state.parser.set_loose(true);
+                state.parser.set_relaxed(true);
                 let built = self.build_and_clear(state, relaxed);
-                state.parser.set_loose(false);
+                state.parser.set_relaxed(false);
                 let (mask, bytes) = self.intern_mask(state, Arc::new(built?));
                 state.insert_mask(relaxed, &mask, (bytes, self.mask_bytes));
                 mask
             }
         };
         let white_space = self.vocab.white_space();
-        let room = if let Gap::Room(room) = gap { room } else { u32::MAX };
+        let room = if let WhiteSpaceBound::Exact(room) = gap { room } else { u32::MAX };
         // All masks with the same room for white space share this row.
         let rows = self.vocab.white_row(u32::MAX).zip(self.vocab.white_row(room.max(1)));
         let rebased =
@@ -44,17 +44,19 @@ impl Index {
         let is_new = rebased.is_some();
         let relaxed_mask = rebased.map_or(relaxed_mask, Arc::new);
         let mut too_long = match gap {
-            Gap::Outside if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) => {
+            WhiteSpaceBound::Outside
+                if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) =>
+            {
                 self.rejected_long_white_space(state, config)?
             }
             // Tokens that begin with white space are in neither mask, or the length of their white
             // space decides.
-            Gap::Outside | Gap::Room(_) => {
+            WhiteSpaceBound::Outside | WhiteSpaceBound::Exact(_) => {
                 self.rejected_by_bytes(state, config, white_space.inner())?
             }
-            Gap::Mixed(_) => self.rejected_long_white_space(state, config)?,
+            WhiteSpaceBound::AtLeast(_) => self.rejected_long_white_space(state, config)?,
         };
-        if let Gap::Mixed(least) = gap
+        if let WhiteSpaceBound::AtLeast(least) = gap
             && (least as usize) < LONG_GAP
         {
             too_long.extend(self.rejected_by_bytes(state, config, white_space.beyond(least))?);
@@ -92,7 +94,7 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        if let Some(endless) = state.parser.endless_white(config)? {
+        if let Some(endless) = state.parser.unbounded_white_space(config)? {
             let mut rejected =
                 self.rejected_by_bytes(state, config, self.vocab.white_space().mixed())?;
             rejected.extend(self.vocab.white_space().runs_beside(endless));

@@ -21,7 +21,7 @@ impl Parser {
         if !self.has_budgets(config) {
             return Ok(config);
         }
-        if self.is_named(config) {
+        if self.has_names(config) {
             return self.token_ended_with_names(config);
         }
         if let Some(&cached) = self.token_ends.get(&config) {
@@ -183,7 +183,7 @@ impl Parser {
     }
 
     /// The configuration with all budgets of code points out of reach.
-    pub(crate) fn unbounded(&mut self, config: ConfigId) -> ConfigId {
+    pub(crate) fn without_char_budgets(&mut self, config: ConfigId) -> ConfigId {
         let lifted = |meter: Meter, count| {
             if meter.chars_left(count).is_some() { Meter::FAR } else { count }
         };

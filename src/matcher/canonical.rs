@@ -14,8 +14,8 @@ use crate::compile::StandIn;
 
 impl Parser {
     /// The canonical configuration.
-    pub(crate) fn normal(&mut self, config: ConfigId) -> ConfigId {
-        if self.is_named(config) {
+    pub(crate) fn canonical(&mut self, config: ConfigId) -> ConfigId {
+        if self.has_names(config) {
             self.canonical_with_frames(config)
         } else {
             self.memoised(config, Parser::canonical_with_frames)
@@ -26,8 +26,8 @@ impl Parser {
     /// representative states, also in frames. It drops what no token can reach, such as the object
     /// members already present. Only the masks are equal; the configurations after a token may
     /// differ.
-    pub(crate) fn for_masks(&mut self, config: ConfigId) -> ConfigId {
-        let canonical = self.normal(config);
+    pub(crate) fn mask_representative(&mut self, config: ConfigId) -> ConfigId {
+        let canonical = self.canonical(config);
         if !self.program().has_members() {
             return canonical;
         }
@@ -44,8 +44,8 @@ impl Parser {
     }
 
     /// The canonical configuration with frames unchanged, for callers that keep data by frame.
-    pub(crate) fn normal_in_frames(&mut self, config: ConfigId) -> ConfigId {
-        if self.is_named(config) {
+    pub(crate) fn canonical_in_frames(&mut self, config: ConfigId) -> ConfigId {
+        if self.has_names(config) {
             self.memoised(config, Parser::canonical_keeping_frames)
         } else {
             self.canonical_keeping_frames(config)

@@ -376,7 +376,7 @@ impl<'p> Chart<'p> {
 
     /// What each rule derived, along one derivation of the text. Of calls that are still open, what
     /// ended inside of them.
-    pub(crate) fn regions(&self) -> Vec<DerivedSpan> {
+    pub(crate) fn derived_spans(&self) -> Vec<DerivedSpan> {
         let last = self.columns.len() - 1;
         let start = self.program.compiled().start;
         let is_whole = |item: &ChartItem| {

@@ -56,7 +56,7 @@ impl Parser {
         }
         let plain = self.store().plain(config);
         let Some(position) = self.block_position(plain, bytes) else { return Ok(None) };
-        if self.is_named(config) && !self.leaves_names_alone(config, position.frame) {
+        if self.has_names(config) && !self.leaves_names_alone(config, position.frame) {
             return Ok(None);
         }
         let is_counted = |item: &Item| self.program().state(item.state).block != NO_BLOCK;
@@ -101,7 +101,7 @@ impl Parser {
         let canonical = match self.queries.far_canonical.get(&key) {
             Some(&canonical) => canonical,
             None => {
-                let canonical = self.normal(config);
+                let canonical = self.canonical(config);
                 self.queries.far_canonical.insert(key, canonical);
                 canonical
             }

@@ -39,7 +39,7 @@ enum StepPosition {
 
 impl Parser {
     /// The nearest upper bound of steps, if one is near. `None` while a lower bound is not reached.
-    pub(crate) fn near_its_end(&mut self, config: ConfigId) -> Option<NearStepBound> {
+    pub(crate) fn near_step_bound(&mut self, config: ConfigId) -> Option<NearStepBound> {
         if !self.compiled().keeps_no_account() {
             return None;
         }
@@ -57,7 +57,7 @@ impl Parser {
         let state = if let [(state, _)] = near[..] { Some(state) } else { None };
         Some(NearStepBound {
             chars,
-            unbounded: self.normal(without_bounds),
+            unbounded: self.canonical(without_bounds),
             without_bounds,
             state,
             positions: HashMap::default(),
@@ -76,7 +76,7 @@ impl Parser {
 
     /// Whether a token that may follow without bounds keeps the step bound. `None` if counting
     /// steps does not decide: the token leaves the graph, or the parse is ambiguous.
-    pub(crate) fn has_room_for(
+    pub(crate) fn keeps_step_bound(
         &mut self,
         near: &mut NearStepBound,
         bytes: &[u8],

@@ -52,15 +52,15 @@ impl Parser {
 
     /// Whether values or names are compared here. Such a configuration needs a mask of its own.
     #[inline]
-    pub(crate) fn compares(&self, config: ConfigId) -> bool {
-        self.is_named(config)
+    pub(crate) fn compares_values(&self, config: ConfigId) -> bool {
+        self.has_names(config)
             || !self.compiled().scopes.is_empty()
                 && self.tracked(config).intersects(Tracked::VALUES)
     }
 
     /// Whether elements are compared or counted here.
     #[inline]
-    pub(crate) fn is_scoped(&self, config: ConfigId) -> bool {
+    pub(crate) fn has_scope(&self, config: ConfigId) -> bool {
         !self.compiled().scopes.is_empty() && self.tracked(config).intersects(Tracked::SCOPE)
     }
 
@@ -70,7 +70,7 @@ impl Parser {
     }
 
     /// The configuration of one item with its frame.
-    pub(crate) fn single(&mut self, item: Item) -> ConfigId {
+    pub(crate) fn intern_single(&mut self, item: Item) -> ConfigId {
         self.intern_unchecked(&[item], Completed::default())
     }
 
@@ -175,7 +175,7 @@ impl Parser {
         let mut path = vec![config];
         while path.len() < MAX_GREEDY_BYTES {
             let at = path[path.len() - 1];
-            let (reads, towards) = (self.allowed(at), self.towards_rivals(at, true));
+            let (reads, towards) = (self.allowed(at), self.bytes_towards_rivals(at, true));
             let away = reads.intersect(&towards.complement());
             let text = |set: &ByteSet| set.intersect(&ByteSet::WHITE_SPACE.complement());
             let mut candidates: Vec<u8> = text(&reads).iter().collect();
@@ -241,7 +241,7 @@ impl Parser {
                 if self.is_trivially_live(next) {
                     return Ok(true);
                 }
-                if seen.insert((self.normal(next), self.rival_states(next))) {
+                if seen.insert((self.canonical(next), self.rival_states(next))) {
                     if space { &mut after_space } else { &mut queue }.push_back((next, zeros));
                 }
             }
@@ -254,9 +254,9 @@ impl Parser {
 
     /// The bytes that may follow. Exact, also where values are compared. Cost: one step for each
     /// byte there.
-    pub(crate) fn follows(&mut self, config: ConfigId) -> Result<ByteSet, ParserLimit> {
+    pub(crate) fn exact_allowed(&mut self, config: ConfigId) -> Result<ByteSet, ParserLimit> {
         let mut set = self.allowed(config);
-        if self.compares(config) {
+        if self.compares_values(config) {
             for byte in set.iter() {
                 if self.step(config, byte)? == DEAD {
                     set.remove(byte);
@@ -268,7 +268,7 @@ impl Parser {
 
     /// A superset of the bytes that keep an open element equal to the beginning of a rival; empty
     /// if there is no rival. Elements without any byte count only if `begin`.
-    pub(crate) fn towards_rivals(&self, config: ConfigId, begin: bool) -> ByteSet {
+    pub(crate) fn bytes_towards_rivals(&self, config: ConfigId, begin: bool) -> ByteSet {
         let mut out = ByteSet::EMPTY;
         self.visit_rivalled_registers(config, &mut |registers, register| {
             out = out.union(&registers.towards_rivals(register, begin));
@@ -304,7 +304,7 @@ impl Parser {
 
     /// The configuration that compares nothing, but allows only so many elements to begin and end
     /// as tokens that need no individual check; see [`Registers::limited`].
-    pub(crate) fn limited(&mut self, config: ConfigId) -> ConfigId {
+    pub(crate) fn with_counting_scopes(&mut self, config: ConfigId) -> ConfigId {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: false };
         let items = self.store().items(config).to_vec();
         let (store, program, reach) = self.store_and_program();
@@ -328,6 +328,6 @@ impl Parser {
             items.into_iter().filter_map(|i| with_rewritten_frame(&rewritten, i)),
             config,
         );
-        self.normal(limited)
+        self.canonical(limited)
     }
 }

@@ -54,7 +54,7 @@ pub(super) struct NameTracker {
     steps: HashMap<(ConfigId, u8), ConfigId>,
     /// Transitions over special tokens.
     specials: HashMap<(ConfigId, u32), ConfigId>,
-    /// Transitions over likely tokens; see [`Parser::remember`].
+    /// Transitions over likely tokens; see [`Parser::memoise_token`].
     tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
     /// Frames to follow while they are rewritten: the old and the new one.
     followed_frames: Vec<(FrameId, FrameId)>,
@@ -139,22 +139,22 @@ pub(crate) enum NameStatus {
     /// No name is open or may begin.
     Outside,
     /// A name may begin. In a plain configuration, one may also be open.
-    Called,
+    MayBegin,
     /// A name is open.
-    Text,
+    Open,
 }
 
 impl Parser {
     /// Whether a configuration has earlier names or an open one.
     #[inline]
-    pub(crate) fn is_named(&self, config: ConfigId) -> bool {
+    pub(crate) fn has_names(&self, config: ConfigId) -> bool {
         self.store().done(config).names != 0
     }
 
     /// As [`Parser::step`], but records the names that begin here.
     #[inline]
     pub(crate) fn advance(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        if byte == QUOTE && !self.is_named(config) && self.is_name_byte(config, byte) {
+        if byte == QUOTE && !self.has_names(config) && self.is_name_byte(config, byte) {
             return Ok(self.step_with_names(config, byte)?.0);
         }
         self.step(config, byte)
@@ -228,13 +228,13 @@ impl Parser {
 
     /// As [`Parser::advance_over`] followed by [`Parser::token_ended`]. Caches the result if it has
     /// names.
-    pub(crate) fn remember(
+    pub(crate) fn memoise_token(
         &mut self,
         config: ConfigId,
         bytes: &[u8],
     ) -> Result<ConfigId, ParserLimit> {
         let (next, _) = self.advance_over(config, bytes)?;
-        if next != DEAD && self.is_named(next) {
+        if next != DEAD && self.has_names(next) {
             self.names.tokens.insert((config, bytes.into()), next);
         }
         self.token_ended(next)
@@ -243,7 +243,7 @@ impl Parser {
     /// The cached configuration after the quote that begins a first name.
     #[inline]
     fn cached_name_start(&self, config: ConfigId, byte: u8) -> Option<&ConfigId> {
-        if byte != QUOTE || !self.program().has_names() || self.is_named(config) {
+        if byte != QUOTE || !self.program().has_names() || self.has_names(config) {
             return None;
         }
         self.names.steps.get(&(config, byte)).filter(|&&next| next != DEAD)
@@ -252,7 +252,7 @@ impl Parser {
     /// Whether a byte begins a name or belongs to one.
     fn is_name_byte(&self, config: ConfigId, byte: u8) -> bool {
         match self.store().done(config).names {
-            0 => byte == QUOTE && self.program().has_names() && self.calls_names(config),
+            0 => byte == QUOTE && self.program().has_names() && self.may_begin_name(config),
             names => byte == QUOTE || self.has_open_name(&self.names.lists[names as usize]),
         }
     }
@@ -303,7 +303,7 @@ impl Parser {
         let store = self.store();
         if !store.registers.is_first_element(register)
             || store.tracked(frame).intersects(rewritable)
-            || self.compares(split.plain)
+            || self.compares_values(split.plain)
         {
             return Ok(0);
         }
@@ -340,7 +340,8 @@ impl Parser {
     fn step_split(&mut self, split: &mut SplitConfig, byte: u8) -> Result<bool, ParserLimit> {
         let SplitConfig { plain, ref mut list } = *split;
         let duplicates = self.update_names(list, plain, byte)?;
-        let distinguishes_bytes = byte == QUOTE || self.has_open_name(list) || self.compares(plain);
+        let distinguishes_bytes =
+            byte == QUOTE || self.has_open_name(list) || self.compares_values(plain);
         self.drop_ended_rules(list, plain, |program, state| {
             program.expand(state);
             let mut edges =
@@ -353,7 +354,7 @@ impl Parser {
             self.step_tracking_frames(list, rewrites, |parser, uncached| match uncached {
                 true => {
                     let next = parser.compute_byte(plain, byte)?;
-                    Ok(if parser.compares(plain) && !parser.has_continuation(next)? {
+                    Ok(if parser.compares_values(plain) && !parser.has_continuation(next)? {
                         DEAD
                     } else {
                         next
@@ -621,7 +622,7 @@ impl Parser {
     }
 
     /// Whether a name is open or may begin.
-    pub(crate) fn calls_names(&self, config: ConfigId) -> bool {
+    pub(crate) fn may_begin_name(&self, config: ConfigId) -> bool {
         let (program, store) = (self.program(), self.store());
         store.items(config).iter().any(|i| {
             program.state(i.state).name || store.tracked(i.frame).intersects(Tracked::NAME)
@@ -690,23 +691,23 @@ impl Parser {
     }
 
     /// Whether a name is open or may begin.
-    pub(crate) fn naming(&self, config: ConfigId) -> NameStatus {
+    pub(crate) fn name_status(&self, config: ConfigId) -> NameStatus {
         let list = &self.names.lists[self.store().done(config).names as usize];
-        match self.calls_names(config) {
-            true if self.has_open_name(list) => NameStatus::Text,
-            true => NameStatus::Called,
+        match self.may_begin_name(config) {
+            true if self.has_open_name(list) => NameStatus::Open,
+            true => NameStatus::MayBegin,
             false => NameStatus::Outside,
         }
     }
 
     /// Whether a quote read here ends a name.
-    pub(crate) fn ends_name(&mut self, config: ConfigId) -> bool {
+    pub(crate) fn quote_ends_name(&mut self, config: ConfigId) -> bool {
         !self.ending_names(config).is_empty()
     }
 
     /// A superset of the bytes that keep a name equal to the beginning of an earlier one. Names
     /// that have not begun count only if `begin`.
-    pub(crate) fn towards_names(&mut self, config: ConfigId, begin: bool) -> ByteSet {
+    pub(crate) fn bytes_towards_duplicates(&mut self, config: ConfigId, begin: bool) -> ByteSet {
         let names = self.store().done(config).names as usize;
         let list = &self.names.lists[names];
         let begin = begin

@@ -17,7 +17,7 @@ impl Parser {
 
     /// Partitions the bytes that may follow: bytes of one set take the same edges, so they lead to
     /// the same configuration.
-    pub(crate) fn alike(&mut self, config: ConfigId) -> Vec<ByteSet> {
+    pub(crate) fn bytes_by_edges(&mut self, config: ConfigId) -> Vec<ByteSet> {
         self.expand(config);
         let mut edges: Vec<(u16, u16, u64)> = Vec::new();
         for (number, item) in (0u64..).zip(self.store().items(config)) {
@@ -52,8 +52,8 @@ impl Parser {
     }
 
     /// Writes the signature of a configuration: configurations with equal signatures partition the
-    /// bytes alike (see [`Parser::alike`]).
-    pub(crate) fn look(&mut self, config: ConfigId, signature: &mut Vec<u32>) {
+    /// bytes alike (see [`Parser::bytes_by_edges`]).
+    pub(crate) fn edge_signature(&mut self, config: ConfigId, signature: &mut Vec<u32>) {
         self.expand(config);
         fuel::charge(self.store().items(config).len());
         signature.clear();
@@ -74,7 +74,7 @@ impl Parser {
 
     /// The longest beginning of a trigger that the free text ends in, in bytes; `u32::MAX` if one
     /// has fired.
-    pub(crate) fn pending(&self, config: ConfigId) -> u32 {
+    pub(crate) fn pending_trigger_bytes(&self, config: ConfigId) -> u32 {
         let marks = self.store().items(config).iter().map(|item| self.program().mark(item.state));
         let pending = marks.map(|mark| match mark {
             Mark::Plain => 0,
@@ -85,7 +85,7 @@ impl Parser {
     }
 
     /// The likelihood of a configuration among its alternatives; `None` if unknown.
-    pub(crate) fn likely(&self, config: ConfigId) -> Option<Likely> {
+    pub(crate) fn likelihood(&self, config: ConfigId) -> Option<Likely> {
         let items = self.store().items(config).iter();
         items.filter_map(|item| self.likely_item(item, MAX_CALLERS)).reduce(Likely::or)
     }

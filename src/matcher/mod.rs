@@ -46,20 +46,15 @@ mod white_space_bounds;
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
-pub(crate) use chart::{Chart, ChartLimit};
+pub(crate) use chart::{Chart, ChartInput, ChartLimit, DerivedSpan};
+pub(crate) use duplicate_keys::NameStatus;
 pub(crate) use limit::ParserLimit;
-pub(crate) use parser::{Exit, Parser};
-pub(crate) use store::{ConfigId, DEAD, Item};
-
-pub(crate) use chart::{ChartInput as Piece, DerivedSpan as Region}; // RENAME-ALIAS
-pub(crate) use duplicate_keys::NameStatus as Naming; // RENAME-ALIAS
-pub(crate) use parser::CounterRoom as Room; // RENAME-ALIAS
-pub(crate) use self_loops::MIN_SKIP_NODES as SWALLOW; // RENAME-ALIAS
-pub(crate) use self_loops::may_be_self_loop as may_be_again; // RENAME-ALIAS
-pub(crate) use shortest::{CompletionStep as Step, ShortestPaths as Lengths}; // RENAME-ALIAS
-pub(crate) use store::UNBOUNDED_COUNT as FREE; // RENAME-ALIAS
-pub(crate) use universal::QueryAllowance as Asking; // RENAME-ALIAS
-pub(crate) use white_space_bounds::WhiteSpaceBound as Gap; // RENAME-ALIAS
+pub(crate) use parser::{CounterRoom, Exit, Parser};
+pub(crate) use self_loops::{MIN_SKIP_NODES, may_be_self_loop};
+pub(crate) use shortest::{CompletionStep, ShortestPaths};
+pub(crate) use store::{ConfigId, DEAD, Item, UNBOUNDED_COUNT};
+pub(crate) use universal::QueryAllowance;
+pub(crate) use white_space_bounds::WhiteSpaceBound;
 
 use crate::ids::TokenId;
 

@@ -96,7 +96,7 @@ impl MoveMeasurement {
     ) -> Result<(), MeasureError> {
         let (shapes, trie) = (vocab.shapes(), vocab.trie());
         descend(shapes.tree(), from, |at, shape, before| {
-            if parser.is_uniform(before.config, shape)? {
+            if parser.is_uniform_shape(before.config, shape)? {
                 let below = shapes.kinds_below(at);
                 return self.step(parser, (shapes.tree(), at, below), shape_bytes(shape).0, before);
             }
@@ -145,7 +145,7 @@ impl MoveMeasurement {
             return Ok(None);
         }
         let may_loop = may_be_self_loop(before.config, config, byte);
-        let stays = may_loop && nodes >= MIN_SKIP_NODES && parser.loops(config, kinds)?;
+        let stays = may_loop && nodes >= MIN_SKIP_NODES && parser.loops_on(config, kinds)?;
         Ok((!stays).then_some(next))
     }
 }

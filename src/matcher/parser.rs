@@ -159,7 +159,7 @@ impl Parser {
     }
 
     /// Switches the transition cache on or off.
-    pub(crate) fn keep_transitions(&mut self, switch: Switch) {
+    pub(crate) fn switch_transition_cache(&mut self, switch: Switch) {
         self.transitions.switch(switch);
     }
 
@@ -290,7 +290,7 @@ impl Parser {
     /// Computes and caches the transition of a byte.
     #[cold]
     fn compute_step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        if self.is_named(config) {
+        if self.has_names(config) {
             let (next, is_of_class) = self.step_with_names(config, byte)?;
             if is_of_class {
                 let class = self.class(byte);
@@ -298,7 +298,7 @@ impl Parser {
             }
             return Ok(next);
         }
-        if self.compares(config) {
+        if self.compares_values(config) {
             // Comparison of values distinguishes bytes that share a class.
             return self.step_comparing_values(config, byte);
         }
@@ -380,11 +380,11 @@ impl Parser {
         if let Some(&next) = self.special_steps.get(&(config, special)) {
             return Ok(next);
         }
-        if self.is_named(config) {
+        if self.has_names(config) {
             return self.step_special_with_names(config, special);
         }
         let mut next = self.compute_special(config, special)?;
-        if self.compares(config) && !self.has_continuation(next)? {
+        if self.compares_values(config) && !self.has_continuation(next)? {
             next = DEAD;
         }
         self.special_steps.insert((config, special), next);
@@ -445,7 +445,7 @@ impl Parser {
     }
 
     /// The bytes that may follow. Exact, because every state can reach the end of its rule; except
-    /// where values are compared, see [`Parser::follows`].
+    /// where values are compared, see [`Parser::exact_allowed`].
     pub(crate) fn allowed(&mut self, config: ConfigId) -> ByteSet {
         let mut set = ByteSet::EMPTY;
         fuel::charge(self.store.items(config).len() / 2);
@@ -472,7 +472,7 @@ impl Parser {
         if a == DEAD {
             return b;
         }
-        if self.is_named(a) || self.is_named(b) {
+        if self.has_names(a) || self.has_names(b) {
             return self.union_with_names(a, b);
         }
         let mut items: Vec<Item> = [self.store.items(a), self.store.items(b)].concat();
@@ -490,7 +490,7 @@ impl Parser {
 
     /// The distance of an item's counter from its block's bounds. `None` outside of blocks, for
     /// bounds that are relaxed, and for counters that are far from both bounds.
-    pub(crate) fn room(&self, item: &Item) -> Option<CounterRoom> {
+    pub(crate) fn counter_room(&self, item: &Item) -> Option<CounterRoom> {
         let block =
             self.program.block_of(item.state).filter(|block| !(self.relaxed && block.gap))?;
         if item.count == FAR_FROM_BOUNDS {

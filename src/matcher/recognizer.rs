@@ -99,7 +99,7 @@ impl Recognizer {
 
     /// The bytes that may follow.
     pub fn allowed(&mut self) -> ByteSet {
-        self.parser.follows(self.config).unwrap_or_else(|_| self.parser.allowed(self.config))
+        self.parser.exact_allowed(self.config).unwrap_or_else(|_| self.parser.allowed(self.config))
     }
 
     /// Returns to the beginning of the text; caches are kept.

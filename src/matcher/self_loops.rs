@@ -35,7 +35,7 @@ impl Parser {
     /// A similar item for an isolated item (or for several with the same end): most bytes lead both
     /// to the same configuration. An example is a name that is not declared, which is like free
     /// text except for a few continuations. The result has no similar item itself.
-    pub(crate) fn loops_like(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
+    pub(crate) fn similar_item(&mut self, isolated: ConfigId) -> Result<Option<Item>, ParserLimit> {
         let [ref others @ .., item] = *self.store().items(isolated) else { return Ok(None) };
         let single = others.is_empty();
         let Some(next) = self.majority_target(isolated)? else { return Ok(None) };
@@ -88,7 +88,7 @@ impl Parser {
 
     /// Whether all bytes of these kinds (see [`crate::fsm::kind`] and [`CODE_POINTS`]) lead a
     /// configuration back to itself. Memoised by kind.
-    pub(crate) fn loops(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
+    pub(crate) fn loops_on(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
         let (mut looping, leaving) =
             self.queries.self_loops.get(config as usize).copied().unwrap_or_default();
         if kinds & leaving != 0 {
@@ -122,7 +122,7 @@ impl Parser {
     /// Whether all bytes of one kind in ASCII lead a configuration back to itself.
     fn loops_on_kind(&mut self, config: ConfigId, kind_bit: u64) -> Result<bool, ParserLimit> {
         // Constraints distinguish bytes that share a class.
-        let by_byte = self.compares(config);
+        let by_byte = self.compares_values(config);
         let mut last = None;
         for &byte in bytes_of(kind_bit) {
             if last.replace(self.class(byte)) == Some(self.class(byte)) && !by_byte {
@@ -143,7 +143,7 @@ impl Parser {
         code_points: &utf8::Steps,
     ) -> Result<bool, ParserLimit> {
         // Constraints distinguish bytes that share a class.
-        let by_byte = self.compares(config);
+        let by_byte = self.compares_values(config);
         let mut inside = vec![(utf8::WHOLE, config)];
         let mut at = 0;
         while let Some(&(state, from_inside)) = inside.get(at) {
@@ -173,7 +173,11 @@ impl Parser {
 
     /// Whether all bytes of a shape (see [`crate::fsm::shape`]) lead a configuration to the same
     /// target. Memoised by shape.
-    pub(crate) fn is_uniform(&mut self, config: ConfigId, shape: u8) -> Result<bool, ParserLimit> {
+    pub(crate) fn is_uniform_shape(
+        &mut self,
+        config: ConfigId,
+        shape: u8,
+    ) -> Result<bool, ParserLimit> {
         let (lo, hi) = shape_bytes(shape);
         if lo == hi {
             return Ok(true);
@@ -185,7 +189,7 @@ impl Parser {
             return Ok(uniform_shapes & bit != 0);
         }
         // Constraints distinguish bytes that share a class.
-        let mut uniform = !self.compares(config) && !self.is_named(config);
+        let mut uniform = !self.compares_values(config) && !self.has_names(config);
         if uniform {
             let (first, mut class) = (self.step(config, lo)?, self.class(lo));
             for byte in lo + 1..=hi {
@@ -207,7 +211,7 @@ impl Parser {
 
     /// Whether two configurations inside of a code point converge: every rest of the code point
     /// leads both to the same configuration. Memoised; large searches answer no.
-    pub(crate) fn goes_on_alike(&mut self, a: ConfigId, b: ConfigId) -> Result<bool, ParserLimit> {
+    pub(crate) fn converges(&mut self, a: ConfigId, b: ConfigId) -> Result<bool, ParserLimit> {
         if let Some(&cached) = self.queries.convergence.get(&(a, b)) {
             return Ok(cached);
         }

@@ -13,7 +13,7 @@ impl Parser {
     /// The first items of the rules that `item` calls, if it makes tail calls only. `items` is the
     /// sorted configuration. Returns nothing if any call is not in tail position, or if a callee's
     /// frame serves other callers, too. Names are ignored.
-    pub(crate) fn called_last(&mut self, item: &Item, items: &[Item]) -> Vec<Item> {
+    pub(crate) fn tail_called_items(&mut self, item: &Item, items: &[Item]) -> Vec<Item> {
         let mut starts = Vec::new();
         let state = self.program().state(item.state);
         let counted = state.block != NO_BLOCK || self.program().meter(item.state).is_some();
@@ -49,7 +49,7 @@ impl Parser {
     }
 
     /// The configuration of items with a common end and an unknown continuation.
-    pub(crate) fn isolated_all(&mut self, items: &[Item]) -> ConfigId {
+    pub(crate) fn isolated_group(&mut self, items: &[Item]) -> ConfigId {
         let [item] = items else {
             let mut alone: Vec<Item> =
                 items.iter().map(|item| Item { frame: BOTTOM, ..*item }).collect();

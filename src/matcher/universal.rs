@@ -98,7 +98,7 @@ impl Parser {
     /// Whether every text of at most `length` characters, all of these kinds (see [`kind`] and
     /// [`CODE_POINTS`]), can be read from a configuration. Answers no if that is not known and an
     /// exploration is not worth its cost yet. Cost: a look-up, or an exploration.
-    pub(crate) fn reads_any(
+    pub(crate) fn reads_all_texts(
         &mut self,
         config: ConfigId,
         (kinds, length): (u64, u16),
@@ -118,7 +118,7 @@ impl Parser {
     }
 
     /// Whether every text of letters, of any length, can be read from a configuration.
-    pub(crate) fn reads_any_text(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+    pub(crate) fn reads_free_text(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
         let universal = match self.cached_universal(config) {
             Some(universal) => universal,
             None => self.find_universal(config)?,
@@ -209,7 +209,7 @@ impl Parser {
             exploration.boundaries.get(next_boundary).filter(|&&(_, chars)| chars < length)
         {
             next_boundary += 1;
-            for bytes in self.alike(from) {
+            for bytes in self.bytes_by_edges(from) {
                 let mut group =
                     bytes.intersect(&ascii).iter().filter(|&byte| kind(byte) & kinds != 0);
                 let Some(byte) = group.next() else { continue };
@@ -298,7 +298,10 @@ impl Parser {
     /// The kinds of which a configuration reads all bytes, assuming that code points can be read.
     /// None if values are compared or budgets counted.
     fn readable_kinds(&mut self, config: ConfigId) -> u64 {
-        if !self.compiled().meters.is_empty() || self.compares(config) || self.is_scoped(config) {
+        if !self.compiled().meters.is_empty()
+            || self.compares_values(config)
+            || self.has_scope(config)
+        {
             return 0;
         }
         let refused =
@@ -382,7 +385,7 @@ mod tests {
                     let length = text.chars().count() as u16;
                     let query = (kinds(&text), length);
                     let claimed = parser
-                        .reads_any(at, query, (&allowance, usize::MAX))
+                        .reads_all_texts(at, query, (&allowance, usize::MAX))
                         .expect("within limits");
                     let read = text.bytes().try_fold(at, |at, byte| {
                         Some(step(&mut parser, at, byte)).filter(|&next| next != DEAD)
@@ -403,7 +406,7 @@ mod tests {
             let letters = ByteSet::of(b"abxQ").iter().fold(0, |all, byte| all | kind(byte));
             let mut claimed = |length| {
                 parser
-                    .reads_any(at, (letters, length), (&allowance, usize::MAX))
+                    .reads_all_texts(at, (letters, length), (&allowance, usize::MAX))
                     .expect("within limits")
             };
             assert_eq!((claimed(UNBOUNDED), claimed(4)), (endless, true), "{grammar}");

@@ -18,29 +18,29 @@ pub(crate) enum WhiteSpaceBound {
     /// No bounded white space has begun or may begin.
     Outside,
     /// Exactly so many bytes of white space may follow, and no other item reads white space.
-    Room(u32),
+    Exact(u32),
     /// At least so many bytes of white space may follow; other parses may allow more.
-    Mixed(u32),
+    AtLeast(u32),
 }
 
 impl Parser {
     /// Switches whether new configurations are relaxed. No effect in grammars without white-space
     /// bounds.
-    pub(crate) fn set_loose(&mut self, loose: bool) {
+    pub(crate) fn set_relaxed(&mut self, loose: bool) {
         self.relaxed = loose && self.compiled().gaps;
     }
 
     /// The relaxed configuration, and the white space that may follow.
-    pub(crate) fn loosened(
+    pub(crate) fn relax_with_bound(
         &mut self,
         config: ConfigId,
     ) -> Result<(ConfigId, WhiteSpaceBound), ParserLimit> {
-        let gap = self.gap(config)?;
-        Ok((self.loose_of(config), gap))
+        let gap = self.white_space_bound(config)?;
+        Ok((self.relax(config), gap))
     }
 
     /// The relaxed configuration; the same one in grammars without white-space bounds.
-    pub(crate) fn loose_of(&mut self, config: ConfigId) -> ConfigId {
+    pub(crate) fn relax(&mut self, config: ConfigId) -> ConfigId {
         let mut items = self.store().items(config).to_vec();
         for item in &mut items {
             if self.white_space_left(item).is_some() {
@@ -50,14 +50,17 @@ impl Parser {
         items.sort_unstable();
         items.dedup();
         let done = self.store().done(config);
-        self.set_loose(true);
+        self.set_relaxed(true);
         let relaxed = self.intern_unchecked(&items, done);
-        self.set_loose(false);
+        self.set_relaxed(false);
         relaxed
     }
 
     /// The white space that may follow a configuration.
-    pub(crate) fn gap(&mut self, config: ConfigId) -> Result<WhiteSpaceBound, ParserLimit> {
+    pub(crate) fn white_space_bound(
+        &mut self,
+        config: ConfigId,
+    ) -> Result<WhiteSpaceBound, ParserLimit> {
         let (rooms, others) = self.white_space_allowances(config);
         let Some(&least) = rooms.iter().min() else { return Ok(WhiteSpaceBound::Outside) };
         let mut alone = !others && rooms.iter().all(|&room| room == least);
@@ -70,12 +73,12 @@ impl Parser {
             let (rooms, others) = self.white_space_allowances(next);
             alone &= !others && rooms.iter().all(|&room| room + 1 == least);
         }
-        Ok(if alone { WhiteSpaceBound::Room(least) } else { WhiteSpaceBound::Mixed(least) })
+        Ok(if alone { WhiteSpaceBound::Exact(least) } else { WhiteSpaceBound::AtLeast(least) })
     }
 
     /// The white-space bytes that may follow without any bound: each may be followed by the same
     /// bytes, and so on. `None` if a search of [`MAX_CONFIGS`] configurations does not show that.
-    pub(crate) fn endless_white(
+    pub(crate) fn unbounded_white_space(
         &mut self,
         config: ConfigId,
     ) -> Result<Option<ByteSet>, ParserLimit> {

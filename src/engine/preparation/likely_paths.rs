@@ -220,7 +220,7 @@ impl PathSearch {
     /// steps.
     pub(super) fn new(parser: &mut Parser, max_candidates: usize, max_steps: usize) -> PathSearch {
         let config = parser.start();
-        let representative = parser.normal(config);
+        let representative = parser.canonical(config);
         let start = Candidate {
             config,
             representative,
@@ -339,7 +339,7 @@ impl PathSearch {
             };
             let (likelihood, path): (f64, Rc<[PathSymbol]>) =
                 (candidate.likelihood * likelihood, path.into());
-            let representative = parser.normal(to);
+            let representative = parser.canonical(to);
             if !self.add(Candidate {
                 config: to,
                 representative,
@@ -552,7 +552,7 @@ impl PathSearch {
             return Ok(explored.clone());
         }
         self.steps += 1;
-        let pending = parser.pending(config);
+        let pending = parser.pending_trigger_bytes(config);
         let (mut groups, items) = group_bytes(parser, config, pending)?;
         let mut group_of_byte = [NO_GROUP; 256];
         for (number, group) in groups.iter_mut().enumerate() {
@@ -572,7 +572,7 @@ impl PathSearch {
         });
         let text_kind = match text.map(|text| groups[text].to) {
             None => TextKind::NotText,
-            Some(to) if parser.normal(to) == parser.normal(config) => TextKind::Returns,
+            Some(to) if parser.canonical(to) == parser.canonical(config) => TextKind::Returns,
             Some(to) => match self.returns_on_text(parser, to)? {
                 true => TextKind::Enters,
                 false => TextKind::Counted,
@@ -608,13 +608,13 @@ impl PathSearch {
         }
         let letters = ByteSet::range(b'a', b'z');
         let text = parser
-            .alike(config)
+            .bytes_by_edges(config)
             .into_iter()
             .find(|bytes| bytes.len() >= MIN_TEXT_BYTES && bytes.meets(&letters));
         let mut is_text = false;
         if let Some(byte) = text.and_then(|text| text.iter().next()) {
             let to = parser.step(config, byte)?;
-            is_text = parser.normal(to) == parser.normal(config);
+            is_text = parser.canonical(to) == parser.canonical(config);
         }
         self.text_loops.insert(config, is_text);
         Ok(is_text)
@@ -716,7 +716,7 @@ impl PathSearch {
 }
 
 /// The bytes that may follow a configuration, grouped by where they lead, and the number of items of
-/// the configurations they lead to. `pending` is that of the configuration, see [`Parser::pending`].
+/// the configurations they lead to. `pending` is that of the configuration, see [`Parser::pending_trigger_bytes`].
 fn group_bytes(
     parser: &mut Parser,
     config: ConfigId,
@@ -724,7 +724,7 @@ fn group_bytes(
 ) -> Result<(Vec<ByteGroup>, usize), ParserLimit> {
     let (mut groups, mut items): (Vec<ByteGroup>, usize) = (Vec::new(), 0);
     let reads = parser.allowed(config);
-    let sets = if reads.len() == 1 { vec![reads] } else { parser.alike(config) };
+    let sets = if reads.len() == 1 { vec![reads] } else { parser.bytes_by_edges(config) };
     // Implausible bytes are not followed, unless no other may follow or a trigger may need
     // them.
     let plausible = ByteSet::range(b' ', b'~')
@@ -742,7 +742,7 @@ fn group_bytes(
             _ if to == DEAD => {}
             Some(group) => group.bytes = group.bytes.union(bytes),
             None => {
-                let advances_trigger = parser.pending(to) > pending;
+                let advances_trigger = parser.pending_trigger_bytes(to) > pending;
                 groups.push(ByteGroup {
                     to,
                     bytes: *bytes,
@@ -794,7 +794,7 @@ fn discount_spelled_specials(
 /// relative to the likeliest of them, if all declared groups are of that kind.
 fn estimate_members(parser: &mut Parser, groups: &mut [ByteGroup]) {
     let estimates: Vec<Option<Likely>> =
-        groups.iter().map(|group| parser.likely(group.to)).collect();
+        groups.iter().map(|group| parser.likelihood(group.to)).collect();
     let declared =
         estimates.iter().filter(|estimate| estimate.is_none_or(|likely| !likely.is_undeclared()));
     let after_member = |estimate: &Option<Likely>| match estimate {

@@ -261,7 +261,7 @@ fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
     loop {
         matcher.fill_mask(&mut row);
         let mut state = constraint.index.lock();
-        seen.push(state.parser.normal(matcher.config()));
+        seen.push(state.parser.canonical(matcher.config()));
         drop(state);
         let longest = (1..=left.len()).rev().find_map(|len| Some((vocab.find(&left[..len])?, len)));
         let Some((token, len)) = longest else { break };

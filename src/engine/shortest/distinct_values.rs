@@ -4,10 +4,10 @@
 //! an earlier one; there the cheapest other symbol is taken, and the search starts again.
 //! Configurations without a way on are dead ends and are left by backtracking.
 
-use super::{Completion, CompletionOptions, Lengths, Matcher, to_pieces};
+use super::{Completion, CompletionOptions, Matcher, ShortestPaths, to_pieces};
 use crate::hash::HashSet;
 use crate::mask::{Index, IndexState};
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit, Step};
+use crate::matcher::{CompletionStep, ConfigId, DEAD, Parser, ParserLimit};
 
 /// Most positions at which a detour is searched.
 const MAX_DETOURS: usize = 4096;
@@ -25,9 +25,11 @@ impl Matcher {
         };
         let special = lengths.special();
         let longest = special.saturating_mul(options.longest as u64);
-        let cost = |step: &Step| if matches!(step, Step::Special(_)) { special } else { 1 };
+        let cost = |step: &CompletionStep| {
+            if matches!(step, CompletionStep::Special(_)) { special } else { 1 }
+        };
         // The configurations passed, and the symbol read from each.
-        let mut path: Vec<(ConfigId, Step)> = Vec::new();
+        let mut path: Vec<(ConfigId, CompletionStep)> = Vec::new();
         let mut dead_ends: HashSet<ConfigId> = HashSet::default();
         let mut config = self.config();
         for _ in 0..MAX_DETOURS {
@@ -46,16 +48,16 @@ impl Matcher {
                 config = next;
             }
             if parser.store().done(config).root {
-                let text: Vec<Step> = path.iter().map(|(_, step)| *step).collect();
+                let text: Vec<CompletionStep> = path.iter().map(|(_, step)| *step).collect();
                 return Ok(Completion {
                     length: text.iter().map(cost).sum(),
                     pieces: Some(to_pieces(index, &text)),
                 });
             }
-            let mut detour: Option<(u64, Step, ConfigId)> = None;
+            let mut detour: Option<(u64, CompletionStep, ConfigId)> = None;
             let specials: Vec<u32> = parser.specials(config).collect();
-            let bytes = parser.allowed(config).iter().map(Step::Byte);
-            for step in bytes.chain(specials.into_iter().map(Step::Special)) {
+            let bytes = parser.allowed(config).iter().map(CompletionStep::Byte);
+            for step in bytes.chain(specials.into_iter().map(CompletionStep::Special)) {
                 let next = take_step(parser, config, step)?;
                 if next == DEAD || dead_ends.contains(&next) {
                     continue;
@@ -83,20 +85,24 @@ impl Matcher {
 }
 
 /// Takes one step of a completion.
-fn take_step(parser: &mut Parser, config: ConfigId, step: Step) -> Result<ConfigId, ParserLimit> {
+fn take_step(
+    parser: &mut Parser,
+    config: ConfigId,
+    step: CompletionStep,
+) -> Result<ConfigId, ParserLimit> {
     match step {
-        Step::Byte(byte) => parser.advance(config, byte),
-        Step::Special(special) => parser.step_special(config, special),
-        Step::Part { .. } | Step::On => Ok(config),
+        CompletionStep::Byte(byte) => parser.advance(config, byte),
+        CompletionStep::Special(special) => parser.step_special(config, special),
+        CompletionStep::Part { .. } | CompletionStep::On => Ok(config),
     }
 }
 
 /// The shortest completion if values may be equal.
 fn shortest_unconstrained(
     parser: &mut Parser,
-    lengths: &mut Lengths,
+    lengths: &mut ShortestPaths,
     config: ConfigId,
-) -> Result<(u64, Box<[Step]>), ParserLimit> {
+) -> Result<(u64, Box<[CompletionStep]>), ParserLimit> {
     // The search ignores registers.
     lengths.shortest(parser, config)?.ok_or(ParserLimit::Search)
 }
