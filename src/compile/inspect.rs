@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Compiled, Mark, NO_BLOCK, Program};
+use super::{Compiled, DispatchMark, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
@@ -125,7 +125,7 @@ struct Inspect<'c> {
 
 impl Inspect<'_> {
     fn run(mut self) -> Vec<RuleAutomaton> {
-        self.place(self.compiled.start);
+        self.index_of(self.compiled.start);
         let mut out = Vec::new();
         while out.len() < self.order.len() {
             let rule = self.order[out.len()];
@@ -134,7 +134,7 @@ impl Inspect<'_> {
         out
     }
 
-    fn place(&mut self, rule: u32) -> usize {
+    fn index_of(&mut self, rule: u32) -> usize {
         *self.rules.entry(rule).or_insert_with(|| {
             self.order.push(rule);
             self.order.len() - 1
@@ -143,9 +143,9 @@ impl Inspect<'_> {
 
     /// A walk from the rule's first state. A state that only returns is shared between rules, so each gets one of its own.
     fn rule(&mut self, rule: u32) -> RuleAutomaton {
-        let mut states = Local { ids: vec![self.program.open(rule)], known: HashMap::default() };
+        let mut states = LocalIds { ids: vec![self.program.open(rule)], known: HashMap::default() };
         states.known.insert(states.ids[0], 0);
-        let mut blocks = Local { ids: Vec::new(), known: HashMap::default() };
+        let mut blocks = LocalIds { ids: Vec::new(), known: HashMap::default() };
         let (mut out, mut placed) = (Vec::new(), Vec::new());
         while out.len() < states.ids.len() {
             let id = states.ids[out.len()];
@@ -159,27 +159,27 @@ impl Inspect<'_> {
                 }
             }
             for (to, set) in sets {
-                edges.push(AutomatonEdge { on: EdgeKind::Bytes(set), to: states.of(to) });
+                edges.push(AutomatonEdge { on: EdgeKind::Bytes(set), to: states.index_of(to) });
             }
             for &(special, to) in self.program.special_edges(id) {
                 edges.push(AutomatonEdge {
                     on: EdgeKind::Special(SpecialId::from_raw(special)),
-                    to: states.of(to),
+                    to: states.index_of(to),
                 });
             }
             for (callee, to) in self.program.calls(id).to_vec() {
                 edges.push(AutomatonEdge {
-                    on: EdgeKind::Call(self.place(callee)),
-                    to: states.of(to),
+                    on: EdgeKind::Call(self.index_of(callee)),
+                    to: states.index_of(to),
                 });
             }
             for &block in self.program.enters(id) {
-                let known = blocks.ids.len();
-                let local = blocks.of(block);
+                let block_count = blocks.ids.len();
+                let local = blocks.index_of(block);
                 let found = *self.program.block(block);
-                let start = states.of(found.start);
-                if local == known {
-                    let exit = states.of(found.exit);
+                let start = states.index_of(found.start);
+                if local == block_count {
+                    let exit = states.index_of(found.exit);
                     placed.push(AutomatonBlock { min: found.min, max: found.max, start, exit });
                 }
                 edges.push(AutomatonEdge { on: EdgeKind::Enter(local), to: start });
@@ -191,14 +191,14 @@ impl Inspect<'_> {
                     .then(|| blocks.known.get(&state.block).copied())
                     .flatten(),
                 dispatch: match self.program.mark(id) {
-                    Mark::Text { pending } => Some(DispatchState::Text { pending }),
-                    Mark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
-                    Mark::Plain => None,
+                    DispatchMark::Text { pending } => Some(DispatchState::Text { pending }),
+                    DispatchMark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
+                    DispatchMark::Plain => None,
                 },
                 edges,
             });
         }
-        let (home, from) = self.program.home(rule);
+        let (home, from) = self.program.grammar_of_rule(rule);
         let (id, name) = home.rule_name(rule - from);
         // Ids are those of this grammar, not of one that was deferred.
         let id = id.filter(|_| from == 0);
@@ -207,13 +207,13 @@ impl Inspect<'_> {
 }
 
 /// Ids of the program, numbered anew in the order in which they are met.
-struct Local {
+struct LocalIds {
     ids: Vec<u32>,
     known: HashMap<u32, usize>,
 }
 
-impl Local {
-    fn of(&mut self, id: u32) -> usize {
+impl LocalIds {
+    fn index_of(&mut self, id: u32) -> usize {
         *self.known.entry(id).or_insert_with(|| {
             self.ids.push(id);
             self.ids.len() - 1

@@ -3,31 +3,46 @@
 //! built when a parse first gets to them. Counted repeats are blocks with a counter, tag dispatch is an Aho-Corasick
 //! automaton.
 
-mod classes;
+mod analysis;
+mod budgets;
+mod byte_classes;
 mod components;
-mod counted;
+mod counted_graph;
 mod dispatch;
-mod facts;
+mod distinct_scopes;
 mod inspect;
-mod leaves;
-mod members;
-mod meters;
+mod member_sets;
 mod program;
 mod residuals;
-mod scopes;
+mod rule_nfa;
+mod shared_automata;
 mod thompson;
-mod units;
 
-pub(crate) use classes::Classes;
-pub(crate) use facts::RuleFacts;
+pub(crate) use analysis::RuleFacts;
+pub(crate) use budgets::{BudgetMeter, BudgetUnit};
+pub(crate) use byte_classes::ByteClasses;
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use distinct_scopes::{
+    DistinctRole, DistinctScopes, EMPTY_REGISTER, ReturnRole, UNKNOWN_REGISTER,
+};
 pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
-pub(crate) use leaves::leaf_stats;
-pub(crate) use members::Likely;
-pub(crate) use meters::{Meter, Unit};
-pub(crate) use program::{Program, SharedAutomaton, StandIn};
-pub(crate) use scopes::{Behind, EMPTY, NONE, Role, Scopes};
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use member_sets::MemberLikelihood;
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use program::{NodeRepresentative, Program, SharedAutomaton};
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use shared_automata::shared_automata_stats;
+
+pub(crate) use DispatchMark as Mark; // RENAME-ALIAS
+pub(crate) use budgets::{BudgetMeter as Meter, BudgetUnit as Unit}; // RENAME-ALIAS
+pub(crate) use byte_classes::ByteClasses as Classes; // RENAME-ALIAS
+pub(crate) use distinct_scopes::{DistinctRole as Role, ReturnRole as Behind}; // RENAME-ALIAS
+pub(crate) use distinct_scopes::{EMPTY_REGISTER as EMPTY, UNKNOWN_REGISTER as NONE}; // RENAME-ALIAS
+pub(crate) use member_sets::MemberLikelihood as Likely; // RENAME-ALIAS
+pub(crate) use program::NodeRepresentative as StandIn; // RENAME-ALIAS
+pub(crate) use shared_automata::shared_automata_stats as leaf_stats; // RENAME-ALIAS
 
 use std::sync::{Arc, OnceLock};
 
@@ -118,7 +133,7 @@ pub(crate) struct ByteEdge {
 
 /// What a state of a dispatch means for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum DispatchMark {
     /// Not a dispatch state.
     Plain,
     /// Free text whose last `pending` bytes may be the beginning of a trigger.
@@ -151,23 +166,23 @@ pub struct Compiled {
     /// As it is parsed: every budget, scope and element in a rule of its own.
     pub(crate) parsed: Arc<Grammar>,
     /// What those rules meter.
-    pub(crate) meters: HashMap<u32, Meter>,
+    pub(crate) meters: HashMap<u32, BudgetMeter>,
     /// Rules that have to do with values that must differ.
-    pub(crate) scopes: Scopes,
+    pub(crate) scopes: DistinctScopes,
     /// The grammar's rules, then auxiliary ones.
     pub(crate) rules: Vec<RuleFacts>,
     /// Auxiliary rules by the address of their expression in `grammar`.
     auxiliary: HashMap<usize, u32>,
     /// In how many steps counted graphs end, by the address of their expression.
-    levels: HashMap<usize, Arc<Levels>>,
+    step_levels: HashMap<usize, Arc<Levels>>,
     /// Automata that are built with the facts: of auxiliary rules.
-    units: HashMap<u32, Arc<units::Unit>>,
+    rule_nfas: HashMap<u32, Arc<rule_nfa::RuleNfa>>,
     /// Dispatches, by their rules.
-    dispatches: HashMap<u32, Arc<dispatch::Dispatching>>,
+    dispatches: HashMap<u32, Arc<dispatch::CompiledDispatch>>,
     /// There are blocks of white space; see [`Block::gap`]. Never together with budgets.
     pub(crate) gaps: bool,
     /// Bytes that are never told apart.
-    pub(crate) classes: Arc<Classes>,
+    pub(crate) classes: Arc<ByteClasses>,
     /// By rule whose body is deferred: what is made of it, once a parse gets to it; none if that is impossible.
     deferred: HashMap<u32, OnceLock<Option<Arc<Compiled>>>>,
     limits: Limits,
@@ -201,7 +216,7 @@ impl Compiled {
         fuel::with_default_budget(
             || limits.compile_fuel,
             || {
-                let compiled = Compiled::of(grammar.clone(), limits)?;
+                let compiled = Compiled::compile(grammar.clone(), limits)?;
                 match fuel::check() {
                     Ok(()) => Ok(compiled),
                     Err(cause) => Err(CompileError::fuel(&grammar, grammar.start.raw(), cause)),
@@ -210,10 +225,10 @@ impl Compiled {
         )
     }
 
-    fn of(grammar: Arc<Grammar>, limits: &Limits) -> Result<Compiled, CompileError> {
+    fn compile(grammar: Arc<Grammar>, limits: &Limits) -> Result<Compiled, CompileError> {
         grammar.validate()?;
-        let (parsed, meters) = meters::split(grammar.clone());
-        let (parsed, scopes) = scopes::split(parsed);
+        let (parsed, meters) = budgets::split_budgets(grammar.clone());
+        let (parsed, scopes) = distinct_scopes::split_scopes(parsed);
         let mut compiled = Compiled {
             start: grammar.start.raw(),
             grammar,
@@ -222,15 +237,15 @@ impl Compiled {
             scopes,
             rules: Vec::new(),
             auxiliary: HashMap::default(),
-            levels: HashMap::default(),
-            units: HashMap::default(),
+            step_levels: HashMap::default(),
+            rule_nfas: HashMap::default(),
             dispatches: HashMap::default(),
             gaps: false,
-            classes: Arc::new(Classes::new(&ByteSet::EMPTY)),
+            classes: Arc::new(ByteClasses::new(&ByteSet::EMPTY)),
             deferred: HashMap::default(),
             limits: limits.clone(),
         };
-        facts::gather(&mut compiled, limits)?;
+        analysis::analyze(&mut compiled, limits)?;
         Ok(compiled)
     }
 
@@ -245,7 +260,7 @@ impl Compiled {
     }
 
     /// What a rule's deferred body is, compiled when it is first asked for; none if it is not what was promised.
-    fn module(&self, rule: u32) -> Option<&Arc<Compiled>> {
+    fn deferred_grammar(&self, rule: u32) -> Option<&Arc<Compiled>> {
         let made = || {
             let Expr::Deferred(deferred) = &self.parsed.rules.get(rule as usize)?.body else {
                 return None;
@@ -274,7 +289,9 @@ impl Compiled {
     /// Whether what one item may read can depend on what others may: an occurrence that has used up its code points goes on only
     /// if nothing else can, so that masks cannot be put together from parts.
     pub(crate) fn is_entangled(&self) -> bool {
-        self.meters.values().any(|meter| meter.unit == Unit::Char && meter.spent == Spent::Finish)
+        self.meters
+            .values()
+            .any(|meter| meter.unit == BudgetUnit::Char && meter.spent == Spent::Finish)
     }
 
     /// How many rules the largest set of mutually recursive ones has: a few in documents, dozens in programming languages, whose

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::dispatch::{Dispatching, Shape};
-use super::members::{Kind, Likely, MemberStates};
-use super::units::Unit;
+use super::dispatch::{CompiledDispatch, DispatchAutomaton};
+use super::member_sets::{EquivalenceKey, MemberLikelihood, MemberSetStates};
+use super::rule_nfa::RuleNfa;
 use super::{
-    Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts,
-    leaves, thompson,
+    Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledSize, DispatchMark, NO_BLOCK,
+    ReturnRole, RuleFacts, shared_automata, thompson,
 };
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::fsm::{Dfa, Edge};
@@ -19,34 +19,34 @@ use crate::ids::Label;
 use crate::interner::InternIndex;
 use crate::ir::Expr;
 
-mod alike;
-mod counted;
+mod counted_edges;
+mod deferred;
 mod edges;
-mod modules;
-mod nodes;
+mod equivalent_states;
+mod node_equivalence;
 mod states;
 
-pub(crate) use nodes::StandIn;
-use nodes::{AtNode, Likes};
+pub(crate) use node_equivalence::NodeRepresentative;
+use node_equivalence::{GraphPosition, NodeClasses};
 
 /// Not there yet.
 const UNKNOWN: u32 = u32::MAX;
 /// States that there is room for from the beginning: as many as a small schema takes.
-const STATES: usize = 224;
+const INITIAL_STATES: usize = 224;
 /// States on a page of them.
-const PAGE: usize = 1 << 13;
+const PAGE_STATES: usize = 1 << 13;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Span {
+struct PoolSpan {
     at: u32,
     len: u32,
 }
 
-impl Span {
+impl PoolSpan {
     fn range(self) -> std::ops::Range<usize> {
         self.at as usize..(self.at + self.len) as usize
     }
@@ -69,8 +69,8 @@ pub(crate) struct State {
     pub(crate) calling: bool,
     /// A trigger has just fired, and tags' bodies may follow. Where a dispatch is looked at on its own, it ends here.
     pub(crate) gate: bool,
-    /// Behind the call of a scope or of an element.
-    pub(crate) behind: Behind,
+    /// ReturnRole the call of a scope or of an element.
+    pub(crate) behind: ReturnRole,
     /// It belongs to a name: see [`crate::ir::Attributes::name`].
     pub(crate) name: bool,
     /// Nothing is left of that name, of which nothing else is said.
@@ -80,32 +80,32 @@ pub(crate) struct State {
     /// What stands for it where masks are concerned, once that has been looked for: see [`Program::alike`].
     alike: u32,
     instance: u32,
-    set: Span,
-    bytes: Span,
-    calls: Span,
-    specials: Span,
-    enters: Span,
+    set: PoolSpan,
+    bytes: PoolSpan,
+    calls: PoolSpan,
+    specials: PoolSpan,
+    enters: PoolSpan,
 }
 
 /// Where the states of a rule or block come from.
 #[derive(Clone, Debug)]
-enum Source {
+enum StateSource {
     /// A set holds the one state of a deterministic automaton.
     Dfa(Arc<Dfa>),
-    /// A set holds states of this part of a unit, closed under epsilon edges.
-    Sets(Arc<Unit>, u32),
-    /// A set holds states of this unit and the number of steps before each, one after the other, closed under epsilon edges.
-    Counted(Arc<Unit>),
+    /// A set holds states of this part of a rule_nfa, closed under epsilon edges.
+    Sets(Arc<RuleNfa>, u32),
+    /// A set holds states of this rule_nfa and the number of steps before each, one after the other, closed under epsilon edges.
+    Counted(Arc<RuleNfa>),
     /// A set holds one state of this dispatch, not closed: states keep their marks.
-    Dispatch(Arc<Dispatching>),
-    /// As [`Source::Sets`], of a rule with sets of members: what states mean is in [`Program::members`].
-    Members(Arc<Unit>, u32),
+    Dispatch(Arc<CompiledDispatch>),
+    /// As [`StateSource::Sets`], of a rule with sets of members: what states mean is in [`Program::members`].
+    Members(Arc<RuleNfa>, u32),
 }
 
 /// A rule's automaton, or a block's at one place in its rule.
 #[derive(Clone, Debug)]
 struct Instance {
-    source: Source,
+    source: StateSource,
     rule: u32,
     block: u32,
     /// The number of the first rule of the grammar that it is of.
@@ -122,7 +122,7 @@ pub(crate) enum SharedAutomaton {
     /// A rule's.
     Rule(Arc<Dfa>),
     /// A dispatch's, but for the rules that it calls.
-    Dispatch(Arc<Shape>),
+    Dispatch(Arc<DispatchAutomaton>),
 }
 
 impl SharedAutomaton {
@@ -137,7 +137,7 @@ impl SharedAutomaton {
 
 /// A rule whose automaton a parse has got to.
 #[derive(Clone, Debug, Default)]
-struct Opened {
+struct RuleEntry {
     open: bool,
     start: u32,
     calls: Vec<(u32, u32)>,
@@ -149,15 +149,15 @@ struct Opened {
 pub(crate) struct Program {
     compiled: Arc<Compiled>,
     /// Grammars that were deferred and have joined, by the numbers of their rules.
-    modules: Vec<modules::Module>,
+    deferred_grammars: Vec<deferred::DeferredGrammar>,
     /// Facts of those rules.
-    joined: Vec<RuleFacts>,
-    classes: Arc<Classes>,
+    deferred_facts: Vec<RuleFacts>,
+    classes: Arc<ByteClasses>,
     lacks_rules: bool,
     has_names: bool,
     /// Different for every program of the process: state ids mean something in one program only.
     serial: u64,
-    states: PagedVec<State, PAGE>,
+    states: PagedVec<State, PAGE_STATES>,
     sets: Vec<u32>,
     byte_edges: Vec<ByteEdge>,
     call_edges: Vec<(u32, u32)>,
@@ -165,32 +165,32 @@ pub(crate) struct Program {
     enter_edges: Vec<u32>,
     pub(crate) blocks: Vec<Block>,
     instances: Vec<Instance>,
-    rules: Vec<Opened>,
-    known: InternIndex,
+    rules: Vec<RuleEntry>,
+    state_index: InternIndex,
     /// By the number of what can be read from there: see [`super::residuals`].
     residuals: HashMap<u32, u32>,
     /// States of sets of members.
-    members: Vec<MemberStates>,
+    member_states: Vec<MemberSetStates>,
     /// How many of those are in sets.
-    member_states: usize,
+    stored_member_states: usize,
     /// Of states that differ only in which members there have been, the first.
-    first_alike: HashMap<Kind, u32>,
-    /// By instance: see [`Program::is_apart`], [`Program::names_of`] and [`Program::covered`].
-    apart: HashMap<u32, bool>,
-    names: HashMap<u32, Arc<alike::Names>>,
-    covered: HashMap<u32, Arc<HashSet<u32>>>,
+    representatives: HashMap<EquivalenceKey, u32>,
+    /// By instance: see [`Program::separates_members`], [`Program::names_of`] and [`Program::covered`].
+    member_separation: HashMap<u32, bool>,
+    member_names: HashMap<u32, Arc<equivalent_states::MemberNames>>,
+    covered_states: HashMap<u32, Arc<HashSet<u32>>>,
     /// By instance: places from which members end alike.
-    endings: HashMap<u32, alike::Endings>,
+    member_endings: HashMap<u32, equivalent_states::MemberEndings>,
     /// See [`Program::nearing_end`].
     nearing_end: HashMap<u32, u32>,
     /// States that are a node of a graph, and others that are known to be none.
-    at_nodes: HashMap<u32, Option<AtNode>>,
+    graph_positions: HashMap<u32, Option<GraphPosition>>,
     /// What is known of the nodes of instances, which some others stand for.
-    likes: HashMap<u32, Likes>,
+    node_classes: HashMap<u32, NodeClasses>,
     /// Sets of members are not told apart: for reports.
-    is_shape: bool,
-    /// Placed blocks by rule, block of its unit, and the state behind.
-    placed: HashMap<(u32, u32, u32), u32>,
+    ignores_members: bool,
+    /// Placed blocks by rule, block of its rule_nfa, and the state behind.
+    placed_blocks: HashMap<(u32, u32, u32), u32>,
     scratch: Scratch,
 }
 
@@ -219,36 +219,36 @@ impl Program {
 
     pub(crate) fn new(compiled: Arc<Compiled>) -> Program {
         let mut program = Program {
-            rules: vec![Opened::default(); compiled.rules.len()],
-            modules: Vec::new(),
-            joined: Vec::new(),
+            rules: vec![RuleEntry::default(); compiled.rules.len()],
+            deferred_grammars: Vec::new(),
+            deferred_facts: Vec::new(),
             classes: compiled.classes.clone(),
             lacks_rules: false,
             has_names: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            states: PagedVec::with_capacity(STATES),
-            sets: Vec::with_capacity(STATES * 2),
-            byte_edges: Vec::with_capacity(STATES * 2),
-            call_edges: Vec::with_capacity(STATES / 4),
+            states: PagedVec::with_capacity(INITIAL_STATES),
+            sets: Vec::with_capacity(INITIAL_STATES * 2),
+            byte_edges: Vec::with_capacity(INITIAL_STATES * 2),
+            call_edges: Vec::with_capacity(INITIAL_STATES / 4),
             special_edges: Vec::new(),
             enter_edges: Vec::new(),
             blocks: Vec::new(),
             instances: Vec::new(),
-            known: InternIndex::with_capacity(STATES),
+            state_index: InternIndex::with_capacity(INITIAL_STATES),
             residuals: HashMap::default(),
-            members: Vec::new(),
-            member_states: 0,
-            first_alike: HashMap::default(),
-            apart: HashMap::default(),
-            names: HashMap::default(),
-            covered: HashMap::default(),
-            endings: HashMap::default(),
+            member_states: Vec::new(),
+            stored_member_states: 0,
+            representatives: HashMap::default(),
+            member_separation: HashMap::default(),
+            member_names: HashMap::default(),
+            covered_states: HashMap::default(),
+            member_endings: HashMap::default(),
             nearing_end: HashMap::default(),
-            at_nodes: HashMap::default(),
-            likes: HashMap::default(),
-            is_shape: false,
-            placed: HashMap::default(),
+            graph_positions: HashMap::default(),
+            node_classes: HashMap::default(),
+            ignores_members: false,
+            placed_blocks: HashMap::default(),
             scratch: Scratch::default(),
         };
         program.states.push(State {
@@ -259,24 +259,24 @@ impl Program {
             pure_return: true,
             calling: false,
             gate: false,
-            behind: Behind::Nothing,
+            behind: ReturnRole::Nothing,
             name: false,
             ends_name: false,
             expanded: true,
             alike: Program::RETURN,
             instance: UNKNOWN,
-            set: Span::default(),
-            bytes: Span::default(),
-            calls: Span::default(),
-            specials: Span::default(),
-            enters: Span::default(),
+            set: PoolSpan::default(),
+            bytes: PoolSpan::default(),
+            calls: PoolSpan::default(),
+            specials: PoolSpan::default(),
+            enters: PoolSpan::default(),
         });
         program
     }
 
     /// Everything that can be reached, for reports. Of a set of members, what can be read whatever has been there.
     pub(super) fn whole(compiled: Arc<Compiled>) -> Program {
-        let mut program = Program { is_shape: true, ..Program::new(compiled) };
+        let mut program = Program { ignores_members: true, ..Program::new(compiled) };
         program.open(program.compiled.start);
         let mut at = 0;
         while at < program.states.len() {
@@ -317,7 +317,7 @@ impl Program {
             + self.sets.len() * 4
             + self.byte_edges.len() * size_of::<ByteEdge>()
             + (self.call_edges.len() + self.special_edges.len()) * 8
-            + self.member_states * MemberStates::BYTES
+            + self.stored_member_states * MemberSetStates::BYTES
     }
 
     /// Makes room for more: see [`crate::capacity`].
@@ -327,7 +327,7 @@ impl Program {
         self.byte_edges.reserve_more();
         self.call_edges.reserve_more();
         self.instances.reserve_more();
-        self.known.reserve_more();
+        self.state_index.reserve_more();
     }
 
     /// Number of states so far.
@@ -386,12 +386,12 @@ impl Program {
     /// Whether a state is of a rule that the grammar has not, but that stands for a part of one.
     pub(crate) fn is_auxiliary(&self, state: u32) -> bool {
         let rule = self.rule(state);
-        let (grammar, from) = self.home(rule);
+        let (grammar, from) = self.grammar_of_rule(rule);
         rule != NO_RULE && (rule - from) as usize >= grammar.parsed.rules.len()
     }
 
     /// What a state meters: the one behind the call of a rule with a budget.
-    pub(crate) fn meter(&self, state: u32) -> Option<Meter> {
+    pub(crate) fn meter(&self, state: u32) -> Option<BudgetMeter> {
         if self.compiled.meters.is_empty() {
             return None;
         }
@@ -404,7 +404,9 @@ impl Program {
     pub(crate) fn count_behind(&self, state: u32, count: u32) -> u32 {
         match self.meter(state) {
             Some(meter) => meter.full,
-            None if self.states[state as usize].behind == Behind::Scope => super::EMPTY,
+            None if self.states[state as usize].behind == ReturnRole::Scope => {
+                super::EMPTY_REGISTER
+            }
             None if self.states[state as usize].block == NO_BLOCK => 0,
             None => count,
         }
@@ -453,11 +455,11 @@ impl Program {
         &self.rules[rule as usize].heads
     }
 
-    pub(crate) fn mark(&self, state: u32) -> Mark {
+    pub(crate) fn mark(&self, state: u32) -> DispatchMark {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(Source::Dispatch(dispatch)) => dispatch.mark(self.sets[set.at as usize]),
-            _ => Mark::Plain,
+            Some(StateSource::Dispatch(dispatch)) => dispatch.mark(self.sets[set.at as usize]),
+            _ => DispatchMark::Plain,
         }
     }
 
@@ -471,8 +473,12 @@ impl Program {
     pub(crate) fn shared(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
         let State { instance, set, behind, .. } = self.states[state as usize];
         let automaton = match &self.instances.get(instance as usize)?.source {
-            Source::Dfa(dfa) if behind == Behind::Nothing => SharedAutomaton::Rule(dfa.clone()),
-            Source::Dispatch(dispatch) => SharedAutomaton::Dispatch(dispatch.shared()?.clone()),
+            StateSource::Dfa(dfa) if behind == ReturnRole::Nothing => {
+                SharedAutomaton::Rule(dfa.clone())
+            }
+            StateSource::Dispatch(dispatch) => {
+                SharedAutomaton::Dispatch(dispatch.shared()?.clone())
+            }
             _ => return None,
         };
         Some((automaton, self.sets[set.at as usize]))
@@ -481,7 +487,10 @@ impl Program {
     /// Whether a state is one of a dispatch's own.
     pub(crate) fn is_dispatch(&self, state: u32) -> bool {
         let instance = self.states[state as usize].instance as usize;
-        matches!(self.instances.get(instance), Some(Instance { source: Source::Dispatch(_), .. }))
+        matches!(
+            self.instances.get(instance),
+            Some(Instance { source: StateSource::Dispatch(_), .. })
+        )
     }
 
     /// The gate with this number in the dispatch that a state belongs to.
@@ -493,20 +502,24 @@ impl Program {
     pub(crate) fn members_left(&self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(Source::Members(unit, number)) => {
-                self.members[*number as usize].left(unit, &self.sets[set.range()])
+            Some(StateSource::Members(rule_nfa, number)) => {
+                self.member_states[*number as usize].remaining(rule_nfa, &self.sets[set.range()])
             }
             _ => 0,
         }
     }
 
     /// In a set of members, how likely a state is; `returned`: as one that a call returns to.
-    pub(crate) fn likely(&self, state: u32, returned: bool) -> Option<Likely> {
+    pub(crate) fn likely(&self, state: u32, returned: bool) -> Option<MemberLikelihood> {
         let state = self.block_of(state).map_or(state, |block| block.exit);
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(Source::Members(unit, number)) => {
-                Some(self.members[*number as usize].likely(unit, &self.sets[set.range()], returned))
+            Some(StateSource::Members(rule_nfa, number)) => {
+                Some(self.member_states[*number as usize].likelihood(
+                    rule_nfa,
+                    &self.sets[set.range()],
+                    returned,
+                ))
             }
             _ => None,
         }
@@ -517,11 +530,13 @@ impl Program {
     pub(crate) fn nearing_end(&mut self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         let source = self.instances.get(instance as usize).map(|i| i.source.clone());
-        let Some(Source::Members(unit, number)) = source else { return state };
+        let Some(StateSource::Members(rule_nfa, number)) = source else { return state };
         if let Some(&known) = self.nearing_end.get(&state) {
             return known;
         }
-        let to = match self.members[number as usize].nearing_end(&unit, &self.sets[set.range()]) {
+        let to = match self.member_states[number as usize]
+            .nearing_end(&rule_nfa, &self.sets[set.range()])
+        {
             Some(set) => self.intern(instance, &set),
             None => state,
         };
@@ -555,24 +570,24 @@ impl Program {
         if self.rules[rule as usize].open {
             return self.rules[rule as usize].start;
         }
-        let (compiled, from) = self.home(rule);
+        let (compiled, from) = self.grammar_of_rule(rule);
         let compiled = compiled.clone();
         let own = rule - from;
-        let source = if let Some(dfa) = leaves::automaton(&compiled, own) {
-            Source::Dfa(dfa)
+        let source = if let Some(dfa) = shared_automata::minimal_automaton(&compiled, own) {
+            StateSource::Dfa(dfa)
         } else if let Some(dispatch) = compiled.dispatches.get(&own) {
-            Source::Dispatch(dispatch.clone())
-        } else if let Some(unit) = compiled.units.get(&own) {
-            self.source(unit.clone())
+            StateSource::Dispatch(dispatch.clone())
+        } else if let Some(rule_nfa) = compiled.rule_nfas.get(&own) {
+            self.state_source(rule_nfa.clone())
         } else {
-            let unit = match &compiled.parsed.rules[own as usize].body {
-                Expr::Deferred(_) => self.joining(rule),
-                body => thompson::unit(&compiled, body),
+            let rule_nfa = match &compiled.parsed.rules[own as usize].body {
+                Expr::Deferred(_) => self.deferred_rule_nfa(rule),
+                body => thompson::rule_nfa(&compiled, body),
             };
-            self.source(Arc::new(unit))
+            self.state_source(Arc::new(rule_nfa))
         };
-        let instance = self.instance(source, (rule, from), NO_BLOCK);
-        let start = self.first(instance);
+        let instance = self.add_instance(source, (rule, from), NO_BLOCK);
+        let start = self.start_state(instance);
         self.expand(start);
         let mut calls = self.calls(start).to_vec();
         let mut heads = Vec::new();
@@ -587,7 +602,7 @@ impl Program {
                 heads.push(inner);
             }
         }
-        self.rules[rule as usize] = Opened { open: true, start, calls, heads };
+        self.rules[rule as usize] = RuleEntry { open: true, start, calls, heads };
         start
     }
 

@@ -10,47 +10,48 @@ use crate::hash::HashMap;
 /// Largest automaton whose states are looked at, each with all that follows.
 const MAX_STATES: usize = 64;
 /// Bytes that lead a state back to itself where text is free.
-const FREE: u32 = 48;
+const FREE_TEXT_BYTES: u32 = 48;
 /// Most bytes that all residual languages of the process may hold, roughly.
 const MAX_BYTES: usize = 4 << 20;
 /// Memory of a map's slot.
-const SLOT: usize = 48;
+const ENTRY_BYTES: usize = 48;
 
-/// Numbers of automata from a state on, written down canonically and compared whole. A number is given once.
-static NUMBERS: Shared<Box<[u32]>, u32> = Shared::new(MAX_BYTES);
-static NEXT: AtomicU32 = AtomicU32::new(0);
+/// Numbers of automata from a state on, canonical down canonically and compared whole. A id is given once.
+static LANGUAGES: Shared<Box<[u32]>, u32> = Shared::new(MAX_BYTES);
+static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
-/// The number of each state's residual language: equal numbers, equal languages. None for automata without free text, which have little in
+/// The id of each state's residual language: equal ids, equal languages. None for automata without free text, which have little in
 /// common, and for large ones.
-pub(super) fn of(dfa: &Dfa) -> Option<&[u32]> {
+pub(super) fn residual_ids(dfa: &Dfa) -> Option<&[u32]> {
     dfa.residuals(|dfa| {
         let states = 0..dfa.len() as u32;
         let is_free = |state: u32| {
             let again = dfa.edges(state).iter().filter(|e| e.to == state);
-            again.map(|e| e.hi - e.lo + 1).sum::<u32>() >= FREE
+            again.map(|e| e.hi - e.lo + 1).sum::<u32>() >= FREE_TEXT_BYTES
         };
         if dfa.len() > MAX_STATES || !states.clone().any(is_free) {
             return None;
         }
-        states.map(|state| number(written(dfa, state))).collect()
+        states.map(|state| language_id(canonical_form(dfa, state))).collect()
     })
 }
 
-/// The number of an automaton; none once all have been given.
-fn number(written: Box<[u32]>) -> Option<u32> {
-    let mut numbers = NUMBERS.lock();
-    if let Some(number) = numbers.get(&written) {
-        return Some(number);
+/// The id of an automaton; none once all have been given.
+fn language_id(canonical: Box<[u32]>) -> Option<u32> {
+    let mut ids = LANGUAGES.lock();
+    if let Some(id) = ids.get(&canonical) {
+        return Some(id);
     }
-    let number =
-        NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1)).ok()?;
-    let bytes = written.len() * 4 + SLOT;
-    numbers.insert(written, number, bytes);
-    Some(number)
+    let id = NEXT_ID
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1))
+        .ok()?;
+    let bytes = canonical.len() * 4 + ENTRY_BYTES;
+    ids.insert(canonical, id, bytes);
+    Some(id)
 }
 
 /// The automaton from a state on, its states in the order in which they are met.
-fn written(dfa: &Dfa, from: u32) -> Box<[u32]> {
+fn canonical_form(dfa: &Dfa, from: u32) -> Box<[u32]> {
     let (mut order, mut out) = (vec![from], Vec::new());
     let mut places: HashMap<u32, u32> = HashMap::from_iter([(from, 0)]);
     let mut at = 0;
@@ -116,7 +117,7 @@ mod tests {
             let at = text(nfa, from);
             text(nfa, at)
         });
-        let numbers = |dfa: &Dfa| of(dfa).unwrap().to_vec();
+        let ids = |dfa: &Dfa| residual_ids(dfa).unwrap().to_vec();
         let follow = |dfa: &Dfa, bytes: &[u8]| {
             bytes.iter().fold(0, |at, &byte| {
                 dfa.edges(at)
@@ -126,13 +127,13 @@ mod tests {
                     .to
             })
         };
-        let (a, b, c) = (numbers(&free), numbers(&behind_a), numbers(&twice));
+        let (a, b, c) = (ids(&free), ids(&behind_a), ids(&twice));
         assert_eq!(a[0], b[follow(&behind_a, b"ab") as usize]);
         assert_eq!(a[0], c[follow(&twice, b"x\"") as usize]);
         assert_ne!(a[0], c[0]);
         assert_ne!(a[0], b[0]);
         // Ends are alike everywhere.
         assert_eq!(a[follow(&free, b"\"") as usize], c[follow(&twice, b"\"\"") as usize]);
-        assert_eq!(of(&dfa(|nfa, from| word(nfa, from, b"abc"))), None);
+        assert_eq!(residual_ids(&dfa(|nfa, from| word(nfa, from, b"abc"))), None);
     }
 }

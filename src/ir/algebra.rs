@@ -71,7 +71,7 @@ const STEP: usize = 16;
 
 impl Grammar {
     /// A grammar with one more rule, which has this body (made from the start rules of `parts`) and is the start.
-    fn around(parts: &[&Grammar], body: impl FnOnce(Vec<Expr>) -> Expr) -> Grammar {
+    fn with_start_rule(parts: &[&Grammar], body: impl FnOnce(Vec<Expr>) -> Expr) -> Grammar {
         let mut builder = GrammarBuilder::new();
         let start = builder.declare("root");
         let parts = parts.iter().map(|part| Expr::Ref(builder.import(part))).collect();
@@ -81,12 +81,12 @@ impl Grammar {
 
     /// The sentences of any of these grammars; of none, no sentence. Cost: their size.
     pub fn union(parts: &[&Grammar]) -> Grammar {
-        Grammar::around(parts, Expr::alt)
+        Grammar::with_start_rule(parts, Expr::alt)
     }
 
     /// Sentences of these grammars, one behind the other; of none, the empty sentence. Cost: their size.
     pub fn concat(parts: &[&Grammar]) -> Grammar {
-        Grammar::around(parts, Expr::seq)
+        Grammar::with_start_rule(parts, Expr::seq)
     }
 
     /// Any number of sentences, one behind the other. Cost: the grammar's size.
@@ -102,7 +102,7 @@ impl Grammar {
     /// At least `min` and at most `max` sentences, one behind the other; nothing at all if `min > max`. Cost: the grammar's size,
     /// whatever the bounds.
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Grammar {
-        Grammar::around(&[self], |mut parts| Expr::repeat(parts.remove(0), min, max))
+        Grammar::with_start_rule(&[self], |mut parts| Expr::repeat(parts.remove(0), min, max))
     }
 
     /// The sentences that are words of a regular language over bytes as well (Bar-Hillel, Perles and Shamir, 1961). A rule of the
@@ -133,7 +133,7 @@ impl Grammar {
 }
 
 /// A rule that begins in a state.
-type Begun = (RuleId, u32);
+type RuleStart = (RuleId, u32);
 
 type Result<T, E = IntersectError> = std::result::Result<T, E>;
 
@@ -146,14 +146,14 @@ struct Intersection<'g> {
     /// Expressions made.
     nodes: usize,
     /// Where a rule begun in a state may end, as far as is known.
-    ends: HashMap<Begun, BTreeSet<u32>>,
+    ends: HashMap<RuleStart, BTreeSet<u32>>,
     /// Who has to be looked at again when a rule gets another end.
-    callers: HashMap<Begun, HashSet<Begun>>,
+    callers: HashMap<RuleStart, HashSet<RuleStart>>,
     /// The rule that is being looked at, and where it began; none while the result is built.
-    caller: Option<Begun>,
+    caller: Option<RuleStart>,
     /// Rules to look at.
-    queue: Vec<Begun>,
-    queued: HashSet<Begun>,
+    queue: Vec<RuleStart>,
+    queued: HashSet<RuleStart>,
     /// The rule that errors are about.
     rule: RuleId,
     /// Rules of the result: a rule between two states.
@@ -163,7 +163,7 @@ struct Intersection<'g> {
 }
 
 /// A sequence, a repeat, a graph or a set of members (with a node for every set of them), all as a graph.
-struct View<'e> {
+struct GraphView<'e> {
     nodes: u32,
     start: u32,
     ends: Vec<u32>,
@@ -186,27 +186,27 @@ impl Intersection<'_> {
         }
     }
 
-    fn made(&mut self, expr: Expr) -> Result<Expr> {
+    fn count_expr(&mut self, expr: Expr) -> Result<Expr> {
         self.nodes += 1;
         let limit = self.limits.nodes;
         if self.nodes > limit { Err(IntersectError::TooLarge { limit }) } else { Ok(expr) }
     }
 
-    fn deeper(&self, depth: usize) -> Result<usize> {
+    fn check_depth(&self, depth: usize) -> Result<usize> {
         if depth > MAX_DEPTH {
             return Err(IntersectError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
         }
         Ok(depth + 1)
     }
 
-    fn enqueue(&mut self, begun: Begun) {
+    fn enqueue(&mut self, begun: RuleStart) {
         if self.queued.insert(begun) {
             self.queue.push(begun);
         }
     }
 
     /// Where a rule that begins in a state may end, as far as is known; whoever asks is told when more is.
-    fn begun(&mut self, begun: Begun) -> BTreeSet<u32> {
+    fn rule_ends(&mut self, begun: RuleStart) -> BTreeSet<u32> {
         if let Some(caller) = self.caller {
             self.callers.entry(begun).or_default().insert(caller);
         }
@@ -221,7 +221,7 @@ impl Intersection<'_> {
     /// Finds where rules end, from the start on, until nothing changes.
     fn find_ends(&mut self) -> Result<()> {
         let grammar = self.grammar;
-        self.begun((grammar.start, 0));
+        self.rule_ends((grammar.start, 0));
         while let Some(begun) = self.queue.pop() {
             self.queued.remove(&begun);
             self.caller = Some(begun);
@@ -238,7 +238,7 @@ impl Intersection<'_> {
             let before = ends.len();
             ends.extend(found);
             if ends.len() > before {
-                let mut callers: Vec<Begun> =
+                let mut callers: Vec<RuleStart> =
                     self.callers.get(&begun).into_iter().flatten().copied().collect();
                 callers.sort_unstable();
                 callers.into_iter().for_each(|caller| self.enqueue(caller));
@@ -250,7 +250,7 @@ impl Intersection<'_> {
 
     /// The states in which an expression that begins in `from` may end.
     fn ends_of(&mut self, expr: &Expr, from: u32, depth: usize) -> Result<BTreeSet<u32>> {
-        let depth = self.deeper(depth)?;
+        let depth = self.check_depth(depth)?;
         self.step()?;
         Ok(match expr {
             Expr::Empty => BTreeSet::from([from]),
@@ -267,7 +267,7 @@ impl Intersection<'_> {
             Expr::Dispatch(_) | Expr::Deferred(_) => {
                 return Err(IntersectError::Dispatch { rule: self.name() });
             }
-            Expr::Ref(rule) => self.begun((*rule, from)),
+            Expr::Ref(rule) => self.rule_ends((*rule, from)),
             Expr::Counted(counted) => self.ends_of(&counted.written_out(), from, depth)?,
             Expr::Except(except) => self.ends_of(&except.written_out(), from, depth)?,
             Expr::Alt(parts) => {
@@ -298,7 +298,7 @@ impl Intersection<'_> {
                 }
                 out
             }
-            Expr::Repeat { body, min, max } if self.is_loop(body, from, depth)? => {
+            Expr::Repeat { body, min, max } if self.returns_to_state(body, from, depth)? => {
                 let any = *min == 0 || !self.ends_of(body, from, depth)?.is_empty();
                 if any && max.is_none_or(|max| *min <= max) {
                     BTreeSet::from([from])
@@ -307,10 +307,10 @@ impl Intersection<'_> {
                 }
             }
             Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
-                let Some(view) = self.view(expr)? else { return Ok(BTreeSet::new()) };
-                let (places, _) = self.product(&view, from, depth)?;
-                let is_end = ends(&view);
-                places
+                let Some(view) = self.graph_view(expr)? else { return Ok(BTreeSet::new()) };
+                let (pairs, _) = self.product(&view, from, depth)?;
+                let is_end = end_flags(&view);
+                pairs
                     .into_iter()
                     .filter(|(node, _)| is_end[*node as usize])
                     .map(|(_, state)| state)
@@ -324,17 +324,17 @@ impl Intersection<'_> {
     }
 
     /// Whether a repeated expression, if it leads anywhere from this state, leads back to it: then counting is all there is to do.
-    fn is_loop(&mut self, body: &Expr, from: u32, depth: usize) -> Result<bool> {
+    fn returns_to_state(&mut self, body: &Expr, from: u32, depth: usize) -> Result<bool> {
         Ok(self.ends_of(body, from, depth)?.iter().all(|&end| end == from))
     }
 
     /// Anything that is read piece by piece, as a graph; `None` if it derives nothing.
-    fn view<'e>(&self, expr: &'e Expr) -> Result<Option<View<'e>>> {
+    fn graph_view<'e>(&self, expr: &'e Expr) -> Result<Option<GraphView<'e>>> {
         Ok(Some(match expr {
             Expr::Seq(parts) => {
                 let edges = (0u32..).zip(parts).map(|(i, part)| (i, part, i + 1)).collect();
                 let last = parts.len() as u32;
-                View { nodes: last + 1, start: 0, ends: vec![last], edges }
+                GraphView { nodes: last + 1, start: 0, ends: vec![last], edges }
             }
             Expr::Repeat { min, max: Some(max), .. } if min > max => return Ok(None),
             Expr::Repeat { body, min, max } => {
@@ -347,9 +347,9 @@ impl Intersection<'_> {
                 if max.is_none() {
                     edges.push((last, body, last));
                 }
-                View { nodes: last + 1, start: 0, ends: (*min..=last).collect(), edges }
+                GraphView { nodes: last + 1, start: 0, ends: (*min..=last).collect(), edges }
             }
-            Expr::Graph(graph) => View {
+            Expr::Graph(graph) => GraphView {
                 nodes: graph.nodes,
                 start: graph.start,
                 ends: graph.ends.clone(),
@@ -357,8 +357,9 @@ impl Intersection<'_> {
             },
             Expr::Members(members) => {
                 let limit = self.limits.nodes;
-                let paths = members.paths(limit).map_err(|_| IntersectError::TooLarge { limit })?;
-                View { nodes: paths.nodes, start: 0, ends: paths.ends, edges: paths.edges }
+                let paths =
+                    members.to_graph(limit).map_err(|_| IntersectError::TooLarge { limit })?;
+                GraphView { nodes: paths.nodes, start: 0, ends: paths.ends, edges: paths.edges }
             }
             _ => return Ok(None),
         }))
@@ -367,7 +368,7 @@ impl Intersection<'_> {
     /// The pairs of node and state that are met from a state on, and the view's edges between them: from, edge, to.
     fn product(
         &mut self,
-        view: &View<'_>,
+        view: &GraphView<'_>,
         from: u32,
         depth: usize,
     ) -> Result<(Vec<(u32, u32)>, Vec<[u32; 3]>)> {
@@ -375,49 +376,55 @@ impl Intersection<'_> {
         for (i, (node, ..)) in (0u32..).zip(&view.edges) {
             out[*node as usize].push(i);
         }
-        let mut places = vec![(view.start, from)];
+        let mut pairs = vec![(view.start, from)];
         let mut known: HashMap<(u32, u32), u32> = HashMap::from_iter([((view.start, from), 0)]);
         let mut edges = Vec::new();
         let mut at = 0;
-        while at < places.len() {
-            let (node, state) = places[at];
+        while at < pairs.len() {
+            let (node, state) = pairs[at];
             for &i in &out[node as usize] {
                 let (_, expr, to) = view.edges[i as usize];
                 for end in self.ends_of(expr, state, depth)? {
                     self.step()?;
                     let next = *known.entry((to, end)).or_insert_with(|| {
-                        places.push((to, end));
-                        places.len() as u32 - 1
+                        pairs.push((to, end));
+                        pairs.len() as u32 - 1
                     });
                     edges.push([at as u32, i, next]);
                 }
             }
             at += 1;
         }
-        Ok((places, edges))
+        Ok((pairs, edges))
     }
 
     /// The result, once all ends are known.
     fn build(mut self) -> Result<Grammar> {
         let start = self.grammar.start;
-        let finals: Vec<u32> =
-            self.begun((start, 0)).into_iter().filter(|&end| self.language.is_final(end)).collect();
+        let finals: Vec<u32> = self
+            .rule_ends((start, 0))
+            .into_iter()
+            .filter(|&end| self.language.is_final(end))
+            .collect();
         let root = self.builder.declare("root");
         let body = Expr::alt(
-            finals.into_iter().map(|end| Expr::Ref(self.id(start, 0, end))).collect::<Vec<_>>(),
+            finals
+                .into_iter()
+                .map(|end| Expr::Ref(self.rule_between(start, 0, end)))
+                .collect::<Vec<_>>(),
         );
         self.builder.define(root, body);
         let grammar = self.grammar;
         while let Some((rule, from, to)) = self.todo.pop() {
             self.rule = rule;
-            let body = self.part(&grammar.rules[rule.index()].body, from, to, 0)?;
-            let id = self.id(rule, from, to);
+            let body = self.restrict(&grammar.rules[rule.index()].body, from, to, 0)?;
+            let id = self.rule_between(rule, from, to);
             self.builder.define(id, body);
         }
         Ok(self.builder.into_grammar(root))
     }
 
-    fn id(&mut self, rule: RuleId, from: u32, to: u32) -> RuleId {
+    fn rule_between(&mut self, rule: RuleId, from: u32, to: u32) -> RuleId {
         if let Some(&id) = self.ids.get(&(rule, from, to)) {
             return id;
         }
@@ -430,8 +437,8 @@ impl Intersection<'_> {
     }
 
     /// What an expression derives that leads from one state to another.
-    fn part(&mut self, expr: &Expr, from: u32, to: u32, depth: usize) -> Result<Expr> {
-        let depth = self.deeper(depth)?;
+    fn restrict(&mut self, expr: &Expr, from: u32, to: u32, depth: usize) -> Result<Expr> {
+        let depth = self.check_depth(depth)?;
         self.step()?;
         let part = match expr {
             Expr::Empty if from == to => Expr::Empty,
@@ -443,78 +450,84 @@ impl Intersection<'_> {
                     .for_each(|b| some.insert(b));
                 Expr::class(some)
             }
-            Expr::Ref(rule) if self.begun((*rule, from)).contains(&to) => {
-                Expr::Ref(self.id(*rule, from, to))
+            Expr::Ref(rule) if self.rule_ends((*rule, from)).contains(&to) => {
+                Expr::Ref(self.rule_between(*rule, from, to))
             }
-            Expr::Counted(counted) => self.part(&counted.written_out(), from, to, depth)?,
-            Expr::Except(except) => self.part(&except.written_out(), from, to, depth)?,
+            Expr::Counted(counted) => self.restrict(&counted.written_out(), from, to, depth)?,
+            Expr::Except(except) => self.restrict(&except.written_out(), from, to, depth)?,
             Expr::Alt(parts) => {
                 let parts: Result<Vec<Expr>> =
-                    parts.iter().map(|part| self.part(part, from, to, depth)).collect();
+                    parts.iter().map(|part| self.restrict(part, from, to, depth)).collect();
                 Expr::alt(parts?)
             }
             Expr::Automaton(dfa) => {
-                let between = between(self.language, from, to);
-                let both = dfa.combine(&between, Combine::And, self.limits.automaton_states)?;
+                let words = words_between(self.language, from, to);
+                let both = dfa.combine(&words, Combine::And, self.limits.automaton_states)?;
                 self.nodes += both.len();
                 if both.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(both)) }
             }
-            Expr::Repeat { body, min, max } if self.is_loop(body, from, depth)? => {
+            Expr::Repeat { body, min, max } if self.returns_to_state(body, from, depth)? => {
                 if from == to {
-                    Expr::repeat(self.part(body, from, from, depth)?, *min, *max)
+                    Expr::repeat(self.restrict(body, from, from, depth)?, *min, *max)
                 } else {
                     Expr::Never
                 }
             }
             Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
-                match self.view(expr)? {
-                    Some(view) => self.paths(&view, from, to, depth)?,
+                match self.graph_view(expr)? {
+                    Some(view) => self.restrict_graph(&view, from, to, depth)?,
                     None => Expr::Never,
                 }
             }
             _ => Expr::Never,
         };
-        self.made(part)
+        self.count_expr(part)
     }
 
     /// The paths of a graph that lead from one state to another.
-    fn paths(&mut self, view: &View<'_>, from: u32, to: u32, depth: usize) -> Result<Expr> {
-        let (places, edges) = self.product(view, from, depth)?;
-        let is_end = ends(view);
+    fn restrict_graph(
+        &mut self,
+        view: &GraphView<'_>,
+        from: u32,
+        to: u32,
+        depth: usize,
+    ) -> Result<Expr> {
+        let (pairs, edges) = self.product(view, from, depth)?;
+        let is_end = end_flags(view);
         let ends: Vec<u32> = (0u32..)
-            .zip(&places)
+            .zip(&pairs)
             .filter(|(_, (node, state))| is_end[*node as usize] && *state == to)
             .map(|(i, _)| i)
             .collect();
         // Only what leads to such an end is kept.
-        let back = Grouped::new(places.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
+        let back = Grouped::new(pairs.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
         let live = back.reached(ends.iter().copied());
         if !live[0] {
             return Ok(Expr::Never);
         }
-        let mut graph = Graph { nodes: places.len() as u32, start: 0, ends, edges: Vec::new() };
+        let mut graph = Graph { nodes: pairs.len() as u32, start: 0, ends, edges: Vec::new() };
         for [a, i, b] in
             edges.into_iter().filter(|[a, _, b]| live[*a as usize] && live[*b as usize])
         {
             let (_, expr, _) = view.edges[i as usize];
-            let part = self.part(expr, places[a as usize].1, places[b as usize].1, depth)?;
+            let part = self.restrict(expr, pairs[a as usize].1, pairs[b as usize].1, depth)?;
             if part != Expr::Never {
                 graph.edge(a, part, b);
             }
         }
-        Ok(straight(graph))
+        Ok(to_sequence(graph))
     }
 }
 
 /// By node, whether a path may end there.
-fn ends(view: &View<'_>) -> Vec<bool> {
+fn end_flags(view: &GraphView<'_>) -> Vec<bool> {
     let mut out = vec![false; view.nodes as usize];
     view.ends.iter().for_each(|&end| out[end as usize] = true);
     out
 }
 
 /// The words that lead from one state to another.
-fn between(language: &Dfa, from: u32, to: u32) -> Dfa {
+fn words_between(language: &Dfa, from: u32, to: u32) -> Dfa {
     let mut builder = DfaBuilder::new();
     // The state to begin with is the first one.
     let number = |state: u32| {
@@ -537,7 +550,7 @@ fn between(language: &Dfa, from: u32, to: u32) -> Dfa {
 }
 
 /// A graph that is one path is a sequence.
-fn straight(graph: Graph) -> Expr {
+fn to_sequence(graph: Graph) -> Expr {
     let one = |edges: &[(u32, Expr, u32)]| {
         (0u32..).zip(edges).all(|(i, (from, _, to))| *from == i && *to == i + 1)
     };

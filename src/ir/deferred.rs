@@ -17,11 +17,11 @@ use crate::ids::RuleId;
 /// made sure that it can be made. One that turns out otherwise ends a parse that gets to it in a typed limit, and is an error
 /// everywhere else.
 #[derive(Clone)]
-pub struct Deferred(Arc<Inner>);
+pub struct Deferred(Arc<DeferredBody>);
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-struct Inner {
+struct DeferredBody {
     /// Different for every one of the process.
     serial: u64,
     make: Box<dyn Fn() -> Option<Grammar> + Send + Sync>,
@@ -32,7 +32,7 @@ impl Deferred {
     /// `make` is called at most once.
     pub fn new(make: impl Fn() -> Option<Grammar> + Send + Sync + 'static) -> Deferred {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        Deferred(Arc::new(Inner { serial, make: Box::new(make), made: OnceLock::new() }))
+        Deferred(Arc::new(DeferredBody { serial, make: Box::new(make), made: OnceLock::new() }))
     }
 
     /// The grammar, made if it has not been yet; none if it cannot be made, or is not what it should be.

@@ -3,28 +3,28 @@
 
 mod algebra;
 mod builder;
-mod counted;
+mod counted_graph;
 mod deferred;
-mod except;
+mod excluded_words;
+mod homomorphism;
 mod literal;
 mod members;
-mod morphism;
 mod print;
 pub mod regular;
 mod simplify;
 mod tags;
-mod uncounted;
+mod unroll;
 mod validate;
 
 pub use algebra::IntersectError;
 pub use builder::GrammarBuilder;
-pub use counted::Counted;
+pub use counted_graph::Counted;
 pub use deferred::Deferred;
-pub use except::Except;
+pub use excluded_words::Except;
+pub use homomorphism::{Homomorphism, MapError};
 pub use literal::Literal;
-pub(crate) use members::{Counts, Pick, Taken};
 pub use members::{Member, Members};
-pub use morphism::{Homomorphism, MapError};
+pub(crate) use members::{MemberBounds, NextMember, SeenMembers};
 pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
 pub use tags::{NewTrigger, TagsError};
@@ -279,15 +279,15 @@ pub enum DispatchEnd {
     AtStop,
 }
 
-/// Parts of an expression. One costs no list.
+/// ExprList of an expression. One costs no list.
 #[derive(Default)]
-struct Parts {
+struct ExprList {
     first: Option<Expr>,
     /// With the first, once there are more.
     all: Vec<Expr>,
 }
 
-impl Parts {
+impl ExprList {
     fn push(&mut self, part: Expr, expected: usize) {
         if self.first.is_none() && self.all.is_empty() {
             self.first = Some(part);
@@ -340,7 +340,7 @@ impl Expr {
 
     /// Concatenation; flattens, drops [`Expr::Empty`], collapses to [`Expr::Never`].
     pub fn seq(parts: impl IntoIterator<Item = Expr>) -> Expr {
-        let (parts, mut out) = (parts.into_iter(), Parts::default());
+        let (parts, mut out) = (parts.into_iter(), ExprList::default());
         let expected = parts.size_hint().0;
         for part in parts {
             match part {
@@ -355,7 +355,7 @@ impl Expr {
 
     /// Alternation; flattens and drops [`Expr::Never`].
     pub fn alt(parts: impl IntoIterator<Item = Expr>) -> Expr {
-        let (parts, mut out) = (parts.into_iter(), Parts::default());
+        let (parts, mut out) = (parts.into_iter(), ExprList::default());
         let expected = parts.size_hint().0;
         for part in parts {
             match part {

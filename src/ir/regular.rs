@@ -49,24 +49,29 @@ pub enum NotRegular {
 /// The minimal automaton of an expression whose references are to `rules`. Counted repeats are written out. Fails past `limit`
 /// states, before and after it is made deterministic.
 pub fn automaton(expr: &Expr, rules: &[Rule], limit: usize) -> Result<Dfa, NotRegular> {
-    let mut build =
-        Build { rules, limit, open: vec![false; rules.len()], depth: 0, nfa: Nfa::new() };
+    let mut build = NfaBuilder {
+        rules,
+        limit,
+        in_progress: vec![false; rules.len()],
+        depth: 0,
+        nfa: Nfa::new(),
+    };
     let start = build.nfa.state();
     let end = build.expr(start, expr)?;
     build.nfa.set_final(end);
     Ok(build.nfa.determinize(limit)?.minimize())
 }
 
-struct Build<'r> {
+struct NfaBuilder<'r> {
     rules: &'r [Rule],
     limit: usize,
     /// Rules that are being written out.
-    open: Vec<bool>,
+    in_progress: Vec<bool>,
     depth: usize,
     nfa: Nfa,
 }
 
-impl Build<'_> {
+impl NfaBuilder<'_> {
     fn state(&mut self) -> Result<u32, NotRegular> {
         // A deterministic automaton may be smaller, but not by so much in what people write.
         if self.nfa.len() >= self.limit.saturating_mul(4) {
@@ -81,12 +86,12 @@ impl Build<'_> {
             return Err(NotRegular::TooDeep);
         }
         self.depth += 1;
-        let to = self.inner(from, expr);
+        let to = self.append(from, expr);
         self.depth -= 1;
         to
     }
 
-    fn inner(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
+    fn append(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
         Ok(match expr {
             Expr::Empty => from,
             Expr::Never => self.state()?,
@@ -134,7 +139,7 @@ impl Build<'_> {
                 self.graph(from, (graph.nodes, graph.start, &graph.ends), edges)?
             }
             Expr::Members(members) => {
-                let paths = members.paths(self.limit)?;
+                let paths = members.to_graph(self.limit)?;
                 self.graph(from, (paths.nodes, 0, &paths.ends), paths.edges.iter().copied())?
             }
             Expr::Counted(counted) => self.expr(from, &counted.written_out())?,
@@ -171,11 +176,11 @@ impl Build<'_> {
         if !callee.attributes.is_empty() {
             return Err(NotRegular::Attributes { rule });
         }
-        if std::mem::replace(&mut self.open[rule.index()], true) {
+        if std::mem::replace(&mut self.in_progress[rule.index()], true) {
             return Err(NotRegular::Recursive { rule });
         }
         let to = self.expr(from, &callee.body)?;
-        self.open[rule.index()] = false;
+        self.in_progress[rule.index()] = false;
         Ok(to)
     }
 

@@ -35,7 +35,7 @@ pub enum TagsError {
 impl Grammar {
     /// The rules whose bodies have a dispatch.
     pub fn dispatching(&self) -> impl Iterator<Item = RuleId> + '_ {
-        let has = |expr: &Expr| dispatches(&mut expr.clone(), &mut |_| {}) > 0;
+        let has = |expr: &Expr| visit_dispatches(&mut expr.clone(), &mut |_| {}) > 0;
         self.rules
             .iter()
             .enumerate()
@@ -69,7 +69,7 @@ impl Grammar {
             self.rules.get(rule.index()).map_or_else(|| format!("?{rule}"), |r| r.name.clone());
         let mut grammar = builder.finish(start)?;
         let found = grammar.rules.get_mut(rule.index()).map_or(0, |r| {
-            dispatches(&mut r.body, &mut |dispatch| dispatch.tags.extend(new.iter().cloned()))
+            visit_dispatches(&mut r.body, &mut |dispatch| dispatch.tags.extend(new.iter().cloned()))
         });
         if found != 1 {
             return Err(TagsError::NotOne { rule: name, found });
@@ -95,20 +95,22 @@ impl Dispatch {
 }
 
 /// Visits the dispatches of an expression; how many there are.
-fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut Dispatch)) -> usize {
+fn visit_dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut Dispatch)) -> usize {
     match expr {
         Expr::Dispatch(dispatch) => {
             visit(dispatch);
             1
         }
         Expr::Seq(parts) | Expr::Alt(parts) => {
-            parts.iter_mut().map(|part| dispatches(part, visit)).sum()
+            parts.iter_mut().map(|part| visit_dispatches(part, visit)).sum()
         }
-        Expr::Repeat { body, .. } => dispatches(body, visit),
+        Expr::Repeat { body, .. } => visit_dispatches(body, visit),
         Expr::Graph(graph) => {
-            graph.edges.iter_mut().map(|(_, edge, _)| dispatches(edge, visit)).sum()
+            graph.edges.iter_mut().map(|(_, edge, _)| visit_dispatches(edge, visit)).sum()
         }
-        Expr::Members(members) => members.parts_mut().map(|part| dispatches(part, visit)).sum(),
+        Expr::Members(members) => {
+            members.parts_mut().map(|part| visit_dispatches(part, visit)).sum()
+        }
         Expr::Empty
         | Expr::Never
         | Expr::Bytes(_)

@@ -6,11 +6,11 @@ use crate::fsm::ByteSet;
 /// The node of the empty text.
 pub(super) const ROOT: u32 = 0;
 /// No node.
-pub(super) const NONE: u32 = u32::MAX;
+pub(super) const NO_NODE: u32 = u32::MAX;
 
-/// Nodes are numbered by depth, and the children of a node in a row, in the order of their bytes.
+/// GraphNodes are numbered by depth, and the children of a node in a row, in the order of their bytes.
 #[derive(Debug, Default)]
-pub(super) struct Trie {
+pub(super) struct AhoCorasickTrie {
     /// By node: the last byte of its text.
     bytes: Vec<u8>,
     parents: Vec<u32>,
@@ -18,25 +18,25 @@ pub(super) struct Trie {
     /// By node: its first child. The children end where those of the next node begin.
     children: Vec<u32>,
     /// By node: that of its longest proper suffix.
-    fails: Vec<u32>,
+    failures: Vec<u32>,
     /// By node: the next one along failure links that has a child over a byte over which this one has none.
-    jumps: Vec<u32>,
+    skip_links: Vec<u32>,
     /// By node: whether some byte leads back to the root.
-    returns: Vec<bool>,
+    returns_to_root: Vec<bool>,
 }
 
-impl Trie {
+impl AhoCorasickTrie {
     /// The trie of texts, and the node of each text.
-    pub(super) fn new(texts: &[&[u8]]) -> (Trie, Vec<u32>) {
-        let mut trie = Trie::default();
-        let nodes = trie.grow(texts);
-        trie.fail();
-        trie.cover();
+    pub(super) fn new(texts: &[&[u8]]) -> (AhoCorasickTrie, Vec<u32>) {
+        let mut trie = AhoCorasickTrie::default();
+        let nodes = trie.build_nodes(texts);
+        trie.link_failures();
+        trie.link_skips();
         (trie, nodes)
     }
 
     /// Makes the nodes, shallow ones first.
-    fn grow(&mut self, texts: &[&[u8]]) -> Vec<u32> {
+    fn build_nodes(&mut self, texts: &[&[u8]]) -> Vec<u32> {
         let mut sorted: Vec<u32> = (0..texts.len() as u32).collect();
         sorted.sort_unstable_by_key(|&text| texts[text as usize]);
         let mut ends = vec![ROOT; texts.len()];
@@ -49,7 +49,7 @@ impl Trie {
             let ((begin, end), depth) = (begun[node], self.depths[node] as usize);
             let mut from = begin;
             for at in begin..end {
-                steps(1);
+                count_steps(1);
                 let text = texts[sorted[at] as usize];
                 let Some(&byte) = text.get(depth) else {
                     ends[sorted[at] as usize] = node as u32;
@@ -77,43 +77,44 @@ impl Trie {
     }
 
     /// Finds the failure links. Along a text, a link is at most one byte longer than the one before: linear.
-    fn fail(&mut self) {
-        self.fails = vec![ROOT; self.len()];
+    fn link_failures(&mut self) {
+        self.failures = vec![ROOT; self.len()];
         for node in 1..self.len() as u32 {
             let (parent, byte) = (self.parent(node), self.byte(node));
             if parent == ROOT {
                 continue;
             }
-            let mut at = self.fails[parent as usize];
-            self.fails[node as usize] = loop {
-                steps(1);
+            let mut at = self.failures[parent as usize];
+            self.failures[node as usize] = loop {
+                count_steps(1);
                 match self.child(at, byte) {
                     Some(child) => break child,
                     None if at == ROOT => break ROOT,
-                    None => at = self.fails[at as usize],
+                    None => at = self.failures[at as usize],
                 }
             };
         }
     }
 
     /// Finds the links that skip nodes which add no transition, and over which nodes no byte leads back to the root.
-    fn cover(&mut self) {
-        self.jumps = vec![NONE; self.len()];
-        self.returns = vec![true; self.len()];
+    fn link_skips(&mut self) {
+        self.skip_links = vec![NO_NODE; self.len()];
+        self.returns_to_root = vec![true; self.len()];
         let mut covered = vec![ByteSet::EMPTY; self.len()];
         for node in 0..self.len() as u32 {
             let own = self.children(node);
-            steps(own.len());
+            count_steps(own.len());
             own.clone().for_each(|child| covered[node as usize].insert(self.byte(child)));
             if node != ROOT {
-                let fail = self.fail_of(node);
+                let fail = self.failure(node);
                 let others = self.children(fail);
                 let adds = others.len() > own.len()
                     || others.into_iter().any(|c| self.child(node, self.byte(c)).is_none());
-                self.jumps[node as usize] = if adds { fail } else { self.jumps[fail as usize] };
+                self.skip_links[node as usize] =
+                    if adds { fail } else { self.skip_links[fail as usize] };
                 covered[node as usize] = covered[node as usize].union(&covered[fail as usize]);
             }
-            self.returns[node as usize] = covered[node as usize] != ByteSet::ALL;
+            self.returns_to_root[node as usize] = covered[node as usize] != ByteSet::ALL;
         }
     }
 
@@ -135,8 +136,8 @@ impl Trie {
     }
 
     /// The node of the longest proper suffix.
-    pub(super) fn fail_of(&self, node: u32) -> u32 {
-        self.fails[node as usize]
+    pub(super) fn failure(&self, node: u32) -> u32 {
+        self.failures[node as usize]
     }
 
     pub(super) fn children(&self, node: u32) -> std::ops::Range<u32> {
@@ -144,7 +145,7 @@ impl Trie {
     }
 
     /// Children with the bytes that lead to them.
-    pub(super) fn over(&self, node: u32) -> impl Iterator<Item = (u8, u32)> + '_ {
+    pub(super) fn children_with_bytes(&self, node: u32) -> impl Iterator<Item = (u8, u32)> + '_ {
         self.children(node).map(|child| (self.byte(child), child))
     }
 
@@ -155,21 +156,21 @@ impl Trie {
     }
 
     /// Whether some byte leads from a node back to the root.
-    pub(super) fn returns(&self, node: u32) -> bool {
-        self.returns[node as usize]
+    pub(super) fn can_return_to_root(&self, node: u32) -> bool {
+        self.returns_to_root[node as usize]
     }
 
     /// Where each byte leads.
-    pub(super) fn row(&self, node: u32) -> [u32; 256] {
+    pub(super) fn transitions(&self, node: u32) -> [u32; 256] {
         let mut row = [ROOT; 256];
         let mut at = node;
-        while at != NONE {
-            for (byte, child) in self.over(at) {
+        while at != NO_NODE {
+            for (byte, child) in self.children_with_bytes(at) {
                 // A child is not the root, so what is the root has not been met yet.
                 let to = &mut row[byte as usize];
                 *to = if *to == ROOT { child } else { *to };
             }
-            at = self.jumps[at as usize];
+            at = self.skip_links[at as usize];
         }
         row
     }
@@ -182,9 +183,9 @@ impl Trie {
 
 /// Counts steps of building, in tests.
 #[inline]
-pub(super) fn steps(_count: usize) {
+pub(super) fn count_steps(_count: usize) {
     #[cfg(test)]
-    tests::STEPS.with(|steps| steps.set(steps.get() + _count));
+    tests::BUILD_STEPS.with(|steps| steps.set(steps.get() + _count));
 }
 
 #[cfg(test)]
@@ -196,17 +197,17 @@ pub(super) mod tests {
     use super::*;
 
     thread_local! {
-        pub(super) static STEPS: Cell<usize> = const { Cell::new(0) };
+        pub(super) static BUILD_STEPS: Cell<usize> = const { Cell::new(0) };
     }
 
     /// Steps of building that `f` takes on this thread.
-    pub(in crate::compile::dispatch) fn counted(f: impl FnOnce()) -> usize {
-        let before = STEPS.get();
+    pub(in crate::compile::dispatch) fn count_build_steps(f: impl FnOnce()) -> usize {
+        let before = BUILD_STEPS.get();
         f();
-        STEPS.get() - before
+        BUILD_STEPS.get() - before
     }
 
-    fn text(trie: &Trie, mut node: u32) -> Vec<u8> {
+    fn text(trie: &AhoCorasickTrie, mut node: u32) -> Vec<u8> {
         let mut out = Vec::new();
         while node != ROOT {
             out.push(trie.byte(node));
@@ -218,22 +219,22 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn rows_lead_to_the_longest_suffix(texts in prop::collection::vec(prop::collection::vec(0u8..3, 1..7), 0..7)) {
+        fn transitions_lead_to_the_longest_suffix(texts in prop::collection::vec(prop::collection::vec(0u8..3, 1..7), 0..7)) {
             let texts: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
-            let (trie, ends) = Trie::new(&texts);
+            let (trie, ends) = AhoCorasickTrie::new(&texts);
             let nodes: Vec<Vec<u8>> = (0..trie.len() as u32).map(|node| text(&trie, node)).collect();
             for (given, &end) in texts.iter().zip(&ends) {
                 prop_assert_eq!(&nodes[end as usize], given);
             }
             for (node, known) in nodes.iter().enumerate() {
                 prop_assert_eq!(trie.depth(node as u32) as usize, known.len());
-                let row = trie.row(node as u32);
+                let row = trie.transitions(node as u32);
                 for byte in 0..4u8 {
                     let read = [&known[..], &[byte]].concat();
                     let longest = (0..=read.len()).find_map(|at| nodes.iter().position(|n| *n == read[at..]));
                     prop_assert_eq!(Some(row[byte as usize] as usize), longest, "{:?} {}", known, byte);
                 }
-                prop_assert!(trie.returns(node as u32));
+                prop_assert!(trie.can_return_to_root(node as u32));
             }
         }
     }

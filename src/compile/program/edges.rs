@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::super::members::MemberStates;
-use super::super::units::{Part, Symbol, Unit};
+use super::super::member_sets::MemberSetStates;
+use super::super::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa};
 use super::super::{Block, ByteEdge};
-use super::{Instance, Program, Scratch, Source, Span, State, UNKNOWN};
+use super::{Instance, PoolSpan, Program, Scratch, State, StateSource, UNKNOWN};
 use crate::fsm::Edge;
 use crate::fuel;
 
 impl Program {
     pub(super) fn find_edges(&mut self, state: u32) {
-        if self.find_one_edge(state) {
+        if self.find_single_edge(state) {
             return;
         }
         let State { instance, set, .. } = self.states[state as usize];
@@ -24,48 +24,51 @@ impl Program {
         specials.clear();
         enters.clear();
         match self.instances[instance as usize].source.clone() {
-            Source::Dfa(dfa) => {
+            StateSource::Dfa(dfa) => {
                 for e in dfa.edges(self.sets[set.at as usize]) {
                     let to = self.intern(instance, &[e.to]);
                     push_edge(&mut bytes, e.lo, e.hi, to);
                 }
             }
-            Source::Dispatch(dispatch) => {
+            StateSource::Dispatch(dispatch) => {
                 let first = self.instances[instance as usize].from;
-                for e in &dispatch.closed(self.sets[set.at as usize]).edges {
+                for e in &dispatch.state_edges(self.sets[set.at as usize]).edges {
                     let to = self.intern(instance, &[e.to]);
-                    match Symbol::decode(e.lo) {
-                        Symbol::Byte(_) => push_edge(&mut bytes, e.lo, e.hi, to),
-                        Symbol::Call(trigger) => {
+                    match EdgeSymbol::decode(e.lo) {
+                        EdgeSymbol::Byte(_) => push_edge(&mut bytes, e.lo, e.hi, to),
+                        EdgeSymbol::Call(trigger) => {
                             calls.extend(
-                                dispatch.called(trigger).iter().map(|rule| (rule + first, to)),
+                                dispatch
+                                    .called_rules(trigger)
+                                    .iter()
+                                    .map(|rule| (rule + first, to)),
                             );
                         }
-                        Symbol::Special(special) => specials.push((special, to)),
-                        Symbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
+                        EdgeSymbol::Special(special) => specials.push((special, to)),
+                        EdgeSymbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
                     }
                 }
                 calls.sort_unstable();
                 calls.dedup();
             }
-            Source::Counted(unit) => {
-                if let Some(counts) = &unit.counts {
-                    self.counted(
+            StateSource::Counted(rule_nfa) => {
+                if let Some(counts) = &rule_nfa.step_counts {
+                    self.add_counted_edges(
                         instance,
-                        (&unit, counts),
+                        (&rule_nfa, counts),
                         set,
                         (&mut bytes, &mut calls, &mut specials),
                     );
                 }
             }
-            Source::Sets(unit, _) | Source::Members(unit, _) => {
-                self.gather(instance, set);
-                self.byte_targets(instance, &mut bytes);
-                self.other_targets(instance, &unit, (&mut calls, &mut specials, &mut enters));
+            StateSource::Sets(rule_nfa, _) | StateSource::Members(rule_nfa, _) => {
+                self.collect_edges(instance, set);
+                self.add_byte_edges(instance, &mut bytes);
+                self.add_other_edges(instance, &rule_nfa, (&mut calls, &mut specials, &mut enters));
             }
         }
-        fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> Span {
-            let span = Span { at: all.len() as u32, len: new.len() as u32 };
+        fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> PoolSpan {
+            let span = PoolSpan { at: all.len() as u32, len: new.len() as u32 };
             all.extend_from_slice(new);
             span
         }
@@ -79,13 +82,15 @@ impl Program {
     }
 
     /// As [`Program::find_edges`] for a state inside of a word, which most are: where one byte leads on and nothing else. False if it is no such.
-    fn find_one_edge(&mut self, state: u32) -> bool {
+    fn find_single_edge(&mut self, state: u32) -> bool {
         let State { instance, set, .. } = self.states[state as usize];
         let &[from] = &self.sets[set.range()] else { return false };
         let one = match &self.instances[instance as usize].source {
-            Source::Sets(unit, part) => unit.part(*part).one_edge(from),
-            Source::Members(unit, number) => self.members[*number as usize].one_edge(unit, from),
-            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => None,
+            StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).single_edge(from),
+            StateSource::Members(rule_nfa, number) => {
+                self.member_states[*number as usize].single_edge(rule_nfa, from)
+            }
+            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => None,
         };
         let Some(edge) = one.filter(|edge| edge.lo == edge.hi && edge.lo <= 255) else {
             return false;
@@ -95,7 +100,7 @@ impl Program {
         let at = self.byte_edges.len() as u32;
         self.byte_edges.push(ByteEdge { lo: byte, hi: byte, to });
         let from = &mut self.states[state as usize];
-        (from.bytes, from.expanded) = (Span { at, len: 1 }, true);
+        (from.bytes, from.expanded) = (PoolSpan { at, len: 1 }, true);
         true
     }
 
@@ -104,9 +109,13 @@ impl Program {
         let Instance { source, left, .. } = &mut self.instances[instance as usize];
         if let &[one] = from {
             let matters = match source {
-                Source::Sets(unit, part) => unit.part(*part).alone(one),
-                Source::Members(unit, number) => self.members[*number as usize].alone(unit, one),
-                Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => Some(true),
+                StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).trivial_closure(one),
+                StateSource::Members(rule_nfa, number) => {
+                    self.member_states[*number as usize].trivial_closure(rule_nfa, one)
+                }
+                StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
+                    Some(true)
+                }
             };
             if let Some(matters) = matters {
                 set.clear();
@@ -115,40 +124,41 @@ impl Program {
             }
         }
         match source {
-            Source::Sets(unit, part) => self.scratch.close(unit, *part, from, set),
-            Source::Members(unit, number) => {
-                let states = &mut self.members[*number as usize];
-                let before = states.sets();
-                self.scratch.close_members(unit, states, from, set);
-                let grown = (states.sets() - before) as u32;
-                *left = left.saturating_add(grown.saturating_mul(unit.main.nfa.len() as u32 * 4));
+            StateSource::Sets(rule_nfa, part) => self.scratch.close(rule_nfa, *part, from, set),
+            StateSource::Members(rule_nfa, number) => {
+                let states = &mut self.member_states[*number as usize];
+                let before = states.seen_count();
+                self.scratch.close_members(rule_nfa, states, from, set);
+                let grown = (states.seen_count() - before) as u32;
+                *left =
+                    left.saturating_add(grown.saturating_mul(rule_nfa.main.nfa.len() as u32 * 4));
             }
             // Closed where they are made.
-            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => {
+            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
                 set.clone_from(&from.to_vec())
             }
         }
     }
 
     /// Collects the edges of a set: bytes in `edges`, everything else in `others`, sorted.
-    fn gather(&mut self, instance: u32, set: Span) {
+    fn collect_edges(&mut self, instance: u32, set: PoolSpan) {
         let Scratch { edges, others, .. } = &mut self.scratch;
         edges.clear();
         others.clear();
         let mut add = |e: Edge| if e.lo <= 255 { edges.push(e) } else { others.push(e) };
         let set = &self.sets[set.range()];
         match &self.instances[instance as usize].source {
-            Source::Sets(unit, part) => {
-                let part = unit.part(*part);
+            StateSource::Sets(rule_nfa, part) => {
+                let part = rule_nfa.part(*part);
                 for &s in set {
                     part.nfa.edges(s).filter(|e| part.live[e.to as usize]).for_each(&mut add);
                 }
             }
-            Source::Members(unit, number) => {
-                let states = &mut self.members[*number as usize];
-                set.iter().for_each(|&s| states.edges(unit, s, &mut add));
+            StateSource::Members(rule_nfa, number) => {
+                let states = &mut self.member_states[*number as usize];
+                set.iter().for_each(|&s| states.edges(rule_nfa, s, &mut add));
             }
-            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => {}
+            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {}
         }
         fuel::charge(set.len() + edges.len() + others.len());
         edges.sort_unstable();
@@ -157,13 +167,13 @@ impl Program {
         others.dedup();
     }
 
-    fn byte_targets(&mut self, instance: u32, bytes: &mut Vec<ByteEdge>) {
+    fn add_byte_edges(&mut self, instance: u32, bytes: &mut Vec<ByteEdge>) {
         let edges = std::mem::take(&mut self.scratch.edges);
         let mut cuts = std::mem::take(&mut self.scratch.cuts);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         if edges.windows(2).all(|pair| pair[0].hi < pair[1].lo) {
             for e in &edges {
-                self.lead(instance, (e.lo, e.hi, &[e.to]), bytes);
+                self.add_byte_edge(instance, (e.lo, e.hi, &[e.to]), bytes);
             }
         } else {
             // Elementary intervals: every begin and every past-the-end is a cut.
@@ -179,7 +189,7 @@ impl Program {
                     edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to),
                 );
                 if !targets.is_empty() {
-                    self.lead(instance, (lo, hi, &targets), bytes);
+                    self.add_byte_edge(instance, (lo, hi, &targets), bytes);
                 }
             }
         }
@@ -187,7 +197,7 @@ impl Program {
     }
 
     /// Adds what `lo..=hi` leads to.
-    fn lead(
+    fn add_byte_edge(
         &mut self,
         instance: u32,
         (lo, hi, targets): (u32, u32, &[u32]),
@@ -209,10 +219,10 @@ impl Program {
 
     /// Calls, special tokens and blocks, each with the closure of all it leads to.
     #[allow(clippy::type_complexity)]
-    fn other_targets(
+    fn add_other_edges(
         &mut self,
         instance: u32,
-        unit: &Arc<Unit>,
+        rule_nfa: &Arc<RuleNfa>,
         (calls, specials, enters): (&mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>, &mut Vec<u32>),
     ) {
         let first = self.instances[instance as usize].from;
@@ -226,25 +236,33 @@ impl Program {
             let to = if set.is_empty() { None } else { Some(self.intern(instance, &set)) };
             self.scratch.set = set;
             let Some(to) = to else { continue };
-            match Symbol::decode(same[0].lo) {
-                Symbol::Call(rule) => calls.push((rule + first, to)),
-                Symbol::Special(special) => specials.push((special, to)),
-                Symbol::Block(block) => enters.push(self.place(instance, unit, block, to)),
-                Symbol::Byte(_) => {}
+            match EdgeSymbol::decode(same[0].lo) {
+                EdgeSymbol::Call(rule) => calls.push((rule + first, to)),
+                EdgeSymbol::Special(special) => specials.push((special, to)),
+                EdgeSymbol::Block(block) => {
+                    enters.push(self.place_block(instance, rule_nfa, block, to))
+                }
+                EdgeSymbol::Byte(_) => {}
             }
         }
         (self.scratch.others, self.scratch.targets) = (others, targets);
     }
 
     /// A block of a rule with what follows it.
-    pub(super) fn place(&mut self, instance: u32, unit: &Arc<Unit>, block: u32, exit: u32) -> u32 {
+    pub(super) fn place_block(
+        &mut self,
+        instance: u32,
+        rule_nfa: &Arc<RuleNfa>,
+        block: u32,
+        exit: u32,
+    ) -> u32 {
         let Instance { rule, from, .. } = self.instances[instance as usize];
-        if let Some(&placed) = self.placed.get(&(rule, block, exit)) {
+        if let Some(&placed) = self.placed_blocks.get(&(rule, block, exit)) {
             return placed;
         }
         let placed = self.blocks.len() as u32;
-        self.placed.insert((rule, block, exit), placed);
-        let part = &unit.blocks[block as usize];
+        self.placed_blocks.insert((rule, block, exit), placed);
+        let part = &rule_nfa.blocks[block as usize];
         self.blocks.push(Block {
             min: part.min,
             max: part.max,
@@ -252,8 +270,9 @@ impl Program {
             exit,
             gap: part.gap && self.compiled.gaps,
         });
-        let inner = self.instance(Source::Sets(unit.clone(), block + 1), (rule, from), placed);
-        let start = self.first(inner);
+        let inner =
+            self.add_instance(StateSource::Sets(rule_nfa.clone(), block + 1), (rule, from), placed);
+        let start = self.start_state(inner);
         self.blocks[placed as usize].start = start;
         placed
     }
@@ -268,16 +287,16 @@ pub(super) fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
     }
 }
 
-impl Part {
+impl LiveNfa {
     /// Whether a set of states is final, reads something, calls something.
-    pub(in crate::compile) fn look(&self, set: &[u32]) -> (bool, bool, bool) {
+    pub(in crate::compile) fn summarize(&self, set: &[u32]) -> (bool, bool, bool) {
         let (mut is_final, mut scannable, mut calling) = (false, false, false);
         for &s in set {
             is_final |= self.nfa.is_final(s);
             for e in self.nfa.edges(s).filter(|e| self.live[e.to as usize]) {
-                match Symbol::decode(e.lo) {
-                    Symbol::Byte(_) | Symbol::Special(_) => scannable = true,
-                    Symbol::Call(_) | Symbol::Block(_) => calling = true,
+                match EdgeSymbol::decode(e.lo) {
+                    EdgeSymbol::Byte(_) | EdgeSymbol::Special(_) => scannable = true,
+                    EdgeSymbol::Call(_) | EdgeSymbol::Block(_) => calling = true,
                 }
             }
         }
@@ -287,8 +306,14 @@ impl Part {
 
 impl Scratch {
     /// The states that matter (live, with an edge or final) among those that epsilon edges reach; sorted.
-    pub(super) fn close(&mut self, unit: &Unit, part: u32, from: &[u32], set: &mut Vec<u32>) {
-        let part = unit.part(part);
+    pub(super) fn close(
+        &mut self,
+        rule_nfa: &RuleNfa,
+        part: u32,
+        from: &[u32],
+        set: &mut Vec<u32>,
+    ) {
+        let part = rule_nfa.part(part);
         set.clear();
         self.begin_round(part.nfa.len());
         let Scratch { stack, seen, round, .. } = self;
@@ -300,7 +325,7 @@ impl Scratch {
         from.iter().for_each(|&s| push(stack, s));
         while let Some(s) = stack.pop() {
             fuel::charge(1);
-            if part.matters(s) {
+            if part.is_relevant(s) {
                 set.push(s);
             }
             part.nfa.epsilons(s).for_each(|to| push(stack, to));
@@ -321,13 +346,13 @@ impl Scratch {
     /// As [`Scratch::close`], in a rule with sets of members.
     fn close_members(
         &mut self,
-        unit: &Unit,
-        states: &mut MemberStates,
+        rule_nfa: &RuleNfa,
+        states: &mut MemberSetStates,
         from: &[u32],
         set: &mut Vec<u32>,
     ) {
         set.clear();
-        let places = unit.main.nfa.len();
+        let places = rule_nfa.main.nfa.len();
         self.begin_round(places);
         if self.numbers.len() < places {
             self.numbers.resize(places, 0);
@@ -338,7 +363,7 @@ impl Scratch {
         self.stack.extend_from_slice(from);
         while let Some(s) = self.stack.pop() {
             fuel::charge(1 + others.len() / 8);
-            let (number, place) = states.of(s);
+            let (number, place) = states.decode(s);
             let at = place as usize;
             let is_new = if std::mem::replace(&mut self.seen[at], self.round) != self.round {
                 self.numbers[at] = number;
@@ -349,7 +374,7 @@ impl Scratch {
                 others.push(s);
                 true
             };
-            if is_new && states.follow(unit, s, &mut self.stack) {
+            if is_new && states.follow_epsilons(rule_nfa, s, &mut self.stack) {
                 set.push(s);
             }
         }

@@ -2,28 +2,28 @@
 
 use std::hash::{Hash, Hasher as _};
 
-use super::each;
-use super::useless::flood;
+use super::any_changed;
+use super::useless::reachable_nodes;
 use crate::fsm::ByteSet;
 use crate::hash::{HashMap, Hasher, hasher};
 use crate::ir::{Expr, Grammar, Graph, Members};
 
 /// Largest bound that folding nested repeats may make.
 const MAX_BOUND: u32 = 1 << 16;
-/// Alternatives that are compared each with each; of more, only those that look alike.
-const FEW: usize = 8;
+/// Alternatives that are compared each with any_changed; of more, only those that look same_hash.
+const MAX_COMPARED: usize = 8;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    each(&mut grammar.rules, |rule| fold(&mut rule.body))
+    any_changed(&mut grammar.rules, |rule| fold(&mut rule.body))
 }
 
 /// Folds an expression; returns whether it changed.
 pub(super) fn fold(expr: &mut Expr) -> bool {
     let mut changed = match expr {
-        Expr::Seq(parts) | Expr::Alt(parts) => each(parts, fold),
+        Expr::Seq(parts) | Expr::Alt(parts) => any_changed(parts, fold),
         Expr::Repeat { body, .. } => fold(body),
-        Expr::Graph(graph) => each(&mut graph.edges, |(_, e, _)| fold(e)),
-        Expr::Members(members) => each(members.parts_mut(), fold),
+        Expr::Graph(graph) => any_changed(&mut graph.edges, |(_, e, _)| fold(e)),
+        Expr::Members(members) => any_changed(members.parts_mut(), fold),
         _ => false,
     };
     let folded = match expr {
@@ -118,10 +118,10 @@ fn alt(parts: &mut Vec<Expr>) -> Option<Expr> {
     if let Some((at, set)) = joined {
         out[at] = class(&set).unwrap_or(Expr::Class(set));
     }
-    let mut seen = Seen::default();
+    let mut seen = EarlierAlternatives::default();
     let mut kept: Vec<Expr> = Vec::with_capacity(out.len());
     for part in out {
-        if !seen.known(&kept, &part) {
+        if !seen.contains(&kept, &part) {
             kept.push(part);
         }
     }
@@ -129,39 +129,39 @@ fn alt(parts: &mut Vec<Expr>) -> Option<Expr> {
 }
 
 fn has_duplicates(parts: &[Expr]) -> bool {
-    let mut seen = Seen::default();
-    (0..parts.len()).any(|i| seen.known(&parts[..i], &parts[i]))
+    let mut seen = EarlierAlternatives::default();
+    (0..parts.len()).any(|i| seen.contains(&parts[..i], &parts[i]))
 }
 
-/// Alternatives before, by how they look at a glance.
+/// Alternatives before, by how they look at a shallow_hash.
 #[derive(Default)]
-struct Seen {
-    alike: HashMap<u64, Vec<u32>>,
+struct EarlierAlternatives {
+    by_hash: HashMap<u64, Vec<u32>>,
 }
 
-impl Seen {
+impl EarlierAlternatives {
     /// Whether an expression is among those before. Of many that look alike, only the first few are compared, which bounds the
     /// cost: a duplicate may then stay.
-    fn known(&mut self, before: &[Expr], expr: &Expr) -> bool {
-        if before.len() < FEW {
+    fn contains(&mut self, before: &[Expr], expr: &Expr) -> bool {
+        if before.len() < MAX_COMPARED {
             return before.contains(expr);
         }
-        if self.alike.is_empty() {
+        if self.by_hash.is_empty() {
             for (i, expr) in before.iter().enumerate() {
-                self.alike.entry(glance(expr)).or_default().push(i as u32);
+                self.by_hash.entry(shallow_hash(expr)).or_default().push(i as u32);
             }
         }
-        let alike = self.alike.entry(glance(expr)).or_default();
-        if alike.iter().take(FEW).any(|&i| before[i as usize] == *expr) {
+        let same_hash = self.by_hash.entry(shallow_hash(expr)).or_default();
+        if same_hash.iter().take(MAX_COMPARED).any(|&i| before[i as usize] == *expr) {
             return true;
         }
-        alike.push(before.len() as u32);
+        same_hash.push(before.len() as u32);
         false
     }
 }
 
 /// A hash of what an expression begins with. Bounded work.
-fn glance(expr: &Expr) -> u64 {
+fn shallow_hash(expr: &Expr) -> u64 {
     fn look(expr: &Expr, depth: u32, hasher: &mut Hasher) {
         std::mem::discriminant(expr).hash(hasher);
         match expr {
@@ -173,7 +173,7 @@ fn glance(expr: &Expr) -> u64 {
                 parts.len().hash(hasher);
                 parts
                     .iter()
-                    .take(if depth > 0 { FEW } else { 0 })
+                    .take(if depth > 0 { MAX_COMPARED } else { 0 })
                     .for_each(|p| look(p, depth - 1, hasher));
             }
             Expr::Repeat { body, min, max } => {
@@ -186,7 +186,7 @@ fn glance(expr: &Expr) -> u64 {
             Expr::Graph(graph) => (graph.nodes, graph.edges.len()).hash(hasher),
             Expr::Members(members) => {
                 (members.once.len(), members.often.len()).hash(hasher);
-                let first = members.parts().take(if depth > 0 { FEW } else { 0 });
+                let first = members.parts().take(if depth > 0 { MAX_COMPARED } else { 0 });
                 first.for_each(|part| look(part, depth - 1, hasher));
             }
             Expr::Except(except) => except.hash(hasher),
@@ -227,7 +227,7 @@ fn repeat(
         *changed = true;
     }
     if let Expr::Repeat { body: inner, min: from, max: to } = body
-        && let Some((low, high)) = nest((*from, *to), (*min, *max))
+        && let Some((low, high)) = nested_bounds((*from, *to), (*min, *max))
     {
         let inner = std::mem::replace(&mut **inner, Expr::Empty);
         *body = inner;
@@ -241,7 +241,10 @@ fn repeat(
 }
 
 /// The bounds of a repeat of a repeat, where every count between the least and the most can be had.
-fn nest((a, b): (u32, Option<u32>), (c, d): (u32, Option<u32>)) -> Option<(u32, Option<u32>)> {
+fn nested_bounds(
+    (a, b): (u32, Option<u32>),
+    (c, d): (u32, Option<u32>),
+) -> Option<(u32, Option<u32>)> {
     let bounded = |n: Option<u32>| n.filter(|&n| n <= MAX_BOUND);
     // `k` runs give `k * a ..= k * b`. From 0 runs to 1 there is no gap if a <= 1; from k to k + 1 if (k + 1) * a <= k * b + 1,
     // which holds for all later k once it holds for the first one.
@@ -282,8 +285,8 @@ fn members(set: &mut Members, changed: &mut bool) -> Option<Expr> {
 /// Drops edges that are on no way from the start to an end, and ends that are not reached.
 fn trim(graph: &mut Graph, changed: &mut bool) -> Option<Expr> {
     let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| *e != Expr::Never).collect();
-    let reached = flood(graph, &[graph.start], &passes, |&(from, _, to)| (from, to));
-    let live = flood(graph, &graph.ends, &passes, |&(from, _, to)| (to, from));
+    let reached = reachable_nodes(graph, &[graph.start], &passes, |&(from, _, to)| (from, to));
+    let live = reachable_nodes(graph, &graph.ends, &passes, |&(from, _, to)| (to, from));
     if !live[graph.start as usize] {
         return Some(Expr::Never);
     }

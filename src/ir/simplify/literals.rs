@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::each;
+use super::any_changed;
 use crate::fsm::Dfa;
 use crate::ir::{Expr, Grammar};
 
@@ -10,17 +10,17 @@ use crate::ir::{Expr, Grammar};
 const MIN_LITERALS: usize = 4;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    each(&mut grammar.rules, |rule| join(&mut rule.body))
+    any_changed(&mut grammar.rules, |rule| join(&mut rule.body))
 }
 
 fn join(expr: &mut Expr) -> bool {
     match expr {
-        Expr::Seq(parts) => each(parts, join),
+        Expr::Seq(parts) => any_changed(parts, join),
         Expr::Repeat { body, .. } => join(body),
-        Expr::Graph(graph) => each(&mut graph.edges, |(_, e, _)| join(e)),
-        Expr::Members(members) => each(members.parts_mut(), join),
+        Expr::Graph(graph) => any_changed(&mut graph.edges, |(_, e, _)| join(e)),
+        Expr::Members(members) => any_changed(members.parts_mut(), join),
         Expr::Alt(parts) => {
-            let changed = each(parts.iter_mut(), join);
+            let changed = any_changed(parts.iter_mut(), join);
             let literals = parts.iter().filter(|p| matches!(p, Expr::Bytes(_))).count();
             if literals < MIN_LITERALS {
                 return changed;

@@ -11,9 +11,9 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
         // A labelled rule that calls itself begins a new span each time.
         if let Expr::Alt(parts) = &mut rule.body
             && rule.attributes.is_empty()
-            && at_ends(parts, own)
+            && calls_itself_only_at_ends(parts, own)
         {
-            rule.body = unwound(std::mem::take(parts), own);
+            rule.body = to_repeats(std::mem::take(parts), own);
             changed = true;
         }
     }
@@ -22,7 +22,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
 
 /// Where an alternative calls its own rule.
 #[derive(Clone, Copy, PartialEq)]
-enum Own {
+enum SelfCall {
     Nowhere,
     First,
     Last,
@@ -31,36 +31,38 @@ enum Own {
     Inside,
 }
 
-fn place(part: &Expr, own: RuleId) -> Own {
+fn self_call(part: &Expr, own: RuleId) -> SelfCall {
     let mut calls = 0;
     part.each_ref(&mut |rule| calls += u32::from(rule == own));
     match (calls, part) {
-        (0, _) => Own::Nowhere,
-        (1, Expr::Ref(_)) => Own::Alone,
-        (1, Expr::Seq(parts)) if parts.first() == Some(&Expr::Ref(own)) => Own::First,
-        (1, Expr::Seq(parts)) if parts.last() == Some(&Expr::Ref(own)) => Own::Last,
-        _ => Own::Inside,
+        (0, _) => SelfCall::Nowhere,
+        (1, Expr::Ref(_)) => SelfCall::Alone,
+        (1, Expr::Seq(parts)) if parts.first() == Some(&Expr::Ref(own)) => SelfCall::First,
+        (1, Expr::Seq(parts)) if parts.last() == Some(&Expr::Ref(own)) => SelfCall::Last,
+        _ => SelfCall::Inside,
     }
 }
 
 /// Whether there are calls of the rule itself, all of them at the ends of alternatives.
-fn at_ends(parts: &[Expr], own: RuleId) -> bool {
+fn calls_itself_only_at_ends(parts: &[Expr], own: RuleId) -> bool {
     let mut any = false;
     parts.iter().all(|part| {
-        let place = place(part, own);
-        any |= place != Own::Nowhere;
-        place != Own::Inside
+        let call = self_call(part, own);
+        any |= call != SelfCall::Nowhere;
+        call != SelfCall::Inside
     }) && any
 }
 
-fn unwound(parts: Vec<Expr>, own: RuleId) -> Expr {
+fn to_repeats(parts: Vec<Expr>, own: RuleId) -> Expr {
     let (mut before, mut bases, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     for mut part in parts {
-        let place = place(&part, own);
-        match (place, &mut part) {
-            (Own::First, Expr::Seq(list)) => behind.push(Expr::seq(list.drain(1..))),
-            (Own::Last, Expr::Seq(list)) => before.push(Expr::seq(list.drain(..list.len() - 1))),
-            (Own::Alone, _) => {}
+        let call = self_call(&part, own);
+        match (call, &mut part) {
+            (SelfCall::First, Expr::Seq(list)) => behind.push(Expr::seq(list.drain(1..))),
+            (SelfCall::Last, Expr::Seq(list)) => {
+                before.push(Expr::seq(list.drain(..list.len() - 1)))
+            }
+            (SelfCall::Alone, _) => {}
             _ => bases.push(part),
         }
     }

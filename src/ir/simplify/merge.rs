@@ -10,10 +10,10 @@ use crate::ids::RuleId;
 use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, Trigger};
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    plan(grammar).map(|stands| apply(grammar, &stands)).is_some()
+    plan(grammar).map(|representatives| apply(grammar, &representatives)).is_some()
 }
 
-/// Per rule, the one that stands for it; `None` if each stands for itself. Linear where no two rules look alike.
+/// Per rule, the one that representatives for it; `None` if each representatives for itself. Linear where no two rules look alike.
 pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     let rules = grammar.rules.len();
     // Most rules look like no other one, which their hash shows.
@@ -28,7 +28,7 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     let place: Vec<usize> =
         hashes.iter().map(|hash| sorted.partition_point(|h| h < hash)).collect();
     place.iter().for_each(|&at| count[at] += 1);
-    let mut text = Text::default();
+    let mut encoding = ExactEncoding::default();
     let mut known: hashbrown::HashMap<Box<[u64]>, u32, Seeded> = hashbrown::HashMap::default();
     let mut keys = Vec::with_capacity(rules);
     let mut next = 0;
@@ -39,13 +39,13 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
             next += 1;
             continue;
         }
-        text.words.clear();
-        text.refs.clear();
-        write_rule(rule, &mut text);
-        let key = *known.entry_ref(text.words.as_slice()).or_insert(next);
+        encoding.words.clear();
+        encoding.refs.clear();
+        write_rule(rule, &mut encoding);
+        let key = *known.entry_ref(encoding.words.as_slice()).or_insert(next);
         next = next.max(key + 1);
         keys.push(key);
-        for (at, target) in text.refs.iter().enumerate() {
+        for (at, target) in encoding.refs.iter().enumerate() {
             tail.push(i as u32);
             position.push(at as u32);
             head.push(target.raw());
@@ -55,28 +55,33 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
         return None;
     }
     let class = coarsest(&keys, &tail, &position, &head);
-    // The first of a class stands for all.
+    // The first of a class representatives for all.
     let mut first: Vec<Option<RuleId>> = vec![None; rules];
-    let stands: Vec<RuleId> = (0..rules)
+    let representatives: Vec<RuleId> = (0..rules)
         .map(|rule| *first[class[rule] as usize].get_or_insert(RuleId::new(rule)))
         .collect();
-    let all = stands.iter().enumerate().all(|(rule, &stand)| stand.index() == rule);
-    (!all).then_some(stands)
+    let all = representatives
+        .iter()
+        .enumerate()
+        .all(|(rule, &representative)| representative.index() == rule);
+    (!all).then_some(representatives)
 }
 
-pub(super) fn apply(grammar: &mut Grammar, stands: &[RuleId]) {
-    grammar
-        .rules
-        .iter_mut()
-        .for_each(|rule| rule.body.remap(&|target| stands[target.index()], &|special| special));
-    grammar.start = stands[grammar.start.index()];
-    let keep: Vec<bool> =
-        stands.iter().enumerate().map(|(rule, &stand)| stand.index() == rule).collect();
+pub(super) fn apply(grammar: &mut Grammar, representatives: &[RuleId]) {
+    grammar.rules.iter_mut().for_each(|rule| {
+        rule.body.remap(&|target| representatives[target.index()], &|special| special)
+    });
+    grammar.start = representatives[grammar.start.index()];
+    let keep: Vec<bool> = representatives
+        .iter()
+        .enumerate()
+        .map(|(rule, &representative)| representative.index() == rule)
+        .collect();
     reach::retain(grammar, &keep);
 }
 
 /// Takes an expression written down without the rules it refers to: its shape.
-trait Sink<'g> {
+trait Encoder<'g> {
     fn word(&mut self, word: u64);
     fn bytes(&mut self, bytes: &[u8]);
     fn reference(&mut self, rule: RuleId);
@@ -84,9 +89,9 @@ trait Sink<'g> {
 }
 
 /// Different hashes, different shapes.
-struct Hash(Hasher);
+struct HashEncoding(Hasher);
 
-impl Sink<'_> for Hash {
+impl Encoder<'_> for HashEncoding {
     fn word(&mut self, word: u64) {
         self.0.write_u64(word);
     }
@@ -103,20 +108,20 @@ impl Sink<'_> for Hash {
 }
 
 fn hash(rule: &Rule) -> u64 {
-    let mut hash = Hash(hasher());
+    let mut hash = HashEncoding(hasher());
     write_rule(rule, &mut hash);
     hash.0.finish()
 }
 
 /// Equal texts, equal shapes.
 #[derive(Default)]
-struct Text<'g> {
+struct ExactEncoding<'g> {
     words: Vec<u64>,
     refs: Vec<RuleId>,
     automata: HashMap<&'g Dfa, u64>,
 }
 
-impl<'g> Sink<'g> for Text<'g> {
+impl<'g> Encoder<'g> for ExactEncoding<'g> {
     fn word(&mut self, word: u64) {
         self.words.push(word);
     }
@@ -137,7 +142,7 @@ impl<'g> Sink<'g> for Text<'g> {
     }
 }
 
-fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
+fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
     let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
         &rule.attributes;
     out.word(
@@ -160,11 +165,11 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
 }
 
 /// A kind and a number; lengths and bounds lie below 2^56.
-fn mark<'g>(out: &mut impl Sink<'g>, kind: u8, number: usize) {
+fn mark<'g>(out: &mut impl Encoder<'g>, kind: u8, number: usize) {
     out.word(u64::from(kind) << 56 | number as u64);
 }
 
-fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
+fn write<'g>(expr: &'g Expr, out: &mut impl Encoder<'g>) {
     match expr {
         Expr::Empty => mark(out, 0, 0),
         Expr::Never => mark(out, 1, 0),
@@ -226,7 +231,7 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
     }
 }
 
-fn write_graph<'g>(graph: &'g Graph, out: &mut impl Sink<'g>) {
+fn write_graph<'g>(graph: &'g Graph, out: &mut impl Encoder<'g>) {
     mark(out, 10, graph.edges.len());
     out.word(u64::from(graph.nodes) << 32 | u64::from(graph.start));
     mark(out, 10, graph.ends.len());
@@ -237,7 +242,7 @@ fn write_graph<'g>(graph: &'g Graph, out: &mut impl Sink<'g>) {
     }
 }
 
-fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Sink<'g>) {
+fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Encoder<'g>) {
     let Dispatch { tags, stops, excludes, after, end } = dispatch;
     mark(
         out,
@@ -267,7 +272,7 @@ fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Sink<'g>) {
     excludes.iter().for_each(|exclude| literal(exclude, out));
 }
 
-fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Sink<'g>) {
+fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Encoder<'g>) {
     match trigger {
         Trigger::Text(text) => literal(text, out),
         Trigger::Special(special) => mark(out, 4, special.index()),
@@ -278,7 +283,7 @@ fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Sink<'g>) {
     }
 }
 
-fn literal<'g>(bytes: &[u8], out: &mut impl Sink<'g>) {
+fn literal<'g>(bytes: &[u8], out: &mut impl Encoder<'g>) {
     mark(out, 2, bytes.len());
     out.bytes(bytes);
 }

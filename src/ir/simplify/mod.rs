@@ -4,7 +4,7 @@
 //! What no pass does: drop a reachable labelled rule, copy its body elsewhere, or give its bytes another label; touch
 //! what a dispatch means; change what rules that compile would refuse are refused for.
 
-mod calls;
+mod call_graph;
 mod fold;
 mod inline;
 mod literals;
@@ -97,7 +97,7 @@ impl Pass {
 }
 
 /// Runs `work` on every item; returns whether it changed any of them.
-fn each<T>(items: impl IntoIterator<Item = T>, mut work: impl FnMut(T) -> bool) -> bool {
+fn any_changed<T>(items: impl IntoIterator<Item = T>, mut work: impl FnMut(T) -> bool) -> bool {
     let mut changed = false;
     for item in items {
         changed |= work(item);
@@ -107,7 +107,7 @@ fn each<T>(items: impl IntoIterator<Item = T>, mut work: impl FnMut(T) -> bool) 
 
 impl Pass {
     /// Whether a change may let a pass before it find something new.
-    fn opens_more(self) -> bool {
+    fn may_enable_earlier_passes(self) -> bool {
         match self {
             Pass::Useless | Pass::Unit | Pass::Nullable | Pass::Loops | Pass::Merge => true,
             Pass::Fold | Pass::Regular | Pass::Inline | Pass::Literals | Pass::Reach => false,
@@ -163,14 +163,14 @@ impl Grammar {
     ) -> Result<Cow<'_, Grammar>, GrammarError> {
         self.validate()?;
         let mut grammar = Cow::Borrowed(self);
-        if level == Simplify::Full && self.rules.iter().any(|rule| rule.body.is_compact()) {
+        if level == Simplify::Full && self.rules.iter().any(|rule| rule.body.has_compact_exprs()) {
             // What is looked into is written out.
-            grammar.to_mut().rules.iter_mut().for_each(|rule| rule.body.write_out());
+            grammar.to_mut().rules.iter_mut().for_each(|rule| rule.body.expand_compact());
         }
         for round in 0..level.rounds() {
             let mut again = false;
             for pass in level.passes() {
-                again |= pass.run_on(&mut grammar) && pass.opens_more();
+                again |= pass.run_on(&mut grammar) && pass.may_enable_earlier_passes();
                 observe(round, *pass, &grammar);
             }
             if !again {
@@ -215,34 +215,34 @@ impl Expr {
     }
 
     /// Whether anything in it stands for a graph.
-    fn is_compact(&self) -> bool {
+    fn has_compact_exprs(&self) -> bool {
         match self {
             Expr::Except(_) | Expr::Counted(_) => true,
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(Expr::is_compact),
-            Expr::Repeat { body, .. } => body.is_compact(),
-            Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| e.is_compact()),
-            Expr::Members(members) => members.parts().any(Expr::is_compact),
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(Expr::has_compact_exprs),
+            Expr::Repeat { body, .. } => body.has_compact_exprs(),
+            Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| e.has_compact_exprs()),
+            Expr::Members(members) => members.parts().any(Expr::has_compact_exprs),
             _ => false,
         }
     }
 
     /// Every [`Expr::Except`] and [`Expr::Counted`] as a graph.
-    fn write_out(&mut self) {
+    fn expand_compact(&mut self) {
         match self {
             Expr::Except(except) => *self = except.written_out(),
             Expr::Counted(counted) => {
-                counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.write_out());
+                counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.expand_compact());
                 *self = counted.written_out();
             }
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(Expr::write_out),
-            Expr::Repeat { body, .. } => body.write_out(),
-            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.write_out()),
-            Expr::Members(members) => members.parts_mut().for_each(Expr::write_out),
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(Expr::expand_compact),
+            Expr::Repeat { body, .. } => body.expand_compact(),
+            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.expand_compact()),
+            Expr::Members(members) => members.parts_mut().for_each(Expr::expand_compact),
             _ => {}
         }
     }
 
-    /// Calls `f` with every rule referred to, in a fixed order.
+    /// CallGraph `f` with every rule referred to, in a fixed order.
     fn each_ref(&self, f: &mut impl FnMut(RuleId)) {
         match self {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}

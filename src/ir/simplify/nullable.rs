@@ -1,18 +1,19 @@
 //! What may be empty anyway is not said to be optional once more: `x?` is `x`, `x{m,n}` is `x{0,n}` and `"" | x` is `x` where
 //! `x` can derive the empty string.
 
-use super::useless::{NEVER, ends, least};
-use super::{each, fold};
+use super::useless::{NOT_IN_SET, least_fixpoint, reaches_end};
+use super::{any_changed, fold};
 use crate::ir::{Expr, Grammar};
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    let Some(ranks) = least(grammar, |body, ranks| nullable(body, &Known { ranks, below: NEVER }))
-    else {
+    let Some(ranks) = least_fixpoint(grammar, |body, ranks| {
+        nullable(body, &NullableRules { ranks, below: NOT_IN_SET })
+    }) else {
         return false;
     };
     let mut changed = false;
     for (rule, &below) in grammar.rules.iter_mut().zip(&ranks) {
-        if resolve(&mut rule.body, &Known { ranks: &ranks, below }) {
+        if resolve(&mut rule.body, &NullableRules { ranks: &ranks, below }) {
             fold::fold(&mut rule.body);
             changed = true;
         }
@@ -22,12 +23,12 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
 
 /// The rules that may be taken to be nullable inside a rule: those that were known to be before it was. Were a rule's own being
 /// nullable used, the reason for it could be simplified away.
-struct Known<'r> {
+struct NullableRules<'r> {
     ranks: &'r [u32],
     below: u32,
 }
 
-fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
+fn nullable(expr: &Expr, known: &NullableRules<'_>) -> bool {
     match expr {
         Expr::Empty => true,
         Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => false,
@@ -46,14 +47,16 @@ fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
         Expr::Graph(graph) => {
             let passes: Vec<bool> =
                 graph.edges.iter().map(|(_, e, _)| nullable(e, known)).collect();
-            ends(graph, &passes)
+            reaches_end(graph, &passes)
         }
     }
 }
 
 /// Returns whether the expression changed.
-fn resolve(expr: &mut Expr, known: &Known<'_>) -> bool {
-    let all = |parts: &mut dyn Iterator<Item = &mut Expr>| each(parts, |part| resolve(part, known));
+fn resolve(expr: &mut Expr, known: &NullableRules<'_>) -> bool {
+    let all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
+        any_changed(parts, |part| resolve(part, known))
+    };
     match expr {
         Expr::Seq(parts) => all(&mut parts.iter_mut()),
         Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),

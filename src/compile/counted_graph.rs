@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use super::units::Part;
+use super::rule_nfa::LiveNfa;
 use crate::fsm::{Edge, Levels};
 
 /// No node.
-pub(super) const NONE: u32 = u32::MAX;
+pub(super) const NO_NODE: u32 = u32::MAX;
 /// A number of steps of which nothing is known but that all bounds are out of reach.
 pub(crate) const FAR: u32 = u32::MAX;
 
-/// What the states of a counted unit's automaton are.
+/// What the states of a counted rule_nfa's automaton are.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct StepCounts {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
     /// The state of the start node.
@@ -27,7 +27,7 @@ pub(super) struct Counts {
     pub(super) levels: Arc<Levels>,
 }
 
-impl Counts {
+impl StepCounts {
     /// Whether a node may be reached with so many steps.
     pub(super) fn allows(&self, node: u32, steps: u32) -> bool {
         if steps == FAR {
@@ -66,7 +66,7 @@ impl Counts {
     }
 
     /// The states that matter among those that epsilon edges reach, each with its number of steps, sorted.
-    pub(super) fn close(&self, part: &Part, from: &[(u32, u32)], set: &mut Vec<u32>) {
+    pub(super) fn close(&self, part: &LiveNfa, from: &[(u32, u32)], set: &mut Vec<u32>) {
         let mut seen: Vec<(u32, u32)> = Vec::new();
         let mut stack: Vec<(u32, u32)> = from.to_vec();
         while let Some((state, steps)) = stack.pop() {
@@ -74,10 +74,10 @@ impl Counts {
                 continue;
             }
             seen.push((state, steps));
-            let is_node = self.node_of[state as usize] != NONE;
+            let is_node = self.node_of[state as usize] != NO_NODE;
             for to in part.nfa.epsilons(state) {
                 let (node, target) = (self.node_of[to as usize], self.leads_to[to as usize]);
-                if node != NONE {
+                if node != NO_NODE {
                     stack.push((to, self.next(steps)));
                 } else if !is_node || self.begins(target, steps) {
                     stack.push((to, steps));
@@ -92,7 +92,7 @@ impl Counts {
 
     /// Whether a node may be left, after so many steps: towards a node, or for good.
     fn begins(&self, target: u32, steps: u32) -> bool {
-        if target == NONE {
+        if target == NO_NODE {
             return steps >= self.min;
         }
         let has_room = steps == FAR || self.max.is_none_or(|max| steps < max);
@@ -100,7 +100,7 @@ impl Counts {
     }
 
     /// The edges of a set, those over bytes and all others, each with the number of steps before it; sorted.
-    pub(super) fn edges(part: &Part, set: &[u32]) -> [Vec<(Edge, u32)>; 2] {
+    pub(super) fn edges(part: &LiveNfa, set: &[u32]) -> [Vec<(Edge, u32)>; 2] {
         let (mut bytes, mut others) = (Vec::new(), Vec::new());
         for pair in set.chunks_exact(2) {
             for e in part.nfa.edges(pair[0]).filter(|e| part.live[e.to as usize]) {

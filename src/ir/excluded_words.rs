@@ -55,7 +55,7 @@ impl Except {
     }
 
     /// About how many states it has, written out.
-    pub(crate) fn nodes(&self) -> usize {
+    pub(crate) fn state_estimate(&self) -> usize {
         self.words.iter().map(|word| word.len()).sum::<usize>() + 3
     }
 

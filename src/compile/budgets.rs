@@ -9,8 +9,8 @@ use crate::ir::{Attributes, Expr, Grammar, Rule, Spent};
 
 /// What the state behind a metered call counts down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meter {
-    pub(crate) unit: Unit,
+pub(crate) struct BudgetMeter {
+    pub(crate) unit: BudgetUnit,
     /// The count at the beginning.
     pub(crate) full: u32,
     pub(crate) spent: Spent,
@@ -18,7 +18,7 @@ pub(crate) struct Meter {
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum BudgetUnit {
     /// Ends of tokens. The token in which the occurrence begins has an end too, so the count begins one higher.
     Token,
     /// Code points.
@@ -27,19 +27,19 @@ pub(crate) enum Unit {
 
 /// A count is four for each unit that may still come, and the bytes that a code point under way still lacks. Below four,
 /// only what is left of that code point may come.
-impl Meter {
+impl BudgetMeter {
     /// A count that is never reached.
     pub(crate) const FAR: u32 = u32::MAX;
 
-    fn new(unit: Unit, most: u32, spent: Spent) -> Meter {
-        let units = most.saturating_add(u32::from(unit == Unit::Token));
-        let full = if units > u32::MAX / 8 { Meter::FAR } else { units * 4 };
-        Meter { unit, full, spent }
+    fn new(unit: BudgetUnit, most: u32, spent: Spent) -> BudgetMeter {
+        let units = most.saturating_add(u32::from(unit == BudgetUnit::Token));
+        let full = if units > u32::MAX / 8 { BudgetMeter::FAR } else { units * 4 };
+        BudgetMeter { unit, full, spent }
     }
 
     /// The count after a token has ended. A budget of tokens never ends inside a code point.
     pub(crate) fn token_ended(self, count: u32) -> u32 {
-        if self.unit == Unit::Char || count == Meter::FAR {
+        if self.unit == BudgetUnit::Char || count == BudgetMeter::FAR {
             count
         } else {
             count.checked_sub(4).unwrap_or(count)
@@ -49,7 +49,7 @@ impl Meter {
     /// The count after a byte of UTF-8; `None` where the text is cut behind the code point under way, and this is no byte
     /// of that.
     pub(crate) fn byte_read(self, byte: u8, count: u32) -> Option<u32> {
-        if count == Meter::FAR {
+        if count == BudgetMeter::FAR {
             return Some(count);
         }
         if byte & 0xC0 == 0x80 {
@@ -65,7 +65,7 @@ impl Meter {
             _ => 0,
         };
         let left =
-            if self.unit == Unit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
+            if self.unit == BudgetUnit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
         Some(left | missing)
     }
 
@@ -76,7 +76,7 @@ impl Meter {
 
     /// Code points that may still come; `None` where no bound is near.
     pub(crate) fn chars_left(self, count: u32) -> Option<u32> {
-        (self.unit == Unit::Char && count != Meter::FAR || self.is_finishing(count))
+        (self.unit == BudgetUnit::Char && count != BudgetMeter::FAR || self.is_finishing(count))
             .then_some(count / 4)
     }
 
@@ -84,16 +84,16 @@ impl Meter {
     /// inside a token, so how many may follow makes no difference to it.
     pub(crate) fn normal(self, count: u32, reach: u32) -> u32 {
         match self.unit {
-            Unit::Token if self.is_finishing(count) => count,
-            Unit::Token => Meter::FAR,
-            Unit::Char if count / 4 > reach => Meter::FAR,
-            Unit::Char => count,
+            BudgetUnit::Token if self.is_finishing(count) => count,
+            BudgetUnit::Token => BudgetMeter::FAR,
+            BudgetUnit::Char if count / 4 > reach => BudgetMeter::FAR,
+            BudgetUnit::Char => count,
         }
     }
 }
 
 /// The grammar with every budget in a rule of its own, and the meters of those rules.
-pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32, Meter>) {
+pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32, BudgetMeter>) {
     let mut meters = HashMap::default();
     if grammar.rules.iter().all(|rule| rule.attributes.budget.is_none()) {
         return (grammar, meters);
@@ -102,8 +102,9 @@ pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32, Meter>
     for id in 0..grammar.rules.len() {
         let Some(budget) = out.rules[id].attributes.budget else { continue };
         let chars = if budget.tokens == Some(0) { Some(0) } else { budget.chars };
-        let chars = chars.map(|most| Meter::new(Unit::Char, most, budget.spent));
-        let tokens = budget.tokens.map(|most| Meter::new(Unit::Token, most, budget.spent));
+        let chars = chars.map(|most| BudgetMeter::new(BudgetUnit::Char, most, budget.spent));
+        let tokens =
+            budget.tokens.map(|most| BudgetMeter::new(BudgetUnit::Token, most, budget.spent));
         for meter in chars.into_iter().chain(tokens) {
             let inner = RuleId::new(out.rules.len());
             let rule = &mut out.rules[id];

@@ -4,15 +4,15 @@ use crate::fsm::ByteSet;
 
 /// The bytes, in classes of neighbours.
 #[derive(Debug)]
-pub(crate) struct Classes {
+pub(crate) struct ByteClasses {
     of: [u8; 256],
     /// The first byte of each class.
     firsts: Vec<u8>,
 }
 
-impl Classes {
+impl ByteClasses {
     /// `cuts`: bytes that differ from the byte before them.
-    pub(super) fn new(cuts: &ByteSet) -> Classes {
+    pub(super) fn new(cuts: &ByteSet) -> ByteClasses {
         let (mut of, mut firsts) = ([0; 256], vec![0]);
         for byte in 1..=255u8 {
             if cuts.contains(byte) {
@@ -20,16 +20,16 @@ impl Classes {
             }
             of[usize::from(byte)] = (firsts.len() - 1) as u8;
         }
-        Classes { of, firsts }
+        ByteClasses { of, firsts }
     }
 
-    /// Classes of bytes that neither tells apart; none if that is these.
-    pub(super) fn with(&self, other: &Classes) -> Option<Classes> {
+    /// ByteClasses of bytes that neither tells apart; none if that is these.
+    pub(super) fn refined_by(&self, other: &ByteClasses) -> Option<ByteClasses> {
         let [mut cuts, mut more] = [ByteSet::EMPTY; 2];
         self.firsts.iter().for_each(|&byte| cuts.insert(byte));
         other.firsts.iter().for_each(|&byte| more.insert(byte));
         let all = cuts.union(&more);
-        (all != cuts).then(|| Classes::new(&all))
+        (all != cuts).then(|| ByteClasses::new(&all))
     }
 
     /// The class of a byte.

@@ -5,9 +5,9 @@
 use std::sync::OnceLock;
 
 use super::components::Components;
-use super::dispatch::Pending;
-use super::thompson::{self, Place};
-use super::{Classes, CompileError, Compiled};
+use super::dispatch::UnresolvedDispatch;
+use super::thompson::{self, Nesting};
+use super::{ByteClasses, CompileError, Compiled};
 use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
@@ -18,8 +18,8 @@ use crate::limits::Limits;
 /// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
 const UNROLL_STATES: usize = 12;
 /// Fuel of a rule, and of a node of its expression.
-const RULE: usize = 16;
-const NODE: usize = 4;
+const RULE_FUEL: usize = 16;
+const NODE_FUEL: usize = 4;
 /// Largest bound that is counted. Counters beyond have a meaning of their own in the parser.
 const MAX_COUNT: u32 = 1 << 30;
 
@@ -30,11 +30,11 @@ pub(crate) struct RuleFacts {
     pub(super) reached: bool,
     pub(crate) label: Option<Label>,
     /// More is said of it than its language: a call of it leaves a trace in frames.
-    pub(crate) kept: bool,
+    pub(crate) tracked: bool,
     /// It is a name: see [`crate::ir::Attributes::name`].
     pub(crate) name: bool,
     /// It is, and no more is said of it.
-    pub(crate) only_name: bool,
+    pub(crate) only_unique_name: bool,
     /// It calls names.
     pub(crate) has_names: bool,
     /// It derives something.
@@ -42,7 +42,7 @@ pub(crate) struct RuleFacts {
     /// It derives the empty string.
     pub(crate) nullable: bool,
     /// Whether its automaton is one of bytes only.
-    pub(crate) leaf: Leaf,
+    pub(crate) regularity: Regularity,
     /// Roughly the states of its automaton.
     pub(crate) nodes: u32,
     /// Order of calls made before anything is read: callers first; members of a left-recursive component share a rank.
@@ -55,18 +55,18 @@ pub(crate) struct RuleFacts {
 
 /// Whether a rule is a regular language over bytes, without counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Leaf {
+pub(crate) enum Regularity {
     /// It has calls, special tokens or counters.
     #[default]
-    No,
+    NotRegular,
     /// It is, once small rules of the grammar are written out in it.
-    Written,
+    WithInlinedRules,
     /// It is, and its expression says all: equal expressions of other grammars have the same automaton.
-    Pure,
+    SelfContained,
 }
 
 /// What names an expression inside its grammar.
-pub(super) fn address(expr: &Expr) -> usize {
+pub(super) fn expr_address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr) as usize
 }
 
@@ -86,23 +86,23 @@ pub(super) fn is_tiny(body: &Expr) -> bool {
 }
 
 /// Whether a counted repeat is white space of which there may be none, with a bound that hardly any token gets to.
-pub(super) fn is_gap(body: &Expr, min: u32, max: Option<u32>) -> bool {
+pub(super) fn is_bounded_white_space(body: &Expr, min: u32, max: Option<u32>) -> bool {
     let white = matches!(body, Expr::Class(set) if set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE);
     white && min == 0 && max.is_some_and(|max| max as usize > LONG_GAP)
 }
 
 /// Whether a repeat is written out instead of counted.
-pub(super) fn written_out(body: &Expr, min: u32, max: Option<u32>) -> bool {
+pub(super) fn is_unrolled(body: &Expr, min: u32, max: Option<u32>) -> bool {
     let copies = max.unwrap_or(min.max(1)) as usize;
-    copies <= 1 || weight(body, UNROLL_STATES).saturating_mul(copies) <= UNROLL_STATES
+    copies <= 1 || unrolled_states(body, UNROLL_STATES).saturating_mul(copies) <= UNROLL_STATES
 }
 
 /// States an expression costs, counted up to a cap.
-fn weight(expr: &Expr, cap: usize) -> usize {
+fn unrolled_states(expr: &Expr, cap: usize) -> usize {
     let sum = |parts: &mut dyn Iterator<Item = &Expr>| {
         let mut total = 0;
         for part in parts {
-            total += weight(part, cap);
+            total += unrolled_states(part, cap);
             if total > cap {
                 break;
             }
@@ -118,10 +118,10 @@ fn weight(expr: &Expr, cap: usize) -> usize {
         Expr::Deferred(_) => 1,
         Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
         Expr::Repeat { body, min, max } => {
-            weight(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize)
+            unrolled_states(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize)
         }
         Expr::Automaton(dfa) => dfa.len(),
-        Expr::Except(except) => except.nodes(),
+        Expr::Except(except) => except.state_estimate(),
         Expr::Counted(_) => 1,
         Expr::Graph(graph) => {
             graph.nodes as usize + sum(&mut graph.edges.iter().map(|(_, e, _)| e))
@@ -130,48 +130,59 @@ fn weight(expr: &Expr, cap: usize) -> usize {
 }
 
 /// Bodies of auxiliary rules, and dispatches by their rules.
-type Bodies<'a> = (&'a [&'a Expr], &'a HashMap<u32, Pending>);
+type Bodies<'a> = (&'a [&'a Expr], &'a HashMap<u32, UnresolvedDispatch>);
 
 /// Fills in a compiled grammar's facts.
-pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
+pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
     let grammar = compiled.parsed.clone();
     let mut scan = Scan {
         grammar: &grammar,
         limits,
         rules: vec![RuleFacts::default(); grammar.rules.len()],
-        refs: vec![(0, 0); grammar.rules.len()],
+        call_ranges: vec![(0, 0); grammar.rules.len()],
         calls: Vec::new(),
         seen: vec![false; grammar.rules.len()],
         auxiliary: HashMap::default(),
         bodies: Vec::new(),
         dispatches: HashMap::default(),
-        levels: HashMap::default(),
-        cuts: ByteSet::EMPTY,
-        sets: Vec::new(),
+        step_levels: HashMap::default(),
+        boundaries: ByteSet::EMPTY,
+        member_sets: Vec::new(),
         total: 0,
-        counted: false,
-        written: false,
+        has_counters: false,
+        has_inlined: false,
         gaps: false,
         deferred: Vec::new(),
     };
-    scan.reach(grammar.start.raw())?;
+    scan.scan_from(grammar.start.raw())?;
     if !compiled.meters.is_empty() {
         // Code points are counted.
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)]
             .into_iter()
-            .for_each(|(lo, hi)| scan.cut(lo, hi));
+            .for_each(|(lo, hi)| scan.add_boundary(lo, hi));
     }
     // What is deferred has such white space, as JSON does.
     compiled.gaps = (scan.gaps || !scan.deferred.is_empty()) && compiled.meters.is_empty();
     compiled.deferred = scan.deferred.iter().map(|&rule| (rule, OnceLock::new())).collect();
-    let Scan { rules, refs, calls, auxiliary, bodies, dispatches, levels, cuts, sets, .. } = scan;
-    compiled.levels = levels;
+    let Scan {
+        rules,
+        call_ranges,
+        calls,
+        auxiliary,
+        bodies,
+        dispatches,
+        step_levels,
+        boundaries,
+        member_sets,
+        ..
+    } = scan;
+    compiled.step_levels = step_levels;
     compiled.rules = rules;
     compiled.auxiliary = auxiliary;
-    compiled.classes = Classes::new(&cuts).into();
-    let calls = |rule: usize| &calls[refs[rule].0 as usize..refs[rule].1 as usize];
-    let components = Components::of(compiled.rules.len(), calls);
-    compiled.derivable(&grammar, (&bodies, &dispatches), &components);
+    compiled.classes = ByteClasses::new(&boundaries).into();
+    let calls = |rule: usize| &calls[call_ranges[rule].0 as usize..call_ranges[rule].1 as usize];
+    let components = Components::find(compiled.rules.len(), calls);
+    compiled.find_productive_and_nullable(&grammar, (&bodies, &dispatches), &components);
     if !compiled.rules[compiled.start as usize].productive {
         return Err(CompileError::Empty {
             rule: grammar.rules[compiled.start as usize].name.clone(),
@@ -184,23 +195,21 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
             .chain(&set.often)
             .any(|body| compiled.nullable(body))
     };
-    if let Some((rule, _)) = sets.iter().find(nullable) {
+    if let Some((rule, _)) = member_sets.iter().find(nullable) {
         let name = grammar.rules.get(*rule as usize).map_or("(members)", |rule| &rule.name);
         return Err(CompileError::EmptyMember { rule: name.to_owned() });
     }
-    compiled.ranks(&grammar, (&bodies, &dispatches), &components);
-    compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].kept = true);
-    super::scopes::check(compiled, &calls)?;
-    find_names(&mut compiled.rules, grammar.rules.len(), &calls);
+    compiled.assign_ranks(&grammar, (&bodies, &dispatches), &components);
+    compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].tracked = true);
+    super::distinct_scopes::check_scopes(compiled, &calls)?;
+    find_unique_names(&mut compiled.rules, grammar.rules.len(), &calls);
     let rules = &compiled.rules;
-    compiled.dispatches = dispatches
-        .iter()
-        .map(|(&rule, pending)| (rule, pending.dispatching(rules).into()))
-        .collect();
+    compiled.dispatches =
+        dispatches.iter().map(|(&rule, pending)| (rule, pending.resolve(rules).into())).collect();
     for (i, body) in bodies.iter().enumerate() {
         let rule = (grammar.rules.len() + i) as u32;
         if !compiled.dispatches.contains_key(&rule) {
-            let unit = match body {
+            let rule_nfa = match body {
                 Expr::Counted(counted) => {
                     let passes = |e: &Expr| compiled.productive(e) && !compiled.nullable(e);
                     if !counted.graph.edges.iter().all(|(_, e, _)| passes(e)) {
@@ -209,22 +218,22 @@ pub(super) fn gather(compiled: &mut Compiled, limits: &Limits) -> Result<(), Com
                             GrammarError::Malformed { rule: "(counted)".to_owned(), what }.into()
                         );
                     }
-                    thompson::counted_unit(
+                    thompson::counted_rule_nfa(
                         compiled,
                         counted,
-                        compiled.levels[&address(body)].clone(),
+                        compiled.step_levels[&expr_address(body)].clone(),
                     )
                 }
-                body => thompson::unit(compiled, body),
+                body => thompson::rule_nfa(compiled, body),
             };
-            compiled.units.insert(rule, unit.into());
+            compiled.rule_nfas.insert(rule, rule_nfa.into());
         }
     }
     Ok(())
 }
 
 /// Finds the rules that call names, by way of auxiliary ones, too; those come last, outer ones first.
-fn find_names<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(usize) -> &'c [u32]) {
+fn find_unique_names<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(usize) -> &'c [u32]) {
     if !rules.iter().any(|facts| facts.name) {
         return;
     }
@@ -242,25 +251,25 @@ struct Scan<'g> {
     limits: &'g Limits,
     rules: Vec<RuleFacts>,
     /// Per rule: its part of `calls`.
-    refs: Vec<(u32, u32)>,
+    call_ranges: Vec<(u32, u32)>,
     calls: Vec<u32>,
     seen: Vec<bool>,
-    /// Auxiliary rules by the address of their expression.
+    /// Auxiliary rules by the expr_address of their expression.
     auxiliary: HashMap<usize, u32>,
     /// Bodies of auxiliary rules.
     bodies: Vec<&'g Expr>,
-    dispatches: HashMap<u32, Pending>,
-    /// In how many steps counted graphs end, by the address of their expression.
-    levels: HashMap<usize, std::sync::Arc<Levels>>,
+    dispatches: HashMap<u32, UnresolvedDispatch>,
+    /// In how many steps counted graphs end, by the expr_address of their expression.
+    step_levels: HashMap<usize, std::sync::Arc<Levels>>,
     /// Bytes that differ from the byte before them.
-    cuts: ByteSet,
+    boundaries: ByteSet,
     /// Sets of members, and the rules they are in.
-    sets: Vec<(u32, &'g Members)>,
+    member_sets: Vec<(u32, &'g Members)>,
     total: usize,
     /// The rule at hand has counters or special tokens.
-    counted: bool,
+    has_counters: bool,
     /// The rule at hand has small rules written out in it.
-    written: bool,
+    has_inlined: bool,
     /// See [`Compiled::gaps`].
     gaps: bool,
     /// Rules whose bodies are deferred.
@@ -269,7 +278,7 @@ struct Scan<'g> {
 
 impl<'g> Scan<'g> {
     /// Scans every rule that can be called from this one.
-    fn reach(&mut self, start: u32) -> Result<(), CompileError> {
+    fn scan_from(&mut self, start: u32) -> Result<(), CompileError> {
         let mut queue = vec![start];
         self.seen[start as usize] = true;
         while let Some(rule) = queue.pop() {
@@ -278,17 +287,17 @@ impl<'g> Scan<'g> {
                 None => (self.bodies[rule as usize - self.grammar.rules.len()], rule),
             };
             let from = self.calls.len();
-            (self.counted, self.written) = (false, false);
+            (self.has_counters, self.has_inlined) = (false, false);
             let nodes = if let Expr::Dispatch(dispatch) = body {
-                self.counted = true;
+                self.has_counters = true;
                 self.dispatch(owner, dispatch)?
             } else if let (Expr::Counted(counted), None) =
                 (body, self.grammar.rules.get(rule as usize))
             {
-                self.counted = true;
-                self.steps(owner, body, counted)?
+                self.has_counters = true;
+                self.counted_graph(owner, body, counted)?
             } else {
-                self.expr(owner, body, Place::Rule)?
+                self.expr(owner, body, Nesting::Rule)?
             };
             self.charge(owner, nodes)?;
             let facts = &mut self.rules[rule as usize];
@@ -296,16 +305,17 @@ impl<'g> Scan<'g> {
             facts.nodes = nodes as u32;
             if let Some(rule) = self.grammar.rules.get(rule as usize) {
                 facts.label = rule.attributes.label;
-                facts.kept = !rule.attributes.is_empty();
+                facts.tracked = !rule.attributes.is_empty();
                 facts.name = rule.attributes.name;
-                facts.only_name = facts.name && rule.attributes.is_only_name();
+                facts.only_unique_name = facts.name && rule.attributes.is_only_name();
             }
-            facts.leaf = match (self.counted || self.calls.len() > from, self.written) {
-                (true, _) => Leaf::No,
-                (false, true) => Leaf::Written,
-                (false, false) => Leaf::Pure,
-            };
-            self.refs[rule as usize] = (from as u32, self.calls.len() as u32);
+            facts.regularity =
+                match (self.has_counters || self.calls.len() > from, self.has_inlined) {
+                    (true, _) => Regularity::NotRegular,
+                    (false, true) => Regularity::WithInlinedRules,
+                    (false, false) => Regularity::SelfContained,
+                };
+            self.call_ranges[rule as usize] = (from as u32, self.calls.len() as u32);
             for i in from..self.calls.len() {
                 let callee = self.calls[i];
                 if !std::mem::replace(&mut self.seen[callee as usize], true) {
@@ -324,7 +334,7 @@ impl<'g> Scan<'g> {
     }
 
     fn charge(&mut self, owner: u32, nodes: usize) -> Result<(), CompileError> {
-        fuel::spend(RULE + NODE * nodes)
+        fuel::spend(RULE_FUEL + NODE_FUEL * nodes)
             .map_err(|out| CompileError::fuel(self.grammar, owner, out))?;
         self.total = self.total.saturating_add(nodes);
         if self.total > self.limits.compiled_states {
@@ -334,61 +344,66 @@ impl<'g> Scan<'g> {
         Ok(())
     }
 
-    fn cut(&mut self, lo: u8, hi: u8) {
-        self.cuts.insert(lo);
-        // Behind the last byte there is none to be told apart; the first one is a class's first anyway.
-        self.cuts.insert(hi.wrapping_add(1));
+    fn add_boundary(&mut self, lo: u8, hi: u8) {
+        self.boundaries.insert(lo);
+        // ReturnRole the last byte there is none to be told apart; the first one is a class's first anyway.
+        self.boundaries.insert(hi.wrapping_add(1));
     }
 
     /// Notes what an expression calls and tells apart; returns about how many states it costs.
-    fn expr(&mut self, owner: u32, expr: &'g Expr, place: Place) -> Result<usize, CompileError> {
+    fn expr(
+        &mut self,
+        owner: u32,
+        expr: &'g Expr,
+        nesting: Nesting,
+    ) -> Result<usize, CompileError> {
         Ok(match expr {
             Expr::Empty | Expr::Never => 0,
             Expr::Bytes(bytes) => {
-                bytes.iter().for_each(|&b| self.cut(b, b));
+                bytes.iter().for_each(|&b| self.add_boundary(b, b));
                 bytes.len()
             }
             Expr::Class(set) => {
-                self.cuts = self.cuts.union(&set.bounds());
+                self.boundaries = self.boundaries.union(&set.bounds());
                 1
             }
             Expr::Special(_) => {
-                self.counted = true;
+                self.has_counters = true;
                 1
             }
             Expr::Deferred(_) => {
-                self.counted = true;
+                self.has_counters = true;
                 self.deferred.push(owner);
                 1
             }
-            Expr::Ref(r) => self.reference(owner, *r, place)?,
+            Expr::Ref(r) => self.reference(owner, *r, nesting)?,
             Expr::Except(except) => {
                 let bytes = except.words.iter().chain([&except.close]).flat_map(|word| word.iter());
-                bytes.for_each(|&b| self.cut(b, b));
-                self.cuts = self.cuts.union(&except.leave.bounds());
-                let called = self.reference(owner, except.tail, place)?
-                    + self.reference(owner, except.other, place)?;
-                except.nodes().saturating_add(called)
+                bytes.for_each(|&b| self.add_boundary(b, b));
+                self.boundaries = self.boundaries.union(&except.leave.bounds());
+                let called = self.reference(owner, except.tail, nesting)?
+                    + self.reference(owner, except.other, nesting)?;
+                except.state_estimate().saturating_add(called)
             }
             Expr::Seq(parts) | Expr::Alt(parts) => {
                 let mut nodes = parts.len();
                 for part in parts {
-                    nodes += self.expr(owner, part, place)?;
+                    nodes += self.expr(owner, part, nesting)?;
                 }
                 nodes
             }
             Expr::Automaton(dfa) => {
-                self.cuts = self.cuts.union(&dfa.bounds());
+                self.boundaries = self.boundaries.union(&dfa.bounds());
                 dfa.len()
             }
             Expr::Graph(graph) => {
                 let mut nodes = graph.nodes as usize;
                 for (_, e, _) in &graph.edges {
-                    nodes += self.expr(owner, e, place)?;
+                    nodes += self.expr(owner, e, nesting)?;
                 }
                 nodes
             }
-            Expr::Members(members) if place == Place::Rule => self.members(owner, members)?,
+            Expr::Members(members) if nesting == Nesting::Rule => self.members(owner, members)?,
             Expr::Dispatch(_) | Expr::Members(_) | Expr::Counted(_) => {
                 self.auxiliary(expr);
                 1
@@ -406,30 +421,35 @@ impl<'g> Scan<'g> {
                     return Ok(0);
                 }
                 let max = countable(*max);
-                if written_out(body, *min, max) {
+                if is_unrolled(body, *min, max) {
                     let copies = max.unwrap_or(min.saturating_add(1)) as usize;
                     return Ok(self
-                        .expr(owner, body, place)?
+                        .expr(owner, body, nesting)?
                         .saturating_add(1)
                         .saturating_mul(copies));
                 }
-                self.counted = true;
-                self.gaps |= is_gap(body, *min, max);
-                if place == Place::Block {
+                self.has_counters = true;
+                self.gaps |= is_bounded_white_space(body, *min, max);
+                if nesting == Nesting::Block {
                     self.auxiliary(expr);
                     return Ok(1);
                 }
-                self.expr(owner, body, Place::Block)? + 2
+                self.expr(owner, body, Nesting::Block)? + 2
             }
         })
     }
 
-    /// A call, or what is written out in its place.
-    fn reference(&mut self, owner: u32, rule: RuleId, place: Place) -> Result<usize, CompileError> {
+    /// A call, or what is written out in its nesting.
+    fn reference(
+        &mut self,
+        owner: u32,
+        rule: RuleId,
+        nesting: Nesting,
+    ) -> Result<usize, CompileError> {
         let called = &self.grammar.rules[rule.index()];
         if called.attributes.is_empty() && is_tiny(&called.body) {
-            self.written = true;
-            return self.expr(owner, &called.body, place);
+            self.has_inlined = true;
+            return self.expr(owner, &called.body, nesting);
         }
         self.calls.push(rule.raw());
         Ok(1)
@@ -438,28 +458,28 @@ impl<'g> Scan<'g> {
     /// A call of a rule of its own for an expression.
     fn auxiliary(&mut self, expr: &'g Expr) {
         let next = self.rules.len() as u32;
-        let rule = *self.auxiliary.entry(address(expr)).or_insert(next);
+        let rule = *self.auxiliary.entry(expr_address(expr)).or_insert(next);
         if rule == next {
             self.bodies.push(expr);
             self.rules.push(RuleFacts::default());
-            self.refs.push((0, 0));
+            self.call_ranges.push((0, 0));
             self.seen.push(false);
         }
         self.calls.push(rule);
     }
 
     fn members(&mut self, owner: u32, members: &'g Members) -> Result<usize, CompileError> {
-        self.counted = true;
-        self.sets.push((owner, members));
+        self.has_counters = true;
+        self.member_sets.push((owner, members));
         let mut nodes = 4;
         for part in members.parts() {
-            nodes += self.expr(owner, part, Place::Member)? + 2;
+            nodes += self.expr(owner, part, Nesting::Member)? + 2;
         }
         Ok(nodes)
     }
 
     /// A rule of its own for a graph whose steps are counted.
-    fn steps(
+    fn counted_graph(
         &mut self,
         owner: u32,
         expr: &'g Expr,
@@ -475,10 +495,10 @@ impl<'g> Scan<'g> {
                 limit,
             });
         };
-        self.levels.insert(address(expr), levels.into());
+        self.step_levels.insert(expr_address(expr), levels.into());
         let mut nodes = graph.nodes as usize;
         for (_, e, _) in &graph.edges {
-            nodes += self.expr(owner, e, Place::Block)? + 1;
+            nodes += self.expr(owner, e, Nesting::Block)? + 1;
         }
         Ok(nodes)
     }
@@ -500,9 +520,9 @@ impl<'g> Scan<'g> {
         });
         let mut bytes = ByteSet::EMPTY;
         texts.chain(&dispatch.excludes).flatten().for_each(|&b| bytes.insert(b));
-        bytes.iter().for_each(|b| self.cut(b, b));
+        bytes.iter().for_each(|b| self.add_boundary(b, b));
         let limit = self.limits.automaton_states;
-        let pending = Pending::new(dispatch, limit).map_err(|error| match error {
+        let pending = UnresolvedDispatch::new(dispatch, limit).map_err(|error| match error {
             TooLarge::Fuel(out) => CompileError::fuel(self.grammar, owner, out),
             TooLarge::States { limit } => {
                 CompileError::Limit { rule: self.name(owner), what: "dispatch states", limit }
@@ -516,12 +536,12 @@ impl<'g> Scan<'g> {
 
 impl Compiled {
     /// The rule of an expression that is one of its own.
-    pub(super) fn auxiliary(&self, address: usize) -> u32 {
-        self.auxiliary[&address]
+    pub(super) fn auxiliary(&self, expr_address: usize) -> u32 {
+        self.auxiliary[&expr_address]
     }
 
     /// Which rules derive something, and the empty string: callees first, recursive ones until nothing changes.
-    fn derivable(
+    fn find_productive_and_nullable(
         &mut self,
         grammar: &Grammar,
         (bodies, dispatches): Bodies<'_>,
@@ -543,9 +563,9 @@ impl Compiled {
                     let (productive, nullable) = match dispatches.get(&rule) {
                         Some(pending) => (
                             facts.productive
-                                || pending.ends(|r| self.rules[r as usize].productive, true),
+                                || pending.can_end(|r| self.rules[r as usize].productive, true),
                             facts.nullable
-                                || pending.ends(|r| self.rules[r as usize].nullable, false),
+                                || pending.can_end(|r| self.rules[r as usize].nullable, false),
                         ),
                         None => (
                             facts.productive || self.productive(body(rule)),
@@ -570,7 +590,7 @@ impl Compiled {
             Expr::Class(set) => !set.is_empty(),
             Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Deferred(_) => true,
             Expr::Ref(r) => self
-                .written_rule(*r)
+                .inlined_rule(*r)
                 .map_or_else(|| self.rules[r.index()].productive, |e| self.productive(e)),
             Expr::Seq(parts) => parts.iter().all(|p| self.productive(p)),
             Expr::Alt(parts) => parts.iter().any(|p| self.productive(p)),
@@ -578,15 +598,17 @@ impl Compiled {
                 max.is_none_or(|max| max >= *min) && (*min == 0 || self.productive(body))
             }
             Expr::Automaton(dfa) => !dfa.is_empty(),
-            Expr::Counted(counted) => self.levels[&address(expr)].ends_within(
+            Expr::Counted(counted) => self.step_levels[&expr_address(expr)].ends_within(
                 counted.graph.start,
                 counted.min,
                 counted.max,
             ),
-            Expr::Except(except) => except.closes() || self.productive(&except.written_out()),
+            Expr::Except(except) => {
+                except.closes() || self.productive(&except.written_out())
+            }
             Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
             Expr::Members(members) => members.derives(|part| self.productive(part)),
-            Expr::Dispatch(_) => self.rules[self.auxiliary(address(expr)) as usize].productive,
+            Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].productive,
         }
     }
 
@@ -600,7 +622,7 @@ impl Compiled {
             | Expr::Special(_)
             | Expr::Deferred(_) => false,
             Expr::Ref(r) => self
-                .written_rule(*r)
+                .inlined_rule(*r)
                 .map_or_else(|| self.rules[r.index()].nullable, |e| self.nullable(e)),
             Expr::Seq(parts) => parts.iter().all(|p| self.nullable(p)),
             Expr::Alt(parts) => parts.iter().any(|p| self.nullable(p)),
@@ -614,12 +636,12 @@ impl Compiled {
             Expr::Except(except) => self.nullable(&Expr::Ref(except.other)),
             Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
             Expr::Members(members) => members.nullable(),
-            Expr::Dispatch(_) => self.rules[self.auxiliary(address(expr)) as usize].nullable,
+            Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].nullable,
         }
     }
 
     /// The body of a rule that is written out where it is called.
-    fn written_rule(&self, rule: RuleId) -> Option<&Expr> {
+    fn inlined_rule(&self, rule: RuleId) -> Option<&Expr> {
         let rule = &self.parsed.rules[rule.index()];
         (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
     }
@@ -630,7 +652,7 @@ impl Compiled {
     }
 
     /// Ranks: callers first; inside a recursive component by calls made before anything is read.
-    fn ranks(
+    fn assign_ranks(
         &mut self,
         grammar: &Grammar,
         (bodies, dispatches): Bodies<'_>,
@@ -668,7 +690,7 @@ impl Compiled {
                     out.iter().filter_map(|r| number.get(r).copied()).collect()
                 })
                 .collect();
-            let inner = Components::of(members.len(), |i| &leading[i]);
+            let inner = Components::find(members.len(), |i| &leading[i]);
             for sub in (0..inner.count).rev() {
                 for &i in inner.members(sub) {
                     let facts = &mut self.rules[members[i as usize] as usize];
@@ -684,7 +706,10 @@ impl Compiled {
         match body {
             Expr::Members(members) => self.leading_of_members(members, out),
             Expr::Counted(counted)
-                if self.auxiliary.get(&address(body)).is_some_and(|&rule| own == Some(rule)) =>
+                if self
+                    .auxiliary
+                    .get(&expr_address(body))
+                    .is_some_and(|&rule| own == Some(rule)) =>
             {
                 self.first_steps(counted, out);
             }
@@ -709,7 +734,7 @@ impl Compiled {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
             Expr::Automaton(_) | Expr::Deferred(_) => {}
             Expr::Ref(r) => {
-                if self.written_rule(*r).is_none() {
+                if self.inlined_rule(*r).is_none() {
                     out.push(r.raw());
                 }
             }
@@ -724,7 +749,7 @@ impl Compiled {
             Expr::Alt(parts) => parts.iter().for_each(|p| self.leading(p, out)),
             Expr::Repeat { max, min, .. } if max.is_some_and(|max| max < *min || max == 0) => {}
             Expr::Repeat { body, .. } => {
-                out.extend(self.auxiliary.get(&address(expr)));
+                out.extend(self.auxiliary.get(&expr_address(expr)));
                 self.leading(body, out);
             }
             Expr::Graph(graph) => {
@@ -733,16 +758,16 @@ impl Compiled {
                 first.for_each(|(_, e, _)| self.leading(e, out));
             }
             Expr::Except(except) => self.leading(&Expr::Ref(except.other), out),
-            Expr::Members(members) => match self.auxiliary.get(&address(expr)) {
+            Expr::Members(members) => match self.auxiliary.get(&expr_address(expr)) {
                 Some(&rule) => out.push(rule),
                 None => self.leading_of_members(members, out),
             },
-            Expr::Dispatch(_) | Expr::Counted(_) => out.push(self.auxiliary(address(expr))),
+            Expr::Dispatch(_) | Expr::Counted(_) => out.push(self.auxiliary(expr_address(expr))),
         }
     }
 }
 
-/// Nodes of a graph that can be reached over edges that pass. Linear.
+/// GraphNodes of a graph that can be reached over edges that pass. Linear.
 fn reached(graph: &Graph, passes: impl Fn(&Expr) -> bool) -> Vec<bool> {
     let passing: Vec<(u32, u32)> =
         graph.edges.iter().filter(|(_, e, _)| passes(e)).map(|&(from, _, to)| (from, to)).collect();

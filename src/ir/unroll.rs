@@ -9,28 +9,30 @@ impl Grammar {
     pub fn uncounted(&self, most: usize, total: usize) -> Grammar {
         let mut grammar = self.clone();
         let mut left = total;
-        grammar.rules.iter_mut().for_each(|rule| rule.body.uncount(most, &mut left));
+        grammar.rules.iter_mut().for_each(|rule| rule.body.unroll_repeats(most, &mut left));
         grammar
     }
 }
 
 impl Expr {
-    fn uncount(&mut self, most: usize, left: &mut usize) {
+    fn unroll_repeats(&mut self, most: usize, left: &mut usize) {
         match self {
             Expr::Seq(parts) | Expr::Alt(parts) => {
-                parts.iter_mut().for_each(|part| part.uncount(most, left))
+                parts.iter_mut().for_each(|part| part.unroll_repeats(most, left))
             }
             Expr::Graph(graph) => {
-                graph.edges.iter_mut().for_each(|(_, e, _)| e.uncount(most, left))
+                graph.edges.iter_mut().for_each(|(_, e, _)| e.unroll_repeats(most, left))
             }
-            Expr::Members(members) => members.parts_mut().for_each(|part| part.uncount(most, left)),
+            Expr::Members(members) => {
+                members.parts_mut().for_each(|part| part.unroll_repeats(most, left))
+            }
             Expr::Repeat { body, min, max } => {
-                body.uncount(most, left);
+                body.unroll_repeats(most, left);
                 let (copies, size) = (max.unwrap_or(*min) as usize, body.size());
                 let cost = copies.saturating_mul(size);
                 if copies > 1 && cost <= most.min(*left) {
                     *left -= cost;
-                    *self = runs(body, *min, *max);
+                    *self = unrolled_graph(body, *min, *max);
                 }
             }
             _ => {}
@@ -39,7 +41,7 @@ impl Expr {
 }
 
 /// A node before each run, and one behind the last.
-fn runs(body: &Expr, min: u32, max: Option<u32>) -> Expr {
+fn unrolled_graph(body: &Expr, min: u32, max: Option<u32>) -> Expr {
     let last = max.unwrap_or(min);
     let mut edges: Vec<(u32, Expr, u32)> =
         (0..last).map(|run| (run, body.clone(), run + 1)).collect();

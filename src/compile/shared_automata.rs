@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::facts::Leaf;
+use super::analysis::Regularity;
 use super::{Compiled, thompson};
 use crate::cache::{CacheStats, Shared};
 use crate::fsm::Dfa;
@@ -15,18 +15,18 @@ const MAX_STATES: u32 = 2_000;
 /// Most bytes all shared automata may hold, roughly.
 const MAX_BYTES: usize = 16 << 20;
 /// Memory of the expression of an automaton, in bytes for each node of it.
-const NODE: usize = 48;
+const NODE_BYTES: usize = 48;
 
 /// Automata by expression, compared whole.
-static LEAVES: Shared<Expr, Arc<Dfa>> = Shared::new(MAX_BYTES);
+static AUTOMATA: Shared<Expr, Arc<Dfa>> = Shared::new(MAX_BYTES);
 
 /// How the automata that all grammars of the process share are used.
-pub(crate) fn leaf_stats() -> CacheStats {
-    LEAVES.lock().stats()
+pub(crate) fn shared_automata_stats() -> CacheStats {
+    AUTOMATA.lock().stats()
 }
 
 /// The minimal automaton of a rule; `None` if the rule is no leaf, or too large to be determinised as a whole.
-pub(super) fn automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
+pub(super) fn minimal_automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     let facts = &compiled.rules[rule as usize];
     let body = &compiled.parsed.rules.get(rule as usize)?.body;
     if let Expr::Automaton(dfa) = body
@@ -34,40 +34,40 @@ pub(super) fn automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     {
         return Some(dfa.clone());
     }
-    if facts.leaf == Leaf::No || facts.nodes > MAX_STATES {
+    if facts.regularity == Regularity::NotRegular || facts.nodes > MAX_STATES {
         return None;
     }
     let mut word = Vec::new();
-    if is_word(body, &mut word) {
+    if append_word(body, &mut word) {
         return Some(Arc::new(Dfa::word(word.into_iter().map(u32::from))));
     }
-    if facts.leaf == Leaf::Written {
-        return minimal(compiled, body);
+    if facts.regularity == Regularity::WithInlinedRules {
+        return determinize_rule(compiled, body);
     }
-    if let Some(known) = LEAVES.lock().get(body) {
+    if let Some(known) = AUTOMATA.lock().get(body) {
         return Some(known);
     }
-    let dfa = minimal(compiled, body)?;
-    let bytes = dfa.bytes() + facts.nodes as usize * NODE;
-    LEAVES.lock().insert(body.clone(), dfa.clone(), bytes);
+    let dfa = determinize_rule(compiled, body)?;
+    let bytes = dfa.bytes() + facts.nodes as usize * NODE_BYTES;
+    AUTOMATA.lock().insert(body.clone(), dfa.clone(), bytes);
     Some(dfa)
 }
 
 /// Adds the one word that an expression is, if it is written as one.
-fn is_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
+fn append_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
     match expr {
         Expr::Empty => true,
         Expr::Bytes(bytes) => {
             word.extend_from_slice(bytes);
             true
         }
-        Expr::Seq(parts) => parts.iter().all(|part| is_word(part, word)),
+        Expr::Seq(parts) => parts.iter().all(|part| append_word(part, word)),
         _ => false,
     }
 }
 
-fn minimal(compiled: &Compiled, body: &Expr) -> Option<Arc<Dfa>> {
-    let nfa = thompson::leaf(compiled, body);
+fn determinize_rule(compiled: &Compiled, body: &Expr) -> Option<Arc<Dfa>> {
+    let nfa = thompson::regular_nfa(compiled, body);
     // Past a small multiple of the nondeterministic size, states are better made as they are met.
     let dfa = nfa.determinize(nfa.len() * 4 + 256).ok()?.minimize();
     // Out of fuel it may be larger than it should be: nothing to keep for others.

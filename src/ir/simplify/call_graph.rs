@@ -4,15 +4,15 @@ use crate::ids::RuleId;
 use crate::ir::Grammar;
 
 /// References as flat arrays, in the order in which the bodies name them.
-pub(super) struct Calls {
+pub(super) struct CallGraph {
     offsets: Vec<u32>,
     targets: Vec<u32>,
 }
 
-impl Calls {
-    pub(super) fn of(grammar: &Grammar) -> Calls {
+impl CallGraph {
+    pub(super) fn build(grammar: &Grammar) -> CallGraph {
         let mut calls =
-            Calls { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
+            CallGraph { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
         calls.offsets.push(0);
         for rule in &grammar.rules {
             rule.body.each_ref(&mut |target| calls.targets.push(target.raw()));
@@ -25,7 +25,7 @@ impl Calls {
         self.offsets.len() - 1
     }
 
-    pub(super) fn from(&self, rule: u32) -> &[u32] {
+    pub(super) fn callees(&self, rule: u32) -> &[u32] {
         &self.targets
             [self.offsets[rule as usize] as usize..self.offsets[rule as usize + 1] as usize]
     }
@@ -41,7 +41,7 @@ impl Calls {
             }
             work.push((root.raw(), 0));
             while let Some((rule, at)) = work.last_mut() {
-                match self.from(*rule).get(*at) {
+                match self.callees(*rule).get(*at) {
                     Some(&callee) => {
                         *at += 1;
                         if !std::mem::replace(&mut seen[callee as usize], true) {
@@ -59,29 +59,29 @@ impl Calls {
     }
 
     /// Per rule: how often it is referred to.
-    pub(super) fn uses(&self) -> Vec<u32> {
-        let mut uses = vec![0; self.len()];
-        self.targets.iter().for_each(|&target| uses[target as usize] += 1);
-        uses
+    pub(super) fn reference_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.len()];
+        self.targets.iter().for_each(|&target| counts[target as usize] += 1);
+        counts
     }
 
     /// Per rule: who refers to it.
-    pub(super) fn reversed(&self) -> Calls {
-        let uses = self.uses();
+    pub(super) fn reversed(&self) -> CallGraph {
+        let counts = self.reference_counts();
         let mut offsets = vec![0u32; self.len() + 1];
-        for (i, n) in uses.iter().enumerate() {
+        for (i, n) in counts.iter().enumerate() {
             offsets[i + 1] = offsets[i] + n;
         }
         let mut fill = offsets.clone();
         let mut targets = vec![0; self.targets.len()];
         for caller in 0..self.len() as u32 {
-            for &callee in self.from(caller) {
+            for &callee in self.callees(caller) {
                 let at = &mut fill[callee as usize];
                 targets[*at as usize] = caller;
                 *at += 1;
             }
         }
-        Calls { offsets, targets }
+        CallGraph { offsets, targets }
     }
 
     /// Rules on a cycle of references, or on a way from one cycle to another.
@@ -89,16 +89,16 @@ impl Calls {
         let back = self.reversed();
         let mut left = vec![true; self.len()];
         // Who calls none that is left goes, over and over; then who is called by none.
-        for (forth, back) in [(self, &back), (&back, self)] {
+        for (forward, backward) in [(self, &back), (&back, self)] {
             let mut open: Vec<usize> = (0..self.len() as u32)
-                .map(|r| forth.from(r).iter().filter(|&&c| left[c as usize]).count())
+                .map(|r| forward.callees(r).iter().filter(|&&c| left[c as usize]).count())
                 .collect();
             let mut queue: Vec<u32> = (0..self.len() as u32)
                 .filter(|&r| left[r as usize] && open[r as usize] == 0)
                 .collect();
             while let Some(rule) = queue.pop() {
                 left[rule as usize] = false;
-                for &caller in back.from(rule) {
+                for &caller in backward.callees(rule) {
                     open[caller as usize] -= 1;
                     if open[caller as usize] == 0 && left[caller as usize] {
                         queue.push(caller);

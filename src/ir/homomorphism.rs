@@ -118,15 +118,15 @@ impl Grammar {
             // What a name is written as is no name.
             *builder.attributes(id) = Attributes { name: false, ..rule.attributes.clone() };
         }
-        let mut mapping = Mapping {
+        let mut mapping = ImageBuilder {
             grammar: self,
             map,
             limits,
             rule: self.start,
-            met: vec![false; self.rules.len()],
+            reached: vec![false; self.rules.len()],
         };
         let mut todo = vec![self.start];
-        mapping.met[self.start.index()] = true;
+        mapping.reached[self.start.index()] = true;
         while let Some(rule) = todo.pop() {
             mapping.rule = rule;
             let source = &self.rules[rule.index()];
@@ -144,17 +144,17 @@ impl Grammar {
     }
 }
 
-struct Mapping<'g> {
+struct ImageBuilder<'g> {
     grammar: &'g Grammar,
     map: &'g Homomorphism,
     limits: &'g Limits,
     /// The rule that errors are about.
     rule: RuleId,
     /// Rules that a sentence meets.
-    met: Vec<bool>,
+    reached: Vec<bool>,
 }
 
-impl Mapping<'_> {
+impl ImageBuilder<'_> {
     fn name(&self) -> String {
         self.grammar.rules[self.rule.index()].name.clone()
     }
@@ -183,7 +183,7 @@ impl Mapping<'_> {
                 return Err(MapError::Dispatch { rule: self.name() });
             }
             Expr::Ref(rule) => {
-                if !std::mem::replace(&mut self.met[rule.index()], true) {
+                if !std::mem::replace(&mut self.reached[rule.index()], true) {
                     todo.push(*rule);
                 }
                 expr.clone()
@@ -241,7 +241,7 @@ impl Mapping<'_> {
                 for (lo, hi) in single.ranges() {
                     nfa.edge(from, lo.into(), hi.into(), to);
                 }
-                others.into_iter().for_each(|image| path(&mut nfa, from, image, to));
+                others.into_iter().for_each(|image| add_path(&mut nfa, from, image, to));
             }
         }
         if let Some(&start) = states.first() {
@@ -252,7 +252,7 @@ impl Mapping<'_> {
 }
 
 /// The bytes as a path between two states.
-fn path(nfa: &mut Nfa, from: u32, bytes: &[u8], to: u32) {
+fn add_path(nfa: &mut Nfa, from: u32, bytes: &[u8], to: u32) {
     let Some((&last, before)) = bytes.split_last() else { return nfa.epsilon(from, to) };
     let mut at = from;
     for &byte in before {

@@ -1,0 +1,533 @@
+//! The states of a dispatch: free text before a tag and after one, what has fired, and the end. Only which states there are
+//! is found beforehand; their edges are found when a state is asked for.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::super::DispatchMark;
+use super::super::rule_nfa::EdgeSymbol;
+use super::DispatchTexts;
+use super::matches::{MatchTable, TriggerOrStop};
+use super::trie::{ROOT, count_steps};
+use crate::fsm::{Edge, Grouped};
+use crate::ir::{AfterTag, DispatchEnd};
+
+const START: u32 = 0;
+const END: u32 = 1;
+/// Not a state.
+const NO_STATE: u32 = u32::MAX;
+
+/// A state with all that leads on from it.
+#[derive(Debug, Default)]
+pub(in crate::compile) struct StateEdges {
+    /// Sorted; calls are numbers of triggers.
+    pub(in crate::compile) edges: Vec<Edge>,
+    pub(in crate::compile) is_final: bool,
+}
+
+/// What is known of the rules of a trigger's tags: whether one bodies productive, and the empty string.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TagBodies {
+    pub(super) productive: bool,
+    pub(super) nullable: bool,
+}
+
+/// Where in a dispatch a state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StateKind {
+    Start,
+    End,
+    /// Free text before the first tag.
+    TextBefore(u32),
+    /// Free text after a tag.
+    TextAfter(u32),
+    /// A trigger has fired, but its text also begins a longer one: only the rest of that may follow.
+    Committed(u32),
+    /// What a node's text ends with has fired.
+    Fired(u32),
+    /// A special token has been read.
+    Special(SpecialRead),
+}
+
+/// A special token behind free text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SpecialRead {
+    /// The number of the token.
+    special: u32,
+    /// The longest lead before it; the root is none.
+    prefix: u32,
+    /// Only that lead counts.
+    committed: bool,
+}
+
+/// The automaton of all dispatches that watch for the same.
+#[derive(Debug)]
+pub(crate) struct DispatchAutomaton {
+    matches: Arc<MatchTable>,
+    end: DispatchEnd,
+    after: AfterTag,
+    /// By trigger.
+    bodies: Vec<TagBodies>,
+    /// GraphNodes of free text, those that a longer trigger goes on at, and those where productive fires; each sorted.
+    free_text: Vec<u32>,
+    committed: Vec<u32>,
+    fired: Vec<u32>,
+    /// Sorted.
+    specials: Vec<SpecialRead>,
+    live: LiveStates,
+}
+
+/// What can get to the end.
+#[derive(Debug, Default)]
+struct LiveStates {
+    /// By node: a trigger that its text ends with and whose rules derive productive.
+    tags: Vec<bool>,
+    /// What follows a tag.
+    after: bool,
+    /// Free text that is not over.
+    text: bool,
+    /// By node: free text there.
+    free_text: Vec<bool>,
+    committed: Vec<bool>,
+}
+
+impl DispatchAutomaton {
+    pub(super) fn new(
+        dispatch_texts: &DispatchTexts,
+        matches: Arc<MatchTable>,
+        bodies: Vec<TagBodies>,
+    ) -> DispatchAutomaton {
+        let nodes = |of: &[bool]| (0..of.len() as u32).filter(|&node| of[node as usize]).collect();
+        let (free_text, committed, fired) =
+            (nodes(&matches.free_text), nodes(&matches.committed), nodes(&matches.fired));
+        let mut specials: Vec<SpecialRead> = (0..matches.specials.len() as u32)
+            .filter(|&special| !matches.specials[special as usize].1.is_empty())
+            .map(|special| SpecialRead { special, prefix: ROOT, committed: false })
+            .collect();
+        for lead in &matches.special_prefixes {
+            let special =
+                |committed| SpecialRead { special: lead.special, prefix: lead.node, committed };
+            specials.extend(matches.free_text[lead.node as usize].then(|| special(false)));
+            specials.extend(matches.committed[lead.node as usize].then(|| special(true)));
+        }
+        specials.sort_unstable();
+        specials.dedup();
+        let (end, after) = (dispatch_texts.end, dispatch_texts.after);
+        let live = LiveStates::default();
+        let mut automaton = DispatchAutomaton {
+            matches,
+            end,
+            after,
+            bodies,
+            free_text,
+            committed,
+            fired,
+            specials,
+            live,
+        };
+        automaton.find_live();
+        automaton
+    }
+
+    /// The same, of which other rules are called.
+    pub(super) fn with_bodies(
+        &self,
+        dispatch_texts: &DispatchTexts,
+        bodies: Vec<TagBodies>,
+    ) -> DispatchAutomaton {
+        DispatchAutomaton::new(dispatch_texts, self.matches.clone(), bodies)
+    }
+
+    /// Number of states, free text before and after a tag counted once.
+    pub(super) fn len(&self) -> usize {
+        2 + self.free_text.len() + self.committed.len() + self.fired.len() + self.specials.len()
+    }
+
+    /// Memory held, in bytes, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        let nodes = self.free_text.len() + self.committed.len() + self.fired.len();
+        let live = self.matches.trie.len() * 3;
+        self.matches.bytes()
+            + nodes * 4
+            + live
+            + self.specials.len() * size_of::<SpecialRead>()
+            + self.bodies.len() * 2
+    }
+
+    pub(super) fn start(&self) -> u32 {
+        START
+    }
+
+    fn loops(&self) -> bool {
+        self.after == AfterTag::Loop
+    }
+
+    /// Whether the end is reached, if rules of the triggers derive productive as `passes` says.
+    pub(super) fn can_end(&self, passes: impl Fn(u32) -> bool) -> bool {
+        if self.end == DispatchEnd::Anywhere || self.fires_stop() {
+            return true;
+        }
+        let ends = !self.loops() || self.end == DispatchEnd::AfterOneTag;
+        ends && self.fires_tag(passes)
+    }
+
+    /// Whether the end is reached without reading anything.
+    pub(super) fn is_nullable(&self) -> bool {
+        self.end == DispatchEnd::Anywhere
+    }
+
+    fn fires_stop(&self) -> bool {
+        let special =
+            |special: &SpecialRead| self.fired_by_special(special).any(|fires| fires.is_none());
+        self.fired.iter().any(|&node| self.matches.fires_stop(node))
+            || self.specials.iter().any(special)
+    }
+
+    /// Whether a trigger fires of which `passes` is true. Each node is looked at once.
+    fn fires_tag(&self, passes: impl Fn(u32) -> bool) -> bool {
+        let mut seen = vec![false; self.matches.trie.len()];
+        let mut fires = |node: u32| {
+            let new = self
+                .matches
+                .tag_nodes(node)
+                .take_while(|&node| !std::mem::replace(&mut seen[node as usize], true));
+            let mut tags = new.filter_map(|node| self.matches.tag_at(node));
+            tags.any(&passes)
+        };
+        if self.fired.iter().any(|&node| fires(node)) {
+            return true;
+        }
+        self.specials.iter().any(|special| self.fired_by_special(special).flatten().any(&passes))
+    }
+
+    /// What a special token fires.
+    fn fired_by_special(&self, at: &SpecialRead) -> impl Iterator<Item = TriggerOrStop> + '_ {
+        let &SpecialRead { special, prefix, committed } = at;
+        let alone =
+            if committed { &[][..] } else { &self.matches.specials[special as usize].1[..] };
+        let nodes = self.matches.prefix_nodes(prefix).take(if committed { 1 } else { usize::MAX });
+        let leads = nodes
+            .flat_map(|node| self.matches.prefixes_at(node))
+            .filter(move |lead| lead.special == special);
+        alone.iter().copied().chain(leads.map(|lead| lead.fires))
+    }
+
+    fn find_live(&mut self) {
+        let (matches, len) = (self.matches.clone(), self.matches.trie.len());
+        let mut live = LiveStates { tags: vec![false; len], ..LiveStates::default() };
+        for node in 0..len as u32 {
+            count_steps(1);
+            let own = matches.tag_at(node).is_some_and(|tag| self.bodies[tag as usize].productive);
+            live.tags[node as usize] =
+                own || node != ROOT && live.tags[matches.trie.failure(node) as usize];
+        }
+        live.after = !self.loops() || self.end != DispatchEnd::AtStop || self.fires_stop();
+        self.live = live;
+        let text = self.fired.iter().any(|&node| self.is_live_fired(node));
+        self.live.text = text || self.specials.iter().any(|special| self.is_live_special(special));
+        self.live.committed = self.live_committed();
+        self.live.free_text = self.live_plain();
+    }
+
+    fn is_live(&self, fires: TriggerOrStop) -> bool {
+        fires.is_none_or(|tag| self.live.after && self.bodies[tag as usize].productive)
+    }
+
+    fn is_live_fired(&self, node: u32) -> bool {
+        self.matches.fires_stop(node) || self.live.after && self.live.tags[node as usize]
+    }
+
+    fn is_live_special(&self, special: &SpecialRead) -> bool {
+        self.fired_by_special(special).any(|fires| self.is_live(fires))
+    }
+
+    /// By node: whether a longer trigger that goes on there gets to the end.
+    fn live_committed(&self) -> Vec<bool> {
+        let matches = &self.matches;
+        let mut live = vec![false; matches.trie.len()];
+        for &node in self.committed.iter().rev() {
+            let led = matches.prefixes_at(node).iter().any(|lead| self.is_live(lead.fires));
+            let child = |child: u32| {
+                let fires = !matches.is_excluded(child)
+                    && matches.fires(child)
+                    && self.is_live_fired(child);
+                fires || live[child as usize]
+            };
+            live[node as usize] = led || matches.trie.children(node).any(child);
+        }
+        live
+    }
+
+    /// By node: whether free text there gets to what fires. The root does if any node does, and so do nodes from which some byte
+    /// leads back to it. There are others only where all bytes are dispatch_texts for.
+    fn live_plain(&self) -> Vec<bool> {
+        let (matches, len) = (&self.matches, self.matches.trie.len());
+        if !self.live.text {
+            return vec![false; len];
+        }
+        let alone = self.specials.iter().any(|s| s.prefix == ROOT && self.is_live_special(s));
+        let mut leads = vec![false; len];
+        let mut live: Vec<bool> = vec![false; len];
+        for node in 0..len as u32 {
+            let own = matches.prefixes_at(node).iter().any(|lead| self.is_live(lead.fires));
+            leads[node as usize] =
+                own || node != ROOT && leads[matches.trie.failure(node) as usize];
+            let fires = |child| {
+                !matches.is_excluded(child) && matches.fires(child) && self.is_live_fired(child)
+            };
+            live[node as usize] = alone
+                || leads[node as usize]
+                || matches.trie.can_return_to_root(node)
+                || node == ROOT
+                || matches.trie.children(node).any(fires);
+        }
+        let left: Vec<u32> =
+            self.free_text.iter().copied().filter(|&node| !live[node as usize]).collect();
+        if left.is_empty() {
+            return live;
+        }
+        // Backwards from what is known, over all transitions of the others.
+        let fires =
+            |to: u32| !matches.is_excluded(to) && matches.fires(to) && self.is_live_fired(to);
+        let rows: Vec<(u32, Vec<u32>)> = left
+            .iter()
+            .map(|&node| {
+                let mut targets = matches.trie.transitions(node).to_vec();
+                count_steps(targets.len());
+                targets.sort_unstable();
+                targets.dedup();
+                live[node as usize] = targets.iter().any(|&to| fires(to));
+                targets.retain(|&to| matches.free_text[to as usize]);
+                (node, targets)
+            })
+            .collect();
+        let back = Grouped::new(len, || {
+            rows.iter().flat_map(|(from, targets)| targets.iter().map(|&to| (to, *from)))
+        });
+        back.reached((0..len as u32).filter(|&node| live[node as usize]))
+    }
+
+    fn may_end_in(&self, at: StateKind) -> bool {
+        match at {
+            StateKind::TextBefore(_) => self.end == DispatchEnd::Anywhere,
+            StateKind::TextAfter(_) => self.end != DispatchEnd::AtStop,
+            _ => false,
+        }
+    }
+
+    /// The state at a place, if the end can be reached from there.
+    fn live_state(&self, at: StateKind) -> Option<u32> {
+        let live = match at {
+            StateKind::Start | StateKind::End => true,
+            StateKind::TextBefore(node) | StateKind::TextAfter(node) => {
+                self.may_end_in(at) || self.live.free_text[node as usize]
+            }
+            StateKind::Committed(node) => self.live.committed[node as usize],
+            StateKind::Fired(node) => self.is_live_fired(node),
+            StateKind::Special(special) => self.is_live_special(&special),
+        };
+        live.then(|| self.state_number(at)).filter(|&state| state != NO_STATE)
+    }
+
+    /// Where the numbers of each kind of state begin.
+    fn ranges(&self) -> [Range<u32>; 5] {
+        let after = if self.loops() { self.free_text.len() } else { 0 };
+        let mut from = END + 1;
+        [self.free_text.len(), after, self.committed.len(), self.fired.len(), self.specials.len()]
+            .map(|len| {
+                let range = from..from + len as u32;
+                from = range.end;
+                range
+            })
+    }
+
+    fn state_number(&self, at: StateKind) -> u32 {
+        let [before, after, committed, fired, specials] = self.ranges();
+        let find = |nodes: &[u32], node: u32, range: Range<u32>| match nodes.binary_search(&node) {
+            Ok(at) if (at as u32) < range.end - range.start => range.start + at as u32,
+            _ => NO_STATE,
+        };
+        match at {
+            StateKind::Start => START,
+            StateKind::End => END,
+            StateKind::TextBefore(node) => find(&self.free_text, node, before),
+            StateKind::TextAfter(node) => find(&self.free_text, node, after),
+            StateKind::Committed(node) => find(&self.committed, node, committed),
+            StateKind::Fired(node) => find(&self.fired, node, fired),
+            StateKind::Special(special) => match self.specials.binary_search(&special) {
+                Ok(at) => specials.start + at as u32,
+                Err(_) => NO_STATE,
+            },
+        }
+    }
+
+    fn kind(&self, state: u32) -> StateKind {
+        let [before, after, committed, fired, specials] = self.ranges();
+        let of = |nodes: &[u32], range: &Range<u32>| nodes[(state - range.start) as usize];
+        match state {
+            START => StateKind::Start,
+            END => StateKind::End,
+            _ if before.contains(&state) => StateKind::TextBefore(of(&self.free_text, &before)),
+            _ if after.contains(&state) => StateKind::TextAfter(of(&self.free_text, &after)),
+            _ if committed.contains(&state) => {
+                StateKind::Committed(of(&self.committed, &committed))
+            }
+            _ if fired.contains(&state) => StateKind::Fired(of(&self.fired, &fired)),
+            _ => StateKind::Special(self.specials[(state - specials.start) as usize]),
+        }
+    }
+
+    pub(super) fn mark(&self, state: u32) -> DispatchMark {
+        match self.kind(state) {
+            StateKind::Start | StateKind::End => DispatchMark::Plain,
+            StateKind::TextBefore(node)
+            | StateKind::TextAfter(node)
+            | StateKind::Committed(node) => {
+                DispatchMark::Text { pending: self.matches.trie.depth(node) }
+            }
+            StateKind::Fired(node) => {
+                DispatchMark::Fired { matched: self.matches.matched_len(node), special: false }
+            }
+            StateKind::Special(at) => {
+                DispatchMark::Fired { matched: self.matches.trie.depth(at.prefix), special: true }
+            }
+        }
+    }
+
+    /// Whether a state is final, reads productive, calls productive.
+    pub(super) fn summarize(&self, state: u32) -> (bool, bool, bool) {
+        let at = self.kind(state);
+        if let StateKind::TextBefore(node) | StateKind::TextAfter(node) = at
+            && self.matches.trie.can_return_to_root(node)
+        {
+            let is_final = self.may_end_in(at);
+            if is_final || self.live.text {
+                return (is_final, true, false);
+            }
+        }
+        let closed = self.state_edges(state);
+        let is_call = |edge: &Edge| matches!(EdgeSymbol::decode(edge.lo), EdgeSymbol::Call(_));
+        let calls = closed.edges.iter().filter(|edge| is_call(edge)).count();
+        (closed.is_final, calls < closed.edges.len(), calls > 0)
+    }
+
+    pub(super) fn state_edges(&self, state: u32) -> StateEdges {
+        let mut out = StateEdges::default();
+        match self.kind(state) {
+            StateKind::Start => self.add_text_edges(StateKind::TextBefore(ROOT), &mut out),
+            StateKind::End => out.is_final = true,
+            at @ (StateKind::TextBefore(_) | StateKind::TextAfter(_) | StateKind::Committed(_)) => {
+                self.add_text_edges(at, &mut out)
+            }
+            StateKind::Fired(node) => {
+                let tags = self.matches.tag_nodes(node).map(|node| self.matches.tag_at(node));
+                self.add_fired_edges(
+                    tags.chain(self.matches.fires_stop(node).then_some(None)),
+                    &mut out,
+                );
+            }
+            StateKind::Special(special) => {
+                self.add_fired_edges(self.fired_by_special(&special), &mut out)
+            }
+        }
+        out.edges.sort_unstable();
+        out.edges.dedup();
+        out
+    }
+
+    /// What leads on from free text.
+    fn add_text_edges(&self, at: StateKind, out: &mut StateEdges) {
+        out.is_final |= self.may_end_in(at);
+        let matches = &self.matches;
+        let node = match at {
+            StateKind::TextBefore(node) | StateKind::TextAfter(node) => {
+                let row = matches.trie.transitions(node);
+                let mut from = 0;
+                while from < row.len() {
+                    let len = row[from..].iter().take_while(|&&to| to == row[from]).count();
+                    let on = if let StateKind::TextBefore(_) = at {
+                        StateKind::TextBefore(row[from])
+                    } else {
+                        StateKind::TextAfter(row[from])
+                    };
+                    self.add_byte_edges((from as u8, (from + len - 1) as u8), (row[from], on), out);
+                    from += len;
+                }
+                node
+            }
+            StateKind::Committed(node) => {
+                for (byte, child) in matches.trie.children_with_bytes(node) {
+                    self.add_byte_edges((byte, byte), (child, StateKind::Committed(child)), out);
+                }
+                node
+            }
+            _ => return,
+        };
+        let committed = matches!(at, StateKind::Committed(_));
+        // The longest lead before each special token.
+        let leads = matches.prefix_nodes(node).filter(|&lead| !committed || lead == node);
+        let led = leads.flat_map(|lead| matches.prefixes_at(lead));
+        let led =
+            led.map(|found| SpecialRead { special: found.special, prefix: found.node, committed });
+        let alone =
+            self.specials.iter().copied().filter(|special| special.prefix == ROOT && !committed);
+        let mut seen = vec![false; matches.specials.len()];
+        for special in led.chain(alone) {
+            if std::mem::replace(&mut seen[special.special as usize], true) {
+                continue;
+            }
+            if let Some(to) = self.live_state(StateKind::Special(special)) {
+                let symbol =
+                    EdgeSymbol::Special(matches.specials[special.special as usize].0).encode();
+                out.edges.push(Edge { lo: symbol, hi: symbol, to });
+            }
+        }
+    }
+
+    /// Bytes that lead to a node: free text goes on, or productive fires.
+    fn add_byte_edges(
+        &self,
+        (lo, hi): (u8, u8),
+        (node, on): (u32, StateKind),
+        out: &mut StateEdges,
+    ) {
+        if self.matches.is_excluded(node) {
+            return;
+        }
+        let mut edge = |at: StateKind| {
+            let edge = |to| Edge { lo: u32::from(lo), hi: u32::from(hi), to };
+            out.edges.extend(self.live_state(at).map(edge));
+        };
+        if !self.matches.fires(node) {
+            edge(on);
+            return;
+        }
+        edge(StateKind::Fired(node));
+        if self.matches.begins_longer(node) {
+            edge(StateKind::Committed(node));
+        }
+    }
+
+    /// What leads on where something has fired: a tag's body and what follows it, or the end.
+    fn add_fired_edges(&self, all: impl Iterator<Item = TriggerOrStop>, out: &mut StateEdges) {
+        let mut passed = false;
+        for fires in all {
+            let Some(tag) = fires else {
+                out.is_final = true;
+                continue;
+            };
+            let TagBodies { productive, nullable } = self.bodies[tag as usize];
+            let after = if self.loops() { StateKind::TextAfter(ROOT) } else { StateKind::End };
+            if let Some(to) = self.live_state(after).filter(|_| productive) {
+                let symbol = EdgeSymbol::Call(tag).encode();
+                out.edges.push(Edge { lo: symbol, hi: symbol, to });
+            }
+            passed |= nullable;
+        }
+        if passed && self.loops() {
+            self.add_text_edges(StateKind::TextAfter(ROOT), out);
+        } else {
+            out.is_final |= passed;
+        }
+    }
+}

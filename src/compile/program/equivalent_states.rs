@@ -1,0 +1,416 @@
+//! States of sets of members that stand for others where masks are concerned. ReturnRole a member, which members there have been decides which
+//! names may come; where no token holds the separator's last byte and a name's first ones, it makes no difference to any token.
+
+use std::sync::Arc;
+
+use super::{EquivalenceKey, NO_BLOCK, Program, State, StateSource, UNKNOWN};
+use crate::compile::ByteEdge;
+use crate::compile::member_sets::Substitutes;
+use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
+use crate::fsm::Triples;
+use crate::hash::{HashMap, HashSet};
+
+/// Longest beginning that all members have in common, in bytes.
+const MAX_COMMON_PREFIX: usize = 32;
+/// Deepest chain of rules that members begin with.
+const MAX_CALL_DEPTH: u32 = 8;
+/// In position of a symbol: nothing is read.
+const NO_SYMBOL: u32 = u32::MAX;
+/// Most positions that are looked at to find out which others one is like.
+const MAX_VISITED: u32 = 64;
+/// Most bytes that separators are made of.
+const MAX_SEPARATOR_BYTES: usize = 16;
+
+/// MemberNames of the members of an instance that come at most once, where there are others that may repeat.
+#[derive(Debug, Default)]
+pub(super) struct MemberNames {
+    /// The member_set of each, its bytes, and the position before each.
+    spelled: Vec<(usize, Vec<(u32, u8)>)>,
+    /// By position: the first that the same text leads to.
+    representatives: HashMap<u32, u32>,
+}
+
+/// Places of an instance from which a member goes on in the same way to its end.
+#[derive(Debug, Default)]
+pub(super) struct MemberEndings {
+    /// The first that was met of those that are like a position.
+    representatives: HashMap<u32, u32>,
+    by_key: HashMap<Box<[u32]>, u32>,
+}
+
+impl MemberEndings {
+    /// A position from which the same can be read up to the end of the member. Inside of words, where only a letter can be read, that is the position itself:
+    /// names differ, and it would take long to find out.
+    fn representative(&mut self, rule_nfa: &RuleNfa, position: u32) -> u32 {
+        let mut edges = rule_nfa.main.nfa.edges(position);
+        let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_name_byte(e.lo))
+            && edges.next().is_none();
+        if inside {
+            position
+        } else {
+            self.find(rule_nfa, position, &mut { MAX_VISITED }).unwrap_or(position)
+        }
+    }
+
+    /// None where there is too much to look at.
+    fn find(&mut self, rule_nfa: &RuleNfa, position: u32, left: &mut u32) -> Option<u32> {
+        if let Some(&known) = self.representatives.get(&position) {
+            return Some(known);
+        }
+        *left = left.checked_sub(1)?;
+        let (members, main) = (&rule_nfa.member_sets, &rule_nfa.main);
+        let mut kind = Vec::new();
+        if let Some(member_set) = members.ended_set(position) {
+            kind.push(member_set);
+        } else if members.is_ordinary(position) && !main.nfa.is_final(position) {
+            // Until it is known, a position that leads back to itself is like no other.
+            self.representatives.insert(position, position);
+            let epsilons = main.nfa.epsilons(position).map(|to| (NO_SYMBOL, NO_SYMBOL, to));
+            let edges = main.nfa.edges(position).map(|e| (e.lo, e.hi, e.to));
+            for (lo, hi, to) in edges.chain(epsilons).filter(|&(_, _, to)| main.live[to as usize]) {
+                let Some(to) = self.find(rule_nfa, to, left) else {
+                    self.representatives.remove(&position);
+                    return None;
+                };
+                kind.extend([lo, hi, to]);
+            }
+        } else {
+            return Some(position);
+        }
+        let first = *self.by_key.entry(kind.into()).or_insert(position);
+        self.representatives.insert(position, first);
+        Some(first)
+    }
+}
+
+impl Program {
+    /// Whether there are sets of members.
+    pub(crate) fn has_members(&self) -> bool {
+        !self.member_states.is_empty()
+    }
+
+    /// What has been found to stand for a state; itself where nothing has been looked for.
+    #[inline]
+    pub(crate) fn known_alike(&self, state: u32) -> u32 {
+        let alike = self.states[state as usize].alike;
+        if alike == UNKNOWN { state } else { alike }
+    }
+
+    /// A state that no token can tell from this one: of states that differ in which members there have been, the one asked for first.
+    pub(crate) fn alike(&mut self, state: u32, tokens: &Triples) -> u32 {
+        if self.states[state as usize].alike == UNKNOWN {
+            let alike = self.find_equivalent(state, tokens);
+            self.states[state as usize].alike = alike;
+        }
+        self.states[state as usize].alike
+    }
+
+    fn find_equivalent(&mut self, state: u32, tokens: &Triples) -> u32 {
+        let State { instance, block, .. } = self.states[state as usize];
+        if block != NO_BLOCK {
+            return self.equivalent_in_block(state, block, tokens);
+        }
+        let Some(kind) = self.equivalence_key(state, |_| None) else { return state };
+        let first = *self.representatives.entry(kind).or_insert(state);
+        if first != state {
+            return if self.separates_members(instance, tokens) {
+                self.known_alike(first)
+            } else {
+                state
+            };
+        }
+        // No other is known that goes on with the same members, but perhaps no token gets to the end of a name in which they differ.
+        let names = self.member_names(instance);
+        let Some(kind) =
+            self.equivalence_key(state, |position| names.representatives.get(&position).copied())
+        else {
+            return state;
+        };
+        let first = *self.representatives.entry(kind).or_insert(state);
+        if first == state || !self.separates_members(instance, tokens) {
+            return state;
+        }
+        let covered = self.covered_states(instance, &names, tokens);
+        let told = |position: u32| {
+            names.representatives.get(&position).copied().filter(|_| covered.contains(&position))
+        };
+        let [kind, other] = [state, first].map(|state| self.equivalence_key(state, told));
+        if kind == other { first } else { state }
+    }
+
+    /// The state of the same block with what stands for the state behind it.
+    fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Triples) -> u32 {
+        let exit = self.blocks[block as usize].exit;
+        let alike = self.alike(exit, tokens);
+        let State { instance, set, .. } = self.states[state as usize];
+        let StateSource::Sets(rule_nfa, part) = &self.instances[instance as usize].source else {
+            return state;
+        };
+        let (rule_nfa, Some(number)) = (rule_nfa.clone(), part.checked_sub(1)) else {
+            return state;
+        };
+        if alike == exit || alike == Program::RETURN {
+            return state;
+        }
+        let other =
+            self.place_block(self.states[alike as usize].instance, &rule_nfa, number, alike);
+        let inner = self.states[self.blocks[other as usize].start as usize].instance;
+        let set = self.sets[set.range()].to_vec();
+        self.intern(inner, &set)
+    }
+
+    /// See [`MemberSetStates::abstract_key`](super::MemberSetStates::abstract_key).
+    fn equivalence_key(
+        &mut self,
+        state: u32,
+        covered: impl Fn(u32) -> Option<u32>,
+    ) -> Option<EquivalenceKey> {
+        let State { instance, set, .. } = self.states[state as usize];
+        self.member_instance(instance)?;
+        let mut endings = self.member_endings.remove(&instance).unwrap_or_default();
+        let (rule_nfa, number) = self.member_instance(instance)?;
+        let stand_in = |position: u32| Substitutes {
+            same_ending: endings.representative(rule_nfa, position),
+            covered_by: covered(position),
+        };
+        let kind = self.member_states[number].abstract_key(
+            rule_nfa,
+            (instance, &self.sets[set.range()]),
+            stand_in,
+        );
+        self.member_endings.insert(instance, endings);
+        kind
+    }
+
+    fn member_names(&mut self, instance: u32) -> Arc<MemberNames> {
+        if let Some(known) = self.member_names.get(&instance) {
+            return known.clone();
+        }
+        let mut names = MemberNames::default();
+        if let Some((rule_nfa, _)) = self.member_instance(instance) {
+            let sets = (0..rule_nfa.member_sets.len())
+                .filter(|&member_set| rule_nfa.member_sets.may_repeat(member_set));
+            for member_set in sets {
+                let begin = names.spelled.len();
+                names.spelled.extend(
+                    rule_nfa
+                        .member_sets
+                        .spelled(&rule_nfa.main.nfa, member_set)
+                        .map(|spelled| (member_set, spelled)),
+                );
+                // By what stands in for a position, and the byte behind it.
+                let mut known: HashMap<(u32, u8), u32> = HashMap::default();
+                let first =
+                    names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
+                for (_, spelled) in &names.spelled[begin..] {
+                    let mut stand_in = first;
+                    for (at, &(position, byte)) in spelled.iter().enumerate() {
+                        let Some(here) = stand_in else { break };
+                        names.representatives.insert(position, here);
+                        let next = spelled.get(at + 1).map(|&(next, _)| next);
+                        stand_in = next.map(|next| *known.entry((here, byte)).or_insert(next));
+                    }
+                }
+            }
+        }
+        let names = Arc::new(names);
+        self.member_names.insert(instance, names.clone());
+        names
+    }
+
+    /// The positions in names from which no token gets past what a member that may repeat reads, too.
+    fn covered_states(
+        &mut self,
+        instance: u32,
+        names: &MemberNames,
+        tokens: &Triples,
+    ) -> Arc<HashSet<u32>> {
+        if let Some(known) = self.covered_states.get(&instance) {
+            return known.clone();
+        }
+        let mut covered = HashSet::default();
+        for (member_set, spelled) in &names.spelled {
+            let bytes: Vec<u8> = spelled.iter().map(|&(_, byte)| byte).collect();
+            let read = self.repeatable_prefix_len(instance, *member_set, &bytes);
+            // Where three bytes are in no token, each token that begins before them ends in front of the last one at the latest.
+            let last = bytes
+                .windows(3)
+                .enumerate()
+                .rev()
+                .find(|(at, three)| at + 2 <= read && tokens.lack(three));
+            covered.extend(
+                last.into_iter().flat_map(|(at, _)| &spelled[..=at]).map(|&(position, _)| position),
+            );
+        }
+        let covered = Arc::new(covered);
+        self.covered_states.insert(instance, covered.clone());
+        covered
+    }
+
+    /// How many of these bytes can be read from where a member begins that may repeat, as far as that can be told.
+    fn repeatable_prefix_len(&mut self, instance: u32, member_set: usize, bytes: &[u8]) -> usize {
+        let Some((rule_nfa, number)) =
+            self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))
+        else {
+            return 0;
+        };
+        let firsts = self.member_states[number].repeatable_starts(&rule_nfa, member_set);
+        let mut next = vec![self.closed_state(instance, &firsts)];
+        let mut level = Vec::new();
+        for (read, &byte) in bytes.iter().enumerate() {
+            level.clear();
+            // Those that cannot be looked through may read it or not.
+            for &state in &next {
+                let _ = self.collect_readers(state, &mut level, MAX_CALL_DEPTH);
+            }
+            next.clear();
+            for &state in &level {
+                next.extend(
+                    self.byte_edges(state)
+                        .iter()
+                        .filter(|e| e.lo <= byte && byte <= e.hi)
+                        .map(|e| e.to),
+                );
+            }
+            next.sort_unstable();
+            next.dedup();
+            if next.is_empty() {
+                return read;
+            }
+        }
+        bytes.len()
+    }
+
+    fn member_instance(&self, instance: u32) -> Option<(&Arc<RuleNfa>, usize)> {
+        match &self.instances.get(instance as usize)?.source {
+            StateSource::Members(rule_nfa, number) => Some((rule_nfa, *number as usize)),
+            _ => None,
+        }
+    }
+
+    /// Whether no token holds both the end of a separator and so much of a member behind it that members can be told apart.
+    fn separates_members(&mut self, instance: u32, tokens: &Triples) -> bool {
+        if let Some(&known) = self.member_separation.get(&instance) {
+            return known;
+        }
+        let apart = self.find_separation(instance, tokens).unwrap_or(false);
+        self.member_separation.insert(instance, apart);
+        apart
+    }
+
+    /// `None` where that cannot be told.
+    fn find_separation(&mut self, instance: u32, tokens: &Triples) -> Option<bool> {
+        let (rule_nfa, number) =
+            self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))?;
+        for member_set in 0..rule_nfa.member_sets.len() {
+            let last = separator_bytes(&rule_nfa, member_set)?;
+            let mut start = |with_others: bool| {
+                let firsts =
+                    self.member_states[number].member_starts(&rule_nfa, member_set, with_others);
+                self.closed_state(instance, &firsts)
+            };
+            let starts = [start(true), start(false)];
+            let (common, next) = self.common_prefix(starts)?;
+            let texts = last.iter().flat_map(|&l| next.iter().map(move |&n| (l, n)));
+            for (last, next) in texts {
+                let text: Vec<u8> =
+                    [last].into_iter().chain(common.iter().copied()).chain([next]).collect();
+                if !tokens.lack(&text) {
+                    return Some(false);
+                }
+            }
+        }
+        Some(true)
+    }
+
+    /// The state of what epsilon edges of these lead to.
+    fn closed_state(&mut self, instance: u32, from: &[u32]) -> u32 {
+        let mut set = Vec::new();
+        self.close(instance, from, &mut set);
+        self.intern(instance, &set)
+    }
+
+    /// What all texts from two states on begin with, and what there may be next from the second one.
+    fn common_prefix(&mut self, starts: [u32; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut levels = [Vec::new(), Vec::new()];
+        let mut common = Vec::new();
+        let mut goes_on = starts
+            .iter()
+            .zip(&mut levels)
+            .all(|(&start, level)| self.collect_readers(start, level, MAX_CALL_DEPTH));
+        while goes_on && common.len() < MAX_COMMON_PREFIX {
+            let edges = levels.each_ref().map(|level| -> Vec<ByteEdge> {
+                level.iter().flat_map(|&state| self.byte_edges(state).iter().copied()).collect()
+            });
+            let first = edges[1].first()?.lo;
+            if edges.iter().flatten().any(|e| (e.lo, e.hi) != (first, first)) {
+                let mut next: Vec<u8> = edges[1].iter().flat_map(|e| e.lo..=e.hi).collect();
+                next.sort_unstable();
+                next.dedup();
+                return Some((common, next));
+            }
+            common.push(first);
+            for (level, edges) in levels.iter_mut().zip(&edges) {
+                level.clear();
+                goes_on = goes_on
+                    && edges.iter().all(|e| self.collect_readers(e.to, level, MAX_CALL_DEPTH));
+                level.sort_unstable();
+                level.dedup();
+            }
+        }
+        // There is no more to tell, or it is not known what: so much they have in common.
+        let next = common.pop()?;
+        Some((common, vec![next]))
+    }
+
+    /// Adds the states that read something where `state` is, rules that are called there included. False where that is not all there may be.
+    fn collect_readers(&mut self, state: u32, out: &mut Vec<u32>, depth: u32) -> bool {
+        self.expand(state);
+        let State { is_final, specials, enters, .. } = self.states[state as usize];
+        if is_final || specials.len > 0 || enters.len > 0 || depth == 0 {
+            return false;
+        }
+        if !self.byte_edges(state).is_empty() {
+            out.push(state);
+        }
+        (0..self.calls(state).len()).all(|i| {
+            let (rule, _) = self.calls(state)[i];
+            if self.deferred(rule).is_some() {
+                return false;
+            }
+            let start = self.open(rule);
+            self.collect_readers(start, out, depth - 1)
+        })
+    }
+}
+
+/// Whether a symbol is a byte that names are made of, or one of the quotes around them.
+fn is_name_byte(symbol: u32) -> bool {
+    u8::try_from(symbol).is_ok_and(|byte| {
+        byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte) || !byte.is_ascii()
+    })
+}
+
+/// All bytes of a separator; none where it calls what is not white space, or may be empty.
+fn separator_bytes(rule_nfa: &RuleNfa, member_set: usize) -> Option<Vec<u8>> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for (lo, hi) in rule_nfa.member_sets.separator_symbols(&rule_nfa.main.nfa, member_set)? {
+        match EdgeSymbol::decode(lo) {
+            EdgeSymbol::Byte(_) => ranges.push((lo, hi)),
+            EdgeSymbol::Block(block) => {
+                let nfa = &rule_nfa.blocks.get(block as usize)?.body.nfa;
+                ranges.extend(
+                    (0..nfa.len() as u32).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi)),
+                );
+            }
+            _ => return None,
+        }
+    }
+    if ranges.iter().any(|&(lo, hi)| hi > 255 || (hi - lo) as usize > MAX_SEPARATOR_BYTES) {
+        return None;
+    }
+    let mut bytes: Vec<u8> = ranges.into_iter().flat_map(|(lo, hi)| lo as u8..=hi as u8).collect();
+    bytes.sort_unstable();
+    bytes.dedup();
+    (bytes.len() <= MAX_SEPARATOR_BYTES).then_some(bytes)
+}
