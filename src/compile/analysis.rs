@@ -1,6 +1,7 @@
-//! What has to be known of a whole grammar before the first rule becomes states: which rules derive something, which the
-//! empty string, who calls whom, which bytes are told apart. One walk over the expressions; no automaton is built but
-//! those of dispatches.
+//! Analysis of a whole grammar in one pass over its expressions, before any automaton is built.
+//!
+//! It finds the reachable, productive and nullable rules, the call graph with its components, the
+//! order of calls, and the byte classes. Only dispatch automata are built here.
 
 use std::sync::OnceLock;
 
@@ -15,41 +16,44 @@ use crate::ids::{Label, RuleId};
 use crate::ir::{Counted, Dispatch, Expr, Grammar, GrammarError, Graph, Members, Trigger};
 use crate::limits::Limits;
 
-/// Most states a counted repeat may cost to be written out; beyond, it becomes a counter.
+/// A counted repeat that costs at most this many states is unrolled; larger ones become counted
+/// blocks.
 const UNROLL_STATES: usize = 12;
-/// Fuel of a rule, and of a node of its expression.
+/// Fuel per rule, and per node of its expression.
 const RULE_FUEL: usize = 16;
 const NODE_FUEL: usize = 4;
-/// Largest bound that is counted. Counters beyond have a meaning of their own in the parser.
+/// Largest bound that is counted. The parser gives larger counts other meanings.
 const MAX_COUNT: u32 = 1 << 30;
 
-/// What is known of a rule.
+/// Results of the analysis for one rule.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RuleFacts {
-    /// It can be called from the start.
+    /// The start rule can call it, directly or indirectly.
     pub(super) reached: bool,
+    /// The label of the rule, for traces.
     pub(crate) label: Option<Label>,
-    /// More is said of it than its language: a call of it leaves a trace in frames.
+    /// The rule has attributes or counts, so that frames record its calls.
     pub(crate) tracked: bool,
-    /// It is a name: see [`crate::ir::Attributes::name`].
+    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
     pub(crate) name: bool,
-    /// It is, and no more is said of it.
+    /// It is a unique name without further attributes.
     pub(crate) only_unique_name: bool,
-    /// It calls names.
+    /// It calls unique names, directly or through auxiliary rules.
     pub(crate) has_names: bool,
-    /// It derives something.
+    /// It derives at least one finite text.
     pub(crate) productive: bool,
     /// It derives the empty string.
     pub(crate) nullable: bool,
-    /// Whether its automaton is one of bytes only.
+    /// Whether its automaton is over bytes only.
     pub(crate) regularity: Regularity,
-    /// Roughly the states of its automaton.
+    /// Estimated number of automaton states.
     pub(crate) nodes: u32,
-    /// Order of calls made before anything is read: callers first; members of a left-recursive component share a rank.
+    /// Topological order of calls made before a byte is read: callers first. Rules of a
+    /// left-recursive component share a rank.
     pub(crate) rank: u32,
-    /// Whether the rule can call itself before anything is read.
+    /// It can call itself before a byte is read.
     pub(crate) left_recursive: bool,
-    /// The component of mutually recursive rules it is in; a callee's number is at most its caller's.
+    /// Its strongly connected component in the call graph. Callees have smaller or equal numbers.
     pub(crate) component: u32,
 }
 
@@ -59,23 +63,26 @@ pub(crate) enum Regularity {
     /// It has calls, special tokens or counters.
     #[default]
     NotRegular,
-    /// It is, once small rules of the grammar are written out in it.
+    /// It is regular once small rules of the grammar are inlined, so that its expression is
+    /// meaningful in this grammar only.
     WithInlinedRules,
-    /// It is, and its expression says all: equal expressions of other grammars have the same automaton.
+    /// It is regular, and equal expressions of other grammars have the same automaton.
     SelfContained,
 }
 
-/// What names an expression inside its grammar.
+/// The identity of an expression within its grammar.
 pub(super) fn expr_address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr) as usize
 }
 
-/// An upper bound that can be counted; no text that fits in memory has as many runs as larger ones.
+/// An upper bound that can be counted. Larger ones are unbounded: no text in memory has that many
+/// repetitions.
 pub(super) fn countable(max: Option<u32>) -> Option<u32> {
     max.filter(|&max| max <= MAX_COUNT)
 }
 
-/// Whether a rule is written out where it is called: white space and other single classes cost more as calls.
+/// Whether a rule is inlined where it is called. A call of a single class, such as white space,
+/// costs more than its state.
 pub(super) fn is_tiny(body: &Expr) -> bool {
     match body {
         Expr::Class(_) | Expr::Special(_) => true,
@@ -85,19 +92,19 @@ pub(super) fn is_tiny(body: &Expr) -> bool {
     }
 }
 
-/// Whether a counted repeat is white space of which there may be none, with a bound that hardly any token gets to.
+/// Whether a repeat is optional white space with a bound that nearly every token is shorter than.
 pub(super) fn is_bounded_white_space(body: &Expr, min: u32, max: Option<u32>) -> bool {
     let white = matches!(body, Expr::Class(set) if set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE);
     white && min == 0 && max.is_some_and(|max| max as usize > LONG_GAP)
 }
 
-/// Whether a repeat is written out instead of counted.
+/// Whether a repeat is unrolled rather than counted.
 pub(super) fn is_unrolled(body: &Expr, min: u32, max: Option<u32>) -> bool {
     let copies = max.unwrap_or(min.max(1)) as usize;
     copies <= 1 || unrolled_states(body, UNROLL_STATES).saturating_mul(copies) <= UNROLL_STATES
 }
 
-/// States an expression costs, counted up to a cap.
+/// States that an expression costs, counted up to `cap`.
 fn unrolled_states(expr: &Expr, cap: usize) -> usize {
     let sum = |parts: &mut dyn Iterator<Item = &Expr>| {
         let mut total = 0;
@@ -129,10 +136,10 @@ fn unrolled_states(expr: &Expr, cap: usize) -> usize {
     }
 }
 
-/// Bodies of auxiliary rules, and dispatches by their rules.
+/// Bodies of auxiliary rules, and dispatches by rule.
 type Bodies<'a> = (&'a [&'a Expr], &'a HashMap<u32, UnresolvedDispatch>);
 
-/// Fills in a compiled grammar's facts.
+/// Fills in the analysis results of a compiled grammar.
 pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
     let grammar = compiled.parsed.clone();
     let mut scan = Scan {
@@ -156,12 +163,12 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
     };
     scan.scan_from(grammar.start.raw())?;
     if !compiled.meters.is_empty() {
-        // Code points are counted.
+        // Budgets of code points tell these UTF-8 byte ranges apart.
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)]
             .into_iter()
             .for_each(|(lo, hi)| scan.add_boundary(lo, hi));
     }
-    // What is deferred has such white space, as JSON does.
+    // Deferred bodies are JSON, which has such white space.
     compiled.gaps = (scan.gaps || !scan.deferred.is_empty()) && compiled.meters.is_empty();
     compiled.deferred = scan.deferred.iter().map(|&rule| (rule, OnceLock::new())).collect();
     let Scan {
@@ -232,7 +239,8 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
     Ok(())
 }
 
-/// Finds the rules that call names, by way of auxiliary ones, too; those come last, outer ones first.
+/// Finds the rules that call unique names, also through auxiliary rules. Those have the largest
+/// ids, callers before callees.
 fn find_unique_names<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(usize) -> &'c [u32]) {
     if !rules.iter().any(|facts| facts.name) {
         return;
@@ -246,38 +254,40 @@ fn find_unique_names<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(us
     }
 }
 
+/// The pass over all expressions.
 struct Scan<'g> {
     grammar: &'g Grammar,
     limits: &'g Limits,
     rules: Vec<RuleFacts>,
-    /// Per rule: its part of `calls`.
+    /// By rule: its range in `calls`.
     call_ranges: Vec<(u32, u32)>,
     calls: Vec<u32>,
     seen: Vec<bool>,
-    /// Auxiliary rules by the expr_address of their expression.
+    /// Auxiliary rules, by the address of their expression.
     auxiliary: HashMap<usize, u32>,
     /// Bodies of auxiliary rules.
     bodies: Vec<&'g Expr>,
     dispatches: HashMap<u32, UnresolvedDispatch>,
-    /// In how many steps counted graphs end, by the expr_address of their expression.
+    /// Path lengths of counted graphs, by the address of their expression.
     step_levels: HashMap<usize, std::sync::Arc<Levels>>,
-    /// Bytes that differ from the byte before them.
+    /// Bytes that some expression tells apart from the byte before them.
     boundaries: ByteSet,
-    /// Sets of members, and the rules they are in.
+    /// Member sets, with the rules that contain them.
     member_sets: Vec<(u32, &'g Members)>,
+    /// States so far, against the limit.
     total: usize,
-    /// The rule at hand has counters or special tokens.
+    /// The current rule has counters or special tokens.
     has_counters: bool,
-    /// The rule at hand has small rules written out in it.
+    /// The current rule has small rules inlined.
     has_inlined: bool,
     /// See [`Compiled::gaps`].
     gaps: bool,
-    /// Rules whose bodies are deferred.
+    /// Rules with deferred bodies.
     deferred: Vec<u32>,
 }
 
 impl<'g> Scan<'g> {
-    /// Scans every rule that can be called from this one.
+    /// Scans every rule that is reachable from `start`.
     fn scan_from(&mut self, start: u32) -> Result<(), CompileError> {
         let mut queue = vec![start];
         self.seen[start as usize] = true;
@@ -326,6 +336,7 @@ impl<'g> Scan<'g> {
         Ok(())
     }
 
+    /// The name of a rule for messages.
     fn name(&self, rule: u32) -> String {
         self.grammar
             .rules
@@ -333,6 +344,7 @@ impl<'g> Scan<'g> {
             .map_or_else(|| "(repeat)".to_owned(), |r| r.name.clone())
     }
 
+    /// Charges the fuel and the states of a rule.
     fn charge(&mut self, owner: u32, nodes: usize) -> Result<(), CompileError> {
         fuel::spend(RULE_FUEL + NODE_FUEL * nodes)
             .map_err(|out| CompileError::fuel(self.grammar, owner, out))?;
@@ -344,13 +356,16 @@ impl<'g> Scan<'g> {
         Ok(())
     }
 
+    /// Makes `lo..=hi` a union of byte classes.
     fn add_boundary(&mut self, lo: u8, hi: u8) {
         self.boundaries.insert(lo);
-        // ReturnRole the last byte there is none to be told apart; the first one is a class's first anyway.
+        // Nothing follows byte 255, and byte 0 starts a class anyway, so wrapping around is
+        // harmless.
         self.boundaries.insert(hi.wrapping_add(1));
     }
 
-    /// Notes what an expression calls and tells apart; returns about how many states it costs.
+    /// Records the calls and byte boundaries of an expression; returns its estimated number of
+    /// states.
     fn expr(
         &mut self,
         owner: u32,
@@ -439,7 +454,7 @@ impl<'g> Scan<'g> {
         })
     }
 
-    /// A call, or what is written out in its nesting.
+    /// Records a call, or the expression that is inlined for it.
     fn reference(
         &mut self,
         owner: u32,
@@ -455,7 +470,7 @@ impl<'g> Scan<'g> {
         Ok(1)
     }
 
-    /// A call of a rule of its own for an expression.
+    /// Records a call of an auxiliary rule for an expression.
     fn auxiliary(&mut self, expr: &'g Expr) {
         let next = self.rules.len() as u32;
         let rule = *self.auxiliary.entry(expr_address(expr)).or_insert(next);
@@ -468,6 +483,7 @@ impl<'g> Scan<'g> {
         self.calls.push(rule);
     }
 
+    /// Scans a member set.
     fn members(&mut self, owner: u32, members: &'g Members) -> Result<usize, CompileError> {
         self.has_counters = true;
         self.member_sets.push((owner, members));
@@ -478,7 +494,7 @@ impl<'g> Scan<'g> {
         Ok(nodes)
     }
 
-    /// A rule of its own for a graph whose steps are counted.
+    /// Scans a counted graph, which is an auxiliary rule.
     fn counted_graph(
         &mut self,
         owner: u32,
@@ -503,6 +519,7 @@ impl<'g> Scan<'g> {
         Ok(nodes)
     }
 
+    /// Scans a dispatch and builds its automaton.
     fn dispatch(&mut self, owner: u32, dispatch: &Dispatch) -> Result<usize, CompileError> {
         let (rule, limit) = (|| self.name(owner), self.limits.dispatch_bytes);
         if dispatch.bytes() > limit {
@@ -535,12 +552,13 @@ impl<'g> Scan<'g> {
 }
 
 impl Compiled {
-    /// The rule of an expression that is one of its own.
+    /// The auxiliary rule of an expression.
     pub(super) fn auxiliary(&self, expr_address: usize) -> u32 {
         self.auxiliary[&expr_address]
     }
 
-    /// Which rules derive something, and the empty string: callees first, recursive ones until nothing changes.
+    /// Computes which rules are productive and nullable: callees first, each recursive component to
+    /// a fixpoint.
     fn find_productive_and_nullable(
         &mut self,
         grammar: &Grammar,
@@ -583,7 +601,7 @@ impl Compiled {
         }
     }
 
-    /// Whether an expression derives something.
+    /// Whether an expression derives a finite text.
     pub(super) fn productive(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Never => false,
@@ -603,9 +621,7 @@ impl Compiled {
                 counted.min,
                 counted.max,
             ),
-            Expr::Except(except) => {
-                except.closes() || self.productive(&except.written_out())
-            }
+            Expr::Except(except) => except.closes() || self.productive(&except.written_out()),
             Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
             Expr::Members(members) => members.derives(|part| self.productive(part)),
             Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].productive,
@@ -640,18 +656,20 @@ impl Compiled {
         }
     }
 
-    /// The body of a rule that is written out where it is called.
+    /// The body of a rule that is inlined where it is called.
     fn inlined_rule(&self, rule: RuleId) -> Option<&Expr> {
         let rule = &self.parsed.rules[rule.index()];
         (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
     }
 
+    /// Whether an end is reachable over edges that pass.
     fn reaches(&self, graph: &Graph, passes: impl Fn(&Expr) -> bool) -> bool {
         let seen = reached(graph, passes);
         graph.ends.iter().any(|&end| seen[end as usize])
     }
 
-    /// Ranks: callers first; inside a recursive component by calls made before anything is read.
+    /// Assigns ranks: callers first; within a recursive component, by the calls made before a byte
+    /// is read.
     fn assign_ranks(
         &mut self,
         grammar: &Grammar,
@@ -679,7 +697,7 @@ impl Compiled {
                 .map(|&rule| {
                     let mut out = Vec::new();
                     match grammar.rules.get(rule as usize) {
-                        // What a dispatch calls comes behind a trigger.
+                        // A dispatch reads a trigger before it calls.
                         _ if dispatches.contains_key(&rule) => {}
                         Some(r) => self.leading_of_rule(None, &r.body, &mut out),
                         None => {
@@ -701,7 +719,8 @@ impl Compiled {
         }
     }
 
-    /// Rules that a rule may call before anything is read; `own`: the rule, if it is an expression's own.
+    /// Appends the rules that a rule may call before it reads a byte. `own`: its id, if it is
+    /// auxiliary.
     fn leading_of_rule(&self, own: Option<u32>, body: &Expr, out: &mut Vec<u32>) {
         match body {
             Expr::Members(members) => self.leading_of_members(members, out),
@@ -717,18 +736,19 @@ impl Compiled {
         }
     }
 
+    /// Appends the rules that a member set may call before it reads a byte.
     fn leading_of_members(&self, members: &Members, out: &mut Vec<u32>) {
         let firsts = members.once.iter().map(|member| &member.body).chain(&members.often);
         firsts.for_each(|first| self.leading(first, out));
     }
 
-    /// Rules that a counted graph's first step may call before anything is read.
+    /// Appends the rules that the first step of a counted graph may call before it reads a byte.
     fn first_steps(&self, counted: &Counted, out: &mut Vec<u32>) {
         let first = counted.graph.edges.iter().filter(|(from, _, _)| *from == counted.graph.start);
         first.for_each(|(_, e, _)| self.leading(e, out));
     }
 
-    /// Rules that may be called before anything is read.
+    /// Appends the rules that an expression may call before it reads a byte.
     fn leading(&self, expr: &Expr, out: &mut Vec<u32>) {
         match expr {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
@@ -767,7 +787,7 @@ impl Compiled {
     }
 }
 
-/// GraphNodes of a graph that can be reached over edges that pass. Linear.
+/// The nodes of a graph that are reachable over edges that pass. Linear.
 fn reached(graph: &Graph, passes: impl Fn(&Expr) -> bool) -> Vec<bool> {
     let passing: Vec<(u32, u32)> =
         graph.edges.iter().filter(|(_, e, _)| passes(e)).map(|&(from, _, to)| (from, to)).collect();

@@ -1,5 +1,8 @@
-//! Budgets: a rule that may take so much text becomes a rule that calls the rule it was, and the state behind that call meters
-//! what is read meanwhile. The count stands where a block's counter would, in the frame the inner rule returns through.
+//! Text budgets: limits on the tokens or code points of one occurrence of a rule.
+//!
+//! A rule with a budget is split in two: an outer rule that only calls the inner one. The return
+//! address of that call holds the remaining count, in the frame through which the inner rule
+//! returns.
 
 use std::sync::Arc;
 
@@ -7,28 +10,31 @@ use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Expr, Grammar, Rule, Spent};
 
-/// What the state behind a metered call counts down.
+/// What the return address of a budgeted call counts down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BudgetMeter {
+    /// What is counted.
     pub(crate) unit: BudgetUnit,
-    /// The count at the beginning.
+    /// The initial count.
     pub(crate) full: u32,
+    /// What happens once it is spent.
     pub(crate) spent: Spent,
 }
 
-/// What is counted.
+/// The unit of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BudgetUnit {
-    /// Ends of tokens. The token in which the occurrence begins has an end too, so the count begins one higher.
+    /// Ends of tokens. The token that contains the beginning of the occurrence ends as well, so the
+    /// initial count is one higher.
     Token,
     /// Code points.
     Char,
 }
 
-/// A count is four for each unit that may still come, and the bytes that a code point under way still lacks. Below four,
-/// only what is left of that code point may come.
+/// A count is `4 * units + missing`: the units that may still come, and the bytes that the current
+/// code point lacks. Below 4, only the rest of that code point may come.
 impl BudgetMeter {
-    /// A count that is never reached.
+    /// A count that cannot run out.
     pub(crate) const FAR: u32 = u32::MAX;
 
     fn new(unit: BudgetUnit, most: u32, spent: Spent) -> BudgetMeter {
@@ -37,7 +43,7 @@ impl BudgetMeter {
         BudgetMeter { unit, full, spent }
     }
 
-    /// The count after a token has ended. A budget of tokens never ends inside a code point.
+    /// The count after the end of a token. A budget of tokens never ends inside a code point.
     pub(crate) fn token_ended(self, count: u32) -> u32 {
         if self.unit == BudgetUnit::Char || count == BudgetMeter::FAR {
             count
@@ -46,8 +52,8 @@ impl BudgetMeter {
         }
     }
 
-    /// The count after a byte of UTF-8; `None` where the text is cut behind the code point under way, and this is no byte
-    /// of that.
+    /// The count after a byte of UTF-8. `None`: the budget is spent, and the byte is not part of
+    /// the current code point.
     pub(crate) fn byte_read(self, byte: u8, count: u32) -> Option<u32> {
         if count == BudgetMeter::FAR {
             return Some(count);
@@ -69,19 +75,19 @@ impl BudgetMeter {
         Some(left | missing)
     }
 
-    /// Whether nothing but the rest of a code point may come.
+    /// Whether only the rest of the current code point may come.
     fn is_finishing(self, count: u32) -> bool {
         (1..4).contains(&count)
     }
 
-    /// Code points that may still come; `None` where no bound is near.
+    /// Code points that may still come; `None` if no bound is near.
     pub(crate) fn chars_left(self, count: u32) -> Option<u32> {
         (self.unit == BudgetUnit::Char && count != BudgetMeter::FAR || self.is_finishing(count))
             .then_some(count / 4)
     }
 
-    /// The count that stands for this one where masks of tokens of at most `reach` bytes are concerned. No token ends
-    /// inside a token, so how many may follow makes no difference to it.
+    /// The representative of a count for tokens of at most `reach` bytes. A token budget has no
+    /// effect within one token.
     pub(crate) fn normal(self, count: u32, reach: u32) -> u32 {
         match self.unit {
             BudgetUnit::Token if self.is_finishing(count) => count,
@@ -92,7 +98,7 @@ impl BudgetMeter {
     }
 }
 
-/// The grammar with every budget in a rule of its own, and the meters of those rules.
+/// Splits each rule with a budget; returns the rewritten grammar and the budgets by rule.
 pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32, BudgetMeter>) {
     let mut meters = HashMap::default();
     if grammar.rules.iter().all(|rule| rule.attributes.budget.is_none()) {
@@ -109,11 +115,12 @@ pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32
             let inner = RuleId::new(out.rules.len());
             let rule = &mut out.rules[id];
             let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
-            // The inner rule keeps the budget's name tag, so that it is never written out in the outer one.
+            // The inner rule keeps a budget attribute, which prevents that it is inlined into the
+            // outer one.
             let attributes =
                 Attributes { budget: Some(budget), ..std::mem::take(&mut rule.attributes) };
             let name = rule.name.clone();
-            // What was metered before is now inside.
+            // The budget added before now belongs to the inner rule.
             if let Some(outer) = meters.remove(&(id as u32)) {
                 meters.insert(inner.raw(), outer);
             }

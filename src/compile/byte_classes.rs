@@ -1,10 +1,11 @@
-//! Bytes that a grammar never tells apart.
+//! Byte classes of a grammar (alphabet compression): ranges of bytes that no rule tells apart.
 
 use crate::fsm::ByteSet;
 
-/// The bytes, in classes of neighbours.
+/// A partition of the bytes into ranges.
 #[derive(Debug)]
 pub(crate) struct ByteClasses {
+    /// By byte: its class.
     of: [u8; 256],
     /// The first byte of each class.
     firsts: Vec<u8>,
@@ -23,7 +24,7 @@ impl ByteClasses {
         ByteClasses { of, firsts }
     }
 
-    /// ByteClasses of bytes that neither tells apart; none if that is these.
+    /// The common refinement with `other`; `None` if it equals `self`.
     pub(super) fn refined_by(&self, other: &ByteClasses) -> Option<ByteClasses> {
         let [mut cuts, mut more] = [ByteSet::EMPTY; 2];
         self.firsts.iter().for_each(|&byte| cuts.insert(byte));
@@ -38,12 +39,12 @@ impl ByteClasses {
         self.of[usize::from(byte)]
     }
 
-    /// One byte of a class.
+    /// The first byte of a class.
     pub(crate) fn first(&self, class: u32) -> u8 {
         self.firsts[class as usize]
     }
 
-    /// How many classes there are.
+    /// Number of classes.
     pub(crate) fn len(&self) -> usize {
         self.firsts.len()
     }

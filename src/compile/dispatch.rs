@@ -1,5 +1,8 @@
-//! Tag dispatch as an automaton: the Aho-Corasick automaton over all triggers, stops and excludes becomes the states of free
-//! text; a fired trigger leads to a state that calls the tag's body.
+//! Tag dispatch as an automaton. An Aho-Corasick trie over all triggers, stops and excludes gives
+//! the states of free text; a state in which a trigger has fired calls the tag's body.
+//!
+//! The automaton depends on the texts only, not on the tag bodies. So grammars with the same texts
+//! share it. See docs/internals/DISPATCH.md.
 
 mod layout;
 mod matches;
@@ -21,15 +24,15 @@ use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
 pub(crate) use self::layout::DispatchAutomaton;
 
-/// Memory of all shared automata, in bytes; what has not been used lately is dropped.
+/// Memory bound of the process-wide table, in bytes; least recently used automata are dropped.
 const MAX_BYTES: usize = 16 << 20;
-/// Fuel of a byte that is dispatch_texts for.
+/// Fuel per byte of the texts.
 const BYTE_FUEL: usize = 4;
 
-/// What a dispatch watches for: all of it but the rules that are called.
+/// The texts of a dispatch: everything but the tag bodies. Key of the process-wide table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct DispatchTexts {
-    /// Triggers of tags, each once.
+    /// Distinct triggers of tags.
     tags: Vec<Trigger>,
     stops: Vec<Trigger>,
     excludes: Vec<Vec<u8>>,
@@ -37,7 +40,7 @@ struct DispatchTexts {
     end: DispatchEnd,
 }
 
-/// A dispatch before it is known what the rules it calls derive.
+/// A dispatch whose bodies have not been analyzed yet.
 #[derive(Debug)]
 pub(super) struct UnresolvedDispatch {
     dispatch_texts: Arc<DispatchTexts>,
@@ -46,51 +49,53 @@ pub(super) struct UnresolvedDispatch {
     rules: Vec<Vec<u32>>,
 }
 
-/// A dispatch of a grammar.
+/// A dispatch of a compiled grammar.
 #[derive(Debug)]
 pub(crate) struct CompiledDispatch {
     automaton: Arc<DispatchAutomaton>,
-    /// Other grammars have the same automaton.
+    /// Grammars with the same texts have the same automaton.
     is_shared: bool,
-    /// By trigger: the rules of its tags that derive something.
+    /// By trigger: the productive rules of its tags.
     rules: Vec<Vec<u32>>,
 }
 
 impl CompiledDispatch {
+    /// The start state.
     pub(super) fn start(&self) -> u32 {
         self.automaton.start()
     }
 
+    /// The meaning of a state.
     pub(super) fn mark(&self, state: u32) -> DispatchMark {
         self.automaton.mark(state)
     }
 
-    /// The edges of a state. Found anew each time.
+    /// The edges of a state. Computed anew in each call.
     pub(super) fn state_edges(&self, state: u32) -> StateEdges {
         self.automaton.state_edges(state)
     }
 
-    /// Whether a state is final, reads something, calls something.
+    /// `(is_final, scannable, calling)` of a state.
     pub(super) fn summarize(&self, state: u32) -> (bool, bool, bool) {
         self.automaton.summarize(state)
     }
 
-    /// The rules that are called behind a trigger.
+    /// The tag bodies that follow a trigger.
     pub(super) fn called_rules(&self, trigger: u32) -> &[u32] {
         &self.rules[trigger as usize]
     }
 
-    /// What it watches for, if that is all that its automaton depends on.
+    /// The automaton, if it depends on nothing but the texts.
     pub(super) fn shared(&self) -> Option<&Arc<DispatchAutomaton>> {
         self.is_shared.then_some(&self.automaton)
     }
 }
 
-/// By what is dispatch_texts for, compared whole.
+/// Automata by texts (compared in full).
 static AUTOMATA: Shared<Arc<DispatchTexts>, Arc<DispatchAutomaton>> = Shared::new(MAX_BYTES);
 
 impl UnresolvedDispatch {
-    /// The automaton is built if nothing in the process has dispatch_texts for the same before. `limit`: most states of it.
+    /// Builds the automaton, unless the process-wide table has it. `limit`: the most states.
     pub(super) fn new(dispatch: &Dispatch, limit: usize) -> Result<UnresolvedDispatch, TooLarge> {
         let (mut tags, mut rules): (Vec<Trigger>, Vec<Vec<u32>>) = (Vec::new(), Vec::new());
         let mut numbers: HashMap<&Trigger, usize> = HashMap::default();
@@ -114,18 +119,20 @@ impl UnresolvedDispatch {
         Ok(UnresolvedDispatch { dispatch_texts, automaton, rules })
     }
 
-    /// States of the automaton, free text before and after a tag counted once.
+    /// Number of states; free text before and after a tag counts once.
     pub(super) fn len(&self) -> usize {
         self.automaton.len()
     }
 
-    /// Whether its end can be reached over calls that pass, and over what is read if `reading`.
+    /// Whether the end can be reached. `passes` tells which rules can be passed; `reading`: whether
+    /// triggers may be read.
     pub(super) fn can_end(&self, passes: impl Fn(u32) -> bool, reading: bool) -> bool {
         let any = |trigger: u32| self.rules[trigger as usize].iter().any(|&rule| passes(rule));
         self.automaton.is_nullable() || reading && self.automaton.can_end(any)
     }
 
-    /// The dispatch: callees that derive nothing lead nowhere, nullable ones can be skipped.
+    /// The dispatch with analyzed bodies. Unproductive bodies have no edge; nullable ones can be
+    /// skipped.
     pub(super) fn resolve(&self, facts: &[RuleFacts]) -> CompiledDispatch {
         let productive = |rule: &u32| facts[*rule as usize].productive;
         let nullable = |rule: &u32| facts[*rule as usize].nullable;
@@ -152,7 +159,7 @@ impl UnresolvedDispatch {
 }
 
 impl DispatchTexts {
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory use in bytes.
     fn bytes(&self) -> usize {
         let texts = self.tags.iter().chain(&self.stops).map(|trigger| match trigger {
             Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
@@ -161,7 +168,7 @@ impl DispatchTexts {
         texts.chain(self.excludes.iter().map(Vec::len)).map(|len| len + 48).sum()
     }
 
-    /// The automaton for rules that all derive something, and none of them the empty string.
+    /// The automaton for bodies that are all productive and not nullable.
     fn automaton(
         dispatch_texts: &Arc<DispatchTexts>,
         limit: usize,

@@ -1,6 +1,9 @@
-//! DistinctScopes and elements: a rule that is one becomes a rule that calls the rule it was. The state behind a scope's call stands in
-//! frames while the scope is open, and its count is a register of what has been; the state behind an element's call is where an
-//! element ends.
+//! Distinct-value constraints: scopes (arrays with `uniqueItems`) and the elements that must differ
+//! within them.
+//!
+//! A rule with either role is split in two: an outer rule that only calls the inner one. The return
+//! address of a scope's call is in frames while the scope is open; its count is the register of
+//! values so far. The return address of an element's call marks the element's end.
 
 use std::sync::Arc;
 
@@ -10,53 +13,60 @@ use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Expr, Grammar, Rule};
 
-/// The register of a scope of which nothing is known: nothing is compared.
+/// The register of a scope whose values are unknown: nothing is compared.
 pub(crate) const UNKNOWN_REGISTER: u32 = 0;
-/// The register of a scope that has just begun.
+/// The register of a scope without elements so far.
 pub(crate) const EMPTY_REGISTER: u32 = 1;
 
-/// What a rule is to values that must differ.
+/// The role of a rule in distinct-value constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DistinctRole {
+    /// No two elements within an occurrence are equal.
     Scope {
-        /// However an element has begun, there are infinitely many strings it can still become.
+        /// Every unfinished element of the scope can still become infinitely many strings, so it
+        /// always has a way to differ.
         open: bool,
     },
+    /// A value that differs from the earlier elements of its scope.
     Element,
 }
 
-/// What a state is to values that must differ: the one behind the call in a rule with a role.
+/// The role of a state: set on the return address of the call in a split rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReturnRole {
+    /// Any other state.
     Nothing,
     Scope,
     Element,
 }
 
-/// Rules that have to do with values that must differ; empty in grammars without any.
+/// The rules with roles; empty in grammars without distinct-value constraints.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DistinctScopes {
     roles: HashMap<u32, DistinctRole>,
-    /// Per rule: it may call an element of a scope around it.
+    /// By rule: it may call an element of an enclosing scope.
     exposes: Vec<bool>,
 }
 
 impl DistinctScopes {
+    /// Whether the grammar has no distinct-value constraints.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.roles.is_empty()
     }
 
+    /// The role of a rule.
     #[inline]
     pub(crate) fn role(&self, rule: u32) -> Option<DistinctRole> {
         if self.roles.is_empty() { None } else { self.roles.get(&rule).copied() }
     }
 
-    /// Whether a rule may call an element of a scope around it.
+    /// Whether a rule may call an element of an enclosing scope.
     pub(crate) fn exposes(&self, rule: u32) -> bool {
         self.exposes.get(rule as usize).is_some_and(|exposes| *exposes)
     }
 
+    /// The role of the return address in a rule.
     pub(super) fn behind(&self, rule: u32) -> ReturnRole {
         match self.role(rule) {
             None => ReturnRole::Nothing,
@@ -66,7 +76,7 @@ impl DistinctScopes {
     }
 }
 
-/// The grammar with every scope and every element in a rule of its own, and those rules.
+/// Splits each rule with a role; returns the rewritten grammar and the roles by rule.
 pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScopes) {
     let mut scopes = DistinctScopes::default();
     if grammar.rules.iter().all(|rule| !rule.attributes.scope && !rule.attributes.element) {
@@ -75,7 +85,7 @@ pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScop
     let mut out = (*grammar).clone();
     for mut id in 0..grammar.rules.len() {
         let Attributes { scope, element, .. } = out.rules[id].attributes;
-        // An element is one of the scope around it, also if it is a scope itself.
+        // A rule may be both: an element of the enclosing scope, and a scope.
         for role in element
             .then_some(DistinctRole::Element)
             .into_iter()
@@ -84,7 +94,8 @@ pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScop
             let inner = RuleId::new(out.rules.len());
             let rule = &mut out.rules[id];
             let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
-            // The inner rule keeps what is said of it, so that it is never written out in the outer one.
+            // The inner rule keeps its attributes, which prevents that it is inlined into the outer
+            // one.
             let attributes = std::mem::take(&mut rule.attributes);
             let name = rule.name.clone();
             scopes.roles.insert(id as u32, role);
@@ -95,7 +106,8 @@ pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScop
     (Arc::new(out), scopes)
 }
 
-/// Checks rules with roles and finds what else has to be known of them. `calls` has each rule's callees.
+/// Checks rules with roles, and computes their further properties. `calls` yields the callees of a
+/// rule.
 pub(super) fn check_scopes<'c>(
     compiled: &mut Compiled,
     calls: &impl Fn(usize) -> &'c [u32],
@@ -155,7 +167,7 @@ pub(super) fn check_scopes<'c>(
     Ok(())
 }
 
-/// Whether all elements of a scope are strings of which infinitely many are left wherever they have got to.
+/// Whether all elements of a scope are strings that always have infinitely many completions.
 fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: u32) -> bool {
     let (mut seen, mut queue) = (HashSet::default(), calls(scope as usize).to_vec());
     while let Some(rule) = queue.pop() {
@@ -178,13 +190,16 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
     true
 }
 
-/// A look at expressions, through rules that do not call themselves.
+/// Decides properties of an expression through calls of rules that are not recursive.
 struct StringCheck<'c> {
     compiled: &'c Compiled,
+    /// Rules that are being examined.
     inside: HashSet<u32>,
 }
 
 impl StringCheck<'_> {
+    /// The property of a rule: of its DFA if it is regular, else of its body. False if it is
+    /// recursive.
     fn look_through_rule(
         &mut self,
         rule: RuleId,
@@ -217,7 +232,7 @@ impl StringCheck<'_> {
         }
     }
 
-    /// Whether every text that begins with a quote ends with another one.
+    /// Whether every text that begins with a quote ends with another quote.
     fn ends_quoted(&mut self, expr: &Expr) -> bool {
         match expr {
             Expr::Bytes(bytes) => bytes.last() == Some(&b'"') && bytes.len() > 1,
@@ -253,7 +268,7 @@ impl StringCheck<'_> {
         }
     }
 
-    /// Whether every proper beginning of a text has infinitely many ways to go on.
+    /// Whether every proper prefix of a text has infinitely many completions.
     fn is_open(&mut self, expr: &Expr) -> bool {
         match expr {
             Expr::Seq(parts) => parts.last().is_some_and(|part| self.is_open(part)),
@@ -268,7 +283,7 @@ impl StringCheck<'_> {
     }
 }
 
-/// Whether every word ends with a quote, and there is no empty one.
+/// Whether every word is nonempty and ends with a quote.
 fn ends_with_quote(dfa: &Dfa) -> bool {
     let quote = u32::from(b'"');
     let states = 0..dfa.len() as u32;
@@ -277,7 +292,7 @@ fn ends_with_quote(dfa: &Dfa) -> bool {
         && edges.all(|edge| !dfa.is_final(edge.to) || edge.lo == quote && edge.hi == quote)
 }
 
-/// The same, and every word has more than that quote.
+/// Whether every word has at least two bytes and ends with a quote.
 fn ends_with_second_quote(dfa: &Dfa) -> bool {
     ends_with_quote(dfa) && dfa.edges(0).iter().all(|edge| !dfa.is_final(edge.to))
 }

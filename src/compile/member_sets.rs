@@ -1,5 +1,10 @@
-//! Sets of members as automata. A state of a rule with such a set is a position and the members that there have been: positions are
-//! those of one automaton for all sets, the sets are those that a parse has met. Nothing is enumerated.
+//! Automata of member sets: object members in any order, each at most once.
+//!
+//! A state is a set of pairs (members seen so far, position in the rule's automaton). Positions
+//! exist once; sets of seen members are interned as a parse meets them. So nothing enumerates the
+//! exponentially many subsets.
+//!
+//! See docs/internals/MEMBER_SETS.md.
 
 use std::ops::Range;
 
@@ -10,38 +15,40 @@ use crate::fsm::{Edge, Nfa};
 use crate::hash::Seeded;
 use crate::ir::{MemberBounds, NextMember, SeenMembers};
 
-/// Most bytes of a name that are looked at.
+/// Longest prefix of a name that is examined, in bytes.
 const MAX_SPELLED: usize = 128;
-/// How likely a member is that may repeat, beside the others.
+/// Likelihood of a repeatable (undeclared) member, relative to declared ones.
 const UNDECLARED_LIKELIHOOD: f64 = 1.0 / 256.0;
 
-/// States that differ only in which members there have been: the instance, and each state's position with what is told of what there has been.
+/// The key of states that differ only in the members seen: pairs of a position and the abstracted
+/// seen members, then the instance.
 pub(super) type EquivalenceKey = Box<[(u32, u32)]>;
 
-/// What is put in the position of a position in a set of members, where it is not told which members there have been.
+/// Positions that replace a position in an equivalence key.
 pub(super) struct Substitutes {
-    /// A position from which its member goes on in the same way.
+    /// A position with the same continuation to the end of the member.
     pub(super) same_ending: u32,
-    /// Where whatever can be read can be read as a member that may repeat as well: what is put in its position, as it makes no difference.
+    /// A position that stands for the whole name, if a repeatable member can read the same text:
+    /// then the choice has no effect.
     pub(super) covered_by: Option<u32>,
 }
 
-/// How likely something is beside others at the same position, for texts in which members come as they are declared.
+/// The likelihood of a continuation, for previews. Assumes that members come in declaration order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MemberLikelihood {
-    /// It leads on at a position in a set of members: the more the likelier, at most 1.
+    /// Of a continuation within a member set: at most 1.
     Among(f64),
-    /// It leads to where a member has ended: the more the likelier, beside others that do.
+    /// Of a state behind a member: comparable only with others of this kind.
     Behind(f64),
 }
 
 impl MemberLikelihood {
-    /// Whether it is what members are that may repeat, and what else is hardly meant.
+    /// Whether it is as unlikely as an undeclared member.
     pub(crate) fn is_undeclared(self) -> bool {
         matches!(self, MemberLikelihood::Among(likely) if likely <= UNDECLARED_LIKELIHOOD)
     }
 
-    /// That of what may be either.
+    /// The likelihood of a state with either continuation.
     pub(crate) fn or(self, other: MemberLikelihood) -> MemberLikelihood {
         match (self, other) {
             (MemberLikelihood::Among(a), MemberLikelihood::Among(b)) => {
@@ -60,7 +67,7 @@ impl MemberLikelihood {
     }
 }
 
-/// The sets of members in a rule: positions of its automaton that mean more than their edges.
+/// The member sets of a rule, and the roles of its automaton states.
 #[derive(Debug, Default)]
 pub(super) struct MemberSets {
     all: Vec<MemberSet>,
@@ -68,50 +75,53 @@ pub(super) struct MemberSets {
     roles: Vec<StateRole>,
 }
 
-/// One set of members.
+/// One member set. Its fields are states of the rule's automaton.
 #[derive(Debug)]
 struct MemberSet {
     bounds: MemberBounds,
-    /// The states between are its own.
+    /// The states of the set: its parts, and the states in between.
     range: Range<u32>,
-    /// Where members begin: those that come at most once, then the others.
+    /// First states of the members: at-most-once members, then repeatable ones.
     once: Vec<u32>,
     often: Vec<u32>,
     separator: u32,
-    /// From where on the states inside of each member are, those that come at most once first, and those of the separator, which ends
-    /// them all.
+    /// First state of each part, ascending: at-most-once members, repeatable members, the
+    /// separator; then the end.
     part_starts: Vec<u32>,
-    /// The separator may be empty.
+    /// The separator is nullable.
     separator_nullable: bool,
+    /// In front of a member.
     before: u32,
+    /// Behind a member.
     after: u32,
-    /// Where the rule goes on.
+    /// Behind the set.
     exit: u32,
 }
 
+/// What a state of the automaton means for member sets; the index is that of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum StateRole {
-    /// No other than its edges.
+    /// An ordinary state.
     #[default]
     None,
-    /// Of a member_set: nothing has been there.
+    /// Entry of a set: no member has been seen.
     Start(u32),
-    /// Before a member.
+    /// In front of a member.
     Before(u32),
-    /// Where a member or a separator begins: nothing of it has been read, and nothing leads back here.
+    /// First state of a member or separator. No edge leads back to it.
     First,
-    /// At the end of a member.
+    /// Last state of a member.
     End(u32, NextMember),
-    /// ReturnRole a member.
+    /// Behind a member.
     Behind(u32),
-    /// ReturnRole a separator.
+    /// Behind a separator.
     Between(u32),
 }
 
-/// What a set of members is made of, each part as the states where it begins and ends.
+/// The parts of a member set, each as its first and last state.
 pub(super) struct MemberFragments {
     pub(super) bounds: MemberBounds,
-    /// There need be no member.
+    /// The set derives the empty string.
     pub(super) nullable: bool,
     pub(super) once: Vec<(u32, u32)>,
     pub(super) often: Vec<(u32, u32)>,
@@ -119,13 +129,13 @@ pub(super) struct MemberFragments {
 }
 
 impl MemberSets {
-    /// No rule has many.
+    /// Whether the rule has no member set.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Puts a set of members together, whose parts are the last states of the automaton from `begin` on, so that it begins at `from`.
-    /// Returns where it ends.
+    /// Connects the parts of a member set, which begins at `from`. The parts are the states from
+    /// `begin` on. Returns the state behind the set.
     pub(super) fn add(
         &mut self,
         nfa: &mut Nfa,
@@ -155,7 +165,8 @@ impl MemberSets {
             roles.extend([(first, StateRole::First), (end, role)]);
             (first, end, is_empty)
         };
-        // Edges between positions are there to tell which can lead to the rule's end; where they really lead is for counts to say.
+        // These epsilon edges serve the liveness analysis only. Which of them a parse may take
+        // depends on the members seen, see `follow_epsilons`.
         let mut ends = Vec::new();
         let mut many =
             |nfa: &mut Nfa, parts: Vec<(u32, u32)>, role: &dyn Fn(usize) -> StateRole| {
@@ -201,12 +212,12 @@ impl MemberSets {
         exit
     }
 
-    /// How many sets there are.
+    /// Number of member sets.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Which set a position ends a member of.
+    /// The member set of which `position` ends a member.
     pub(super) fn ended_set(&self, position: u32) -> Option<u32> {
         match self.role(position) {
             StateRole::End(member_set, _) => Some(member_set),
@@ -214,18 +225,18 @@ impl MemberSets {
         }
     }
 
-    /// Whether a position means no more than its edges.
+    /// Whether the edges of a position are all that it means.
     pub(super) fn is_ordinary(&self, position: u32) -> bool {
         matches!(self.role(position), StateRole::None | StateRole::First)
     }
 
-    /// Whether a set has members that may repeat, and any seen_id of them.
+    /// Whether the set has repeatable members without an upper bound.
     pub(super) fn may_repeat(&self, member_set: usize) -> bool {
         let member_set = &self.all[member_set];
         member_set.bounds.is_unbounded() && !member_set.often.is_empty()
     }
 
-    /// The symbols that a separator is made of; none where it may be empty.
+    /// Ranges of symbols that occur in the separator; `None` if it is nullable.
     pub(super) fn separator_symbols(
         &self,
         nfa: &Nfa,
@@ -237,8 +248,8 @@ impl MemberSets {
         (!member_set.separator_nullable).then(|| edges.collect())
     }
 
-    /// What each member of a set that comes at most once begins with, as long as nothing but one byte may follow another: these bytes, and the position before
-    /// each.
+    /// For each at-most-once member: its unambiguous literal prefix, as bytes with the position in
+    /// front of each.
     pub(super) fn spelled(
         &self,
         nfa: &Nfa,
@@ -261,7 +272,8 @@ impl MemberSets {
         })
     }
 
-    /// The set of members that a position is in or behind a member of.
+    /// The member set whose part contains `position`, or that `position` lies in front of or behind
+    /// a member of.
     fn enclosing(&self, position: u32) -> Option<&MemberSet> {
         match self.role(position) {
             StateRole::Before(member_set) | StateRole::Behind(member_set) => {
@@ -271,7 +283,8 @@ impl MemberSets {
         }
     }
 
-    /// Whether a position that is not in a member is where one may begin without anything read before it; none where that depends on what is called.
+    /// Whether a position outside of members leads to the start of a member by epsilon edges.
+    /// `None` if that depends on whether a called rule is nullable.
     fn is_before_member(&self, nfa: &Nfa, member_set: &MemberSet, position: u32) -> Option<bool> {
         let mut seen = vec![(position, true)];
         let mut at = 0;
@@ -279,7 +292,7 @@ impl MemberSets {
             if matches!(self.role(state), StateRole::Between(_) | StateRole::Before(_)) {
                 return known.then_some(true);
             }
-            // Whatever is called may be empty.
+            // A called rule may be nullable.
             let called = nfa.edges(state).filter(|e| e.lo > 255).map(|e| (e.to, false));
             for (to, by) in nfa.epsilons(state).map(|to| (to, true)).chain(called) {
                 if member_set.range.contains(&to) && !seen.iter().any(|&(other, _)| other == to) {
@@ -291,6 +304,7 @@ impl MemberSets {
         Some(false)
     }
 
+    /// The role of a position.
     fn role(&self, position: u32) -> StateRole {
         self.roles.get(position as usize).copied().unwrap_or_default()
     }
@@ -306,13 +320,14 @@ impl MemberSet {
         self.part_at(position).is_some_and(|part| part + 2 < self.part_starts.len())
     }
 
-    /// Which member or separator a position is inside of, in the order of [`MemberSet::inside`]; the separator is the last one.
+    /// The index of the part around a position, as in [`MemberSet::part_starts`]; the separator is
+    /// the last one.
     fn part_at(&self, position: u32) -> Option<usize> {
         let part = self.part_starts.partition_point(|&begin| begin <= position).checked_sub(1)?;
         (part + 1 < self.part_starts.len()).then_some(part)
     }
 
-    /// The member that a position is where it begins, or inside of.
+    /// The member that begins at or contains a position.
     fn member_at(&self, position: u32) -> Option<NextMember> {
         let nth = |firsts: &[u32]| firsts.iter().position(|&first| first == position);
         let begins = nth(&self.once)
@@ -324,7 +339,7 @@ impl MemberSet {
         })
     }
 
-    /// How likely a position is, seen from where the member or separator begins that it is in.
+    /// Likelihood of the part around a position, as seen from where members begin.
     fn likelihood(&self, position: u32, seen: SeenMembers) -> f64 {
         let Some(part) = self.part_at(position) else { return 1.0 };
         match part {
@@ -336,7 +351,7 @@ impl MemberSet {
         }
     }
 
-    /// Where a member may begin.
+    /// First states of a member.
     fn starts(&self, next_member: NextMember) -> &[u32] {
         match next_member {
             NextMember::Once(i) => &self.once[i..=i],
@@ -345,7 +360,8 @@ impl MemberSet {
     }
 }
 
-/// A state that reads what `begin` does, and that nothing leads to; and whether `begin` leads to `end` without reading.
+/// Adds a copy of the epsilon closure of `begin` that no edge leads back to. Also returns whether
+/// `begin` reaches `end` without reading.
 fn entry_copy(nfa: &mut Nfa, begin: u32, end: u32) -> (u32, bool) {
     let mut closure = vec![begin];
     let mut at = 0;
@@ -365,27 +381,27 @@ fn entry_copy(nfa: &mut Nfa, begin: u32, end: u32) -> (u32, bool) {
     (first, is_empty)
 }
 
-/// The states of a rule with sets of members that have been met.
+/// The encoded states of a rule with member sets: pairs (seen members, position), as `u32`.
 #[derive(Debug)]
 pub(super) struct MemberSetStates {
-    /// What has been there, by seen_id; nothing is the first.
+    /// Interned sets of seen members; index 0 is the empty set.
     seen_sets: IndexSet<SeenMembers, Seeded>,
-    /// A state's seen_id is that of what has been there and, in so many bits, that of a position.
+    /// A state is `seen << position_bits | position`, if that fits.
     position_bits: u32,
-    /// Those that do not fit, by what is left of their numbers without [`OVERFLOW_BIT`].
+    /// Pairs that do not fit. The state is the index here, with [`OVERFLOW_BIT`].
     overflow: IndexSet<(u32, u32), Seeded>,
-    /// Nothing is noted of what has been there.
+    /// Seen members are not recorded; for reports.
     ignores_members: bool,
 }
 
-/// In a state's seen_id: it is one of the others.
+/// Marks a state as an index into `MemberSetStates::overflow`.
 const OVERFLOW_BIT: u32 = 1 << 31;
 
-/// Nothing.
+/// Id of the empty set of members.
 const NO_MEMBERS: u32 = 0;
-/// In position of a seen_id: some of what has been there is told.
+/// In an equivalence key, in place of the seen members: abstracted to what may follow.
 const ABSTRACTED: u32 = 1 << 31;
-/// In position of a seen_id: nothing is told, not even which members there may be.
+/// In an equivalence key, in place of the seen members: they have no effect at all.
 const UNCONSTRAINED: u32 = u32::MAX;
 
 impl MemberSetStates {
@@ -400,19 +416,21 @@ impl MemberSetStates {
         }
     }
 
-    /// Memory of one, in bytes, roughly.
+    /// Approximate memory of one state, in bytes.
     pub(super) const BYTES: usize = size_of::<SeenMembers>() + 40;
 
-    /// How many sets have been met.
+    /// Number of distinct sets of seen members.
     pub(super) fn seen_count(&self) -> usize {
         self.seen_sets.len()
     }
 
+    /// The state of a set of seen members at a position.
     fn intern(&mut self, seen: SeenMembers, position: u32) -> u32 {
         let seen = self.seen_sets.insert_full(seen).0 as u32;
         self.encode(seen, position)
     }
 
+    /// The state of an interned set at a position.
     #[inline]
     fn encode(&mut self, seen: u32, position: u32) -> u32 {
         if seen < OVERFLOW_BIT >> self.position_bits {
@@ -421,7 +439,7 @@ impl MemberSetStates {
         self.overflow.insert_full((seen, position)).0 as u32 | OVERFLOW_BIT
     }
 
-    /// What has been there, as a seen_id, and the position.
+    /// The id of the seen members, and the position.
     #[inline]
     pub(super) fn decode(&self, state: u32) -> (u32, u32) {
         match state & OVERFLOW_BIT {
@@ -430,14 +448,17 @@ impl MemberSetStates {
         }
     }
 
+    /// The seen members of a state.
     fn seen(&self, state: u32) -> SeenMembers {
         self.seen_sets[self.decode(state).0 as usize]
     }
 
+    /// The start state of the rule.
     pub(super) fn start(&mut self, rule_nfa: &RuleNfa) -> u32 {
         self.encode(NO_MEMBERS, rule_nfa.main.nfa.start())
     }
 
+    /// The seen members after one more; `None` if that cannot be completed.
     fn add_member(
         &self,
         bounds: MemberBounds,
@@ -447,11 +468,12 @@ impl MemberSetStates {
         if self.ignores_members { Some(seen) } else { bounds.add(seen, next_member) }
     }
 
+    /// Whether the set may end after these members.
     fn may_end(&self, bounds: MemberBounds, seen: SeenMembers) -> bool {
         self.ignores_members || bounds.may_end(seen)
     }
 
-    /// Whether a state is all that epsilon edges lead to from it, and if so, whether it matters; `None` where they lead elsewhere, too.
+    /// If the state has no epsilon edges: whether it is relevant. Else `None`.
     pub(super) fn trivial_closure(&self, rule_nfa: &RuleNfa, state: u32) -> Option<bool> {
         let (_, position) = self.decode(state);
         let plain = rule_nfa.member_sets.is_ordinary(position)
@@ -459,7 +481,7 @@ impl MemberSetStates {
         plain.then(|| rule_nfa.main.is_relevant(position))
     }
 
-    /// The one edge that leaves a state, if it is one to a state that matters and from which epsilon edges lead nowhere.
+    /// The only edge of a state, if its target is relevant and without epsilon edges.
     pub(super) fn single_edge(&mut self, rule_nfa: &RuleNfa, state: u32) -> Option<Edge> {
         let (seen_id, position) = self.decode(state);
         let edge = rule_nfa
@@ -469,7 +491,7 @@ impl MemberSetStates {
         Some(Edge { to: self.encode(seen_id, edge.to), ..edge })
     }
 
-    /// Adds what epsilon edges of a state lead to; true if the state itself matters.
+    /// Appends the epsilon successors of a state. Returns whether the state itself is relevant.
     pub(super) fn follow_epsilons(
         &mut self,
         rule_nfa: &RuleNfa,
@@ -533,7 +555,8 @@ impl MemberSetStates {
                             .then(|| self.encode(seen_id, member_set.before)),
                     );
                 }
-                // See [`MemberSetStates::nearing_end`].
+                // The state itself is kept where both are possible: see
+                // [`MemberSetStates::nearing_end`].
                 ends && goes_on
             }
             StateRole::Between(member_set) => {
@@ -543,7 +566,7 @@ impl MemberSetStates {
         }
     }
 
-    /// The edges of a state.
+    /// Calls `each` with the edges of a state.
     pub(super) fn edges(&mut self, rule_nfa: &RuleNfa, state: u32, mut each: impl FnMut(Edge)) {
         let (seen_id, position) = self.decode(state);
         for edge in rule_nfa.main.nfa.edges(position).filter(|e| rule_nfa.main.live[e.to as usize])
@@ -552,16 +575,18 @@ impl MemberSetStates {
         }
     }
 
-    /// Whether a set of states is final, reads something, calls something.
+    /// `(is_final, scannable, calling)` of a set of states.
     pub(super) fn summarize(&self, rule_nfa: &RuleNfa, set: &[u32]) -> (bool, bool, bool) {
         let positions: Vec<u32> = set.iter().map(|&state| self.decode(state).1).collect();
         rule_nfa.main.summarize(&positions)
     }
 
-    /// What is left of a set of states of an instance if it is not told which members there have been, none where that is nothing less. States of
-    /// which the same is left do the same up to where the member behind a separator begins: where one begins is told by the positions, as sets are
-    /// closed, and what there may be behind it, by whether it may be the last one and whether it must be. `stand_in` says what is put in a position's
-    /// position.
+    /// The equivalence key of a set of states: positions, with the seen members abstracted to what
+    /// they allow next. `None` if nothing can be abstracted.
+    ///
+    /// States with equal keys continue alike up to the start of the next member. The key tells
+    /// where a member may begin (sets are closed) and whether the set may end or must go on.
+    /// `stand_in` substitutes positions.
     pub(super) fn abstract_key(
         &self,
         rule_nfa: &RuleNfa,
@@ -576,7 +601,7 @@ impl MemberSetStates {
                 return (position, seen_id);
             };
             less = true;
-            // Where members are still counted, one that repeats may not come.
+            // While members are still counted, a repeatable member may be excluded.
             let enough = || {
                 rule_nfa
                     .member_sets
@@ -597,7 +622,8 @@ impl MemberSetStates {
         less.then(|| kind.into())
     }
 
-    /// What is told of the members that there have been at a position; none where it is not known that this is enough.
+    /// The abstraction of the seen members at a position: whether the set may end, and whether it
+    /// may go on. `None` if more than that matters.
     fn abstract_seen(&self, rule_nfa: &RuleNfa, position: u32, seen: SeenMembers) -> Option<u32> {
         let member_set = rule_nfa.member_sets.enclosing(position)?;
         if member_set.separator_nullable || !member_set.bounds.is_unbounded() {
@@ -622,7 +648,7 @@ impl MemberSetStates {
             .then_some(ABSTRACTED | u32::from(ends) | u32::from(goes_on) << 1)
     }
 
-    /// Where the members of a set that come at most once begin, as nothing has been there; `with_others`: all members.
+    /// Start states of the at-most-once members, and of all members if `with_others`.
     pub(super) fn member_starts(
         &mut self,
         rule_nfa: &RuleNfa,
@@ -639,7 +665,7 @@ impl MemberSetStates {
         firsts.map(|&first| self.encode(NO_MEMBERS, first)).collect()
     }
 
-    /// Where the members of a set that may repeat begin, as nothing has been there.
+    /// Start states of the repeatable members.
     pub(super) fn repeatable_starts(&mut self, rule_nfa: &RuleNfa, member_set: usize) -> Vec<u32> {
         let others = rule_nfa.member_sets.all[member_set]
             .often
@@ -648,7 +674,7 @@ impl MemberSetStates {
         others.map(|&first| self.encode(NO_MEMBERS, first)).collect()
     }
 
-    /// The most members that may still come in one of these states, of those that come at most once.
+    /// The most at-most-once members that may still come in one of these states.
     pub(super) fn remaining(&self, rule_nfa: &RuleNfa, set: &[u32]) -> u32 {
         let left = |&state: &u32| {
             let (position, seen) = (self.decode(state).1, self.seen(state));
@@ -673,7 +699,7 @@ impl MemberSetStates {
         set.iter().map(left).max().unwrap_or(0)
     }
 
-    /// How likely these states are: the greatest of them. See [`MemberLikelihood`].
+    /// The likelihood of a set: the maximum of its states. See [`MemberLikelihood`].
     pub(super) fn likelihood(
         &self,
         rule_nfa: &RuleNfa,
@@ -692,7 +718,7 @@ impl MemberSetStates {
             if let Some(member_set) =
                 member_set.filter(|member_set| returned && position == member_set.before)
             {
-                // White space behind a separator has ended: it is as likely as the separator.
+                // The end of white space behind a separator is as likely as the separator.
                 return MemberLikelihood::Among(if member_set.bounds.remaining_once(seen) > 0 {
                     1.0
                 } else {
@@ -710,8 +736,9 @@ impl MemberSetStates {
         behind.map_or(MemberLikelihood::Among(most), MemberLikelihood::Behind)
     }
 
-    /// These states where the nearest end is looked for: members begin as [`MemberBounds::picks_to_end`] has it, and where there may be an
-    /// end behind one, nothing follows. `None` where that changes nothing.
+    /// The set for the search of the nearest end: members begin as
+    /// [`MemberBounds::completion_candidates`] orders them, and nothing follows a member that may
+    /// be the last. `None` if that changes nothing.
     pub(super) fn nearing_end(&mut self, rule_nfa: &RuleNfa, set: &[u32]) -> Option<Vec<u32>> {
         let member_sets = &rule_nfa.member_sets;
         let role = |states: &Self, state: u32| member_sets.role(states.decode(state).1);
@@ -720,7 +747,7 @@ impl MemberSetStates {
         if self.ignores_members || !set.iter().any(is_changed) {
             return None;
         }
-        // States behind a member are in sets only where there may be an end.
+        // A closed set contains a state behind a member only where the set may end.
         let done = set.iter().filter_map(|&state| match role(self, state) {
             StateRole::Behind(member_set) => Some((member_set, self.decode(state).0)),
             _ => None,

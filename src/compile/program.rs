@@ -1,6 +1,8 @@
-//! The automata of a compiled grammar, built as a parse gets to them. A state of a rule is a set of states of the rule's
-//! nondeterministic automaton (the lazy subset construction), or a state of a minimal automaton; its edges are found when
-//! it is first left.
+//! Rule automata of a compiled grammar, determinised on demand.
+//!
+//! A state is a set of states of the rule's nondeterministic automaton (lazy subset construction),
+//! or one state of a minimal DFA. States are interned; edges are computed when a parse first leaves
+//! the state. Each parser owns one [`Program`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,17 +31,18 @@ mod states;
 pub(crate) use node_equivalence::NodeRepresentative;
 use node_equivalence::{GraphPosition, NodeClasses};
 
-/// Not there yet.
+/// A value that has not been computed.
 const UNKNOWN: u32 = u32::MAX;
-/// States that there is room for from the beginning: as many as a small schema takes.
+/// Reserved capacity in states: the size of a small schema.
 const INITIAL_STATES: usize = 224;
-/// States on a page of them.
+/// States per page of the paged vector.
 const PAGE_STATES: usize = 1 << 13;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
+/// A range of one of the program's flat arrays.
 #[derive(Clone, Copy, Debug, Default)]
 struct PoolSpan {
     at: u32,
@@ -47,39 +50,44 @@ struct PoolSpan {
 }
 
 impl PoolSpan {
+    /// The range as indices.
     fn range(self) -> std::ops::Range<usize> {
         self.at as usize..(self.at + self.len) as usize
     }
 }
 
-/// One state of a rule's automaton.
+/// A state of a rule's automaton.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
-    /// The rule it belongs to.
+    /// The rule of the state.
     pub(crate) rule: u32,
-    /// The counted block it belongs to, or [`NO_BLOCK`].
+    /// The counted block around the state, or [`NO_BLOCK`].
     pub(crate) block: u32,
-    /// Outside a block: the rule may end here. Inside: one repetition may end here.
+    /// Accepting: the rule may end here; inside a block, one repetition may.
     pub(crate) is_final: bool,
-    /// Reading goes on from here: a byte or special edge leaves.
+    /// A byte or special-token edge leaves the state.
     pub(crate) scannable: bool,
-    /// Nothing but a return: final, no edges, no block, and no label that would be lost by skipping it.
+    /// The state only returns: accepting, without edges, outside of blocks, and of an untracked
+    /// rule. Returning past it loses nothing.
     pub(crate) pure_return: bool,
-    /// A call or a block leaves.
+    /// A call or a block leaves the state.
     pub(crate) calling: bool,
-    /// A trigger has just fired, and tags' bodies may follow. Where a dispatch is looked at on its own, it ends here.
+    /// A dispatch state in which a trigger has just fired and tag bodies may follow. Mask entries
+    /// of the dispatch end here.
     pub(crate) gate: bool,
-    /// ReturnRole the call of a scope or of an element.
+    /// Whether the state is the return address of a distinct-values scope or element.
     pub(crate) behind: ReturnRole,
-    /// It belongs to a name: see [`crate::ir::Attributes::name`].
+    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
     pub(crate) name: bool,
-    /// Nothing is left of that name, of which nothing else is said.
+    /// The final state of a unique name whose rule has no other attribute.
     pub(crate) ends_name: bool,
-    /// Its edges are known.
+    /// The edges have been computed.
     expanded: bool,
-    /// What stands for it where masks are concerned, once that has been looked for: see [`Program::alike`].
+    /// The representative of the state for masks, or [`UNKNOWN`]: see [`Program::alike`].
     alike: u32,
+    /// The automaton of the state.
     instance: u32,
+    /// Its set, in `Program::sets`; see [`StateSource`].
     set: PoolSpan,
     bytes: PoolSpan,
     calls: PoolSpan,
@@ -87,46 +95,48 @@ pub(crate) struct State {
     enters: PoolSpan,
 }
 
-/// Where the states of a rule or block come from.
+/// Where the states of an [`Instance`] come from, and what their sets hold.
 #[derive(Clone, Debug)]
 enum StateSource {
-    /// A set holds the one state of a deterministic automaton.
+    /// One state of a DFA.
     Dfa(Arc<Dfa>),
-    /// A set holds states of this part of a rule_nfa, closed under epsilon edges.
+    /// States of one part of a rule's nondeterministic automaton, closed under epsilon edges.
     Sets(Arc<RuleNfa>, u32),
-    /// A set holds states of this rule_nfa and the number of steps before each, one after the other, closed under epsilon edges.
+    /// Pairs of a state and a number of steps, flattened, closed under epsilon edges.
     Counted(Arc<RuleNfa>),
-    /// A set holds one state of this dispatch, not closed: states keep their marks.
+    /// One state of a dispatch automaton. Not closed, as each state has a mark.
     Dispatch(Arc<CompiledDispatch>),
-    /// As [`StateSource::Sets`], of a rule with sets of members: what states mean is in [`Program::members`].
+    /// As [`StateSource::Sets`], for a rule with member sets. The states are encoded by
+    /// `Program::member_states` at this index.
     Members(Arc<RuleNfa>, u32),
 }
 
-/// A rule's automaton, or a block's at one place in its rule.
+/// A rule's automaton, or the automaton of a block at one place of its rule.
 #[derive(Clone, Debug)]
 struct Instance {
     source: StateSource,
     rule: u32,
     block: u32,
-    /// The number of the first rule of the grammar that it is of.
+    /// Id of the first rule of the grammar that the rule belongs to; an offset for callees.
     from: u32,
-    /// Its states are those of other rules that go on alike.
+    /// States are shared with right-equivalent states of other rules: see [`super::residuals`].
     merged: bool,
-    /// States it may still get before sets are taken apart into single states (configurations determinise those).
+    /// How many more multi-element sets may become states. At zero, sets are split into single
+    /// states, which configurations determinise.
     left: u32,
 }
 
-/// An automaton that grammars share.
+/// An automaton that several grammars share; part of the key of pooled mask entries.
 #[derive(Clone, Debug)]
 pub(crate) enum SharedAutomaton {
-    /// A rule's.
+    /// The minimal DFA of a rule.
     Rule(Arc<Dfa>),
-    /// A dispatch's, but for the rules that it calls.
+    /// The automaton of a dispatch, without the rules that it calls.
     Dispatch(Arc<DispatchAutomaton>),
 }
 
 impl SharedAutomaton {
-    /// Its own for as long as it is held.
+    /// The address of the automaton; unique while `self` is alive.
     pub(crate) fn address(&self) -> usize {
         match self {
             SharedAutomaton::Rule(dfa) => Arc::as_ptr(dfa) as usize,
@@ -135,72 +145,84 @@ impl SharedAutomaton {
     }
 }
 
-/// A rule whose automaton a parse has got to.
+/// The entry of a rule: its start state, and what can happen there before a byte is read.
 #[derive(Clone, Debug, Default)]
 struct RuleEntry {
+    /// The automaton has been made.
     open: bool,
     start: u32,
     calls: Vec<(u32, u32)>,
+    /// States in which the first byte can be read.
     heads: Vec<u32>,
 }
 
-/// The states of a compiled grammar that have been met so far. Grows; ids stay what they are until it is cleared.
+/// The automaton states that a parse has reached. Ids are stable until the program is dropped.
 #[derive(Debug)]
 pub(crate) struct Program {
     compiled: Arc<Compiled>,
-    /// Grammars that were deferred and have joined, by the numbers of their rules.
+    /// Deferred grammars that have been appended, in order of their first rule id.
     deferred_grammars: Vec<deferred::DeferredGrammar>,
-    /// Facts of those rules.
+    /// Analysis results of their rules.
     deferred_facts: Vec<RuleFacts>,
+    /// Byte classes of the grammar and of all appended grammars.
     classes: Arc<ByteClasses>,
+    /// A deferred body could not be made.
     lacks_rules: bool,
+    /// A unique name has been reached.
     has_names: bool,
-    /// Different for every program of the process: state ids mean something in one program only.
+    /// Unique in the process. State ids are meaningful within one program only.
     serial: u64,
     states: PagedVec<State, PAGE_STATES>,
+    /// Sets of all states, flat.
     sets: Vec<u32>,
+    /// Edges of all states, flat: bytes, `(rule, return state)`, `(special token, target)`, blocks.
     byte_edges: Vec<ByteEdge>,
     call_edges: Vec<(u32, u32)>,
     special_edges: Vec<(u32, u32)>,
     enter_edges: Vec<u32>,
+    /// Placed blocks.
     pub(crate) blocks: Vec<Block>,
     instances: Vec<Instance>,
+    /// By rule: its entry, once opened.
     rules: Vec<RuleEntry>,
+    /// Index of `states` by instance and set.
     state_index: InternIndex,
-    /// By the number of what can be read from there: see [`super::residuals`].
+    /// Merged states, by the id of their residual language: see [`super::residuals`].
     residuals: HashMap<u32, u32>,
-    /// States of sets of members.
+    /// Encoded states of member sets; one entry for each instance with member sets.
     member_states: Vec<MemberSetStates>,
-    /// How many of those are in sets.
+    /// Encoded states in all sets; for the memory estimate.
     stored_member_states: usize,
-    /// Of states that differ only in which members there have been, the first.
+    /// The first state with each equivalence key: see [`equivalent_states`].
     representatives: HashMap<EquivalenceKey, u32>,
-    /// By instance: see [`Program::separates_members`], [`Program::names_of`] and [`Program::covered`].
+    /// By instance: results of [`Program::separates_members`], [`Program::member_names`] and
+    /// [`Program::covered_states`].
     member_separation: HashMap<u32, bool>,
     member_names: HashMap<u32, Arc<equivalent_states::MemberNames>>,
     covered_states: HashMap<u32, Arc<HashSet<u32>>>,
-    /// By instance: places from which members end alike.
+    /// By instance: positions with equal continuations to the end of their member.
     member_endings: HashMap<u32, equivalent_states::MemberEndings>,
-    /// See [`Program::nearing_end`].
+    /// Memo of [`Program::nearing_end`].
     nearing_end: HashMap<u32, u32>,
-    /// States that are a node of a graph, and others that are known to be none.
+    /// Memo of [`Program::graph_position`]; `None`: the state is not one node.
     graph_positions: HashMap<u32, Option<GraphPosition>>,
-    /// What is known of the nodes of instances, which some others stand for.
+    /// By instance: equivalence classes of graph nodes.
     node_classes: HashMap<u32, NodeClasses>,
-    /// Sets of members are not told apart: for reports.
+    /// Every state ignores which members have been seen; for reports.
     ignores_members: bool,
-    /// Placed blocks by rule, block of its rule_nfa, and the state behind.
+    /// Placed blocks, by rule, block of its automaton, and exit state.
     placed_blocks: HashMap<(u32, u32, u32), u32>,
     scratch: Scratch,
 }
 
+/// Buffers that are reused between expansions.
 #[derive(Debug, Default)]
 struct Scratch {
     set: Vec<u32>,
     stack: Vec<u32>,
-    /// Per state of the automaton at hand: the round in which it was last seen.
+    /// By nondeterministic state: the round in which it was last visited.
     seen: Vec<u32>,
-    /// And with what members.
+    /// By nondeterministic state: the member set with which it was visited in that round.
     numbers: Vec<u32>,
     round: u32,
     edges: Vec<Edge>,
@@ -214,9 +236,10 @@ struct Scratch {
 }
 
 impl Program {
-    /// The state that only returns; it stands for all of them, of all rules without a label.
+    /// The return state. It stands for every `pure_return` state of all rules.
     pub(crate) const RETURN: u32 = 0;
 
+    /// A program with the return state only.
     pub(crate) fn new(compiled: Arc<Compiled>) -> Program {
         let mut program = Program {
             rules: vec![RuleEntry::default(); compiled.rules.len()],
@@ -274,7 +297,8 @@ impl Program {
         program
     }
 
-    /// Everything that can be reached, for reports. Of a set of members, what can be read whatever has been there.
+    /// Builds all reachable states, for reports. Member sets ignore which members have been seen,
+    /// as there are exponentially many combinations.
     pub(super) fn whole(compiled: Arc<Compiled>) -> Program {
         let mut program = Program { ignores_members: true, ..Program::new(compiled) };
         program.open(program.compiled.start);
@@ -289,6 +313,7 @@ impl Program {
         program
     }
 
+    /// The size of all automata made so far.
     pub(super) fn size(&self) -> CompiledSize {
         CompiledSize {
             rules: self.rules.iter().filter(|r| r.open).count(),
@@ -302,16 +327,17 @@ impl Program {
         }
     }
 
-    /// Different for every program of the process.
+    /// Unique in the process: the program in which state ids are meaningful.
     pub(crate) fn serial(&self) -> u64 {
         self.serial
     }
 
+    /// The compiled grammar.
     pub(crate) fn compiled(&self) -> &Arc<Compiled> {
         &self.compiled
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.states.len() * (size_of::<State>() + 8)
             + self.sets.len() * 4
@@ -320,7 +346,7 @@ impl Program {
             + self.stored_member_states * MemberSetStates::BYTES
     }
 
-    /// Makes room for more: see [`crate::capacity`].
+    /// Reserves capacity for further growth: see [`crate::capacity`].
     pub(crate) fn reserve_more(&mut self) {
         self.states.reserve_more();
         self.sets.reserve_more();
@@ -330,17 +356,18 @@ impl Program {
         self.state_index.reserve_more();
     }
 
-    /// Number of states so far.
+    /// Number of states.
     pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
 
+    /// A state by its id.
     #[inline]
     pub(crate) fn state(&self, state: u32) -> &State {
         &self.states[state as usize]
     }
 
-    /// The block a state is in.
+    /// The block around a state.
     #[inline]
     pub(crate) fn block_of(&self, state: u32) -> Option<&Block> {
         self.blocks.get(self.states[state as usize].block as usize)
@@ -357,23 +384,23 @@ impl Program {
         self.facts_of(self.states[state as usize].rule).and_then(|rule| rule.label)
     }
 
-    /// The rule a state belongs to: of the grammar as it is parsed, or an auxiliary one.
+    /// The rule of a state; may be an auxiliary rule.
     pub(crate) fn rule(&self, state: u32) -> u32 {
         self.states[state as usize].rule
     }
 
-    /// Whether a name has been met: see [`crate::ir::Attributes::name`].
+    /// Whether a unique name has been reached: see [`crate::ir::Attributes::name`].
     #[inline]
     pub(crate) fn has_names(&self) -> bool {
         self.has_names
     }
 
-    /// Whether there is nothing to keep account of in frames: nothing is counted or compared there, and no name has been met.
+    /// Whether frames hold no counts, registers or names.
     pub(crate) fn says_nothing_in_frames(&self) -> bool {
         self.compiled.keeps_no_account() && !self.has_names
     }
 
-    /// Whether the rule of a state calls names, and that of `to`, to which it leads, ends there for good.
+    /// Whether the edge from `state` to `to` ends an occurrence of a rule that calls unique names.
     pub(crate) fn ends_names(&self, state: u32, to: u32) -> bool {
         let State { is_final, scannable, calling, block, .. } = *self.state(to);
         is_final
@@ -383,14 +410,14 @@ impl Program {
             && self.facts(self.rule(state)).has_names
     }
 
-    /// Whether a state is of a rule that the grammar has not, but that stands for a part of one.
+    /// Whether the rule of a state is auxiliary: made by the compiler for a part of a rule.
     pub(crate) fn is_auxiliary(&self, state: u32) -> bool {
         let rule = self.rule(state);
         let (grammar, from) = self.grammar_of_rule(rule);
         rule != NO_RULE && (rule - from) as usize >= grammar.parsed.rules.len()
     }
 
-    /// What a state meters: the one behind the call of a rule with a budget.
+    /// The budget of a state, if it is the return address of a budgeted call.
     pub(crate) fn meter(&self, state: u32) -> Option<BudgetMeter> {
         if self.compiled.meters.is_empty() {
             return None;
@@ -400,7 +427,7 @@ impl Program {
         (is_final && !scannable && !calling).then_some(*meter)
     }
 
-    /// The count with which the state behind a call is returned to.
+    /// The count of the item that a call with return address `state` returns to.
     pub(crate) fn count_behind(&self, state: u32, count: u32) -> u32 {
         match self.meter(state) {
             Some(meter) => meter.full,
@@ -412,7 +439,7 @@ impl Program {
         }
     }
 
-    /// A state whose edges are known.
+    /// A state whose edges have been computed.
     #[inline]
     fn expanded(&self, state: u32) -> &State {
         debug_assert!(self.states[state as usize].expanded);
@@ -431,30 +458,31 @@ impl Program {
         &self.call_edges[self.expanded(state).calls.range()]
     }
 
-    /// `(special, target)` of an expanded state.
+    /// `(special token, target)` of an expanded state.
     #[inline]
     pub(crate) fn special_edges(&self, state: u32) -> &[(u32, u32)] {
         &self.special_edges[self.expanded(state).specials.range()]
     }
 
-    /// Blocks that can be entered from an expanded state.
+    /// The blocks that can be entered from an expanded state.
     #[inline]
     pub(crate) fn enters(&self, state: u32) -> &[u32] {
         &self.enter_edges[self.expanded(state).enters.range()]
     }
 
-    /// Calls an opened rule can make before anything is read: `(rule, state to return to)`.
+    /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
     #[inline]
     pub(crate) fn leading_calls(&self, rule: u32) -> &[(u32, u32)] {
         &self.rules[rule as usize].calls
     }
 
-    /// States of an opened rule at which reading may begin.
+    /// States in which an opened rule can read its first byte.
     #[inline]
     pub(crate) fn heads(&self, rule: u32) -> &[u32] {
         &self.rules[rule as usize].heads
     }
 
+    /// The meaning of a state within its tag dispatch.
     pub(crate) fn mark(&self, state: u32) -> DispatchMark {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
@@ -463,13 +491,15 @@ impl Program {
         }
     }
 
-    /// The number of a [`State::gate`] among the states of its dispatch. The same for all dispatches over the same texts.
+    /// The number of a [`State::gate`] within its dispatch automaton; equal for all dispatches over
+    /// the same texts.
     pub(crate) fn gate_of(&self, state: u32) -> Option<u32> {
         let State { gate, set, .. } = self.states[state as usize];
         gate.then(|| self.sets[set.at as usize])
     }
 
-    /// The automaton that a state is of, if grammars share it, and its number there.
+    /// The shared automaton of a state and the state's number in it; `None` if the automaton is
+    /// private.
     pub(crate) fn shared(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
         let State { instance, set, behind, .. } = self.states[state as usize];
         let automaton = match &self.instances.get(instance as usize)?.source {
@@ -484,7 +514,7 @@ impl Program {
         Some((automaton, self.sets[set.at as usize]))
     }
 
-    /// Whether a state is one of a dispatch's own.
+    /// Whether a state belongs to a tag dispatch, calls excluded.
     pub(crate) fn is_dispatch(&self, state: u32) -> bool {
         let instance = self.states[state as usize].instance as usize;
         matches!(
@@ -493,12 +523,12 @@ impl Program {
         )
     }
 
-    /// The gate with this number in the dispatch that a state belongs to.
+    /// The gate with this number in the dispatch of `state`.
     pub(crate) fn gate(&mut self, state: u32, number: u32) -> u32 {
         self.intern(self.states[state as usize].instance, &[number])
     }
 
-    /// How many members that come at most once may still come; none outside of sets of members.
+    /// How many at-most-once members may still come; 0 outside of member sets.
     pub(crate) fn members_left(&self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
@@ -509,7 +539,8 @@ impl Program {
         }
     }
 
-    /// In a set of members, how likely a state is; `returned`: as one that a call returns to.
+    /// The likelihood of a state within its member set. `returned`: the state is the return address
+    /// of a call. `None` outside of member sets.
     pub(crate) fn likely(&self, state: u32, returned: bool) -> Option<MemberLikelihood> {
         let state = self.block_of(state).map_or(state, |block| block.exit);
         let State { instance, set, .. } = self.states[state as usize];
@@ -525,8 +556,9 @@ impl Program {
         }
     }
 
-    /// A state that stands for this one where the nearest end is looked for: before a member, only such members may come that
-    /// are still missing, and in one order. So few sets of members are met.
+    /// A state with the same shortest completion as `state`, in which only missing members may
+    /// come, in one order. It keeps the search for the nearest end from meeting exponentially many
+    /// member sets.
     pub(crate) fn nearing_end(&mut self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         let source = self.instances.get(instance as usize).map(|i| i.source.clone());
@@ -544,7 +576,7 @@ impl Program {
         to
     }
 
-    /// Whether a run of a block can call a rule. Cost: the block's states.
+    /// Whether a repetition of a block can call a rule. Cost: the states of the block.
     pub(crate) fn block_calls(&mut self, block: u32) -> bool {
         let mut seen = vec![self.blocks[block as usize].start];
         let mut at = 0;
@@ -565,7 +597,7 @@ impl Program {
         false
     }
 
-    /// The first state of a rule. A rule's automaton is made when it is first asked for.
+    /// Opens a rule: makes its automaton on first use, and returns its start state.
     pub(crate) fn open(&mut self, rule: u32) -> u32 {
         if self.rules[rule as usize].open {
             return self.rules[rule as usize].start;
@@ -606,7 +638,7 @@ impl Program {
         start
     }
 
-    /// Finds the edges of a state, if they are not known yet.
+    /// Computes the edges of a state, unless that has been done.
     #[inline]
     pub(crate) fn expand(&mut self, state: u32) {
         if !self.states[state as usize].expanded {

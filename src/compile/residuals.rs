@@ -1,5 +1,8 @@
-//! Residual languages: what can still be read from a state. Automata that come to free text in different ways go on alike from there, so that
-//! their states there are one, and all that is known of it is known of both.
+//! Residual languages (right-equivalence) of DFA states, across automata.
+//!
+//! The residual of a state is the language of texts that can still be read from it. Different rules
+//! reach free text by different ways but have equal residuals there. Such states are merged, so
+//! that masks and transitions are computed once for all of them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,21 +10,21 @@ use crate::cache::Shared;
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
 
-/// Largest automaton whose states are looked at, each with all that follows.
+/// Largest automaton that is examined; a canonical form is computed from each of its states.
 const MAX_STATES: usize = 64;
-/// Bytes that lead a state back to itself where text is free.
+/// A state is free text if it has at least this many bytes in self-loops.
 const FREE_TEXT_BYTES: u32 = 48;
-/// Most bytes that all residual languages of the process may hold, roughly.
+/// Memory bound of the process-wide table, in bytes, approximately.
 const MAX_BYTES: usize = 4 << 20;
-/// Memory of a map's slot.
+/// Memory of a table entry, in bytes.
 const ENTRY_BYTES: usize = 48;
 
-/// Numbers of automata from a state on, canonical down canonically and compared whole. A id is given once.
+/// Ids of residual languages, by canonical form (compared in full). An id is never reused.
 static LANGUAGES: Shared<Box<[u32]>, u32> = Shared::new(MAX_BYTES);
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
-/// The id of each state's residual language: equal ids, equal languages. None for automata without free text, which have little in
-/// common, and for large ones.
+/// The id of each state's residual language; equal ids are equal languages. `None` for large
+/// automata and for those without free text, which have few residuals in common.
 pub(super) fn residual_ids(dfa: &Dfa) -> Option<&[u32]> {
     dfa.residuals(|dfa| {
         let states = 0..dfa.len() as u32;
@@ -36,7 +39,7 @@ pub(super) fn residual_ids(dfa: &Dfa) -> Option<&[u32]> {
     })
 }
 
-/// The id of an automaton; none once all have been given.
+/// The id of a canonical form; `None` once all ids are used up.
 fn language_id(canonical: Box<[u32]>) -> Option<u32> {
     let mut ids = LANGUAGES.lock();
     if let Some(id) = ids.get(&canonical) {
@@ -50,7 +53,8 @@ fn language_id(canonical: Box<[u32]>) -> Option<u32> {
     Some(id)
 }
 
-/// The automaton from a state on, its states in the order in which they are met.
+/// The canonical form of the automaton from a state: states in breadth-first order. For minimal
+/// automata, equal forms are equal languages.
 fn canonical_form(dfa: &Dfa, from: u32) -> Box<[u32]> {
     let (mut order, mut out) = (vec![from], Vec::new());
     let mut places: HashMap<u32, u32> = HashMap::from_iter([(from, 0)]);
@@ -65,7 +69,7 @@ fn canonical_form(dfa: &Dfa, from: u32) -> Box<[u32]> {
                 order.push(e.to);
                 order.len() as u32 - 1
             });
-            // Neighbours with one target are one edge.
+            // Adjacent ranges with the same target are one edge.
             match out[count + 1..].last_chunk_mut() {
                 Some([_, hi, target]) if *target == to && *hi + 1 == e.lo => *hi = e.hi,
                 _ => out.extend([e.lo, e.hi, to]),
@@ -89,7 +93,7 @@ mod tests {
         nfa.determinize(1000).unwrap().minimize()
     }
 
-    /// Any text without a quote, then one.
+    /// Any text without a quote, then a quote.
     fn text(nfa: &mut Nfa, from: u32) -> u32 {
         for (lo, hi) in ByteSet::of(b"\"").complement().ranges() {
             nfa.edge(from, u32::from(lo), u32::from(hi), from);
@@ -132,7 +136,7 @@ mod tests {
         assert_eq!(a[0], c[follow(&twice, b"x\"") as usize]);
         assert_ne!(a[0], c[0]);
         assert_ne!(a[0], b[0]);
-        // Ends are alike everywhere.
+        // The residual of an accepting state without edges is always the same.
         assert_eq!(a[follow(&free, b"\"") as usize], c[follow(&twice, b"\"\"") as usize]);
         assert_eq!(residual_ids(&dfa(|nfa, from| word(nfa, from, b"abc"))), None);
     }

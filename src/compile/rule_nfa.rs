@@ -1,26 +1,28 @@
-//! What a rule is made of before it becomes states: nondeterministic automata over bytes, special tokens, rule calls and
-//! counted blocks, all as symbols.
+//! Nondeterministic automata of rules. Edges carry bytes, special tokens, rule calls or counted
+//! blocks, all encoded as symbols.
 
 use super::counted_graph::StepCounts;
 use super::member_sets::MemberSets;
 use crate::fsm::{Edge, Nfa};
 use crate::fuel;
 
+/// Symbols from here on are special tokens, then calls, then blocks.
 const SPECIAL: u32 = 0x0100_0000;
 const CALL: u32 = 0x1000_0000;
 const BLOCK: u32 = 0x2000_0000;
 
-/// One symbol of a rule's automaton.
+/// The label of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum EdgeSymbol {
     Byte(u8),
     Special(u32),
     Call(u32),
-    /// A block of the same rule_nfa.
+    /// A counted block of the same rule.
     Block(u32),
 }
 
 impl EdgeSymbol {
+    /// The symbol as an alphabet letter of [`Nfa`]; bytes are themselves.
     pub(super) fn encode(self) -> u32 {
         match self {
             EdgeSymbol::Byte(b) => u32::from(b),
@@ -30,6 +32,7 @@ impl EdgeSymbol {
         }
     }
 
+    /// Inverse of [`EdgeSymbol::encode`].
     pub(super) fn decode(raw: u32) -> EdgeSymbol {
         match raw {
             0..=255 => EdgeSymbol::Byte(raw as u8),
@@ -40,20 +43,21 @@ impl EdgeSymbol {
     }
 }
 
-/// A rule's automaton and those of the counted repeats in it.
+/// The automaton of a rule, with those of its counted blocks.
 #[derive(Debug, Default)]
 pub(super) struct RuleNfa {
+    /// The rule's own automaton.
     pub(super) main: LiveNfa,
     pub(super) blocks: Vec<BlockNfa>,
-    /// Sets of members in the main automaton.
+    /// Member sets in the main automaton.
     pub(super) member_sets: MemberSets,
-    /// Of a graph whose steps are counted.
+    /// The step counting of a counted graph.
     pub(super) step_counts: Option<StepCounts>,
-    /// A graph that the main automaton consists of, or one of many nodes in it.
+    /// The nodes of a graph in the main automaton; only if the graph is the whole rule, or large.
     pub(super) graph: Option<GraphNodes>,
 }
 
-/// The nodes of a graph: so many states of an automaton from the first one on. Where it may end, `end` is reached.
+/// The nodes of a graph: `count` consecutive states from `first` on. Accepting nodes lead to `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GraphNodes {
     pub(super) first: u32,
@@ -62,25 +66,25 @@ pub(super) struct GraphNodes {
 }
 
 impl GraphNodes {
-    /// Whether there are so many that some may do for others.
+    /// Whether searching for equivalent nodes pays off.
     pub(super) fn are_many(self) -> bool {
         self.count >= 16
     }
 
-    /// A state's node.
+    /// The node of a state.
     pub(super) fn of(self, state: u32) -> Option<u32> {
         state.checked_sub(self.first).filter(|&node| node < self.count)
     }
 }
 
-/// An automaton and which of its states can reach the end.
+/// An automaton and its live states: those that reach its end.
 #[derive(Debug, Default)]
 pub(super) struct LiveNfa {
     pub(super) nfa: Nfa,
     pub(super) live: Vec<bool>,
 }
 
-/// A counted repeat.
+/// The automaton of a counted block.
 #[derive(Debug)]
 pub(super) struct BlockNfa {
     pub(super) min: u32,
@@ -96,26 +100,26 @@ impl LiveNfa {
         LiveNfa { live: nfa.live(), nfa }
     }
 
-    /// Whether a state is all that epsilon edges lead to from it, and if so, whether it matters; `None` where they lead elsewhere, too.
+    /// If the state has no epsilon edges: whether it is relevant. Else `None`.
     pub(super) fn trivial_closure(&self, state: u32) -> Option<bool> {
         self.nfa.epsilons(state).next().is_none().then(|| self.is_relevant(state))
     }
 
-    /// The one edge that leaves a state, if it is one to a state that matters and from which epsilon edges lead nowhere.
+    /// The only edge of a state, if its target is relevant and without epsilon edges.
     pub(super) fn single_edge(&self, state: u32) -> Option<Edge> {
         let mut edges = self.nfa.edges(state);
         let edge = edges.next().filter(|edge| self.trivial_closure(edge.to) == Some(true))?;
         edges.next().is_none().then_some(edge)
     }
 
-    /// Whether a state is live and more than the way to others.
+    /// Whether a state belongs into epsilon closures: live, and accepting or with an edge.
     pub(super) fn is_relevant(&self, state: u32) -> bool {
         self.live[state as usize] && (!self.nfa.is_edgeless(state) || self.nfa.is_final(state))
     }
 }
 
 impl RuleNfa {
-    /// LiveNfa 0 is the rule itself, part `i + 1` the body of block `i`.
+    /// Part 0 is the rule itself, part `i + 1` the body of block `i`.
     pub(super) fn part(&self, part: u32) -> &LiveNfa {
         match part.checked_sub(1) {
             None => &self.main,

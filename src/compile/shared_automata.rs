@@ -1,5 +1,5 @@
-//! Minimal automata of rules that are regular languages over bytes, shared by all grammars of the process: strings,
-//! numbers, dates and names come again in every schema.
+//! Minimal DFAs of regular rules, shared by all grammars of the process. Strings, numbers and dates
+//! recur in every schema.
 
 use std::sync::Arc;
 
@@ -12,20 +12,21 @@ use crate::ir::Expr;
 
 /// Largest automaton, in nondeterministic states, that is determinised as a whole.
 const MAX_STATES: u32 = 2_000;
-/// Most bytes all shared automata may hold, roughly.
+/// Memory bound of the process-wide table, in bytes, approximately.
 const MAX_BYTES: usize = 16 << 20;
-/// Memory of the expression of an automaton, in bytes for each node of it.
+/// Memory of a key, in bytes per node of the expression.
 const NODE_BYTES: usize = 48;
 
-/// Automata by expression, compared whole.
+/// Minimal DFAs by expression (compared in full).
 static AUTOMATA: Shared<Expr, Arc<Dfa>> = Shared::new(MAX_BYTES);
 
-/// How the automata that all grammars of the process share are used.
+/// Statistics of the process-wide table.
 pub(crate) fn shared_automata_stats() -> CacheStats {
     AUTOMATA.lock().stats()
 }
 
-/// The minimal automaton of a rule; `None` if the rule is no leaf, or too large to be determinised as a whole.
+/// The minimal DFA of a rule. `None` if the rule is not regular or too large to be determinised as
+/// a whole.
 pub(super) fn minimal_automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     let facts = &compiled.rules[rule as usize];
     let body = &compiled.parsed.rules.get(rule as usize)?.body;
@@ -53,7 +54,7 @@ pub(super) fn minimal_automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Df
     Some(dfa)
 }
 
-/// Adds the one word that an expression is, if it is written as one.
+/// Appends the single word of a literal expression; false if it is not literal.
 fn append_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
     match expr {
         Expr::Empty => true,
@@ -66,11 +67,12 @@ fn append_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
     }
 }
 
+/// Determinises and minimises a regular rule.
 fn determinize_rule(compiled: &Compiled, body: &Expr) -> Option<Arc<Dfa>> {
     let nfa = thompson::regular_nfa(compiled, body);
-    // Past a small multiple of the nondeterministic size, states are better made as they are met.
+    // Beyond a small multiple of the nondeterministic size, the lazy automaton is cheaper.
     let dfa = nfa.determinize(nfa.len() * 4 + 256).ok()?.minimize();
-    // Out of fuel it may be larger than it should be: nothing to keep for others.
+    // Out of fuel, the automaton may not be minimal: do not share it.
     fuel::check().ok()?;
     Some(Arc::new(dfa))
 }

@@ -1,5 +1,7 @@
-//! Expressions to nondeterministic automata (Thompson's construction), one rule at a time. Large counted repeats become
-//! blocks; nested blocks, dispatches and sets of members inside other expressions and what is inside them are rules of their own.
+//! Thompson's construction: expressions to nondeterministic automata, one rule at a time.
+//!
+//! Large counted repeats become blocks. A nested block, a dispatch, and a member set inside of
+//! another expression become auxiliary rules.
 
 use std::sync::Arc;
 
@@ -12,16 +14,18 @@ use crate::fsm::{Levels, Nfa};
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Grammar, Members};
 
-/// Where an expression stands: neither counters nor sets of members nest inside one rule.
+/// The context of an expression. Neither blocks nor member sets nest within one rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nesting {
+    /// Directly in a rule.
     Rule,
-    /// In a member of a set, or between two.
+    /// In a member or separator of a member set.
     Member,
+    /// In a counted block or a counted step.
     Block,
 }
 
-/// The automaton of a rule with this body. Cost: linear in the body as it is written out.
+/// The automaton of a rule with this body. Cost: linear in the body with small repeats unrolled.
 pub(super) fn rule_nfa(compiled: &Compiled, body: &Expr) -> RuleNfa {
     let mut thompson = Thompson::new(compiled);
     let main = thompson.part(body, Nesting::Rule);
@@ -29,7 +33,7 @@ pub(super) fn rule_nfa(compiled: &Compiled, body: &Expr) -> RuleNfa {
     RuleNfa { main, blocks, member_sets, graph, ..RuleNfa::default() }
 }
 
-/// The automaton of a graph whose steps are counted.
+/// The automaton of a counted graph.
 pub(super) fn counted_rule_nfa(
     compiled: &Compiled,
     counted: &Counted,
@@ -76,7 +80,7 @@ pub(super) fn counted_rule_nfa(
     }
 }
 
-/// The automaton of an expression without references, dispatches and blocks.
+/// The automaton of an expression without calls, dispatches and blocks.
 pub(super) fn regular_nfa(compiled: &Compiled, body: &Expr) -> Nfa {
     Thompson::new(compiled).nfa(body, Nesting::Rule)
 }
@@ -104,6 +108,7 @@ impl<'c> Thompson<'c> {
         }
     }
 
+    /// Appends a member set.
     fn members(&mut self, nfa: &mut Nfa, from: u32, members: &Members) -> u32 {
         let compiled = self.compiled;
         let first = nfa.len() as u32;
@@ -133,11 +138,11 @@ impl<'c> Thompson<'c> {
         nfa
     }
 
-    /// Appends `expr` so that it begins at `from`; returns where it ends.
+    /// Appends `expr`, beginning at state `from`; returns its last state.
     fn expr(&mut self, nfa: &mut Nfa, from: u32, expr: &Expr, nesting: Nesting) -> u32 {
         match expr {
             Expr::Empty => from,
-            // What is deferred is a rule's whole body, which the program joins to it.
+            // A deferred body is the whole body of a rule; the program appends it.
             Expr::Never | Expr::Deferred(_) => nfa.state(),
             Expr::Bytes(bytes) => bytes.iter().fold(from, |at, &b| {
                 let to = nfa.state();
@@ -210,7 +215,7 @@ impl<'c> Thompson<'c> {
         }
     }
 
-    /// A call; a callee that derives nothing leads nowhere, one that derives the empty string can be skipped.
+    /// Appends a call. A callee that derives nothing has no edge; a nullable callee can be skipped.
     fn call(&mut self, nfa: &mut Nfa, from: u32, rule: u32) -> u32 {
         let to = nfa.state();
         let facts = &self.compiled.rules[rule as usize];
@@ -224,6 +229,7 @@ impl<'c> Thompson<'c> {
         to
     }
 
+    /// Appends a repeat: unrolled, as a block, or as a call of an auxiliary rule.
     fn repeat(
         &mut self,
         nfa: &mut Nfa,
@@ -257,10 +263,10 @@ impl<'c> Thompson<'c> {
         to
     }
 
-    /// The block of a counted repeat and whether it may run zero times; a repeat written out in several places (white
-    /// space) is one block.
+    /// The block of a counted repeat, and whether it can be skipped. A repeat that is inlined in
+    /// several places is one block.
     fn block(&mut self, body: &Expr, min: u32, max: Option<u32>) -> (u32, bool) {
-        // A body that can be empty can stand for any missing run.
+        // A nullable body can stand for any missing repetition.
         let min = if self.compiled.nullable(body) { 0 } else { min };
         let key = (expr_address(body), min, max);
         let block = match self.block_index.get(&key) {
@@ -281,6 +287,7 @@ impl<'c> Thompson<'c> {
         (block, min == 0)
     }
 
+    /// Appends `min..=max` copies of a repeat's body.
     fn unrolled(
         &mut self,
         nfa: &mut Nfa,
@@ -294,7 +301,8 @@ impl<'c> Thompson<'c> {
         }
         match max {
             None => {
-                // A loop gets states of its own, so that nothing before it can be re-entered through it.
+                // The loop has states of its own, so that nothing before it can be re-entered
+                // through it.
                 let hub = nfa.state();
                 nfa.epsilon(at, hub);
                 let begin = nfa.state();

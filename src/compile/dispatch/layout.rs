@@ -1,5 +1,7 @@
-//! The states of a dispatch: free text before a tag and after one, what has fired, and the end. Only which states there are
-//! is found beforehand; their edges are found when a state is asked for.
+//! States and edges of a dispatch automaton.
+//!
+//! The states are numbered in ranges by kind: free text before and after a tag, within a longer
+//! trigger, fired, and behind a special token. Their edges are computed from the trie on request.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,27 +14,32 @@ use super::trie::{ROOT, count_steps};
 use crate::fsm::{Edge, Grouped};
 use crate::ir::{AfterTag, DispatchEnd};
 
+/// The start state: free text at the root.
 const START: u32 = 0;
+/// The accepting state without edges.
 const END: u32 = 1;
 /// Not a state.
 const NO_STATE: u32 = u32::MAX;
 
-/// A state with all that leads on from it.
+/// The edges of a state.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct StateEdges {
-    /// Sorted; calls are numbers of triggers.
+    /// Sorted. The symbol of a call is the number of its trigger.
     pub(in crate::compile) edges: Vec<Edge>,
+    /// The dispatch may end.
     pub(in crate::compile) is_final: bool,
 }
 
-/// What is known of the rules of a trigger's tags: whether one bodies productive, and the empty string.
+/// What the bodies of a trigger's tags derive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagBodies {
+    /// One of them derives a finite text.
     pub(super) productive: bool,
+    /// One of them derives the empty string.
     pub(super) nullable: bool,
 }
 
-/// Where in a dispatch a state is.
+/// The kind of a state, with its trie node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StateKind {
     Start,
@@ -41,9 +48,10 @@ enum StateKind {
     TextBefore(u32),
     /// Free text after a tag.
     TextAfter(u32),
-    /// A trigger has fired, but its text also begins a longer one: only the rest of that may follow.
+    /// A trigger has fired that is a prefix of a longer one; only the rest of the longer one may
+    /// follow.
     Committed(u32),
-    /// What a node's text ends with has fired.
+    /// A trigger or stop that the node's text ends with has fired.
     Fired(u32),
     /// A special token has been read.
     Special(SpecialRead),
@@ -52,15 +60,15 @@ enum StateKind {
 /// A special token behind free text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SpecialRead {
-    /// The number of the token.
+    /// Its index in [`MatchTable::specials`].
     special: u32,
-    /// The longest lead before it; the root is none.
+    /// Node of the longest special prefix in front of it; the root: none.
     prefix: u32,
-    /// Only that lead counts.
+    /// Read within a longer trigger: only that special prefix counts.
     committed: bool,
 }
 
-/// The automaton of all dispatches that watch for the same.
+/// The automaton of all dispatches with the same texts.
 #[derive(Debug)]
 pub(crate) struct DispatchAutomaton {
     matches: Arc<MatchTable>,
@@ -68,7 +76,8 @@ pub(crate) struct DispatchAutomaton {
     after: AfterTag,
     /// By trigger.
     bodies: Vec<TagBodies>,
-    /// GraphNodes of free text, those that a longer trigger goes on at, and those where productive fires; each sorted.
+    /// Nodes that are free-text states, states within a longer trigger, and fired states; each list
+    /// is sorted.
     free_text: Vec<u32>,
     committed: Vec<u32>,
     fired: Vec<u32>,
@@ -77,21 +86,22 @@ pub(crate) struct DispatchAutomaton {
     live: LiveStates,
 }
 
-/// What can get to the end.
+/// Liveness: from where the end can be reached.
 #[derive(Debug, Default)]
 struct LiveStates {
-    /// By node: a trigger that its text ends with and whose rules derive productive.
+    /// By node: its text ends with a trigger that has a productive body.
     tags: Vec<bool>,
-    /// What follows a tag.
+    /// Behind a tag.
     after: bool,
-    /// Free text that is not over.
+    /// Free text in which nothing has fired.
     text: bool,
-    /// By node: free text there.
+    /// By node: as free text, and within a longer trigger.
     free_text: Vec<bool>,
     committed: Vec<bool>,
 }
 
 impl DispatchAutomaton {
+    /// Numbers the states and computes their liveness.
     pub(super) fn new(
         dispatch_texts: &DispatchTexts,
         matches: Arc<MatchTable>,
@@ -129,7 +139,7 @@ impl DispatchAutomaton {
         automaton
     }
 
-    /// The same, of which other rules are called.
+    /// The automaton for the same texts with other bodies.
     pub(super) fn with_bodies(
         &self,
         dispatch_texts: &DispatchTexts,
@@ -138,12 +148,12 @@ impl DispatchAutomaton {
         DispatchAutomaton::new(dispatch_texts, self.matches.clone(), bodies)
     }
 
-    /// Number of states, free text before and after a tag counted once.
+    /// Number of states; free text before and after a tag counts once.
     pub(super) fn len(&self) -> usize {
         2 + self.free_text.len() + self.committed.len() + self.fired.len() + self.specials.len()
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         let nodes = self.free_text.len() + self.committed.len() + self.fired.len();
         let live = self.matches.trie.len() * 3;
@@ -158,11 +168,13 @@ impl DispatchAutomaton {
         START
     }
 
+    /// Whether free text follows a tag.
     fn loops(&self) -> bool {
         self.after == AfterTag::Loop
     }
 
-    /// Whether the end is reached, if rules of the triggers derive productive as `passes` says.
+    /// Whether the end can be reached, if `passes` tells which triggers have bodies that can be
+    /// passed.
     pub(super) fn can_end(&self, passes: impl Fn(u32) -> bool) -> bool {
         if self.end == DispatchEnd::Anywhere || self.fires_stop() {
             return true;
@@ -171,11 +183,12 @@ impl DispatchAutomaton {
         ends && self.fires_tag(passes)
     }
 
-    /// Whether the end is reached without reading anything.
+    /// Whether the dispatch derives the empty string.
     pub(super) fn is_nullable(&self) -> bool {
         self.end == DispatchEnd::Anywhere
     }
 
+    /// Whether some stop can fire.
     fn fires_stop(&self) -> bool {
         let special =
             |special: &SpecialRead| self.fired_by_special(special).any(|fires| fires.is_none());
@@ -183,7 +196,7 @@ impl DispatchAutomaton {
             || self.specials.iter().any(special)
     }
 
-    /// Whether a trigger fires of which `passes` is true. Each node is looked at once.
+    /// Whether some trigger can fire for which `passes` holds. Visits each node once.
     fn fires_tag(&self, passes: impl Fn(u32) -> bool) -> bool {
         let mut seen = vec![false; self.matches.trie.len()];
         let mut fires = |node: u32| {
@@ -212,6 +225,7 @@ impl DispatchAutomaton {
         alone.iter().copied().chain(leads.map(|lead| lead.fires))
     }
 
+    /// Computes the liveness of all states.
     fn find_live(&mut self) {
         let (matches, len) = (self.matches.clone(), self.matches.trie.len());
         let mut live = LiveStates { tags: vec![false; len], ..LiveStates::default() };
@@ -229,19 +243,22 @@ impl DispatchAutomaton {
         self.live.free_text = self.live_plain();
     }
 
+    /// Whether the end can be reached after this has fired.
     fn is_live(&self, fires: TriggerOrStop) -> bool {
         fires.is_none_or(|tag| self.live.after && self.bodies[tag as usize].productive)
     }
 
+    /// Whether a fired state is live.
     fn is_live_fired(&self, node: u32) -> bool {
         self.matches.fires_stop(node) || self.live.after && self.live.tags[node as usize]
     }
 
+    /// Whether the state behind a special token is live.
     fn is_live_special(&self, special: &SpecialRead) -> bool {
         self.fired_by_special(special).any(|fires| self.is_live(fires))
     }
 
-    /// By node: whether a longer trigger that goes on there gets to the end.
+    /// Liveness of states within a longer trigger, by node.
     fn live_committed(&self) -> Vec<bool> {
         let matches = &self.matches;
         let mut live = vec![false; matches.trie.len()];
@@ -258,8 +275,9 @@ impl DispatchAutomaton {
         live
     }
 
-    /// By node: whether free text there gets to what fires. The root does if any node does, and so do nodes from which some byte
-    /// leads back to it. There are others only where all bytes are dispatch_texts for.
+    /// Liveness of free-text states, by node. The root is live if any node is, and so is a node
+    /// from which some byte leads back to the root. Other nodes exist only if the texts begin with
+    /// every byte value.
     fn live_plain(&self) -> Vec<bool> {
         let (matches, len) = (&self.matches, self.matches.trie.len());
         if !self.live.text {
@@ -286,7 +304,7 @@ impl DispatchAutomaton {
         if left.is_empty() {
             return live;
         }
-        // Backwards from what is known, over all transitions of the others.
+        // Backward reachability over all transitions of the remaining nodes.
         let fires =
             |to: u32| !matches.is_excluded(to) && matches.fires(to) && self.is_live_fired(to);
         let rows: Vec<(u32, Vec<u32>)> = left
@@ -307,6 +325,7 @@ impl DispatchAutomaton {
         back.reached((0..len as u32).filter(|&node| live[node as usize]))
     }
 
+    /// Whether the dispatch may end in a state.
     fn may_end_in(&self, at: StateKind) -> bool {
         match at {
             StateKind::TextBefore(_) => self.end == DispatchEnd::Anywhere,
@@ -315,7 +334,7 @@ impl DispatchAutomaton {
         }
     }
 
-    /// The state at a place, if the end can be reached from there.
+    /// The number of a state, if it is live.
     fn live_state(&self, at: StateKind) -> Option<u32> {
         let live = match at {
             StateKind::Start | StateKind::End => true,
@@ -329,7 +348,7 @@ impl DispatchAutomaton {
         live.then(|| self.state_number(at)).filter(|&state| state != NO_STATE)
     }
 
-    /// Where the numbers of each kind of state begin.
+    /// The range of numbers of each kind of state.
     fn ranges(&self) -> [Range<u32>; 5] {
         let after = if self.loops() { self.free_text.len() } else { 0 };
         let mut from = END + 1;
@@ -341,6 +360,7 @@ impl DispatchAutomaton {
             })
     }
 
+    /// The number of a state.
     fn state_number(&self, at: StateKind) -> u32 {
         let [before, after, committed, fired, specials] = self.ranges();
         let find = |nodes: &[u32], node: u32, range: Range<u32>| match nodes.binary_search(&node) {
@@ -361,6 +381,7 @@ impl DispatchAutomaton {
         }
     }
 
+    /// The kind of a state.
     fn kind(&self, state: u32) -> StateKind {
         let [before, after, committed, fired, specials] = self.ranges();
         let of = |nodes: &[u32], range: &Range<u32>| nodes[(state - range.start) as usize];
@@ -377,6 +398,7 @@ impl DispatchAutomaton {
         }
     }
 
+    /// The meaning of a state for traces.
     pub(super) fn mark(&self, state: u32) -> DispatchMark {
         match self.kind(state) {
             StateKind::Start | StateKind::End => DispatchMark::Plain,
@@ -394,7 +416,7 @@ impl DispatchAutomaton {
         }
     }
 
-    /// Whether a state is final, reads productive, calls productive.
+    /// `(is_final, scannable, calling)` of a state.
     pub(super) fn summarize(&self, state: u32) -> (bool, bool, bool) {
         let at = self.kind(state);
         if let StateKind::TextBefore(node) | StateKind::TextAfter(node) = at
@@ -411,6 +433,7 @@ impl DispatchAutomaton {
         (closed.is_final, calls < closed.edges.len(), calls > 0)
     }
 
+    /// Computes the edges of a state.
     pub(super) fn state_edges(&self, state: u32) -> StateEdges {
         let mut out = StateEdges::default();
         match self.kind(state) {
@@ -435,7 +458,7 @@ impl DispatchAutomaton {
         out
     }
 
-    /// What leads on from free text.
+    /// Adds the edges of a free-text state.
     fn add_text_edges(&self, at: StateKind, out: &mut StateEdges) {
         out.is_final |= self.may_end_in(at);
         let matches = &self.matches;
@@ -464,7 +487,7 @@ impl DispatchAutomaton {
             _ => return,
         };
         let committed = matches!(at, StateKind::Committed(_));
-        // The longest lead before each special token.
+        // The longest special prefix in front of each special token wins.
         let leads = matches.prefix_nodes(node).filter(|&lead| !committed || lead == node);
         let led = leads.flat_map(|lead| matches.prefixes_at(lead));
         let led =
@@ -484,7 +507,7 @@ impl DispatchAutomaton {
         }
     }
 
-    /// Bytes that lead to a node: free text goes on, or productive fires.
+    /// Adds the edges over `lo..=hi` to a node: free text goes on, or something fires.
     fn add_byte_edges(
         &self,
         (lo, hi): (u8, u8),
@@ -508,7 +531,7 @@ impl DispatchAutomaton {
         }
     }
 
-    /// What leads on where something has fired: a tag's body and what follows it, or the end.
+    /// Adds the edges of a fired state: calls of the bodies, or the end.
     fn add_fired_edges(&self, all: impl Iterator<Item = TriggerOrStop>, out: &mut StateEdges) {
         let mut passed = false;
         for fires in all {

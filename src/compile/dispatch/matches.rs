@@ -1,4 +1,5 @@
-//! What a dispatch finds where a text of its trie has been read, and which nodes a text can get to.
+//! Matches of a dispatch at the nodes of its trie: which triggers, stops and excludes a node's text
+//! ends with, and which nodes a text can reach.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use super::DispatchTexts;
 use super::trie::{AhoCorasickTrie, NO_NODE, ROOT, count_steps};
 use crate::ir::Trigger;
 
-/// What fires: the number of a trigger of tags, or a stop.
+/// What fires: a trigger, by its number, or a stop (`None`).
 pub(super) type TriggerOrStop = Option<u32>;
 
 /// What the text of a node ends with.
@@ -16,45 +17,49 @@ struct NodeMatch {
     matched_len: u32,
     /// Length of the longest exclude.
     excluded_len: u32,
-    /// Length of the longest lead: what stands before a special token, and is text alone.
+    /// Length of the longest special prefix: text that only fires together with a special token
+    /// behind it.
     prefix_len: u32,
     /// It ends with a stop.
     has_stop: bool,
-    /// The trigger that is the whole text.
+    /// The trigger that equals the text.
     own_tag: u32,
-    /// Of the suffixes that are triggers, the longest one's node.
+    /// Node of the longest suffix that is a trigger; the next one is found from its failure link.
     tag_link: u32,
-    /// Of the suffixes that are leads, the longest one's node.
+    /// Node of the longest suffix that is a special prefix.
     prefix_link: u32,
 }
 
-/// A lead with the special token behind it, and what that fires.
+/// A special prefix (`Trigger::Led`): text that fires together with the special token behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SpecialPrefix {
+    /// The node of the text.
     pub(super) node: u32,
-    /// The number of the special token in [`MatchTable::specials`].
+    /// Index of the special token in [`MatchTable::specials`].
     pub(super) special: u32,
+    /// What the two fire.
     pub(super) fires: TriggerOrStop,
 }
 
-/// The texts of a dispatch and what they mean. Linear in their bytes.
+/// The trie of a dispatch with the matches at each node. Cost: linear in the bytes of the texts.
 #[derive(Debug)]
 pub(super) struct MatchTable {
     pub(super) trie: AhoCorasickTrie,
+    /// By node.
     matches: Vec<NodeMatch>,
     /// Sorted by node.
     pub(super) special_prefixes: Vec<SpecialPrefix>,
-    /// Special tokens of triggers and stops, with what each fires alone.
+    /// Special tokens of triggers and stops; with what each fires without any text.
     pub(super) specials: Vec<(u32, Vec<TriggerOrStop>)>,
-    /// By node: whether it is reached by free text, in which nothing has fired.
+    /// By node: reachable by free text in which nothing has fired.
     pub(super) free_text: Vec<bool>,
-    /// By node: whether it is reached once a trigger has fired whose text begins a longer one.
+    /// By node: reachable within a longer trigger, after a trigger that is its prefix has fired.
     pub(super) committed: Vec<bool>,
-    /// By node: whether something fires there.
+    /// By node: reachable, and something fires there.
     pub(super) fired: Vec<bool>,
 }
 
-/// The text of a trigger, which a special token may follow.
+/// The text of a trigger, without its special token.
 fn text_of(trigger: &Trigger) -> Option<&[u8]> {
     match trigger {
         Trigger::Text(text) | Trigger::Led(text, _) => Some(text),
@@ -63,6 +68,7 @@ fn text_of(trigger: &Trigger) -> Option<&[u8]> {
 }
 
 impl MatchTable {
+    /// Builds the trie and finds all matches.
     pub(super) fn new(dispatch_texts: &DispatchTexts) -> MatchTable {
         let fires = |tag: usize| Some(tag as u32);
         let tags =
@@ -132,7 +138,7 @@ impl MatchTable {
         match_table
     }
 
-    /// A node's text ends with what its longest suffix ends with.
+    /// Merges into each node the matches of its longest proper suffix.
     fn inherit_from_suffixes(&mut self) {
         for node in 1..self.trie.len() as u32 {
             count_steps(1);
@@ -148,8 +154,8 @@ impl MatchTable {
         }
     }
 
-    /// Which nodes are reached. Where free text gets to a node, the node's text alone does, too: whatever would have fired or
-    /// been excluded in that fires or is excluded in every text that ends with it.
+    /// Computes which nodes are reachable. A node that free text reaches is also reached by its own
+    /// text alone: a match or exclude inside of the text is found in every text that ends with it.
     fn find_reachable(&mut self) {
         self.free_text[ROOT as usize] = true;
         for node in 1..self.trie.len() as u32 {
@@ -168,49 +174,51 @@ impl MatchTable {
         }
     }
 
-    /// Whether an exclude forbids to get to a node. It only loses against a trigger or stop that contains it.
+    /// Whether an exclude forbids the node. An exclude inside of a trigger or stop does not count.
     pub(super) fn is_excluded(&self, node: u32) -> bool {
         let NodeMatch { matched_len, excluded_len, .. } = self.matches[node as usize];
         excluded_len > matched_len
     }
 
-    /// Whether a trigger or stop has been read.
+    /// Whether a trigger or stop ends at the node.
     pub(super) fn fires(&self, node: u32) -> bool {
         self.matches[node as usize].matched_len > 0
     }
 
-    /// Whether what has fired at a node also begins something longer.
+    /// Whether the trigger that fires at the node is a prefix of a longer one.
     pub(super) fn begins_longer(&self, node: u32) -> bool {
         let NodeMatch { matched_len, prefix_len, .. } = self.matches[node as usize];
         (prefix_len == matched_len || !self.trie.children(node).is_empty())
             && self.trie.depth(node) == matched_len
     }
 
-    /// Length of what has fired.
+    /// Length of what fires.
     pub(super) fn matched_len(&self, node: u32) -> u32 {
         self.matches[node as usize].matched_len
     }
 
+    /// Whether a stop ends at the node.
     pub(super) fn fires_stop(&self, node: u32) -> bool {
         self.matches[node as usize].has_stop
     }
 
-    /// The trigger that is a node's text.
+    /// The trigger that equals the node's text.
     pub(super) fn tag_at(&self, node: u32) -> TriggerOrStop {
         let tag = self.matches[node as usize].own_tag;
         (tag != NO_NODE).then_some(tag)
     }
 
-    /// The nodes of the triggers that a node's text ends with, longest first.
+    /// Nodes of the triggers that the node's text ends with, longest first.
     pub(super) fn tag_nodes(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.links(node, |node_match| node_match.tag_link)
     }
 
-    /// The nodes of the leads that a node's text ends with, longest first.
+    /// Nodes of the special prefixes that the node's text ends with, longest first.
     pub(super) fn prefix_nodes(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.links(node, |node_match| node_match.prefix_link)
     }
 
+    /// Follows a chain of dictionary links.
     fn links(&self, node: u32, link: impl Fn(&NodeMatch) -> u32) -> impl Iterator<Item = u32> {
         let mut at = link(&self.matches[node as usize]);
         std::iter::from_fn(move || {
@@ -220,14 +228,14 @@ impl MatchTable {
         })
     }
 
-    /// The leads that are a node's text.
+    /// The special prefixes that equal the node's text.
     pub(super) fn prefixes_at(&self, node: u32) -> &[SpecialPrefix] {
         let from = self.special_prefixes.partition_point(|prefix| prefix.node < node);
         let len = self.special_prefixes[from..].partition_point(|prefix| prefix.node == node);
         &self.special_prefixes[from..from + len]
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         let specials: usize = self
             .specials

@@ -1,4 +1,5 @@
-//! Building a dispatch takes work that grows with the bytes of its texts, whatever they are: count_build_steps in steps, not in time.
+//! Complexity of dispatch construction: linear in the bytes of the texts. Measured in counted
+//! steps, not in time.
 
 use super::trie::tests::count_build_steps;
 use super::*;
@@ -21,7 +22,7 @@ fn dispatch_texts(
     DispatchTexts { tags, stops, excludes, after: AfterTag::Loop, end: DispatchEnd::Anywhere }
 }
 
-/// So many bytes that hardly repeat.
+/// `len` bytes that hardly repeat.
 fn noise(seed: usize, len: usize) -> Vec<u8> {
     let mut state = seed as u64 | 1;
     let byte = |_| {
@@ -36,7 +37,7 @@ fn periodic(period: &[u8], len: usize) -> Vec<u8> {
     period.iter().copied().cycle().take(len).collect()
 }
 
-/// MatchTable of about `n` bytes in total, by kind.
+/// Texts of about `n` bytes in total, by kind.
 const KINDS: &[(&str, Make)] = &[
     ("one long stop", |n| dispatch_texts(vec![], texts([noise(1, n)]), vec![])),
     ("one letter and another", |n| {
@@ -91,7 +92,7 @@ const KINDS: &[(&str, Make)] = &[
     }),
 ];
 
-/// Steps that building takes, states and memory.
+/// Construction steps, states, and memory in bytes.
 fn cost(dispatch_texts: &DispatchTexts) -> [usize; 3] {
     let (mut states, mut bytes) = (0, 0);
     let work = count_build_steps(|| {
@@ -120,7 +121,7 @@ fn building_a_dispatch_is_linear_in_its_texts() {
         let (small, large) = (make(8_000), make(16_000));
         let ratio = bytes(&large) as f64 / bytes(&small) as f64;
         for (less, more) in cost(&small).into_iter().zip(cost(&large)) {
-            // A quarter more than in proportion to the bytes.
+            // At most a quarter more than proportional to the bytes.
             assert!(
                 more as f64 <= less as f64 * ratio * 1.25 + 64.0,
                 "{kind}: {less}, then {more}, at {ratio} the bytes"
@@ -138,7 +139,7 @@ fn texts_are_bounded_before_anything_is_built() {
     let compile = |stop: usize, excluded: usize| {
         let mut builder = GrammarBuilder::new();
         let body = builder.rule("body", Expr::text("."));
-        // Tags with one trigger are dispatch_texts for once.
+        // Tags with the same trigger count once.
         let tags = vec![(Trigger::Text(b"<t>".to_vec()), body); 500];
         let (stops, excludes) = (texts([noise(3, stop)]), vec![noise(4, excluded)]);
         let dispatch =
@@ -158,9 +159,10 @@ fn texts_are_bounded_before_anything_is_built() {
     assert!(compile(500, 498).0.is_err());
 }
 
-/// The most that is allowed, with tools of the longest names that OpenAI takes: no limit on states is in the way.
+/// The largest supported number of tools, with the longest names that OpenAI accepts, stays within
+/// all limits.
 #[test]
-fn a_thousand_tools_with_long_names_are_watched_for() {
+fn a_thousand_tools_with_long_names_fit_the_limits() {
     let mut builder = GrammarBuilder::new();
     let body = builder.rule("body", Expr::text("."));
     let name = |k: usize| {
@@ -175,10 +177,11 @@ fn a_thousand_tools_with_long_names_are_watched_for() {
     Compiled::new(builder.finish(start).unwrap(), &Limits::default()).unwrap();
 }
 
-/// All bytes are dispatch_texts for, so that none leads back to the root: what is live is found along the edges.
+/// The excludes begin with every byte value, so that no transition leads back to the root. Liveness
+/// is then computed along the edges.
 #[test]
-fn text_that_can_only_go_on_forbidden_is_left_out() {
-    // ReturnRole `x`, every byte is excluded.
+fn free_text_that_can_only_reach_excludes_is_pruned() {
+    // Behind `x`, every byte is excluded.
     let excludes = (0..=255u8)
         .map(|byte| vec![b'x', byte])
         .chain((0..=255u8).map(|byte| vec![byte, byte, b'!']));
@@ -190,7 +193,7 @@ fn text_that_can_only_go_on_forbidden_is_left_out() {
     let reads =
         |byte: u8| start.edges.iter().any(|edge| (edge.lo..=edge.hi).contains(&u32::from(byte)));
     assert!((0..=255).all(|byte| reads(byte) == (byte != b'x')));
-    // With nothing that could end it, nothing is read at all.
+    // Without anything that could end the dispatch, nothing is readable.
     dispatch_texts.stops = texts([b"xyz".to_vec()]);
     let automaton =
         DispatchAutomaton::new(&dispatch_texts, MatchTable::new(&dispatch_texts).into(), vec![]);

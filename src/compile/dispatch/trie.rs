@@ -1,32 +1,38 @@
-//! The Aho-Corasick automaton of texts, as a trie with failure links. Building it costs time and memory linear in the bytes
-//! of the texts; the transitions of a node are found when they are asked for.
+//! Aho-Corasick automaton, stored as a trie with failure links (Aho and Corasick, 1975).
+//!
+//! Construction takes time and memory linear in the bytes of the texts. The transition table of a
+//! node is computed on request; the full table would take 256 entries per byte of text.
 
 use crate::fsm::ByteSet;
 
-/// The node of the empty text.
+/// The root: the node of the empty text.
 pub(super) const ROOT: u32 = 0;
 /// No node.
 pub(super) const NO_NODE: u32 = u32::MAX;
 
-/// GraphNodes are numbered by depth, and the children of a node in a row, in the order of their bytes.
+/// A trie. Nodes are numbered breadth-first; the children of a node are consecutive, ordered by
+/// byte.
 #[derive(Debug, Default)]
 pub(super) struct AhoCorasickTrie {
     /// By node: the last byte of its text.
     bytes: Vec<u8>,
+    /// By node: its parent.
     parents: Vec<u32>,
+    /// By node: the length of its text.
     depths: Vec<u32>,
     /// By node: its first child. The children end where those of the next node begin.
     children: Vec<u32>,
-    /// By node: that of its longest proper suffix.
+    /// By node: the failure link, to the node of its longest proper suffix.
     failures: Vec<u32>,
-    /// By node: the next one along failure links that has a child over a byte over which this one has none.
+    /// By node: the nearest node along failure links that has a child over a byte for which this
+    /// node has none.
     skip_links: Vec<u32>,
-    /// By node: whether some byte leads back to the root.
+    /// By node: some byte leads back to the root.
     returns_to_root: Vec<bool>,
 }
 
 impl AhoCorasickTrie {
-    /// The trie of texts, and the node of each text.
+    /// Builds the trie; also returns the node of each text.
     pub(super) fn new(texts: &[&[u8]]) -> (AhoCorasickTrie, Vec<u32>) {
         let mut trie = AhoCorasickTrie::default();
         let nodes = trie.build_nodes(texts);
@@ -35,13 +41,13 @@ impl AhoCorasickTrie {
         (trie, nodes)
     }
 
-    /// Makes the nodes, shallow ones first.
+    /// Creates the nodes, breadth-first.
     fn build_nodes(&mut self, texts: &[&[u8]]) -> Vec<u32> {
         let mut sorted: Vec<u32> = (0..texts.len() as u32).collect();
         sorted.sort_unstable_by_key(|&text| texts[text as usize]);
         let mut ends = vec![ROOT; texts.len()];
         self.push(0, ROOT, 0);
-        // By node: its texts, among the sorted ones.
+        // By node: the range of sorted texts below it.
         let mut begun = vec![(0, sorted.len())];
         let mut node = 0;
         while node < begun.len() {
@@ -70,13 +76,15 @@ impl AhoCorasickTrie {
         ends
     }
 
+    /// Appends a node.
     fn push(&mut self, byte: u8, parent: u32, depth: u32) {
         self.bytes.push(byte);
         self.parents.push(parent);
         self.depths.push(depth);
     }
 
-    /// Finds the failure links. Along a text, a link is at most one byte longer than the one before: linear.
+    /// Computes failure links. Along a text, the depth of the link grows by at most one per byte:
+    /// linear in total.
     fn link_failures(&mut self) {
         self.failures = vec![ROOT; self.len()];
         for node in 1..self.len() as u32 {
@@ -96,7 +104,7 @@ impl AhoCorasickTrie {
         }
     }
 
-    /// Finds the links that skip nodes which add no transition, and over which nodes no byte leads back to the root.
+    /// Computes the skip links, and from which nodes a byte leads back to the root.
     fn link_skips(&mut self) {
         self.skip_links = vec![NO_NODE; self.len()];
         self.returns_to_root = vec![true; self.len()];
@@ -118,37 +126,42 @@ impl AhoCorasickTrie {
         }
     }
 
+    /// Number of nodes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
+    /// The last byte of a node's text.
     fn byte(&self, node: u32) -> u8 {
         self.bytes[node as usize]
     }
 
+    /// The parent of a node.
     pub(super) fn parent(&self, node: u32) -> u32 {
         self.parents[node as usize]
     }
 
-    /// Length of a node's text.
+    /// The length of a node's text.
     pub(super) fn depth(&self, node: u32) -> u32 {
         self.depths[node as usize]
     }
 
-    /// The node of the longest proper suffix.
+    /// The failure link: the node of the longest proper suffix.
     pub(super) fn failure(&self, node: u32) -> u32 {
         self.failures[node as usize]
     }
 
+    /// The children of a node.
     pub(super) fn children(&self, node: u32) -> std::ops::Range<u32> {
         self.children[node as usize]..self.children[node as usize + 1]
     }
 
-    /// Children with the bytes that lead to them.
+    /// The children of a node, with the bytes that lead to them.
     pub(super) fn children_with_bytes(&self, node: u32) -> impl Iterator<Item = (u8, u32)> + '_ {
         self.children(node).map(|child| (self.byte(child), child))
     }
 
+    /// The child over a byte.
     fn child(&self, node: u32, byte: u8) -> Option<u32> {
         let all = self.children(node);
         let at = self.bytes[all.start as usize..all.end as usize].binary_search(&byte).ok()?;
@@ -160,13 +173,13 @@ impl AhoCorasickTrie {
         self.returns_to_root[node as usize]
     }
 
-    /// Where each byte leads.
+    /// The transition table of a node: the target of each byte.
     pub(super) fn transitions(&self, node: u32) -> [u32; 256] {
         let mut row = [ROOT; 256];
         let mut at = node;
         while at != NO_NODE {
             for (byte, child) in self.children_with_bytes(at) {
-                // A child is not the root, so what is the root has not been met yet.
+                // Children are never the root, so the root means: not set yet.
                 let to = &mut row[byte as usize];
                 *to = if *to == ROOT { child } else { *to };
             }
@@ -175,13 +188,13 @@ impl AhoCorasickTrie {
         row
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory use in bytes.
     pub(super) fn bytes_held(&self) -> usize {
         self.len() * 22
     }
 }
 
-/// Counts steps of building, in tests.
+/// Counts construction steps, in tests.
 #[inline]
 pub(super) fn count_steps(_count: usize) {
     #[cfg(test)]
@@ -200,7 +213,7 @@ pub(super) mod tests {
         pub(super) static BUILD_STEPS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Steps of building that `f` takes on this thread.
+    /// The construction steps that `f` takes on this thread.
     pub(in crate::compile::dispatch) fn count_build_steps(f: impl FnOnce()) -> usize {
         let before = BUILD_STEPS.get();
         f();

@@ -1,4 +1,4 @@
-//! Edges of states of graphs whose steps are counted.
+//! Edges of states of counted graphs.
 
 use super::edges::push_edge;
 use super::{PoolSpan, Program, State, StateSource};
@@ -7,7 +7,8 @@ use crate::compile::counted_graph::{FAR, StepCounts};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
 
 impl Program {
-    /// How many steps of a graph are still told apart by their number, at most; none where steps are not counted.
+    /// The largest number of steps until the step count of a state stops mattering; 0 outside of
+    /// counted graphs.
     pub(crate) fn steps(&self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         let Some(StateSource::Counted(rule_nfa)) =
@@ -20,7 +21,7 @@ impl Program {
         all.map(|pair| counts.max.unwrap_or(counts.min).saturating_sub(pair[1])).max().unwrap_or(0)
     }
 
-    /// Edges of a state of a graph whose steps are counted.
+    /// Computes the edges of a counted-graph state.
     #[allow(clippy::type_complexity)]
     pub(super) fn add_counted_edges(
         &mut self,
@@ -29,7 +30,7 @@ impl Program {
         set: PoolSpan,
         (bytes, calls, specials): (&mut Vec<ByteEdge>, &mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>),
     ) {
-        /// Largest set that is kept together.
+        /// Largest set that stays one state; larger ones are split.
         const MAX_SET: usize = 512;
         let [read, others] = StepCounts::edges(&rule_nfa.main, &self.sets[set.range()]);
         let first = self.instances[instance as usize].from;

@@ -1,5 +1,7 @@
-//! What is deferred in a grammar joins the program when a parse gets to it: rules are numbered behind those that are
-//! known, and nothing that was found out before changes.
+//! Deferred grammars: appended to the program when a parse first calls their rule.
+//!
+//! The rules of a deferred grammar get ids behind all existing ones. Ids, ranks and states that
+//! exist already do not change; byte classes are refined.
 
 use std::sync::Arc;
 
@@ -11,35 +13,35 @@ use crate::compile::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa};
 use crate::fsm::Nfa;
 use crate::ir::Expr;
 
-/// A grammar that has joined.
+/// An appended deferred grammar.
 #[derive(Clone, Debug)]
 pub(super) struct DeferredGrammar {
     compiled: Arc<Compiled>,
-    /// The number of its first rule here.
+    /// Program id of its first rule.
     from: u32,
 }
 
 impl Program {
-    /// What is known of a rule that a parse has got to.
+    /// Analysis results of a rule.
     #[inline]
     pub(crate) fn facts(&self, rule: u32) -> &RuleFacts {
         let own = &self.compiled.rules;
         own.get(rule as usize).unwrap_or_else(|| &self.deferred_facts[rule as usize - own.len()])
     }
 
-    /// The same; none where there is no such rule.
+    /// Analysis results of a rule; `None` for [`NO_RULE`](super::NO_RULE).
     pub(super) fn facts_of(&self, rule: u32) -> Option<&RuleFacts> {
         let own = &self.compiled.rules;
         own.get(rule as usize)
             .or_else(|| self.deferred_facts.get((rule as usize).checked_sub(own.len())?))
     }
 
-    /// Rules that have numbers so far.
+    /// Number of rules, appended ones included.
     pub(crate) fn rule_count(&self) -> usize {
         self.rules.len()
     }
 
-    /// The grammar that a rule is of, and the number of that grammar's first rule.
+    /// The compiled grammar of a rule, and the program id of that grammar's first rule.
     pub(in crate::compile) fn grammar_of_rule(&self, rule: u32) -> (&Arc<Compiled>, u32) {
         let at = self.deferred_grammars.partition_point(|module| module.from <= rule);
         match at.checked_sub(1) {
@@ -48,7 +50,7 @@ impl Program {
         }
     }
 
-    /// What names the deferred body of a rule, if it has one.
+    /// The serial of a rule's deferred body, if it has one.
     pub(crate) fn deferred(&self, rule: u32) -> Option<u64> {
         match &self.compiled.parsed.rules.get(rule as usize)?.body {
             Expr::Deferred(deferred) => Some(deferred.serial()),
@@ -56,18 +58,19 @@ impl Program {
         }
     }
 
-    /// Bytes that nothing that is known tells apart.
+    /// The byte classes of all rules so far.
     #[inline]
     pub(crate) fn classes(&self) -> &Arc<ByteClasses> {
         &self.classes
     }
 
-    /// Whether something deferred could not be made: then its rule derives nothing, which nobody has accounted for.
+    /// Whether a deferred body could not be made. Its rule then derives nothing, so that
+    /// configurations may be dead ends.
     pub(crate) fn lacks_rules(&self) -> bool {
         self.lacks_rules
     }
 
-    /// The automaton of a rule whose body is deferred: a call of what is made of it.
+    /// The automaton of a rule with a deferred body: a call of the deferred grammar's start rule.
     pub(super) fn deferred_rule_nfa(&mut self, rule: u32) -> RuleNfa {
         let start = self.append_deferred(rule);
         self.lacks_rules |= start.is_none();
@@ -81,7 +84,8 @@ impl Program {
         RuleNfa { main: LiveNfa::new(nfa), ..RuleNfa::default() }
     }
 
-    /// Gives numbers to the rules of what is deferred; the number of its first one.
+    /// Appends the deferred grammar of `rule`; returns the program id of its start rule, or `None`
+    /// if it could not be made.
     fn append_deferred(&mut self, rule: u32) -> Option<u32> {
         let compiled = self.compiled.deferred_grammar(rule)?.clone();
         let from = self.rules.len() as u32;
@@ -89,7 +93,7 @@ impl Program {
         let (rank, component) =
             known.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
         self.deferred_facts.extend(compiled.rules.iter().map(|facts| RuleFacts {
-            // Callers come first.
+            // Callers rank before callees, so all ranks lie behind the existing ones.
             rank: facts.rank + rank + 1,
             component: facts.component + component + 1,
             ..*facts

@@ -1,4 +1,4 @@
-//! The edges of states, found when a state is first left.
+//! Computation of the edges of automaton states: the lazy part of the subset construction.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use crate::fsm::Edge;
 use crate::fuel;
 
 impl Program {
+    /// Computes the edges of a state and stores them.
     pub(super) fn find_edges(&mut self, state: u32) {
         if self.find_single_edge(state) {
             return;
@@ -81,7 +82,8 @@ impl Program {
         (self.scratch.specials, self.scratch.enters) = (specials, enters);
     }
 
-    /// As [`Program::find_edges`] for a state inside of a word, which most are: where one byte leads on and nothing else. False if it is no such.
+    /// Fast path of [`Program::find_edges`] for literals, where a single byte edge leaves a single
+    /// state. Returns false if the state is not of that form.
     fn find_single_edge(&mut self, state: u32) -> bool {
         let State { instance, set, .. } = self.states[state as usize];
         let &[from] = &self.sets[set.range()] else { return false };
@@ -104,7 +106,7 @@ impl Program {
         true
     }
 
-    /// The states that epsilon edges reach, as far as they matter; sorted.
+    /// Epsilon closure of `from`, restricted to relevant states, sorted.
     pub(super) fn close(&mut self, instance: u32, from: &[u32], set: &mut Vec<u32>) {
         let Instance { source, left, .. } = &mut self.instances[instance as usize];
         if let &[one] = from {
@@ -133,14 +135,14 @@ impl Program {
                 *left =
                     left.saturating_add(grown.saturating_mul(rule_nfa.main.nfa.len() as u32 * 4));
             }
-            // Closed where they are made.
+            // These sources close their sets themselves.
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
                 set.clone_from(&from.to_vec())
             }
         }
     }
 
-    /// Collects the edges of a set: bytes in `edges`, everything else in `others`, sorted.
+    /// Collects the edges of a set, sorted: byte edges in `edges`, all others in `others`.
     fn collect_edges(&mut self, instance: u32, set: PoolSpan) {
         let Scratch { edges, others, .. } = &mut self.scratch;
         edges.clear();
@@ -167,6 +169,7 @@ impl Program {
         others.dedup();
     }
 
+    /// Determinises the collected byte edges: one edge per elementary interval.
     fn add_byte_edges(&mut self, instance: u32, bytes: &mut Vec<ByteEdge>) {
         let edges = std::mem::take(&mut self.scratch.edges);
         let mut cuts = std::mem::take(&mut self.scratch.cuts);
@@ -176,7 +179,7 @@ impl Program {
                 self.add_byte_edge(instance, (e.lo, e.hi, &[e.to]), bytes);
             }
         } else {
-            // Elementary intervals: every begin and every past-the-end is a cut.
+            // Elementary intervals: every range start and every end + 1 is a boundary.
             cuts.clear();
             cuts.extend(edges.iter().flat_map(|e| [e.lo, e.hi + 1]));
             cuts.sort_unstable();
@@ -196,7 +199,7 @@ impl Program {
         (self.scratch.edges, self.scratch.cuts, self.scratch.targets) = (edges, cuts, targets);
     }
 
-    /// Adds what `lo..=hi` leads to.
+    /// Adds the edge over `lo..=hi` to the closure of `targets`.
     fn add_byte_edge(
         &mut self,
         instance: u32,
@@ -217,7 +220,7 @@ impl Program {
         self.scratch.set = set;
     }
 
-    /// Calls, special tokens and blocks, each with the closure of all it leads to.
+    /// Adds calls, special-token edges and blocks; each leads to the closure of all its targets.
     #[allow(clippy::type_complexity)]
     fn add_other_edges(
         &mut self,
@@ -248,7 +251,7 @@ impl Program {
         (self.scratch.others, self.scratch.targets) = (others, targets);
     }
 
-    /// A block of a rule with what follows it.
+    /// Places a block of the rule in front of state `exit`; returns its id in [`Program::blocks`].
     pub(super) fn place_block(
         &mut self,
         instance: u32,
@@ -278,7 +281,8 @@ impl Program {
     }
 }
 
-/// Adds an edge, joined with the one before where the ranges touch.
+/// Appends a byte edge; merges it with the last one if their ranges touch and their targets are
+/// equal.
 pub(super) fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
     let (lo, hi) = (lo as u8, hi.min(255) as u8);
     match edges.last_mut() {
@@ -288,7 +292,7 @@ pub(super) fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
 }
 
 impl LiveNfa {
-    /// Whether a set of states is final, reads something, calls something.
+    /// `(is_final, scannable, calling)` of a set of states.
     pub(in crate::compile) fn summarize(&self, set: &[u32]) -> (bool, bool, bool) {
         let (mut is_final, mut scannable, mut calling) = (false, false, false);
         for &s in set {
@@ -305,7 +309,8 @@ impl LiveNfa {
 }
 
 impl Scratch {
-    /// The states that matter (live, with an edge or final) among those that epsilon edges reach; sorted.
+    /// Epsilon closure of `from`, restricted to relevant states (live, and accepting or with an
+    /// edge), sorted.
     pub(super) fn close(
         &mut self,
         rule_nfa: &RuleNfa,
@@ -333,7 +338,7 @@ impl Scratch {
         set.sort_unstable();
     }
 
-    /// Begins to note which of so many states have been seen.
+    /// Starts a new round of visited marks over `states` states.
     fn begin_round(&mut self, states: usize) {
         self.round = self.round.wrapping_add(1);
         if self.seen.len() < states || self.round == 0 {
@@ -343,7 +348,7 @@ impl Scratch {
         }
     }
 
-    /// As [`Scratch::close`], in a rule with sets of members.
+    /// As [`Scratch::close`], for the encoded states of a rule with member sets.
     fn close_members(
         &mut self,
         rule_nfa: &RuleNfa,
@@ -357,7 +362,7 @@ impl Scratch {
         if self.numbers.len() < places {
             self.numbers.resize(places, 0);
         }
-        // Places that have been seen with several sets of members.
+        // Positions that have been visited with several member sets.
         let mut others: Vec<u32> = Vec::new();
         self.stack.clear();
         self.stack.extend_from_slice(from);

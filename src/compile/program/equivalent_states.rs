@@ -1,5 +1,11 @@
-//! States of sets of members that stand for others where masks are concerned. ReturnRole a member, which members there have been decides which
-//! names may come; where no token holds the separator's last byte and a name's first ones, it makes no difference to any token.
+//! Representatives of member-set states, for masks.
+//!
+//! After a member, the state remembers which members have been seen, as that decides which names
+//! may follow. If no token spans both the end of a separator and the distinguishing part of the
+//! next name, no token can observe it. All such states then share one representative, and so one
+//! mask.
+//!
+//! See docs/internals/MEMBER_SETS.md.
 
 use std::sync::Arc;
 
@@ -10,37 +16,39 @@ use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
 use crate::fsm::Triples;
 use crate::hash::{HashMap, HashSet};
 
-/// Longest beginning that all members have in common, in bytes.
+/// Longest common prefix of all members that is examined, in bytes.
 const MAX_COMMON_PREFIX: usize = 32;
-/// Deepest chain of rules that members begin with.
+/// Longest chain of calls that is followed at the start of a member.
 const MAX_CALL_DEPTH: u32 = 8;
-/// In position of a symbol: nothing is read.
+/// In place of an edge symbol: an epsilon edge.
 const NO_SYMBOL: u32 = u32::MAX;
-/// Most positions that are looked at to find out which others one is like.
+/// Most positions visited to decide whether two positions have equal continuations.
 const MAX_VISITED: u32 = 64;
-/// Most bytes that separators are made of.
+/// Most distinct bytes in a separator that is analyzed.
 const MAX_SEPARATOR_BYTES: usize = 16;
 
-/// MemberNames of the members of an instance that come at most once, where there are others that may repeat.
+/// The spelling of at-most-once members, for member sets that also have repeatable members.
 #[derive(Debug, Default)]
 pub(super) struct MemberNames {
-    /// The member_set of each, its bytes, and the position before each.
+    /// For each name: its member set, its bytes, and the position in front of each byte.
     spelled: Vec<(usize, Vec<(u32, u8)>)>,
-    /// By position: the first that the same text leads to.
+    /// By position: the first position that is reached by the same text.
     representatives: HashMap<u32, u32>,
 }
 
-/// Places of an instance from which a member goes on in the same way to its end.
+/// Equivalence of positions by their continuation to the end of the member.
 #[derive(Debug, Default)]
 pub(super) struct MemberEndings {
-    /// The first that was met of those that are like a position.
+    /// By position: the first position with an equal continuation.
     representatives: HashMap<u32, u32>,
+    /// Positions by their outgoing edges, with targets replaced by representatives.
     by_key: HashMap<Box<[u32]>, u32>,
 }
 
 impl MemberEndings {
-    /// A position from which the same can be read up to the end of the member. Inside of words, where only a letter can be read, that is the position itself:
-    /// names differ, and it would take long to find out.
+    /// The first position with the same continuation as `position` to the end of the member. Inside
+    /// of a name, where one letter leads on, that is the position itself: names differ, and
+    /// comparing them is costly.
     fn representative(&mut self, rule_nfa: &RuleNfa, position: u32) -> u32 {
         let mut edges = rule_nfa.main.nfa.edges(position);
         let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_name_byte(e.lo))
@@ -52,7 +60,7 @@ impl MemberEndings {
         }
     }
 
-    /// None where there is too much to look at.
+    /// The representative of a position; `None` if `left` positions do not suffice to decide.
     fn find(&mut self, rule_nfa: &RuleNfa, position: u32, left: &mut u32) -> Option<u32> {
         if let Some(&known) = self.representatives.get(&position) {
             return Some(known);
@@ -63,7 +71,7 @@ impl MemberEndings {
         if let Some(member_set) = members.ended_set(position) {
             kind.push(member_set);
         } else if members.is_ordinary(position) && !main.nfa.is_final(position) {
-            // Until it is known, a position that leads back to itself is like no other.
+            // Until its representative is known, a position on a cycle is in a class of its own.
             self.representatives.insert(position, position);
             let epsilons = main.nfa.epsilons(position).map(|to| (NO_SYMBOL, NO_SYMBOL, to));
             let edges = main.nfa.edges(position).map(|e| (e.lo, e.hi, e.to));
@@ -84,19 +92,20 @@ impl MemberEndings {
 }
 
 impl Program {
-    /// Whether there are sets of members.
+    /// Whether an opened rule has member sets.
     pub(crate) fn has_members(&self) -> bool {
         !self.member_states.is_empty()
     }
 
-    /// What has been found to stand for a state; itself where nothing has been looked for.
+    /// The representative of a state, as far as it has been computed; else the state itself.
     #[inline]
     pub(crate) fn known_alike(&self, state: u32) -> u32 {
         let alike = self.states[state as usize].alike;
         if alike == UNKNOWN { state } else { alike }
     }
 
-    /// A state that no token can tell from this one: of states that differ in which members there have been, the one asked for first.
+    /// The representative of a state: no token tells the two apart. It is the first state with the
+    /// same equivalence key. Memoised.
     pub(crate) fn alike(&mut self, state: u32, tokens: &Triples) -> u32 {
         if self.states[state as usize].alike == UNKNOWN {
             let alike = self.find_equivalent(state, tokens);
@@ -105,6 +114,7 @@ impl Program {
         self.states[state as usize].alike
     }
 
+    /// Computes the representative of a state.
     fn find_equivalent(&mut self, state: u32, tokens: &Triples) -> u32 {
         let State { instance, block, .. } = self.states[state as usize];
         if block != NO_BLOCK {
@@ -119,7 +129,8 @@ impl Program {
                 state
             };
         }
-        // No other is known that goes on with the same members, but perhaps no token gets to the end of a name in which they differ.
+        // No known state continues with the same members. But perhaps no token reaches the end of a
+        // name in which they differ.
         let names = self.member_names(instance);
         let Some(kind) =
             self.equivalence_key(state, |position| names.representatives.get(&position).copied())
@@ -138,7 +149,8 @@ impl Program {
         if kind == other { first } else { state }
     }
 
-    /// The state of the same block with what stands for the state behind it.
+    /// The counterpart of a block state: the same block, placed in front of the representative of
+    /// its exit.
     fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Triples) -> u32 {
         let exit = self.blocks[block as usize].exit;
         let alike = self.alike(exit, tokens);
@@ -159,7 +171,8 @@ impl Program {
         self.intern(inner, &set)
     }
 
-    /// See [`MemberSetStates::abstract_key`](super::MemberSetStates::abstract_key).
+    /// The equivalence key of a state; see
+    /// [`MemberSetStates::abstract_key`](super::MemberSetStates::abstract_key).
     fn equivalence_key(
         &mut self,
         state: u32,
@@ -182,6 +195,7 @@ impl Program {
         kind
     }
 
+    /// The spelled names of an instance. Memoised.
     fn member_names(&mut self, instance: u32) -> Arc<MemberNames> {
         if let Some(known) = self.member_names.get(&instance) {
             return known.clone();
@@ -198,7 +212,7 @@ impl Program {
                         .spelled(&rule_nfa.main.nfa, member_set)
                         .map(|spelled| (member_set, spelled)),
                 );
-                // By what stands in for a position, and the byte behind it.
+                // By representative of a position, and the byte behind it.
                 let mut known: HashMap<(u32, u8), u32> = HashMap::default();
                 let first =
                     names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
@@ -218,7 +232,8 @@ impl Program {
         names
     }
 
-    /// The positions in names from which no token gets past what a member that may repeat reads, too.
+    /// Name positions from which each token stays within a text that a repeatable member can read
+    /// as well. Memoised.
     fn covered_states(
         &mut self,
         instance: u32,
@@ -232,7 +247,8 @@ impl Program {
         for (member_set, spelled) in &names.spelled {
             let bytes: Vec<u8> = spelled.iter().map(|&(_, byte)| byte).collect();
             let read = self.repeatable_prefix_len(instance, *member_set, &bytes);
-            // Where three bytes are in no token, each token that begins before them ends in front of the last one at the latest.
+            // If no token contains these three bytes, each token that begins before them ends in
+            // front of the last one.
             let last = bytes
                 .windows(3)
                 .enumerate()
@@ -247,7 +263,8 @@ impl Program {
         covered
     }
 
-    /// How many of these bytes can be read from where a member begins that may repeat, as far as that can be told.
+    /// How many of `bytes` a repeatable member can read from its start, as far as that is
+    /// decidable.
     fn repeatable_prefix_len(&mut self, instance: u32, member_set: usize, bytes: &[u8]) -> usize {
         let Some((rule_nfa, number)) =
             self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))
@@ -259,7 +276,7 @@ impl Program {
         let mut level = Vec::new();
         for (read, &byte) in bytes.iter().enumerate() {
             level.clear();
-            // Those that cannot be looked through may read it or not.
+            // States that cannot be examined may read the byte or not.
             for &state in &next {
                 let _ = self.collect_readers(state, &mut level, MAX_CALL_DEPTH);
             }
@@ -281,6 +298,7 @@ impl Program {
         bytes.len()
     }
 
+    /// The nondeterministic automaton of an instance, and its index in `member_states`.
     fn member_instance(&self, instance: u32) -> Option<(&Arc<RuleNfa>, usize)> {
         match &self.instances.get(instance as usize)?.source {
             StateSource::Members(rule_nfa, number) => Some((rule_nfa, *number as usize)),
@@ -288,7 +306,8 @@ impl Program {
         }
     }
 
-    /// Whether no token holds both the end of a separator and so much of a member behind it that members can be told apart.
+    /// Whether no token spans the end of a separator and the distinguishing part of a following
+    /// member. Memoised.
     fn separates_members(&mut self, instance: u32, tokens: &Triples) -> bool {
         if let Some(&known) = self.member_separation.get(&instance) {
             return known;
@@ -298,7 +317,7 @@ impl Program {
         apart
     }
 
-    /// `None` where that cannot be told.
+    /// `None` if that cannot be decided.
     fn find_separation(&mut self, instance: u32, tokens: &Triples) -> Option<bool> {
         let (rule_nfa, number) =
             self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))?;
@@ -323,14 +342,15 @@ impl Program {
         Some(true)
     }
 
-    /// The state of what epsilon edges of these lead to.
+    /// The state of the epsilon closure of `from`.
     fn closed_state(&mut self, instance: u32, from: &[u32]) -> u32 {
         let mut set = Vec::new();
         self.close(instance, from, &mut set);
         self.intern(instance, &set)
     }
 
-    /// What all texts from two states on begin with, and what there may be next from the second one.
+    /// The common prefix of all texts from both states, and the bytes that may follow it from the
+    /// second state.
     fn common_prefix(&mut self, starts: [u32; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut levels = [Vec::new(), Vec::new()];
         let mut common = Vec::new();
@@ -358,12 +378,13 @@ impl Program {
                 level.dedup();
             }
         }
-        // There is no more to tell, or it is not known what: so much they have in common.
+        // The rest is unknown: the prefix so far is common.
         let next = common.pop()?;
         Some((common, vec![next]))
     }
 
-    /// Adds the states that read something where `state` is, rules that are called there included. False where that is not all there may be.
+    /// Appends the states that read a byte at `state`, called rules included. False if other
+    /// continuations exist.
     fn collect_readers(&mut self, state: u32, out: &mut Vec<u32>, depth: u32) -> bool {
         self.expand(state);
         let State { is_final, specials, enters, .. } = self.states[state as usize];
@@ -384,14 +405,14 @@ impl Program {
     }
 }
 
-/// Whether a symbol is a byte that names are made of, or one of the quotes around them.
+/// Whether a symbol is a byte of an identifier, or its quote.
 fn is_name_byte(symbol: u32) -> bool {
     u8::try_from(symbol).is_ok_and(|byte| {
         byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte) || !byte.is_ascii()
     })
 }
 
-/// All bytes of a separator; none where it calls what is not white space, or may be empty.
+/// The distinct bytes of a separator; `None` if it is nullable or calls anything but white space.
 fn separator_bytes(rule_nfa: &RuleNfa, member_set: usize) -> Option<Vec<u8>> {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for (lo, hi) in rule_nfa.member_sets.separator_symbols(&rule_nfa.main.nfa, member_set)? {

@@ -1,14 +1,18 @@
-//! States that are a node of a graph, and which of them stand for others where masks are concerned: no token tells apart where in a graph of
-//! many nodes it begins if it gets to few of them, nor how many steps there have been if the bounds are out of its reach.
+//! Representatives of states within graphs, for masks.
+//!
+//! A state may be one node of its rule's graph, such as a pattern that counts words. An edge to
+//! another node is a *move*. If a token makes at most `k` moves, all nodes with equal continuations
+//! of `k` moves have the same mask (bounded bisimulation; partition refinement in [`Moves`]).
+//! Likewise, a step count farther from its bounds than a token reaches has no effect.
 
 use super::{Instance, Program, State, StateSource};
 use crate::compile::counted_graph::{FAR, NO_NODE};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::fsm::Moves;
 
-/// A token hardly takes more moves where it is worth while to count them.
+/// Nodes must remain equivalent up to this many moves for the measurement to pay off.
 const FEW_MOVES: u32 = 4;
-/// Most nodes of a graph whose moves are measured.
+/// Most nodes per graph whose moves are measured.
 const MAX_MEASURED: usize = 8;
 
 /// A state that is one node of its rule's graph.
@@ -16,31 +20,31 @@ const MAX_MEASURED: usize = 8;
 pub(super) struct GraphPosition {
     instance: u32,
     node: u32,
-    /// Where steps are counted: how many there have been.
+    /// Steps taken so far, in a counted graph; else [`FAR`].
     steps: u32,
 }
 
-/// GraphNodes of one graph that stand for others.
+/// Equivalence classes of the nodes of one graph.
 #[derive(Debug, Default)]
 pub(super) struct NodeClasses {
-    /// Which are alike, once it matters; none where that cannot be told.
+    /// The partition, computed on first use; `Some(None)`: it is too large.
     moves: Option<Option<Moves>>,
-    /// The one that was asked for first.
+    /// The first node that was asked for.
     first: Option<u32>,
-    /// GraphNodes whose moves have been measured, and how many a token takes from there; none where that cannot be told.
+    /// Measured nodes, with the most moves of a token from there; `None`: unbounded.
     measured: Vec<(u32, Option<u32>)>,
 }
 
-/// What stands for a state.
+/// The representative of a graph state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeRepresentative {
-    /// A state; perhaps itself.
+    /// The representative; perhaps the state itself.
     State(u32),
-    /// That is known once this state's moves have been measured: see [`Program::note_moves`].
+    /// Unknown until the moves of this state have been measured: see [`Program::note_moves`].
     Unmeasured(u32),
 }
 
-/// What an instance is of, if it may be a graph.
+/// The nondeterministic automaton of an instance that may hold a graph.
 fn graph_nfa(instances: &[Instance], instance: u32) -> Option<&RuleNfa> {
     match &instances.get(instance as usize)?.source {
         StateSource::Counted(rule_nfa) | StateSource::Sets(rule_nfa, 0) => Some(rule_nfa),
@@ -49,12 +53,13 @@ fn graph_nfa(instances: &[Instance], instance: u32) -> Option<&RuleNfa> {
 }
 
 impl Program {
-    /// The node of its rule's graph that a state is, and the state's rule: two states are at one node if and only if these are equal.
+    /// The instance and node of a state. Two states are at the same node if and only if these are
+    /// equal. `None` if the state is not exactly one node.
     pub(crate) fn node(&mut self, state: u32) -> Option<(u32, u32)> {
         self.graph_position(state).map(|at| (at.instance, at.node))
     }
 
-    /// Whether a state is at least one node of its rule's graph, and perhaps more than that.
+    /// Whether the set of a state contains a node; it may hold more than that.
     pub(crate) fn touches_nodes(&self, state: u32) -> bool {
         let State { instance, set, .. } = self.states[state as usize];
         let Some(rule_nfa) = graph_nfa(&self.instances, instance) else { return false };
@@ -67,6 +72,7 @@ impl Program {
         }
     }
 
+    /// The graph position of a state. Memoised.
     fn graph_position(&mut self, state: u32) -> Option<GraphPosition> {
         let State { instance, set, .. } = self.states[state as usize];
         let rule_nfa = graph_nfa(&self.instances, instance)?;
@@ -91,7 +97,7 @@ impl Program {
         at
     }
 
-    /// The state that is a node.
+    /// The state of a graph position.
     fn state_at(&mut self, GraphPosition { instance, node, steps }: GraphPosition) -> u32 {
         let mut set = std::mem::take(&mut self.scratch.set);
         set.clear();
@@ -113,7 +119,8 @@ impl Program {
         state
     }
 
-    /// A state that no token of at most `reach` bytes (the same `reach` each time) can tell from this one.
+    /// The representative of a state for tokens of at most `reach` bytes. `reach` must be the same
+    /// in each call.
     pub(crate) fn stand_in(&mut self, state: u32, reach: u32) -> NodeRepresentative {
         let Some(at) = self.graph_position(state) else { return NodeRepresentative::State(state) };
         let counts = graph_nfa(&self.instances, at.instance)
@@ -132,7 +139,7 @@ impl Program {
         }
     }
 
-    /// A node that stands for another one, or which has to be measured first.
+    /// The representative of a node, or (`Err`) the node that must be measured first.
     fn equivalent_node(&mut self, at: GraphPosition) -> Result<u32, u32> {
         let Some(rule_nfa) = graph_nfa(&self.instances, at.instance) else { return Ok(at.node) };
         let Some(nodes) = rule_nfa.graph.filter(|nodes| nodes.are_many()) else {
@@ -162,21 +169,23 @@ impl Program {
         }
     }
 
-    /// Notes how many moves a token takes at most from the node that a state is; none where that cannot be told.
+    /// Records the result of a measurement: the most moves of a token from this state; `None` if
+    /// unbounded.
     pub(crate) fn note_moves(&mut self, state: u32, moves: Option<u32>) {
         if let Some(at) = self.graph_position(state) {
             self.node_classes.entry(at.instance).or_default().measured.push((at.node, moves));
         }
     }
 
-    /// How many steps more are fine wherever they lead, where an upper bound is near and the lower one is reached.
+    /// How many further steps cannot exceed the upper bound, once the lower bound is met. `None` if
+    /// the bound is out of reach.
     pub(crate) fn steps_left(&mut self, state: u32) -> Option<u32> {
         let at = self.graph_position(state)?;
         let counts = graph_nfa(&self.instances, at.instance)?.step_counts.as_ref()?;
         counts.steps_left(at.steps).filter(|_| at.steps >= counts.min)
     }
 
-    /// The same node, with all bounds out of reach.
+    /// The same node with its step bounds out of reach.
     pub(crate) fn without_bounds(&mut self, state: u32) -> u32 {
         match self.graph_position(state) {
             Some(at) => self.state_at(GraphPosition { steps: FAR, ..at }),
@@ -184,7 +193,7 @@ impl Program {
         }
     }
 
-    /// Whether a state is a node, with all bounds out of reach, of the graph that another one is a node of.
+    /// Whether `state` is a node, with bounds out of reach, of the graph that `of` belongs to.
     pub(crate) fn is_without_bounds(&mut self, state: u32, of: u32) -> bool {
         match (self.graph_position(state), self.graph_position(of)) {
             (Some(at), Some(of)) => at.instance == of.instance && at.steps == FAR,
@@ -192,7 +201,7 @@ impl Program {
         }
     }
 
-    /// Whether so many steps may lead from a state to a node.
+    /// Whether `steps` further steps may lead from one state to another.
     pub(crate) fn has_room(&mut self, from: u32, (to, steps): (u32, u32)) -> bool {
         let (Some(from), Some(to)) = (self.graph_position(from), self.graph_position(to)) else {
             return false;

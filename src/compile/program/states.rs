@@ -1,4 +1,4 @@
-//! The states of rules' automata, made as they are met: each is a set of states of what its rule was made of.
+//! Interning of automaton states by instance and set.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use super::{Instance, PoolSpan, Program, State, StateSource, UNKNOWN};
 use crate::fuel;
 use crate::hash::hasher;
 
-/// Fuel of a state, beside one unit for each member of its set.
+/// Fuel of a new state, in addition to one unit per element of its set.
 const STATE_FUEL: usize = 4;
 
+/// Hash of a state's identity.
 fn hash_set(instance: u32, set: &[u32]) -> u64 {
     let mut hasher = hasher();
     hasher.write_u32(instance);
@@ -22,6 +23,7 @@ fn hash_set(instance: u32, set: &[u32]) -> u64 {
 }
 
 impl Program {
+    /// The source of states for a rule's nondeterministic automaton.
     pub(super) fn state_source(&mut self, rule_nfa: Arc<RuleNfa>) -> StateSource {
         if rule_nfa.step_counts.is_some() {
             StateSource::Counted(rule_nfa)
@@ -33,6 +35,7 @@ impl Program {
         }
     }
 
+    /// Adds an instance. `(rule, from)`: the rule, and the first rule id of its grammar.
     pub(super) fn add_instance(
         &mut self,
         source: StateSource,
@@ -42,7 +45,7 @@ impl Program {
         let left = match &source {
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => u32::MAX,
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).nfa.len() as u32 * 4 + 256,
-            // More with every set that is met.
+            // Grows with each member set that is met.
             StateSource::Members(..) => 256,
         };
         let merged = match &source {
@@ -55,7 +58,7 @@ impl Program {
         (self.instances.len() - 1) as u32
     }
 
-    /// Whether a rule is its language and nothing else.
+    /// Whether a rule matters only by its language: it has no attributes, counts or names.
     fn has_only_its_language(&self, rule: u32) -> bool {
         let (compiled, from) = self.grammar_of_rule(rule);
         let plain = compiled
@@ -69,7 +72,7 @@ impl Program {
             && !self.ignores_members
     }
 
-    /// The start of an instance.
+    /// The start state of an instance.
     pub(super) fn start_state(&mut self, instance: u32) -> u32 {
         let mut set = std::mem::take(&mut self.scratch.set);
         match self.instances[instance as usize].source.clone() {
@@ -99,7 +102,7 @@ impl Program {
         start
     }
 
-    /// The state of a set. Nothing but a return is [`Program::RETURN`].
+    /// Interns the state of a set. A set that only returns becomes [`Program::RETURN`].
     pub(super) fn intern(&mut self, instance: u32, set: &[u32]) -> u32 {
         if let Instance { source: StateSource::Dfa(dfa), merged: true, .. } =
             &self.instances[instance as usize]
@@ -131,7 +134,7 @@ impl Program {
         id
     }
 
-    /// The state of all rules from which the same can be read.
+    /// Interns the state of a residual language; all rules with [`Instance::merged`] share it.
     fn intern_residual(&mut self, instance: u32, set: &[u32], residual: u32) -> u32 {
         if let Some(&known) = self.residuals.get(&residual) {
             return known;
@@ -142,7 +145,7 @@ impl Program {
         id
     }
 
-    /// Adds the state of a set that has none yet, of which it is known whether it is final, reads something, calls something.
+    /// Appends a state. `(is_final, scannable, calling)` are the results of [`Program::summarize`].
     fn push(
         &mut self,
         instance: u32,
@@ -150,7 +153,7 @@ impl Program {
         (is_final, scannable, calling): (bool, bool, bool),
     ) -> u32 {
         let Instance { rule, block, source, .. } = &self.instances[instance as usize];
-        // One state stands for all returns, but for those that a trace asks the mark of.
+        // A return state of a dispatch keeps its mark, which traces read.
         let mark = match source {
             StateSource::Dispatch(dispatch) => dispatch.mark(set[0]),
             _ => DispatchMark::Plain,
@@ -188,7 +191,7 @@ impl Program {
         self.states.len() as u32 - 1
     }
 
-    /// Whether a set is final, reads something, calls something.
+    /// `(is_final, scannable, calling)` of a set: whether it accepts, reads, and calls.
     fn summarize(&mut self, instance: u32, set: &[u32]) -> (bool, bool, bool) {
         match &self.instances[instance as usize].source {
             StateSource::Dfa(dfa) => (dfa.is_final(set[0]), !dfa.edges(set[0]).is_empty(), false),
