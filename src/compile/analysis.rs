@@ -220,7 +220,7 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
                 Expr::Counted(counted) => {
                     let passes = |e: &Expr| compiled.productive(e) && !compiled.nullable(e);
                     if !counted.graph.edges.iter().all(|(_, e, _)| passes(e)) {
-                        let what = "a counted step derives nothing, or the empty string";
+                        let what = "a step of a counted graph is unproductive or nullable";
                         return Err(
                             GrammarError::Malformed { rule: "(counted)".to_owned(), what }.into()
                         );

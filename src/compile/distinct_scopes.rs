@@ -138,10 +138,10 @@ pub(super) fn check_scopes<'c>(
         let facts = &compiled.rules[rule as usize];
         let what = match role(rule) {
             None => continue,
-            Some(_) if facts.left_recursive => "may begin with itself",
-            Some(DistinctRole::Element) if facts.nullable => "may be empty",
+            Some(_) if facts.left_recursive => "is left-recursive",
+            Some(DistinctRole::Element) if facts.nullable => "is nullable",
             Some(DistinctRole::Element) if exposes[rule as usize] => {
-                "has elements of the same scope inside"
+                "contains elements of the same scope"
             }
             Some(DistinctRole::Scope { .. }) if is_open(compiled, calls, rule) => {
                 open.push(rule);

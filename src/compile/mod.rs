@@ -97,13 +97,13 @@ pub enum CompileError {
         what: &'static str,
     },
     /// A member set has a nullable member, so that its presence cannot be decided from the text.
-    #[error("rule `{rule}` has a set of members of which one may be empty")]
+    #[error("rule `{rule}` has a member set with a nullable member")]
     EmptyMember {
         /// Name of the rule.
         rule: String,
     },
     /// A distinct-values scope or element whose occurrences cannot be delimited.
-    #[error("rule `{rule}` is a scope or an element, and {what}")]
+    #[error("rule `{rule}` is a distinct-values scope or element, but {what}")]
     Scope {
         /// Name of the rule.
         rule: String,

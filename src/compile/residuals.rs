@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_numbers_are_equal_languages() {
+    fn equal_ids_are_equal_residual_languages() {
         let word = |nfa: &mut Nfa, from: u32, word: &[u8]| {
             word.iter().fold(from, |at, &byte| {
                 let to = nfa.state();

@@ -1,4 +1,4 @@
-//! Operations on grammars: union, concatenation, repetition, intersection with a regular language.
+//! Grammar algebra: union, concatenation, repetition, and intersection with a regular language.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ const MAX_DEPTH: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntersectError {
-    /// A special token is not bytes, so no language over bytes has it.
-    #[error("rule `{rule}` has a special token, which is no bytes")]
+    /// A special token is not a byte, so no language over bytes contains it.
+    #[error("rule `{rule}` has a special token, which is not a byte")]
     Special {
         /// The rule.
         rule: String,
     },
-    /// What a tag dispatch watches for is not split.
+    /// A dispatch cannot be split by states of the automaton.
     #[error("rule `{rule}` has a tag dispatch")]
     Dispatch {
         /// The rule.
         rule: String,
     },
-    /// A budget counts whole occurrences of a rule; the parts it would be split into have none.
+    /// A budget counts whole occurrences of a rule, which the intersection splits.
     #[error("rule `{rule}` has a budget")]
     Budget {
         /// The rule.
         rule: String,
     },
-    /// Elements are compared as they are written whole; the parts they would be split into are not.
-    #[error("rule `{rule}` is a scope or an element, whose values differ")]
+    /// Distinct elements are compared whole; the intersection splits them.
+    #[error("rule `{rule}` has distinct values")]
     Distinct {
         /// The rule.
         rule: String,
@@ -49,7 +49,8 @@ pub enum IntersectError {
         /// The limit.
         limit: usize,
     },
-    /// The result has more expressions than [`Limits::nodes`], or finding it takes a hundred times as many steps.
+    /// The result has more expressions than [`Limits::nodes`], or takes a hundred times as many
+    /// steps.
     #[error("the intersection has more than {limit} expressions")]
     TooLarge {
         /// The limit.
@@ -58,7 +59,7 @@ pub enum IntersectError {
     /// An automaton inside grew past [`Limits::automaton_states`].
     #[error(transparent)]
     Automaton(#[from] TooLarge),
-    /// Finding the result takes too much work.
+    /// The fuel was spent.
     #[error("the intersection: {0}")]
     Fuel(#[from] OutOfFuel),
     /// The grammar is not well formed.
@@ -66,11 +67,11 @@ pub enum IntersectError {
     Grammar(#[from] GrammarError),
 }
 
-/// Fuel of one step: a look at one expression in one state of the automaton.
+/// Fuel per visit of one expression in one state of the automaton.
 const STEP: usize = 16;
 
 impl Grammar {
-    /// A grammar with one more rule, which has this body (made from the start rules of `parts`) and is the start.
+    /// A grammar with a new start rule; `body` gets calls of the start rules of `parts`.
     fn with_start_rule(parts: &[&Grammar], body: impl FnOnce(Vec<Expr>) -> Expr) -> Grammar {
         let mut builder = GrammarBuilder::new();
         let start = builder.declare("root");
@@ -79,35 +80,38 @@ impl Grammar {
         builder.into_grammar(start)
     }
 
-    /// The sentences of any of these grammars; of none, no sentence. Cost: their size.
+    /// Union of the languages; empty without parts. Cost: their size.
     pub fn union(parts: &[&Grammar]) -> Grammar {
         Grammar::with_start_rule(parts, Expr::alt)
     }
 
-    /// Sentences of these grammars, one behind the other; of none, the empty sentence. Cost: their size.
+    /// Concatenation of the languages; the empty text without parts. Cost: their size.
     pub fn concat(parts: &[&Grammar]) -> Grammar {
         Grammar::with_start_rule(parts, Expr::seq)
     }
 
-    /// Any number of sentences, one behind the other. Cost: the grammar's size.
+    /// Kleene star. Cost: the grammar's size.
     pub fn star(&self) -> Grammar {
         self.repeat(0, None)
     }
 
-    /// The sentences, and the empty one. Cost: the grammar's size.
+    /// Union with the empty text. Cost: the grammar's size.
     pub fn optional(&self) -> Grammar {
         self.repeat(0, Some(1))
     }
 
-    /// At least `min` and at most `max` sentences, one behind the other; nothing at all if `min > max`. Cost: the grammar's size,
-    /// whatever the bounds.
+    /// Repetition, `min..=max` times; empty if `min > max`. Cost: the grammar's size, independent
+    /// of the bounds.
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Grammar {
         Grammar::with_start_rule(&[self], |mut parts| Expr::repeat(parts.remove(0), min, max))
     }
 
-    /// The sentences that are words of a regular language over bytes as well (Bar-Hillel, Perles and Shamir, 1961). A rule of the
-    /// result is a rule of this grammar between two states of the automaton; only pairs that a sentence meets are made. Labels, captures and temperatures
-    /// stay. Cost: up to the grammar's size times the automaton's squared; bounded by [`Limits::nodes`].
+    /// Intersection with a regular language over bytes (Bar-Hillel, Perles and Shamir, 1961). A
+    /// rule of the result is a rule of this grammar between two states of the automaton; only
+    /// reachable combinations are made. Labels, captures and temperatures are kept.
+    ///
+    /// Cost: up to the grammar's size times the square of the automaton's; bounded by
+    /// [`Limits::nodes`].
     pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, IntersectError> {
         self.validate()?;
         let whole = self.loaded()?;
@@ -132,37 +136,40 @@ impl Grammar {
     }
 }
 
-/// A rule that begins in a state.
+/// A rule and the state in which it begins.
 type RuleStart = (RuleId, u32);
 
 type Result<T, E = IntersectError> = std::result::Result<T, E>;
 
+/// The construction: first a fixpoint of the states in which rules may end, then the rules of the
+/// result.
 struct Intersection<'g> {
     grammar: &'g Grammar,
     language: &'g Dfa,
     limits: &'g Limits,
-    /// Work done.
+    /// Steps so far.
     steps: usize,
-    /// Expressions made.
+    /// Expressions made so far.
     nodes: usize,
-    /// Where a rule begun in a state may end, as far as is known.
+    /// By rule and first state: the states in which it may end, as far as known.
     ends: HashMap<RuleStart, BTreeSet<u32>>,
-    /// Who has to be looked at again when a rule gets another end.
+    /// Dependents: to be examined again when a rule gets another end.
     callers: HashMap<RuleStart, HashSet<RuleStart>>,
-    /// The rule that is being looked at, and where it began; none while the result is built.
+    /// What is being examined; `None` while the result is built.
     caller: Option<RuleStart>,
-    /// Rules to look at.
+    /// The worklist.
     queue: Vec<RuleStart>,
     queued: HashSet<RuleStart>,
-    /// The rule that errors are about.
+    /// The current rule, for errors.
     rule: RuleId,
-    /// Rules of the result: a rule between two states.
+    /// Rules of the result, by rule and two states.
     ids: HashMap<(RuleId, u32, u32), RuleId>,
     todo: Vec<(RuleId, u32, u32)>,
     builder: GrammarBuilder,
 }
 
-/// A sequence, a repeat, a graph or a set of members (with a node for every set of them), all as a graph.
+/// A sequence, repeat, graph or member set, viewed as a graph. For a member set it has a node for
+/// each set of seen members.
 struct GraphView<'e> {
     nodes: u32,
     start: u32,
@@ -175,6 +182,7 @@ impl Intersection<'_> {
         self.grammar.rules[self.rule.index()].name.clone()
     }
 
+    /// Charges a step.
     fn step(&mut self) -> Result<()> {
         self.steps += 1;
         fuel::spend(STEP)?;
@@ -186,12 +194,14 @@ impl Intersection<'_> {
         }
     }
 
+    /// Charges an expression of the result.
     fn count_expr(&mut self, expr: Expr) -> Result<Expr> {
         self.nodes += 1;
         let limit = self.limits.nodes;
         if self.nodes > limit { Err(IntersectError::TooLarge { limit }) } else { Ok(expr) }
     }
 
+    /// The depth of subexpressions.
     fn check_depth(&self, depth: usize) -> Result<usize> {
         if depth > MAX_DEPTH {
             return Err(IntersectError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
@@ -205,7 +215,8 @@ impl Intersection<'_> {
         }
     }
 
-    /// Where a rule that begins in a state may end, as far as is known; whoever asks is told when more is.
+    /// The states in which a rule may end, as far as known. Registers the current rule as a
+    /// dependent.
     fn rule_ends(&mut self, begun: RuleStart) -> BTreeSet<u32> {
         if let Some(caller) = self.caller {
             self.callers.entry(begun).or_default().insert(caller);
@@ -218,7 +229,7 @@ impl Intersection<'_> {
         BTreeSet::new()
     }
 
-    /// Finds where rules end, from the start on, until nothing changes.
+    /// Computes the ends of all reachable rules: a worklist fixpoint.
     fn find_ends(&mut self) -> Result<()> {
         let grammar = self.grammar;
         self.rule_ends((grammar.start, 0));
@@ -319,16 +330,18 @@ impl Intersection<'_> {
         })
     }
 
+    /// The state after reading `bytes`.
     fn run(&self, from: u32, bytes: &[u8]) -> Option<u32> {
         bytes.iter().try_fold(from, |at, &byte| self.language.next(at, byte.into()))
     }
 
-    /// Whether a repeated expression, if it leads anywhere from this state, leads back to it: then counting is all there is to do.
+    /// Whether every repetition of `body` that begins in `from` ends there. Then the intersection
+    /// only counts.
     fn returns_to_state(&mut self, body: &Expr, from: u32, depth: usize) -> Result<bool> {
         Ok(self.ends_of(body, from, depth)?.iter().all(|&end| end == from))
     }
 
-    /// Anything that is read piece by piece, as a graph; `None` if it derives nothing.
+    /// A composite expression as a graph; `None` if it derives nothing.
     fn graph_view<'e>(&self, expr: &'e Expr) -> Result<Option<GraphView<'e>>> {
         Ok(Some(match expr {
             Expr::Seq(parts) => {
@@ -365,7 +378,8 @@ impl Intersection<'_> {
         }))
     }
 
-    /// The pairs of node and state that are met from a state on, and the view's edges between them: from, edge, to.
+    /// The product of a graph and the automaton: the reachable pairs of node and state, and the
+    /// edges between them as (from, edge, to).
     fn product(
         &mut self,
         view: &GraphView<'_>,
@@ -398,7 +412,7 @@ impl Intersection<'_> {
         Ok((pairs, edges))
     }
 
-    /// The result, once all ends are known.
+    /// Builds the result, once all ends are known.
     fn build(mut self) -> Result<Grammar> {
         let start = self.grammar.start;
         let finals: Vec<u32> = self
@@ -424,6 +438,7 @@ impl Intersection<'_> {
         Ok(self.builder.into_grammar(root))
     }
 
+    /// The rule of the result for a rule between two states.
     fn rule_between(&mut self, rule: RuleId, from: u32, to: u32) -> RuleId {
         if let Some(&id) = self.ids.get(&(rule, from, to)) {
             return id;
@@ -436,7 +451,7 @@ impl Intersection<'_> {
         id
     }
 
-    /// What an expression derives that leads from one state to another.
+    /// The part of an expression that leads from one state to another.
     fn restrict(&mut self, expr: &Expr, from: u32, to: u32, depth: usize) -> Result<Expr> {
         let depth = self.check_depth(depth)?;
         self.step()?;
@@ -484,7 +499,7 @@ impl Intersection<'_> {
         self.count_expr(part)
     }
 
-    /// The paths of a graph that lead from one state to another.
+    /// The part of a graph that leads from one state to another.
     fn restrict_graph(
         &mut self,
         view: &GraphView<'_>,
@@ -499,7 +514,7 @@ impl Intersection<'_> {
             .filter(|(_, (node, state))| is_end[*node as usize] && *state == to)
             .map(|(i, _)| i)
             .collect();
-        // Only what leads to such an end is kept.
+        // Backward reachability from the ends.
         let back = Grouped::new(pairs.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
         let live = back.reached(ends.iter().copied());
         if !live[0] {
@@ -519,7 +534,7 @@ impl Intersection<'_> {
     }
 }
 
-/// By node, whether a path may end there.
+/// By node: whether it is accepting.
 fn end_flags(view: &GraphView<'_>) -> Vec<bool> {
     let mut out = vec![false; view.nodes as usize];
     view.ends.iter().for_each(|&end| out[end as usize] = true);
@@ -529,7 +544,7 @@ fn end_flags(view: &GraphView<'_>) -> Vec<bool> {
 /// The words that lead from one state to another.
 fn words_between(language: &Dfa, from: u32, to: u32) -> Dfa {
     let mut builder = DfaBuilder::new();
-    // The state to begin with is the first one.
+    // Exchange the first state with state 0, which is the start.
     let number = |state: u32| {
         if state == from {
             0
@@ -549,7 +564,7 @@ fn words_between(language: &Dfa, from: u32, to: u32) -> Dfa {
     builder.finish()
 }
 
-/// A graph that is one path is a sequence.
+/// Turns a graph that is a single path into a sequence.
 fn to_sequence(graph: Graph) -> Expr {
     let one = |edges: &[(u32, Expr, u32)]| {
         (0u32..).zip(edges).all(|(i, (from, _, to))| *from == i && *to == i + 1)

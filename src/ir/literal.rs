@@ -1,16 +1,18 @@
-//! Bytes that are mostly few: names, brackets, words.
+//! Byte strings with small-string optimisation, as most literals are short: names, brackets,
+//! keywords.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-/// As many lie in the expression itself.
+/// Longest literal that is stored inline.
 const INLINE_BYTES: usize = 30;
 
-/// Some bytes. Up to 30 of them cost no memory of their own.
+/// A byte string. Up to 30 bytes are stored inline, without an allocation.
 #[derive(Clone)]
 pub struct Literal(Repr);
 
+/// The storage of a literal.
 #[derive(Clone)]
 enum Repr {
     Short(u8, [u8; INLINE_BYTES]),
@@ -18,7 +20,7 @@ enum Repr {
 }
 
 impl Literal {
-    /// Some parts, one behind the other.
+    /// The concatenation of `parts`.
     pub fn concat(parts: &[&[u8]]) -> Literal {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         if length > INLINE_BYTES {
@@ -111,7 +113,7 @@ mod tests {
     use crate::ir::Expr;
 
     #[test]
-    fn bytes_are_kept_whatever_their_number() {
+    fn literals_keep_their_bytes_at_any_length() {
         let long: Vec<u8> = (0..100).collect();
         for length in 0..long.len() {
             let literal = Literal::from(&long[..length]);

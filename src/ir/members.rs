@@ -1,5 +1,7 @@
-//! Sets of members: in any order, each at most once. A text has been so far along as the set of the members in it; sets are
-//! met as a text goes on and never enumerated, but for few members, where a graph is asked for.
+//! Member sets: object members in any order, each at most once (interleave, unordered group).
+//!
+//! The state of a set is which members have been seen, a bit set. States are made as a text is
+//! read. They are only enumerated where a graph is requested, for few members.
 
 use std::collections::hash_map::Entry;
 
@@ -7,78 +9,80 @@ use super::Expr;
 use crate::fsm::TooLarge;
 use crate::hash::HashMap;
 
-/// Members in any order, with a separator between any two: each of `once` at most once, the required ones in any case, and
-/// those of `often` as often as the bounds allow. Where there may be no member at all, the empty string is derived.
+/// Members in any order, with a separator between two: each of `once` at most once, required ones
+/// exactly once, and those of `often` within the bounds. Derives the empty text if no member is
+/// required.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Members {
-    /// At most [`Members::MOST`]. No two should derive the same string: either is then seen for that string.
+    /// At most [`Members::MOST`]. No two should derive the same text; such a text counts as either.
     pub once: Vec<Member>,
     /// Further members, which may repeat.
     pub often: Vec<Expr>,
-    /// What stands between two members.
+    /// The separator between two members.
     pub separator: Expr,
-    /// Fewest members; however many of `often` there are, they count as one.
+    /// Fewest members. Members of `often` count as one, however many there are.
     pub min: u32,
-    /// Most members, each counted.
+    /// Most members; all are counted.
     pub max: Option<u32>,
 }
 
-/// A member that comes at most once.
+/// A member that occurs at most once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// What it derives; never the empty string.
+    /// Its language; must not contain the empty text.
     pub body: Expr,
-    /// It may not be missing.
+    /// It must occur.
     pub required: bool,
 }
 
-/// The members that there have been: what decides about those to come.
+/// The members seen so far: all that decides which may follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SeenMembers {
-    /// By member that comes at most once, one bit.
+    /// At-most-once members, one bit each.
     pub(crate) once: u64,
-    /// All members; 0 where there is no upper bound.
+    /// Number of members; always 0 without an upper bound.
     total: u32,
-    /// Members that count for the lower bound, up to it.
+    /// Members that count towards the lower bound; saturates there.
     counted: u32,
-    /// Whether one that may repeat has been counted.
+    /// Whether a repeatable member has been counted.
     repeated: bool,
 }
 
-/// Which member comes next.
+/// The choice of the next member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextMember {
-    /// This one of those that come at most once.
+    /// This at-most-once member.
     Once(usize),
-    /// Any one of the others.
+    /// Any repeatable member.
     Often,
 }
 
-/// How many of which members there may be.
+/// The constraints of a member set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberBounds {
-    /// Members that can be there at all, one bit each.
+    /// At-most-once members that are productive, one bit each.
     usable: u64,
-    /// Those that must be there.
+    /// Required members.
     required: u64,
-    /// There are others, which may repeat.
+    /// Some repeatable member is productive.
     repeatable: bool,
-    /// Two members can follow each other.
+    /// The separator is productive, so that a second member can follow.
     separable: bool,
+    /// See [`Members::min`].
     min: u32,
     max: Option<u32>,
 }
 
 impl Members {
-    /// Most members that come at most once.
+    /// Most at-most-once members of a set.
     pub const MOST: usize = 64;
 
-    /// All expressions inside.
+    /// All expressions of the set.
     pub fn parts(&self) -> impl Iterator<Item = &Expr> {
         self.once.iter().map(|member| &member.body).chain(&self.often).chain([&self.separator])
     }
 
-    /// All expressions inside.
+    /// All expressions of the set.
     pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         self.once
             .iter_mut()
@@ -87,7 +91,7 @@ impl Members {
             .chain([&mut self.separator])
     }
 
-    /// How members are counted, given which expressions derive anything.
+    /// The constraints, given which expressions are productive.
     pub(crate) fn bounds(&self, mut productive: impl FnMut(&Expr) -> bool) -> MemberBounds {
         let bits = |holds: &mut dyn FnMut(&Member) -> bool| {
             let holding = self.once.iter().zip(0..64).filter(|(member, _)| holds(member));
@@ -103,24 +107,26 @@ impl Members {
         }
     }
 
-    /// Whether anything is derived, given which expressions are.
+    /// Whether the set derives any text, given which expressions are productive.
     pub(crate) fn derives(&self, productive: impl FnMut(&Expr) -> bool) -> bool {
         self.bounds(productive).has_sentence()
     }
 
-    /// Whether there need be no member.
+    /// Whether the set derives the empty text.
     pub(crate) fn nullable(&self) -> bool {
         self.min == 0 && self.once.iter().all(|member| !member.required)
     }
 
-    /// As a graph over the same expressions: a node before and one behind members for every set of them. Fails past `limit` nodes.
+    /// The set as a graph: for each reachable set of seen members, a node in front of the next
+    /// member and a node behind the last one. Exponential in the number of members. Fails beyond
+    /// `limit` nodes.
     pub(crate) fn to_graph(&self, limit: usize) -> Result<MemberGraph<'_>, TooLarge> {
         let bounds = self.bounds(|expr| *expr != Expr::Never);
         let mut paths = MemberGraph { nodes: 1, ends: Vec::new(), edges: Vec::new() };
         if self.nullable() {
             paths.ends.push(0);
         }
-        // Behind how many members: its node.
+        // By seen members: the node behind the last one.
         let mut known: HashMap<SeenMembers, u32> = HashMap::default();
         let mut todo = vec![(SeenMembers::default(), 0)];
         while let Some((seen, before)) = todo.pop() {
@@ -153,16 +159,19 @@ impl Members {
     }
 }
 
-/// A set of members as a graph that begins at node 0.
+/// A member set as a graph from node 0.
 #[derive(Debug)]
 pub(crate) struct MemberGraph<'m> {
+    /// Number of nodes.
     pub(crate) nodes: u32,
+    /// Accepting nodes.
     pub(crate) ends: Vec<u32>,
-    /// From, over, to.
+    /// `(from, expression, to)`.
     pub(crate) edges: Vec<(u32, &'m Expr, u32)>,
 }
 
 impl MemberGraph<'_> {
+    /// Adds a node.
     fn node(&mut self, limit: usize) -> Result<u32, TooLarge> {
         if self.nodes as usize >= limit {
             return Err(TooLarge::States { limit });
@@ -173,7 +182,7 @@ impl MemberGraph<'_> {
 }
 
 impl MemberBounds {
-    /// Whether there is a sentence.
+    /// Whether the set derives any text.
     pub(crate) fn has_sentence(self) -> bool {
         self.may_end(SeenMembers::default())
             || self
@@ -181,17 +190,18 @@ impl MemberBounds {
                 .any(|next| self.add(SeenMembers::default(), next).is_some())
     }
 
-    /// Whether there is no upper bound on their number.
+    /// Whether there is no upper bound.
     pub(crate) fn is_unbounded(self) -> bool {
         self.max.is_none()
     }
 
-    /// Whether there are as many as there must be: from here on it only matters which there have been.
+    /// Whether the lower bound has been reached. Without an upper bound, only the bit set matters
+    /// from here on.
     pub(crate) fn min_reached(self, seen: SeenMembers) -> bool {
         seen.counted >= self.min
     }
 
-    /// Whether these may be all.
+    /// Whether the set may end.
     pub(crate) fn may_end(self, seen: SeenMembers) -> bool {
         self.required & !seen.once == 0 && seen.counted >= self.min
     }
@@ -201,7 +211,7 @@ impl MemberBounds {
         self.separable && self.candidates(seen).any(|next| self.add(seen, next).is_some())
     }
 
-    /// The members that have not been there, and the others.
+    /// The members that have not been seen, then the repeatable ones.
     pub(crate) fn candidates(self, seen: SeenMembers) -> impl Iterator<Item = NextMember> {
         let mut left = self.usable & !seen.once;
         let once = std::iter::from_fn(move || {
@@ -212,7 +222,7 @@ impl MemberBounds {
         once.chain(self.repeatable.then_some(NextMember::Often))
     }
 
-    /// With one more member; `None` if that leads nowhere.
+    /// The members seen after one more; `None` if the bounds can no longer be met.
     pub(crate) fn add(self, seen: SeenMembers, next: NextMember) -> Option<SeenMembers> {
         let mut after = seen;
         match next {
@@ -221,13 +231,13 @@ impl MemberBounds {
         }
         let counts = matches!(next, NextMember::Once(_)) || !seen.repeated;
         after.counted = (seen.counted + u32::from(counts)).min(self.min);
-        // What need not be known any more is the same for all.
+        // Forget what no longer matters, so that states coincide.
         after.repeated &= after.counted < self.min;
         after.total += u32::from(self.max.is_some());
         self.can_complete(after).then_some(after)
     }
 
-    /// Whether there may be an end behind at least one member.
+    /// Whether the set can still end, after at least one member.
     fn can_complete(self, seen: SeenMembers) -> bool {
         let missing = self.required & !seen.once;
         let uncounted = self.min.saturating_sub(seen.counted);
@@ -240,9 +250,12 @@ impl MemberBounds {
             && self.max.is_none_or(|max| seen.total <= max && fewest <= max - seen.total)
     }
 
-    /// The members that may come where one must and the nearest end is looked for, each with what is seen to have been there
-    /// before it. In which order members come makes no text longer, so required ones come in theirs. Of the others, those that
-    /// are missing in number come in theirs, and what was left out is seen to be gone. Where nothing is missing, any one will do.
+    /// The choices that the search for the shortest completion must examine, each with the members
+    /// to assume as seen.
+    ///
+    /// The order of members does not change the length of a text. So required members come in
+    /// declaration order. If only a number of members is missing, the others come in order, and
+    /// skipped ones are assumed to be seen. If nothing is missing, every choice is examined.
     pub(crate) fn completion_candidates(self, seen: SeenMembers) -> Vec<(SeenMembers, NextMember)> {
         let missing = self.required & !seen.once;
         if missing != 0 {
@@ -266,8 +279,8 @@ impl MemberBounds {
         out
     }
 
-    /// How likely it is that this member comes next, where members come as they are declared: those before it come first, if they must
-    /// be there, and likely so if they need not.
+    /// Likelihood that this member is next, if members mostly come in declaration order: skipped
+    /// required members make it unlikely, skipped optional ones less so.
     pub(crate) fn likelihood(self, seen: SeenMembers, member: usize) -> f64 {
         let begun = below(u64::BITS - seen.once.leading_zeros());
         let skipped = self.usable & !seen.once & below(member as u32);
@@ -277,8 +290,8 @@ impl MemberBounds {
         late * (1.0f64 / 64.0).powi(must) * 0.125f64.powi(may)
     }
 
-    /// How likely these are the members so far, beside others of which one has one more or less: the more there are, and the fewer
-    /// are left out.
+    /// Score of the members seen so far, to compare alternatives that differ by one member: higher
+    /// for more members and for fewer gaps.
     pub(crate) fn order_score(self, seen: SeenMembers) -> f64 {
         let left_out = self.usable & !seen.once & below(u64::BITS - seen.once.leading_zeros());
         let (must, may) =
@@ -288,13 +301,13 @@ impl MemberBounds {
             * 8f64.powi(-(may as i32))
     }
 
-    /// Members that may still come at most once.
+    /// At-most-once members that have not been seen.
     pub(crate) fn remaining_once(self, seen: SeenMembers) -> u32 {
         (self.usable & !seen.once).count_ones()
     }
 }
 
-/// The members in front of `member`, all of them from the 65th on.
+/// The bits below `member`; all bits from 64 on.
 fn below(member: u32) -> u64 {
     1u64.checked_shl(member).map_or(u64::MAX, |bit| bit - 1)
 }

@@ -1,4 +1,4 @@
-//! Grammars as text: one line a rule, in the language that [`crate::front::ebnf`] reads.
+//! Printing of grammars as EBNF, one line per rule, as read by [`crate::front::ebnf`].
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::{
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::{RuleId, SpecialId};
 
-/// Names that mean something else than a rule when a parenthesis follows.
+/// Names with a meaning of their own in front of a parenthesis.
 pub(crate) const MACROS: [&str; 9] = [
     "Automaton",
     "ExcludeToken",
@@ -24,15 +24,17 @@ pub(crate) const MACROS: [&str; 9] = [
     "TokenTagDispatch",
 ];
 
-/// In EBNF. Reading it gives the same grammar, but for this:
+/// Prints EBNF. Reading it back gives the same grammar, with these exceptions:
 ///
-/// * rules have names, no two of them the same;
-/// * special tokens are numbered as they are met, and none is left over;
-/// * lists of one part are that part, lists of none and empty bytes, classes and repeats are [`Expr::Empty`] or [`Expr::Never`];
-/// * what is deferred is made and written out;
-/// * a budget without numbers and a temperature that is none are gone, and any one token of one is that one.
+/// * rule names are made unique;
+/// * special tokens are numbered in order of use, without unused ones;
+/// * a sequence or alternation of one operand is that operand; empty ones, empty literals, classes
+///   and repeats are [`Expr::Empty`] or [`Expr::Never`];
+/// * deferred bodies are built and included;
+/// * a budget without bounds and a NaN temperature are dropped, and a list of one special token is
+///   that token.
 ///
-/// `{:#}` writes of automata only how large they are: for people, not for reading back.
+/// `{:#}` abbreviates automata to their size; that form cannot be read back.
 impl fmt::Display for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Ok(Cow::Owned(whole)) = self.loaded() {
@@ -52,7 +54,7 @@ impl fmt::Display for Grammar {
     }
 }
 
-/// The rules' names as they are written: each once, and quoted where they are no words. Linear.
+/// The rule names as printed: unique, and quoted unless they are identifiers. Linear.
 fn names(grammar: &Grammar) -> Vec<String> {
     let own = |name: &str| if name.is_empty() { "rule".to_owned() } else { name.to_owned() };
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
@@ -110,13 +112,13 @@ fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> 
     if out.is_empty() { Ok(()) } else { write!(f, "[{}]", out.join(", ")) }
 }
 
-/// How tightly what surrounds an expression binds.
+/// Operator precedence of the context.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Alt,
     Seq,
     Atom,
-    /// Repeated.
+    /// Operand of a repeat.
     Body,
 }
 
@@ -184,7 +186,7 @@ impl Printer<'_> {
             Expr::Counted(counted) => self.expr(f, &counted.written_out(), level),
             Expr::Except(except) => self.expr(f, &except.written_out(), level),
             Expr::Dispatch(dispatch) => self.dispatch(f, dispatch),
-            // It cannot be made, and derives nothing.
+            // A deferred body that cannot be built derives nothing.
             Expr::Deferred(_) => f.write_str("[]"),
         }
     }
@@ -200,7 +202,8 @@ impl Printer<'_> {
         f.write_str(if parens { "(" } else { "" })?;
         for (i, part) in parts.iter().enumerate() {
             f.write_str(if i > 0 { separator } else { "" })?;
-            // A nested list of the same kind keeps its parentheses: the shape is part of the grammar.
+            // A nested list of the same kind keeps its parentheses, as nesting is part of the
+            // grammar.
             self.expr(f, part, inner)?;
         }
         f.write_str(if parens { ")" } else { "" })
@@ -298,7 +301,7 @@ fn token(token: &SpecialToken) -> String {
     }
 }
 
-/// Text as text; bytes that are none as bytes.
+/// A literal; bytes that are not UTF-8 as escapes.
 fn bytes(bytes: &[u8]) -> String {
     let shown = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
     match std::str::from_utf8(bytes) {
@@ -310,7 +313,7 @@ fn bytes(bytes: &[u8]) -> String {
     }
 }
 
-/// A text between quotes.
+/// A quoted string.
 fn quoted(text: &str, quote: char) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
@@ -344,7 +347,7 @@ fn class(set: &ByteSet) -> String {
     out
 }
 
-/// One byte; these and what is not printable as an escape.
+/// A byte; as an escape if it is in `escaped` or not printable.
 fn byte(byte: u8, escaped: &[u8]) -> String {
     match byte {
         b'\n' => "\\n".into(),
@@ -362,7 +365,7 @@ mod tests {
     use crate::ir::{Expr, GrammarBuilder};
 
     #[test]
-    fn prints_one_line_a_rule() {
+    fn rules_are_printed_one_per_line() {
         let mut b = GrammarBuilder::new();
         let list = b.declare("list");
         let item =

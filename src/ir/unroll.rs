@@ -1,11 +1,13 @@
-//! Counted repeats, written out.
+//! Unrolling of counted repeats.
 
 use super::{Expr, Grammar, Graph};
 
 impl Grammar {
-    /// An equivalent grammar in which counted repeats are graphs with a copy of their body for each run, but for those that would have more
-    /// than `most` nodes, or take all of them together past `total`. Counters that are part of other expressions ([`Expr::Counted`],
-    /// dispatches) stay, and those of bodies that are made later ([`Expr::Deferred`]).
+    /// An equivalent grammar in which counted repeats are unrolled into graphs, with a copy of the
+    /// body for each repetition.
+    ///
+    /// A repeat stays as it is if it would have more than `most` nodes, or if all together would
+    /// exceed `total`. [`Expr::Counted`], dispatches and [`Expr::Deferred`] bodies are not changed.
     pub fn uncounted(&self, most: usize, total: usize) -> Grammar {
         let mut grammar = self.clone();
         let mut left = total;
@@ -15,6 +17,7 @@ impl Grammar {
 }
 
 impl Expr {
+    /// Unrolls the repeats of an expression, inner ones first.
     fn unroll_repeats(&mut self, most: usize, left: &mut usize) {
         match self {
             Expr::Seq(parts) | Expr::Alt(parts) => {
@@ -40,7 +43,7 @@ impl Expr {
     }
 }
 
-/// A node before each run, and one behind the last.
+/// A graph with a node in front of each repetition and one behind the last.
 fn unrolled_graph(body: &Expr, min: u32, max: Option<u32>) -> Expr {
     let last = max.unwrap_or(min);
     let mut edges: Vec<(u32, Expr, u32)> =
@@ -57,7 +60,7 @@ mod tests {
     use crate::ir::GrammarBuilder;
 
     #[test]
-    fn repeats_are_written_out_within_bounds() {
+    fn repeats_are_unrolled_within_bounds() {
         let of = |body: Expr| {
             let mut b = GrammarBuilder::new();
             let start = b.rule("start", body);
@@ -73,7 +76,8 @@ mod tests {
             panic!("no graph")
         };
         assert_eq!((&graph.ends[..], graph.edges.last()), (&[3][..], Some(&(3, a(), 3))));
-        // What is too much stays as it is: one alone, all together, and inner ones before outer ones.
+        // Large repeats stay as they are: single ones, all together, and outer ones around unrolled
+        // ones.
         assert_eq!(written(&two_to_four, 3, 100), two_to_four.rules[0].body);
         let twice = of(Expr::seq([
             Expr::repeat(a(), 0, Some(5)),
@@ -86,7 +90,7 @@ mod tests {
         assert!(
             matches!(written(&nested, 40, 1_000), Expr::Repeat { body, .. } if matches!(*body, Expr::Graph(_)))
         );
-        // Stars and options are no counters.
+        // `x*`, `x?` and `x+` have no counters.
         for body in [Expr::star(a()), Expr::optional(a()), Expr::repeat(a(), 1, None)] {
             let grammar = of(body);
             assert_eq!(grammar.uncounted(100, 100), grammar);

@@ -1,15 +1,16 @@
-//! Which rule refers to which.
+//! The call graph of a grammar.
 
 use crate::ids::RuleId;
 use crate::ir::Grammar;
 
-/// References as flat arrays, in the order in which the bodies name them.
+/// Calls as flat arrays, in the order of the bodies.
 pub(super) struct CallGraph {
     offsets: Vec<u32>,
     targets: Vec<u32>,
 }
 
 impl CallGraph {
+    /// The call graph. Cost: linear.
     pub(super) fn build(grammar: &Grammar) -> CallGraph {
         let mut calls =
             CallGraph { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
@@ -21,16 +22,18 @@ impl CallGraph {
         calls
     }
 
+    /// Number of rules.
     pub(super) fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
+    /// The callees of a rule; with repetitions.
     pub(super) fn callees(&self, rule: u32) -> &[u32] {
         &self.targets
             [self.offsets[rule as usize] as usize..self.offsets[rule as usize + 1] as usize]
     }
 
-    /// The rules that the roots reach, callees before callers except along cycles.
+    /// The rules reachable from `roots` in postorder: callees before callers, except along cycles.
     pub(super) fn callees_first(&self, roots: impl IntoIterator<Item = RuleId>) -> Vec<u32> {
         let mut seen = vec![false; self.len()];
         let mut order = Vec::with_capacity(self.len());
@@ -58,14 +61,14 @@ impl CallGraph {
         order
     }
 
-    /// Per rule: how often it is referred to.
+    /// By rule: number of calls of it.
     pub(super) fn reference_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.len()];
         self.targets.iter().for_each(|&target| counts[target as usize] += 1);
         counts
     }
 
-    /// Per rule: who refers to it.
+    /// The graph with all edges reversed.
     pub(super) fn reversed(&self) -> CallGraph {
         let counts = self.reference_counts();
         let mut offsets = vec![0u32; self.len() + 1];
@@ -84,11 +87,11 @@ impl CallGraph {
         CallGraph { offsets, targets }
     }
 
-    /// Rules on a cycle of references, or on a way from one cycle to another.
+    /// Rules on a cycle, or on a path between two cycles.
     pub(super) fn recursive(&self) -> Vec<bool> {
         let back = self.reversed();
         let mut left = vec![true; self.len()];
-        // Who calls none that is left goes, over and over; then who is called by none.
+        // Repeatedly remove rules without remaining callees; then those without remaining callers.
         for (forward, backward) in [(self, &back), (&back, self)] {
             let mut open: Vec<usize> = (0..self.len() as u32)
                 .map(|r| forward.callees(r).iter().filter(|&&c| left[c as usize]).count())

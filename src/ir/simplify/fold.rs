@@ -1,4 +1,4 @@
-//! Expressions in themselves, bottom-up.
+//! Local simplification of expressions, bottom-up.
 
 use std::hash::{Hash, Hasher as _};
 
@@ -8,9 +8,9 @@ use crate::fsm::ByteSet;
 use crate::hash::{HashMap, Hasher, hasher};
 use crate::ir::{Expr, Grammar, Graph, Members};
 
-/// Largest bound that folding nested repeats may make.
+/// Largest bound made by folding nested repeats.
 const MAX_BOUND: u32 = 1 << 16;
-/// Alternatives that are compared each with any_changed; of more, only those that look same_hash.
+/// Up to this many alternatives are compared pairwise; beyond, only those with equal hashes.
 const MAX_COMPARED: usize = 8;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
@@ -66,7 +66,7 @@ fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
         return None;
     }
     let mut out: Vec<Expr> = Vec::with_capacity(parts.len());
-    // Bytes that come last.
+    // Pending bytes of adjacent literals.
     let mut bytes: Vec<u8> = Vec::new();
     let mut push = |part| match part {
         Expr::Empty => {}
@@ -133,15 +133,15 @@ fn has_duplicates(parts: &[Expr]) -> bool {
     (0..parts.len()).any(|i| seen.contains(&parts[..i], &parts[i]))
 }
 
-/// Alternatives before, by how they look at a shallow_hash.
+/// The alternatives so far, indexed by a shallow hash.
 #[derive(Default)]
 struct EarlierAlternatives {
     by_hash: HashMap<u64, Vec<u32>>,
 }
 
 impl EarlierAlternatives {
-    /// Whether an expression is among those before. Of many that look alike, only the first few are compared, which bounds the
-    /// cost: a duplicate may then stay.
+    /// Whether `expr` is among the earlier alternatives. Of those with equal hashes, only the first
+    /// few are compared, to bound the cost; a duplicate may then remain.
     fn contains(&mut self, before: &[Expr], expr: &Expr) -> bool {
         if before.len() < MAX_COMPARED {
             return before.contains(expr);
@@ -160,7 +160,7 @@ impl EarlierAlternatives {
     }
 }
 
-/// A hash of what an expression begins with. Bounded work.
+/// A hash of the first levels of an expression. Bounded work.
 fn shallow_hash(expr: &Expr) -> u64 {
     fn look(expr: &Expr, depth: u32, hasher: &mut Hasher) {
         std::mem::discriminant(expr).hash(hasher);
@@ -201,7 +201,8 @@ fn shallow_hash(expr: &Expr) -> u64 {
     hasher.finish()
 }
 
-/// Bounds are changed in place (and `changed` set); what is no repeat any more is returned.
+/// Changes the bounds in place and sets `changed`. Returns the replacement if the expression is no
+/// longer a repeat.
 fn repeat(
     body: &mut Expr,
     min: &mut u32,
@@ -220,7 +221,7 @@ fn repeat(
     if let Expr::Alt(parts) = body
         && let Some(at) = parts.iter().position(|p| *p == Expr::Empty)
     {
-        // A run that may be empty can stand for one that is missing.
+        // A nullable repetition can stand for a missing one.
         parts.remove(at);
         *body = Expr::alt(std::mem::take(parts));
         *min = 0;
@@ -240,14 +241,14 @@ fn repeat(
     None
 }
 
-/// The bounds of a repeat of a repeat, where every count between the least and the most can be had.
+/// The bounds of a nested repeat, if every count between them is possible.
 fn nested_bounds(
     (a, b): (u32, Option<u32>),
     (c, d): (u32, Option<u32>),
 ) -> Option<(u32, Option<u32>)> {
     let bounded = |n: Option<u32>| n.filter(|&n| n <= MAX_BOUND);
-    // `k` runs give `k * a ..= k * b`. From 0 runs to 1 there is no gap if a <= 1; from k to k + 1 if (k + 1) * a <= k * b + 1,
-    // which holds for all later k once it holds for the first one.
+    // `k` repetitions give `k * a ..= k * b`. From 0 to 1 there is no gap if a <= 1; from k to k +
+    // 1 if (k + 1) * a <= k * b + 1, which holds for all later k once it holds for the first one.
     let several = d != Some(c);
     let first = c.max(1);
     let joins = |k: u32| {
@@ -262,7 +263,7 @@ fn nested_bounds(
     dense.then_some((low, high))
 }
 
-/// Drops members that derive nothing; what is left may be one member, or none.
+/// Drops unproductive members. Returns the replacement if at most one member remains.
 fn members(set: &mut Members, changed: &mut bool) -> Option<Expr> {
     if !set.derives(|part| *part != Expr::Never) {
         return Some(Expr::Never);
@@ -282,7 +283,7 @@ fn members(set: &mut Members, changed: &mut bool) -> Option<Expr> {
     }
 }
 
-/// Drops edges that are on no way from the start to an end, and ends that are not reached.
+/// Drops edges and ends that are not on a path from the start to an end.
 fn trim(graph: &mut Graph, changed: &mut bool) -> Option<Expr> {
     let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| *e != Expr::Never).collect();
     let reached = reachable_nodes(graph, &[graph.start], &passes, |&(from, _, to)| (from, to));
@@ -316,7 +317,7 @@ fn trim(graph: &mut Graph, changed: &mut bool) -> Option<Expr> {
     }
     match &mut graph.edges[..] {
         [] => Some(Expr::Empty),
-        // One edge from the start to the only end is what it says.
+        // A single edge from the start to the only end is its expression.
         [(from, expr, to)] if graph.ends == [*to] && *from == graph.start && from != to => {
             Some(std::mem::replace(expr, Expr::Empty))
         }

@@ -1,24 +1,25 @@
-//! Rules are written where they are used: tiny ones everywhere, others where that is the only place. What stays a rule:
+//! Inlining: tiny rules everywhere, larger ones if they are used once. Not inlined are:
 //!
-//! * labelled and recursive rules, tags of a dispatch, a dispatch, a set of members;
-//! * counted repeats of a class, which the compiler writes out itself, sharing their counter;
-//! * free text (a repeat over most bytes). The costly masks are those of its states, and they are shared between grammars as
-//!   long as the rule around them is the same. Written into its caller, each string of each schema would have masks of its own.
+//! * labelled and recursive rules, tag bodies, dispatches and member sets;
+//! * counted repeats of a class, which the compiler inlines itself with a shared counter;
+//! * free text (a repeat over most bytes). Its states have the costly masks, which grammars share
+//!   as long as the rule around them is the same. Inlined, each string of each schema would have
+//!   masks of its own.
 
 use super::call_graph::CallGraph;
 use super::{any_changed, fold};
 use crate::ir::{Expr, Grammar, Rule};
 
-/// Largest rule that is written out wherever it is used.
+/// Largest rule that is inlined everywhere.
 const MAX_TINY: usize = 4;
-/// Largest rule that is written out where it is used once.
+/// Largest rule that is inlined at its only use.
 const MAX_USED_ONCE: usize = 256;
-/// Largest rule that inlining makes. Determinising a rule costs more than determinising its parts.
+/// Largest rule after inlining. Determinising a rule costs more than determinising its parts.
 const MAX_RESULT: usize = 1024;
-/// Deepest expression that inlining makes; far from what [`Grammar::validate`] allows.
+/// Deepest expression after inlining; far below the limit of [`Grammar::validate`].
 const MAX_DEPTH: usize = 200;
 
-/// Bytes that make a class wide.
+/// Classes of at least this many bytes are wide.
 pub(super) const WIDE_CLASS: usize = 80;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
@@ -62,7 +63,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     changed
 }
 
-/// How large an expression is.
+/// The size of an expression.
 #[derive(Clone, Copy)]
 struct ExprSize {
     nodes: usize,
@@ -75,6 +76,7 @@ impl ExprSize {
     }
 }
 
+/// Nesting depth.
 fn depth(expr: &Expr) -> usize {
     match expr {
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().map(depth).max().unwrap_or(0) + 1,
@@ -85,7 +87,7 @@ fn depth(expr: &Expr) -> usize {
     }
 }
 
-/// Not something that is better off as a rule of its own.
+/// Whether an expression may be inlined.
 fn is_inlinable(body: &Expr) -> bool {
     match body {
         Expr::Dispatch(_) | Expr::Members(_) | Expr::Deferred(_) => false,
@@ -94,7 +96,7 @@ fn is_inlinable(body: &Expr) -> bool {
     }
 }
 
-/// Whether an expression repeats a wide class; `repeated`: it is inside a repeat itself.
+/// Whether an expression repeats a wide class. `repeated`: it is itself inside of a repeat.
 pub(super) fn has_free_text(expr: &Expr, repeated: bool) -> bool {
     match expr {
         Expr::Class(set) => repeated && set.len() >= WIDE_CLASS,
@@ -113,6 +115,7 @@ pub(super) fn has_free_text(expr: &Expr, repeated: bool) -> bool {
     }
 }
 
+/// Marks the rules that are tag bodies.
 fn mark_tags(expr: &Expr, tags: &mut [bool]) {
     match expr {
         Expr::Dispatch(dispatch) => {
@@ -127,17 +130,17 @@ fn mark_tags(expr: &Expr, tags: &mut [bool]) {
 }
 
 struct Inliner<'g> {
-    /// The grammar's rules, but for the body that is being worked on.
+    /// The rules; the body that is being changed is taken out.
     rules: &'g mut [Rule],
-    /// Per rule that may be inlined, once its body is finished.
+    /// By rule: its size, if it may be inlined and its body is final.
     inlinable: Vec<Option<ExprSize>>,
     uses: Vec<u32>,
-    /// By how much the grammar may still grow.
+    /// Remaining growth of the grammar.
     budget: usize,
 }
 
 impl Inliner<'_> {
-    /// Writes callees out; `size` is that of the whole rule. Returns whether anything changed.
+    /// Inlines callees; `size` is the size of the whole rule. Returns whether anything changed.
     fn substitute(&mut self, expr: &mut Expr, size: &mut ExprSize) -> bool {
         let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
             any_changed(parts, |part| self.substitute(part, size))
@@ -159,7 +162,7 @@ impl Inliner<'_> {
                 }
                 self.budget -= growth;
                 *size = grown;
-                // The only use is gone, so nothing sees what is left of the rule.
+                // The rule was used only here, so its body can be moved.
                 let body = &mut self.rules[i].body;
                 *expr = if once { std::mem::replace(body, Expr::Never) } else { body.clone() };
                 true

@@ -1,4 +1,4 @@
-//! Literal alternatives become one automaton that shares their beginnings and ends.
+//! Alternatives of literals become one DFA that shares prefixes and suffixes.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::any_changed;
 use crate::fsm::Dfa;
 use crate::ir::{Expr, Grammar};
 
-/// Fewest literals that are worth an automaton.
+/// Fewest literals for which a DFA pays off.
 const MIN_LITERALS: usize = 4;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {

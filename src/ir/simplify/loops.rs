@@ -1,5 +1,6 @@
-//! Rules that repeat by calling themselves at one end become repeats: `a ::= r a | b | a l` is `r* b l*`. A repeat is part of the
-//! rule's automaton, where a call is not, and a rule that no longer calls itself can be written out where it is used.
+//! Direct left and right recursion becomes repetition: `a ::= r a | b | a l` is `r* b l*`. A repeat
+//! is part of the rule's automaton, where a call is not; and a rule that is no longer recursive can
+//! be inlined.
 
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar};
@@ -8,7 +9,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     let mut changed = false;
     for (i, rule) in grammar.rules.iter_mut().enumerate() {
         let own = RuleId::new(i);
-        // A labelled rule that calls itself begins a new span each time.
+        // Each recursive call of a labelled rule begins a new span.
         if let Expr::Alt(parts) = &mut rule.body
             && rule.attributes.is_empty()
             && calls_itself_only_at_ends(parts, own)
@@ -20,17 +21,18 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     changed
 }
 
-/// Where an alternative calls its own rule.
+/// The position of the recursive call in an alternative.
 #[derive(Clone, Copy, PartialEq)]
 enum SelfCall {
     Nowhere,
     First,
     Last,
-    /// It is nothing but the call.
+    /// The alternative is nothing but the call.
     Alone,
     Inside,
 }
 
+/// The position of the recursive call.
 fn self_call(part: &Expr, own: RuleId) -> SelfCall {
     let mut calls = 0;
     part.each_ref(&mut |rule| calls += u32::from(rule == own));
@@ -43,7 +45,7 @@ fn self_call(part: &Expr, own: RuleId) -> SelfCall {
     }
 }
 
-/// Whether there are calls of the rule itself, all of them at the ends of alternatives.
+/// Whether the rule calls itself, and only at the ends of alternatives.
 fn calls_itself_only_at_ends(parts: &[Expr], own: RuleId) -> bool {
     let mut any = false;
     parts.iter().all(|part| {
@@ -53,6 +55,7 @@ fn calls_itself_only_at_ends(parts: &[Expr], own: RuleId) -> bool {
     }) && any
 }
 
+/// The alternatives with recursion replaced by repetition.
 fn to_repeats(parts: Vec<Expr>, own: RuleId) -> Expr {
     let (mut before, mut bases, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     for mut part in parts {

@@ -1,5 +1,6 @@
-//! Identical rules become one. Two rules are identical if their labels are, and their bodies are but for the names of rules
-//! that are identical themselves: the coarsest such partition, so that copies of mutually recursive rules merge too.
+//! Merging of equivalent rules. Two rules are equivalent if their labels are equal and their bodies
+//! are equal up to equivalent callees. Computes the coarsest such partition, so that copies of
+//! mutually recursive rules merge as well.
 
 use std::hash::Hasher as _;
 
@@ -13,10 +14,10 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     plan(grammar).map(|representatives| apply(grammar, &representatives)).is_some()
 }
 
-/// Per rule, the one that representatives for it; `None` if each representatives for itself. Linear where no two rules look alike.
+/// By rule: its representative; `None` if no two rules are equivalent. Linear if all hashes differ.
 pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     let rules = grammar.rules.len();
-    // Most rules look like no other one, which their hash shows.
+    // Rules with a unique hash are equivalent to no other rule.
     let hashes: Vec<u64> = grammar.rules.iter().map(hash).collect();
     let mut sorted = hashes.clone();
     sorted.sort_unstable();
@@ -55,7 +56,7 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
         return None;
     }
     let class = coarsest(&keys, &tail, &position, &head);
-    // The first of a class representatives for all.
+    // The first rule of a class represents it.
     let mut first: Vec<Option<RuleId>> = vec![None; rules];
     let representatives: Vec<RuleId> = (0..rules)
         .map(|rule| *first[class[rule] as usize].get_or_insert(RuleId::new(rule)))
@@ -80,7 +81,7 @@ pub(super) fn apply(grammar: &mut Grammar, representatives: &[RuleId]) {
     reach::retain(grammar, &keep);
 }
 
-/// Takes an expression written down without the rules it refers to: its shape.
+/// Receives the encoding of a rule without its callees.
 trait Encoder<'g> {
     fn word(&mut self, word: u64);
     fn bytes(&mut self, bytes: &[u8]);
@@ -88,7 +89,7 @@ trait Encoder<'g> {
     fn automaton(&mut self, dfa: &'g Dfa);
 }
 
-/// Different hashes, different shapes.
+/// An encoder to a hash: different hashes imply different encodings.
 struct HashEncoding(Hasher);
 
 impl Encoder<'_> for HashEncoding {
@@ -113,7 +114,7 @@ fn hash(rule: &Rule) -> u64 {
     hash.0.finish()
 }
 
-/// Equal texts, equal shapes.
+/// An encoder to words: compared in full.
 #[derive(Default)]
 struct ExactEncoding<'g> {
     words: Vec<u64>,
@@ -164,7 +165,7 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
     write(&rule.body, out);
 }
 
-/// A kind and a number; lengths and bounds lie below 2^56.
+/// A tag in the top byte, and a number below 2^56.
 fn mark<'g>(out: &mut impl Encoder<'g>, kind: u8, number: usize) {
     out.word(u64::from(kind) << 56 | number as u64);
 }

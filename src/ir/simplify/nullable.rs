@@ -1,5 +1,5 @@
-//! What may be empty anyway is not said to be optional once more: `x?` is `x`, `x{m,n}` is `x{0,n}` and `"" | x` is `x` where
-//! `x` can derive the empty string.
+//! Redundant optionality: where `x` is nullable, `x?` is `x`, `x{m,n}` is `x{0,n}`, and `"" | x` is
+//! `x`.
 
 use super::useless::{NOT_IN_SET, least_fixpoint, reaches_end};
 use super::{any_changed, fold};
@@ -21,13 +21,14 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     changed
 }
 
-/// The rules that may be taken to be nullable inside a rule: those that were known to be before it was. Were a rule's own being
-/// nullable used, the reason for it could be simplified away.
+/// The rules that may be assumed nullable within a rule: those whose nullability was established
+/// before the rule's own. Else a rule's own nullability could be used to remove the reason for it.
 struct NullableRules<'r> {
     ranks: &'r [u32],
     below: u32,
 }
 
+/// Whether an expression is nullable.
 fn nullable(expr: &Expr, known: &NullableRules<'_>) -> bool {
     match expr {
         Expr::Empty => true,
@@ -52,7 +53,7 @@ fn nullable(expr: &Expr, known: &NullableRules<'_>) -> bool {
     }
 }
 
-/// Returns whether the expression changed.
+/// Simplifies an expression; returns whether it changed.
 fn resolve(expr: &mut Expr, known: &NullableRules<'_>) -> bool {
     let all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
         any_changed(parts, |part| resolve(part, known))

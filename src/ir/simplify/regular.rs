@@ -1,9 +1,11 @@
-//! Rules of names that call others and are regular languages all the same, such as names that must not be reserved words,
-//! written letter by letter, become one minimal automaton. In rules that are built one by one, the same text leads to
-//! different states that do the same; masks cannot know.
+//! Conversion of regular rules for identifiers into one minimal automaton.
 //!
-//! What has free text in it stays as it is, as in [`super::inline`], and so do counted repeats, whose counters cost less, and
-//! what has no names in it, such as numbers: their masks are read rule by rule.
+//! An example is an identifier that must not be a reserved word, written as a rule per letter. In
+//! separate rules, the same text leads to different but equivalent states, whose masks are then
+//! computed separately.
+//!
+//! Not converted are: free text, as in [`super::inline`]; counted repeats, whose counters cost
+//! less; and rules without identifiers, such as numbers, whose masks are cheap rule by rule.
 
 use std::sync::Arc;
 
@@ -15,9 +17,9 @@ use crate::ir::{Expr, Grammar, Rule};
 
 /// Most states of an automaton.
 const MAX_STATES: usize = 1024;
-/// Bytes that may come next in a name.
+/// A state that reads at least this many bytes belongs to an identifier.
 const MIN_NAME_BYTES: u32 = 48;
-/// Most runs of a repeat that are written out.
+/// Most repetitions of a repeat that is unrolled.
 const MAX_UNROLLED: u32 = 4;
 
 pub(super) fn run(grammar: &mut Grammar) -> bool {
@@ -51,7 +53,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
         }
         let Some(dfa) = rule_automaton(&grammar.rules, i) else { continue };
         let (size, before) = (dfa.edge_count().max(1), grammar.rules[i].body.size());
-        // What nobody calls any more is dropped with it.
+        // Callees without remaining callers are dropped with the rule.
         let mut left = uses.clone();
         let mut freed = 0;
         let mut dropped: Vec<u32> = calls.callees(rule).to_vec();
@@ -74,13 +76,13 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     changed
 }
 
-/// The automaton of a rule of names with all it calls, unless it is large.
+/// The automaton of an identifier rule with its callees inlined, unless it is large.
 fn rule_automaton(rules: &[Rule], rule: usize) -> Option<Dfa> {
     let dfa = automaton(&rules[rule].body, rules, MAX_STATES).ok()?;
     (MIN_NAME_BYTES..WIDE_CLASS as u32).contains(&widest(&dfa)).then_some(dfa)
 }
 
-/// Whether an expression, but for what it calls, has what a name may go on with.
+/// Whether an expression, its callees aside, contains an identifier character.
 fn has_name(expr: &Expr) -> bool {
     match expr {
         Expr::Class(set) => set.len() >= MIN_NAME_BYTES as usize,
@@ -92,7 +94,7 @@ fn has_name(expr: &Expr) -> bool {
     }
 }
 
-/// Bytes that the state with the most of them reads.
+/// The most bytes that one state reads.
 fn widest(dfa: &Dfa) -> u32 {
     (0..dfa.len() as u32)
         .map(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum())
@@ -100,7 +102,8 @@ fn widest(dfa: &Dfa) -> u32 {
         .unwrap_or(0)
 }
 
-/// Whether an expression, but for what it calls, is regular, without free text and without long counts.
+/// Whether an expression, its callees aside, is regular, without free text and without long
+/// repeats.
 fn is_regular(expr: &Expr) -> bool {
     match expr {
         Expr::Special(_)

@@ -1,5 +1,6 @@
-//! Rules that derive no finite sentence, and what calls them, become [`Expr::Never`]. Tags of a dispatch keep their bodies:
-//! a trigger whose body is_productive nothing is still a text that free text cannot contain.
+//! Removal of useless symbols: unproductive rules, and expressions that call them, become
+//! [`Expr::Never`]. Tags of a dispatch keep their bodies: a trigger with an unproductive body is
+//! still a text that free text cannot contain.
 
 use super::call_graph::CallGraph;
 use super::{any_changed, fold};
@@ -21,14 +22,15 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     changed
 }
 
-/// Evaluations of whole rules, as a multiple of their number, before recursion is given up on.
+/// Most evaluations of rules, as a multiple of their number, before the fixpoint is given up.
 const MAX_EVALUATIONS: usize = 32;
-/// The rank of a rule that is not in the set.
+/// The rank of a rule outside of the set.
 pub(super) const NOT_IN_SET: u32 = u32::MAX;
 
-/// The least set of rules that `holds` puts in, given the ranks of the rules already in it; `None` if it is not found within
-/// the budget. `holds` must be monotone. A rule's rank is above those of the rules that put it in; [`NOT_IN_SET`] is out of the
-/// set. Linear for grammars that are not recursive.
+/// The least set of rules that is closed under `holds`, which gets a body and the ranks of the
+/// rules in the set so far, and must be monotone. Returns ranks: a rule ranks above those that put
+/// it into the set. `None` if the budget of evaluations is exceeded. Linear for grammars without
+/// recursion.
 pub(super) fn least_fixpoint(
     grammar: &Grammar,
     holds: impl Fn(&Expr, &[u32]) -> bool,
@@ -52,10 +54,11 @@ pub(super) fn least_fixpoint(
         if open.len() == before || open.is_empty() {
             return Some(ranks);
         }
-        // What is left depends on itself or is out.
+        // The remaining rules depend on each other, or are outside of the set.
     }
 }
 
+/// Whether an expression derives a finite text.
 fn is_productive(expr: &Expr, ranks: &[u32]) -> bool {
     match expr {
         Expr::Never => false,
@@ -80,13 +83,13 @@ fn is_productive(expr: &Expr, ranks: &[u32]) -> bool {
     }
 }
 
-/// Whether an end node is reached over the edges that pass.
+/// Whether an end node is reachable over edges that pass.
 pub(super) fn reaches_end(graph: &Graph, passes: &[bool]) -> bool {
     let seen = reachable_nodes(graph, &[graph.start], passes, |&(from, _, to)| (from, to));
     graph.ends.iter().any(|&end| seen[end as usize])
 }
 
-/// The nodes that are reached from `roots` over edges that pass, in the direction that `ends` gives them.
+/// The nodes reachable from `roots` over edges that pass; `ends` gives the direction of an edge.
 pub(super) fn reachable_nodes(
     graph: &Graph,
     roots: &[u32],
@@ -108,7 +111,7 @@ pub(super) fn reachable_nodes(
     seen
 }
 
-/// CallGraph of rules that derive nothing become [`Expr::Never`]; returns whether there were any.
+/// Replaces calls of unproductive rules by [`Expr::Never`]; returns whether there were any.
 fn prune(expr: &mut Expr, ranks: &[u32]) -> bool {
     let any =
         |parts: &mut dyn Iterator<Item = &mut Expr>| any_changed(parts, |part| prune(part, ranks));
