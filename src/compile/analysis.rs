@@ -94,7 +94,8 @@ pub(super) fn is_tiny(body: &Expr) -> bool {
 
 /// Whether a repeat is optional white space with a bound that nearly every token is shorter than.
 pub(super) fn is_bounded_white_space(body: &Expr, min: u32, max: Option<u32>) -> bool {
-    let white = matches!(body, Expr::Class(set) if set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE);
+    let is_white = |set: &ByteSet| set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE;
+    let white = matches!(body, Expr::Class(set) if is_white(set));
     white && min == 0 && max.is_some_and(|max| max as usize > LONG_GAP)
 }
 

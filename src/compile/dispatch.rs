@@ -16,6 +16,7 @@ use self::layout::{StateEdges, TagBodies};
 use self::matches::MatchTable;
 use super::DispatchMark;
 use super::analysis::RuleFacts;
+use super::rule_nfa::StateSummary;
 use crate::cache::Shared;
 use crate::fsm::TooLarge;
 use crate::fuel;
@@ -75,8 +76,8 @@ impl CompiledDispatch {
         self.automaton.state_edges(state)
     }
 
-    /// `(is_final, scannable, calling)` of a state.
-    pub(super) fn summarize(&self, state: u32) -> (bool, bool, bool) {
+    /// The summary of a state.
+    pub(super) fn summarize(&self, state: u32) -> StateSummary {
         self.automaton.summarize(state)
     }
 

@@ -295,8 +295,9 @@ mod tests {
             .iter()
             .find(|s| s.dispatch == Some(DispatchState::Fired { matched: 2 }))
             .unwrap();
-        assert!(
-            matches!(fired.edges[..], [AutomatonEdge { on: EdgeKind::Call(callee), .. }] if automata[callee].name == "body")
-        );
+        let [AutomatonEdge { on: EdgeKind::Call(callee), .. }] = fired.edges[..] else {
+            panic!("{fired:?}")
+        };
+        assert_eq!(automata[callee].name, "body");
     }
 }

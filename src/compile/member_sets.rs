@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use indexmap::IndexSet;
 
-use super::rule_nfa::RuleNfa;
+use super::rule_nfa::{RuleNfa, StateSummary};
 use crate::fsm::{Edge, Nfa};
 use crate::hash::Seeded;
 use crate::ir::{MemberBounds, NextMember, SeenMembers};
@@ -57,10 +57,10 @@ impl MemberLikelihood {
             (MemberLikelihood::Behind(a), MemberLikelihood::Behind(b)) => {
                 MemberLikelihood::Behind(a.max(b))
             }
-            (among @ MemberLikelihood::Among(_), behind) | (behind, among)
+            (among @ MemberLikelihood::Among(_), after) | (after, among)
                 if among.is_undeclared() =>
             {
-                behind
+                after
             }
             (among @ MemberLikelihood::Among(_), _) | (_, among) => among,
         }
@@ -143,7 +143,7 @@ impl MemberSets {
         fragments: MemberFragments,
     ) -> u32 {
         let MemberFragments { bounds, nullable, once, often, separator } = fragments;
-        let seen_id = self.all.len() as u32;
+        let index = self.all.len() as u32;
         let part_starts = once
             .iter()
             .chain(&often)
@@ -154,11 +154,11 @@ impl MemberSets {
         let [start, before, after, exit] = [(); 4].map(|()| nfa.state());
         nfa.epsilon(from, start);
         let mut roles = vec![
-            (start, StateRole::Start(seen_id)),
-            (before, StateRole::Before(seen_id)),
-            (after, StateRole::Behind(seen_id)),
+            (start, StateRole::Start(index)),
+            (before, StateRole::Before(index)),
+            (after, StateRole::Behind(index)),
         ];
-        let mut one = |nfa: &mut Nfa, (begin, to): (u32, u32), role: StateRole| {
+        let mut add_part = |nfa: &mut Nfa, (begin, to): (u32, u32), role: StateRole| {
             let end = nfa.state();
             nfa.epsilon(to, end);
             let (first, is_empty) = entry_copy(nfa, begin, end);
@@ -168,19 +168,19 @@ impl MemberSets {
         // These epsilon edges serve the liveness analysis only. Which of them a parse may take
         // depends on the members seen, see `follow_epsilons`.
         let mut ends = Vec::new();
-        let mut many =
+        let mut add_parts =
             |nfa: &mut Nfa, parts: Vec<(u32, u32)>, role: &dyn Fn(usize) -> StateRole| {
                 let parts = parts.into_iter().enumerate().map(|(i, part)| {
-                    let (first, end, _) = one(nfa, part, role(i));
+                    let (first, end, _) = add_part(nfa, part, role(i));
                     ends.push((first, end));
                     first
                 });
                 parts.collect::<Vec<u32>>()
             };
-        let once = many(nfa, once, &|i| StateRole::End(seen_id, NextMember::Once(i)));
-        let often = many(nfa, often, &|_| StateRole::End(seen_id, NextMember::Often));
+        let once = add_parts(nfa, once, &|i| StateRole::End(index, NextMember::Once(i)));
+        let often = add_parts(nfa, often, &|_| StateRole::End(index, NextMember::Often));
         let (separator, between, separator_nullable) =
-            one(nfa, separator, StateRole::Between(seen_id));
+            add_part(nfa, separator, StateRole::Between(index));
         for (first, end) in ends {
             nfa.epsilon(before, first);
             nfa.epsilon(end, after);
@@ -279,7 +279,7 @@ impl MemberSets {
             StateRole::Before(member_set) | StateRole::Behind(member_set) => {
                 Some(self.set(member_set))
             }
-            _ => self.all.iter().find(|member_set| member_set.range.contains(&position)),
+            _ => self.containing(position),
         }
     }
 
@@ -288,15 +288,15 @@ impl MemberSets {
     fn is_before_member(&self, nfa: &Nfa, member_set: &MemberSet, position: u32) -> Option<bool> {
         let mut seen = vec![(position, true)];
         let mut at = 0;
-        while let Some(&(state, known)) = seen.get(at) {
+        while let Some(&(state, is_certain)) = seen.get(at) {
             if matches!(self.role(state), StateRole::Between(_) | StateRole::Before(_)) {
-                return known.then_some(true);
+                return is_certain.then_some(true);
             }
             // A called rule may be nullable.
             let called = nfa.edges(state).filter(|e| e.lo > 255).map(|e| (e.to, false));
-            for (to, by) in nfa.epsilons(state).map(|to| (to, true)).chain(called) {
+            for (to, certain) in nfa.epsilons(state).map(|to| (to, true)).chain(called) {
                 if member_set.range.contains(&to) && !seen.iter().any(|&(other, _)| other == to) {
-                    seen.push((to, known && by));
+                    seen.push((to, is_certain && certain));
                 }
             }
             at += 1;
@@ -309,6 +309,12 @@ impl MemberSets {
         self.roles.get(position as usize).copied().unwrap_or_default()
     }
 
+    /// The member set that a position belongs to.
+    fn containing(&self, position: u32) -> Option<&MemberSet> {
+        self.all.iter().find(|member_set| member_set.range.contains(&position))
+    }
+
+    /// A member set by its index.
     fn set(&self, member_set: u32) -> &MemberSet {
         &self.all[member_set as usize]
     }
@@ -399,7 +405,8 @@ const OVERFLOW_BIT: u32 = 1 << 31;
 
 /// Id of the empty set of members.
 const NO_MEMBERS: u32 = 0;
-/// In an equivalence key, in place of the seen members: abstracted to what may follow.
+/// In an equivalence key, in place of the seen members: bit 0 tells whether the set may
+/// end, bit 1 whether it may go on.
 const ABSTRACTED: u32 = 1 << 31;
 /// In an equivalence key, in place of the seen members: they have no effect at all.
 const UNCONSTRAINED: u32 = u32::MAX;
@@ -542,12 +549,12 @@ impl MemberSetStates {
             }
             StateRole::Behind(member_set) => {
                 let (member_set, seen) = (member_sets.set(member_set), self.seen(state));
-                let (ends, goes_on) =
+                let (ends, continues) =
                     (self.may_end(member_set.bounds, seen), member_set.bounds.may_continue(seen));
                 if ends {
                     out.push(self.encode(NO_MEMBERS, member_set.exit));
                 }
-                if goes_on {
+                if continues {
                     out.push(self.encode(seen_id, member_set.separator));
                     out.extend(
                         member_set
@@ -557,7 +564,7 @@ impl MemberSetStates {
                 }
                 // The state itself is kept where both are possible: see
                 // [`MemberSetStates::nearing_end`].
-                ends && goes_on
+                ends && continues
             }
             StateRole::Between(member_set) => {
                 out.push(self.encode(seen_id, member_sets.set(member_set).before));
@@ -575,8 +582,8 @@ impl MemberSetStates {
         }
     }
 
-    /// `(is_final, scannable, calling)` of a set of states.
-    pub(super) fn summarize(&self, rule_nfa: &RuleNfa, set: &[u32]) -> (bool, bool, bool) {
+    /// The summary of a set of states.
+    pub(super) fn summarize(&self, rule_nfa: &RuleNfa, set: &[u32]) -> StateSummary {
         let positions: Vec<u32> = set.iter().map(|&state| self.decode(state).1).collect();
         rule_nfa.main.summarize(&positions)
     }
@@ -586,21 +593,21 @@ impl MemberSetStates {
     ///
     /// States with equal keys continue alike up to the start of the next member. The key tells
     /// where a member may begin (sets are closed) and whether the set may end or must go on.
-    /// `stand_in` substitutes positions.
+    /// `substitutes` replaces positions.
     pub(super) fn abstract_key(
         &self,
         rule_nfa: &RuleNfa,
         (instance, set): (u32, &[u32]),
-        mut stand_in: impl FnMut(u32) -> Substitutes,
+        mut substitutes: impl FnMut(u32) -> Substitutes,
     ) -> Option<EquivalenceKey> {
-        let mut less = false;
-        let kinds = set.iter().map(|&state| {
+        let mut is_abstracted = false;
+        let pairs = set.iter().map(|&state| {
             let (seen_id, position) = self.decode(state);
             let seen = self.seen(state);
-            let Some(told) = self.abstract_seen(rule_nfa, position, seen) else {
+            let Some(abstracted) = self.abstract_seen(rule_nfa, position, seen) else {
                 return (position, seen_id);
             };
-            less = true;
+            is_abstracted = true;
             // While members are still counted, a repeatable member may be excluded.
             let enough = || {
                 rule_nfa
@@ -608,18 +615,18 @@ impl MemberSetStates {
                     .enclosing(position)
                     .is_some_and(|member_set| member_set.bounds.min_reached(seen))
             };
-            match stand_in(position) {
+            match substitutes(position) {
                 Substitutes { covered_by: Some(covered), .. } if enough() => {
                     (covered, UNCONSTRAINED)
                 }
-                Substitutes { same_ending, .. } => (same_ending, told),
+                Substitutes { same_ending, .. } => (same_ending, abstracted),
             }
         });
-        let mut kind: Vec<(u32, u32)> = kinds.collect();
-        kind.sort_unstable();
-        kind.dedup();
-        kind.push((instance, 0));
-        less.then(|| kind.into())
+        let mut key: Vec<(u32, u32)> = pairs.collect();
+        key.sort_unstable();
+        key.dedup();
+        key.push((instance, 0));
+        is_abstracted.then(|| key.into())
     }
 
     /// The abstraction of the seen members at a position: whether the set may end, and whether it
@@ -629,7 +636,7 @@ impl MemberSetStates {
         if member_set.separator_nullable || !member_set.bounds.is_unbounded() {
             return None;
         }
-        let behind = match member_set.member_at(position) {
+        let after = match member_set.member_at(position) {
             Some(next_member) => self.add_member(member_set.bounds, seen, next_member)?,
             None => match rule_nfa.member_sets.is_before_member(
                 &rule_nfa.main.nfa,
@@ -640,12 +647,12 @@ impl MemberSetStates {
                 false => seen,
             },
         };
-        let (ends, goes_on) =
-            (member_set.bounds.may_end(behind), member_set.bounds.may_continue(behind));
+        let (ends, continues) =
+            (member_set.bounds.may_end(after), member_set.bounds.may_continue(after));
         member_set
             .bounds
-            .min_reached(behind)
-            .then_some(ABSTRACTED | u32::from(ends) | u32::from(goes_on) << 1)
+            .min_reached(after)
+            .then_some(ABSTRACTED | u32::from(ends) | u32::from(continues) << 1)
     }
 
     /// Start states of the at-most-once members, and of all members if `with_others`.
@@ -678,11 +685,7 @@ impl MemberSetStates {
     pub(super) fn remaining(&self, rule_nfa: &RuleNfa, set: &[u32]) -> u32 {
         let left = |&state: &u32| {
             let (position, seen) = (self.decode(state).1, self.seen(state));
-            let inside = rule_nfa
-                .member_sets
-                .all
-                .iter()
-                .find(|member_set| member_set.range.contains(&position));
+            let inside = rule_nfa.member_sets.containing(position);
             let most = || {
                 rule_nfa
                     .member_sets
@@ -706,15 +709,11 @@ impl MemberSetStates {
         set: &[u32],
         returned: bool,
     ) -> MemberLikelihood {
-        let mut behind: Option<f64> = None;
+        let mut after: Option<f64> = None;
         let mut most = 0.0f64;
         for &state in set {
             let (position, seen) = (self.decode(state).1, self.seen(state));
-            let member_set = rule_nfa
-                .member_sets
-                .all
-                .iter()
-                .find(|member_set| member_set.range.contains(&position));
+            let member_set = rule_nfa.member_sets.containing(position);
             if let Some(member_set) =
                 member_set.filter(|member_set| returned && position == member_set.before)
             {
@@ -728,12 +727,12 @@ impl MemberSetStates {
             if let Some(member_set) =
                 member_set.filter(|member_set| returned && !member_set.is_member(position))
             {
-                behind = Some(behind.unwrap_or(0.0).max(member_set.bounds.order_score(seen)));
+                after = Some(after.unwrap_or(0.0).max(member_set.bounds.order_score(seen)));
             }
             most = most
                 .max(member_set.map_or(1.0, |member_set| member_set.likelihood(position, seen)));
         }
-        behind.map_or(MemberLikelihood::Among(most), MemberLikelihood::Behind)
+        after.map_or(MemberLikelihood::Among(most), MemberLikelihood::Behind)
     }
 
     /// The set for the search of the nearest end: members begin as

@@ -43,6 +43,17 @@ impl EdgeSymbol {
     }
 }
 
+/// What can happen in a state: the union over its set of nondeterministic states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StateSummary {
+    /// The state accepts.
+    pub(super) is_final: bool,
+    /// It reads a byte or a special token.
+    pub(super) scannable: bool,
+    /// It calls a rule or enters a block.
+    pub(super) calling: bool,
+}
+
 /// The automaton of a rule, with those of its counted blocks.
 #[derive(Debug, Default)]
 pub(super) struct RuleNfa {

@@ -67,29 +67,28 @@ mod tests {
             b.finish(start).unwrap()
         };
         let a = || Expr::text("a");
-        let written =
+        let unrolled =
             |grammar: &Grammar, most, total| grammar.uncounted(most, total).rules[0].body.clone();
         let two_to_four = of(Expr::repeat(a(), 2, Some(4)));
-        let Expr::Graph(graph) = written(&two_to_four, 100, 100) else { panic!("no graph") };
+        let Expr::Graph(graph) = unrolled(&two_to_four, 100, 100) else { panic!("no graph") };
         assert_eq!((graph.nodes, &graph.ends[..], graph.edges.len()), (5, &[2, 3, 4][..], 4));
-        let Expr::Graph(graph) = written(&of(Expr::repeat(a(), 3, None)), 100, 100) else {
+        let Expr::Graph(graph) = unrolled(&of(Expr::repeat(a(), 3, None)), 100, 100) else {
             panic!("no graph")
         };
         assert_eq!((&graph.ends[..], graph.edges.last()), (&[3][..], Some(&(3, a(), 3))));
         // Large repeats stay as they are: single ones, all together, and outer ones around unrolled
         // ones.
-        assert_eq!(written(&two_to_four, 3, 100), two_to_four.rules[0].body);
+        assert_eq!(unrolled(&two_to_four, 3, 100), two_to_four.rules[0].body);
         let twice = of(Expr::seq([
             Expr::repeat(a(), 0, Some(5)),
             Expr::text("b"),
             Expr::repeat(a(), 0, Some(6)),
         ]));
-        let Expr::Seq(parts) = written(&twice, 100, 8) else { panic!("no sequence") };
+        let Expr::Seq(parts) = unrolled(&twice, 100, 8) else { panic!("no sequence") };
         assert!(matches!((&parts[0], &parts[2]), (Expr::Graph(_), Expr::Repeat { .. })));
         let nested = of(Expr::repeat(Expr::repeat(a(), 0, Some(3)), 0, Some(50)));
-        assert!(
-            matches!(written(&nested, 40, 1_000), Expr::Repeat { body, .. } if matches!(*body, Expr::Graph(_)))
-        );
+        let Expr::Repeat { body, .. } = unrolled(&nested, 40, 1_000) else { panic!("no repeat") };
+        assert!(matches!(*body, Expr::Graph(_)));
         // `x*`, `x?` and `x+` have no counters.
         for body in [Expr::star(a()), Expr::optional(a()), Expr::repeat(a(), 1, None)] {
             let grammar = of(body);

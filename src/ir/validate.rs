@@ -50,10 +50,7 @@ pub enum GrammarError {
         what: &'static str,
     },
     /// A member set with too many at-most-once members.
-    #[error(
-        "rule `{rule}` has a set of {found} members; at most {} are supported",
-        Members::MOST
-    )]
+    #[error("rule `{rule}` has a set of {found} members; at most {} are supported", Members::MOST)]
     TooManyMembers {
         /// The rule.
         rule: String,

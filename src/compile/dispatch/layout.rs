@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::DispatchMark;
-use super::super::rule_nfa::EdgeSymbol;
+use super::super::rule_nfa::{EdgeSymbol, StateSummary};
 use super::DispatchTexts;
 use super::matches::{MatchTable, TriggerOrStop};
 use super::trie::{ROOT, count_steps};
@@ -107,18 +107,19 @@ impl DispatchAutomaton {
         matches: Arc<MatchTable>,
         bodies: Vec<TagBodies>,
     ) -> DispatchAutomaton {
-        let nodes = |of: &[bool]| (0..of.len() as u32).filter(|&node| of[node as usize]).collect();
+        let nodes =
+            |flags: &[bool]| (0..flags.len() as u32).filter(|&node| flags[node as usize]).collect();
         let (free_text, committed, fired) =
             (nodes(&matches.free_text), nodes(&matches.committed), nodes(&matches.fired));
         let mut specials: Vec<SpecialRead> = (0..matches.specials.len() as u32)
             .filter(|&special| !matches.specials[special as usize].1.is_empty())
             .map(|special| SpecialRead { special, prefix: ROOT, committed: false })
             .collect();
-        for lead in &matches.special_prefixes {
+        for prefix in &matches.special_prefixes {
             let special =
-                |committed| SpecialRead { special: lead.special, prefix: lead.node, committed };
-            specials.extend(matches.free_text[lead.node as usize].then(|| special(false)));
-            specials.extend(matches.committed[lead.node as usize].then(|| special(true)));
+                |committed| SpecialRead { special: prefix.special, prefix: prefix.node, committed };
+            specials.extend(matches.free_text[prefix.node as usize].then(|| special(false)));
+            specials.extend(matches.committed[prefix.node as usize].then(|| special(true)));
         }
         specials.sort_unstable();
         specials.dedup();
@@ -216,13 +217,13 @@ impl DispatchAutomaton {
     /// What a special token fires.
     fn fired_by_special(&self, at: &SpecialRead) -> impl Iterator<Item = TriggerOrStop> + '_ {
         let &SpecialRead { special, prefix, committed } = at;
-        let alone =
+        let unprefixed =
             if committed { &[][..] } else { &self.matches.specials[special as usize].1[..] };
         let nodes = self.matches.prefix_nodes(prefix).take(if committed { 1 } else { usize::MAX });
-        let leads = nodes
+        let prefixes = nodes
             .flat_map(|node| self.matches.prefixes_at(node))
-            .filter(move |lead| lead.special == special);
-        alone.iter().copied().chain(leads.map(|lead| lead.fires))
+            .filter(move |prefix| prefix.special == special);
+        unprefixed.iter().copied().chain(prefixes.map(|prefix| prefix.fires))
     }
 
     /// Computes the liveness of all states.
@@ -231,16 +232,17 @@ impl DispatchAutomaton {
         let mut live = LiveStates { tags: vec![false; len], ..LiveStates::default() };
         for node in 0..len as u32 {
             count_steps(1);
-            let own = matches.tag_at(node).is_some_and(|tag| self.bodies[tag as usize].productive);
+            let at_node =
+                matches.tag_at(node).is_some_and(|tag| self.bodies[tag as usize].productive);
             live.tags[node as usize] =
-                own || node != ROOT && live.tags[matches.trie.failure(node) as usize];
+                at_node || node != ROOT && live.tags[matches.trie.failure(node) as usize];
         }
         live.after = !self.loops() || self.end != DispatchEnd::AtStop || self.fires_stop();
         self.live = live;
         let text = self.fired.iter().any(|&node| self.is_live_fired(node));
         self.live.text = text || self.specials.iter().any(|special| self.is_live_special(special));
         self.live.committed = self.live_committed();
-        self.live.free_text = self.live_plain();
+        self.live.free_text = self.live_free_text();
     }
 
     /// Whether the end can be reached after this has fired.
@@ -253,6 +255,11 @@ impl DispatchAutomaton {
         self.matches.fires_stop(node) || self.live.after && self.live.tags[node as usize]
     }
 
+    /// Whether something fires on the way to a node, and the end can be reached from there.
+    fn fires_live(&self, node: u32) -> bool {
+        !self.matches.is_excluded(node) && self.matches.fires(node) && self.is_live_fired(node)
+    }
+
     /// Whether the state behind a special token is live.
     fn is_live_special(&self, special: &SpecialRead) -> bool {
         self.fired_by_special(special).any(|fires| self.is_live(fires))
@@ -263,14 +270,10 @@ impl DispatchAutomaton {
         let matches = &self.matches;
         let mut live = vec![false; matches.trie.len()];
         for &node in self.committed.iter().rev() {
-            let led = matches.prefixes_at(node).iter().any(|lead| self.is_live(lead.fires));
-            let child = |child: u32| {
-                let fires = !matches.is_excluded(child)
-                    && matches.fires(child)
-                    && self.is_live_fired(child);
-                fires || live[child as usize]
-            };
-            live[node as usize] = led || matches.trie.children(node).any(child);
+            let has_prefix =
+                matches.prefixes_at(node).iter().any(|prefix| self.is_live(prefix.fires));
+            let child = |child: u32| self.fires_live(child) || live[child as usize];
+            live[node as usize] = has_prefix || matches.trie.children(node).any(child);
         }
         live
     }
@@ -278,43 +281,38 @@ impl DispatchAutomaton {
     /// Liveness of free-text states, by node. The root is live if any node is, and so is a node
     /// from which some byte leads back to the root. Other nodes exist only if the texts begin with
     /// every byte value.
-    fn live_plain(&self) -> Vec<bool> {
+    fn live_free_text(&self) -> Vec<bool> {
         let (matches, len) = (&self.matches, self.matches.trie.len());
         if !self.live.text {
             return vec![false; len];
         }
-        let alone = self.specials.iter().any(|s| s.prefix == ROOT && self.is_live_special(s));
-        let mut leads = vec![false; len];
+        let unprefixed = self.specials.iter().any(|s| s.prefix == ROOT && self.is_live_special(s));
+        let mut prefixes = vec![false; len];
         let mut live: Vec<bool> = vec![false; len];
         for node in 0..len as u32 {
-            let own = matches.prefixes_at(node).iter().any(|lead| self.is_live(lead.fires));
-            leads[node as usize] =
-                own || node != ROOT && leads[matches.trie.failure(node) as usize];
-            let fires = |child| {
-                !matches.is_excluded(child) && matches.fires(child) && self.is_live_fired(child)
-            };
-            live[node as usize] = alone
-                || leads[node as usize]
+            let at_node = matches.prefixes_at(node).iter().any(|prefix| self.is_live(prefix.fires));
+            prefixes[node as usize] =
+                at_node || node != ROOT && prefixes[matches.trie.failure(node) as usize];
+            live[node as usize] = unprefixed
+                || prefixes[node as usize]
                 || matches.trie.can_return_to_root(node)
                 || node == ROOT
-                || matches.trie.children(node).any(fires);
+                || matches.trie.children(node).any(|child| self.fires_live(child));
         }
-        let left: Vec<u32> =
+        let unresolved: Vec<u32> =
             self.free_text.iter().copied().filter(|&node| !live[node as usize]).collect();
-        if left.is_empty() {
+        if unresolved.is_empty() {
             return live;
         }
         // Backward reachability over all transitions of the remaining nodes.
-        let fires =
-            |to: u32| !matches.is_excluded(to) && matches.fires(to) && self.is_live_fired(to);
-        let rows: Vec<(u32, Vec<u32>)> = left
+        let rows: Vec<(u32, Vec<u32>)> = unresolved
             .iter()
             .map(|&node| {
                 let mut targets = matches.trie.transitions(node).to_vec();
                 count_steps(targets.len());
                 targets.sort_unstable();
                 targets.dedup();
-                live[node as usize] = targets.iter().any(|&to| fires(to));
+                live[node as usize] = targets.iter().any(|&to| self.fires_live(to));
                 targets.retain(|&to| matches.free_text[to as usize]);
                 (node, targets)
             })
@@ -326,8 +324,8 @@ impl DispatchAutomaton {
     }
 
     /// Whether the dispatch may end in a state.
-    fn may_end_in(&self, at: StateKind) -> bool {
-        match at {
+    fn may_end_in(&self, kind: StateKind) -> bool {
+        match kind {
             StateKind::TextBefore(_) => self.end == DispatchEnd::Anywhere,
             StateKind::TextAfter(_) => self.end != DispatchEnd::AtStop,
             _ => false,
@@ -335,17 +333,17 @@ impl DispatchAutomaton {
     }
 
     /// The number of a state, if it is live.
-    fn live_state(&self, at: StateKind) -> Option<u32> {
-        let live = match at {
+    fn live_state(&self, kind: StateKind) -> Option<u32> {
+        let live = match kind {
             StateKind::Start | StateKind::End => true,
             StateKind::TextBefore(node) | StateKind::TextAfter(node) => {
-                self.may_end_in(at) || self.live.free_text[node as usize]
+                self.may_end_in(kind) || self.live.free_text[node as usize]
             }
             StateKind::Committed(node) => self.live.committed[node as usize],
             StateKind::Fired(node) => self.is_live_fired(node),
             StateKind::Special(special) => self.is_live_special(&special),
         };
-        live.then(|| self.state_number(at)).filter(|&state| state != NO_STATE)
+        live.then(|| self.state_number(kind)).filter(|&state| state != NO_STATE)
     }
 
     /// The range of numbers of each kind of state.
@@ -361,13 +359,13 @@ impl DispatchAutomaton {
     }
 
     /// The number of a state.
-    fn state_number(&self, at: StateKind) -> u32 {
+    fn state_number(&self, kind: StateKind) -> u32 {
         let [before, after, committed, fired, specials] = self.ranges();
         let find = |nodes: &[u32], node: u32, range: Range<u32>| match nodes.binary_search(&node) {
             Ok(at) if (at as u32) < range.end - range.start => range.start + at as u32,
             _ => NO_STATE,
         };
-        match at {
+        match kind {
             StateKind::Start => START,
             StateKind::End => END,
             StateKind::TextBefore(node) => find(&self.free_text, node, before),
@@ -384,16 +382,16 @@ impl DispatchAutomaton {
     /// The kind of a state.
     fn kind(&self, state: u32) -> StateKind {
         let [before, after, committed, fired, specials] = self.ranges();
-        let of = |nodes: &[u32], range: &Range<u32>| nodes[(state - range.start) as usize];
+        let node = |nodes: &[u32], range: &Range<u32>| nodes[(state - range.start) as usize];
         match state {
             START => StateKind::Start,
             END => StateKind::End,
-            _ if before.contains(&state) => StateKind::TextBefore(of(&self.free_text, &before)),
-            _ if after.contains(&state) => StateKind::TextAfter(of(&self.free_text, &after)),
+            _ if before.contains(&state) => StateKind::TextBefore(node(&self.free_text, &before)),
+            _ if after.contains(&state) => StateKind::TextAfter(node(&self.free_text, &after)),
             _ if committed.contains(&state) => {
-                StateKind::Committed(of(&self.committed, &committed))
+                StateKind::Committed(node(&self.committed, &committed))
             }
-            _ if fired.contains(&state) => StateKind::Fired(of(&self.fired, &fired)),
+            _ if fired.contains(&state) => StateKind::Fired(node(&self.fired, &fired)),
             _ => StateKind::Special(self.specials[(state - specials.start) as usize]),
         }
     }
@@ -416,21 +414,25 @@ impl DispatchAutomaton {
         }
     }
 
-    /// `(is_final, scannable, calling)` of a state.
-    pub(super) fn summarize(&self, state: u32) -> (bool, bool, bool) {
-        let at = self.kind(state);
-        if let StateKind::TextBefore(node) | StateKind::TextAfter(node) = at
+    /// The summary of a state.
+    pub(super) fn summarize(&self, state: u32) -> StateSummary {
+        let kind = self.kind(state);
+        if let StateKind::TextBefore(node) | StateKind::TextAfter(node) = kind
             && self.matches.trie.can_return_to_root(node)
         {
-            let is_final = self.may_end_in(at);
+            let is_final = self.may_end_in(kind);
             if is_final || self.live.text {
-                return (is_final, true, false);
+                return StateSummary { is_final, scannable: true, calling: false };
             }
         }
-        let closed = self.state_edges(state);
+        let outgoing = self.state_edges(state);
         let is_call = |edge: &Edge| matches!(EdgeSymbol::decode(edge.lo), EdgeSymbol::Call(_));
-        let calls = closed.edges.iter().filter(|edge| is_call(edge)).count();
-        (closed.is_final, calls < closed.edges.len(), calls > 0)
+        let calls = outgoing.edges.iter().filter(|edge| is_call(edge)).count();
+        StateSummary {
+            is_final: outgoing.is_final,
+            scannable: calls < outgoing.edges.len(),
+            calling: calls > 0,
+        }
     }
 
     /// Computes the edges of a state.
@@ -439,9 +441,9 @@ impl DispatchAutomaton {
         match self.kind(state) {
             StateKind::Start => self.add_text_edges(StateKind::TextBefore(ROOT), &mut out),
             StateKind::End => out.is_final = true,
-            at @ (StateKind::TextBefore(_) | StateKind::TextAfter(_) | StateKind::Committed(_)) => {
-                self.add_text_edges(at, &mut out)
-            }
+            kind @ (StateKind::TextBefore(_)
+            | StateKind::TextAfter(_)
+            | StateKind::Committed(_)) => self.add_text_edges(kind, &mut out),
             StateKind::Fired(node) => {
                 let tags = self.matches.tag_nodes(node).map(|node| self.matches.tag_at(node));
                 self.add_fired_edges(
@@ -459,16 +461,16 @@ impl DispatchAutomaton {
     }
 
     /// Adds the edges of a free-text state.
-    fn add_text_edges(&self, at: StateKind, out: &mut StateEdges) {
-        out.is_final |= self.may_end_in(at);
+    fn add_text_edges(&self, kind: StateKind, out: &mut StateEdges) {
+        out.is_final |= self.may_end_in(kind);
         let matches = &self.matches;
-        let node = match at {
+        let node = match kind {
             StateKind::TextBefore(node) | StateKind::TextAfter(node) => {
                 let row = matches.trie.transitions(node);
                 let mut from = 0;
                 while from < row.len() {
                     let len = row[from..].iter().take_while(|&&to| to == row[from]).count();
-                    let on = if let StateKind::TextBefore(_) = at {
+                    let on = if let StateKind::TextBefore(_) = kind {
                         StateKind::TextBefore(row[from])
                     } else {
                         StateKind::TextAfter(row[from])
@@ -486,16 +488,16 @@ impl DispatchAutomaton {
             }
             _ => return,
         };
-        let committed = matches!(at, StateKind::Committed(_));
+        let committed = matches!(kind, StateKind::Committed(_));
         // The longest special prefix in front of each special token wins.
-        let leads = matches.prefix_nodes(node).filter(|&lead| !committed || lead == node);
-        let led = leads.flat_map(|lead| matches.prefixes_at(lead));
-        let led =
-            led.map(|found| SpecialRead { special: found.special, prefix: found.node, committed });
-        let alone =
+        let prefixes = matches.prefix_nodes(node).filter(|&prefix| !committed || prefix == node);
+        let prefixed = prefixes
+            .flat_map(|node| matches.prefixes_at(node))
+            .map(|prefix| SpecialRead { special: prefix.special, prefix: prefix.node, committed });
+        let unprefixed =
             self.specials.iter().copied().filter(|special| special.prefix == ROOT && !committed);
         let mut seen = vec![false; matches.specials.len()];
-        for special in led.chain(alone) {
+        for special in prefixed.chain(unprefixed) {
             if std::mem::replace(&mut seen[special.special as usize], true) {
                 continue;
             }
@@ -517,9 +519,9 @@ impl DispatchAutomaton {
         if self.matches.is_excluded(node) {
             return;
         }
-        let mut edge = |at: StateKind| {
+        let mut edge = |kind: StateKind| {
             let edge = |to| Edge { lo: u32::from(lo), hi: u32::from(hi), to };
-            out.edges.extend(self.live_state(at).map(edge));
+            out.edges.extend(self.live_state(kind).map(edge));
         };
         if !self.matches.fires(node) {
             edge(on);

@@ -232,20 +232,26 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn transitions_lead_to_the_longest_suffix(texts in prop::collection::vec(prop::collection::vec(0u8..3, 1..7), 0..7)) {
+        fn transitions_lead_to_the_longest_suffix(
+            texts in prop::collection::vec(prop::collection::vec(0u8..3, 1..7), 0..7),
+        ) {
             let texts: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
             let (trie, ends) = AhoCorasickTrie::new(&texts);
-            let nodes: Vec<Vec<u8>> = (0..trie.len() as u32).map(|node| text(&trie, node)).collect();
+            let nodes: Vec<Vec<u8>> =
+                (0..trie.len() as u32).map(|node| text(&trie, node)).collect();
             for (given, &end) in texts.iter().zip(&ends) {
                 prop_assert_eq!(&nodes[end as usize], given);
             }
-            for (node, known) in nodes.iter().enumerate() {
-                prop_assert_eq!(trie.depth(node as u32) as usize, known.len());
+            for (node, prefix) in nodes.iter().enumerate() {
+                prop_assert_eq!(trie.depth(node as u32) as usize, prefix.len());
                 let row = trie.transitions(node as u32);
                 for byte in 0..4u8 {
-                    let read = [&known[..], &[byte]].concat();
-                    let longest = (0..=read.len()).find_map(|at| nodes.iter().position(|n| *n == read[at..]));
-                    prop_assert_eq!(Some(row[byte as usize] as usize), longest, "{:?} {}", known, byte);
+                    let read = [&prefix[..], &[byte]].concat();
+                    let mut suffixes = (0..=read.len()).map(|at| &read[at..]);
+                    let longest =
+                        suffixes.find_map(|suffix| nodes.iter().position(|node| *node == suffix));
+                    let to = row[byte as usize] as usize;
+                    prop_assert_eq!(Some(to), longest, "{:?} {}", prefix, byte);
                 }
                 prop_assert!(trie.can_return_to_root(node as u32));
             }

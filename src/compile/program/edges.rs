@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::member_sets::MemberSetStates;
-use super::super::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa};
+use super::super::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa, StateSummary};
 use super::super::{Block, ByteEdge};
 use super::{Instance, PoolSpan, Program, Scratch, State, StateSource, UNKNOWN};
 use crate::fsm::Edge;
@@ -292,19 +292,19 @@ pub(super) fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
 }
 
 impl LiveNfa {
-    /// `(is_final, scannable, calling)` of a set of states.
-    pub(in crate::compile) fn summarize(&self, set: &[u32]) -> (bool, bool, bool) {
-        let (mut is_final, mut scannable, mut calling) = (false, false, false);
+    /// The summary of a set of states.
+    pub(in crate::compile) fn summarize(&self, set: &[u32]) -> StateSummary {
+        let mut summary = StateSummary::default();
         for &s in set {
-            is_final |= self.nfa.is_final(s);
+            summary.is_final |= self.nfa.is_final(s);
             for e in self.nfa.edges(s).filter(|e| self.live[e.to as usize]) {
                 match EdgeSymbol::decode(e.lo) {
-                    EdgeSymbol::Byte(_) | EdgeSymbol::Special(_) => scannable = true,
-                    EdgeSymbol::Call(_) | EdgeSymbol::Block(_) => calling = true,
+                    EdgeSymbol::Byte(_) | EdgeSymbol::Special(_) => summary.scannable = true,
+                    EdgeSymbol::Call(_) | EdgeSymbol::Block(_) => summary.calling = true,
                 }
             }
         }
-        (is_final, scannable, calling)
+        summary
     }
 }
 

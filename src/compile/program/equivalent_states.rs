@@ -67,9 +67,9 @@ impl MemberEndings {
         }
         *left = left.checked_sub(1)?;
         let (members, main) = (&rule_nfa.member_sets, &rule_nfa.main);
-        let mut kind = Vec::new();
+        let mut key = Vec::new();
         if let Some(member_set) = members.ended_set(position) {
-            kind.push(member_set);
+            key.push(member_set);
         } else if members.is_ordinary(position) && !main.nfa.is_final(position) {
             // Until its representative is known, a position on a cycle is in a class of its own.
             self.representatives.insert(position, position);
@@ -80,12 +80,12 @@ impl MemberEndings {
                     self.representatives.remove(&position);
                     return None;
                 };
-                kind.extend([lo, hi, to]);
+                key.extend([lo, hi, to]);
             }
         } else {
             return Some(position);
         }
-        let first = *self.by_key.entry(kind.into()).or_insert(position);
+        let first = *self.by_key.entry(key.into()).or_insert(position);
         self.representatives.insert(position, first);
         Some(first)
     }
@@ -100,16 +100,16 @@ impl Program {
     /// The representative of a state, as far as it has been computed; else the state itself.
     #[inline]
     pub(crate) fn known_alike(&self, state: u32) -> u32 {
-        let alike = self.states[state as usize].alike;
-        if alike == UNKNOWN { state } else { alike }
+        let representative = self.states[state as usize].alike;
+        if representative == UNKNOWN { state } else { representative }
     }
 
     /// The representative of a state: no token tells the two apart. It is the first state with the
     /// same equivalence key. Memoised.
     pub(crate) fn alike(&mut self, state: u32, tokens: &Triples) -> u32 {
         if self.states[state as usize].alike == UNKNOWN {
-            let alike = self.find_equivalent(state, tokens);
-            self.states[state as usize].alike = alike;
+            let representative = self.find_equivalent(state, tokens);
+            self.states[state as usize].alike = representative;
         }
         self.states[state as usize].alike
     }
@@ -120,8 +120,8 @@ impl Program {
         if block != NO_BLOCK {
             return self.equivalent_in_block(state, block, tokens);
         }
-        let Some(kind) = self.equivalence_key(state, |_| None) else { return state };
-        let first = *self.representatives.entry(kind).or_insert(state);
+        let Some(key) = self.equivalence_key(state, |_| None) else { return state };
+        let first = *self.representatives.entry(key).or_insert(state);
         if first != state {
             return if self.separates_members(instance, tokens) {
                 self.known_alike(first)
@@ -132,28 +132,29 @@ impl Program {
         // No known state continues with the same members. But perhaps no token reaches the end of a
         // name in which they differ.
         let names = self.member_names(instance);
-        let Some(kind) =
+        let Some(key) =
             self.equivalence_key(state, |position| names.representatives.get(&position).copied())
         else {
             return state;
         };
-        let first = *self.representatives.entry(kind).or_insert(state);
+        let first = *self.representatives.entry(key).or_insert(state);
         if first == state || !self.separates_members(instance, tokens) {
             return state;
         }
         let covered = self.covered_states(instance, &names, tokens);
-        let told = |position: u32| {
+        let covered_name = |position: u32| {
             names.representatives.get(&position).copied().filter(|_| covered.contains(&position))
         };
-        let [kind, other] = [state, first].map(|state| self.equivalence_key(state, told));
-        if kind == other { first } else { state }
+        let [key, first_key] =
+            [state, first].map(|state| self.equivalence_key(state, covered_name));
+        if key == first_key { first } else { state }
     }
 
     /// The counterpart of a block state: the same block, placed in front of the representative of
     /// its exit.
     fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Triples) -> u32 {
         let exit = self.blocks[block as usize].exit;
-        let alike = self.alike(exit, tokens);
+        let representative = self.alike(exit, tokens);
         let State { instance, set, .. } = self.states[state as usize];
         let StateSource::Sets(rule_nfa, part) = &self.instances[instance as usize].source else {
             return state;
@@ -161,11 +162,15 @@ impl Program {
         let (rule_nfa, Some(number)) = (rule_nfa.clone(), part.checked_sub(1)) else {
             return state;
         };
-        if alike == exit || alike == Program::RETURN {
+        if representative == exit || representative == Program::RETURN {
             return state;
         }
-        let other =
-            self.place_block(self.states[alike as usize].instance, &rule_nfa, number, alike);
+        let other = self.place_block(
+            self.states[representative as usize].instance,
+            &rule_nfa,
+            number,
+            representative,
+        );
         let inner = self.states[self.blocks[other as usize].start as usize].instance;
         let set = self.sets[set.range()].to_vec();
         self.intern(inner, &set)
@@ -182,17 +187,17 @@ impl Program {
         self.member_instance(instance)?;
         let mut endings = self.member_endings.remove(&instance).unwrap_or_default();
         let (rule_nfa, number) = self.member_instance(instance)?;
-        let stand_in = |position: u32| Substitutes {
+        let substitutes = |position: u32| Substitutes {
             same_ending: endings.representative(rule_nfa, position),
             covered_by: covered(position),
         };
-        let kind = self.member_states[number].abstract_key(
+        let key = self.member_states[number].abstract_key(
             rule_nfa,
             (instance, &self.sets[set.range()]),
-            stand_in,
+            substitutes,
         );
         self.member_endings.insert(instance, endings);
-        kind
+        key
     }
 
     /// The spelled names of an instance. Memoised.
@@ -213,16 +218,17 @@ impl Program {
                         .map(|spelled| (member_set, spelled)),
                 );
                 // By representative of a position, and the byte behind it.
-                let mut known: HashMap<(u32, u8), u32> = HashMap::default();
+                let mut by_prefix: HashMap<(u32, u8), u32> = HashMap::default();
                 let first =
                     names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
                 for (_, spelled) in &names.spelled[begin..] {
-                    let mut stand_in = first;
+                    let mut representative = first;
                     for (at, &(position, byte)) in spelled.iter().enumerate() {
-                        let Some(here) = stand_in else { break };
-                        names.representatives.insert(position, here);
+                        let Some(current) = representative else { break };
+                        names.representatives.insert(position, current);
                         let next = spelled.get(at + 1).map(|&(next, _)| next);
-                        stand_in = next.map(|next| *known.entry((here, byte)).or_insert(next));
+                        representative =
+                            next.map(|next| *by_prefix.entry((current, byte)).or_insert(next));
                     }
                 }
             }
@@ -312,9 +318,9 @@ impl Program {
         if let Some(&known) = self.member_separation.get(&instance) {
             return known;
         }
-        let apart = self.find_separation(instance, tokens).unwrap_or(false);
-        self.member_separation.insert(instance, apart);
-        apart
+        let separated = self.find_separation(instance, tokens).unwrap_or(false);
+        self.member_separation.insert(instance, separated);
+        separated
     }
 
     /// `None` if that cannot be decided.
@@ -354,11 +360,11 @@ impl Program {
     fn common_prefix(&mut self, starts: [u32; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut levels = [Vec::new(), Vec::new()];
         let mut common = Vec::new();
-        let mut goes_on = starts
+        let mut is_complete = starts
             .iter()
             .zip(&mut levels)
             .all(|(&start, level)| self.collect_readers(start, level, MAX_CALL_DEPTH));
-        while goes_on && common.len() < MAX_COMMON_PREFIX {
+        while is_complete && common.len() < MAX_COMMON_PREFIX {
             let edges = levels.each_ref().map(|level| -> Vec<ByteEdge> {
                 level.iter().flat_map(|&state| self.byte_edges(state).iter().copied()).collect()
             });
@@ -372,7 +378,7 @@ impl Program {
             common.push(first);
             for (level, edges) in levels.iter_mut().zip(&edges) {
                 level.clear();
-                goes_on = goes_on
+                is_complete = is_complete
                     && edges.iter().all(|e| self.collect_readers(e.to, level, MAX_CALL_DEPTH));
                 level.sort_unstable();
                 level.dedup();

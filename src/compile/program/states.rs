@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::member_sets::MemberSetStates;
 use super::super::residuals;
-use super::super::rule_nfa::RuleNfa;
+use super::super::rule_nfa::{RuleNfa, StateSummary};
 use super::super::{DispatchMark, NO_BLOCK, ReturnRole, RuleFacts};
 use super::{Instance, PoolSpan, Program, State, StateSource, UNKNOWN};
 use crate::fuel;
@@ -113,16 +113,16 @@ impl Program {
         }
         let hash = hash_set(instance, set);
         let (states, sets) = (&self.states, &self.sets);
-        let same = |id: u32| {
+        let is_equal = |id: u32| {
             let s = &states[id as usize];
             s.instance == instance && sets[s.set.range()] == *set
         };
-        if let Some(id) = self.state_index.find(hash, same) {
+        if let Some(id) = self.state_index.find(hash, is_equal) {
             return id;
         }
         fuel::charge(STATE_FUEL + set.len());
-        let looks = self.summarize(instance, set);
-        let id = self.push(instance, set, looks);
+        let summary = self.summarize(instance, set);
+        let id = self.push(instance, set, summary);
         if id != Program::RETURN {
             let Instance { left, source, .. } = &mut self.instances[instance as usize];
             *left = left.saturating_sub(1);
@@ -139,18 +139,18 @@ impl Program {
         if let Some(&known) = self.residuals.get(&residual) {
             return known;
         }
-        let looks = self.summarize(instance, set);
-        let id = self.push(instance, set, looks);
+        let summary = self.summarize(instance, set);
+        let id = self.push(instance, set, summary);
         self.residuals.insert(residual, id);
         id
     }
 
-    /// Appends a state. `(is_final, scannable, calling)` are the results of [`Program::summarize`].
+    /// Appends a state without an equal.
     fn push(
         &mut self,
         instance: u32,
         set: &[u32],
-        (is_final, scannable, calling): (bool, bool, bool),
+        StateSummary { is_final, scannable, calling }: StateSummary,
     ) -> u32 {
         let Instance { rule, block, source, .. } = &self.instances[instance as usize];
         // A return state of a dispatch keeps its mark, which traces read.
@@ -191,10 +191,14 @@ impl Program {
         self.states.len() as u32 - 1
     }
 
-    /// `(is_final, scannable, calling)` of a set: whether it accepts, reads, and calls.
-    fn summarize(&mut self, instance: u32, set: &[u32]) -> (bool, bool, bool) {
+    /// The summary of a set.
+    fn summarize(&mut self, instance: u32, set: &[u32]) -> StateSummary {
         match &self.instances[instance as usize].source {
-            StateSource::Dfa(dfa) => (dfa.is_final(set[0]), !dfa.edges(set[0]).is_empty(), false),
+            StateSource::Dfa(dfa) => StateSummary {
+                is_final: dfa.is_final(set[0]),
+                scannable: !dfa.edges(set[0]).is_empty(),
+                calling: false,
+            },
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).summarize(set),
             StateSource::Members(rule_nfa, number) => {
                 self.member_states[*number as usize].summarize(rule_nfa, set)
