@@ -3,17 +3,20 @@
 //! It finds the reachable, productive and nullable rules, the call graph with its components, the
 //! order of calls, and the byte classes. Only dispatch automata are built here.
 
+mod call_order;
+mod derivability;
+
 use std::sync::OnceLock;
 
 use super::components::Components;
 use super::dispatch::UnresolvedDispatch;
 use super::thompson::{self, Nesting};
 use super::{ByteClasses, CompileError, Compiled};
-use crate::fsm::{ByteSet, Grouped, LONG_GAP, Levels, TooLarge};
+use crate::fsm::{ByteSet, LONG_GAP, Levels, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::{Label, RuleId};
-use crate::ir::{Counted, Dispatch, Expr, Grammar, GrammarError, Graph, Members, Trigger};
+use crate::ir::{Counted, Dispatch, Expr, Grammar, GrammarError, Members, Trigger};
 use crate::limits::Limits;
 
 /// A counted repeat that costs at most this many states is unrolled; larger ones become counted
@@ -143,25 +146,7 @@ type Bodies<'a> = (&'a [&'a Expr], &'a HashMap<u32, UnresolvedDispatch>);
 /// Fills in the analysis results of a compiled grammar.
 pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
     let grammar = compiled.parsed.clone();
-    let mut scan = Scan {
-        grammar: &grammar,
-        limits,
-        rules: vec![RuleFacts::default(); grammar.rules.len()],
-        call_ranges: vec![(0, 0); grammar.rules.len()],
-        calls: Vec::new(),
-        seen: vec![false; grammar.rules.len()],
-        auxiliary: HashMap::default(),
-        bodies: Vec::new(),
-        dispatches: HashMap::default(),
-        step_levels: HashMap::default(),
-        boundaries: ByteSet::EMPTY,
-        member_sets: Vec::new(),
-        total: 0,
-        has_counters: false,
-        has_inlined: false,
-        gaps: false,
-        deferred: Vec::new(),
-    };
+    let mut scan = Scan::new(&grammar, limits);
     scan.scan_from(grammar.start.raw())?;
     if !compiled.meters.is_empty() {
         // Budgets of code points tell these UTF-8 byte ranges apart.
@@ -196,17 +181,7 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
             rule: grammar.rules[compiled.start as usize].name.clone(),
         });
     }
-    let nullable = |(_, set): &&(u32, &Members)| {
-        set.once
-            .iter()
-            .map(|member| &member.body)
-            .chain(&set.often)
-            .any(|body| compiled.nullable(body))
-    };
-    if let Some((rule, _)) = member_sets.iter().find(nullable) {
-        let name = grammar.rules.get(*rule as usize).map_or("(members)", |rule| &rule.name);
-        return Err(CompileError::EmptyMember { rule: name.to_owned() });
-    }
+    check_members(compiled, &member_sets)?;
     compiled.assign_ranks(&grammar, (&bodies, &dispatches), &components);
     compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].tracked = true);
     super::distinct_scopes::check_scopes(compiled, &calls)?;
@@ -214,28 +189,43 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
     let rules = &compiled.rules;
     compiled.dispatches =
         dispatches.iter().map(|(&rule, pending)| (rule, pending.resolve(rules).into())).collect();
-    for (i, body) in bodies.iter().enumerate() {
-        let rule = (grammar.rules.len() + i) as u32;
-        if !compiled.dispatches.contains_key(&rule) {
-            let rule_nfa = match body {
-                Expr::Counted(counted) => {
-                    let passes = |e: &Expr| compiled.productive(e) && !compiled.nullable(e);
-                    if !counted.graph.edges.iter().all(|(_, e, _)| passes(e)) {
-                        let what = "a step of a counted graph is unproductive or nullable";
-                        return Err(
-                            GrammarError::Malformed { rule: "(counted)".to_owned(), what }.into()
-                        );
-                    }
-                    thompson::counted_rule_nfa(
-                        compiled,
-                        counted,
-                        compiled.step_levels[&expr_address(body)].clone(),
-                    )
-                }
-                body => thompson::rule_nfa(compiled, body),
-            };
-            compiled.rule_nfas.insert(rule, rule_nfa.into());
+    build_auxiliary(compiled, &bodies)
+}
+
+/// Rejects member sets with nullable members.
+fn check_members(compiled: &Compiled, member_sets: &[(u32, &Members)]) -> Result<(), CompileError> {
+    for (rule, set) in member_sets {
+        let mut bodies = set.once.iter().map(|member| &member.body).chain(&set.often);
+        if bodies.any(|body| compiled.nullable(body)) {
+            let rule = compiled.parsed.rules.get(*rule as usize);
+            let rule = rule.map_or("(members)", |rule| &rule.name).to_owned();
+            return Err(CompileError::EmptyMember { rule });
         }
+    }
+    Ok(())
+}
+
+/// Builds the automata of auxiliary rules, those of dispatches excepted.
+fn build_auxiliary(compiled: &mut Compiled, bodies: &[&Expr]) -> Result<(), CompileError> {
+    for (i, body) in bodies.iter().enumerate() {
+        let rule = (compiled.parsed.rules.len() + i) as u32;
+        if compiled.dispatches.contains_key(&rule) {
+            continue;
+        }
+        let rule_nfa = match body {
+            Expr::Counted(counted) => {
+                let passes = |e: &Expr| compiled.productive(e) && !compiled.nullable(e);
+                if !counted.graph.edges.iter().all(|(_, e, _)| passes(e)) {
+                    let what = "a step of a counted graph is unproductive or nullable";
+                    let rule = "(counted)".to_owned();
+                    return Err(GrammarError::Malformed { rule, what }.into());
+                }
+                let levels = compiled.step_levels[&expr_address(body)].clone();
+                thompson::counted_rule_nfa(compiled, counted, levels)
+            }
+            body => thompson::rule_nfa(compiled, body),
+        };
+        compiled.rule_nfas.insert(rule, rule_nfa.into());
     }
     Ok(())
 }
@@ -288,6 +278,29 @@ struct Scan<'g> {
 }
 
 impl<'g> Scan<'g> {
+    /// A scan that has visited nothing.
+    fn new(grammar: &'g Grammar, limits: &'g Limits) -> Scan<'g> {
+        Scan {
+            grammar,
+            limits,
+            rules: vec![RuleFacts::default(); grammar.rules.len()],
+            call_ranges: vec![(0, 0); grammar.rules.len()],
+            calls: Vec::new(),
+            seen: vec![false; grammar.rules.len()],
+            auxiliary: HashMap::default(),
+            bodies: Vec::new(),
+            dispatches: HashMap::default(),
+            step_levels: HashMap::default(),
+            boundaries: ByteSet::EMPTY,
+            member_sets: Vec::new(),
+            total: 0,
+            has_counters: false,
+            has_inlined: false,
+            gaps: false,
+            deferred: Vec::new(),
+        }
+    }
+
     /// Scans every rule that is reachable from `start`.
     fn scan_from(&mut self, start: u32) -> Result<(), CompileError> {
         let mut queue = vec![start];
@@ -557,240 +570,4 @@ impl Compiled {
     pub(super) fn auxiliary(&self, expr_address: usize) -> u32 {
         self.auxiliary[&expr_address]
     }
-
-    /// Computes which rules are productive and nullable: callees first, each recursive component to
-    /// a fixpoint.
-    fn find_productive_and_nullable(
-        &mut self,
-        grammar: &Grammar,
-        (bodies, dispatches): Bodies<'_>,
-        components: &Components,
-    ) {
-        let body = |rule: u32| match grammar.rules.get(rule as usize) {
-            Some(r) => &r.body,
-            None => bodies[rule as usize - grammar.rules.len()],
-        };
-        for component in 0..components.count {
-            let members = components.members(component);
-            loop {
-                let mut changed = false;
-                for &rule in members {
-                    let facts = self.rules[rule as usize];
-                    if !facts.reached {
-                        continue;
-                    }
-                    let (productive, nullable) = match dispatches.get(&rule) {
-                        Some(pending) => (
-                            facts.productive
-                                || pending.can_end(|r| self.rules[r as usize].productive, true),
-                            facts.nullable
-                                || pending.can_end(|r| self.rules[r as usize].nullable, false),
-                        ),
-                        None => (
-                            facts.productive || self.productive(body(rule)),
-                            facts.nullable || self.nullable(body(rule)),
-                        ),
-                    };
-                    changed |= (productive, nullable) != (facts.productive, facts.nullable);
-                    let facts = &mut self.rules[rule as usize];
-                    (facts.productive, facts.nullable) = (productive, nullable);
-                }
-                if !changed || !components.cyclic[component as usize] {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Whether an expression derives a finite text.
-    pub(super) fn productive(&self, expr: &Expr) -> bool {
-        match expr {
-            Expr::Never => false,
-            Expr::Class(set) => !set.is_empty(),
-            Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Deferred(_) => true,
-            Expr::Ref(r) => self
-                .inlined_rule(*r)
-                .map_or_else(|| self.rules[r.index()].productive, |e| self.productive(e)),
-            Expr::Seq(parts) => parts.iter().all(|p| self.productive(p)),
-            Expr::Alt(parts) => parts.iter().any(|p| self.productive(p)),
-            Expr::Repeat { body, min, max } => {
-                max.is_none_or(|max| max >= *min) && (*min == 0 || self.productive(body))
-            }
-            Expr::Automaton(dfa) => !dfa.is_empty(),
-            Expr::Counted(counted) => self.step_levels[&expr_address(expr)].ends_within(
-                counted.graph.start,
-                counted.min,
-                counted.max,
-            ),
-            Expr::Except(except) => except.closes() || self.productive(&except.written_out()),
-            Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
-            Expr::Members(members) => members.derives(|part| self.productive(part)),
-            Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].productive,
-        }
-    }
-
-    /// Whether an expression derives the empty string.
-    pub(super) fn nullable(&self, expr: &Expr) -> bool {
-        match expr {
-            Expr::Empty => true,
-            Expr::Never
-            | Expr::Bytes(_)
-            | Expr::Class(_)
-            | Expr::Special(_)
-            | Expr::Deferred(_) => false,
-            Expr::Ref(r) => self
-                .inlined_rule(*r)
-                .map_or_else(|| self.rules[r.index()].nullable, |e| self.nullable(e)),
-            Expr::Seq(parts) => parts.iter().all(|p| self.nullable(p)),
-            Expr::Alt(parts) => parts.iter().any(|p| self.nullable(p)),
-            Expr::Repeat { body, min, max } => {
-                max.is_none_or(|max| max >= *min) && (*min == 0 || self.nullable(body))
-            }
-            Expr::Automaton(dfa) => dfa.is_final(0),
-            Expr::Counted(counted) => {
-                counted.min == 0 && counted.graph.ends.contains(&counted.graph.start)
-            }
-            Expr::Except(except) => self.nullable(&Expr::Ref(except.other)),
-            Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
-            Expr::Members(members) => members.nullable(),
-            Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].nullable,
-        }
-    }
-
-    /// The body of a rule that is inlined where it is called.
-    fn inlined_rule(&self, rule: RuleId) -> Option<&Expr> {
-        let rule = &self.parsed.rules[rule.index()];
-        (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
-    }
-
-    /// Whether an end is reachable over edges that pass.
-    fn reaches(&self, graph: &Graph, passes: impl Fn(&Expr) -> bool) -> bool {
-        let seen = reached(graph, passes);
-        graph.ends.iter().any(|&end| seen[end as usize])
-    }
-
-    /// Assigns ranks: callers first; within a recursive component, by the calls made before a byte
-    /// is read.
-    fn assign_ranks(
-        &mut self,
-        grammar: &Grammar,
-        (bodies, dispatches): Bodies<'_>,
-        components: &Components,
-    ) {
-        let mut rank = 0;
-        for component in (0..components.count).rev() {
-            let members = components.members(component);
-            for &rule in members {
-                self.rules[rule as usize].component = component;
-            }
-            if !self.rules[members[0] as usize].reached {
-                continue;
-            }
-            if !components.cyclic[component as usize] {
-                self.rules[members[0] as usize].rank = rank;
-                rank += 1;
-                continue;
-            }
-            let number: HashMap<u32, u32> =
-                members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect();
-            let leading: Vec<Vec<u32>> = members
-                .iter()
-                .map(|&rule| {
-                    let mut out = Vec::new();
-                    match grammar.rules.get(rule as usize) {
-                        // A dispatch reads a trigger before it calls.
-                        _ if dispatches.contains_key(&rule) => {}
-                        Some(r) => self.leading_of_rule(None, &r.body, &mut out),
-                        None => {
-                            let body = bodies[rule as usize - grammar.rules.len()];
-                            self.leading_of_rule(Some(rule), body, &mut out);
-                        }
-                    }
-                    out.iter().filter_map(|r| number.get(r).copied()).collect()
-                })
-                .collect();
-            let inner = Components::find(members.len(), |i| &leading[i]);
-            for sub in (0..inner.count).rev() {
-                for &i in inner.members(sub) {
-                    let facts = &mut self.rules[members[i as usize] as usize];
-                    (facts.rank, facts.left_recursive) = (rank, inner.cyclic[sub as usize]);
-                }
-                rank += 1;
-            }
-        }
-    }
-
-    /// Appends the rules that a rule may call before it reads a byte. `own`: its id, if it is
-    /// auxiliary.
-    fn leading_of_rule(&self, own: Option<u32>, body: &Expr, out: &mut Vec<u32>) {
-        match body {
-            Expr::Members(members) => self.leading_of_members(members, out),
-            Expr::Counted(counted)
-                if self
-                    .auxiliary
-                    .get(&expr_address(body))
-                    .is_some_and(|&rule| own == Some(rule)) =>
-            {
-                self.first_steps(counted, out);
-            }
-            _ => self.leading(body, out),
-        }
-    }
-
-    /// Appends the rules that a member set may call before it reads a byte.
-    fn leading_of_members(&self, members: &Members, out: &mut Vec<u32>) {
-        let firsts = members.once.iter().map(|member| &member.body).chain(&members.often);
-        firsts.for_each(|first| self.leading(first, out));
-    }
-
-    /// Appends the rules that the first step of a counted graph may call before it reads a byte.
-    fn first_steps(&self, counted: &Counted, out: &mut Vec<u32>) {
-        let first = counted.graph.edges.iter().filter(|(from, _, _)| *from == counted.graph.start);
-        first.for_each(|(_, e, _)| self.leading(e, out));
-    }
-
-    /// Appends the rules that an expression may call before it reads a byte.
-    fn leading(&self, expr: &Expr, out: &mut Vec<u32>) {
-        match expr {
-            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
-            Expr::Automaton(_) | Expr::Deferred(_) => {}
-            Expr::Ref(r) => {
-                if self.inlined_rule(*r).is_none() {
-                    out.push(r.raw());
-                }
-            }
-            Expr::Seq(parts) => {
-                for part in parts {
-                    self.leading(part, out);
-                    if !self.nullable(part) {
-                        break;
-                    }
-                }
-            }
-            Expr::Alt(parts) => parts.iter().for_each(|p| self.leading(p, out)),
-            Expr::Repeat { max, min, .. } if max.is_some_and(|max| max < *min || max == 0) => {}
-            Expr::Repeat { body, .. } => {
-                out.extend(self.auxiliary.get(&expr_address(expr)));
-                self.leading(body, out);
-            }
-            Expr::Graph(graph) => {
-                let seen = reached(graph, |e| self.nullable(e));
-                let first = graph.edges.iter().filter(|(from, _, _)| seen[*from as usize]);
-                first.for_each(|(_, e, _)| self.leading(e, out));
-            }
-            Expr::Except(except) => self.leading(&Expr::Ref(except.other), out),
-            Expr::Members(members) => match self.auxiliary.get(&expr_address(expr)) {
-                Some(&rule) => out.push(rule),
-                None => self.leading_of_members(members, out),
-            },
-            Expr::Dispatch(_) | Expr::Counted(_) => out.push(self.auxiliary(expr_address(expr))),
-        }
-    }
-}
-
-/// The nodes of a graph that are reachable over edges that pass. Linear.
-fn reached(graph: &Graph, passes: impl Fn(&Expr) -> bool) -> Vec<bool> {
-    let passing: Vec<(u32, u32)> =
-        graph.edges.iter().filter(|(_, e, _)| passes(e)).map(|&(from, _, to)| (from, to)).collect();
-    Grouped::new(graph.nodes as usize, || passing.iter().copied()).reached([graph.start])
 }
