@@ -70,9 +70,9 @@ impl BudgetMeter {
             0xF0.. => 3,
             _ => 0,
         };
-        let left =
+        let remaining =
             if self.unit == BudgetUnit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
-        Some(left | missing)
+        Some(remaining | missing)
     }
 
     /// Whether only the rest of the current code point may come.

@@ -62,8 +62,8 @@ impl StepCounts {
         }
     }
 
-    /// How many further steps fit under the upper bound whatever their path; `None` without a bound
-    /// in reach.
+    /// How many further steps fit under the upper bound whatever their path. `None` without an
+    /// upper bound, and for [`FAR`].
     pub(super) fn steps_left(&self, steps: u32) -> Option<u32> {
         let max = self.max.filter(|_| steps != FAR)?;
         Some(max.saturating_sub(steps).saturating_sub(self.levels.farthest()))

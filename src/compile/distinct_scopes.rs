@@ -210,11 +210,11 @@ impl StringCheck<'_> {
             return leaf(&dfa);
         }
         let compiled = self.compiled;
-        let Some(rule_of) = compiled.parsed.rules.get(rule.index()) else { return false };
+        let Some(callee) = compiled.parsed.rules.get(rule.index()) else { return false };
         self.inside.insert(rule.raw()) && {
-            let found = look(self, &rule_of.body);
+            let holds = look(self, &callee.body);
             self.inside.remove(&rule.raw());
-            found
+            holds
         }
     }
 

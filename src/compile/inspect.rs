@@ -146,9 +146,9 @@ impl Inspect<'_> {
 
     /// Walks from the rule's start state. The shared return state is copied into each rule.
     fn rule(&mut self, rule: u32) -> RuleAutomaton {
-        let mut states = LocalIds { ids: vec![self.program.open(rule)], known: HashMap::default() };
-        states.known.insert(states.ids[0], 0);
-        let mut blocks = LocalIds { ids: Vec::new(), known: HashMap::default() };
+        let mut states = LocalIds { ids: vec![self.program.open(rule)], index: HashMap::default() };
+        states.index.insert(states.ids[0], 0);
+        let mut blocks = LocalIds { ids: Vec::new(), index: HashMap::default() };
         let (mut out, mut placed) = (Vec::new(), Vec::new());
         while out.len() < states.ids.len() {
             let id = states.ids[out.len()];
@@ -179,11 +179,16 @@ impl Inspect<'_> {
             for &block in self.program.enters(id) {
                 let block_count = blocks.ids.len();
                 let local = blocks.index_of(block);
-                let found = *self.program.block(block);
-                let start = states.index_of(found.start);
+                let placed_block = *self.program.block(block);
+                let start = states.index_of(placed_block.start);
                 if local == block_count {
-                    let exit = states.index_of(found.exit);
-                    placed.push(AutomatonBlock { min: found.min, max: found.max, start, exit });
+                    let exit = states.index_of(placed_block.exit);
+                    placed.push(AutomatonBlock {
+                        min: placed_block.min,
+                        max: placed_block.max,
+                        start,
+                        exit,
+                    });
                 }
                 edges.push(AutomatonEdge { on: EdgeKind::Enter(local), to: start });
             }
@@ -191,7 +196,7 @@ impl Inspect<'_> {
             out.push(AutomatonState {
                 is_final: state.is_final,
                 block: (state.block != NO_BLOCK)
-                    .then(|| blocks.known.get(&state.block).copied())
+                    .then(|| blocks.index.get(&state.block).copied())
                     .flatten(),
                 dispatch: match self.program.mark(id) {
                     DispatchMark::Text { pending } => Some(DispatchState::Text { pending }),
@@ -212,12 +217,12 @@ impl Inspect<'_> {
 /// Local numbering of program ids, in order of first use.
 struct LocalIds {
     ids: Vec<u32>,
-    known: HashMap<u32, usize>,
+    index: HashMap<u32, usize>,
 }
 
 impl LocalIds {
     fn index_of(&mut self, id: u32) -> usize {
-        *self.known.entry(id).or_insert_with(|| {
+        *self.index.entry(id).or_insert_with(|| {
             self.ids.push(id);
             self.ids.len() - 1
         })

@@ -604,15 +604,15 @@ impl Program {
         }
         let (compiled, from) = self.grammar_of_rule(rule);
         let compiled = compiled.clone();
-        let own = rule - from;
-        let source = if let Some(dfa) = shared_automata::minimal_automaton(&compiled, own) {
+        let local_rule = rule - from;
+        let source = if let Some(dfa) = shared_automata::minimal_automaton(&compiled, local_rule) {
             StateSource::Dfa(dfa)
-        } else if let Some(dispatch) = compiled.dispatches.get(&own) {
+        } else if let Some(dispatch) = compiled.dispatches.get(&local_rule) {
             StateSource::Dispatch(dispatch.clone())
-        } else if let Some(rule_nfa) = compiled.rule_nfas.get(&own) {
+        } else if let Some(rule_nfa) = compiled.rule_nfas.get(&local_rule) {
             self.state_source(rule_nfa.clone())
         } else {
-            let rule_nfa = match &compiled.parsed.rules[own as usize].body {
+            let rule_nfa = match &compiled.parsed.rules[local_rule as usize].body {
                 Expr::Deferred(_) => self.deferred_rule_nfa(rule),
                 body => thompson::rule_nfa(&compiled, body),
             };

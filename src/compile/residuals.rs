@@ -57,7 +57,7 @@ fn language_id(canonical: Box<[u32]>) -> Option<u32> {
 /// automata, equal forms are equal languages.
 fn canonical_form(dfa: &Dfa, from: u32) -> Box<[u32]> {
     let (mut order, mut out) = (vec![from], Vec::new());
-    let mut places: HashMap<u32, u32> = HashMap::from_iter([(from, 0)]);
+    let mut indices: HashMap<u32, u32> = HashMap::from_iter([(from, 0)]);
     let mut at = 0;
     while let Some(&state) = order.get(at) {
         at += 1;
@@ -65,7 +65,7 @@ fn canonical_form(dfa: &Dfa, from: u32) -> Box<[u32]> {
         let count = out.len();
         out.push(0);
         for e in dfa.edges(state) {
-            let to = *places.entry(e.to).or_insert_with(|| {
+            let to = *indices.entry(e.to).or_insert_with(|| {
                 order.push(e.to);
                 order.len() as u32 - 1
             });

@@ -209,23 +209,23 @@ impl Intersection<'_> {
         Ok(depth + 1)
     }
 
-    fn enqueue(&mut self, begun: RuleStart) {
-        if self.queued.insert(begun) {
-            self.queue.push(begun);
+    fn enqueue(&mut self, start: RuleStart) {
+        if self.queued.insert(start) {
+            self.queue.push(start);
         }
     }
 
     /// The states in which a rule may end, as far as known. Registers the current rule as a
     /// dependent.
-    fn rule_ends(&mut self, begun: RuleStart) -> BTreeSet<u32> {
+    fn rule_ends(&mut self, start: RuleStart) -> BTreeSet<u32> {
         if let Some(caller) = self.caller {
-            self.callers.entry(begun).or_default().insert(caller);
+            self.callers.entry(start).or_default().insert(caller);
         }
-        if let Some(ends) = self.ends.get(&begun) {
+        if let Some(ends) = self.ends.get(&start) {
             return ends.clone();
         }
-        self.ends.insert(begun, BTreeSet::new());
-        self.enqueue(begun);
+        self.ends.insert(start, BTreeSet::new());
+        self.enqueue(start);
         BTreeSet::new()
     }
 
@@ -233,24 +233,24 @@ impl Intersection<'_> {
     fn find_ends(&mut self) -> Result<()> {
         let grammar = self.grammar;
         self.rule_ends((grammar.start, 0));
-        while let Some(begun) = self.queue.pop() {
-            self.queued.remove(&begun);
-            self.caller = Some(begun);
-            self.rule = begun.0;
-            let rule = &grammar.rules[begun.0.index()];
+        while let Some(start) = self.queue.pop() {
+            self.queued.remove(&start);
+            self.caller = Some(start);
+            self.rule = start.0;
+            let rule = &grammar.rules[start.0.index()];
             if rule.attributes.budget.is_some() {
                 return Err(IntersectError::Budget { rule: self.name() });
             }
             if rule.attributes.scope || rule.attributes.element {
                 return Err(IntersectError::Distinct { rule: self.name() });
             }
-            let found = self.ends_of(&rule.body, begun.1, 0)?;
-            let ends = self.ends.entry(begun).or_default();
+            let found = self.ends_of(&rule.body, start.1, 0)?;
+            let ends = self.ends.entry(start).or_default();
             let before = ends.len();
             ends.extend(found);
             if ends.len() > before {
                 let mut callers: Vec<RuleStart> =
-                    self.callers.get(&begun).into_iter().flatten().copied().collect();
+                    self.callers.get(&start).into_iter().flatten().copied().collect();
                 callers.sort_unstable();
                 callers.into_iter().for_each(|caller| self.enqueue(caller));
             }
@@ -391,7 +391,7 @@ impl Intersection<'_> {
             out[*node as usize].push(i);
         }
         let mut pairs = vec![(view.start, from)];
-        let mut known: HashMap<(u32, u32), u32> = HashMap::from_iter([((view.start, from), 0)]);
+        let mut indices: HashMap<(u32, u32), u32> = HashMap::from_iter([((view.start, from), 0)]);
         let mut edges = Vec::new();
         let mut at = 0;
         while at < pairs.len() {
@@ -400,7 +400,7 @@ impl Intersection<'_> {
                 let (_, expr, to) = view.edges[i as usize];
                 for end in self.ends_of(expr, state, depth)? {
                     self.step()?;
-                    let next = *known.entry((to, end)).or_insert_with(|| {
+                    let next = *indices.entry((to, end)).or_insert_with(|| {
                         pairs.push((to, end));
                         pairs.len() as u32 - 1
                     });

@@ -41,8 +41,9 @@ impl Deferred {
         let made = || {
             let grammar = (self.0.make)()?;
             let plain = |rule: &super::Rule| {
-                let said = &rule.attributes;
-                (said.is_empty() || said.is_only_name()) && !matches!(rule.body, Expr::Deferred(_))
+                let attributes = &rule.attributes;
+                (attributes.is_empty() || attributes.is_only_name())
+                    && !matches!(rule.body, Expr::Deferred(_))
             };
             let is_plain = grammar.specials.is_empty() && grammar.rules.iter().all(plain);
             (is_plain && grammar.validate().is_ok()).then(|| Arc::new(grammar))

@@ -48,12 +48,12 @@ impl Except {
             };
             let mut leave = self.leave;
             while let Some(&byte) = rest.first().and_then(|word| word.get(read)) {
-                let same = rest.partition_point(|word| word.get(read) == Some(&byte));
+                let group = rest.partition_point(|word| word.get(read) == Some(&byte));
                 let child = graph.node();
                 graph.edge(node, Expr::bytes(&[byte]), child);
-                stack.push((child, &rest[..same], read + 1));
+                stack.push((child, &rest[..group], read + 1));
                 leave.remove(byte);
-                rest = &rest[same..];
+                rest = &rest[group..];
             }
             graph.edge(node, Expr::class(leave), free);
             graph.edge(node, Expr::Ref(self.other), end);

@@ -127,13 +127,13 @@ impl Members {
             paths.ends.push(0);
         }
         // By seen members: the node behind the last one.
-        let mut known: HashMap<SeenMembers, u32> = HashMap::default();
+        let mut nodes: HashMap<SeenMembers, u32> = HashMap::default();
         let mut todo = vec![(SeenMembers::default(), 0)];
         while let Some((seen, before)) = todo.pop() {
             for next in bounds.candidates(seen) {
                 let Some(after) = bounds.add(seen, next) else { continue };
-                let behind = match known.entry(after) {
-                    Entry::Occupied(known) => *known.get(),
+                let behind = match nodes.entry(after) {
+                    Entry::Occupied(entry) => *entry.get(),
                     Entry::Vacant(new) => {
                         let behind = paths.node(limit)?;
                         if bounds.may_end(after) {

@@ -45,7 +45,7 @@ impl fmt::Display for Grammar {
         for (i, rule) in self.rules.iter().enumerate() {
             f.write_str(&printer.names[i])?;
             let start = i == self.start.index() && !named_root;
-            options(f, start, &rule.attributes)?;
+            write_attributes(f, start, &rule.attributes)?;
             f.write_str(" ::= ")?;
             printer.expr(f, &rule.body, Level::Alt)?;
             writeln!(f)?;
@@ -56,12 +56,12 @@ impl fmt::Display for Grammar {
 
 /// The rule names as printed: unique, and quoted unless they are identifiers. Linear.
 fn names(grammar: &Grammar) -> Vec<String> {
-    let own = |name: &str| if name.is_empty() { "rule".to_owned() } else { name.to_owned() };
+    let name_of = |name: &str| if name.is_empty() { "rule".to_owned() } else { name.to_owned() };
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
-    grammar.rules.iter().for_each(|rule| *times.entry(own(&rule.name)).or_default() += 1);
+    grammar.rules.iter().for_each(|rule| *times.entry(name_of(&rule.name)).or_default() += 1);
     let mut taken: BTreeSet<String> = times.keys().cloned().collect();
     let unique = |(i, rule): (usize, &super::Rule)| {
-        let mut name = own(&rule.name);
+        let mut name = name_of(&rule.name);
         if times[&name] > 1 {
             name = format!("{name}-{i}");
             while !taken.insert(name.clone()) {
@@ -78,7 +78,11 @@ fn names(grammar: &Grammar) -> Vec<String> {
     grammar.rules.iter().enumerate().map(unique).collect()
 }
 
-fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> fmt::Result {
+fn write_attributes(
+    f: &mut fmt::Formatter<'_>,
+    start: bool,
+    attributes: &Attributes,
+) -> fmt::Result {
     let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
         attributes;
     let mut out = Vec::new();
@@ -104,8 +108,8 @@ fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> 
             out.push("spent=cut".to_owned());
         }
     }
-    for (word, said) in [("scope", scope), ("element", element), ("name", name)] {
-        if *said {
+    for (word, is_set) in [("scope", scope), ("element", element), ("name", name)] {
+        if *is_set {
             out.push(word.to_owned());
         }
     }

@@ -10,31 +10,31 @@ impl Grammar {
     /// exceed `total`. [`Expr::Counted`], dispatches and [`Expr::Deferred`] bodies are not changed.
     pub fn uncounted(&self, most: usize, total: usize) -> Grammar {
         let mut grammar = self.clone();
-        let mut left = total;
-        grammar.rules.iter_mut().for_each(|rule| rule.body.unroll_repeats(most, &mut left));
+        let mut budget = total;
+        grammar.rules.iter_mut().for_each(|rule| rule.body.unroll_repeats(most, &mut budget));
         grammar
     }
 }
 
 impl Expr {
     /// Unrolls the repeats of an expression, inner ones first.
-    fn unroll_repeats(&mut self, most: usize, left: &mut usize) {
+    fn unroll_repeats(&mut self, most: usize, budget: &mut usize) {
         match self {
             Expr::Seq(parts) | Expr::Alt(parts) => {
-                parts.iter_mut().for_each(|part| part.unroll_repeats(most, left))
+                parts.iter_mut().for_each(|part| part.unroll_repeats(most, budget))
             }
             Expr::Graph(graph) => {
-                graph.edges.iter_mut().for_each(|(_, e, _)| e.unroll_repeats(most, left))
+                graph.edges.iter_mut().for_each(|(_, e, _)| e.unroll_repeats(most, budget))
             }
             Expr::Members(members) => {
-                members.parts_mut().for_each(|part| part.unroll_repeats(most, left))
+                members.parts_mut().for_each(|part| part.unroll_repeats(most, budget))
             }
             Expr::Repeat { body, min, max } => {
-                body.unroll_repeats(most, left);
+                body.unroll_repeats(most, budget);
                 let (copies, size) = (max.unwrap_or(*min) as usize, body.size());
                 let cost = copies.saturating_mul(size);
-                if copies > 1 && cost <= most.min(*left) {
-                    *left -= cost;
+                if copies > 1 && cost <= most.min(*budget) {
+                    *budget -= cost;
                     *self = unrolled_graph(body, *min, *max);
                 }
             }

@@ -279,8 +279,8 @@ impl DispatchAutomaton {
     }
 
     /// Liveness of free-text states, by node. The root is live if any node is, and so is a node
-    /// from which some byte leads back to the root. Other nodes exist only if the texts begin with
-    /// every byte value.
+    /// from which some byte leads back to the root. Other nodes exist only where every byte
+    /// continues some text.
     fn live_free_text(&self) -> Vec<bool> {
         let (matches, len) = (&self.matches, self.matches.trie.len());
         if !self.live.text {

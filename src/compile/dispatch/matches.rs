@@ -222,9 +222,9 @@ impl MatchTable {
     fn links(&self, node: u32, link: impl Fn(&NodeMatch) -> u32) -> impl Iterator<Item = u32> {
         let mut at = link(&self.matches[node as usize]);
         std::iter::from_fn(move || {
-            let here = (at != NO_NODE).then_some(at)?;
-            at = link(&self.matches[self.trie.failure(here) as usize]);
-            Some(here)
+            let current = (at != NO_NODE).then_some(at)?;
+            at = link(&self.matches[self.trie.failure(current) as usize]);
+            Some(current)
         })
     }
 

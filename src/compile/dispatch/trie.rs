@@ -110,14 +110,14 @@ impl AhoCorasickTrie {
         self.returns_to_root = vec![true; self.len()];
         let mut covered = vec![ByteSet::EMPTY; self.len()];
         for node in 0..self.len() as u32 {
-            let own = self.children(node);
-            count_steps(own.len());
-            own.clone().for_each(|child| covered[node as usize].insert(self.byte(child)));
+            let children = self.children(node);
+            count_steps(children.len());
+            children.clone().for_each(|child| covered[node as usize].insert(self.byte(child)));
             if node != ROOT {
                 let fail = self.failure(node);
-                let others = self.children(fail);
-                let adds = others.len() > own.len()
-                    || others.into_iter().any(|c| self.child(node, self.byte(c)).is_none());
+                let fail_children = self.children(fail);
+                let adds = fail_children.len() > children.len()
+                    || fail_children.into_iter().any(|c| self.child(node, self.byte(c)).is_none());
                 self.skip_links[node as usize] =
                     if adds { fail } else { self.skip_links[fail as usize] };
                 covered[node as usize] = covered[node as usize].union(&covered[fail as usize]);

@@ -321,7 +321,7 @@ impl MemberSetStates {
 
     /// The most at-most-once members that may still come in one of these states.
     pub(in crate::compile) fn remaining(&self, rule_nfa: &RuleNfa, set: &[u32]) -> u32 {
-        let left = |&state: &u32| {
+        let remaining = |&state: &u32| {
             let (position, seen) = (self.decode(state).1, self.seen(state));
             let inside = rule_nfa.member_sets.containing(position);
             let most = || {
@@ -337,7 +337,7 @@ impl MemberSetStates {
                 .or_else(most)
                 .unwrap_or(0)
         };
-        set.iter().map(left).max().unwrap_or(0)
+        set.iter().map(remaining).max().unwrap_or(0)
     }
 
     /// The likelihood of a set: the maximum of its states. See [`MemberLikelihood`].

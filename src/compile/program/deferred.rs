@@ -25,15 +25,18 @@ impl Program {
     /// Analysis results of a rule.
     #[inline]
     pub(crate) fn facts(&self, rule: u32) -> &RuleFacts {
-        let own = &self.compiled.rules;
-        own.get(rule as usize).unwrap_or_else(|| &self.deferred_facts[rule as usize - own.len()])
+        let static_facts = &self.compiled.rules;
+        static_facts
+            .get(rule as usize)
+            .unwrap_or_else(|| &self.deferred_facts[rule as usize - static_facts.len()])
     }
 
     /// Analysis results of a rule; `None` for [`NO_RULE`](super::NO_RULE).
     pub(super) fn facts_of(&self, rule: u32) -> Option<&RuleFacts> {
-        let own = &self.compiled.rules;
-        own.get(rule as usize)
-            .or_else(|| self.deferred_facts.get((rule as usize).checked_sub(own.len())?))
+        let static_facts = &self.compiled.rules;
+        static_facts
+            .get(rule as usize)
+            .or_else(|| self.deferred_facts.get((rule as usize).checked_sub(static_facts.len())?))
     }
 
     /// Number of rules, appended ones included.
@@ -89,9 +92,9 @@ impl Program {
     fn append_deferred(&mut self, rule: u32) -> Option<u32> {
         let compiled = self.compiled.deferred_grammar(rule)?.clone();
         let from = self.rules.len() as u32;
-        let known = self.compiled.rules.iter().chain(&self.deferred_facts);
+        let existing = self.compiled.rules.iter().chain(&self.deferred_facts);
         let (rank, component) =
-            known.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
+            existing.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
         self.deferred_facts.extend(compiled.rules.iter().map(|facts| RuleFacts {
             // Callers rank before callees, so all ranks lie behind the existing ones.
             rank: facts.rank + rank + 1,

@@ -357,10 +357,10 @@ impl Scratch {
         set: &mut Vec<u32>,
     ) {
         set.clear();
-        let places = rule_nfa.main.nfa.len();
-        self.begin_round(places);
-        if self.numbers.len() < places {
-            self.numbers.resize(places, 0);
+        let positions = rule_nfa.main.nfa.len();
+        self.begin_round(positions);
+        if self.numbers.len() < positions {
+            self.numbers.resize(positions, 0);
         }
         // Positions that have been visited with several member sets.
         let mut others: Vec<u32> = Vec::new();

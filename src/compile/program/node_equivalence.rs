@@ -10,7 +10,7 @@ use crate::compile::counted_graph::{FAR, NO_NODE};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::fsm::Moves;
 
-/// Nodes must remain equivalent up to this many moves for the measurement to pay off.
+/// A node is measured only if many others are equivalent to it for this many moves.
 const FEW_MOVES: u32 = 4;
 /// Most nodes per graph whose moves are measured.
 const MAX_MEASURED: usize = 8;
@@ -56,7 +56,7 @@ impl Program {
     /// The instance and node of a state. Two states are at the same node if and only if these are
     /// equal. `None` if the state is not exactly one node.
     pub(crate) fn node(&mut self, state: u32) -> Option<(u32, u32)> {
-        self.graph_position(state).map(|at| (at.instance, at.node))
+        self.graph_position(state).map(|position| (position.instance, position.node))
     }
 
     /// Whether the set of a state contains a node; it may hold more than that.
@@ -90,11 +90,11 @@ impl Program {
             },
             None => (set.iter().find_map(|&state| nodes.of(state)), FAR),
         };
-        let at = node
+        let position = node
             .map(|node| GraphPosition { instance, node, steps })
-            .filter(|&at| self.state_at(at) == state);
-        self.graph_positions.insert(state, at);
-        at
+            .filter(|&position| self.state_at(position) == state);
+        self.graph_positions.insert(state, position);
+        position
     }
 
     /// The state of a graph position.
@@ -122,73 +122,83 @@ impl Program {
     /// The representative of a state for tokens of at most `reach` bytes. `reach` must be the same
     /// in each call.
     pub(crate) fn stand_in(&mut self, state: u32, reach: u32) -> NodeRepresentative {
-        let Some(at) = self.graph_position(state) else { return NodeRepresentative::State(state) };
-        let counts = graph_nfa(&self.instances, at.instance)
+        let Some(position) = self.graph_position(state) else {
+            return NodeRepresentative::State(state);
+        };
+        let counts = graph_nfa(&self.instances, position.instance)
             .and_then(|rule_nfa| rule_nfa.step_counts.as_ref());
-        let steps = counts.map_or(FAR, |counts| counts.far_from_bounds(at.steps, reach));
+        let steps = counts.map_or(FAR, |counts| counts.far_from_bounds(position.steps, reach));
         if steps != FAR {
             return NodeRepresentative::State(state);
         }
-        match self.equivalent_node(at) {
+        match self.equivalent_node(position) {
             Ok(node) => {
-                NodeRepresentative::State(self.state_at(GraphPosition { node, steps, ..at }))
+                NodeRepresentative::State(self.state_at(GraphPosition { node, steps, ..position }))
             }
-            Err(node) => {
-                NodeRepresentative::Unmeasured(self.state_at(GraphPosition { node, steps, ..at }))
-            }
+            Err(node) => NodeRepresentative::Unmeasured(self.state_at(GraphPosition {
+                node,
+                steps,
+                ..position
+            })),
         }
     }
 
     /// The representative of a node, or (`Err`) the node that must be measured first.
-    fn equivalent_node(&mut self, at: GraphPosition) -> Result<u32, u32> {
-        let Some(rule_nfa) = graph_nfa(&self.instances, at.instance) else { return Ok(at.node) };
-        let Some(nodes) = rule_nfa.graph.filter(|nodes| nodes.are_many()) else {
-            return Ok(at.node);
+    fn equivalent_node(&mut self, position: GraphPosition) -> Result<u32, u32> {
+        let Some(rule_nfa) = graph_nfa(&self.instances, position.instance) else {
+            return Ok(position.node);
         };
-        let likes = self.node_classes.entry(at.instance).or_default();
-        let first = *likes.first.get_or_insert(at.node);
-        if first == at.node {
+        let Some(nodes) = rule_nfa.graph.filter(|nodes| nodes.are_many()) else {
+            return Ok(position.node);
+        };
+        let classes = self.node_classes.entry(position.instance).or_default();
+        let first = *classes.first.get_or_insert(position.node);
+        if first == position.node {
             return Ok(first);
         }
-        let moves = likes.moves.get_or_insert_with(|| {
+        let moves = classes.moves.get_or_insert_with(|| {
             Moves::of(&rule_nfa.main.nfa, (nodes.first, nodes.count, nodes.end))
         });
-        let Some(moves) = moves else { return Ok(at.node) };
-        for &(node, measured) in &likes.measured {
-            let Some(most) = measured else { return Ok(at.node) };
-            if moves.are_alike(node, at.node, most) {
+        let Some(moves) = moves else { return Ok(position.node) };
+        for &(node, measured) in &classes.measured {
+            let Some(most_moves) = measured else { return Ok(position.node) };
+            if moves.are_alike(node, position.node, most_moves) {
                 return Ok(node);
             }
         }
-        let mut may_do = |node: u32| moves.has_many_like(node, FEW_MOVES);
-        match likes.measured.len() {
-            0 if may_do(first) => Err(first),
-            MAX_MEASURED.. => Ok(at.node),
-            _ if may_do(at.node) => Err(at.node),
-            _ => Ok(at.node),
+        let mut is_worth_measuring = |node: u32| moves.has_many_like(node, FEW_MOVES);
+        match classes.measured.len() {
+            0 if is_worth_measuring(first) => Err(first),
+            MAX_MEASURED.. => Ok(position.node),
+            _ if is_worth_measuring(position.node) => Err(position.node),
+            _ => Ok(position.node),
         }
     }
 
     /// Records the result of a measurement: the most moves of a token from this state; `None` if
     /// unbounded.
     pub(crate) fn note_moves(&mut self, state: u32, moves: Option<u32>) {
-        if let Some(at) = self.graph_position(state) {
-            self.node_classes.entry(at.instance).or_default().measured.push((at.node, moves));
+        if let Some(position) = self.graph_position(state) {
+            self.node_classes
+                .entry(position.instance)
+                .or_default()
+                .measured
+                .push((position.node, moves));
         }
     }
 
-    /// How many further steps cannot exceed the upper bound, once the lower bound is met. `None` if
-    /// the bound is out of reach.
+    /// How many further steps stay below the upper bound whatever their path. `None` without an
+    /// upper bound, and before the lower bound is met.
     pub(crate) fn steps_left(&mut self, state: u32) -> Option<u32> {
-        let at = self.graph_position(state)?;
-        let counts = graph_nfa(&self.instances, at.instance)?.step_counts.as_ref()?;
-        counts.steps_left(at.steps).filter(|_| at.steps >= counts.min)
+        let position = self.graph_position(state)?;
+        let counts = graph_nfa(&self.instances, position.instance)?.step_counts.as_ref()?;
+        counts.steps_left(position.steps).filter(|_| position.steps >= counts.min)
     }
 
     /// The same node with its step bounds out of reach.
     pub(crate) fn without_bounds(&mut self, state: u32) -> u32 {
         match self.graph_position(state) {
-            Some(at) => self.state_at(GraphPosition { steps: FAR, ..at }),
+            Some(position) => self.state_at(GraphPosition { steps: FAR, ..position }),
             None => state,
         }
     }
@@ -196,7 +206,7 @@ impl Program {
     /// Whether `state` is a node, with bounds out of reach, of the graph that `of` belongs to.
     pub(crate) fn is_without_bounds(&mut self, state: u32, of: u32) -> bool {
         match (self.graph_position(state), self.graph_position(of)) {
-            (Some(at), Some(of)) => at.instance == of.instance && at.steps == FAR,
+            (Some(position), Some(of)) => position.instance == of.instance && position.steps == FAR,
             _ => false,
         }
     }

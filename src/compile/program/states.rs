@@ -42,7 +42,7 @@ impl Program {
         (rule, from): (u32, u32),
         block: u32,
     ) -> u32 {
-        let left = match &source {
+        let budget = match &source {
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => u32::MAX,
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).nfa.len() as u32 * 4 + 256,
             // Grows with each member set that is met.
@@ -54,7 +54,7 @@ impl Program {
             }
             _ => false,
         };
-        self.instances.push(Instance { source, rule, block, from, merged, left });
+        self.instances.push(Instance { source, rule, block, from, merged, left: budget });
         (self.instances.len() - 1) as u32
     }
 

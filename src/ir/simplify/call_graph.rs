@@ -90,25 +90,25 @@ impl CallGraph {
     /// Rules on a cycle, or on a path between two cycles.
     pub(super) fn recursive(&self) -> Vec<bool> {
         let back = self.reversed();
-        let mut left = vec![true; self.len()];
+        let mut remaining = vec![true; self.len()];
         // Repeatedly remove rules without remaining callees; then those without remaining callers.
         for (forward, backward) in [(self, &back), (&back, self)] {
             let mut open: Vec<usize> = (0..self.len() as u32)
-                .map(|r| forward.callees(r).iter().filter(|&&c| left[c as usize]).count())
+                .map(|r| forward.callees(r).iter().filter(|&&c| remaining[c as usize]).count())
                 .collect();
             let mut queue: Vec<u32> = (0..self.len() as u32)
-                .filter(|&r| left[r as usize] && open[r as usize] == 0)
+                .filter(|&r| remaining[r as usize] && open[r as usize] == 0)
                 .collect();
             while let Some(rule) = queue.pop() {
-                left[rule as usize] = false;
+                remaining[rule as usize] = false;
                 for &caller in backward.callees(rule) {
                     open[caller as usize] -= 1;
-                    if open[caller as usize] == 0 && left[caller as usize] {
+                    if open[caller as usize] == 0 && remaining[caller as usize] {
                         queue.push(caller);
                     }
                 }
             }
         }
-        left
+        remaining
     }
 }

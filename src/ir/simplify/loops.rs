@@ -8,13 +8,13 @@ use crate::ir::{Expr, Grammar};
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let mut changed = false;
     for (i, rule) in grammar.rules.iter_mut().enumerate() {
-        let own = RuleId::new(i);
+        let rule_id = RuleId::new(i);
         // Each recursive call of a labelled rule begins a new span.
         if let Expr::Alt(parts) = &mut rule.body
             && rule.attributes.is_empty()
-            && calls_itself_only_at_ends(parts, own)
+            && calls_itself_only_at_ends(parts, rule_id)
         {
-            rule.body = to_repeats(std::mem::take(parts), own);
+            rule.body = to_repeats(std::mem::take(parts), rule_id);
             changed = true;
         }
     }
@@ -33,33 +33,33 @@ enum SelfCall {
 }
 
 /// The position of the recursive call.
-fn self_call(part: &Expr, own: RuleId) -> SelfCall {
+fn self_call(part: &Expr, rule_id: RuleId) -> SelfCall {
     let mut calls = 0;
-    part.each_ref(&mut |rule| calls += u32::from(rule == own));
+    part.each_ref(&mut |rule| calls += u32::from(rule == rule_id));
     match (calls, part) {
         (0, _) => SelfCall::Nowhere,
         (1, Expr::Ref(_)) => SelfCall::Alone,
-        (1, Expr::Seq(parts)) if parts.first() == Some(&Expr::Ref(own)) => SelfCall::First,
-        (1, Expr::Seq(parts)) if parts.last() == Some(&Expr::Ref(own)) => SelfCall::Last,
+        (1, Expr::Seq(parts)) if parts.first() == Some(&Expr::Ref(rule_id)) => SelfCall::First,
+        (1, Expr::Seq(parts)) if parts.last() == Some(&Expr::Ref(rule_id)) => SelfCall::Last,
         _ => SelfCall::Inside,
     }
 }
 
 /// Whether the rule calls itself, and only at the ends of alternatives.
-fn calls_itself_only_at_ends(parts: &[Expr], own: RuleId) -> bool {
+fn calls_itself_only_at_ends(parts: &[Expr], rule_id: RuleId) -> bool {
     let mut any = false;
     parts.iter().all(|part| {
-        let call = self_call(part, own);
+        let call = self_call(part, rule_id);
         any |= call != SelfCall::Nowhere;
         call != SelfCall::Inside
     }) && any
 }
 
 /// The alternatives with recursion replaced by repetition.
-fn to_repeats(parts: Vec<Expr>, own: RuleId) -> Expr {
+fn to_repeats(parts: Vec<Expr>, rule_id: RuleId) -> Expr {
     let (mut before, mut bases, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     for mut part in parts {
-        let call = self_call(&part, own);
+        let call = self_call(&part, rule_id);
         match (call, &mut part) {
             (SelfCall::First, Expr::Seq(list)) => behind.push(Expr::seq(list.drain(1..))),
             (SelfCall::Last, Expr::Seq(list)) => {

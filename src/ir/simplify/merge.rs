@@ -26,16 +26,17 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
         return None;
     }
     let mut count = vec![0u32; sorted.len()];
-    let place: Vec<usize> =
+    let bucket: Vec<usize> =
         hashes.iter().map(|hash| sorted.partition_point(|h| h < hash)).collect();
-    place.iter().for_each(|&at| count[at] += 1);
+    bucket.iter().for_each(|&at| count[at] += 1);
     let mut encoding = ExactEncoding::default();
-    let mut known: hashbrown::HashMap<Box<[u64]>, u32, Seeded> = hashbrown::HashMap::default();
+    let mut keys_by_encoding: hashbrown::HashMap<Box<[u64]>, u32, Seeded> =
+        hashbrown::HashMap::default();
     let mut keys = Vec::with_capacity(rules);
     let mut next = 0;
     let (mut tail, mut position, mut head) = (Vec::new(), Vec::new(), Vec::new());
     for (i, rule) in grammar.rules.iter().enumerate() {
-        if count[place[i]] == 1 {
+        if count[bucket[i]] == 1 {
             keys.push(next);
             next += 1;
             continue;
@@ -43,7 +44,7 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
         encoding.words.clear();
         encoding.refs.clear();
         write_rule(rule, &mut encoding);
-        let key = *known.entry_ref(encoding.words.as_slice()).or_insert(next);
+        let key = *keys_by_encoding.entry_ref(encoding.words.as_slice()).or_insert(next);
         next = next.max(key + 1);
         keys.push(key);
         for (at, target) in encoding.refs.iter().enumerate() {
@@ -149,7 +150,7 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
     out.word(
         [*hidden, *scope, *element, *name]
             .into_iter()
-            .fold(0, |flags, said| flags << 1 | u64::from(said)),
+            .fold(0, |flags, flag| flags << 1 | u64::from(flag)),
     );
     out.word(label.map_or(0, |label| u64::from(label.raw()) + 1));
     for byte in capture.iter().flat_map(|name| name.bytes()) {
@@ -166,58 +167,58 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
 }
 
 /// A tag in the top byte, and a number below 2^56.
-fn mark<'g>(out: &mut impl Encoder<'g>, kind: u8, number: usize) {
+fn write_tag<'g>(out: &mut impl Encoder<'g>, kind: u8, number: usize) {
     out.word(u64::from(kind) << 56 | number as u64);
 }
 
 fn write<'g>(expr: &'g Expr, out: &mut impl Encoder<'g>) {
     match expr {
-        Expr::Empty => mark(out, 0, 0),
-        Expr::Never => mark(out, 1, 0),
+        Expr::Empty => write_tag(out, 0, 0),
+        Expr::Never => write_tag(out, 1, 0),
         Expr::Bytes(bytes) => literal(bytes, out),
         Expr::Class(set) => {
-            mark(out, 3, 0);
+            write_tag(out, 3, 0);
             set.words().into_iter().for_each(|word| out.word(word));
         }
-        Expr::Special(special) => mark(out, 4, special.index()),
+        Expr::Special(special) => write_tag(out, 4, special.index()),
         Expr::Ref(rule) => {
-            mark(out, 5, 0);
+            write_tag(out, 5, 0);
             out.reference(*rule);
         }
         Expr::Seq(parts) => {
-            mark(out, 6, parts.len());
+            write_tag(out, 6, parts.len());
             parts.iter().for_each(|part| write(part, out));
         }
         Expr::Alt(parts) => {
-            mark(out, 7, parts.len());
+            write_tag(out, 7, parts.len());
             parts.iter().for_each(|part| write(part, out));
         }
         Expr::Repeat { body, min, max } => {
-            mark(out, 8, *min as usize);
+            write_tag(out, 8, *min as usize);
             out.word(max.map_or(0, |max| u64::from(max) + 1));
             write(body, out);
         }
         Expr::Automaton(dfa) => {
-            mark(out, 9, 0);
+            write_tag(out, 9, 0);
             out.automaton(dfa);
         }
         Expr::Counted(counted) => {
-            mark(out, 13, counted.min as usize);
+            write_tag(out, 13, counted.min as usize);
             out.word(counted.max.map_or(0, |max| u64::from(max) + 1));
             write_graph(&counted.graph, out);
         }
         Expr::Graph(graph) => write_graph(graph, out),
         Expr::Except(except) => {
-            mark(out, 12, except.words.len());
+            write_tag(out, 12, except.words.len());
             except.words.iter().chain([&except.close]).for_each(|word| literal(word, out));
             except.leave.words().into_iter().for_each(|word| out.word(word));
             out.reference(except.tail);
             out.reference(except.other);
         }
         Expr::Members(members) => {
-            mark(out, 12, members.once.len());
-            mark(out, 12, members.often.len());
-            mark(out, 12, members.min as usize);
+            write_tag(out, 12, members.once.len());
+            write_tag(out, 12, members.often.len());
+            write_tag(out, 12, members.min as usize);
             out.word(members.max.map_or(0, |max| u64::from(max) + 1));
             out.word(
                 members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)),
@@ -226,16 +227,16 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Encoder<'g>) {
         }
         Expr::Dispatch(dispatch) => write_dispatch(dispatch, out),
         Expr::Deferred(deferred) => {
-            mark(out, 20, 0);
+            write_tag(out, 20, 0);
             out.word(deferred.serial());
         }
     }
 }
 
 fn write_graph<'g>(graph: &'g Graph, out: &mut impl Encoder<'g>) {
-    mark(out, 10, graph.edges.len());
+    write_tag(out, 10, graph.edges.len());
     out.word(u64::from(graph.nodes) << 32 | u64::from(graph.start));
-    mark(out, 10, graph.ends.len());
+    write_tag(out, 10, graph.ends.len());
     graph.ends.iter().for_each(|&end| out.word(end.into()));
     for (from, expr, to) in &graph.edges {
         out.word(u64::from(*from) << 32 | u64::from(*to));
@@ -245,7 +246,7 @@ fn write_graph<'g>(graph: &'g Graph, out: &mut impl Encoder<'g>) {
 
 fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Encoder<'g>) {
     let Dispatch { tags, stops, excludes, after, end } = dispatch;
-    mark(
+    write_tag(
         out,
         11,
         match after {
@@ -253,7 +254,7 @@ fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Encoder<'g>) {
             AfterTag::End => 1,
         },
     );
-    mark(
+    write_tag(
         out,
         11,
         match end {
@@ -263,7 +264,7 @@ fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Encoder<'g>) {
         },
     );
     for list in [tags.len(), stops.len(), excludes.len()] {
-        mark(out, 11, list);
+        write_tag(out, 11, list);
     }
     for (trigger, body) in tags {
         write_trigger(trigger, out);
@@ -276,15 +277,15 @@ fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Encoder<'g>) {
 fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Encoder<'g>) {
     match trigger {
         Trigger::Text(text) => literal(text, out),
-        Trigger::Special(special) => mark(out, 4, special.index()),
+        Trigger::Special(special) => write_tag(out, 4, special.index()),
         Trigger::Led(text, special) => {
-            mark(out, 5, special.index());
+            write_tag(out, 5, special.index());
             literal(text, out);
         }
     }
 }
 
 fn literal<'g>(bytes: &[u8], out: &mut impl Encoder<'g>) {
-    mark(out, 2, bytes.len());
+    write_tag(out, 2, bytes.len());
     out.bytes(bytes);
 }
