@@ -37,6 +37,7 @@ impl BudgetMeter {
     /// A count that cannot run out.
     pub(crate) const FAR: u32 = u32::MAX;
 
+    /// A budget of `most` units.
     fn new(unit: BudgetUnit, most: u32, spent: Spent) -> BudgetMeter {
         let units = most.saturating_add(u32::from(unit == BudgetUnit::Token));
         let full = if units > u32::MAX / 8 { BudgetMeter::FAR } else { units * 4 };

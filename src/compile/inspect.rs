@@ -126,6 +126,7 @@ struct Inspect<'c> {
 }
 
 impl Inspect<'_> {
+    /// The automata of all reachable rules.
     fn run(mut self) -> Vec<RuleAutomaton> {
         self.index_of(self.compiled.start);
         let mut out = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dispatch::{CompiledDispatch, DispatchAutomaton};
-use super::member_sets::{EquivalenceKey, MemberLikelihood, MemberSetStates};
+use super::member_sets::{MemberLikelihood, MemberSetStates};
 use super::rule_nfa::RuleNfa;
 use super::{
     Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledSize, DispatchMark, NO_BLOCK,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::fsm::{Dfa, Edge};
-use crate::hash::{HashMap, HashSet};
+use crate::hash::HashMap;
 use crate::ids::Label;
 use crate::interner::InternIndex;
 use crate::ir::Expr;
@@ -28,8 +28,9 @@ mod equivalent_states;
 mod node_equivalence;
 mod states;
 
+use equivalent_states::MemberClasses;
+use node_equivalence::NodeClasses;
 pub(crate) use node_equivalence::NodeRepresentative;
-use node_equivalence::{GraphPosition, NodeClasses};
 
 /// A value that has not been computed.
 const UNKNOWN: u32 = u32::MAX;
@@ -40,6 +41,7 @@ const PAGE_STATES: usize = 1 << 13;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
 
+/// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// A range of one of the program's flat arrays.
@@ -193,21 +195,12 @@ pub(crate) struct Program {
     member_states: Vec<MemberSetStates>,
     /// Encoded states in all sets; for the memory estimate.
     stored_member_states: usize,
-    /// The first state with each equivalence key: see [`equivalent_states`].
-    representatives: HashMap<EquivalenceKey, u32>,
-    /// By instance: results of [`Program::separates_members`], [`Program::member_names`] and
-    /// [`Program::covered_states`].
-    member_separation: HashMap<u32, bool>,
-    member_names: HashMap<u32, Arc<equivalent_states::MemberNames>>,
-    covered_states: HashMap<u32, Arc<HashSet<u32>>>,
-    /// By instance: positions with equal continuations to the end of their member.
-    member_endings: HashMap<u32, equivalent_states::MemberEndings>,
+    /// Representatives of member-set states.
+    member_classes: MemberClasses,
     /// Memo of [`Program::nearing_end`].
     nearing_end: HashMap<u32, u32>,
-    /// Memo of [`Program::graph_position`]; `None`: the state is not one node.
-    graph_positions: HashMap<u32, Option<GraphPosition>>,
-    /// By instance: equivalence classes of graph nodes.
-    node_classes: HashMap<u32, NodeClasses>,
+    /// Representatives of graph nodes.
+    node_classes: NodeClasses,
     /// Every state ignores which members have been seen; for reports.
     ignores_members: bool,
     /// Placed blocks, by rule, block of its automaton, and exit state.
@@ -262,14 +255,9 @@ impl Program {
             residuals: HashMap::default(),
             member_states: Vec::new(),
             stored_member_states: 0,
-            representatives: HashMap::default(),
-            member_separation: HashMap::default(),
-            member_names: HashMap::default(),
-            covered_states: HashMap::default(),
-            member_endings: HashMap::default(),
+            member_classes: MemberClasses::default(),
             nearing_end: HashMap::default(),
-            graph_positions: HashMap::default(),
-            node_classes: HashMap::default(),
+            node_classes: NodeClasses::default(),
             ignores_members: false,
             placed_blocks: HashMap::default(),
             scratch: Scratch::default(),

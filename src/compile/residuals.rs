@@ -21,6 +21,7 @@ const ENTRY_BYTES: usize = 48;
 
 /// Ids of residual languages, by canonical form (compared in full). An id is never reused.
 static LANGUAGES: Shared<Box<[u32]>, u32> = Shared::new(MAX_BYTES);
+/// The next id.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The id of each state's residual language; equal ids are equal languages. `None` for large

@@ -106,6 +106,7 @@ pub(super) struct BlockNfa {
 }
 
 impl LiveNfa {
+    /// Computes the live states. Cost: linear.
     pub(super) fn new(nfa: Nfa) -> LiveNfa {
         fuel::charge(4 * nfa.len());
         LiveNfa { live: nfa.live(), nfa }

@@ -85,6 +85,7 @@ pub(super) fn regular_nfa(compiled: &Compiled, body: &Expr) -> Nfa {
     Thompson::new(compiled).nfa(body, Nesting::Rule)
 }
 
+/// The construction of one rule.
 struct Thompson<'c> {
     compiled: &'c Compiled,
     grammar: &'c Grammar,
@@ -126,10 +127,12 @@ impl<'c> Thompson<'c> {
         self.member_sets.add(nfa, (from, first), fragments)
     }
 
+    /// The automaton of an expression, with its live states.
     fn part(&mut self, body: &Expr, nesting: Nesting) -> LiveNfa {
         LiveNfa::new(self.nfa(body, nesting))
     }
 
+    /// The automaton of an expression.
     fn nfa(&mut self, body: &Expr, nesting: Nesting) -> Nfa {
         let mut nfa = Nfa::new();
         let start = nfa.state();

@@ -178,6 +178,7 @@ struct GraphView<'e> {
 }
 
 impl Intersection<'_> {
+    /// The name of the current rule.
     fn name(&self) -> String {
         self.grammar.rules[self.rule.index()].name.clone()
     }
@@ -209,6 +210,7 @@ impl Intersection<'_> {
         Ok(depth + 1)
     }
 
+    /// Adds to the worklist.
     fn enqueue(&mut self, start: RuleStart) {
         if self.queued.insert(start) {
             self.queue.push(start);

@@ -18,8 +18,10 @@ use crate::ids::RuleId;
 #[derive(Clone)]
 pub struct Deferred(Arc<DeferredBody>);
 
+/// The serial of the next body.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
+/// The shared part of a [`Deferred`].
 struct DeferredBody {
     /// Unique in the process.
     serial: u64,

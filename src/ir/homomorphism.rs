@@ -158,10 +158,12 @@ struct ImageBuilder<'g> {
 }
 
 impl ImageBuilder<'_> {
+    /// The name of the current rule.
     fn name(&self) -> String {
         self.grammar.rules[self.rule.index()].name.clone()
     }
 
+    /// The image of an expression; new callees go to `todo`.
     fn expr(
         &mut self,
         expr: &Expr,
@@ -220,6 +222,7 @@ impl ImageBuilder<'_> {
         })
     }
 
+    /// The images of several expressions.
     fn all(
         &mut self,
         parts: &[Expr],
@@ -229,6 +232,7 @@ impl ImageBuilder<'_> {
         parts.iter().map(|part| self.expr(part, depth, todo)).collect()
     }
 
+    /// The image of a DFA, minimal again.
     fn automaton(&self, dfa: &Dfa) -> Result<Dfa, MapError> {
         let mut nfa = Nfa::new();
         let states: Vec<u32> = (0..dfa.len()).map(|_| nfa.state()).collect();

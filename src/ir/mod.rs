@@ -307,6 +307,7 @@ struct ExprList {
 }
 
 impl ExprList {
+    /// Adds an operand; `expected`: how many there will be.
     fn push(&mut self, part: Expr, expected: usize) {
         if self.first.is_none() && self.all.is_empty() {
             self.first = Some(part);
@@ -319,6 +320,7 @@ impl ExprList {
         self.all.push(part);
     }
 
+    /// Adds several operands.
     fn extend(&mut self, parts: Vec<Expr>) {
         match self.first.take() {
             Some(first) => {
@@ -331,6 +333,7 @@ impl ExprList {
         }
     }
 
+    /// The expression: `none` without operands, the operand itself if there is one.
     fn finish(mut self, none: Expr, more: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
         match (self.first, self.all.len()) {
             (Some(only), _) => only,

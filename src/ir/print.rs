@@ -78,6 +78,7 @@ fn names(grammar: &Grammar) -> Vec<String> {
     grammar.rules.iter().enumerate().map(unique).collect()
 }
 
+/// Prints `[start, label=1, ...]`.
 fn write_attributes(
     f: &mut fmt::Formatter<'_>,
     start: bool,
@@ -126,6 +127,7 @@ enum Level {
     Body,
 }
 
+/// The state of printing.
 struct Printer<'g> {
     grammar: &'g Grammar,
     names: Vec<String>,
@@ -133,14 +135,17 @@ struct Printer<'g> {
 }
 
 impl Printer<'_> {
+    /// The printed name of a rule.
     fn name(&self, id: RuleId) -> &str {
         self.names.get(id.index()).map_or("(unknown)", String::as_str)
     }
 
+    /// The printed form of a special token.
     fn special(&self, special: SpecialId) -> String {
         self.grammar.specials.get(special.index()).map_or_else(|| "(unknown)".to_owned(), token)
     }
 
+    /// Prints an expression, in parentheses if `level` requires them.
     fn expr(&self, f: &mut fmt::Formatter<'_>, expr: &Expr, level: Level) -> fmt::Result {
         match expr {
             Expr::Empty => f.write_str("\"\""),
@@ -195,6 +200,7 @@ impl Printer<'_> {
         }
     }
 
+    /// Prints operands with a separator.
     fn list(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -213,6 +219,7 @@ impl Printer<'_> {
         f.write_str(if parens { ")" } else { "" })
     }
 
+    /// Prints `Graph(...)`.
     fn graph(&self, f: &mut fmt::Formatter<'_>, graph: &Graph) -> fmt::Result {
         let ends: Vec<String> = graph.ends.iter().map(u32::to_string).collect();
         write!(f, "Graph({}, {}, ({})", graph.nodes, graph.start, ends.join(", "))?;
@@ -224,6 +231,7 @@ impl Printer<'_> {
         f.write_str(")")
     }
 
+    /// Prints `Members(...)`.
     fn members(&self, f: &mut fmt::Formatter<'_>, members: &Members) -> fmt::Result {
         f.write_str("Members(")?;
         self.expr(f, &members.separator, Level::Alt)?;
@@ -243,6 +251,7 @@ impl Printer<'_> {
         f.write_str(")")
     }
 
+    /// Prints `TagDispatch(...)`.
     fn dispatch(&self, f: &mut fmt::Formatter<'_>, dispatch: &Dispatch) -> fmt::Result {
         let trigger = |t: &Trigger| match t {
             Trigger::Text(text) => bytes(text),
@@ -274,6 +283,7 @@ impl Printer<'_> {
     }
 }
 
+/// Prints `Automaton(...)`.
 fn automaton(f: &mut fmt::Formatter<'_>, dfa: &Dfa) -> fmt::Result {
     f.write_str("Automaton(")?;
     for state in 0..dfa.len() as u32 {

@@ -89,6 +89,7 @@ impl Grammar {
             .map_or_else(|| format!("(unknown {special})"), SpecialToken::to_string)
     }
 
+    /// Checks an expression of `rule`.
     fn check(&self, rule: &str, expr: &Expr, depth: usize) -> Result<(), GrammarError> {
         if depth > MAX_DEPTH {
             return Err(GrammarError::TooDeep { rule: rule.to_owned(), limit: MAX_DEPTH });
@@ -154,6 +155,7 @@ impl Grammar {
         }
     }
 
+    /// Checks a graph of `rule`.
     fn check_graph(&self, rule: &str, graph: &Graph, depth: usize) -> Result<(), GrammarError> {
         let nodes = graph.edges.iter().flat_map(|(from, _, to)| [*from, *to]);
         for node in nodes.chain(graph.ends.iter().copied()).chain([graph.start]) {
@@ -168,6 +170,7 @@ impl Grammar {
         graph.edges.iter().try_for_each(|(_, e, _)| self.check(rule, e, depth + 1))
     }
 
+    /// Checks a call.
     fn check_rule(&self, rule: &str, target: RuleId) -> Result<(), GrammarError> {
         if target.index() < self.rules.len() {
             return Ok(());
@@ -175,6 +178,7 @@ impl Grammar {
         Err(GrammarError::UnknownRule { rule: rule.to_owned(), target })
     }
 
+    /// Checks a special token.
     fn check_special(&self, rule: &str, target: SpecialId) -> Result<(), GrammarError> {
         if target.index() < self.specials.len() {
             return Ok(());

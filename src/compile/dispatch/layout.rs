@@ -165,6 +165,7 @@ impl DispatchAutomaton {
             + self.bodies.len() * 2
     }
 
+    /// The start state.
     pub(super) fn start(&self) -> u32 {
         START
     }

@@ -33,6 +33,7 @@ const ABSTRACTED: u32 = 1 << 31;
 const UNCONSTRAINED: u32 = u32::MAX;
 
 impl MemberSetStates {
+    /// No states; `ignores_members` is for reports.
     pub(in crate::compile) fn new(rule_nfa: &RuleNfa, ignores_members: bool) -> MemberSetStates {
         let bits = rule_nfa.main.nfa.len().next_power_of_two().trailing_zeros();
         let seen_sets = IndexSet::from_iter([SeenMembers::default()]);

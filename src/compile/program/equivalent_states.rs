@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
-use super::{EquivalenceKey, NO_BLOCK, Program, State, StateSource, UNKNOWN};
+use super::{NO_BLOCK, Program, State, StateSource, UNKNOWN};
 use crate::compile::ByteEdge;
-use crate::compile::member_sets::Substitutes;
+use crate::compile::member_sets::{EquivalenceKey, Substitutes};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
 use crate::fsm::Triples;
 use crate::hash::{HashMap, HashSet};
@@ -27,9 +27,24 @@ const MAX_VISITED: u32 = 64;
 /// Most distinct bytes in a separator that is analyzed.
 const MAX_SEPARATOR_BYTES: usize = 16;
 
+/// Representatives of member-set states, and memos of how they are found; by instance.
+#[derive(Debug, Default)]
+pub(super) struct MemberClasses {
+    /// The first state with each equivalence key.
+    representatives: HashMap<EquivalenceKey, u32>,
+    /// Results of [`Program::separates_members`].
+    separation: HashMap<u32, bool>,
+    /// Results of [`Program::member_names`].
+    names: HashMap<u32, Arc<MemberNames>>,
+    /// Results of [`Program::covered_states`].
+    covered: HashMap<u32, Arc<HashSet<u32>>>,
+    /// Positions with equal continuations to the end of their member.
+    endings: HashMap<u32, MemberEndings>,
+}
+
 /// The spelling of at-most-once members, for member sets that also have repeatable members.
 #[derive(Debug, Default)]
-pub(super) struct MemberNames {
+struct MemberNames {
     /// For each name: its member set, its bytes, and the position in front of each byte.
     spelled: Vec<(usize, Vec<(u32, u8)>)>,
     /// By position: the first position that is reached by the same text.
@@ -38,7 +53,7 @@ pub(super) struct MemberNames {
 
 /// Equivalence of positions by their continuation to the end of the member.
 #[derive(Debug, Default)]
-pub(super) struct MemberEndings {
+struct MemberEndings {
     /// By position: the first position with an equal continuation.
     representatives: HashMap<u32, u32>,
     /// Positions by their outgoing edges, with targets replaced by representatives.
@@ -121,7 +136,7 @@ impl Program {
             return self.equivalent_in_block(state, block, tokens);
         }
         let Some(key) = self.equivalence_key(state, |_| None) else { return state };
-        let first = *self.representatives.entry(key).or_insert(state);
+        let first = *self.member_classes.representatives.entry(key).or_insert(state);
         if first != state {
             return if self.separates_members(instance, tokens) {
                 self.known_alike(first)
@@ -137,7 +152,7 @@ impl Program {
         else {
             return state;
         };
-        let first = *self.representatives.entry(key).or_insert(state);
+        let first = *self.member_classes.representatives.entry(key).or_insert(state);
         if first == state || !self.separates_members(instance, tokens) {
             return state;
         }
@@ -185,7 +200,7 @@ impl Program {
     ) -> Option<EquivalenceKey> {
         let State { instance, set, .. } = self.states[state as usize];
         self.member_instance(instance)?;
-        let mut endings = self.member_endings.remove(&instance).unwrap_or_default();
+        let mut endings = self.member_classes.endings.remove(&instance).unwrap_or_default();
         let (rule_nfa, number) = self.member_instance(instance)?;
         let substitutes = |position: u32| Substitutes {
             same_ending: endings.representative(rule_nfa, position),
@@ -196,13 +211,13 @@ impl Program {
             (instance, &self.sets[set.range()]),
             substitutes,
         );
-        self.member_endings.insert(instance, endings);
+        self.member_classes.endings.insert(instance, endings);
         key
     }
 
     /// The spelled names of an instance. Memoised.
     fn member_names(&mut self, instance: u32) -> Arc<MemberNames> {
-        if let Some(known) = self.member_names.get(&instance) {
+        if let Some(known) = self.member_classes.names.get(&instance) {
             return known.clone();
         }
         let mut names = MemberNames::default();
@@ -234,7 +249,7 @@ impl Program {
             }
         }
         let names = Arc::new(names);
-        self.member_names.insert(instance, names.clone());
+        self.member_classes.names.insert(instance, names.clone());
         names
     }
 
@@ -246,7 +261,7 @@ impl Program {
         names: &MemberNames,
         tokens: &Triples,
     ) -> Arc<HashSet<u32>> {
-        if let Some(known) = self.covered_states.get(&instance) {
+        if let Some(known) = self.member_classes.covered.get(&instance) {
             return known.clone();
         }
         let mut covered = HashSet::default();
@@ -265,7 +280,7 @@ impl Program {
             );
         }
         let covered = Arc::new(covered);
-        self.covered_states.insert(instance, covered.clone());
+        self.member_classes.covered.insert(instance, covered.clone());
         covered
     }
 
@@ -315,11 +330,11 @@ impl Program {
     /// Whether no token spans the end of a separator and the distinguishing part of a following
     /// member. Memoised.
     fn separates_members(&mut self, instance: u32, tokens: &Triples) -> bool {
-        if let Some(&known) = self.member_separation.get(&instance) {
+        if let Some(&known) = self.member_classes.separation.get(&instance) {
             return known;
         }
         let separated = self.find_separation(instance, tokens).unwrap_or(false);
-        self.member_separation.insert(instance, separated);
+        self.member_classes.separation.insert(instance, separated);
         separated
     }
 

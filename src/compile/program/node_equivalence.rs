@@ -9,6 +9,7 @@ use super::{Instance, Program, State, StateSource};
 use crate::compile::counted_graph::{FAR, NO_NODE};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::fsm::Moves;
+use crate::hash::HashMap;
 
 /// A node is measured only if many others are equivalent to it for this many moves.
 const FEW_MOVES: u32 = 4;
@@ -17,16 +18,24 @@ const MAX_MEASURED: usize = 8;
 
 /// A state that is one node of its rule's graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GraphPosition {
+struct GraphPosition {
     instance: u32,
     node: u32,
     /// Steps taken so far, in a counted graph; else [`FAR`].
     steps: u32,
 }
 
-/// Equivalence classes of the nodes of one graph.
+/// Graph positions of states, and equivalence classes of nodes.
 #[derive(Debug, Default)]
 pub(super) struct NodeClasses {
+    /// Memo of [`Program::graph_position`]; `None`: the state is not one node.
+    positions: HashMap<u32, Option<GraphPosition>>,
+    by_instance: HashMap<u32, GraphClasses>,
+}
+
+/// Equivalence classes of the nodes of one graph.
+#[derive(Debug, Default)]
+struct GraphClasses {
     /// The partition, computed on first use; `Some(None)`: it is too large.
     moves: Option<Option<Moves>>,
     /// The first node that was asked for.
@@ -77,7 +86,7 @@ impl Program {
         let State { instance, set, .. } = self.states[state as usize];
         let rule_nfa = graph_nfa(&self.instances, instance)?;
         let nodes = rule_nfa.graph?;
-        if let Some(&known) = self.graph_positions.get(&state) {
+        if let Some(&known) = self.node_classes.positions.get(&state) {
             return known;
         }
         let set = &self.sets[set.range()];
@@ -93,7 +102,7 @@ impl Program {
         let position = node
             .map(|node| GraphPosition { instance, node, steps })
             .filter(|&position| self.state_at(position) == state);
-        self.graph_positions.insert(state, position);
+        self.node_classes.positions.insert(state, position);
         position
     }
 
@@ -151,7 +160,7 @@ impl Program {
         let Some(nodes) = rule_nfa.graph.filter(|nodes| nodes.are_many()) else {
             return Ok(position.node);
         };
-        let classes = self.node_classes.entry(position.instance).or_default();
+        let classes = self.node_classes.by_instance.entry(position.instance).or_default();
         let first = *classes.first.get_or_insert(position.node);
         if first == position.node {
             return Ok(first);
@@ -180,6 +189,7 @@ impl Program {
     pub(crate) fn note_moves(&mut self, state: u32, moves: Option<u32>) {
         if let Some(position) = self.graph_position(state) {
             self.node_classes
+                .by_instance
                 .entry(position.instance)
                 .or_default()
                 .measured

@@ -13,6 +13,7 @@ const MAX_BOUND: u32 = 1 << 16;
 /// Up to this many alternatives are compared pairwise; beyond, only those with equal hashes.
 const MAX_COMPARED: usize = 8;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     any_changed(&mut grammar.rules, |rule| fold(&mut rule.body))
 }
@@ -48,6 +49,7 @@ pub(super) fn fold(expr: &mut Expr) -> bool {
     }
 }
 
+/// A class of no byte or of one byte, simplified.
 fn class(set: &ByteSet) -> Option<Expr> {
     match set.len() {
         0 => Some(Expr::Never),
@@ -56,6 +58,7 @@ fn class(set: &ByteSet) -> Option<Expr> {
     }
 }
 
+/// A sequence, simplified; `None` if it already is.
 fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
     if parts.contains(&Expr::Never) {
         return Some(Expr::Never);
@@ -87,6 +90,7 @@ fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
     Some(Expr::seq(out))
 }
 
+/// An alternation, simplified; `None` if it already is.
 fn alt(parts: &mut Vec<Expr>) -> Option<Expr> {
     let single = |part: &Expr| match part {
         Expr::Class(set) => Some(*set),
@@ -128,6 +132,7 @@ fn alt(parts: &mut Vec<Expr>) -> Option<Expr> {
     Some(Expr::alt(kept))
 }
 
+/// Whether two alternatives are known to be equal.
 fn has_duplicates(parts: &[Expr]) -> bool {
     let mut seen = EarlierAlternatives::default();
     (0..parts.len()).any(|i| seen.contains(&parts[..i], &parts[i]))

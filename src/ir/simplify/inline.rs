@@ -22,6 +22,7 @@ const MAX_DEPTH: usize = 200;
 /// Classes of at least this many bytes are wide.
 pub(super) const WIDE_CLASS: usize = 80;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let calls = CallGraph::build(grammar);
     let (uses, recursive) = (calls.reference_counts(), calls.recursive());
@@ -71,6 +72,7 @@ struct ExprSize {
 }
 
 impl ExprSize {
+    /// The size of an expression.
     fn measure(expr: &Expr) -> ExprSize {
         ExprSize { nodes: expr.size(), depth: depth(expr) }
     }
@@ -129,6 +131,7 @@ fn mark_tags(expr: &Expr, tags: &mut [bool]) {
     }
 }
 
+/// The state of the pass.
 struct Inliner<'g> {
     /// The rules; the body that is being changed is taken out.
     rules: &'g mut [Rule],

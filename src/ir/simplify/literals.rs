@@ -9,10 +9,12 @@ use crate::ir::{Expr, Grammar};
 /// Fewest literals for which a DFA pays off.
 const MIN_LITERALS: usize = 4;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     any_changed(&mut grammar.rules, |rule| join(&mut rule.body))
 }
 
+/// Joins the literals of each alternation within an expression.
 fn join(expr: &mut Expr) -> bool {
     match expr {
         Expr::Seq(parts) => any_changed(parts, join),

@@ -5,6 +5,7 @@
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let mut changed = false;
     for (i, rule) in grammar.rules.iter_mut().enumerate() {

@@ -10,6 +10,7 @@ use crate::hash::{HashMap, Hasher, Seeded, hasher};
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, Trigger};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     plan(grammar).map(|representatives| apply(grammar, &representatives)).is_some()
 }
@@ -69,6 +70,7 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     (!all).then_some(representatives)
 }
 
+/// Replaces each rule by its representative.
 pub(super) fn apply(grammar: &mut Grammar, representatives: &[RuleId]) {
     grammar.rules.iter_mut().for_each(|rule| {
         rule.body.remap(&|target| representatives[target.index()], &|special| special)
@@ -84,9 +86,13 @@ pub(super) fn apply(grammar: &mut Grammar, representatives: &[RuleId]) {
 
 /// Receives the encoding of a rule without its callees.
 trait Encoder<'g> {
+    /// A number.
     fn word(&mut self, word: u64);
+    /// Bytes; their number has been written before.
     fn bytes(&mut self, bytes: &[u8]);
+    /// A callee.
     fn reference(&mut self, rule: RuleId);
+    /// A DFA.
     fn automaton(&mut self, dfa: &'g Dfa);
 }
 
@@ -109,6 +115,7 @@ impl Encoder<'_> for HashEncoding {
     }
 }
 
+/// The hash of a rule's encoding.
 fn hash(rule: &Rule) -> u64 {
     let mut hash = HashEncoding(hasher());
     write_rule(rule, &mut hash);
@@ -144,6 +151,7 @@ impl<'g> Encoder<'g> for ExactEncoding<'g> {
     }
 }
 
+/// Encodes a rule with its attributes.
 fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
     let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
         &rule.attributes;
@@ -171,6 +179,7 @@ fn write_tag<'g>(out: &mut impl Encoder<'g>, kind: u8, number: usize) {
     out.word(u64::from(kind) << 56 | number as u64);
 }
 
+/// Encodes an expression.
 fn write<'g>(expr: &'g Expr, out: &mut impl Encoder<'g>) {
     match expr {
         Expr::Empty => write_tag(out, 0, 0),
@@ -233,6 +242,7 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Encoder<'g>) {
     }
 }
 
+/// Encodes a graph.
 fn write_graph<'g>(graph: &'g Graph, out: &mut impl Encoder<'g>) {
     write_tag(out, 10, graph.edges.len());
     out.word(u64::from(graph.nodes) << 32 | u64::from(graph.start));
@@ -244,6 +254,7 @@ fn write_graph<'g>(graph: &'g Graph, out: &mut impl Encoder<'g>) {
     }
 }
 
+/// Encodes a dispatch.
 fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Encoder<'g>) {
     let Dispatch { tags, stops, excludes, after, end } = dispatch;
     write_tag(
@@ -274,6 +285,7 @@ fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Encoder<'g>) {
     excludes.iter().for_each(|exclude| literal(exclude, out));
 }
 
+/// Encodes a trigger.
 fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Encoder<'g>) {
     match trigger {
         Trigger::Text(text) => literal(text, out),
@@ -285,6 +297,7 @@ fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Encoder<'g>) {
     }
 }
 
+/// Encodes a literal.
 fn literal<'g>(bytes: &[u8], out: &mut impl Encoder<'g>) {
     write_tag(out, 2, bytes.len());
     out.bytes(bytes);

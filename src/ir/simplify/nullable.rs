@@ -5,6 +5,7 @@ use super::useless::{NOT_IN_SET, least_fixpoint, reaches_end};
 use super::{any_changed, fold};
 use crate::ir::{Expr, Grammar};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let Some(ranks) = least_fixpoint(grammar, |body, ranks| {
         nullable(body, &NullableRules { ranks, below: NOT_IN_SET })

@@ -3,6 +3,7 @@
 use crate::ids::RuleId;
 use crate::ir::Grammar;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     plan(grammar).map(|keep| retain(grammar, &keep)).is_some()
 }

@@ -22,6 +22,7 @@ const MIN_NAME_BYTES: u32 = 48;
 /// Most repetitions of a repeat that is unrolled.
 const MAX_UNROLLED: u32 = 4;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let calls = CallGraph::build(grammar);
     let (callers, recursive) = (calls.reversed(), calls.recursive());

@@ -3,6 +3,7 @@
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let next: Vec<Option<RuleId>> = grammar
         .rules

@@ -7,6 +7,7 @@ use super::{any_changed, fold};
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar, Graph};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let Some(ranks) = least_fixpoint(grammar, is_productive) else { return false };
     let mut changed = false;
@@ -27,10 +28,11 @@ const MAX_EVALUATIONS: usize = 32;
 /// The rank of a rule outside of the set.
 pub(super) const NOT_IN_SET: u32 = u32::MAX;
 
-/// The least set of rules that is closed under `holds`, which gets a body and the ranks of the
-/// rules in the set so far, and must be monotone. Returns ranks: a rule ranks above those that put
-/// it into the set. `None` if the budget of evaluations is exceeded. Linear for grammars without
-/// recursion.
+/// The least set of rules that is closed under `holds`. It gets a rule's body and the ranks of the
+/// rules in the set so far, and must be monotone.
+///
+/// Returns ranks: a rule ranks above those that put it into the set. `None` if the budget of
+/// evaluations is exceeded. Linear for grammars without recursion.
 pub(super) fn least_fixpoint(
     grammar: &Grammar,
     holds: impl Fn(&Expr, &[u32]) -> bool,
