@@ -12,7 +12,7 @@ use super::member_sets::{MemberLikelihood, MemberSetStates};
 use super::rule_nfa::RuleNfa;
 use super::{
     Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledSize, DispatchMark, NO_BLOCK,
-    ReturnRole, RuleFacts, shared_automata, thompson,
+    ReturnRole, shared_automata, thompson,
 };
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::fsm::{Dfa, Edge};
@@ -28,6 +28,7 @@ mod equivalent_states;
 mod node_equivalence;
 mod states;
 
+use deferred::AppendedGrammars;
 use equivalent_states::MemberClasses;
 use node_equivalence::NodeClasses;
 pub(crate) use node_equivalence::NodeRepresentative;
@@ -158,18 +159,26 @@ struct RuleEntry {
     heads: Vec<u32>,
 }
 
+/// The edges of all states, in one array per kind; states refer to ranges.
+#[derive(Debug, Default)]
+struct EdgePools {
+    bytes: Vec<ByteEdge>,
+    /// `(rule, state to return to)`
+    calls: Vec<(u32, u32)>,
+    /// `(special token, target)`
+    specials: Vec<(u32, u32)>,
+    /// Placed blocks that are entered.
+    enters: Vec<u32>,
+}
+
 /// The automaton states that a parse has reached. Ids are stable until the program is dropped.
 #[derive(Debug)]
 pub(crate) struct Program {
     compiled: Arc<Compiled>,
-    /// Deferred grammars that have been appended, in order of their first rule id.
-    deferred_grammars: Vec<deferred::DeferredGrammar>,
-    /// Analysis results of their rules.
-    deferred_facts: Vec<RuleFacts>,
+    /// Deferred grammars that a parse has reached.
+    appended: AppendedGrammars,
     /// Byte classes of the grammar and of all appended grammars.
     classes: Arc<ByteClasses>,
-    /// A deferred body could not be made.
-    lacks_rules: bool,
     /// A unique name has been reached.
     has_names: bool,
     /// Unique in the process. State ids are meaningful within one program only.
@@ -177,11 +186,8 @@ pub(crate) struct Program {
     states: PagedVec<State, PAGE_STATES>,
     /// Sets of all states, flat.
     sets: Vec<u32>,
-    /// Edges of all states, flat: bytes, `(rule, return state)`, `(special token, target)`, blocks.
-    byte_edges: Vec<ByteEdge>,
-    call_edges: Vec<(u32, u32)>,
-    special_edges: Vec<(u32, u32)>,
-    enter_edges: Vec<u32>,
+    /// Edges of all states.
+    edges: EdgePools,
     /// Placed blocks.
     pub(crate) blocks: Vec<Block>,
     instances: Vec<Instance>,
@@ -236,19 +242,18 @@ impl Program {
     pub(crate) fn new(compiled: Arc<Compiled>) -> Program {
         let mut program = Program {
             rules: vec![RuleEntry::default(); compiled.rules.len()],
-            deferred_grammars: Vec::new(),
-            deferred_facts: Vec::new(),
+            appended: AppendedGrammars::default(),
             classes: compiled.classes.clone(),
-            lacks_rules: false,
             has_names: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             states: PagedVec::with_capacity(INITIAL_STATES),
             sets: Vec::with_capacity(INITIAL_STATES * 2),
-            byte_edges: Vec::with_capacity(INITIAL_STATES * 2),
-            call_edges: Vec::with_capacity(INITIAL_STATES / 4),
-            special_edges: Vec::new(),
-            enter_edges: Vec::new(),
+            edges: EdgePools {
+                bytes: Vec::with_capacity(INITIAL_STATES * 2),
+                calls: Vec::with_capacity(INITIAL_STATES / 4),
+                ..EdgePools::default()
+            },
             blocks: Vec::new(),
             instances: Vec::new(),
             state_index: InternIndex::with_capacity(INITIAL_STATES),
@@ -294,7 +299,7 @@ impl Program {
         while at < program.states.len() {
             program.expand(at as u32);
             for i in program.states[at].calls.range() {
-                program.open(program.call_edges[i].0);
+                program.open(program.edges.calls[i].0);
             }
             at += 1;
         }
@@ -306,10 +311,10 @@ impl Program {
         CompiledSize {
             rules: self.rules.iter().filter(|r| r.open).count(),
             states: self.states.len() - 1,
-            edges: self.byte_edges.len()
-                + self.call_edges.len()
-                + self.special_edges.len()
-                + self.enter_edges.len(),
+            edges: self.edges.bytes.len()
+                + self.edges.calls.len()
+                + self.edges.specials.len()
+                + self.edges.enters.len(),
             blocks: self.blocks.len(),
             classes: self.classes.len(),
         }
@@ -329,8 +334,8 @@ impl Program {
     pub(crate) fn bytes(&self) -> usize {
         self.states.len() * (size_of::<State>() + 8)
             + self.sets.len() * 4
-            + self.byte_edges.len() * size_of::<ByteEdge>()
-            + (self.call_edges.len() + self.special_edges.len()) * 8
+            + self.edges.bytes.len() * size_of::<ByteEdge>()
+            + (self.edges.calls.len() + self.edges.specials.len()) * 8
             + self.stored_member_states * MemberSetStates::BYTES
     }
 
@@ -338,8 +343,8 @@ impl Program {
     pub(crate) fn reserve_more(&mut self) {
         self.states.reserve_more();
         self.sets.reserve_more();
-        self.byte_edges.reserve_more();
-        self.call_edges.reserve_more();
+        self.edges.bytes.reserve_more();
+        self.edges.calls.reserve_more();
         self.instances.reserve_more();
         self.state_index.reserve_more();
     }
@@ -437,25 +442,25 @@ impl Program {
     /// Byte edges of an expanded state.
     #[inline]
     pub(crate) fn byte_edges(&self, state: u32) -> &[ByteEdge] {
-        &self.byte_edges[self.expanded(state).bytes.range()]
+        &self.edges.bytes[self.expanded(state).bytes.range()]
     }
 
     /// `(rule, state to return to)` of an expanded state.
     #[inline]
     pub(crate) fn calls(&self, state: u32) -> &[(u32, u32)] {
-        &self.call_edges[self.expanded(state).calls.range()]
+        &self.edges.calls[self.expanded(state).calls.range()]
     }
 
     /// `(special token, target)` of an expanded state.
     #[inline]
     pub(crate) fn special_edges(&self, state: u32) -> &[(u32, u32)] {
-        &self.special_edges[self.expanded(state).specials.range()]
+        &self.edges.specials[self.expanded(state).specials.range()]
     }
 
     /// The blocks that can be entered from an expanded state.
     #[inline]
     pub(crate) fn enters(&self, state: u32) -> &[u32] {
-        &self.enter_edges[self.expanded(state).enters.range()]
+        &self.edges.enters[self.expanded(state).enters.range()]
     }
 
     /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
@@ -615,7 +620,7 @@ impl Program {
             heads.push(start);
         }
         for i in self.states[start as usize].enters.range() {
-            let inner = self.blocks[self.enter_edges[i] as usize].start;
+            let inner = self.blocks[self.edges.enters[i] as usize].start;
             self.expand(inner);
             calls.extend_from_slice(self.calls(inner));
             if self.states[inner as usize].scannable {

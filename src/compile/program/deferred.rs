@@ -13,9 +13,20 @@ use crate::compile::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa};
 use crate::fsm::Nfa;
 use crate::ir::Expr;
 
+/// The deferred grammars of a program.
+#[derive(Debug, Default)]
+pub(super) struct AppendedGrammars {
+    /// In order of their first rule.
+    grammars: Vec<DeferredGrammar>,
+    /// Analysis results of their rules.
+    facts: Vec<RuleFacts>,
+    /// A deferred body could not be made.
+    has_failed: bool,
+}
+
 /// An appended deferred grammar.
 #[derive(Clone, Debug)]
-pub(super) struct DeferredGrammar {
+struct DeferredGrammar {
     compiled: Arc<Compiled>,
     /// Program id of its first rule.
     from: u32,
@@ -28,7 +39,7 @@ impl Program {
         let static_facts = &self.compiled.rules;
         static_facts
             .get(rule as usize)
-            .unwrap_or_else(|| &self.deferred_facts[rule as usize - static_facts.len()])
+            .unwrap_or_else(|| &self.appended.facts[rule as usize - static_facts.len()])
     }
 
     /// Analysis results of a rule; `None` for [`NO_RULE`](super::NO_RULE).
@@ -36,7 +47,7 @@ impl Program {
         let static_facts = &self.compiled.rules;
         static_facts
             .get(rule as usize)
-            .or_else(|| self.deferred_facts.get((rule as usize).checked_sub(static_facts.len())?))
+            .or_else(|| self.appended.facts.get((rule as usize).checked_sub(static_facts.len())?))
     }
 
     /// Number of rules, appended ones included.
@@ -46,10 +57,10 @@ impl Program {
 
     /// The compiled grammar of a rule, and the program id of that grammar's first rule.
     pub(in crate::compile) fn grammar_of_rule(&self, rule: u32) -> (&Arc<Compiled>, u32) {
-        let at = self.deferred_grammars.partition_point(|module| module.from <= rule);
+        let at = self.appended.grammars.partition_point(|module| module.from <= rule);
         match at.checked_sub(1) {
             None => (&self.compiled, 0),
-            Some(at) => (&self.deferred_grammars[at].compiled, self.deferred_grammars[at].from),
+            Some(at) => (&self.appended.grammars[at].compiled, self.appended.grammars[at].from),
         }
     }
 
@@ -70,13 +81,13 @@ impl Program {
     /// Whether a deferred body could not be made. Its rule then derives nothing, so that
     /// configurations may be dead ends.
     pub(crate) fn lacks_rules(&self) -> bool {
-        self.lacks_rules
+        self.appended.has_failed
     }
 
     /// The automaton of a rule with a deferred body: a call of the deferred grammar's start rule.
     pub(super) fn deferred_rule_nfa(&mut self, rule: u32) -> RuleNfa {
         let start = self.append_deferred(rule);
-        self.lacks_rules |= start.is_none();
+        self.appended.has_failed |= start.is_none();
         let mut nfa = Nfa::new();
         let (begin, end) = (nfa.state(), nfa.state());
         nfa.set_final(end);
@@ -92,10 +103,10 @@ impl Program {
     fn append_deferred(&mut self, rule: u32) -> Option<u32> {
         let compiled = self.compiled.deferred_grammar(rule)?.clone();
         let from = self.rules.len() as u32;
-        let existing = self.compiled.rules.iter().chain(&self.deferred_facts);
+        let existing = self.compiled.rules.iter().chain(&self.appended.facts);
         let (rank, component) =
             existing.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
-        self.deferred_facts.extend(compiled.rules.iter().map(|facts| RuleFacts {
+        self.appended.facts.extend(compiled.rules.iter().map(|facts| RuleFacts {
             // Callers rank before callees, so all ranks lie behind the existing ones.
             rank: facts.rank + rank + 1,
             component: facts.component + component + 1,
@@ -106,7 +117,7 @@ impl Program {
             self.classes = Arc::new(classes);
         }
         let start = from + compiled.start;
-        self.deferred_grammars.push(DeferredGrammar { compiled, from });
+        self.appended.grammars.push(DeferredGrammar { compiled, from });
         Some(start)
     }
 }

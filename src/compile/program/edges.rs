@@ -73,9 +73,9 @@ impl Program {
             all.extend_from_slice(new);
             span
         }
-        let (b, c) = (append(&mut self.byte_edges, &bytes), append(&mut self.call_edges, &calls));
+        let (b, c) = (append(&mut self.edges.bytes, &bytes), append(&mut self.edges.calls, &calls));
         let (s, e) =
-            (append(&mut self.special_edges, &specials), append(&mut self.enter_edges, &enters));
+            (append(&mut self.edges.specials, &specials), append(&mut self.edges.enters, &enters));
         let at = &mut self.states[state as usize];
         (at.bytes, at.calls, at.specials, at.enters, at.expanded) = (b, c, s, e, true);
         (self.scratch.bytes, self.scratch.calls) = (bytes, calls);
@@ -99,8 +99,8 @@ impl Program {
         };
         let byte = edge.lo as u8;
         let to = self.intern(instance, &[edge.to]);
-        let at = self.byte_edges.len() as u32;
-        self.byte_edges.push(ByteEdge { lo: byte, hi: byte, to });
+        let at = self.edges.bytes.len() as u32;
+        self.edges.bytes.push(ByteEdge { lo: byte, hi: byte, to });
         let from = &mut self.states[state as usize];
         (from.bytes, from.expanded) = (PoolSpan { at, len: 1 }, true);
         true
