@@ -438,34 +438,38 @@ impl<'g> Scan<'g> {
                 1
             }
             Expr::Repeat { body, min, max } => {
-                if *min > MAX_COUNT {
-                    let limit = MAX_COUNT as usize;
-                    return Err(CompileError::Limit {
-                        rule: self.name(owner),
-                        what: "repetitions",
-                        limit,
-                    });
-                }
-                if max.is_some_and(|max| max < *min || max == 0) {
-                    return Ok(0);
-                }
-                let max = countable(*max);
-                if is_unrolled(body, *min, max) {
-                    let copies = max.unwrap_or(min.saturating_add(1)) as usize;
-                    return Ok(self
-                        .expr(owner, body, nesting)?
-                        .saturating_add(1)
-                        .saturating_mul(copies));
-                }
-                self.has_counters = true;
-                self.gaps |= is_bounded_white_space(body, *min, max);
-                if nesting == Nesting::Block {
-                    self.auxiliary(expr);
-                    return Ok(1);
-                }
-                self.expr(owner, body, Nesting::Block)? + 2
+                self.repeat(owner, expr, (body, *min, *max), nesting)?
             }
         })
+    }
+
+    /// Scans a repeat: unrolled, as a block, or as an auxiliary rule within another block.
+    fn repeat(
+        &mut self,
+        owner: u32,
+        expr: &'g Expr,
+        (body, min, max): (&'g Expr, u32, Option<u32>),
+        nesting: Nesting,
+    ) -> Result<usize, CompileError> {
+        if min > MAX_COUNT {
+            let limit = MAX_COUNT as usize;
+            return Err(CompileError::Limit { rule: self.name(owner), what: "repetitions", limit });
+        }
+        if max.is_some_and(|max| max < min || max == 0) {
+            return Ok(0);
+        }
+        let max = countable(max);
+        if is_unrolled(body, min, max) {
+            let copies = max.unwrap_or(min.saturating_add(1)) as usize;
+            return Ok(self.expr(owner, body, nesting)?.saturating_add(1).saturating_mul(copies));
+        }
+        self.has_counters = true;
+        self.gaps |= is_bounded_white_space(body, min, max);
+        if nesting == Nesting::Block {
+            self.auxiliary(expr);
+            return Ok(1);
+        }
+        Ok(self.expr(owner, body, Nesting::Block)? + 2)
     }
 
     /// Records a call, or the expression that is inlined for it.
