@@ -36,13 +36,16 @@ pub(crate) enum DistinctRole {
 pub(crate) enum ReturnRole {
     /// Any other state.
     Nothing,
+    /// The scope that was called ends here; frames with this state hold its register.
     Scope,
+    /// The element that was called ends here.
     Element,
 }
 
 /// The rules with roles; empty in grammars without distinct-value constraints.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DistinctScopes {
+    /// By rule; the rule is the outer one of a split.
     roles: HashMap<u32, DistinctRole>,
     /// By rule: it may call an element of an enclosing scope.
     exposes: Vec<bool>,
@@ -67,7 +70,7 @@ impl DistinctScopes {
     }
 
     /// The role of the return address in a rule.
-    pub(super) fn behind(&self, rule: u32) -> ReturnRole {
+    pub(super) fn return_role(&self, rule: u32) -> ReturnRole {
         match self.role(rule) {
             None => ReturnRole::Nothing,
             Some(DistinctRole::Scope { .. }) => ReturnRole::Scope,
@@ -94,8 +97,7 @@ pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScop
             let inner = RuleId::new(out.rules.len());
             let rule = &mut out.rules[id];
             let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
-            // The inner rule keeps its attributes, which prevents that it is inlined into the outer
-            // one.
+            // The inner rule keeps its attributes, so that it is not inlined into the outer one.
             let attributes = std::mem::take(&mut rule.attributes);
             let name = rule.name.clone();
             scopes.roles.insert(id as u32, role);

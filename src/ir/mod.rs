@@ -83,8 +83,8 @@ pub struct Rule {
     pub attributes: Attributes,
 }
 
-/// What a rule means beyond its language. A rule with any attribute is never inlined or merged with
-/// another rule.
+/// What a rule means beyond its language. A rule with any attribute is never inlined, and only
+/// merged with rules of equal attributes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attributes {
     /// Bytes derived by this rule carry this label in a trace, except those of labelled rules
@@ -126,16 +126,16 @@ pub struct Attributes {
 impl Attributes {
     /// Whether the only attribute is `name`.
     pub(crate) fn is_only_name(&self) -> bool {
-        self.name && self.is_no_more()
+        self.name && self.has_none_but_name()
     }
 
     /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
-        !self.name && self.is_no_more()
+        !self.name && self.has_none_but_name()
     }
 
     /// Whether there are no attributes, `name` aside.
-    fn is_no_more(&self) -> bool {
+    fn has_none_but_name(&self) -> bool {
         matches!(
             self,
             Attributes {

@@ -176,7 +176,11 @@ impl Program {
             pure_return,
             calling,
             gate: calling && matches!(mark, DispatchMark::Fired { .. }),
-            behind: if returns { self.compiled.scopes.behind(rule) } else { ReturnRole::Nothing },
+            behind: if returns {
+                self.compiled.scopes.return_role(rule)
+            } else {
+                ReturnRole::Nothing
+            },
             name,
             ends_name: returns && block == NO_BLOCK && only_unique_name,
             expanded: false,
