@@ -116,7 +116,7 @@ pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32
             let inner = RuleId::new(out.rules.len());
             let rule = &mut out.rules[id];
             let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
-            // The inner rule keeps a budget attribute, so that it is not inlined into the outer one.
+            // It keeps a budget attribute, so that it is not inlined into the outer rule.
             let attributes =
                 Attributes { budget: Some(budget), ..std::mem::take(&mut rule.attributes) };
             let name = rule.name.clone();
