@@ -1,17 +1,19 @@
-//! Strongly connected components of the call graph.
+//! Strongly connected components of the call graph (Tarjan, 1972).
 
+/// Index of a node that has not been visited.
 const NEW: u32 = u32::MAX;
 
-/// Components, numbered so that a callee's number is at most its caller's.
+/// Components in reverse topological order: a callee's number is at most its caller's.
 pub(super) struct Components {
-    /// Per node: its component.
-    pub(super) of: Vec<u32>,
-    /// Per component: whether it has a cycle.
+    /// By node: its component.
+    pub(super) component_of: Vec<u32>,
+    /// By component: whether it has a cycle.
     pub(super) cyclic: Vec<bool>,
+    /// Number of components.
     pub(super) count: u32,
-    /// All nodes, by component.
+    /// All nodes, grouped by component.
     order: Vec<u32>,
-    /// Where each component's nodes begin.
+    /// By component: where its nodes begin in `order`.
     begins: Vec<u32>,
 }
 
@@ -22,12 +24,12 @@ impl Components {
         &self.order[self.begins[c] as usize..self.begins[c + 1] as usize]
     }
 
-    /// Tarjan's algorithm, iteratively, for nodes `0..n` and where their edges lead. Linear.
-    pub(super) fn of<'e>(n: usize, edges: impl Fn(usize) -> &'e [u32]) -> Components {
+    /// Tarjan's algorithm, without recursion, for nodes `0..n` and their successors. Cost: linear.
+    pub(super) fn find<'e>(n: usize, edges: impl Fn(usize) -> &'e [u32]) -> Components {
         let (mut index, mut low, mut open) = (vec![NEW; n], vec![0u32; n], vec![false; n]);
         let (mut stack, mut work): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
         let mut out = Components {
-            of: vec![0; n],
+            component_of: vec![0; n],
             cyclic: Vec::new(),
             count: 0,
             order: Vec::with_capacity(n),
@@ -66,7 +68,7 @@ impl Components {
                     out.cyclic.push(stack.len() - from > 1 || edges(v).contains(&(v as u32)));
                     for m in stack.drain(from..) {
                         open[m as usize] = false;
-                        out.of[m as usize] = out.count;
+                        out.component_of[m as usize] = out.count;
                         out.order.push(m);
                     }
                     out.begins.push(out.order.len() as u32);

@@ -1,35 +1,39 @@
-//! Tag dispatch as an automaton: the Aho-Corasick automaton over all triggers, stops and excludes becomes the states of free
-//! text; a fired trigger leads to a state that calls the tag's body.
+//! Tag dispatch as an automaton. An Aho-Corasick trie over all triggers, stops and excludes gives
+//! the states of free text; a state in which a trigger has fired calls the tag's body.
+//!
+//! The automaton depends on the texts only, not on the tag bodies. So grammars with the same texts
+//! share it. See docs/internals/DISPATCH.md.
 
-mod found;
-mod shape;
+mod layout;
+mod matches;
 #[cfg(test)]
 mod tests;
 mod trie;
 
 use std::sync::Arc;
 
-use self::found::Texts;
-use self::shape::{Closed, Derives};
-use super::Mark;
-use super::facts::RuleFacts;
+use self::layout::{StateEdges, TagBodies};
+use self::matches::MatchTable;
+use super::DispatchMark;
+use super::analysis::RuleFacts;
+use super::rule_nfa::StateSummary;
 use crate::cache::Shared;
 use crate::fsm::TooLarge;
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
-pub(crate) use self::shape::Shape;
+pub(crate) use self::layout::DispatchAutomaton;
 
-/// Memory of all shared automata, in bytes; what has not been used lately is dropped.
+/// Memory bound of the process-wide table, in bytes; least recently used automata are dropped.
 const MAX_BYTES: usize = 16 << 20;
-/// Fuel of a byte that is watched for.
-const BYTE: usize = 4;
+/// Fuel per byte of the texts.
+const BYTE_FUEL: usize = 4;
 
-/// What a dispatch watches for: all of it but the rules that are called.
+/// The texts of a dispatch: everything but the tag bodies. Key of the process-wide table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Watched {
-    /// Triggers of tags, each once.
+struct DispatchTexts {
+    /// Distinct triggers of tags.
     tags: Vec<Trigger>,
     stops: Vec<Trigger>,
     excludes: Vec<Vec<u8>>,
@@ -37,61 +41,63 @@ struct Watched {
     end: DispatchEnd,
 }
 
-/// A dispatch before it is known what the rules it calls derive.
+/// A dispatch whose bodies have not been analyzed yet.
 #[derive(Debug)]
-pub(super) struct Pending {
-    watched: Arc<Watched>,
-    shape: Arc<Shape>,
+pub(super) struct UnresolvedDispatch {
+    dispatch_texts: Arc<DispatchTexts>,
+    automaton: Arc<DispatchAutomaton>,
     /// By trigger: the rules of its tags.
     rules: Vec<Vec<u32>>,
 }
 
-/// A dispatch of a grammar.
+/// A dispatch of a compiled grammar.
 #[derive(Debug)]
-pub(crate) struct Dispatching {
-    shape: Arc<Shape>,
-    /// Other grammars have the same automaton.
+pub(crate) struct CompiledDispatch {
+    automaton: Arc<DispatchAutomaton>,
+    /// Grammars with the same texts have the same automaton.
     is_shared: bool,
-    /// By trigger: the rules of its tags that derive something.
+    /// By trigger: the productive rules of its tags.
     rules: Vec<Vec<u32>>,
 }
 
-impl Dispatching {
+impl CompiledDispatch {
+    /// The start state.
     pub(super) fn start(&self) -> u32 {
-        self.shape.start()
+        self.automaton.start()
     }
 
-    pub(super) fn mark(&self, state: u32) -> Mark {
-        self.shape.mark(state)
+    /// The meaning of a state.
+    pub(super) fn mark(&self, state: u32) -> DispatchMark {
+        self.automaton.mark(state)
     }
 
-    /// The edges of a state. Found anew each time.
-    pub(super) fn closed(&self, state: u32) -> Closed {
-        self.shape.closed(state)
+    /// The edges of a state. Computed anew in each call.
+    pub(super) fn state_edges(&self, state: u32) -> StateEdges {
+        self.automaton.state_edges(state)
     }
 
-    /// Whether a state is final, reads something, calls something.
-    pub(super) fn look(&self, state: u32) -> (bool, bool, bool) {
-        self.shape.look(state)
+    /// The summary of a state.
+    pub(super) fn summarize(&self, state: u32) -> StateSummary {
+        self.automaton.summarize(state)
     }
 
-    /// The rules that are called behind a trigger.
-    pub(super) fn called(&self, trigger: u32) -> &[u32] {
+    /// The tag bodies that follow a trigger.
+    pub(super) fn called_rules(&self, trigger: u32) -> &[u32] {
         &self.rules[trigger as usize]
     }
 
-    /// What it watches for, if that is all that its automaton depends on.
-    pub(super) fn shared(&self) -> Option<&Arc<Shape>> {
-        self.is_shared.then_some(&self.shape)
+    /// The automaton, if it depends on nothing but the texts.
+    pub(super) fn shared(&self) -> Option<&Arc<DispatchAutomaton>> {
+        self.is_shared.then_some(&self.automaton)
     }
 }
 
-/// By what is watched for, compared whole.
-static SHAPES: Shared<Arc<Watched>, Arc<Shape>> = Shared::new(MAX_BYTES);
+/// Automata by texts (compared in full).
+static AUTOMATA: Shared<Arc<DispatchTexts>, Arc<DispatchAutomaton>> = Shared::new(MAX_BYTES);
 
-impl Pending {
-    /// The automaton is built if nothing in the process has watched for the same before. `limit`: most states of it.
-    pub(super) fn new(dispatch: &Dispatch, limit: usize) -> Result<Pending, TooLarge> {
+impl UnresolvedDispatch {
+    /// Builds the automaton, unless the process-wide table has it. `limit`: the most states.
+    pub(super) fn new(dispatch: &Dispatch, limit: usize) -> Result<UnresolvedDispatch, TooLarge> {
         let (mut tags, mut rules): (Vec<Trigger>, Vec<Vec<u32>>) = (Vec::new(), Vec::new());
         let mut numbers: HashMap<&Trigger, usize> = HashMap::default();
         for (trigger, body) in &dispatch.tags {
@@ -103,51 +109,58 @@ impl Pending {
             rules[number].push(body.raw());
         }
         let (stops, excludes) = (dispatch.stops.clone(), dispatch.excludes.clone());
-        let watched =
-            Arc::new(Watched { tags, stops, excludes, after: dispatch.after, end: dispatch.end });
-        let shape = Watched::shape(&watched, limit)?;
-        Ok(Pending { watched, shape, rules })
+        let dispatch_texts = Arc::new(DispatchTexts {
+            tags,
+            stops,
+            excludes,
+            after: dispatch.after,
+            end: dispatch.end,
+        });
+        let automaton = DispatchTexts::automaton(&dispatch_texts, limit)?;
+        Ok(UnresolvedDispatch { dispatch_texts, automaton, rules })
     }
 
-    /// States of the automaton, free text before and after a tag counted once.
+    /// Number of states; free text before and after a tag counts once.
     pub(super) fn len(&self) -> usize {
-        self.shape.len()
+        self.automaton.len()
     }
 
-    /// Whether its end can be reached over calls that pass, and over what is read if `reading`.
-    pub(super) fn ends(&self, passes: impl Fn(u32) -> bool, reading: bool) -> bool {
+    /// Whether the end can be reached. `passes` tells which rules can be passed; `reading`: whether
+    /// triggers may be read.
+    pub(super) fn can_end(&self, passes: impl Fn(u32) -> bool, reading: bool) -> bool {
         let any = |trigger: u32| self.rules[trigger as usize].iter().any(|&rule| passes(rule));
-        self.shape.is_nullable() || reading && self.shape.ends(any)
+        self.automaton.is_nullable() || reading && self.automaton.can_end(any)
     }
 
-    /// The dispatch: callees that derive nothing lead nowhere, nullable ones can be skipped.
-    pub(super) fn dispatching(&self, facts: &[RuleFacts]) -> Dispatching {
+    /// The dispatch with analyzed bodies. Unproductive bodies have no edge; nullable ones can be
+    /// skipped.
+    pub(super) fn resolve(&self, facts: &[RuleFacts]) -> CompiledDispatch {
         let productive = |rule: &u32| facts[*rule as usize].productive;
         let nullable = |rule: &u32| facts[*rule as usize].nullable;
         let all = || self.rules.iter().flatten();
         if all().all(|rule| productive(rule) && !nullable(rule)) {
-            return Dispatching {
-                shape: self.shape.clone(),
+            return CompiledDispatch {
+                automaton: self.automaton.clone(),
                 is_shared: true,
                 rules: self.rules.clone(),
             };
         }
-        let derives = self.rules.iter().map(|rules| Derives {
-            something: rules.iter().any(productive),
-            nothing: rules.iter().any(nullable),
+        let bodies = self.rules.iter().map(|rules| TagBodies {
+            productive: rules.iter().any(productive),
+            nullable: rules.iter().any(nullable),
         });
-        let shape = self.shape.with(&self.watched, derives.collect());
+        let automaton = self.automaton.with_bodies(&self.dispatch_texts, bodies.collect());
         let rules = self
             .rules
             .iter()
             .map(|rules| rules.iter().copied().filter(productive).collect())
             .collect();
-        Dispatching { shape: shape.into(), is_shared: false, rules }
+        CompiledDispatch { automaton: automaton.into(), is_shared: false, rules }
     }
 }
 
-impl Watched {
-    /// Memory held, in bytes, roughly.
+impl DispatchTexts {
+    /// Approximate memory use in bytes.
     fn bytes(&self) -> usize {
         let texts = self.tags.iter().chain(&self.stops).map(|trigger| match trigger {
             Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
@@ -156,20 +169,30 @@ impl Watched {
         texts.chain(self.excludes.iter().map(Vec::len)).map(|len| len + 48).sum()
     }
 
-    /// The automaton for rules that all derive something, and none of them the empty string.
-    fn shape(watched: &Arc<Watched>, limit: usize) -> Result<Arc<Shape>, TooLarge> {
-        let known = SHAPES.lock().get(watched);
-        let shape = match known {
-            Some(shape) => shape,
+    /// The automaton for bodies that are all productive and not nullable.
+    fn automaton(
+        dispatch_texts: &Arc<DispatchTexts>,
+        limit: usize,
+    ) -> Result<Arc<DispatchAutomaton>, TooLarge> {
+        let known = AUTOMATA.lock().get(dispatch_texts);
+        let automaton = match known {
+            Some(automaton) => automaton,
             None => {
-                fuel::spend(BYTE * watched.bytes())?;
-                let derives = vec![Derives { something: true, nothing: false }; watched.tags.len()];
-                let shape = Arc::new(Shape::new(watched, Texts::new(watched).into(), derives));
-                let bytes = shape.bytes() + watched.bytes();
-                SHAPES.lock().insert(watched.clone(), shape.clone(), bytes);
-                shape
+                fuel::spend(BYTE_FUEL * dispatch_texts.bytes())?;
+                let bodies = vec![
+                    TagBodies { productive: true, nullable: false };
+                    dispatch_texts.tags.len()
+                ];
+                let automaton = Arc::new(DispatchAutomaton::new(
+                    dispatch_texts,
+                    MatchTable::new(dispatch_texts).into(),
+                    bodies,
+                ));
+                let bytes = automaton.bytes() + dispatch_texts.bytes();
+                AUTOMATA.lock().insert(dispatch_texts.clone(), automaton.clone(), bytes);
+                automaton
             }
         };
-        if shape.len() > limit { Err(TooLarge::States { limit }) } else { Ok(shape) }
+        if automaton.len() > limit { Err(TooLarge::States { limit }) } else { Ok(automaton) }
     }
 }

@@ -1,91 +1,92 @@
-//! The automata of a compiled grammar as values, for reports and drawings. Nothing in the engine reads them.
+//! Inspection of the automata of a compiled grammar, for reports and drawings. The engine does not
+//! use it.
 
 use std::sync::Arc;
 
-use super::{Compiled, Mark, NO_BLOCK, Program};
+use super::{Compiled, DispatchMark, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
 
-/// One rule's automaton, all of it.
+/// The automaton of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleAutomaton {
-    /// The grammar's rule; `None` for one that was made while compiling: a block's body in a block, a dispatch inside a
-    /// rule, what a budget is about.
+    /// The rule of the grammar; `None` for an auxiliary rule, such as a nested block, a nested
+    /// dispatch, or the inner rule of a budget.
     pub rule: Option<RuleId>,
-    /// The rule's name; that of a rule made while compiling is in parentheses.
+    /// The rule's name; in parentheses if the rule is auxiliary.
     pub name: String,
-    /// Its states; the first is where it begins.
+    /// The states; the first is the start state.
     pub states: Vec<AutomatonState>,
     /// Its counted blocks.
     pub blocks: Vec<AutomatonBlock>,
 }
 
-/// A state.
+/// A state of a [`RuleAutomaton`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutomatonState {
-    /// The rule may end here; inside a block, one run may.
+    /// The rule may end here; inside a block, one repetition may.
     pub is_final: bool,
-    /// The block it is in.
+    /// The block around the state, by index.
     pub block: Option<usize>,
-    /// What it means in a tag dispatch.
+    /// The meaning of the state within a tag dispatch.
     pub dispatch: Option<DispatchState>,
-    /// What leaves it.
+    /// Outgoing edges.
     pub edges: Vec<AutomatonEdge>,
 }
 
-/// What a state of a tag dispatch means.
+/// The meaning of a state within a tag dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DispatchState {
-    /// Free text; this many of the last bytes may be the beginning of a trigger.
+    /// Free text.
     Text {
-        /// How many.
+        /// How many of the last bytes may be the beginning of a trigger.
         pending: u32,
     },
     /// A trigger or stop has been read.
     Fired {
-        /// Its length in bytes; a special token at its end has none.
+        /// Its length in bytes, without a special token at its end.
         matched: u32,
     },
 }
 
-/// A counted repeat inside a rule.
+/// A counted block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomatonBlock {
-    /// Fewest runs.
+    /// Fewest repetitions.
     pub min: u32,
-    /// Most runs.
+    /// Most repetitions.
     pub max: Option<u32>,
-    /// The state in which a run begins.
+    /// The start state of a repetition.
     pub start: usize,
     /// The state behind the block.
     pub exit: usize,
 }
 
-/// An edge.
+/// An edge of a [`RuleAutomaton`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomatonEdge {
-    /// What is read or called.
+    /// The label.
     pub on: EdgeKind,
-    /// Where it leads; of an edge into a block, the block's first state.
+    /// The target; for an edge into a block, the block's start state.
     pub to: usize,
 }
 
-/// What an edge reads or calls.
+/// The label of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeKind {
-    /// One byte of the set.
+    /// Any byte of the set.
     Bytes(ByteSet),
     /// A special token of the grammar.
     Special(SpecialId),
-    /// A rule, by its place in [`Compiled::automata`].
+    /// A call of a rule, by index in [`Compiled::automata`].
     Call(usize),
-    /// Into a block of this rule.
+    /// Entry of a block, by index.
     Enter(usize),
 }
 
 impl RuleAutomaton {
-    /// Edges of all states.
+    /// Number of edges.
     pub fn edge_count(&self) -> usize {
         self.states.iter().map(|s| s.edges.len()).sum()
     }
@@ -97,14 +98,13 @@ impl RuleAutomaton {
 }
 
 impl Compiled {
-    /// The automata of all rules that are called, the start's first, as a parser would build them. Cost: all that a parse would build
-    /// only where it gets to it.
+    /// The automata of all reachable rules, the start rule's first. Cost: builds every automaton.
     pub fn automata(self: &Arc<Self>) -> Vec<RuleAutomaton> {
         let program = Program::whole(self.clone());
         Inspect { compiled: self, program, rules: HashMap::default(), order: Vec::new() }.run()
     }
 
-    /// The name of one of its own rules.
+    /// The id and name of a rule of this grammar.
     fn rule_name(&self, rule: u32) -> (Option<RuleId>, String) {
         let id = Some(RuleId::from_raw(rule)).filter(|id| id.index() < self.grammar.rules.len());
         match self.parsed.rules.get(rule as usize) {
@@ -115,17 +115,20 @@ impl Compiled {
     }
 }
 
+/// A walk over the automata of a program.
 struct Inspect<'c> {
     compiled: &'c Arc<Compiled>,
     program: Program,
-    /// A rule's place in the result.
+    /// By rule: its index in the result.
     rules: HashMap<u32, usize>,
+    /// Rules in the order of the result.
     order: Vec<u32>,
 }
 
 impl Inspect<'_> {
+    /// The automata of all reachable rules.
     fn run(mut self) -> Vec<RuleAutomaton> {
-        self.place(self.compiled.start);
+        self.index_of(self.compiled.start);
         let mut out = Vec::new();
         while out.len() < self.order.len() {
             let rule = self.order[out.len()];
@@ -134,18 +137,19 @@ impl Inspect<'_> {
         out
     }
 
-    fn place(&mut self, rule: u32) -> usize {
+    /// The index of a rule in the result.
+    fn index_of(&mut self, rule: u32) -> usize {
         *self.rules.entry(rule).or_insert_with(|| {
             self.order.push(rule);
             self.order.len() - 1
         })
     }
 
-    /// A walk from the rule's first state. A state that only returns is shared between rules, so each gets one of its own.
+    /// Walks from the rule's start state. The shared return state is copied into each rule.
     fn rule(&mut self, rule: u32) -> RuleAutomaton {
-        let mut states = Local { ids: vec![self.program.open(rule)], known: HashMap::default() };
-        states.known.insert(states.ids[0], 0);
-        let mut blocks = Local { ids: Vec::new(), known: HashMap::default() };
+        let mut states = LocalIds { ids: vec![self.program.open(rule)], index: HashMap::default() };
+        states.index.insert(states.ids[0], 0);
+        let mut blocks = LocalIds { ids: Vec::new(), index: HashMap::default() };
         let (mut out, mut placed) = (Vec::new(), Vec::new());
         while out.len() < states.ids.len() {
             let id = states.ids[out.len()];
@@ -159,28 +163,33 @@ impl Inspect<'_> {
                 }
             }
             for (to, set) in sets {
-                edges.push(AutomatonEdge { on: EdgeKind::Bytes(set), to: states.of(to) });
+                edges.push(AutomatonEdge { on: EdgeKind::Bytes(set), to: states.index_of(to) });
             }
             for &(special, to) in self.program.special_edges(id) {
                 edges.push(AutomatonEdge {
                     on: EdgeKind::Special(SpecialId::from_raw(special)),
-                    to: states.of(to),
+                    to: states.index_of(to),
                 });
             }
             for (callee, to) in self.program.calls(id).to_vec() {
                 edges.push(AutomatonEdge {
-                    on: EdgeKind::Call(self.place(callee)),
-                    to: states.of(to),
+                    on: EdgeKind::Call(self.index_of(callee)),
+                    to: states.index_of(to),
                 });
             }
             for &block in self.program.enters(id) {
-                let known = blocks.ids.len();
-                let local = blocks.of(block);
-                let found = *self.program.block(block);
-                let start = states.of(found.start);
-                if local == known {
-                    let exit = states.of(found.exit);
-                    placed.push(AutomatonBlock { min: found.min, max: found.max, start, exit });
+                let block_count = blocks.ids.len();
+                let local = blocks.index_of(block);
+                let placed_block = *self.program.block(block);
+                let start = states.index_of(placed_block.start);
+                if local == block_count {
+                    let exit = states.index_of(placed_block.exit);
+                    placed.push(AutomatonBlock {
+                        min: placed_block.min,
+                        max: placed_block.max,
+                        start,
+                        exit,
+                    });
                 }
                 edges.push(AutomatonEdge { on: EdgeKind::Enter(local), to: start });
             }
@@ -188,33 +197,33 @@ impl Inspect<'_> {
             out.push(AutomatonState {
                 is_final: state.is_final,
                 block: (state.block != NO_BLOCK)
-                    .then(|| blocks.known.get(&state.block).copied())
+                    .then(|| blocks.index.get(&state.block).copied())
                     .flatten(),
                 dispatch: match self.program.mark(id) {
-                    Mark::Text { pending } => Some(DispatchState::Text { pending }),
-                    Mark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
-                    Mark::Plain => None,
+                    DispatchMark::Text { pending } => Some(DispatchState::Text { pending }),
+                    DispatchMark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
+                    DispatchMark::Plain => None,
                 },
                 edges,
             });
         }
-        let (home, from) = self.program.home(rule);
+        let (home, from) = self.program.grammar_of_rule(rule);
         let (id, name) = home.rule_name(rule - from);
-        // Ids are those of this grammar, not of one that was deferred.
+        // Rules of deferred grammars have no id in this one.
         let id = id.filter(|_| from == 0);
         RuleAutomaton { rule: id, name, states: out, blocks: placed }
     }
 }
 
-/// Ids of the program, numbered anew in the order in which they are met.
-struct Local {
+/// Local numbering of program ids, in order of first use.
+struct LocalIds {
     ids: Vec<u32>,
-    known: HashMap<u32, usize>,
+    index: HashMap<u32, usize>,
 }
 
-impl Local {
-    fn of(&mut self, id: u32) -> usize {
-        *self.known.entry(id).or_insert_with(|| {
+impl LocalIds {
+    fn index_of(&mut self, id: u32) -> usize {
+        *self.index.entry(id).or_insert_with(|| {
             self.ids.push(id);
             self.ids.len() - 1
         })
@@ -228,7 +237,7 @@ mod tests {
     use crate::limits::Limits;
 
     #[test]
-    fn automata_are_shown_as_they_are() {
+    fn rule_automata_have_blocks_and_calls() {
         let mut b = GrammarBuilder::new();
         let list = b.declare("list");
         let letter = Expr::class(ByteSet::range(b'a', b'z'));
@@ -292,8 +301,9 @@ mod tests {
             .iter()
             .find(|s| s.dispatch == Some(DispatchState::Fired { matched: 2 }))
             .unwrap();
-        assert!(
-            matches!(fired.edges[..], [AutomatonEdge { on: EdgeKind::Call(callee), .. }] if automata[callee].name == "body")
-        );
+        let [AutomatonEdge { on: EdgeKind::Call(callee), .. }] = fired.edges[..] else {
+            panic!("{fired:?}")
+        };
+        assert_eq!(automata[callee].name, "body");
     }
 }

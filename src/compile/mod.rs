@@ -1,33 +1,55 @@
-//! Stage 3. A grammar becomes finite automata. [`Compiled`] holds what has to be known of the whole grammar, found in one
-//! walk: it is immutable, shared and knows no vocabulary. The automata themselves are a `Program`: a rule's states are
-//! built when a parse first gets to them. Counted repeats are blocks with a counter, tag dispatch is an Aho-Corasick
-//! automaton.
+//! Stage 3: compilation of a [`Grammar`] into finite automata, one for each rule.
+//!
+//! [`Compiled`] holds the results of one analysis pass over the grammar: nullable and productive
+//! rules, call order, byte classes. It is immutable, shared between sequences, and independent of
+//! the vocabulary.
+//!
+//! A `Program` holds the automata. Each is a lazy DFA: a state is made when a parse first reaches
+//! it. A large repeat `{m,n}` is a counted block. Tag dispatch is an Aho-Corasick automaton.
+//!
+//! * docs/internals/MEMBER_SETS.md: object members in any order
+//! * docs/internals/DISPATCH.md: tag dispatch
 
-mod classes;
+mod analysis;
+mod budgets;
+mod byte_classes;
 mod components;
-mod counted;
+mod counted_graph;
 mod dispatch;
-mod facts;
+mod distinct_scopes;
 mod inspect;
-mod leaves;
-mod members;
-mod meters;
+mod member_sets;
 mod program;
 mod residuals;
-mod scopes;
+mod rule_nfa;
+mod shared_automata;
 mod thompson;
-mod units;
 
-pub(crate) use classes::Classes;
-pub(crate) use facts::RuleFacts;
+pub(crate) use analysis::RuleFacts;
+pub(crate) use budgets::{BudgetMeter, BudgetUnit};
+pub(crate) use byte_classes::ByteClasses;
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use distinct_scopes::{
+    DistinctRole, DistinctScopes, EMPTY_REGISTER, ReturnRole, UNKNOWN_REGISTER,
+};
 pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
-pub(crate) use leaves::leaf_stats;
-pub(crate) use members::Likely;
-pub(crate) use meters::{Meter, Unit};
-pub(crate) use program::{Program, SharedAutomaton, StandIn};
-pub(crate) use scopes::{Behind, EMPTY, NONE, Role, Scopes};
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use member_sets::MemberLikelihood;
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use program::{NodeRepresentative, Program, SharedAutomaton};
+#[allow(unused_imports)] // RENAME-ALIAS
+pub(crate) use shared_automata::shared_automata_stats;
+
+pub(crate) use DispatchMark as Mark; // RENAME-ALIAS
+pub(crate) use budgets::{BudgetMeter as Meter, BudgetUnit as Unit}; // RENAME-ALIAS
+pub(crate) use byte_classes::ByteClasses as Classes; // RENAME-ALIAS
+pub(crate) use distinct_scopes::{DistinctRole as Role, ReturnRole as Behind}; // RENAME-ALIAS
+pub(crate) use distinct_scopes::{EMPTY_REGISTER as EMPTY, UNKNOWN_REGISTER as NONE}; // RENAME-ALIAS
+pub(crate) use member_sets::MemberLikelihood as Likely; // RENAME-ALIAS
+pub(crate) use program::NodeRepresentative as StandIn; // RENAME-ALIAS
+pub(crate) use shared_automata::shared_automata_stats as leaf_stats; // RENAME-ALIAS
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,67 +59,67 @@ use crate::hash::HashMap;
 use crate::ir::{Expr, Grammar, GrammarError, SpecialToken, Spent};
 use crate::limits::Limits;
 
-/// Why a grammar cannot be compiled.
+/// An error of compilation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
     /// The grammar is not well formed.
     #[error(transparent)]
     Grammar(#[from] GrammarError),
-    /// No sentence can be derived.
+    /// The start rule derives no finite sentence.
     #[error("the grammar derives nothing: rule `{rule}` has no finite sentence")]
     Empty {
         /// The start rule.
         rule: String,
     },
-    /// A limit was reached.
+    /// A size limit was exceeded.
     #[error("rule `{rule}` needs more than {limit} {what}")]
     Limit {
-        /// Where.
+        /// Name of the rule.
         rule: String,
-        /// Of what.
+        /// The counted resource, in the plural.
         what: &'static str,
         /// The limit.
         limit: usize,
     },
-    /// Compiling, or the first mask, takes too much work.
+    /// The fuel of compilation was spent, or the request was cancelled.
     #[error("rule `{rule}`: {cause}")]
     Fuel {
-        /// Where the work was when it ended.
+        /// Name of the rule at which the work ended.
         rule: String,
-        /// Whether the fuel was spent or the request cancelled.
+        /// Whether the fuel was spent or the request was cancelled.
         cause: OutOfFuel,
     },
-    /// A text cannot begin: a limit was reached where the first mask was made.
+    /// A limit was exceeded while the first mask was computed.
     #[error("the first mask needs more {what} than the limit allows")]
     Start {
-        /// Of what.
+        /// The counted resource, in the plural.
         what: &'static str,
     },
-    /// A set of members has one that may be empty, so that nobody can tell whether it is there.
-    #[error("rule `{rule}` has a set of members of which one may be empty")]
+    /// A member set has a nullable member, so that its presence cannot be decided from the text.
+    #[error("rule `{rule}` has a member set with a nullable member")]
     EmptyMember {
-        /// Where.
+        /// Name of the rule.
         rule: String,
     },
-    /// A scope or an element whose occurrences cannot be told apart.
-    #[error("rule `{rule}` is a scope or an element, and {what}")]
+    /// A distinct-values scope or element whose occurrences cannot be delimited.
+    #[error("rule `{rule}` is a distinct-values scope or element, but {what}")]
     Scope {
-        /// Where.
+        /// Name of the rule.
         rule: String,
-        /// What is wrong.
+        /// The violated requirement.
         what: &'static str,
     },
-    /// A special token of the grammar is not in the vocabulary.
+    /// The vocabulary lacks a special token of the grammar.
     #[error("the vocabulary has no special token {token}")]
     UnknownSpecial {
-        /// Its name or id.
+        /// Name or id of the token.
         token: String,
     },
 }
 
 impl CompileError {
-    /// The work has ended at a rule of the grammar, or at an auxiliary one of it.
+    /// The error for work that ended at `rule`, which may be an auxiliary rule.
     pub(crate) fn fuel(grammar: &Grammar, rule: u32, cause: OutOfFuel) -> CompileError {
         let named =
             grammar.rules.get(rule as usize).or_else(|| grammar.rules.get(grammar.start.index()));
@@ -105,10 +127,10 @@ impl CompileError {
     }
 }
 
-/// No block.
+/// Value of `State::block` outside of every block.
 pub(crate) const NO_BLOCK: u32 = u32::MAX;
 
-/// A byte edge: any byte of `lo..=hi` leads to `to`.
+/// A byte edge: each byte of `lo..=hi` leads to state `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteEdge {
     pub(crate) lo: u8,
@@ -116,68 +138,76 @@ pub(crate) struct ByteEdge {
     pub(crate) to: u32,
 }
 
-/// What a state of a dispatch means for a trace.
+/// The meaning of an automaton state within a tag dispatch; read by traces and previews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// Not a dispatch state.
+pub(crate) enum DispatchMark {
+    /// Not a state of a dispatch.
     Plain,
-    /// Free text whose last `pending` bytes may be the beginning of a trigger.
+    /// Free text. Its last `pending` bytes are the beginning of some trigger.
     Text { pending: u32 },
-    /// A trigger or stop with so many bytes of text has just been read, and a special token behind them if one is part of it.
+    /// A trigger or stop has just been read: `matched` bytes of text, then a special token if
+    /// `special`.
     Fired { matched: u32, special: bool },
 }
 
-/// A counted repeat inside a rule: `min..=max` runs through the block's states, then on to `exit` of the same rule.
-/// An item inside carries how many runs are complete.
+/// A counted block: between `min` and `max` repetitions of the automaton at `start`, then state
+/// `exit` of the same rule. An item inside carries the number of completed repetitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
+    /// Fewest repetitions.
     pub(crate) min: u32,
+    /// Most repetitions; `None` is unbounded.
     pub(crate) max: Option<u32>,
+    /// The start rule.
     pub(crate) start: u32,
+    /// The state behind the block.
     pub(crate) exit: u32,
-    /// It is white space with a bound that hardly any token gets to.
+    /// The block is white space whose bound is longer than nearly every token.
     pub(crate) gap: bool,
 }
 
-/// A grammar ready to be parsed. Knows no vocabulary. Immutable; share it in an `Arc`.
+/// A compiled grammar. It is immutable and independent of the vocabulary; share it in an `Arc`.
 ///
-/// Invariants: every state of its automata can reach the end of its rule (no dead states), so every reachable
-/// configuration can be completed; nullable rules are resolved into epsilon steps, so a completed rule always spans at
-/// least one byte.
+/// Invariants:
+///
+/// * Every state of its automata reaches the end of its rule. So every reachable configuration can
+///   be completed.
+/// * Nullable rules are resolved into epsilon edges. So a completed rule spans at least one byte.
 #[derive(Debug)]
 pub struct Compiled {
-    /// As it was given.
+    /// The grammar as given.
     grammar: Arc<Grammar>,
-    /// As it is parsed: every budget, scope and element in a rule of its own.
+    /// The grammar as parsed: each budget, scope and element is split into a rule of its own.
     pub(crate) parsed: Arc<Grammar>,
-    /// What those rules meter.
-    pub(crate) meters: HashMap<u32, Meter>,
-    /// Rules that have to do with values that must differ.
-    pub(crate) scopes: Scopes,
-    /// The grammar's rules, then auxiliary ones.
+    /// Budgets, by rule of `parsed`.
+    pub(crate) meters: HashMap<u32, BudgetMeter>,
+    /// Rules that take part in distinct-value constraints.
+    pub(crate) scopes: DistinctScopes,
+    /// Analysis results, by rule: the rules of `parsed`, then auxiliary rules.
     pub(crate) rules: Vec<RuleFacts>,
-    /// Auxiliary rules by the address of their expression in `grammar`.
+    /// Auxiliary rules, by the address of their expression in `parsed`.
     auxiliary: HashMap<usize, u32>,
-    /// In how many steps counted graphs end, by the address of their expression.
-    levels: HashMap<usize, Arc<Levels>>,
-    /// Automata that are built with the facts: of auxiliary rules.
-    units: HashMap<u32, Arc<units::Unit>>,
-    /// Dispatches, by their rules.
-    dispatches: HashMap<u32, Arc<dispatch::Dispatching>>,
-    /// There are blocks of white space; see [`Block::gap`]. Never together with budgets.
+    /// Path lengths of counted graphs, by the address of their expression in `parsed`.
+    step_levels: HashMap<usize, Arc<Levels>>,
+    /// Nondeterministic automata of auxiliary rules; built by the analysis.
+    rule_nfas: HashMap<u32, Arc<rule_nfa::RuleNfa>>,
+    /// Tag dispatches, by rule.
+    dispatches: HashMap<u32, Arc<dispatch::CompiledDispatch>>,
+    /// Some block has [`Block::gap`]. Never set together with budgets.
     pub(crate) gaps: bool,
-    /// Bytes that are never told apart.
-    pub(crate) classes: Arc<Classes>,
-    /// By rule whose body is deferred: what is made of it, once a parse gets to it; none if that is impossible.
+    /// The byte classes: bytes that no rule tells apart.
+    pub(crate) classes: Arc<ByteClasses>,
+    /// Compiled deferred bodies, by rule. `None`: the body could not be made.
     deferred: HashMap<u32, OnceLock<Option<Arc<Compiled>>>>,
+    /// Limits of deferred bodies, too.
     limits: Limits,
     pub(crate) start: u32,
 }
 
-/// Sizes of a compiled grammar, for people and for reports.
+/// The size of a compiled grammar, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompiledSize {
-    /// Rules that can be reached from the start.
+    /// Rules reachable from the start rule.
     pub rules: usize,
     /// States of all automata.
     pub states: usize,
@@ -190,9 +220,13 @@ pub struct CompiledSize {
 }
 
 impl Compiled {
-    /// Compiles. Cost: one walk over the grammar; automata are built as a parse gets to them. Bounded by
-    /// [`Limits::compiled_states`], by [`Limits::automaton_states`] for a dispatch, and by
-    /// [`Limits::compile_fuel`].
+    /// Compiles a grammar. Cost: one pass over its expressions; automata are built later, on
+    /// demand.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`], in particular if [`Limits::compiled_states`], [`Limits::automaton_states`]
+    /// (per dispatch) or [`Limits::compile_fuel`] is exceeded.
     pub fn new(
         grammar: impl Into<Arc<Grammar>>,
         limits: &Limits,
@@ -201,7 +235,7 @@ impl Compiled {
         fuel::with_default_budget(
             || limits.compile_fuel,
             || {
-                let compiled = Compiled::of(grammar.clone(), limits)?;
+                let compiled = Compiled::compile(grammar.clone(), limits)?;
                 match fuel::check() {
                     Ok(()) => Ok(compiled),
                     Err(cause) => Err(CompileError::fuel(&grammar, grammar.start.raw(), cause)),
@@ -210,10 +244,11 @@ impl Compiled {
         )
     }
 
-    fn of(grammar: Arc<Grammar>, limits: &Limits) -> Result<Compiled, CompileError> {
+    /// Validates, rewrites and analyzes the grammar.
+    fn compile(grammar: Arc<Grammar>, limits: &Limits) -> Result<Compiled, CompileError> {
         grammar.validate()?;
-        let (parsed, meters) = meters::split(grammar.clone());
-        let (parsed, scopes) = scopes::split(parsed);
+        let (parsed, meters) = budgets::split_budgets(grammar.clone());
+        let (parsed, scopes) = distinct_scopes::split_scopes(parsed);
         let mut compiled = Compiled {
             start: grammar.start.raw(),
             grammar,
@@ -222,30 +257,31 @@ impl Compiled {
             scopes,
             rules: Vec::new(),
             auxiliary: HashMap::default(),
-            levels: HashMap::default(),
-            units: HashMap::default(),
+            step_levels: HashMap::default(),
+            rule_nfas: HashMap::default(),
             dispatches: HashMap::default(),
             gaps: false,
-            classes: Arc::new(Classes::new(&ByteSet::EMPTY)),
+            classes: Arc::new(ByteClasses::new(&ByteSet::EMPTY)),
             deferred: HashMap::default(),
             limits: limits.clone(),
         };
-        facts::gather(&mut compiled, limits)?;
+        analysis::analyze(&mut compiled, limits)?;
         Ok(compiled)
     }
 
-    /// The grammar it was compiled from.
+    /// The grammar as given.
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.grammar
     }
 
-    /// Sizes. Builds all automata to tell: for reports.
+    /// The size of the grammar. Cost: builds every automaton; for reports only.
     pub fn size(self: &Arc<Self>) -> CompiledSize {
         Program::whole(self.clone()).size()
     }
 
-    /// What a rule's deferred body is, compiled when it is first asked for; none if it is not what was promised.
-    fn module(&self, rule: u32) -> Option<&Arc<Compiled>> {
+    /// The compiled deferred body of a rule; compiled on first use. `None` if the body could not be
+    /// made.
+    fn deferred_grammar(&self, rule: u32) -> Option<&Arc<Compiled>> {
         let made = || {
             let Expr::Deferred(deferred) = &self.parsed.rules.get(rule as usize)?.body else {
                 return None;
@@ -253,32 +289,36 @@ impl Compiled {
             let compiled = Compiled::new(deferred.grammar()?.clone(), &self.limits).ok()?;
             (!compiled.start_nullable()).then(|| Arc::new(compiled))
         };
-        // All matchers share it: it must not fail because one request has little fuel left.
+        // All matchers share the result, so it must not depend on the fuel that one request has
+        // left.
         self.deferred
             .get(&rule)?
             .get_or_init(|| fuel::apart(self.limits.compile_fuel, made))
             .as_ref()
     }
 
-    /// Special tokens of the grammar.
+    /// The special tokens that the grammar names.
     pub(crate) fn specials(&self) -> &[SpecialToken] {
         &self.parsed.specials
     }
 
-    /// Whether nothing is counted or compared in frames.
+    /// Whether no rule has a budget or a distinct-value constraint, so that frames hold no counts.
     #[inline]
     pub(crate) fn keeps_no_account(&self) -> bool {
         self.meters.is_empty() && self.scopes.is_empty()
     }
 
-    /// Whether what one item may read can depend on what others may: an occurrence that has used up its code points goes on only
-    /// if nothing else can, so that masks cannot be put together from parts.
+    /// Whether one item's continuation can depend on the other items of its configuration. With
+    /// [`Spent::Finish`], an occurrence whose code points are spent goes on only if nothing else
+    /// can. Masks of such a grammar cannot be assembled item by item.
     pub(crate) fn is_entangled(&self) -> bool {
-        self.meters.values().any(|meter| meter.unit == Unit::Char && meter.spent == Spent::Finish)
+        self.meters
+            .values()
+            .any(|meter| meter.unit == BudgetUnit::Char && meter.spent == Spent::Finish)
     }
 
-    /// How many rules the largest set of mutually recursive ones has: a few in documents, dozens in programming languages, whose
-    /// expressions are long chains of rules.
+    /// The size of the largest strongly connected component of the call graph: a few rules in
+    /// documents, dozens in programming languages with their chains of expression rules.
     pub(crate) fn largest_component(&self) -> usize {
         let mut sizes: HashMap<u32, usize> = HashMap::default();
         for rule in &self.rules {

@@ -1,132 +1,145 @@
-//! The automata of a compiled grammar, built as a parse gets to them. A state of a rule is a set of states of the rule's
-//! nondeterministic automaton (the lazy subset construction), or a state of a minimal automaton; its edges are found when
-//! it is first left.
+//! Rule automata of a compiled grammar, determinised on demand.
+//!
+//! A state is a set of states of the rule's nondeterministic automaton (lazy subset construction),
+//! or one state of a minimal DFA. States are interned; edges are computed when a parse first leaves
+//! the state. Each parser owns one [`Program`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::dispatch::{Dispatching, Shape};
-use super::members::{Kind, Likely, MemberStates};
-use super::units::Unit;
+use super::dispatch::{CompiledDispatch, DispatchAutomaton};
+use super::member_sets::{MemberLikelihood, MemberSetStates};
+use super::rule_nfa::RuleNfa;
 use super::{
-    Behind, Block, ByteEdge, Classes, Compiled, CompiledSize, Mark, Meter, NO_BLOCK, RuleFacts,
-    leaves, thompson,
+    Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledSize, DispatchMark, NO_BLOCK,
+    ReturnRole, shared_automata, thompson,
 };
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::fsm::{Dfa, Edge};
-use crate::hash::{HashMap, HashSet};
+use crate::hash::HashMap;
 use crate::ids::Label;
 use crate::interner::InternIndex;
 use crate::ir::Expr;
 
-mod alike;
-mod counted;
+mod counted_edges;
+mod deferred;
 mod edges;
-mod modules;
-mod nodes;
+mod equivalent_states;
+mod node_equivalence;
 mod states;
 
-pub(crate) use nodes::StandIn;
-use nodes::{AtNode, Likes};
+use deferred::AppendedGrammars;
+use equivalent_states::MemberClasses;
+use node_equivalence::NodeClasses;
+pub(crate) use node_equivalence::NodeRepresentative;
 
-/// Not there yet.
+/// A value that has not been computed.
 const UNKNOWN: u32 = u32::MAX;
-/// States that there is room for from the beginning: as many as a small schema takes.
-const STATES: usize = 224;
-/// States on a page of them.
-const PAGE: usize = 1 << 13;
+/// Reserved capacity in states: the size of a small schema.
+const INITIAL_STATES: usize = 224;
+/// States per page of the paged vector.
+const PAGE_STATES: usize = 1 << 13;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
 
+/// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
+/// A range of one of the program's flat arrays.
 #[derive(Clone, Copy, Debug, Default)]
-struct Span {
+struct PoolSpan {
     at: u32,
     len: u32,
 }
 
-impl Span {
+impl PoolSpan {
+    /// The range as indices.
     fn range(self) -> std::ops::Range<usize> {
         self.at as usize..(self.at + self.len) as usize
     }
 }
 
-/// One state of a rule's automaton.
+/// A state of a rule's automaton.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
-    /// The rule it belongs to.
+    /// The rule of the state.
     pub(crate) rule: u32,
-    /// The counted block it belongs to, or [`NO_BLOCK`].
+    /// The counted block around the state, or [`NO_BLOCK`].
     pub(crate) block: u32,
-    /// Outside a block: the rule may end here. Inside: one repetition may end here.
+    /// Accepting: the rule may end here; inside a block, one repetition may.
     pub(crate) is_final: bool,
-    /// Reading goes on from here: a byte or special edge leaves.
+    /// A byte or special-token edge leaves the state.
     pub(crate) scannable: bool,
-    /// Nothing but a return: final, no edges, no block, and no label that would be lost by skipping it.
+    /// The state only returns: accepting, without edges, outside of blocks, and of an untracked
+    /// rule. Returning past it loses nothing.
     pub(crate) pure_return: bool,
-    /// A call or a block leaves.
+    /// A call or a block leaves the state.
     pub(crate) calling: bool,
-    /// A trigger has just fired, and tags' bodies may follow. Where a dispatch is looked at on its own, it ends here.
+    /// A dispatch state in which a trigger has just fired and tag bodies may follow. Mask entries
+    /// of the dispatch end here.
     pub(crate) gate: bool,
-    /// Behind the call of a scope or of an element.
-    pub(crate) behind: Behind,
-    /// It belongs to a name: see [`crate::ir::Attributes::name`].
+    /// Whether the state is the return address of a distinct-values scope or element.
+    pub(crate) behind: ReturnRole,
+    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
     pub(crate) name: bool,
-    /// Nothing is left of that name, of which nothing else is said.
+    /// The final state of a unique name whose rule has no other attribute.
     pub(crate) ends_name: bool,
-    /// Its edges are known.
+    /// The edges have been computed.
     expanded: bool,
-    /// What stands for it where masks are concerned, once that has been looked for: see [`Program::alike`].
+    /// The representative of the state for masks, or [`UNKNOWN`]: see [`Program::alike`].
     alike: u32,
+    /// The automaton of the state.
     instance: u32,
-    set: Span,
-    bytes: Span,
-    calls: Span,
-    specials: Span,
-    enters: Span,
+    /// Its set, in `Program::sets`; see [`StateSource`].
+    set: PoolSpan,
+    bytes: PoolSpan,
+    calls: PoolSpan,
+    specials: PoolSpan,
+    enters: PoolSpan,
 }
 
-/// Where the states of a rule or block come from.
+/// Where the states of an [`Instance`] come from, and what their sets hold.
 #[derive(Clone, Debug)]
-enum Source {
-    /// A set holds the one state of a deterministic automaton.
+enum StateSource {
+    /// One state of a DFA.
     Dfa(Arc<Dfa>),
-    /// A set holds states of this part of a unit, closed under epsilon edges.
-    Sets(Arc<Unit>, u32),
-    /// A set holds states of this unit and the number of steps before each, one after the other, closed under epsilon edges.
-    Counted(Arc<Unit>),
-    /// A set holds one state of this dispatch, not closed: states keep their marks.
-    Dispatch(Arc<Dispatching>),
-    /// As [`Source::Sets`], of a rule with sets of members: what states mean is in [`Program::members`].
-    Members(Arc<Unit>, u32),
+    /// States of one part of a rule's nondeterministic automaton, closed under epsilon edges.
+    Sets(Arc<RuleNfa>, u32),
+    /// Pairs of a state and a number of steps, flattened, closed under epsilon edges.
+    Counted(Arc<RuleNfa>),
+    /// One state of a dispatch automaton. Not closed, as each state has a mark.
+    Dispatch(Arc<CompiledDispatch>),
+    /// As [`StateSource::Sets`], for a rule with member sets. The states are encoded by
+    /// `Program::member_states` at this index.
+    Members(Arc<RuleNfa>, u32),
 }
 
-/// A rule's automaton, or a block's at one place in its rule.
+/// A rule's automaton, or the automaton of a block at one place of its rule.
 #[derive(Clone, Debug)]
 struct Instance {
-    source: Source,
+    source: StateSource,
     rule: u32,
     block: u32,
-    /// The number of the first rule of the grammar that it is of.
+    /// Id of the first rule of the grammar that the rule belongs to; an offset for callees.
     from: u32,
-    /// Its states are those of other rules that go on alike.
+    /// States are shared with right-equivalent states of other rules: see [`super::residuals`].
     merged: bool,
-    /// States it may still get before sets are taken apart into single states (configurations determinise those).
+    /// How many more multi-element sets may become states. At zero, sets are split into single
+    /// states, which configurations determinise.
     left: u32,
 }
 
-/// An automaton that grammars share.
+/// An automaton that several grammars share; part of the key of pooled mask entries.
 #[derive(Clone, Debug)]
 pub(crate) enum SharedAutomaton {
-    /// A rule's.
+    /// The minimal DFA of a rule.
     Rule(Arc<Dfa>),
-    /// A dispatch's, but for the rules that it calls.
-    Dispatch(Arc<Shape>),
+    /// The automaton of a dispatch, without the rules that it calls.
+    Dispatch(Arc<DispatchAutomaton>),
 }
 
 impl SharedAutomaton {
-    /// Its own for as long as it is held.
+    /// The address of the automaton; unique while `self` is alive.
     pub(crate) fn address(&self) -> usize {
         match self {
             SharedAutomaton::Rule(dfa) => Arc::as_ptr(dfa) as usize,
@@ -135,72 +148,80 @@ impl SharedAutomaton {
     }
 }
 
-/// A rule whose automaton a parse has got to.
+/// The entry of a rule: its start state, and what can happen there before a byte is read.
 #[derive(Clone, Debug, Default)]
-struct Opened {
+struct RuleEntry {
+    /// The automaton has been made.
     open: bool,
     start: u32,
     calls: Vec<(u32, u32)>,
+    /// States in which the first byte can be read.
     heads: Vec<u32>,
 }
 
-/// The states of a compiled grammar that have been met so far. Grows; ids stay what they are until it is cleared.
+/// The edges of all states, in one array per kind; states refer to ranges.
+#[derive(Debug, Default)]
+struct EdgePools {
+    bytes: Vec<ByteEdge>,
+    /// `(rule, state to return to)`
+    calls: Vec<(u32, u32)>,
+    /// `(special token, target)`
+    specials: Vec<(u32, u32)>,
+    /// Placed blocks that are entered.
+    enters: Vec<u32>,
+}
+
+/// The automaton states that a parse has reached. Ids are stable until the program is dropped.
 #[derive(Debug)]
 pub(crate) struct Program {
     compiled: Arc<Compiled>,
-    /// Grammars that were deferred and have joined, by the numbers of their rules.
-    modules: Vec<modules::Module>,
-    /// Facts of those rules.
-    joined: Vec<RuleFacts>,
-    classes: Arc<Classes>,
-    lacks_rules: bool,
+    /// Deferred grammars that a parse has reached.
+    appended: AppendedGrammars,
+    /// Byte classes of the grammar and of all appended grammars.
+    classes: Arc<ByteClasses>,
+    /// A unique name has been reached.
     has_names: bool,
-    /// Different for every program of the process: state ids mean something in one program only.
+    /// Unique in the process. State ids are meaningful within one program only.
     serial: u64,
-    states: PagedVec<State, PAGE>,
+    states: PagedVec<State, PAGE_STATES>,
+    /// Sets of all states, flat.
     sets: Vec<u32>,
-    byte_edges: Vec<ByteEdge>,
-    call_edges: Vec<(u32, u32)>,
-    special_edges: Vec<(u32, u32)>,
-    enter_edges: Vec<u32>,
+    /// Edges of all states.
+    edges: EdgePools,
+    /// Placed blocks.
     pub(crate) blocks: Vec<Block>,
     instances: Vec<Instance>,
-    rules: Vec<Opened>,
-    known: InternIndex,
-    /// By the number of what can be read from there: see [`super::residuals`].
+    /// By rule: its entry, once opened.
+    rules: Vec<RuleEntry>,
+    /// Index of `states` by instance and set.
+    state_index: InternIndex,
+    /// Merged states, by the id of their residual language: see [`super::residuals`].
     residuals: HashMap<u32, u32>,
-    /// States of sets of members.
-    members: Vec<MemberStates>,
-    /// How many of those are in sets.
-    member_states: usize,
-    /// Of states that differ only in which members there have been, the first.
-    first_alike: HashMap<Kind, u32>,
-    /// By instance: see [`Program::is_apart`], [`Program::names_of`] and [`Program::covered`].
-    apart: HashMap<u32, bool>,
-    names: HashMap<u32, Arc<alike::Names>>,
-    covered: HashMap<u32, Arc<HashSet<u32>>>,
-    /// By instance: places from which members end alike.
-    endings: HashMap<u32, alike::Endings>,
-    /// See [`Program::nearing_end`].
+    /// Encoded states of member sets; one entry for each instance with member sets.
+    member_states: Vec<MemberSetStates>,
+    /// Encoded states in all sets; for the memory estimate.
+    stored_member_states: usize,
+    /// Representatives of member-set states.
+    member_classes: MemberClasses,
+    /// Memo of [`Program::nearing_end`].
     nearing_end: HashMap<u32, u32>,
-    /// States that are a node of a graph, and others that are known to be none.
-    at_nodes: HashMap<u32, Option<AtNode>>,
-    /// What is known of the nodes of instances, which some others stand for.
-    likes: HashMap<u32, Likes>,
-    /// Sets of members are not told apart: for reports.
-    is_shape: bool,
-    /// Placed blocks by rule, block of its unit, and the state behind.
-    placed: HashMap<(u32, u32, u32), u32>,
+    /// Representatives of graph nodes.
+    node_classes: NodeClasses,
+    /// Every state ignores which members have been seen; for reports.
+    ignores_members: bool,
+    /// Placed blocks, by rule, block of its automaton, and exit state.
+    placed_blocks: HashMap<(u32, u32, u32), u32>,
     scratch: Scratch,
 }
 
+/// Buffers that are reused between expansions.
 #[derive(Debug, Default)]
 struct Scratch {
     set: Vec<u32>,
     stack: Vec<u32>,
-    /// Per state of the automaton at hand: the round in which it was last seen.
+    /// By nondeterministic state: the round in which it was last visited.
     seen: Vec<u32>,
-    /// And with what members.
+    /// By nondeterministic state: the member set with which it was visited in that round.
     numbers: Vec<u32>,
     round: u32,
     edges: Vec<Edge>,
@@ -214,41 +235,36 @@ struct Scratch {
 }
 
 impl Program {
-    /// The state that only returns; it stands for all of them, of all rules without a label.
+    /// The return state. It stands for every `pure_return` state of all rules.
     pub(crate) const RETURN: u32 = 0;
 
+    /// A program with the return state only.
     pub(crate) fn new(compiled: Arc<Compiled>) -> Program {
         let mut program = Program {
-            rules: vec![Opened::default(); compiled.rules.len()],
-            modules: Vec::new(),
-            joined: Vec::new(),
+            rules: vec![RuleEntry::default(); compiled.rules.len()],
+            appended: AppendedGrammars::default(),
             classes: compiled.classes.clone(),
-            lacks_rules: false,
             has_names: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            states: PagedVec::with_capacity(STATES),
-            sets: Vec::with_capacity(STATES * 2),
-            byte_edges: Vec::with_capacity(STATES * 2),
-            call_edges: Vec::with_capacity(STATES / 4),
-            special_edges: Vec::new(),
-            enter_edges: Vec::new(),
+            states: PagedVec::with_capacity(INITIAL_STATES),
+            sets: Vec::with_capacity(INITIAL_STATES * 2),
+            edges: EdgePools {
+                bytes: Vec::with_capacity(INITIAL_STATES * 2),
+                calls: Vec::with_capacity(INITIAL_STATES / 4),
+                ..EdgePools::default()
+            },
             blocks: Vec::new(),
             instances: Vec::new(),
-            known: InternIndex::with_capacity(STATES),
+            state_index: InternIndex::with_capacity(INITIAL_STATES),
             residuals: HashMap::default(),
-            members: Vec::new(),
-            member_states: 0,
-            first_alike: HashMap::default(),
-            apart: HashMap::default(),
-            names: HashMap::default(),
-            covered: HashMap::default(),
-            endings: HashMap::default(),
+            member_states: Vec::new(),
+            stored_member_states: 0,
+            member_classes: MemberClasses::default(),
             nearing_end: HashMap::default(),
-            at_nodes: HashMap::default(),
-            likes: HashMap::default(),
-            is_shape: false,
-            placed: HashMap::default(),
+            node_classes: NodeClasses::default(),
+            ignores_members: false,
+            placed_blocks: HashMap::default(),
             scratch: Scratch::default(),
         };
         program.states.push(State {
@@ -259,88 +275,92 @@ impl Program {
             pure_return: true,
             calling: false,
             gate: false,
-            behind: Behind::Nothing,
+            behind: ReturnRole::Nothing,
             name: false,
             ends_name: false,
             expanded: true,
             alike: Program::RETURN,
             instance: UNKNOWN,
-            set: Span::default(),
-            bytes: Span::default(),
-            calls: Span::default(),
-            specials: Span::default(),
-            enters: Span::default(),
+            set: PoolSpan::default(),
+            bytes: PoolSpan::default(),
+            calls: PoolSpan::default(),
+            specials: PoolSpan::default(),
+            enters: PoolSpan::default(),
         });
         program
     }
 
-    /// Everything that can be reached, for reports. Of a set of members, what can be read whatever has been there.
+    /// Builds all reachable states, for reports. Member sets ignore which members have been seen,
+    /// as there are exponentially many combinations.
     pub(super) fn whole(compiled: Arc<Compiled>) -> Program {
-        let mut program = Program { is_shape: true, ..Program::new(compiled) };
+        let mut program = Program { ignores_members: true, ..Program::new(compiled) };
         program.open(program.compiled.start);
         let mut at = 0;
         while at < program.states.len() {
             program.expand(at as u32);
             for i in program.states[at].calls.range() {
-                program.open(program.call_edges[i].0);
+                program.open(program.edges.calls[i].0);
             }
             at += 1;
         }
         program
     }
 
+    /// The size of all automata made so far.
     pub(super) fn size(&self) -> CompiledSize {
         CompiledSize {
             rules: self.rules.iter().filter(|r| r.open).count(),
             states: self.states.len() - 1,
-            edges: self.byte_edges.len()
-                + self.call_edges.len()
-                + self.special_edges.len()
-                + self.enter_edges.len(),
+            edges: self.edges.bytes.len()
+                + self.edges.calls.len()
+                + self.edges.specials.len()
+                + self.edges.enters.len(),
             blocks: self.blocks.len(),
             classes: self.classes.len(),
         }
     }
 
-    /// Different for every program of the process.
+    /// Unique in the process: the program in which state ids are meaningful.
     pub(crate) fn serial(&self) -> u64 {
         self.serial
     }
 
+    /// The compiled grammar.
     pub(crate) fn compiled(&self) -> &Arc<Compiled> {
         &self.compiled
     }
 
-    /// Memory held, in bytes, roughly.
+    /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.states.len() * (size_of::<State>() + 8)
             + self.sets.len() * 4
-            + self.byte_edges.len() * size_of::<ByteEdge>()
-            + (self.call_edges.len() + self.special_edges.len()) * 8
-            + self.member_states * MemberStates::BYTES
+            + self.edges.bytes.len() * size_of::<ByteEdge>()
+            + (self.edges.calls.len() + self.edges.specials.len()) * 8
+            + self.stored_member_states * MemberSetStates::BYTES
     }
 
-    /// Makes room for more: see [`crate::capacity`].
+    /// Reserves capacity for further growth: see [`crate::capacity`].
     pub(crate) fn reserve_more(&mut self) {
         self.states.reserve_more();
         self.sets.reserve_more();
-        self.byte_edges.reserve_more();
-        self.call_edges.reserve_more();
+        self.edges.bytes.reserve_more();
+        self.edges.calls.reserve_more();
         self.instances.reserve_more();
-        self.known.reserve_more();
+        self.state_index.reserve_more();
     }
 
-    /// Number of states so far.
+    /// Number of states.
     pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
 
+    /// A state by its id.
     #[inline]
     pub(crate) fn state(&self, state: u32) -> &State {
         &self.states[state as usize]
     }
 
-    /// The block a state is in.
+    /// The block around a state.
     #[inline]
     pub(crate) fn block_of(&self, state: u32) -> Option<&Block> {
         self.blocks.get(self.states[state as usize].block as usize)
@@ -357,23 +377,23 @@ impl Program {
         self.facts_of(self.states[state as usize].rule).and_then(|rule| rule.label)
     }
 
-    /// The rule a state belongs to: of the grammar as it is parsed, or an auxiliary one.
+    /// The rule of a state; may be an auxiliary rule.
     pub(crate) fn rule(&self, state: u32) -> u32 {
         self.states[state as usize].rule
     }
 
-    /// Whether a name has been met: see [`crate::ir::Attributes::name`].
+    /// Whether a unique name has been reached: see [`crate::ir::Attributes::name`].
     #[inline]
     pub(crate) fn has_names(&self) -> bool {
         self.has_names
     }
 
-    /// Whether there is nothing to keep account of in frames: nothing is counted or compared there, and no name has been met.
+    /// Whether frames hold no counts, registers or names.
     pub(crate) fn says_nothing_in_frames(&self) -> bool {
         self.compiled.keeps_no_account() && !self.has_names
     }
 
-    /// Whether the rule of a state calls names, and that of `to`, to which it leads, ends there for good.
+    /// Whether the edge from `state` to `to` ends an occurrence of a rule that calls unique names.
     pub(crate) fn ends_names(&self, state: u32, to: u32) -> bool {
         let State { is_final, scannable, calling, block, .. } = *self.state(to);
         is_final
@@ -383,15 +403,15 @@ impl Program {
             && self.facts(self.rule(state)).has_names
     }
 
-    /// Whether a state is of a rule that the grammar has not, but that stands for a part of one.
+    /// Whether the rule of a state is auxiliary: made by the compiler for a part of a rule.
     pub(crate) fn is_auxiliary(&self, state: u32) -> bool {
         let rule = self.rule(state);
-        let (grammar, from) = self.home(rule);
+        let (grammar, from) = self.grammar_of_rule(rule);
         rule != NO_RULE && (rule - from) as usize >= grammar.parsed.rules.len()
     }
 
-    /// What a state meters: the one behind the call of a rule with a budget.
-    pub(crate) fn meter(&self, state: u32) -> Option<Meter> {
+    /// The budget of a state, if it is the return address of a budgeted call.
+    pub(crate) fn meter(&self, state: u32) -> Option<BudgetMeter> {
         if self.compiled.meters.is_empty() {
             return None;
         }
@@ -400,17 +420,19 @@ impl Program {
         (is_final && !scannable && !calling).then_some(*meter)
     }
 
-    /// The count with which the state behind a call is returned to.
+    /// The count of the item that a call with return address `state` returns to.
     pub(crate) fn count_behind(&self, state: u32, count: u32) -> u32 {
         match self.meter(state) {
             Some(meter) => meter.full,
-            None if self.states[state as usize].behind == Behind::Scope => super::EMPTY,
+            None if self.states[state as usize].behind == ReturnRole::Scope => {
+                super::EMPTY_REGISTER
+            }
             None if self.states[state as usize].block == NO_BLOCK => 0,
             None => count,
         }
     }
 
-    /// A state whose edges are known.
+    /// A state whose edges have been computed.
     #[inline]
     fn expanded(&self, state: u32) -> &State {
         debug_assert!(self.states[state as usize].expanded);
@@ -420,108 +442,126 @@ impl Program {
     /// Byte edges of an expanded state.
     #[inline]
     pub(crate) fn byte_edges(&self, state: u32) -> &[ByteEdge] {
-        &self.byte_edges[self.expanded(state).bytes.range()]
+        &self.edges.bytes[self.expanded(state).bytes.range()]
     }
 
     /// `(rule, state to return to)` of an expanded state.
     #[inline]
     pub(crate) fn calls(&self, state: u32) -> &[(u32, u32)] {
-        &self.call_edges[self.expanded(state).calls.range()]
+        &self.edges.calls[self.expanded(state).calls.range()]
     }
 
-    /// `(special, target)` of an expanded state.
+    /// `(special token, target)` of an expanded state.
     #[inline]
     pub(crate) fn special_edges(&self, state: u32) -> &[(u32, u32)] {
-        &self.special_edges[self.expanded(state).specials.range()]
+        &self.edges.specials[self.expanded(state).specials.range()]
     }
 
-    /// Blocks that can be entered from an expanded state.
+    /// The blocks that can be entered from an expanded state.
     #[inline]
     pub(crate) fn enters(&self, state: u32) -> &[u32] {
-        &self.enter_edges[self.expanded(state).enters.range()]
+        &self.edges.enters[self.expanded(state).enters.range()]
     }
 
-    /// Calls an opened rule can make before anything is read: `(rule, state to return to)`.
+    /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
     #[inline]
     pub(crate) fn leading_calls(&self, rule: u32) -> &[(u32, u32)] {
         &self.rules[rule as usize].calls
     }
 
-    /// States of an opened rule at which reading may begin.
+    /// States in which an opened rule can read its first byte.
     #[inline]
     pub(crate) fn heads(&self, rule: u32) -> &[u32] {
         &self.rules[rule as usize].heads
     }
 
-    pub(crate) fn mark(&self, state: u32) -> Mark {
+    /// The meaning of a state within its tag dispatch.
+    pub(crate) fn mark(&self, state: u32) -> DispatchMark {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(Source::Dispatch(dispatch)) => dispatch.mark(self.sets[set.at as usize]),
-            _ => Mark::Plain,
+            Some(StateSource::Dispatch(dispatch)) => dispatch.mark(self.sets[set.at as usize]),
+            _ => DispatchMark::Plain,
         }
     }
 
-    /// The number of a [`State::gate`] among the states of its dispatch. The same for all dispatches over the same texts.
+    /// The number of a [`State::gate`] within its dispatch automaton; equal for all dispatches over
+    /// the same texts.
     pub(crate) fn gate_of(&self, state: u32) -> Option<u32> {
         let State { gate, set, .. } = self.states[state as usize];
         gate.then(|| self.sets[set.at as usize])
     }
 
-    /// The automaton that a state is of, if grammars share it, and its number there.
+    /// The shared automaton of a state and the state's number in it; `None` if the automaton is
+    /// private.
     pub(crate) fn shared(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
         let State { instance, set, behind, .. } = self.states[state as usize];
         let automaton = match &self.instances.get(instance as usize)?.source {
-            Source::Dfa(dfa) if behind == Behind::Nothing => SharedAutomaton::Rule(dfa.clone()),
-            Source::Dispatch(dispatch) => SharedAutomaton::Dispatch(dispatch.shared()?.clone()),
+            StateSource::Dfa(dfa) if behind == ReturnRole::Nothing => {
+                SharedAutomaton::Rule(dfa.clone())
+            }
+            StateSource::Dispatch(dispatch) => {
+                SharedAutomaton::Dispatch(dispatch.shared()?.clone())
+            }
             _ => return None,
         };
         Some((automaton, self.sets[set.at as usize]))
     }
 
-    /// Whether a state is one of a dispatch's own.
+    /// Whether a state belongs to a tag dispatch, calls excluded.
     pub(crate) fn is_dispatch(&self, state: u32) -> bool {
         let instance = self.states[state as usize].instance as usize;
-        matches!(self.instances.get(instance), Some(Instance { source: Source::Dispatch(_), .. }))
+        matches!(
+            self.instances.get(instance),
+            Some(Instance { source: StateSource::Dispatch(_), .. })
+        )
     }
 
-    /// The gate with this number in the dispatch that a state belongs to.
+    /// The gate with this number in the dispatch of `state`.
     pub(crate) fn gate(&mut self, state: u32, number: u32) -> u32 {
         self.intern(self.states[state as usize].instance, &[number])
     }
 
-    /// How many members that come at most once may still come; none outside of sets of members.
+    /// How many at-most-once members may still come; 0 outside of member sets.
     pub(crate) fn members_left(&self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(Source::Members(unit, number)) => {
-                self.members[*number as usize].left(unit, &self.sets[set.range()])
+            Some(StateSource::Members(rule_nfa, number)) => {
+                self.member_states[*number as usize].remaining(rule_nfa, &self.sets[set.range()])
             }
             _ => 0,
         }
     }
 
-    /// In a set of members, how likely a state is; `returned`: as one that a call returns to.
-    pub(crate) fn likely(&self, state: u32, returned: bool) -> Option<Likely> {
+    /// The likelihood of a state within its member set. `returned`: the state is the return address
+    /// of a call. `None` outside of member sets.
+    pub(crate) fn likely(&self, state: u32, returned: bool) -> Option<MemberLikelihood> {
         let state = self.block_of(state).map_or(state, |block| block.exit);
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(Source::Members(unit, number)) => {
-                Some(self.members[*number as usize].likely(unit, &self.sets[set.range()], returned))
+            Some(StateSource::Members(rule_nfa, number)) => {
+                Some(self.member_states[*number as usize].likelihood(
+                    rule_nfa,
+                    &self.sets[set.range()],
+                    returned,
+                ))
             }
             _ => None,
         }
     }
 
-    /// A state that stands for this one where the nearest end is looked for: before a member, only such members may come that
-    /// are still missing, and in one order. So few sets of members are met.
+    /// A state with the same shortest completion as `state`, in which only missing members may
+    /// come, in one order. It keeps the search for the nearest end from meeting exponentially many
+    /// member sets.
     pub(crate) fn nearing_end(&mut self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         let source = self.instances.get(instance as usize).map(|i| i.source.clone());
-        let Some(Source::Members(unit, number)) = source else { return state };
+        let Some(StateSource::Members(rule_nfa, number)) = source else { return state };
         if let Some(&known) = self.nearing_end.get(&state) {
             return known;
         }
-        let to = match self.members[number as usize].nearing_end(&unit, &self.sets[set.range()]) {
+        let to = match self.member_states[number as usize]
+            .nearing_end(&rule_nfa, &self.sets[set.range()])
+        {
             Some(set) => self.intern(instance, &set),
             None => state,
         };
@@ -529,7 +569,7 @@ impl Program {
         to
     }
 
-    /// Whether a run of a block can call a rule. Cost: the block's states.
+    /// Whether a repetition of a block can call a rule. Cost: the states of the block.
     pub(crate) fn block_calls(&mut self, block: u32) -> bool {
         let mut seen = vec![self.blocks[block as usize].start];
         let mut at = 0;
@@ -550,29 +590,29 @@ impl Program {
         false
     }
 
-    /// The first state of a rule. A rule's automaton is made when it is first asked for.
+    /// Opens a rule: makes its automaton on first use, and returns its start state.
     pub(crate) fn open(&mut self, rule: u32) -> u32 {
         if self.rules[rule as usize].open {
             return self.rules[rule as usize].start;
         }
-        let (compiled, from) = self.home(rule);
+        let (compiled, from) = self.grammar_of_rule(rule);
         let compiled = compiled.clone();
-        let own = rule - from;
-        let source = if let Some(dfa) = leaves::automaton(&compiled, own) {
-            Source::Dfa(dfa)
-        } else if let Some(dispatch) = compiled.dispatches.get(&own) {
-            Source::Dispatch(dispatch.clone())
-        } else if let Some(unit) = compiled.units.get(&own) {
-            self.source(unit.clone())
+        let local_rule = rule - from;
+        let source = if let Some(dfa) = shared_automata::minimal_automaton(&compiled, local_rule) {
+            StateSource::Dfa(dfa)
+        } else if let Some(dispatch) = compiled.dispatches.get(&local_rule) {
+            StateSource::Dispatch(dispatch.clone())
+        } else if let Some(rule_nfa) = compiled.rule_nfas.get(&local_rule) {
+            self.state_source(rule_nfa.clone())
         } else {
-            let unit = match &compiled.parsed.rules[own as usize].body {
-                Expr::Deferred(_) => self.joining(rule),
-                body => thompson::unit(&compiled, body),
+            let rule_nfa = match &compiled.parsed.rules[local_rule as usize].body {
+                Expr::Deferred(_) => self.deferred_rule_nfa(rule),
+                body => thompson::rule_nfa(&compiled, body),
             };
-            self.source(Arc::new(unit))
+            self.state_source(Arc::new(rule_nfa))
         };
-        let instance = self.instance(source, (rule, from), NO_BLOCK);
-        let start = self.first(instance);
+        let instance = self.add_instance(source, (rule, from), NO_BLOCK);
+        let start = self.start_state(instance);
         self.expand(start);
         let mut calls = self.calls(start).to_vec();
         let mut heads = Vec::new();
@@ -580,18 +620,18 @@ impl Program {
             heads.push(start);
         }
         for i in self.states[start as usize].enters.range() {
-            let inner = self.blocks[self.enter_edges[i] as usize].start;
+            let inner = self.blocks[self.edges.enters[i] as usize].start;
             self.expand(inner);
             calls.extend_from_slice(self.calls(inner));
             if self.states[inner as usize].scannable {
                 heads.push(inner);
             }
         }
-        self.rules[rule as usize] = Opened { open: true, start, calls, heads };
+        self.rules[rule as usize] = RuleEntry { open: true, start, calls, heads };
         start
     }
 
-    /// Finds the edges of a state, if they are not known yet.
+    /// Computes the edges of a state, unless that has been done.
     #[inline]
     pub(crate) fn expand(&mut self, state: u32) {
         if !self.states[state as usize].expanded {

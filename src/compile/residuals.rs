@@ -1,5 +1,8 @@
-//! Residual languages: what can still be read from a state. Automata that come to free text in different ways go on alike from there, so that
-//! their states there are one, and all that is known of it is known of both.
+//! Residual languages (right-equivalence) of DFA states, across automata.
+//!
+//! The residual of a state is the language of texts that can still be read from it. Different rules
+//! reach free text by different ways but have equal residuals there. Such states are merged, so
+//! that masks and transitions are computed once for all of them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,52 +10,55 @@ use crate::cache::Shared;
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
 
-/// Largest automaton whose states are looked at, each with all that follows.
+/// Largest automaton that is examined; a canonical form is computed from each of its states.
 const MAX_STATES: usize = 64;
-/// Bytes that lead a state back to itself where text is free.
-const FREE: u32 = 48;
-/// Most bytes that all residual languages of the process may hold, roughly.
+/// A state is free text if it has at least this many bytes in self-loops.
+const FREE_TEXT_BYTES: u32 = 48;
+/// Memory bound of the process-wide table, in bytes, approximately.
 const MAX_BYTES: usize = 4 << 20;
-/// Memory of a map's slot.
-const SLOT: usize = 48;
+/// Memory of a table entry, in bytes.
+const ENTRY_BYTES: usize = 48;
 
-/// Numbers of automata from a state on, written down canonically and compared whole. A number is given once.
-static NUMBERS: Shared<Box<[u32]>, u32> = Shared::new(MAX_BYTES);
-static NEXT: AtomicU32 = AtomicU32::new(0);
+/// Ids of residual languages, by canonical form (compared in full). An id is never reused.
+static LANGUAGES: Shared<Box<[u32]>, u32> = Shared::new(MAX_BYTES);
+/// The next id.
+static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
-/// The number of each state's residual language: equal numbers, equal languages. None for automata without free text, which have little in
-/// common, and for large ones.
-pub(super) fn of(dfa: &Dfa) -> Option<&[u32]> {
+/// The id of each state's residual language; equal ids are equal languages. `None` for large
+/// automata and for those without free text, which have few residuals in common.
+pub(super) fn residual_ids(dfa: &Dfa) -> Option<&[u32]> {
     dfa.residuals(|dfa| {
         let states = 0..dfa.len() as u32;
         let is_free = |state: u32| {
             let again = dfa.edges(state).iter().filter(|e| e.to == state);
-            again.map(|e| e.hi - e.lo + 1).sum::<u32>() >= FREE
+            again.map(|e| e.hi - e.lo + 1).sum::<u32>() >= FREE_TEXT_BYTES
         };
         if dfa.len() > MAX_STATES || !states.clone().any(is_free) {
             return None;
         }
-        states.map(|state| number(written(dfa, state))).collect()
+        states.map(|state| language_id(canonical_form(dfa, state))).collect()
     })
 }
 
-/// The number of an automaton; none once all have been given.
-fn number(written: Box<[u32]>) -> Option<u32> {
-    let mut numbers = NUMBERS.lock();
-    if let Some(number) = numbers.get(&written) {
-        return Some(number);
+/// The id of a canonical form; `None` once all ids are used up.
+fn language_id(canonical: Box<[u32]>) -> Option<u32> {
+    let mut ids = LANGUAGES.lock();
+    if let Some(id) = ids.get(&canonical) {
+        return Some(id);
     }
-    let number =
-        NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1)).ok()?;
-    let bytes = written.len() * 4 + SLOT;
-    numbers.insert(written, number, bytes);
-    Some(number)
+    let id = NEXT_ID
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1))
+        .ok()?;
+    let bytes = canonical.len() * 4 + ENTRY_BYTES;
+    ids.insert(canonical, id, bytes);
+    Some(id)
 }
 
-/// The automaton from a state on, its states in the order in which they are met.
-fn written(dfa: &Dfa, from: u32) -> Box<[u32]> {
+/// The canonical form of the automaton from a state: states in breadth-first order. For minimal
+/// automata, equal forms are equal languages.
+fn canonical_form(dfa: &Dfa, from: u32) -> Box<[u32]> {
     let (mut order, mut out) = (vec![from], Vec::new());
-    let mut places: HashMap<u32, u32> = HashMap::from_iter([(from, 0)]);
+    let mut indices: HashMap<u32, u32> = HashMap::from_iter([(from, 0)]);
     let mut at = 0;
     while let Some(&state) = order.get(at) {
         at += 1;
@@ -60,11 +66,11 @@ fn written(dfa: &Dfa, from: u32) -> Box<[u32]> {
         let count = out.len();
         out.push(0);
         for e in dfa.edges(state) {
-            let to = *places.entry(e.to).or_insert_with(|| {
+            let to = *indices.entry(e.to).or_insert_with(|| {
                 order.push(e.to);
                 order.len() as u32 - 1
             });
-            // Neighbours with one target are one edge.
+            // Adjacent ranges with the same target are one edge.
             match out[count + 1..].last_chunk_mut() {
                 Some([_, hi, target]) if *target == to && *hi + 1 == e.lo => *hi = e.hi,
                 _ => out.extend([e.lo, e.hi, to]),
@@ -88,7 +94,7 @@ mod tests {
         nfa.determinize(1000).unwrap().minimize()
     }
 
-    /// Any text without a quote, then one.
+    /// Any text without a quote, then a quote.
     fn text(nfa: &mut Nfa, from: u32) -> u32 {
         for (lo, hi) in ByteSet::of(b"\"").complement().ranges() {
             nfa.edge(from, u32::from(lo), u32::from(hi), from);
@@ -99,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_numbers_are_equal_languages() {
+    fn equal_ids_are_equal_residual_languages() {
         let word = |nfa: &mut Nfa, from: u32, word: &[u8]| {
             word.iter().fold(from, |at, &byte| {
                 let to = nfa.state();
@@ -116,7 +122,7 @@ mod tests {
             let at = text(nfa, from);
             text(nfa, at)
         });
-        let numbers = |dfa: &Dfa| of(dfa).unwrap().to_vec();
+        let ids = |dfa: &Dfa| residual_ids(dfa).unwrap().to_vec();
         let follow = |dfa: &Dfa, bytes: &[u8]| {
             bytes.iter().fold(0, |at, &byte| {
                 dfa.edges(at)
@@ -126,13 +132,13 @@ mod tests {
                     .to
             })
         };
-        let (a, b, c) = (numbers(&free), numbers(&behind_a), numbers(&twice));
+        let (a, b, c) = (ids(&free), ids(&behind_a), ids(&twice));
         assert_eq!(a[0], b[follow(&behind_a, b"ab") as usize]);
         assert_eq!(a[0], c[follow(&twice, b"x\"") as usize]);
         assert_ne!(a[0], c[0]);
         assert_ne!(a[0], b[0]);
-        // Ends are alike everywhere.
+        // The residual of an accepting state without edges is always the same.
         assert_eq!(a[follow(&free, b"\"") as usize], c[follow(&twice, b"\"\"") as usize]);
-        assert_eq!(of(&dfa(|nfa, from| word(nfa, from, b"abc"))), None);
+        assert_eq!(residual_ids(&dfa(|nfa, from| word(nfa, from, b"abc"))), None);
     }
 }

@@ -1,84 +1,100 @@
-//! Expressions to nondeterministic automata (Thompson's construction), one rule at a time. Large counted repeats become
-//! blocks; nested blocks, dispatches and sets of members inside other expressions and what is inside them are rules of their own.
+//! Thompson's construction: expressions to nondeterministic automata, one rule at a time.
+//!
+//! Large counted repeats become blocks. A nested block, a dispatch, and a member set inside of
+//! another expression become auxiliary rules.
 
 use std::sync::Arc;
 
 use super::Compiled;
-use super::counted::{Counts, NONE};
-use super::facts::{address, countable, is_gap, is_tiny, written_out};
-use super::members::{Fragments, Regions};
-use super::units::{BlockPart, Nodes, Part, Symbol, Unit};
+use super::analysis::{countable, expr_address, is_bounded_white_space, is_tiny, is_unrolled};
+use super::counted_graph::{NO_NODE, StepCounts};
+use super::member_sets::{MemberFragments, MemberSets};
+use super::rule_nfa::{BlockNfa, EdgeSymbol, GraphNodes, LiveNfa, RuleNfa};
 use crate::fsm::{Levels, Nfa};
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Grammar, Members};
 
-/// Where an expression stands: neither counters nor sets of members nest inside one rule.
+/// The context of an expression. Neither blocks nor member sets nest within one rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Nesting {
+    /// Directly in a rule.
     Rule,
-    /// In a member of a set, or between two.
+    /// In a member or separator of a member set.
     Member,
+    /// In a counted block or a counted step.
     Block,
 }
 
-/// The automaton of a rule with this body. Cost: linear in the body as it is written out.
-pub(super) fn unit(compiled: &Compiled, body: &Expr) -> Unit {
+/// The automaton of a rule with this body. Cost: linear in the body with small repeats unrolled.
+pub(super) fn rule_nfa(compiled: &Compiled, body: &Expr) -> RuleNfa {
     let mut thompson = Thompson::new(compiled);
-    let main = thompson.part(body, Place::Rule);
-    let Thompson { blocks, members, graph, .. } = thompson;
-    Unit { main, blocks, members, graph, ..Unit::default() }
+    let main = thompson.part(body, Nesting::Rule);
+    let Thompson { blocks, member_sets, graph, .. } = thompson;
+    RuleNfa { main, blocks, member_sets, graph, ..RuleNfa::default() }
 }
 
-/// The automaton of a graph whose steps are counted.
-pub(super) fn counted_unit(compiled: &Compiled, counted: &Counted, levels: Arc<Levels>) -> Unit {
+/// The automaton of a counted graph.
+pub(super) fn counted_rule_nfa(
+    compiled: &Compiled,
+    counted: &Counted,
+    levels: Arc<Levels>,
+) -> RuleNfa {
     let mut thompson = Thompson::new(compiled);
     let (mut nfa, graph) = (Nfa::new(), &counted.graph);
     let nodes: Vec<u32> = (0..graph.nodes).map(|_| nfa.state()).collect();
     let (mut node_of, mut leads_to): (Vec<u32>, Vec<u32>) =
-        ((0..graph.nodes).collect(), vec![NONE; nodes.len()]);
+        ((0..graph.nodes).collect(), vec![NO_NODE; nodes.len()]);
     let mut begins_at = leads_to.clone();
     for (a, e, b) in &graph.edges {
         // Steps share no states, so that each state leads to one node.
         let begin = nfa.state();
         nfa.epsilon(nodes[*a as usize], begin);
-        let to = thompson.expr(&mut nfa, begin, e, Place::Block);
+        let to = thompson.expr(&mut nfa, begin, e, Nesting::Block);
         leads_to.resize(nfa.len(), *b);
-        begins_at.resize(nfa.len(), NONE);
+        begins_at.resize(nfa.len(), NO_NODE);
         begins_at[begin as usize] = *a;
         nfa.epsilon(to, nodes[*b as usize]);
     }
     let end = nfa.state();
     nfa.set_final(end);
     graph.ends.iter().for_each(|&node| nfa.epsilon(nodes[node as usize], end));
-    node_of.resize(nfa.len(), NONE);
-    leads_to.resize(nfa.len(), NONE);
-    begins_at.resize(nfa.len(), NONE);
+    node_of.resize(nfa.len(), NO_NODE);
+    leads_to.resize(nfa.len(), NO_NODE);
+    begins_at.resize(nfa.len(), NO_NODE);
     let start = nodes.get(graph.start as usize).copied().unwrap_or(end);
-    let counts =
-        Counts { min: counted.min, max: counted.max, start, node_of, begins_at, leads_to, levels };
-    Unit {
-        main: Part::new(nfa),
+    let step_counts = StepCounts {
+        min: counted.min,
+        max: counted.max,
+        start,
+        node_of,
+        begins_at,
+        leads_to,
+        levels,
+    };
+    RuleNfa {
+        main: LiveNfa::new(nfa),
         blocks: thompson.blocks,
-        counts: Some(counts),
-        graph: Some(Nodes { first: 0, count: graph.nodes, end }),
-        ..Unit::default()
+        step_counts: Some(step_counts),
+        graph: Some(GraphNodes { first: 0, count: graph.nodes, end }),
+        ..RuleNfa::default()
     }
 }
 
-/// The automaton of an expression without references, dispatches and blocks.
-pub(super) fn leaf(compiled: &Compiled, body: &Expr) -> Nfa {
-    Thompson::new(compiled).nfa(body, Place::Rule)
+/// The automaton of an expression without calls, dispatches and blocks.
+pub(super) fn regular_nfa(compiled: &Compiled, body: &Expr) -> Nfa {
+    Thompson::new(compiled).nfa(body, Nesting::Rule)
 }
 
+/// The construction of one rule.
 struct Thompson<'c> {
     compiled: &'c Compiled,
     grammar: &'c Grammar,
-    blocks: Vec<BlockPart>,
-    members: Regions,
-    /// See [`Unit::graph`].
-    graph: Option<Nodes>,
+    blocks: Vec<BlockNfa>,
+    member_sets: MemberSets,
+    /// See [`RuleNfa::graph`].
+    graph: Option<GraphNodes>,
     /// Blocks by body and bounds.
-    known: HashMap<(usize, u32, Option<u32>), u32>,
+    block_index: HashMap<(usize, u32, Option<u32>), u32>,
 }
 
 impl<'c> Thompson<'c> {
@@ -87,46 +103,49 @@ impl<'c> Thompson<'c> {
             compiled,
             grammar: &compiled.parsed,
             blocks: Vec::new(),
-            members: Regions::default(),
+            member_sets: MemberSets::default(),
             graph: None,
-            known: HashMap::default(),
+            block_index: HashMap::default(),
         }
     }
 
+    /// Appends a member set.
     fn members(&mut self, nfa: &mut Nfa, from: u32, members: &Members) -> u32 {
         let compiled = self.compiled;
         let first = nfa.len() as u32;
         let mut part = |expr: &Expr| {
             let begin = nfa.state();
-            (begin, self.expr(nfa, begin, expr, Place::Member))
+            (begin, self.expr(nfa, begin, expr, Nesting::Member))
         };
-        let fragments = Fragments {
-            counts: members.counts(|part| compiled.productive(part)),
+        let fragments = MemberFragments {
+            bounds: members.bounds(|part| compiled.productive(part)),
             nullable: members.nullable(),
             once: members.once.iter().map(|member| part(&member.body)).collect(),
             often: members.often.iter().map(&mut part).collect(),
             separator: part(&members.separator),
         };
-        self.members.add(nfa, (from, first), fragments)
+        self.member_sets.add(nfa, (from, first), fragments)
     }
 
-    fn part(&mut self, body: &Expr, place: Place) -> Part {
-        Part::new(self.nfa(body, place))
+    /// The automaton of an expression, with its live states.
+    fn part(&mut self, body: &Expr, nesting: Nesting) -> LiveNfa {
+        LiveNfa::new(self.nfa(body, nesting))
     }
 
-    fn nfa(&mut self, body: &Expr, place: Place) -> Nfa {
+    /// The automaton of an expression.
+    fn nfa(&mut self, body: &Expr, nesting: Nesting) -> Nfa {
         let mut nfa = Nfa::new();
         let start = nfa.state();
-        let end = self.expr(&mut nfa, start, body, place);
+        let end = self.expr(&mut nfa, start, body, nesting);
         nfa.set_final(end);
         nfa
     }
 
-    /// Appends `expr` so that it begins at `from`; returns where it ends.
-    fn expr(&mut self, nfa: &mut Nfa, from: u32, expr: &Expr, place: Place) -> u32 {
+    /// Appends `expr`, beginning at state `from`; returns its last state.
+    fn expr(&mut self, nfa: &mut Nfa, from: u32, expr: &Expr, nesting: Nesting) -> u32 {
         match expr {
             Expr::Empty => from,
-            // What is deferred is a rule's whole body, which the program joins to it.
+            // A deferred body is the whole body of a rule; the program appends it.
             Expr::Never | Expr::Deferred(_) => nfa.state(),
             Expr::Bytes(bytes) => bytes.iter().fold(from, |at, &b| {
                 let to = nfa.state();
@@ -141,24 +160,26 @@ impl<'c> Thompson<'c> {
                 to
             }
             Expr::Special(s) => {
-                let (to, symbol) = (nfa.state(), Symbol::Special(s.raw()).encode());
+                let (to, symbol) = (nfa.state(), EdgeSymbol::Special(s.raw()).encode());
                 nfa.edge(from, symbol, symbol, to);
                 to
             }
             Expr::Ref(r) => {
                 let rule = &self.grammar.rules[r.index()];
                 if rule.attributes.is_empty() && is_tiny(&rule.body) {
-                    return self.expr(nfa, from, &rule.body, place);
+                    return self.expr(nfa, from, &rule.body, nesting);
                 }
                 self.call(nfa, from, r.raw())
             }
-            Expr::Seq(parts) => parts.iter().fold(from, |at, part| self.expr(nfa, at, part, place)),
+            Expr::Seq(parts) => {
+                parts.iter().fold(from, |at, part| self.expr(nfa, at, part, nesting))
+            }
             Expr::Alt(parts) => {
                 let end = nfa.state();
                 for part in parts {
                     let begin = nfa.state();
                     nfa.epsilon(from, begin);
-                    let to = self.expr(nfa, begin, part, place);
+                    let to = self.expr(nfa, begin, part, nesting);
                     nfa.epsilon(to, end);
                 }
                 end
@@ -172,37 +193,37 @@ impl<'c> Thompson<'c> {
                 let nodes: Vec<u32> = (0..graph.nodes).map(|_| nfa.state()).collect();
                 nfa.epsilon(from, nodes[graph.start as usize]);
                 for (a, e, b) in &graph.edges {
-                    let to = self.expr(nfa, nodes[*a as usize], e, place);
+                    let to = self.expr(nfa, nodes[*a as usize], e, nesting);
                     nfa.epsilon(to, nodes[*b as usize]);
                 }
                 let end = nfa.state();
                 for &node in &graph.ends {
                     nfa.epsilon(nodes[node as usize], end);
                 }
-                if place == Place::Rule && self.graph.is_none() {
+                if nesting == Nesting::Rule && self.graph.is_none() {
                     let nodes =
-                        nodes.first().map(|&first| Nodes { first, count: graph.nodes, end });
+                        nodes.first().map(|&first| GraphNodes { first, count: graph.nodes, end });
                     self.graph = nodes.filter(|nodes| nodes.are_many());
                 }
                 end
             }
-            Expr::Except(except) => self.expr(nfa, from, &except.written_out(), place),
-            Expr::Members(members) if place == Place::Rule => self.members(nfa, from, members),
+            Expr::Except(except) => self.expr(nfa, from, &except.written_out(), nesting),
+            Expr::Members(members) if nesting == Nesting::Rule => self.members(nfa, from, members),
             Expr::Dispatch(_) | Expr::Members(_) | Expr::Counted(_) => {
-                self.call(nfa, from, self.compiled.auxiliary(address(expr)))
+                self.call(nfa, from, self.compiled.auxiliary(expr_address(expr)))
             }
             Expr::Repeat { body, min, max } => {
-                self.repeat(nfa, from, expr, (body, *min, *max), place)
+                self.repeat(nfa, from, expr, (body, *min, *max), nesting)
             }
         }
     }
 
-    /// A call; a callee that derives nothing leads nowhere, one that derives the empty string can be skipped.
+    /// Appends a call. A callee that derives nothing has no edge; a nullable callee can be skipped.
     fn call(&mut self, nfa: &mut Nfa, from: u32, rule: u32) -> u32 {
         let to = nfa.state();
         let facts = &self.compiled.rules[rule as usize];
         if facts.productive {
-            let symbol = Symbol::Call(rule).encode();
+            let symbol = EdgeSymbol::Call(rule).encode();
             nfa.edge(from, symbol, symbol, to);
         }
         if facts.nullable {
@@ -211,13 +232,14 @@ impl<'c> Thompson<'c> {
         to
     }
 
+    /// Appends a repeat: unrolled, as a block, or as a call of an auxiliary rule.
     fn repeat(
         &mut self,
         nfa: &mut Nfa,
         from: u32,
         whole: &Expr,
         (body, min, max): (&Expr, u32, Option<u32>),
-        place: Place,
+        nesting: Nesting,
     ) -> u32 {
         if max.is_some_and(|max| max < min) {
             return nfa.state();
@@ -226,16 +248,16 @@ impl<'c> Thompson<'c> {
         if max == Some(0) {
             return from;
         }
-        if written_out(body, min, max) {
-            return self.unrolled(nfa, from, (body, min, max), place);
+        if is_unrolled(body, min, max) {
+            return self.unrolled(nfa, from, (body, min, max), nesting);
         }
-        if place == Place::Block {
-            return self.call(nfa, from, self.compiled.auxiliary(address(whole)));
+        if nesting == Nesting::Block {
+            return self.call(nfa, from, self.compiled.auxiliary(expr_address(whole)));
         }
         let (block, skippable) = self.block(body, min, max);
         let to = nfa.state();
         if self.compiled.productive(body) {
-            let symbol = Symbol::Block(block).encode();
+            let symbol = EdgeSymbol::Block(block).encode();
             nfa.edge(from, symbol, symbol, to);
         }
         if skippable {
@@ -244,44 +266,51 @@ impl<'c> Thompson<'c> {
         to
     }
 
-    /// The block of a counted repeat and whether it may run zero times; a repeat written out in several places (white
-    /// space) is one block.
+    /// The block of a counted repeat, and whether it can be skipped. A repeat that is inlined in
+    /// several places is one block.
     fn block(&mut self, body: &Expr, min: u32, max: Option<u32>) -> (u32, bool) {
-        // A body that can be empty can stand for any missing run.
+        // A nullable body can stand for any missing repetition.
         let min = if self.compiled.nullable(body) { 0 } else { min };
-        let key = (address(body), min, max);
-        let block = match self.known.get(&key) {
+        let key = (expr_address(body), min, max);
+        let block = match self.block_index.get(&key) {
             Some(&block) => block,
             None => {
-                let part = self.part(body, Place::Block);
+                let part = self.part(body, Nesting::Block);
                 let block = self.blocks.len() as u32;
-                self.blocks.push(BlockPart { min, max, gap: is_gap(body, min, max), body: part });
-                self.known.insert(key, block);
+                self.blocks.push(BlockNfa {
+                    min,
+                    max,
+                    gap: is_bounded_white_space(body, min, max),
+                    body: part,
+                });
+                self.block_index.insert(key, block);
                 block
             }
         };
         (block, min == 0)
     }
 
+    /// Appends `min..=max` copies of a repeat's body.
     fn unrolled(
         &mut self,
         nfa: &mut Nfa,
         from: u32,
         (body, min, max): (&Expr, u32, Option<u32>),
-        place: Place,
+        nesting: Nesting,
     ) -> u32 {
         let mut at = from;
         for _ in 0..min {
-            at = self.expr(nfa, at, body, place);
+            at = self.expr(nfa, at, body, nesting);
         }
         match max {
             None => {
-                // A loop gets states of its own, so that nothing before it can be re-entered through it.
+                // The loop has states of its own, so that nothing before it can be re-entered
+                // through it.
                 let hub = nfa.state();
                 nfa.epsilon(at, hub);
                 let begin = nfa.state();
                 nfa.epsilon(hub, begin);
-                let to = self.expr(nfa, begin, body, place);
+                let to = self.expr(nfa, begin, body, nesting);
                 nfa.epsilon(to, hub);
                 hub
             }
@@ -291,7 +320,7 @@ impl<'c> Thompson<'c> {
                 for _ in min..max {
                     let begin = nfa.state();
                     nfa.epsilon(at, begin);
-                    at = self.expr(nfa, begin, body, place);
+                    at = self.expr(nfa, begin, body, nesting);
                     nfa.epsilon(at, end);
                 }
                 end

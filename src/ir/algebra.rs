@@ -1,4 +1,4 @@
-//! Operations on grammars: union, concatenation, repetition, intersection with a regular language.
+//! Grammar algebra: union, concatenation, repetition, and intersection with a regular language.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ const MAX_DEPTH: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntersectError {
-    /// A special token is not bytes, so no language over bytes has it.
-    #[error("rule `{rule}` has a special token, which is no bytes")]
+    /// A special token is not a byte, so no language over bytes contains it.
+    #[error("rule `{rule}` has a special token, which is not a byte")]
     Special {
         /// The rule.
         rule: String,
     },
-    /// What a tag dispatch watches for is not split.
+    /// A dispatch cannot be split by states of the automaton.
     #[error("rule `{rule}` has a tag dispatch")]
     Dispatch {
         /// The rule.
         rule: String,
     },
-    /// A budget counts whole occurrences of a rule; the parts it would be split into have none.
+    /// A budget counts whole occurrences of a rule, which the intersection splits.
     #[error("rule `{rule}` has a budget")]
     Budget {
         /// The rule.
         rule: String,
     },
-    /// Elements are compared as they are written whole; the parts they would be split into are not.
-    #[error("rule `{rule}` is a scope or an element, whose values differ")]
+    /// Distinct elements are compared whole; the intersection splits them.
+    #[error("rule `{rule}` has distinct values")]
     Distinct {
         /// The rule.
         rule: String,
@@ -49,7 +49,8 @@ pub enum IntersectError {
         /// The limit.
         limit: usize,
     },
-    /// The result has more expressions than [`Limits::nodes`], or finding it takes a hundred times as many steps.
+    /// The result has more expressions than [`Limits::nodes`], or takes a hundred times as many
+    /// steps.
     #[error("the intersection has more than {limit} expressions")]
     TooLarge {
         /// The limit.
@@ -58,7 +59,7 @@ pub enum IntersectError {
     /// An automaton inside grew past [`Limits::automaton_states`].
     #[error(transparent)]
     Automaton(#[from] TooLarge),
-    /// Finding the result takes too much work.
+    /// The fuel was spent.
     #[error("the intersection: {0}")]
     Fuel(#[from] OutOfFuel),
     /// The grammar is not well formed.
@@ -66,12 +67,12 @@ pub enum IntersectError {
     Grammar(#[from] GrammarError),
 }
 
-/// Fuel of one step: a look at one expression in one state of the automaton.
+/// Fuel per visit of one expression in one state of the automaton.
 const STEP: usize = 16;
 
 impl Grammar {
-    /// A grammar with one more rule, which has this body (made from the start rules of `parts`) and is the start.
-    fn around(parts: &[&Grammar], body: impl FnOnce(Vec<Expr>) -> Expr) -> Grammar {
+    /// A grammar with a new start rule; `body` gets calls of the start rules of `parts`.
+    fn with_start_rule(parts: &[&Grammar], body: impl FnOnce(Vec<Expr>) -> Expr) -> Grammar {
         let mut builder = GrammarBuilder::new();
         let start = builder.declare("root");
         let parts = parts.iter().map(|part| Expr::Ref(builder.import(part))).collect();
@@ -79,35 +80,38 @@ impl Grammar {
         builder.into_grammar(start)
     }
 
-    /// The sentences of any of these grammars; of none, no sentence. Cost: their size.
+    /// Union of the languages; empty without parts. Cost: their size.
     pub fn union(parts: &[&Grammar]) -> Grammar {
-        Grammar::around(parts, Expr::alt)
+        Grammar::with_start_rule(parts, Expr::alt)
     }
 
-    /// Sentences of these grammars, one behind the other; of none, the empty sentence. Cost: their size.
+    /// Concatenation of the languages; the empty text without parts. Cost: their size.
     pub fn concat(parts: &[&Grammar]) -> Grammar {
-        Grammar::around(parts, Expr::seq)
+        Grammar::with_start_rule(parts, Expr::seq)
     }
 
-    /// Any number of sentences, one behind the other. Cost: the grammar's size.
+    /// Kleene star. Cost: the grammar's size.
     pub fn star(&self) -> Grammar {
         self.repeat(0, None)
     }
 
-    /// The sentences, and the empty one. Cost: the grammar's size.
+    /// Union with the empty text. Cost: the grammar's size.
     pub fn optional(&self) -> Grammar {
         self.repeat(0, Some(1))
     }
 
-    /// At least `min` and at most `max` sentences, one behind the other; nothing at all if `min > max`. Cost: the grammar's size,
-    /// whatever the bounds.
+    /// Repetition, `min..=max` times; empty if `min > max`. Cost: the grammar's size, independent
+    /// of the bounds.
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Grammar {
-        Grammar::around(&[self], |mut parts| Expr::repeat(parts.remove(0), min, max))
+        Grammar::with_start_rule(&[self], |mut parts| Expr::repeat(parts.remove(0), min, max))
     }
 
-    /// The sentences that are words of a regular language over bytes as well (Bar-Hillel, Perles and Shamir, 1961). A rule of the
-    /// result is a rule of this grammar between two states of the automaton; only pairs that a sentence meets are made. Labels, captures and temperatures
-    /// stay. Cost: up to the grammar's size times the automaton's squared; bounded by [`Limits::nodes`].
+    /// Intersection with a regular language over bytes (Bar-Hillel, Perles and Shamir, 1961). A
+    /// rule of the result is a rule of this grammar between two states of the automaton; only
+    /// reachable combinations are made. Labels, captures and temperatures are kept.
+    ///
+    /// Cost: up to the grammar's size times the square of the automaton's; bounded by
+    /// [`Limits::nodes`].
     pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, IntersectError> {
         self.validate()?;
         let whole = self.loaded()?;
@@ -132,38 +136,41 @@ impl Grammar {
     }
 }
 
-/// A rule that begins in a state.
-type Begun = (RuleId, u32);
+/// A rule and the state in which it begins.
+type RuleStart = (RuleId, u32);
 
 type Result<T, E = IntersectError> = std::result::Result<T, E>;
 
+/// The construction: first a fixpoint of the states in which rules may end, then the rules of the
+/// result.
 struct Intersection<'g> {
     grammar: &'g Grammar,
     language: &'g Dfa,
     limits: &'g Limits,
-    /// Work done.
+    /// Steps so far.
     steps: usize,
-    /// Expressions made.
+    /// Expressions made so far.
     nodes: usize,
-    /// Where a rule begun in a state may end, as far as is known.
-    ends: HashMap<Begun, BTreeSet<u32>>,
-    /// Who has to be looked at again when a rule gets another end.
-    callers: HashMap<Begun, HashSet<Begun>>,
-    /// The rule that is being looked at, and where it began; none while the result is built.
-    caller: Option<Begun>,
-    /// Rules to look at.
-    queue: Vec<Begun>,
-    queued: HashSet<Begun>,
-    /// The rule that errors are about.
+    /// By rule and first state: the states in which it may end, as far as known.
+    ends: HashMap<RuleStart, BTreeSet<u32>>,
+    /// Dependents: to be examined again when a rule gets another end.
+    callers: HashMap<RuleStart, HashSet<RuleStart>>,
+    /// What is being examined; `None` while the result is built.
+    caller: Option<RuleStart>,
+    /// The worklist.
+    queue: Vec<RuleStart>,
+    queued: HashSet<RuleStart>,
+    /// The current rule, for errors.
     rule: RuleId,
-    /// Rules of the result: a rule between two states.
+    /// Rules of the result, by rule and two states.
     ids: HashMap<(RuleId, u32, u32), RuleId>,
     todo: Vec<(RuleId, u32, u32)>,
     builder: GrammarBuilder,
 }
 
-/// A sequence, a repeat, a graph or a set of members (with a node for every set of them), all as a graph.
-struct View<'e> {
+/// A sequence, repeat, graph or member set, viewed as a graph. For a member set it has a node for
+/// each set of seen members.
+struct GraphView<'e> {
     nodes: u32,
     start: u32,
     ends: Vec<u32>,
@@ -171,10 +178,12 @@ struct View<'e> {
 }
 
 impl Intersection<'_> {
+    /// The name of the current rule.
     fn name(&self) -> String {
         self.grammar.rules[self.rule.index()].name.clone()
     }
 
+    /// Charges a step.
     fn step(&mut self) -> Result<()> {
         self.steps += 1;
         fuel::spend(STEP)?;
@@ -186,60 +195,64 @@ impl Intersection<'_> {
         }
     }
 
-    fn made(&mut self, expr: Expr) -> Result<Expr> {
+    /// Charges an expression of the result.
+    fn count_expr(&mut self, expr: Expr) -> Result<Expr> {
         self.nodes += 1;
         let limit = self.limits.nodes;
         if self.nodes > limit { Err(IntersectError::TooLarge { limit }) } else { Ok(expr) }
     }
 
-    fn deeper(&self, depth: usize) -> Result<usize> {
+    /// The depth of subexpressions.
+    fn check_depth(&self, depth: usize) -> Result<usize> {
         if depth > MAX_DEPTH {
             return Err(IntersectError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
         }
         Ok(depth + 1)
     }
 
-    fn enqueue(&mut self, begun: Begun) {
-        if self.queued.insert(begun) {
-            self.queue.push(begun);
+    /// Adds to the worklist.
+    fn enqueue(&mut self, start: RuleStart) {
+        if self.queued.insert(start) {
+            self.queue.push(start);
         }
     }
 
-    /// Where a rule that begins in a state may end, as far as is known; whoever asks is told when more is.
-    fn begun(&mut self, begun: Begun) -> BTreeSet<u32> {
+    /// The states in which a rule may end, as far as known. Registers the current rule as a
+    /// dependent.
+    fn rule_ends(&mut self, start: RuleStart) -> BTreeSet<u32> {
         if let Some(caller) = self.caller {
-            self.callers.entry(begun).or_default().insert(caller);
+            self.callers.entry(start).or_default().insert(caller);
         }
-        if let Some(ends) = self.ends.get(&begun) {
+        if let Some(ends) = self.ends.get(&start) {
             return ends.clone();
         }
-        self.ends.insert(begun, BTreeSet::new());
-        self.enqueue(begun);
+        self.ends.insert(start, BTreeSet::new());
+        self.enqueue(start);
         BTreeSet::new()
     }
 
-    /// Finds where rules end, from the start on, until nothing changes.
+    /// Computes the ends of all reachable rules: a worklist fixpoint.
     fn find_ends(&mut self) -> Result<()> {
         let grammar = self.grammar;
-        self.begun((grammar.start, 0));
-        while let Some(begun) = self.queue.pop() {
-            self.queued.remove(&begun);
-            self.caller = Some(begun);
-            self.rule = begun.0;
-            let rule = &grammar.rules[begun.0.index()];
+        self.rule_ends((grammar.start, 0));
+        while let Some(start) = self.queue.pop() {
+            self.queued.remove(&start);
+            self.caller = Some(start);
+            self.rule = start.0;
+            let rule = &grammar.rules[start.0.index()];
             if rule.attributes.budget.is_some() {
                 return Err(IntersectError::Budget { rule: self.name() });
             }
             if rule.attributes.scope || rule.attributes.element {
                 return Err(IntersectError::Distinct { rule: self.name() });
             }
-            let found = self.ends_of(&rule.body, begun.1, 0)?;
-            let ends = self.ends.entry(begun).or_default();
+            let found = self.ends_of(&rule.body, start.1, 0)?;
+            let ends = self.ends.entry(start).or_default();
             let before = ends.len();
             ends.extend(found);
             if ends.len() > before {
-                let mut callers: Vec<Begun> =
-                    self.callers.get(&begun).into_iter().flatten().copied().collect();
+                let mut callers: Vec<RuleStart> =
+                    self.callers.get(&start).into_iter().flatten().copied().collect();
                 callers.sort_unstable();
                 callers.into_iter().for_each(|caller| self.enqueue(caller));
             }
@@ -250,7 +263,7 @@ impl Intersection<'_> {
 
     /// The states in which an expression that begins in `from` may end.
     fn ends_of(&mut self, expr: &Expr, from: u32, depth: usize) -> Result<BTreeSet<u32>> {
-        let depth = self.deeper(depth)?;
+        let depth = self.check_depth(depth)?;
         self.step()?;
         Ok(match expr {
             Expr::Empty => BTreeSet::from([from]),
@@ -267,7 +280,7 @@ impl Intersection<'_> {
             Expr::Dispatch(_) | Expr::Deferred(_) => {
                 return Err(IntersectError::Dispatch { rule: self.name() });
             }
-            Expr::Ref(rule) => self.begun((*rule, from)),
+            Expr::Ref(rule) => self.rule_ends((*rule, from)),
             Expr::Counted(counted) => self.ends_of(&counted.written_out(), from, depth)?,
             Expr::Except(except) => self.ends_of(&except.written_out(), from, depth)?,
             Expr::Alt(parts) => {
@@ -298,7 +311,7 @@ impl Intersection<'_> {
                 }
                 out
             }
-            Expr::Repeat { body, min, max } if self.is_loop(body, from, depth)? => {
+            Expr::Repeat { body, min, max } if self.returns_to_state(body, from, depth)? => {
                 let any = *min == 0 || !self.ends_of(body, from, depth)?.is_empty();
                 if any && max.is_none_or(|max| *min <= max) {
                     BTreeSet::from([from])
@@ -307,10 +320,10 @@ impl Intersection<'_> {
                 }
             }
             Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
-                let Some(view) = self.view(expr)? else { return Ok(BTreeSet::new()) };
-                let (places, _) = self.product(&view, from, depth)?;
-                let is_end = ends(&view);
-                places
+                let Some(view) = self.graph_view(expr)? else { return Ok(BTreeSet::new()) };
+                let (pairs, _) = self.product(&view, from, depth)?;
+                let is_end = end_flags(&view);
+                pairs
                     .into_iter()
                     .filter(|(node, _)| is_end[*node as usize])
                     .map(|(_, state)| state)
@@ -319,22 +332,24 @@ impl Intersection<'_> {
         })
     }
 
+    /// The state after reading `bytes`.
     fn run(&self, from: u32, bytes: &[u8]) -> Option<u32> {
         bytes.iter().try_fold(from, |at, &byte| self.language.next(at, byte.into()))
     }
 
-    /// Whether a repeated expression, if it leads anywhere from this state, leads back to it: then counting is all there is to do.
-    fn is_loop(&mut self, body: &Expr, from: u32, depth: usize) -> Result<bool> {
+    /// Whether every repetition of `body` that begins in `from` ends there. Then the intersection
+    /// only counts.
+    fn returns_to_state(&mut self, body: &Expr, from: u32, depth: usize) -> Result<bool> {
         Ok(self.ends_of(body, from, depth)?.iter().all(|&end| end == from))
     }
 
-    /// Anything that is read piece by piece, as a graph; `None` if it derives nothing.
-    fn view<'e>(&self, expr: &'e Expr) -> Result<Option<View<'e>>> {
+    /// A composite expression as a graph; `None` if it derives nothing.
+    fn graph_view<'e>(&self, expr: &'e Expr) -> Result<Option<GraphView<'e>>> {
         Ok(Some(match expr {
             Expr::Seq(parts) => {
                 let edges = (0u32..).zip(parts).map(|(i, part)| (i, part, i + 1)).collect();
                 let last = parts.len() as u32;
-                View { nodes: last + 1, start: 0, ends: vec![last], edges }
+                GraphView { nodes: last + 1, start: 0, ends: vec![last], edges }
             }
             Expr::Repeat { min, max: Some(max), .. } if min > max => return Ok(None),
             Expr::Repeat { body, min, max } => {
@@ -347,9 +362,9 @@ impl Intersection<'_> {
                 if max.is_none() {
                     edges.push((last, body, last));
                 }
-                View { nodes: last + 1, start: 0, ends: (*min..=last).collect(), edges }
+                GraphView { nodes: last + 1, start: 0, ends: (*min..=last).collect(), edges }
             }
-            Expr::Graph(graph) => View {
+            Expr::Graph(graph) => GraphView {
                 nodes: graph.nodes,
                 start: graph.start,
                 ends: graph.ends.clone(),
@@ -357,17 +372,19 @@ impl Intersection<'_> {
             },
             Expr::Members(members) => {
                 let limit = self.limits.nodes;
-                let paths = members.paths(limit).map_err(|_| IntersectError::TooLarge { limit })?;
-                View { nodes: paths.nodes, start: 0, ends: paths.ends, edges: paths.edges }
+                let paths =
+                    members.to_graph(limit).map_err(|_| IntersectError::TooLarge { limit })?;
+                GraphView { nodes: paths.nodes, start: 0, ends: paths.ends, edges: paths.edges }
             }
             _ => return Ok(None),
         }))
     }
 
-    /// The pairs of node and state that are met from a state on, and the view's edges between them: from, edge, to.
+    /// The product of a graph and the automaton: the reachable pairs of node and state, and the
+    /// edges between them as (from, edge, to).
     fn product(
         &mut self,
-        view: &View<'_>,
+        view: &GraphView<'_>,
         from: u32,
         depth: usize,
     ) -> Result<(Vec<(u32, u32)>, Vec<[u32; 3]>)> {
@@ -375,49 +392,56 @@ impl Intersection<'_> {
         for (i, (node, ..)) in (0u32..).zip(&view.edges) {
             out[*node as usize].push(i);
         }
-        let mut places = vec![(view.start, from)];
-        let mut known: HashMap<(u32, u32), u32> = HashMap::from_iter([((view.start, from), 0)]);
+        let mut pairs = vec![(view.start, from)];
+        let mut indices: HashMap<(u32, u32), u32> = HashMap::from_iter([((view.start, from), 0)]);
         let mut edges = Vec::new();
         let mut at = 0;
-        while at < places.len() {
-            let (node, state) = places[at];
+        while at < pairs.len() {
+            let (node, state) = pairs[at];
             for &i in &out[node as usize] {
                 let (_, expr, to) = view.edges[i as usize];
                 for end in self.ends_of(expr, state, depth)? {
                     self.step()?;
-                    let next = *known.entry((to, end)).or_insert_with(|| {
-                        places.push((to, end));
-                        places.len() as u32 - 1
+                    let next = *indices.entry((to, end)).or_insert_with(|| {
+                        pairs.push((to, end));
+                        pairs.len() as u32 - 1
                     });
                     edges.push([at as u32, i, next]);
                 }
             }
             at += 1;
         }
-        Ok((places, edges))
+        Ok((pairs, edges))
     }
 
-    /// The result, once all ends are known.
+    /// Builds the result, once all ends are known.
     fn build(mut self) -> Result<Grammar> {
         let start = self.grammar.start;
-        let finals: Vec<u32> =
-            self.begun((start, 0)).into_iter().filter(|&end| self.language.is_final(end)).collect();
+        let finals: Vec<u32> = self
+            .rule_ends((start, 0))
+            .into_iter()
+            .filter(|&end| self.language.is_final(end))
+            .collect();
         let root = self.builder.declare("root");
         let body = Expr::alt(
-            finals.into_iter().map(|end| Expr::Ref(self.id(start, 0, end))).collect::<Vec<_>>(),
+            finals
+                .into_iter()
+                .map(|end| Expr::Ref(self.rule_between(start, 0, end)))
+                .collect::<Vec<_>>(),
         );
         self.builder.define(root, body);
         let grammar = self.grammar;
         while let Some((rule, from, to)) = self.todo.pop() {
             self.rule = rule;
-            let body = self.part(&grammar.rules[rule.index()].body, from, to, 0)?;
-            let id = self.id(rule, from, to);
+            let body = self.restrict(&grammar.rules[rule.index()].body, from, to, 0)?;
+            let id = self.rule_between(rule, from, to);
             self.builder.define(id, body);
         }
         Ok(self.builder.into_grammar(root))
     }
 
-    fn id(&mut self, rule: RuleId, from: u32, to: u32) -> RuleId {
+    /// The rule of the result for a rule between two states.
+    fn rule_between(&mut self, rule: RuleId, from: u32, to: u32) -> RuleId {
         if let Some(&id) = self.ids.get(&(rule, from, to)) {
             return id;
         }
@@ -429,9 +453,9 @@ impl Intersection<'_> {
         id
     }
 
-    /// What an expression derives that leads from one state to another.
-    fn part(&mut self, expr: &Expr, from: u32, to: u32, depth: usize) -> Result<Expr> {
-        let depth = self.deeper(depth)?;
+    /// The part of an expression that leads from one state to another.
+    fn restrict(&mut self, expr: &Expr, from: u32, to: u32, depth: usize) -> Result<Expr> {
+        let depth = self.check_depth(depth)?;
         self.step()?;
         let part = match expr {
             Expr::Empty if from == to => Expr::Empty,
@@ -443,80 +467,86 @@ impl Intersection<'_> {
                     .for_each(|b| some.insert(b));
                 Expr::class(some)
             }
-            Expr::Ref(rule) if self.begun((*rule, from)).contains(&to) => {
-                Expr::Ref(self.id(*rule, from, to))
+            Expr::Ref(rule) if self.rule_ends((*rule, from)).contains(&to) => {
+                Expr::Ref(self.rule_between(*rule, from, to))
             }
-            Expr::Counted(counted) => self.part(&counted.written_out(), from, to, depth)?,
-            Expr::Except(except) => self.part(&except.written_out(), from, to, depth)?,
+            Expr::Counted(counted) => self.restrict(&counted.written_out(), from, to, depth)?,
+            Expr::Except(except) => self.restrict(&except.written_out(), from, to, depth)?,
             Expr::Alt(parts) => {
                 let parts: Result<Vec<Expr>> =
-                    parts.iter().map(|part| self.part(part, from, to, depth)).collect();
+                    parts.iter().map(|part| self.restrict(part, from, to, depth)).collect();
                 Expr::alt(parts?)
             }
             Expr::Automaton(dfa) => {
-                let between = between(self.language, from, to);
-                let both = dfa.combine(&between, Combine::And, self.limits.automaton_states)?;
+                let words = words_between(self.language, from, to);
+                let both = dfa.combine(&words, Combine::And, self.limits.automaton_states)?;
                 self.nodes += both.len();
                 if both.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(both)) }
             }
-            Expr::Repeat { body, min, max } if self.is_loop(body, from, depth)? => {
+            Expr::Repeat { body, min, max } if self.returns_to_state(body, from, depth)? => {
                 if from == to {
-                    Expr::repeat(self.part(body, from, from, depth)?, *min, *max)
+                    Expr::repeat(self.restrict(body, from, from, depth)?, *min, *max)
                 } else {
                     Expr::Never
                 }
             }
             Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
-                match self.view(expr)? {
-                    Some(view) => self.paths(&view, from, to, depth)?,
+                match self.graph_view(expr)? {
+                    Some(view) => self.restrict_graph(&view, from, to, depth)?,
                     None => Expr::Never,
                 }
             }
             _ => Expr::Never,
         };
-        self.made(part)
+        self.count_expr(part)
     }
 
-    /// The paths of a graph that lead from one state to another.
-    fn paths(&mut self, view: &View<'_>, from: u32, to: u32, depth: usize) -> Result<Expr> {
-        let (places, edges) = self.product(view, from, depth)?;
-        let is_end = ends(view);
+    /// The part of a graph that leads from one state to another.
+    fn restrict_graph(
+        &mut self,
+        view: &GraphView<'_>,
+        from: u32,
+        to: u32,
+        depth: usize,
+    ) -> Result<Expr> {
+        let (pairs, edges) = self.product(view, from, depth)?;
+        let is_end = end_flags(view);
         let ends: Vec<u32> = (0u32..)
-            .zip(&places)
+            .zip(&pairs)
             .filter(|(_, (node, state))| is_end[*node as usize] && *state == to)
             .map(|(i, _)| i)
             .collect();
-        // Only what leads to such an end is kept.
-        let back = Grouped::new(places.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
+        // Backward reachability from the ends.
+        let back = Grouped::new(pairs.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
         let live = back.reached(ends.iter().copied());
         if !live[0] {
             return Ok(Expr::Never);
         }
-        let mut graph = Graph { nodes: places.len() as u32, start: 0, ends, edges: Vec::new() };
+        let mut graph = Graph { nodes: pairs.len() as u32, start: 0, ends, edges: Vec::new() };
         for [a, i, b] in
             edges.into_iter().filter(|[a, _, b]| live[*a as usize] && live[*b as usize])
         {
             let (_, expr, _) = view.edges[i as usize];
-            let part = self.part(expr, places[a as usize].1, places[b as usize].1, depth)?;
+            let part = self.restrict(expr, pairs[a as usize].1, pairs[b as usize].1, depth)?;
             if part != Expr::Never {
                 graph.edge(a, part, b);
             }
         }
-        Ok(straight(graph))
+        Ok(to_sequence(graph))
     }
 }
 
-/// By node, whether a path may end there.
-fn ends(view: &View<'_>) -> Vec<bool> {
+/// By node: whether it is accepting.
+fn end_flags(view: &GraphView<'_>) -> Vec<bool> {
     let mut out = vec![false; view.nodes as usize];
     view.ends.iter().for_each(|&end| out[end as usize] = true);
     out
 }
 
 /// The words that lead from one state to another.
-fn between(language: &Dfa, from: u32, to: u32) -> Dfa {
+fn words_between(language: &Dfa, from: u32, to: u32) -> Dfa {
     let mut builder = DfaBuilder::new();
-    // The state to begin with is the first one.
+    // Exchange the first state with state 0, which is the start.
     let number = |state: u32| {
         if state == from {
             0
@@ -536,8 +566,8 @@ fn between(language: &Dfa, from: u32, to: u32) -> Dfa {
     builder.finish()
 }
 
-/// A graph that is one path is a sequence.
-fn straight(graph: Graph) -> Expr {
+/// Turns a graph that is a single path into a sequence.
+fn to_sequence(graph: Graph) -> Expr {
     let one = |edges: &[(u32, Expr, u32)]| {
         (0u32..).zip(edges).all(|(i, (from, _, to))| *from == i && *to == i + 1)
     };

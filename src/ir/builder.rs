@@ -1,9 +1,9 @@
-//! Building a grammar rule by rule, with forward references.
+//! Grammar construction, rule by rule, with forward references.
 
 use super::{Attributes, Expr, Grammar, GrammarError, Rule, SpecialToken};
 use crate::ids::{Label, RuleId, SpecialId};
 
-/// Collects rules. Declare first where a rule refers to itself or to a later one.
+/// A builder of grammars. Declare a rule first if another rule, or its own body, refers to it.
 #[derive(Clone, Debug, Default)]
 pub struct GrammarBuilder {
     rules: Vec<Rule>,
@@ -11,12 +11,12 @@ pub struct GrammarBuilder {
 }
 
 impl GrammarBuilder {
-    /// No rules yet.
+    /// An empty builder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reserves a rule to be defined later; until then it derives nothing.
+    /// Adds a rule without a body; it derives nothing until it is defined.
     pub fn declare(&mut self, name: impl Into<String>) -> RuleId {
         let id = RuleId::new(self.rules.len());
         self.rules.push(Rule {
@@ -32,21 +32,21 @@ impl GrammarBuilder {
         self.rules[rule.index()].body = body;
     }
 
-    /// Declares and defines.
+    /// Adds a rule.
     pub fn rule(&mut self, name: impl Into<String>, body: Expr) -> RuleId {
         let id = self.declare(name);
         self.define(id, body);
         id
     }
 
-    /// Declares and defines a rule whose bytes carry a label in traces.
+    /// Adds a rule whose bytes carry a label in traces.
     pub fn labelled(&mut self, name: impl Into<String>, label: Label, body: Expr) -> RuleId {
         let id = self.rule(name, body);
         self.rules[id.index()].attributes.label = Some(label);
         id
     }
 
-    /// What else holds of a rule.
+    /// The attributes of a rule.
     pub fn attributes(&mut self, rule: RuleId) -> &mut Attributes {
         &mut self.rules[rule.index()].attributes
     }
@@ -60,12 +60,12 @@ impl GrammarBuilder {
         SpecialId::new(index)
     }
 
-    /// The rules so far; declared ones derive nothing yet.
+    /// The rules so far.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Only the first rules.
+    /// Keeps only the first `rules` rules.
     pub(crate) fn truncate(&mut self, rules: usize) {
         self.rules.truncate(rules);
     }
@@ -97,12 +97,16 @@ impl GrammarBuilder {
         RuleId::new(grammar.start.index() + offset)
     }
 
-    /// The finished grammar, for those who know that its references lead somewhere.
+    /// The grammar, without validation: for callers that add only valid references.
     pub(crate) fn into_grammar(self, start: RuleId) -> Grammar {
         Grammar { rules: self.rules, start, specials: self.specials }
     }
 
-    /// The finished grammar. Fails if a reference points nowhere.
+    /// The grammar.
+    ///
+    /// # Errors
+    ///
+    /// If a reference has no target.
     pub fn finish(self, start: RuleId) -> Result<Grammar, GrammarError> {
         let grammar = self.into_grammar(start);
         grammar.validate()?;

@@ -1,4 +1,4 @@
-//! Bodies of rules that are made when a parse first gets to the rule.
+//! Deferred rule bodies: grammars that are built when a parse first reaches their rule.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,39 +9,43 @@ use std::sync::{Arc, OnceLock};
 use super::{Expr, Grammar, GrammarError};
 use crate::ids::RuleId;
 
-/// A rule's body that is a grammar of its own, made when it is first needed: a request with hundreds of tools calls one or two of
-/// them. Cheap to clone; clones share what is made.
+/// A rule body that is a grammar of its own, built on first use. A request may offer hundreds of
+/// tools and call one or two. Cloning is cheap; clones share the result.
 ///
-/// The grammar's sentences are not empty, it has some, and it says nothing beside its language: no special tokens, no attributes of rules but that
-/// they are names. Whoever defers it has
-/// made sure that it can be made. One that turns out otherwise ends a parse that gets to it in a typed limit, and is an error
-/// everywhere else.
+/// The grammar must be productive and not nullable, without special tokens, and without rule
+/// attributes except `name`. The creator must ensure that it can be built. If it cannot, a parse
+/// that reaches it fails with a limit; everywhere else that is an error.
 #[derive(Clone)]
-pub struct Deferred(Arc<Inner>);
+pub struct Deferred(Arc<DeferredBody>);
 
+/// The serial of the next body.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-struct Inner {
-    /// Different for every one of the process.
+/// The shared part of a [`Deferred`].
+struct DeferredBody {
+    /// Unique in the process.
     serial: u64,
+    /// Builds the grammar.
     make: Box<dyn Fn() -> Option<Grammar> + Send + Sync>,
+    /// The grammar, once built; `None` if that failed.
     made: OnceLock<Option<Arc<Grammar>>>,
 }
 
 impl Deferred {
-    /// `make` is called at most once.
+    /// A body that `make` builds, in at most one call.
     pub fn new(make: impl Fn() -> Option<Grammar> + Send + Sync + 'static) -> Deferred {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        Deferred(Arc::new(Inner { serial, make: Box::new(make), made: OnceLock::new() }))
+        Deferred(Arc::new(DeferredBody { serial, make: Box::new(make), made: OnceLock::new() }))
     }
 
-    /// The grammar, made if it has not been yet; none if it cannot be made, or is not what it should be.
+    /// The grammar; built on first use. `None` if it cannot be built or violates the requirements.
     pub fn grammar(&self) -> Option<&Arc<Grammar>> {
         let made = || {
             let grammar = (self.0.make)()?;
             let plain = |rule: &super::Rule| {
-                let said = &rule.attributes;
-                (said.is_empty() || said.is_only_name()) && !matches!(rule.body, Expr::Deferred(_))
+                let attributes = &rule.attributes;
+                (attributes.is_empty() || attributes.is_only_name())
+                    && !matches!(rule.body, Expr::Deferred(_))
             };
             let is_plain = grammar.specials.is_empty() && grammar.rules.iter().all(plain);
             (is_plain && grammar.validate().is_ok()).then(|| Arc::new(grammar))
@@ -49,12 +53,12 @@ impl Deferred {
         self.0.made.get_or_init(made).as_ref()
     }
 
-    /// The same for clones of one, and for nothing else in the process.
+    /// Equal for clones, and unique otherwise.
     pub(crate) fn serial(&self) -> u64 {
         self.0.serial
     }
 
-    /// Whether it has been made.
+    /// Whether it has been built.
     pub fn is_made(&self) -> bool {
         self.0.made.get().is_some()
     }
@@ -81,7 +85,7 @@ impl fmt::Debug for Deferred {
 }
 
 impl Grammar {
-    /// The grammar with everything in it that is deferred. Cost: that of making it.
+    /// The grammar with all deferred bodies included. Cost: building them.
     pub fn loaded(&self) -> Result<Cow<'_, Grammar>, GrammarError> {
         if !self.rules.iter().any(|rule| matches!(rule.body, Expr::Deferred(_))) {
             return Ok(Cow::Borrowed(self));
@@ -90,7 +94,7 @@ impl Grammar {
         for id in 0..self.rules.len() {
             let Expr::Deferred(deferred) = &self.rules[id].body else { continue };
             let Some(grammar) = deferred.grammar() else {
-                let what = "what was deferred cannot be made";
+                let what = "the deferred body cannot be built";
                 return Err(GrammarError::Malformed { rule: self.rules[id].name.clone(), what });
             };
             let offset = out.rules.len();

@@ -1,35 +1,37 @@
-//! Bytes that are mostly few: names, brackets, words.
+//! Byte strings with small-string optimisation, as most literals are short: names, brackets,
+//! keywords.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-/// As many lie in the expression itself.
-const SHORT: usize = 30;
+/// Longest literal that is stored inline.
+const INLINE_BYTES: usize = 30;
 
-/// Some bytes. Up to 30 of them cost no memory of their own.
+/// A byte string. Up to 30 bytes are stored inline, without an allocation.
 #[derive(Clone)]
-pub struct Literal(Kept);
+pub struct Literal(Repr);
 
+/// The storage of a literal.
 #[derive(Clone)]
-enum Kept {
-    Short(u8, [u8; SHORT]),
+enum Repr {
+    Short(u8, [u8; INLINE_BYTES]),
     Long(Box<[u8]>),
 }
 
 impl Literal {
-    /// Some parts, one behind the other.
+    /// The concatenation of `parts`.
     pub fn concat(parts: &[&[u8]]) -> Literal {
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        if length > SHORT {
-            return Literal(Kept::Long(parts.concat().into()));
+        if length > INLINE_BYTES {
+            return Literal(Repr::Long(parts.concat().into()));
         }
-        let (mut short, mut at) = ([0; SHORT], 0);
+        let (mut short, mut at) = ([0; INLINE_BYTES], 0);
         for part in parts {
             short[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
-        Literal(Kept::Short(length as u8, short))
+        Literal(Repr::Short(length as u8, short))
     }
 }
 
@@ -38,28 +40,32 @@ impl Deref for Literal {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Kept::Short(length, bytes) => &bytes[..usize::from(*length)],
-            Kept::Long(bytes) => bytes,
+            Repr::Short(length, bytes) => &bytes[..usize::from(*length)],
+            Repr::Long(bytes) => bytes,
         }
     }
 }
 
 impl From<&[u8]> for Literal {
     fn from(bytes: &[u8]) -> Literal {
-        let mut short = [0; SHORT];
+        let mut short = [0; INLINE_BYTES];
         match short.get_mut(..bytes.len()) {
             Some(begin) => {
                 begin.copy_from_slice(bytes);
-                Literal(Kept::Short(bytes.len() as u8, short))
+                Literal(Repr::Short(bytes.len() as u8, short))
             }
-            None => Literal(Kept::Long(bytes.into())),
+            None => Literal(Repr::Long(bytes.into())),
         }
     }
 }
 
 impl From<Vec<u8>> for Literal {
     fn from(bytes: Vec<u8>) -> Literal {
-        if bytes.len() > SHORT { Literal(Kept::Long(bytes.into())) } else { bytes[..].into() }
+        if bytes.len() > INLINE_BYTES {
+            Literal(Repr::Long(bytes.into()))
+        } else {
+            bytes[..].into()
+        }
     }
 }
 
@@ -107,7 +113,7 @@ mod tests {
     use crate::ir::Expr;
 
     #[test]
-    fn bytes_are_kept_whatever_their_number() {
+    fn literals_keep_their_bytes_at_any_length() {
         let long: Vec<u8> = (0..100).collect();
         for length in 0..long.len() {
             let literal = Literal::from(&long[..length]);

@@ -1,30 +1,31 @@
-//! Stage 2. The typed grammar all front ends lower to: rules over bytes, special tokens, references, counted
-//! repeats, labelled graphs, sets of members, prebuilt automata and tag dispatch. Never text: names are data, not syntax.
+//! Stage 2: the intermediate representation. Every front end lowers to a [`Grammar`]: rules over
+//! bytes, special tokens, calls, counted repeats, graphs, member sets, prebuilt automata and tag
+//! dispatch. It is typed data, never text, so names cannot be mistaken for syntax.
 
 mod algebra;
 mod builder;
-mod counted;
+mod counted_graph;
 mod deferred;
-mod except;
+mod excluded_words;
+mod homomorphism;
 mod literal;
 mod members;
-mod morphism;
 mod print;
 pub mod regular;
 mod simplify;
 mod tags;
-mod uncounted;
+mod unroll;
 mod validate;
 
 pub use algebra::IntersectError;
 pub use builder::GrammarBuilder;
-pub use counted::Counted;
+pub use counted_graph::Counted;
 pub use deferred::Deferred;
-pub use except::Except;
+pub use excluded_words::Except;
+pub use homomorphism::{Homomorphism, MapError};
 pub use literal::Literal;
-pub(crate) use members::{Counts, Pick, Taken};
 pub use members::{Member, Members};
-pub use morphism::{Homomorphism, MapError};
+pub(crate) use members::{MemberBounds, NextMember, SeenMembers};
 pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
 pub use tags::{NewTrigger, TagsError};
@@ -43,86 +44,98 @@ use crate::ids::{Label, RuleId, SpecialId};
 pub struct Grammar {
     /// The rules; [`RuleId`]s index this list.
     pub rules: Vec<Rule>,
-    /// Where derivations begin.
+    /// The start rule.
     pub start: RuleId,
-    /// The special tokens the grammar names; [`SpecialId`]s index this list.
+    /// The special tokens that the grammar names; [`SpecialId`]s index this list.
     pub specials: Vec<SpecialToken>,
 }
 
-/// A copy to share.
+/// Clones the grammar.
 impl From<&Grammar> for Arc<Grammar> {
     fn from(grammar: &Grammar) -> Self {
         Arc::new(grammar.clone())
     }
 }
 
-/// One step over a whole token, as the grammar knows it. Resolved against a vocabulary when the two are bound.
+/// A special token, as the grammar names it. It matches one whole token, and is resolved when a
+/// vocabulary is bound.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SpecialToken {
-    /// By its text, such as `<|im_end|>`; an ordinary token with just these bytes where no special token is called so.
+    /// By text, such as `<|im_end|>`. If no special token has this text, an ordinary token with
+    /// these bytes matches.
     Name(String),
-    /// By its id. The token may be an ordinary one: it is then allowed as this token, however its bytes fare.
+    /// By id. If the token is ordinary, it matches as this token, whatever its bytes are.
     Id(u32),
-    /// Any one of several tokens.
+    /// Any of several tokens.
     AnyOf(Vec<SpecialToken>),
-    /// Any token of the vocabulary but these and the stop tokens.
+    /// Any token of the vocabulary except these and the stop tokens.
     AnyBut(Vec<SpecialToken>),
 }
 
-/// One rule.
+/// A rule: a named expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// For people: printing, errors. Need not be unique.
+    /// For printing and error messages. Need not be unique.
     pub name: String,
-    /// What it derives.
+    /// The language of the rule.
     pub body: Expr,
-    /// What else holds of the text it derives.
+    /// Further constraints and annotations.
     pub attributes: Attributes,
 }
 
-/// What is said of a rule beside the language it derives. A rule with any of these is kept apart from all others: its
-/// calls are never written out or shared with another rule's.
+/// What a rule means beyond its language. A rule with any attribute is never inlined, and only
+/// merged with rules of equal attributes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attributes {
-    /// Bytes derived by this rule (and not by a labelled rule inside it) carry this label in a trace.
+    /// Bytes derived by this rule carry this label in a trace, except those of labelled rules
+    /// inside of it.
     pub label: Option<Label>,
-    /// The texts the rule derives are reported under this name.
+    /// The texts of the rule are reported under this name.
     pub capture: Option<String>,
-    /// What the rule derives is left out of captures around it.
+    /// The texts of the rule are left out of enclosing captures.
     pub hidden: bool,
-    /// The sampling temperature while inside. The engine only reports it.
+    /// The sampling temperature inside of the rule. The engine only reports it.
     pub temperature: Option<f32>,
-    /// How much text the rule may take.
+    /// A bound on the text of one occurrence.
     pub budget: Option<Budget>,
-    /// Within one occurrence of the rule, no two occurrences of elements have the same value: see [`Attributes::element`].
+    /// Distinct-values scope (`uniqueItems`): within one occurrence of the rule, no two elements
+    /// are equal. See [`Attributes::element`].
     pub scope: bool,
-    /// Each occurrence differs from those before it in the innermost scope around it, if there is one: as a JSON value where the
-    /// text is one (`1` is `1.0`, `"\u0061"` is `"a"`, members in any order), else byte by byte, white space outside of quotes apart. A sentence in which one does not
-    /// is none. What is begun can be finished: a beginning that only leads to values that there have been is no beginning. But whether
-    /// there are values left before one begins is for the grammar to see to: where it asks for more elements than there are values, a
-    /// text gets to where nothing can follow, which is reported as a limit.
+    /// Distinct-values element: each occurrence differs from the earlier ones in the innermost
+    /// enclosing scope.
+    ///
+    /// Texts that are JSON values are compared as such: `1` equals `1.0`, `"\u0061"` equals `"a"`,
+    /// and members are unordered. Other texts are compared bytewise, without white space outside of
+    /// quotes. A text with two equal elements is not a sentence.
+    ///
+    /// A prefix that can only become an earlier value is rejected at once. But the grammar must
+    /// ensure that enough values exist: if it requires more elements than there are values, a text
+    /// reaches a dead end, which is reported as a limit.
     pub element: bool,
-    /// Each occurrence differs, as a JSON string, from those before it that the same occurrence of a rule has called: the name of a member,
-    /// called by the rule of the object. Names are texts that begin with a quote and end with the next one that is not escaped; whatever a
-    /// name has begun with, there are infinitely many it can still become; and the rule that calls one goes on behind it. (What is
-    /// otherwise is not told apart, or gets to where nothing can follow.) Cheaper than [`Attributes::element`]: where no name has been read, it costs
-    /// nothing.
+    /// Unique name (duplicate-key detection): each occurrence differs, as a JSON string, from those
+    /// that the same occurrence of the calling rule has called before. The name of a member, called
+    /// by the rule of its object.
+    ///
+    /// Requirements: a name begins with a quote and ends with the next unescaped quote; every
+    /// prefix of a name has infinitely many completions; the calling rule continues after the name.
+    /// Names that violate this are not compared, or reach a dead end. Cheaper than
+    /// [`Attributes::element`]: free until a name has been read.
     pub name: bool,
 }
 
 impl Attributes {
-    /// Nothing is said but that it is a name.
+    /// Whether the only attribute is `name`.
     pub(crate) fn is_only_name(&self) -> bool {
-        self.name && self.is_no_more()
+        self.name && self.has_none_but_name()
     }
 
-    /// Nothing is said.
+    /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
-        !self.name && self.is_no_more()
+        !self.name && self.has_none_but_name()
     }
 
-    /// Whether nothing is said but, perhaps, that it is a name.
-    fn is_no_more(&self) -> bool {
+    /// Whether there are no attributes, `name` aside.
+    fn has_none_but_name(&self) -> bool {
         matches!(
             self,
             Attributes {
@@ -139,80 +152,84 @@ impl Attributes {
     }
 }
 
-/// How much text one occurrence of a rule may take.
+/// A bound on the text of one occurrence of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Budget {
-    /// Most tokens. Counted are tokens that begin inside the occurrence; a token across its beginning is not.
+    /// Most tokens. Counts tokens that begin inside of the occurrence, but not a token across its
+    /// beginning.
     pub tokens: Option<u32>,
     /// Most code points.
     pub chars: Option<u32>,
-    /// What happens when it is spent.
+    /// What happens once it is spent.
     pub spent: Spent,
 }
 
-/// What becomes of a rule whose [`Budget`] is spent.
+/// What happens to an occurrence whose [`Budget`] is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Spent {
-    /// The occurrence goes on only if it must: it is dropped as soon as something else can follow, its own end included. Text that
-    /// may end anywhere ends; what is half written is finished first.
+    /// The occurrence continues only if it must. It is dropped as soon as anything else can follow,
+    /// its own end included; unfinished parts are completed first.
     #[default]
     Finish,
-    /// The rule ends where it is, whatever is missing.
+    /// The rule ends at once, even if incomplete.
     Cut,
 }
 
-/// What a rule derives.
+/// The language of a rule, as an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
-    /// The empty string.
+    /// The empty text.
     Empty,
-    /// Nothing at all: the empty language.
+    /// The empty language.
     Never,
-    /// These bytes, in this order.
+    /// These bytes in order.
     Bytes(Literal),
-    /// One byte of the set.
+    /// Any byte of the set.
     Class(ByteSet),
-    /// One special token. Bytes never spell it.
+    /// A special token. No sequence of ordinary bytes matches it.
     Special(SpecialId),
-    /// Whatever the rule derives.
+    /// The language of another rule.
     Ref(RuleId),
-    /// All, one after the other.
+    /// Concatenation.
     Seq(Vec<Expr>),
-    /// Any one.
+    /// Alternation.
     Alt(Vec<Expr>),
-    /// `body` at least `min` and at most `max` times (no upper bound: `None`). Large bounds are counters, not copies.
+    /// `body` repeated `min..=max` times; `None` is unbounded. Large bounds become counters, not
+    /// copies.
     Repeat {
-        /// What is repeated.
+        /// The repeated expression.
         body: Box<Expr>,
-        /// Fewest times.
+        /// Fewest repetitions.
         min: u32,
-        /// Most times.
+        /// Most repetitions.
         max: Option<u32>,
     },
-    /// A regular language over bytes, already an automaton (symbols 0..=255).
+    /// A regular language over bytes, as a DFA with symbols `0..=255`.
     Automaton(Arc<Dfa>),
-    /// A finite automaton whose edges carry expressions. Shares tails that an expression tree would copy.
+    /// A finite automaton with expressions on its edges. It shares tails that an expression tree
+    /// would copy.
     Graph(Box<Graph>),
-    /// Members in any order, each at most once.
+    /// A member set: object members in any order, each at most once.
     Members(Box<Members>),
-    /// Texts that are none of some words.
+    /// Texts other than some words.
     Except(Box<Except>),
-    /// Paths of a graph that have so many edges.
+    /// Paths of a graph with a bounded number of edges.
     Counted(Box<Counted>),
     /// Free text that tags interrupt.
     Dispatch(Box<Dispatch>),
-    /// A grammar that is made when a parse gets to it. The whole body of a rule, never a part of one.
+    /// A grammar that is built when a parse first reaches it. Only as the whole body of a rule.
     Deferred(Deferred),
 }
 
-/// A generalised finite automaton: derives the concatenations of edge expressions along paths from `start` to an end node.
+/// A generalised finite automaton: concatenations of edge expressions along paths from `start` to
+/// an end node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Graph {
     /// Number of nodes.
     pub nodes: u32,
-    /// Where paths begin.
+    /// The start node.
     pub start: u32,
-    /// Where paths may end.
+    /// The accepting nodes.
     pub ends: Vec<u32>,
     /// `(from, expression, to)`; `Expr::Empty` is an epsilon edge.
     pub edges: Vec<(u32, Expr, u32)>,
@@ -231,63 +248,66 @@ impl Graph {
     }
 }
 
-/// Text or a special token that interrupts free text.
+/// What interrupts free text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Trigger {
     /// These bytes.
     Text(Vec<u8>),
     /// This special token.
     Special(SpecialId),
-    /// These bytes, and right behind them this special token. Without the token the bytes are text.
+    /// These bytes, directly followed by this special token. Without the token, the bytes are free
+    /// text.
     Led(Vec<u8>, SpecialId),
 }
 
-/// Tag dispatch (XGrammar 2, section on TagDispatch): free text, watched by an Aho-Corasick automaton over all
-/// triggers, stops and excludes. When a trigger has been read, the tag's body constrains what follows; when the body
-/// ends, back to free text. The bytes of the trigger itself are part of the dispatch, not of the body.
+/// Tag dispatch (XGrammar 2, section on TagDispatch): free text that is searched for triggers,
+/// stops and excludes with an Aho-Corasick automaton. A trigger starts the body of its tag; free
+/// text continues after the body. The trigger's bytes belong to the dispatch, not to the body. See
+/// docs/internals/DISPATCH.md.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dispatch {
     /// `(trigger, body)`. Several tags may share a trigger: any of their bodies may follow.
     pub tags: Vec<(Trigger, RuleId)>,
-    /// Reading one of these ends the dispatch.
+    /// Each of these ends the dispatch.
     pub stops: Vec<Trigger>,
-    /// Free text never contains these.
+    /// Free text must not contain any of these.
     pub excludes: Vec<Vec<u8>>,
-    /// After a body: back to free text, or out.
+    /// What follows a body.
     pub after: AfterTag,
     /// Where the dispatch may end.
     pub end: DispatchEnd,
 }
 
-/// What follows a tag's body.
+/// What follows the body of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AfterTag {
-    /// Free text again, and further tags.
+    /// Free text and further tags.
     Loop,
-    /// The dispatch ends.
+    /// The end of the dispatch.
     End,
 }
 
 /// Where a dispatch may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DispatchEnd {
-    /// Anywhere in free text (and at a stop).
+    /// Anywhere in free text, and at a stop.
     Anywhere,
-    /// In free text after at least one tag (and at a stop).
+    /// In free text after at least one tag, and at a stop.
     AfterOneTag,
-    /// Only at a stop, or behind a body with [`AfterTag::End`].
+    /// Only at a stop, or after a body with [`AfterTag::End`].
     AtStop,
 }
 
-/// Parts of an expression. One costs no list.
+/// Operands of a sequence or alternation. A single operand allocates nothing.
 #[derive(Default)]
-struct Parts {
+struct ExprList {
     first: Option<Expr>,
-    /// With the first, once there are more.
+    /// Includes the first one, if there are several.
     all: Vec<Expr>,
 }
 
-impl Parts {
+impl ExprList {
+    /// Adds an operand; `expected`: how many there will be.
     fn push(&mut self, part: Expr, expected: usize) {
         if self.first.is_none() && self.all.is_empty() {
             self.first = Some(part);
@@ -300,6 +320,7 @@ impl Parts {
         self.all.push(part);
     }
 
+    /// Adds several operands.
     fn extend(&mut self, parts: Vec<Expr>) {
         match self.first.take() {
             Some(first) => {
@@ -312,6 +333,7 @@ impl Parts {
         }
     }
 
+    /// The expression: `none` without operands, the operand itself if there is one.
     fn finish(mut self, none: Expr, more: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
         match (self.first, self.all.len()) {
             (Some(only), _) => only,
@@ -323,24 +345,24 @@ impl Parts {
 }
 
 impl Expr {
-    /// The bytes of a string.
+    /// A literal.
     pub fn text(text: &str) -> Expr {
         Expr::bytes(text.as_bytes())
     }
 
-    /// These bytes; none is [`Expr::Empty`].
+    /// A literal; without bytes, [`Expr::Empty`].
     pub fn bytes(bytes: &[u8]) -> Expr {
         if bytes.is_empty() { Expr::Empty } else { Expr::Bytes(bytes.into()) }
     }
 
-    /// One byte of the set; the empty set is [`Expr::Never`].
+    /// A byte class; the empty set is [`Expr::Never`].
     pub fn class(set: ByteSet) -> Expr {
         if set.is_empty() { Expr::Never } else { Expr::Class(set) }
     }
 
-    /// Concatenation; flattens, drops [`Expr::Empty`], collapses to [`Expr::Never`].
+    /// Concatenation. Flattens, drops [`Expr::Empty`], and collapses to [`Expr::Never`].
     pub fn seq(parts: impl IntoIterator<Item = Expr>) -> Expr {
-        let (parts, mut out) = (parts.into_iter(), Parts::default());
+        let (parts, mut out) = (parts.into_iter(), ExprList::default());
         let expected = parts.size_hint().0;
         for part in parts {
             match part {
@@ -353,9 +375,9 @@ impl Expr {
         out.finish(Expr::Empty, Expr::Seq)
     }
 
-    /// Alternation; flattens and drops [`Expr::Never`].
+    /// Alternation. Flattens, and drops [`Expr::Never`].
     pub fn alt(parts: impl IntoIterator<Item = Expr>) -> Expr {
-        let (parts, mut out) = (parts.into_iter(), Parts::default());
+        let (parts, mut out) = (parts.into_iter(), ExprList::default());
         let expected = parts.size_hint().0;
         for part in parts {
             match part {
@@ -367,17 +389,17 @@ impl Expr {
         out.finish(Expr::Never, Expr::Alt)
     }
 
-    /// Zero or one time.
+    /// `body?`.
     pub fn optional(body: Expr) -> Expr {
         Expr::repeat(body, 0, Some(1))
     }
 
-    /// Any number of times.
+    /// `body*`.
     pub fn star(body: Expr) -> Expr {
         Expr::repeat(body, 0, None)
     }
 
-    /// `min..=max` times; trivial bounds collapse, `min > max` is [`Expr::Never`].
+    /// `body{min,max}`. Trivial bounds collapse; `min > max` is [`Expr::Never`].
     pub fn repeat(body: Expr, min: u32, max: Option<u32>) -> Expr {
         match (body, min, max) {
             (_, min, Some(max)) if min > max => Expr::Never,
@@ -390,7 +412,8 @@ impl Expr {
         }
     }
 
-    /// The UTF-8 spellings of the code points `lo..=hi` (surrogates left out), through `regex-syntax`'s UTF-8 ranges.
+    /// The UTF-8 encodings of the code points `lo..=hi` without surrogates, by `regex-syntax`'s
+    /// UTF-8 ranges.
     pub fn code_points(lo: char, hi: char) -> Expr {
         Expr::alt(regex_syntax::utf8::Utf8Sequences::new(lo, hi).map(|sequence| {
             Expr::seq(

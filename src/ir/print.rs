@@ -1,4 +1,4 @@
-//! Grammars as text: one line a rule, in the language that [`crate::front::ebnf`] reads.
+//! Printing of grammars as EBNF, one line per rule, as read by [`crate::front::ebnf`].
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::{
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::{RuleId, SpecialId};
 
-/// Names that mean something else than a rule when a parenthesis follows.
+/// Names with a meaning of their own in front of a parenthesis.
 pub(crate) const MACROS: [&str; 9] = [
     "Automaton",
     "ExcludeToken",
@@ -24,15 +24,17 @@ pub(crate) const MACROS: [&str; 9] = [
     "TokenTagDispatch",
 ];
 
-/// In EBNF. Reading it gives the same grammar, but for this:
+/// Prints EBNF. Reading it back gives the same grammar, with these exceptions:
 ///
-/// * rules have names, no two of them the same;
-/// * special tokens are numbered as they are met, and none is left over;
-/// * lists of one part are that part, lists of none and empty bytes, classes and repeats are [`Expr::Empty`] or [`Expr::Never`];
-/// * what is deferred is made and written out;
-/// * a budget without numbers and a temperature that is none are gone, and any one token of one is that one.
+/// * rule names are made unique;
+/// * special tokens are numbered in order of use, without unused ones;
+/// * a sequence or alternation of one operand is that operand; empty ones, empty literals, classes
+///   and repeats are [`Expr::Empty`] or [`Expr::Never`];
+/// * deferred bodies are built and included;
+/// * a budget without bounds and a NaN temperature are dropped, and a list of one special token is
+///   that token.
 ///
-/// `{:#}` writes of automata only how large they are: for people, not for reading back.
+/// `{:#}` abbreviates automata to their size; that form cannot be read back.
 impl fmt::Display for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Ok(Cow::Owned(whole)) = self.loaded() {
@@ -43,7 +45,7 @@ impl fmt::Display for Grammar {
         for (i, rule) in self.rules.iter().enumerate() {
             f.write_str(&printer.names[i])?;
             let start = i == self.start.index() && !named_root;
-            options(f, start, &rule.attributes)?;
+            write_attributes(f, start, &rule.attributes)?;
             f.write_str(" ::= ")?;
             printer.expr(f, &rule.body, Level::Alt)?;
             writeln!(f)?;
@@ -52,14 +54,14 @@ impl fmt::Display for Grammar {
     }
 }
 
-/// The rules' names as they are written: each once, and quoted where they are no words. Linear.
+/// The rule names as printed: unique, and quoted unless they are identifiers. Linear.
 fn names(grammar: &Grammar) -> Vec<String> {
-    let own = |name: &str| if name.is_empty() { "rule".to_owned() } else { name.to_owned() };
+    let name_of = |name: &str| if name.is_empty() { "rule".to_owned() } else { name.to_owned() };
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
-    grammar.rules.iter().for_each(|rule| *times.entry(own(&rule.name)).or_default() += 1);
+    grammar.rules.iter().for_each(|rule| *times.entry(name_of(&rule.name)).or_default() += 1);
     let mut taken: BTreeSet<String> = times.keys().cloned().collect();
     let unique = |(i, rule): (usize, &super::Rule)| {
-        let mut name = own(&rule.name);
+        let mut name = name_of(&rule.name);
         if times[&name] > 1 {
             name = format!("{name}-{i}");
             while !taken.insert(name.clone()) {
@@ -76,7 +78,12 @@ fn names(grammar: &Grammar) -> Vec<String> {
     grammar.rules.iter().enumerate().map(unique).collect()
 }
 
-fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> fmt::Result {
+/// Prints `[start, label=1, ...]`.
+fn write_attributes(
+    f: &mut fmt::Formatter<'_>,
+    start: bool,
+    attributes: &Attributes,
+) -> fmt::Result {
     let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
         attributes;
     let mut out = Vec::new();
@@ -102,24 +109,25 @@ fn options(f: &mut fmt::Formatter<'_>, start: bool, attributes: &Attributes) -> 
             out.push("spent=cut".to_owned());
         }
     }
-    for (word, said) in [("scope", scope), ("element", element), ("name", name)] {
-        if *said {
+    for (word, is_set) in [("scope", scope), ("element", element), ("name", name)] {
+        if *is_set {
             out.push(word.to_owned());
         }
     }
     if out.is_empty() { Ok(()) } else { write!(f, "[{}]", out.join(", ")) }
 }
 
-/// How tightly what surrounds an expression binds.
+/// Operator precedence of the context.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Alt,
     Seq,
     Atom,
-    /// Repeated.
+    /// Operand of a repeat.
     Body,
 }
 
+/// The state of printing.
 struct Printer<'g> {
     grammar: &'g Grammar,
     names: Vec<String>,
@@ -127,14 +135,17 @@ struct Printer<'g> {
 }
 
 impl Printer<'_> {
+    /// The printed name of a rule.
     fn name(&self, id: RuleId) -> &str {
         self.names.get(id.index()).map_or("(unknown)", String::as_str)
     }
 
+    /// The printed form of a special token.
     fn special(&self, special: SpecialId) -> String {
         self.grammar.specials.get(special.index()).map_or_else(|| "(unknown)".to_owned(), token)
     }
 
+    /// Prints an expression, in parentheses if `level` requires them.
     fn expr(&self, f: &mut fmt::Formatter<'_>, expr: &Expr, level: Level) -> fmt::Result {
         match expr {
             Expr::Empty => f.write_str("\"\""),
@@ -184,11 +195,12 @@ impl Printer<'_> {
             Expr::Counted(counted) => self.expr(f, &counted.written_out(), level),
             Expr::Except(except) => self.expr(f, &except.written_out(), level),
             Expr::Dispatch(dispatch) => self.dispatch(f, dispatch),
-            // It cannot be made, and derives nothing.
+            // A deferred body that cannot be built derives nothing.
             Expr::Deferred(_) => f.write_str("[]"),
         }
     }
 
+    /// Prints operands with a separator.
     fn list(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -200,12 +212,14 @@ impl Printer<'_> {
         f.write_str(if parens { "(" } else { "" })?;
         for (i, part) in parts.iter().enumerate() {
             f.write_str(if i > 0 { separator } else { "" })?;
-            // A nested list of the same kind keeps its parentheses: the shape is part of the grammar.
+            // A nested list of the same kind keeps its parentheses, as nesting is part of the
+            // grammar.
             self.expr(f, part, inner)?;
         }
         f.write_str(if parens { ")" } else { "" })
     }
 
+    /// Prints `Graph(...)`.
     fn graph(&self, f: &mut fmt::Formatter<'_>, graph: &Graph) -> fmt::Result {
         let ends: Vec<String> = graph.ends.iter().map(u32::to_string).collect();
         write!(f, "Graph({}, {}, ({})", graph.nodes, graph.start, ends.join(", "))?;
@@ -217,6 +231,7 @@ impl Printer<'_> {
         f.write_str(")")
     }
 
+    /// Prints `Members(...)`.
     fn members(&self, f: &mut fmt::Formatter<'_>, members: &Members) -> fmt::Result {
         f.write_str("Members(")?;
         self.expr(f, &members.separator, Level::Alt)?;
@@ -236,6 +251,7 @@ impl Printer<'_> {
         f.write_str(")")
     }
 
+    /// Prints `TagDispatch(...)`.
     fn dispatch(&self, f: &mut fmt::Formatter<'_>, dispatch: &Dispatch) -> fmt::Result {
         let trigger = |t: &Trigger| match t {
             Trigger::Text(text) => bytes(text),
@@ -267,6 +283,7 @@ impl Printer<'_> {
     }
 }
 
+/// Prints `Automaton(...)`.
 fn automaton(f: &mut fmt::Formatter<'_>, dfa: &Dfa) -> fmt::Result {
     f.write_str("Automaton(")?;
     for state in 0..dfa.len() as u32 {
@@ -298,7 +315,7 @@ fn token(token: &SpecialToken) -> String {
     }
 }
 
-/// Text as text; bytes that are none as bytes.
+/// A literal; bytes that are not UTF-8 as escapes.
 fn bytes(bytes: &[u8]) -> String {
     let shown = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
     match std::str::from_utf8(bytes) {
@@ -310,7 +327,7 @@ fn bytes(bytes: &[u8]) -> String {
     }
 }
 
-/// A text between quotes.
+/// A quoted string.
 fn quoted(text: &str, quote: char) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
@@ -344,7 +361,7 @@ fn class(set: &ByteSet) -> String {
     out
 }
 
-/// One byte; these and what is not printable as an escape.
+/// A byte; as an escape if it is in `escaped` or not printable.
 fn byte(byte: u8, escaped: &[u8]) -> String {
     match byte {
         b'\n' => "\\n".into(),
@@ -362,7 +379,7 @@ mod tests {
     use crate::ir::{Expr, GrammarBuilder};
 
     #[test]
-    fn prints_one_line_a_rule() {
+    fn rules_are_printed_one_per_line() {
         let mut b = GrammarBuilder::new();
         let list = b.declare("list");
         let item =

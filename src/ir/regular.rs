@@ -1,4 +1,5 @@
-//! Expressions that are regular languages over bytes, as automata: shortest matches, markers and what lies before them.
+//! Conversion of regular expressions of the IR to DFAs, and splitting of regular languages at a
+//! marker.
 
 use std::collections::hash_map::Entry;
 
@@ -10,83 +11,96 @@ use crate::ids::RuleId;
 /// All bytes: the alphabet of these automata.
 pub const BYTES: [(u32, u32); 1] = [(0, 255)];
 
-/// Deepest nesting of expressions and of rules in rules.
+/// Deepest nesting of expressions and calls.
 const MAX_DEPTH: usize = 500;
 
 /// Why an expression has no automaton over bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotRegular {
-    /// A rule leads back to itself.
+    /// A rule is recursive.
     #[error("rule {rule} leads back to itself")]
     Recursive {
         /// The rule.
         rule: RuleId,
     },
-    /// It has a special token, which is no bytes.
-    #[error("a special token is not text")]
+    /// It contains a special token.
+    #[error("it contains a special token")]
     Special,
-    /// It has a tag dispatch.
-    #[error("a tag dispatch inside")]
+    /// It contains a tag dispatch.
+    #[error("it contains a tag dispatch")]
     Dispatch,
-    /// It has a body that is made later; see [`Grammar::loaded`](super::Grammar::loaded).
-    #[error("a deferred body inside")]
+    /// It contains a deferred body; see [`Grammar::loaded`](super::Grammar::loaded).
+    #[error("it contains a deferred body")]
     Deferred,
-    /// A rule inside has attributes (a capture, a budget), which an automaton would lose.
+    /// It calls a rule with attributes, such as a capture or a budget, which an automaton would
+    /// lose.
     #[error("rule {rule} has attributes of its own")]
     Attributes {
         /// The rule.
         rule: RuleId,
     },
-    /// Nested too deeply.
+    /// It is nested too deeply.
     #[error("nested more than {MAX_DEPTH} deep")]
     TooDeep,
-    /// Past the limit of states.
+    /// It exceeds the limit of states.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
 }
 
-/// The minimal automaton of an expression whose references are to `rules`. Counted repeats are written out. Fails past `limit`
-/// states, before and after it is made deterministic.
+/// The minimal DFA of an expression; calls refer to `rules`. Counted repeats are unrolled.
+///
+/// # Errors
+///
+/// [`NotRegular`], in particular if the automaton has more than `limit` states, before or after
+/// determinisation.
 pub fn automaton(expr: &Expr, rules: &[Rule], limit: usize) -> Result<Dfa, NotRegular> {
-    let mut build =
-        Build { rules, limit, open: vec![false; rules.len()], depth: 0, nfa: Nfa::new() };
+    let mut build = NfaBuilder {
+        rules,
+        limit,
+        in_progress: vec![false; rules.len()],
+        depth: 0,
+        nfa: Nfa::new(),
+    };
     let start = build.nfa.state();
     let end = build.expr(start, expr)?;
     build.nfa.set_final(end);
     Ok(build.nfa.determinize(limit)?.minimize())
 }
 
-struct Build<'r> {
+/// Thompson's construction with limits.
+struct NfaBuilder<'r> {
     rules: &'r [Rule],
     limit: usize,
-    /// Rules that are being written out.
-    open: Vec<bool>,
+    /// By rule: it is being inlined.
+    in_progress: Vec<bool>,
     depth: usize,
     nfa: Nfa,
 }
 
-impl Build<'_> {
+impl NfaBuilder<'_> {
+    /// A new state, within the limit.
     fn state(&mut self) -> Result<u32, NotRegular> {
-        // A deterministic automaton may be smaller, but not by so much in what people write.
+        // A DFA may be smaller than its NFA, but in practice not four times.
         if self.nfa.len() >= self.limit.saturating_mul(4) {
             return Err(TooLarge::States { limit: self.limit }.into());
         }
         Ok(self.nfa.state())
     }
 
-    /// Appends `expr` so that it begins at `from`; returns where it ends.
+    /// Appends `expr`, beginning at state `from`; returns its last state.
     fn expr(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
         if self.depth >= MAX_DEPTH {
             return Err(NotRegular::TooDeep);
         }
         self.depth += 1;
-        let to = self.inner(from, expr);
+        let to = self.append(from, expr);
         self.depth -= 1;
         to
     }
 
-    fn inner(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
+    /// Appends `expr`; the nesting has been checked.
+    fn append(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
         Ok(match expr {
             Expr::Empty => from,
             Expr::Never => self.state()?,
@@ -134,7 +148,7 @@ impl Build<'_> {
                 self.graph(from, (graph.nodes, graph.start, &graph.ends), edges)?
             }
             Expr::Members(members) => {
-                let paths = members.paths(self.limit)?;
+                let paths = members.to_graph(self.limit)?;
                 self.graph(from, (paths.nodes, 0, &paths.ends), paths.edges.iter().copied())?
             }
             Expr::Counted(counted) => self.expr(from, &counted.written_out())?,
@@ -143,6 +157,7 @@ impl Build<'_> {
         })
     }
 
+    /// Appends a graph of `count` nodes.
     fn graph<'e>(
         &mut self,
         from: u32,
@@ -165,20 +180,22 @@ impl Build<'_> {
         Ok(end)
     }
 
+    /// Inlines a rule.
     fn rule(&mut self, from: u32, rule: RuleId) -> Result<u32, NotRegular> {
         let rules = self.rules;
         let callee = &rules[rule.index()];
         if !callee.attributes.is_empty() {
             return Err(NotRegular::Attributes { rule });
         }
-        if std::mem::replace(&mut self.open[rule.index()], true) {
+        if std::mem::replace(&mut self.in_progress[rule.index()], true) {
             return Err(NotRegular::Recursive { rule });
         }
         let to = self.expr(from, &callee.body)?;
-        self.open[rule.index()] = false;
+        self.in_progress[rule.index()] = false;
         Ok(to)
     }
 
+    /// Unrolls a repeat.
     fn repeat(
         &mut self,
         from: u32,
@@ -216,17 +233,19 @@ impl Build<'_> {
     }
 }
 
-/// Cuts every word of `whole` into a word of `body` and a word of `marker` behind it, in all ways there are. The result is a list
-/// of pairs; its language, each pair's first followed by its second, is the words of `whole` that can be cut so. Where the marker is one text it is one pair.
-/// Fails past `limit` states of one automaton. Cost: the product of `whole` and `body`, and one of `whole` and `marker` for each
-/// state of `whole` in which a body may end.
+/// Splits each word of `whole` into a word of `body` followed by a word of `marker`, in every
+/// possible way. The union over the returned pairs (body, marker) is the set of words that can be
+/// split. A marker with a single word yields one pair.
+///
+/// Cost: the product of `whole` and `body`, and a product of `whole` and `marker` for each state of
+/// `whole` in which a body may end. Fails if one automaton exceeds `limit` states.
 pub fn split(
     whole: &Dfa,
     body: &Dfa,
     marker: &Dfa,
     limit: usize,
 ) -> Result<Vec<(Dfa, Dfa)>, TooLarge> {
-    // Pairs of states a text leads to.
+    // Pairs of states of `whole` and `body` that a text leads to.
     let mut ids: HashMap<(u32, u32), u32> = HashMap::default();
     let mut pairs = vec![(0u32, 0u32)];
     ids.insert((0, 0), 0);
@@ -256,7 +275,7 @@ pub fn split(
         at += 1;
     }
     let product = product.finish();
-    // What may follow a body that ends in a state of the whole; states with the same are one group.
+    // Groups of pairs with the same remainder: the marker words that may follow.
     let mut groups: Vec<(Dfa, Vec<u32>)> = Vec::new();
     let mut group_of: HashMap<u32, Option<usize>> = HashMap::default();
     for (id, &(w, b)) in pairs.iter().enumerate() {
@@ -293,9 +312,9 @@ pub fn split(
     Ok(groups.into_iter().map(|(rest, ends)| (body_of(&ends), rest)).collect())
 }
 
-/// The words that lead from a state to a final one.
+/// The language of a state.
 fn starting_at(dfa: &Dfa, state: u32) -> Dfa {
-    // State 0 is the start: the two change places.
+    // Exchange the state with state 0, which is the start.
     let swap = |s: u32| {
         if s == state {
             0

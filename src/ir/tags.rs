@@ -1,41 +1,41 @@
-//! More tags for a dispatch: a grammar like another, whose free text is also interrupted by these.
+//! Addition of tags to the dispatch of an existing grammar.
 
 use super::{Dispatch, Expr, Grammar, GrammarBuilder, GrammarError, SpecialToken, Trigger};
 use crate::hash::HashSet;
 use crate::ids::RuleId;
 
-/// What interrupts free text, in a grammar that does not know the token yet.
+/// A trigger whose special token may be new to the grammar.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NewTrigger {
     /// These bytes.
     Text(Vec<u8>),
     /// This special token.
     Special(SpecialToken),
-    /// These bytes, and right behind them this special token.
+    /// These bytes, directly followed by this special token.
     Led(Vec<u8>, SpecialToken),
 }
 
-/// Why a grammar cannot get more tags.
+/// An error of [`Grammar::with_tags`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TagsError {
-    /// The rule's body has no dispatch, or several.
+    /// The rule's body does not have exactly one dispatch.
     #[error("rule `{rule}` has {found} dispatches; tags can be added to one")]
     NotOne {
         /// The rule.
         rule: String,
-        /// How many it has.
+        /// Number of dispatches.
         found: usize,
     },
-    /// The grammars are not well formed together.
+    /// The resulting grammar is not well formed.
     #[error(transparent)]
     Grammar(#[from] GrammarError),
 }
 
 impl Grammar {
-    /// The rules whose bodies have a dispatch.
+    /// The rules whose bodies contain a dispatch.
     pub fn dispatching(&self) -> impl Iterator<Item = RuleId> + '_ {
-        let has = |expr: &Expr| dispatches(&mut expr.clone(), &mut |_| {}) > 0;
+        let has = |expr: &Expr| visit_dispatches(&mut expr.clone(), &mut |_| {}) > 0;
         self.rules
             .iter()
             .enumerate()
@@ -43,8 +43,8 @@ impl Grammar {
             .map(|(id, _)| RuleId::new(id))
     }
 
-    /// The same grammar, in which the dispatch in the body of `rule` has further tags: behind each trigger, a sentence of its
-    /// grammar. Ids of rules stay what they are. Cost: the sizes of all grammars.
+    /// The grammar with further tags in the dispatch of `rule`: each trigger is followed by a
+    /// sentence of its grammar. Rule ids do not change. Cost: the size of all grammars.
     pub fn with_tags(
         &self,
         rule: RuleId,
@@ -69,7 +69,7 @@ impl Grammar {
             self.rules.get(rule.index()).map_or_else(|| format!("?{rule}"), |r| r.name.clone());
         let mut grammar = builder.finish(start)?;
         let found = grammar.rules.get_mut(rule.index()).map_or(0, |r| {
-            dispatches(&mut r.body, &mut |dispatch| dispatch.tags.extend(new.iter().cloned()))
+            visit_dispatches(&mut r.body, &mut |dispatch| dispatch.tags.extend(new.iter().cloned()))
         });
         if found != 1 {
             return Err(TagsError::NotOne { rule: name, found });
@@ -80,8 +80,8 @@ impl Grammar {
 }
 
 impl Dispatch {
-    /// Bytes of its triggers, stops and excludes together, each trigger counted once: what
-    /// [`dispatch_bytes`](crate::limits::Limits::dispatch_bytes) bounds.
+    /// Total bytes of triggers, stops and excludes, each trigger counted once; bounded by
+    /// [`dispatch_bytes`](crate::limits::Limits::dispatch_bytes).
     pub fn bytes(&self) -> usize {
         let mut seen: HashSet<&Trigger> = HashSet::default();
         let tags =
@@ -94,21 +94,23 @@ impl Dispatch {
     }
 }
 
-/// Visits the dispatches of an expression; how many there are.
-fn dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut Dispatch)) -> usize {
+/// Visits the dispatches of an expression; returns their number.
+fn visit_dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut Dispatch)) -> usize {
     match expr {
         Expr::Dispatch(dispatch) => {
             visit(dispatch);
             1
         }
         Expr::Seq(parts) | Expr::Alt(parts) => {
-            parts.iter_mut().map(|part| dispatches(part, visit)).sum()
+            parts.iter_mut().map(|part| visit_dispatches(part, visit)).sum()
         }
-        Expr::Repeat { body, .. } => dispatches(body, visit),
+        Expr::Repeat { body, .. } => visit_dispatches(body, visit),
         Expr::Graph(graph) => {
-            graph.edges.iter_mut().map(|(_, edge, _)| dispatches(edge, visit)).sum()
+            graph.edges.iter_mut().map(|(_, edge, _)| visit_dispatches(edge, visit)).sum()
         }
-        Expr::Members(members) => members.parts_mut().map(|part| dispatches(part, visit)).sum(),
+        Expr::Members(members) => {
+            members.parts_mut().map(|part| visit_dispatches(part, visit)).sum()
+        }
         Expr::Empty
         | Expr::Never
         | Expr::Bytes(_)

@@ -1,4 +1,4 @@
-//! Well-formedness, and renumbering of references.
+//! Validation of grammars, and renumbering of references.
 
 use std::fmt;
 
@@ -41,26 +41,23 @@ pub enum GrammarError {
         /// How many there are.
         nodes: u32,
     },
-    /// A trigger, stop or exclude without text, or an automaton whose symbols are not bytes.
+    /// Another violated requirement of an expression.
     #[error("rule `{rule}`: {what}")]
     Malformed {
         /// The rule.
         rule: String,
-        /// What is wrong.
+        /// The violation.
         what: &'static str,
     },
-    /// More members that come at most once than a set can keep apart.
-    #[error(
-        "rule `{rule}` has a set of {found} members; at most {} can be kept apart",
-        Members::MOST
-    )]
+    /// A member set with too many at-most-once members.
+    #[error("rule `{rule}` has a set of {found} members; at most {} are supported", Members::MOST)]
     TooManyMembers {
         /// The rule.
         rule: String,
-        /// How many there are.
+        /// Their number.
         found: usize,
     },
-    /// Expressions are nested deeper than the compiler walks.
+    /// Expressions are nested too deeply.
     #[error("rule `{rule}` is nested deeper than {limit}")]
     TooDeep {
         /// The rule.
@@ -70,11 +67,11 @@ pub enum GrammarError {
     },
 }
 
-/// Deepest expression the compiler walks by recursion.
+/// Deepest expression that the compiler visits by recursion.
 const MAX_DEPTH: usize = 1_000;
 
 impl Grammar {
-    /// Checks that every id and node exists. Cost: linear.
+    /// Checks all ids, nodes and requirements. Cost: linear.
     pub fn validate(&self) -> Result<(), GrammarError> {
         if self.start.index() >= self.rules.len() {
             return Err(GrammarError::UnknownStart { start: self.start });
@@ -85,13 +82,14 @@ impl Grammar {
         Ok(())
     }
 
-    /// The text of a special token for messages.
+    /// The text of a special token, for messages.
     pub fn special_text(&self, special: SpecialId) -> String {
         self.specials
             .get(special.index())
             .map_or_else(|| format!("(unknown {special})"), SpecialToken::to_string)
     }
 
+    /// Checks an expression of `rule`.
     fn check(&self, rule: &str, expr: &Expr, depth: usize) -> Result<(), GrammarError> {
         if depth > MAX_DEPTH {
             return Err(GrammarError::TooDeep { rule: rule.to_owned(), limit: MAX_DEPTH });
@@ -107,7 +105,7 @@ impl Grammar {
             Expr::Repeat { body, .. } => self.check(rule, body, depth + 1),
             Expr::Automaton(dfa) => {
                 if (0..dfa.len() as u32).any(|s| dfa.edges(s).iter().any(|e| e.hi > 255)) {
-                    return malformed("an automaton edge is not over bytes");
+                    return malformed("an automaton has an edge that is not over bytes");
                 }
                 Ok(())
             }
@@ -123,7 +121,7 @@ impl Grammar {
             Expr::Except(except) => {
                 if except.close.is_empty() || !except.words.is_sorted_by(|a, b| a < b) {
                     return malformed(
-                        "words that are left out are not in order, or nothing ends a text",
+                        "excluded words are not sorted, or their closing text is empty",
                     );
                 }
                 [except.tail, except.other].into_iter().try_for_each(|r| self.check_rule(rule, r))
@@ -157,6 +155,7 @@ impl Grammar {
         }
     }
 
+    /// Checks a graph of `rule`.
     fn check_graph(&self, rule: &str, graph: &Graph, depth: usize) -> Result<(), GrammarError> {
         let nodes = graph.edges.iter().flat_map(|(from, _, to)| [*from, *to]);
         for node in nodes.chain(graph.ends.iter().copied()).chain([graph.start]) {
@@ -171,6 +170,7 @@ impl Grammar {
         graph.edges.iter().try_for_each(|(_, e, _)| self.check(rule, e, depth + 1))
     }
 
+    /// Checks a call.
     fn check_rule(&self, rule: &str, target: RuleId) -> Result<(), GrammarError> {
         if target.index() < self.rules.len() {
             return Ok(());
@@ -178,6 +178,7 @@ impl Grammar {
         Err(GrammarError::UnknownRule { rule: rule.to_owned(), target })
     }
 
+    /// Checks a special token.
     fn check_special(&self, rule: &str, target: SpecialId) -> Result<(), GrammarError> {
         if target.index() < self.specials.len() {
             return Ok(());
@@ -186,7 +187,7 @@ impl Grammar {
     }
 }
 
-/// A name, `[id]`, or a list of these in parentheses; `!` before those that are left out.
+/// A name, `[id]`, or a list in parentheses; an excluded list begins with `!`.
 impl fmt::Display for SpecialToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (tokens, sign) = match self {

@@ -1,23 +1,28 @@
-//! Building a dispatch takes work that grows with the bytes of its texts, whatever they are: counted in steps, not in time.
+//! Complexity of dispatch construction: linear in the bytes of the texts. Measured in counted
+//! steps, not in time.
 
-use super::trie::tests::counted;
+use super::trie::tests::count_build_steps;
 use super::*;
 use crate::compile::{CompileError, Compiled};
 use crate::ids::{RuleId, SpecialId};
 use crate::ir::{Expr, GrammarBuilder};
 use crate::limits::Limits;
 
-type Make = fn(usize) -> Watched;
+type Make = fn(usize) -> DispatchTexts;
 
 fn texts(texts: impl IntoIterator<Item = Vec<u8>>) -> Vec<Trigger> {
     texts.into_iter().map(Trigger::Text).collect()
 }
 
-fn watched(tags: Vec<Trigger>, stops: Vec<Trigger>, excludes: Vec<Vec<u8>>) -> Watched {
-    Watched { tags, stops, excludes, after: AfterTag::Loop, end: DispatchEnd::Anywhere }
+fn dispatch_texts(
+    tags: Vec<Trigger>,
+    stops: Vec<Trigger>,
+    excludes: Vec<Vec<u8>>,
+) -> DispatchTexts {
+    DispatchTexts { tags, stops, excludes, after: AfterTag::Loop, end: DispatchEnd::Anywhere }
 }
 
-/// So many bytes that hardly repeat.
+/// `len` bytes that hardly repeat.
 fn noise(seed: usize, len: usize) -> Vec<u8> {
     let mut state = seed as u64 | 1;
     let byte = |_| {
@@ -34,36 +39,36 @@ fn periodic(period: &[u8], len: usize) -> Vec<u8> {
 
 /// Texts of about `n` bytes in total, by kind.
 const KINDS: &[(&str, Make)] = &[
-    ("one long stop", |n| watched(vec![], texts([noise(1, n)]), vec![])),
+    ("one long stop", |n| dispatch_texts(vec![], texts([noise(1, n)]), vec![])),
     ("one letter and another", |n| {
-        watched(vec![], texts([[vec![b'a'; n - 1], vec![b'b']].concat()]), vec![])
+        dispatch_texts(vec![], texts([[vec![b'a'; n - 1], vec![b'b']].concat()]), vec![])
     }),
-    ("a period", |n| watched(vec![], texts([periodic(b"abcab", n)]), vec![])),
-    ("a long trigger", |n| watched(texts([periodic(b"ab", n)]), vec![], vec![])),
+    ("a period", |n| dispatch_texts(vec![], texts([periodic(b"abcab", n)]), vec![])),
+    ("a long trigger", |n| dispatch_texts(texts([periodic(b"ab", n)]), vec![], vec![])),
     ("long shared beginnings", |n| {
         let shared = noise(2, n / 16);
-        watched(vec![], texts((0..16).map(|k| [&shared[..], &noise(k, 4)].concat())), vec![])
+        dispatch_texts(vec![], texts((0..16).map(|k| [&shared[..], &noise(k, 4)].concat())), vec![])
     }),
     ("every beginning of a text", |n| {
         // Lengths 1 to k have about n bytes in total.
         let most = (2.0 * n as f64).sqrt() as usize;
-        watched(vec![], texts((1..most).map(|len| vec![b'a'; len])), vec![])
+        dispatch_texts(vec![], texts((1..most).map(|len| vec![b'a'; len])), vec![])
     }),
     ("every beginning, within a long text", |n| {
         let most = (n as f64).sqrt() as usize;
         let tags =
             (1..most).map(|len| vec![b'a'; len]).chain([[vec![b'b'], vec![b'a'; n / 2]].concat()]);
-        watched(texts(tags), vec![], vec![])
+        dispatch_texts(texts(tags), vec![], vec![])
     }),
     ("excludes that overlap", |n| {
-        watched(
+        dispatch_texts(
             vec![],
             texts([b"stop".to_vec()]),
             (0..n / 32).map(|k| [noise(7, 28), noise(k, 4)].concat()).collect(),
         )
     }),
     ("excludes within excludes", |n| {
-        watched(
+        dispatch_texts(
             vec![],
             vec![],
             vec![periodic(b"ab", n / 2), periodic(b"ba", n / 4), periodic(b"b", n / 4)],
@@ -74,26 +79,28 @@ const KINDS: &[(&str, Make)] = &[
             format!("<function=a_tool_with_a_rather_long_name_that_others_share_{k:05}>")
                 .into_bytes()
         };
-        watched(texts((0..n / 64).map(name)), texts([b"</s>".to_vec()]), vec![])
+        dispatch_texts(texts((0..n / 64).map(name)), texts([b"</s>".to_vec()]), vec![])
     }),
     ("bytes of all kinds", |n| {
         let pairs = (0..n / 2).map(|k| vec![(k % 256) as u8, (k / 256 % 256) as u8]);
-        watched(vec![], texts(pairs), vec![])
+        dispatch_texts(vec![], texts(pairs), vec![])
     }),
     ("leads of special tokens", |n| {
         let led =
             |k: usize| Trigger::Led(vec![b'a'; 1 + k % 32], SpecialId::from_raw(k as u32 % 7));
-        watched((0..n / 16).map(led).collect(), vec![], vec![])
+        dispatch_texts((0..n / 16).map(led).collect(), vec![], vec![])
     }),
 ];
 
-/// Steps that building takes, states and memory.
-fn cost(watched: &Watched) -> [usize; 3] {
+/// Construction steps, states, and memory in bytes.
+fn cost(dispatch_texts: &DispatchTexts) -> [usize; 3] {
     let (mut states, mut bytes) = (0, 0);
-    let work = counted(|| {
-        let derives = vec![Derives { something: true, nothing: false }; watched.tags.len()];
-        let shape = Shape::new(watched, Texts::new(watched).into(), derives);
-        (states, bytes) = (shape.len(), shape.bytes());
+    let work = count_build_steps(|| {
+        let bodies =
+            vec![TagBodies { productive: true, nullable: false }; dispatch_texts.tags.len()];
+        let automaton =
+            DispatchAutomaton::new(dispatch_texts, MatchTable::new(dispatch_texts).into(), bodies);
+        (states, bytes) = (automaton.len(), automaton.bytes());
     });
     [work, states, bytes]
 }
@@ -101,17 +108,20 @@ fn cost(watched: &Watched) -> [usize; 3] {
 #[test]
 fn building_a_dispatch_is_linear_in_its_texts() {
     for (kind, make) in KINDS {
-        let bytes = |watched: &Watched| {
-            let tags = watched.tags.iter().chain(&watched.stops).map(|trigger| match trigger {
-                Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
-                Trigger::Special(_) => 1,
-            });
-            tags.chain(watched.excludes.iter().map(Vec::len)).sum::<usize>()
+        let bytes = |dispatch_texts: &DispatchTexts| {
+            let tags =
+                dispatch_texts.tags.iter().chain(&dispatch_texts.stops).map(
+                    |trigger| match trigger {
+                        Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
+                        Trigger::Special(_) => 1,
+                    },
+                );
+            tags.chain(dispatch_texts.excludes.iter().map(Vec::len)).sum::<usize>()
         };
         let (small, large) = (make(8_000), make(16_000));
         let ratio = bytes(&large) as f64 / bytes(&small) as f64;
         for (less, more) in cost(&small).into_iter().zip(cost(&large)) {
-            // A quarter more than in proportion to the bytes.
+            // At most a quarter more than proportional to the bytes.
             assert!(
                 more as f64 <= less as f64 * ratio * 1.25 + 64.0,
                 "{kind}: {less}, then {more}, at {ratio} the bytes"
@@ -129,7 +139,7 @@ fn texts_are_bounded_before_anything_is_built() {
     let compile = |stop: usize, excluded: usize| {
         let mut builder = GrammarBuilder::new();
         let body = builder.rule("body", Expr::text("."));
-        // Tags with one trigger are watched for once.
+        // Tags with the same trigger count once.
         let tags = vec![(Trigger::Text(b"<t>".to_vec()), body); 500];
         let (stops, excludes) = (texts([noise(3, stop)]), vec![noise(4, excluded)]);
         let dispatch =
@@ -137,7 +147,7 @@ fn texts_are_bounded_before_anything_is_built() {
         let start = builder.rule("text", Expr::Dispatch(Box::new(dispatch)));
         let grammar = builder.finish(start).unwrap();
         let mut result = Ok(());
-        let steps = counted(|| result = Compiled::new(grammar, &limits).map(drop));
+        let steps = count_build_steps(|| result = Compiled::new(grammar, &limits).map(drop));
         (result, steps)
     };
     let (whole, steps) = compile(500, 497);
@@ -149,9 +159,10 @@ fn texts_are_bounded_before_anything_is_built() {
     assert!(compile(500, 498).0.is_err());
 }
 
-/// The most that is allowed, with tools of the longest names that OpenAI takes: no limit on states is in the way.
+/// The largest supported number of tools, with the longest names that OpenAI accepts, stays within
+/// all limits.
 #[test]
-fn a_thousand_tools_with_long_names_are_watched_for() {
+fn a_thousand_tools_with_long_names_fit_the_limits() {
     let mut builder = GrammarBuilder::new();
     let body = builder.rule("body", Expr::text("."));
     let name = |k: usize| {
@@ -166,22 +177,27 @@ fn a_thousand_tools_with_long_names_are_watched_for() {
     Compiled::new(builder.finish(start).unwrap(), &Limits::default()).unwrap();
 }
 
-/// All bytes are watched for, so that none leads back to the root: what is live is found along the edges.
+/// The excludes begin with every byte value, so that no transition leads back to the root. Liveness
+/// is then computed along the edges.
 #[test]
-fn text_that_can_only_go_on_forbidden_is_left_out() {
+fn free_text_that_can_only_reach_excludes_is_pruned() {
     // Behind `x`, every byte is excluded.
     let excludes = (0..=255u8)
         .map(|byte| vec![b'x', byte])
         .chain((0..=255u8).map(|byte| vec![byte, byte, b'!']));
-    let mut watched = watched(vec![], texts([b"stop".to_vec()]), excludes.collect());
-    watched.end = DispatchEnd::AtStop;
-    let shape = Shape::new(&watched, Texts::new(&watched).into(), vec![]);
-    let start = shape.closed(shape.start());
+    let mut dispatch_texts = dispatch_texts(vec![], texts([b"stop".to_vec()]), excludes.collect());
+    dispatch_texts.end = DispatchEnd::AtStop;
+    let automaton =
+        DispatchAutomaton::new(&dispatch_texts, MatchTable::new(&dispatch_texts).into(), vec![]);
+    let start = automaton.state_edges(automaton.start());
     let reads =
         |byte: u8| start.edges.iter().any(|edge| (edge.lo..=edge.hi).contains(&u32::from(byte)));
     assert!((0..=255).all(|byte| reads(byte) == (byte != b'x')));
-    // With nothing that could end it, nothing is read at all.
-    watched.stops = texts([b"xyz".to_vec()]);
-    let shape = Shape::new(&watched, Texts::new(&watched).into(), vec![]);
-    assert!(!shape.ends(|_| true) && shape.closed(shape.start()).edges.is_empty());
+    // Without anything that could end the dispatch, nothing is readable.
+    dispatch_texts.stops = texts([b"xyz".to_vec()]);
+    let automaton =
+        DispatchAutomaton::new(&dispatch_texts, MatchTable::new(&dispatch_texts).into(), vec![]);
+    assert!(
+        !automaton.can_end(|_| true) && automaton.state_edges(automaton.start()).edges.is_empty()
+    );
 }

@@ -1,17 +1,18 @@
-//! The edges of states, found when a state is first left.
+//! Computation of the edges of automaton states: the lazy part of the subset construction.
 
 use std::sync::Arc;
 
-use super::super::members::MemberStates;
-use super::super::units::{Part, Symbol, Unit};
+use super::super::member_sets::MemberSetStates;
+use super::super::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa, StateSummary};
 use super::super::{Block, ByteEdge};
-use super::{Instance, Program, Scratch, Source, Span, State, UNKNOWN};
+use super::{Instance, PoolSpan, Program, Scratch, State, StateSource, UNKNOWN};
 use crate::fsm::Edge;
 use crate::fuel;
 
 impl Program {
+    /// Computes the edges of a state and stores them.
     pub(super) fn find_edges(&mut self, state: u32) {
-        if self.find_one_edge(state) {
+        if self.find_single_edge(state) {
             return;
         }
         let State { instance, set, .. } = self.states[state as usize];
@@ -24,89 +25,99 @@ impl Program {
         specials.clear();
         enters.clear();
         match self.instances[instance as usize].source.clone() {
-            Source::Dfa(dfa) => {
+            StateSource::Dfa(dfa) => {
                 for e in dfa.edges(self.sets[set.at as usize]) {
                     let to = self.intern(instance, &[e.to]);
                     push_edge(&mut bytes, e.lo, e.hi, to);
                 }
             }
-            Source::Dispatch(dispatch) => {
+            StateSource::Dispatch(dispatch) => {
                 let first = self.instances[instance as usize].from;
-                for e in &dispatch.closed(self.sets[set.at as usize]).edges {
+                for e in &dispatch.state_edges(self.sets[set.at as usize]).edges {
                     let to = self.intern(instance, &[e.to]);
-                    match Symbol::decode(e.lo) {
-                        Symbol::Byte(_) => push_edge(&mut bytes, e.lo, e.hi, to),
-                        Symbol::Call(trigger) => {
+                    match EdgeSymbol::decode(e.lo) {
+                        EdgeSymbol::Byte(_) => push_edge(&mut bytes, e.lo, e.hi, to),
+                        EdgeSymbol::Call(trigger) => {
                             calls.extend(
-                                dispatch.called(trigger).iter().map(|rule| (rule + first, to)),
+                                dispatch
+                                    .called_rules(trigger)
+                                    .iter()
+                                    .map(|rule| (rule + first, to)),
                             );
                         }
-                        Symbol::Special(special) => specials.push((special, to)),
-                        Symbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
+                        EdgeSymbol::Special(special) => specials.push((special, to)),
+                        EdgeSymbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
                     }
                 }
                 calls.sort_unstable();
                 calls.dedup();
             }
-            Source::Counted(unit) => {
-                if let Some(counts) = &unit.counts {
-                    self.counted(
+            StateSource::Counted(rule_nfa) => {
+                if let Some(counts) = &rule_nfa.step_counts {
+                    self.add_counted_edges(
                         instance,
-                        (&unit, counts),
+                        (&rule_nfa, counts),
                         set,
                         (&mut bytes, &mut calls, &mut specials),
                     );
                 }
             }
-            Source::Sets(unit, _) | Source::Members(unit, _) => {
-                self.gather(instance, set);
-                self.byte_targets(instance, &mut bytes);
-                self.other_targets(instance, &unit, (&mut calls, &mut specials, &mut enters));
+            StateSource::Sets(rule_nfa, _) | StateSource::Members(rule_nfa, _) => {
+                self.collect_edges(instance, set);
+                self.add_byte_edges(instance, &mut bytes);
+                self.add_other_edges(instance, &rule_nfa, (&mut calls, &mut specials, &mut enters));
             }
         }
-        fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> Span {
-            let span = Span { at: all.len() as u32, len: new.len() as u32 };
+        fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> PoolSpan {
+            let span = PoolSpan { at: all.len() as u32, len: new.len() as u32 };
             all.extend_from_slice(new);
             span
         }
-        let (b, c) = (append(&mut self.byte_edges, &bytes), append(&mut self.call_edges, &calls));
+        let (b, c) = (append(&mut self.edges.bytes, &bytes), append(&mut self.edges.calls, &calls));
         let (s, e) =
-            (append(&mut self.special_edges, &specials), append(&mut self.enter_edges, &enters));
+            (append(&mut self.edges.specials, &specials), append(&mut self.edges.enters, &enters));
         let at = &mut self.states[state as usize];
         (at.bytes, at.calls, at.specials, at.enters, at.expanded) = (b, c, s, e, true);
         (self.scratch.bytes, self.scratch.calls) = (bytes, calls);
         (self.scratch.specials, self.scratch.enters) = (specials, enters);
     }
 
-    /// As [`Program::find_edges`] for a state inside of a word, which most are: where one byte leads on and nothing else. False if it is no such.
-    fn find_one_edge(&mut self, state: u32) -> bool {
+    /// Fast path of [`Program::find_edges`] for literals, where a single byte edge leaves a single
+    /// state. Returns false if the state is not of that form.
+    fn find_single_edge(&mut self, state: u32) -> bool {
         let State { instance, set, .. } = self.states[state as usize];
         let &[from] = &self.sets[set.range()] else { return false };
         let one = match &self.instances[instance as usize].source {
-            Source::Sets(unit, part) => unit.part(*part).one_edge(from),
-            Source::Members(unit, number) => self.members[*number as usize].one_edge(unit, from),
-            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => None,
+            StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).single_edge(from),
+            StateSource::Members(rule_nfa, number) => {
+                self.member_states[*number as usize].single_edge(rule_nfa, from)
+            }
+            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => None,
         };
         let Some(edge) = one.filter(|edge| edge.lo == edge.hi && edge.lo <= 255) else {
             return false;
         };
         let byte = edge.lo as u8;
         let to = self.intern(instance, &[edge.to]);
-        let at = self.byte_edges.len() as u32;
-        self.byte_edges.push(ByteEdge { lo: byte, hi: byte, to });
+        let at = self.edges.bytes.len() as u32;
+        self.edges.bytes.push(ByteEdge { lo: byte, hi: byte, to });
         let from = &mut self.states[state as usize];
-        (from.bytes, from.expanded) = (Span { at, len: 1 }, true);
+        (from.bytes, from.expanded) = (PoolSpan { at, len: 1 }, true);
         true
     }
 
-    /// The states that epsilon edges reach, as far as they matter; sorted.
+    /// Epsilon closure of `from`, restricted to relevant states, sorted.
     pub(super) fn close(&mut self, instance: u32, from: &[u32], set: &mut Vec<u32>) {
         let Instance { source, left, .. } = &mut self.instances[instance as usize];
         if let &[one] = from {
             let matters = match source {
-                Source::Sets(unit, part) => unit.part(*part).alone(one),
-                Source::Members(unit, number) => self.members[*number as usize].alone(unit, one),
-                Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => Some(true),
+                StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).trivial_closure(one),
+                StateSource::Members(rule_nfa, number) => {
+                    self.member_states[*number as usize].trivial_closure(rule_nfa, one)
+                }
+                StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
+                    Some(true)
+                }
             };
             if let Some(matters) = matters {
                 set.clear();
@@ -115,40 +126,41 @@ impl Program {
             }
         }
         match source {
-            Source::Sets(unit, part) => self.scratch.close(unit, *part, from, set),
-            Source::Members(unit, number) => {
-                let states = &mut self.members[*number as usize];
-                let before = states.sets();
-                self.scratch.close_members(unit, states, from, set);
-                let grown = (states.sets() - before) as u32;
-                *left = left.saturating_add(grown.saturating_mul(unit.main.nfa.len() as u32 * 4));
+            StateSource::Sets(rule_nfa, part) => self.scratch.close(rule_nfa, *part, from, set),
+            StateSource::Members(rule_nfa, number) => {
+                let states = &mut self.member_states[*number as usize];
+                let before = states.seen_count();
+                self.scratch.close_members(rule_nfa, states, from, set);
+                let grown = (states.seen_count() - before) as u32;
+                *left =
+                    left.saturating_add(grown.saturating_mul(rule_nfa.main.nfa.len() as u32 * 4));
             }
-            // Closed where they are made.
-            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => {
+            // These sources close their sets themselves.
+            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
                 set.clone_from(&from.to_vec())
             }
         }
     }
 
-    /// Collects the edges of a set: bytes in `edges`, everything else in `others`, sorted.
-    fn gather(&mut self, instance: u32, set: Span) {
+    /// Collects the edges of a set, sorted: byte edges in `edges`, all others in `others`.
+    fn collect_edges(&mut self, instance: u32, set: PoolSpan) {
         let Scratch { edges, others, .. } = &mut self.scratch;
         edges.clear();
         others.clear();
         let mut add = |e: Edge| if e.lo <= 255 { edges.push(e) } else { others.push(e) };
         let set = &self.sets[set.range()];
         match &self.instances[instance as usize].source {
-            Source::Sets(unit, part) => {
-                let part = unit.part(*part);
+            StateSource::Sets(rule_nfa, part) => {
+                let part = rule_nfa.part(*part);
                 for &s in set {
                     part.nfa.edges(s).filter(|e| part.live[e.to as usize]).for_each(&mut add);
                 }
             }
-            Source::Members(unit, number) => {
-                let states = &mut self.members[*number as usize];
-                set.iter().for_each(|&s| states.edges(unit, s, &mut add));
+            StateSource::Members(rule_nfa, number) => {
+                let states = &mut self.member_states[*number as usize];
+                set.iter().for_each(|&s| states.edges(rule_nfa, s, &mut add));
             }
-            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => {}
+            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {}
         }
         fuel::charge(set.len() + edges.len() + others.len());
         edges.sort_unstable();
@@ -157,16 +169,17 @@ impl Program {
         others.dedup();
     }
 
-    fn byte_targets(&mut self, instance: u32, bytes: &mut Vec<ByteEdge>) {
+    /// Determinises the collected byte edges: one edge per elementary interval.
+    fn add_byte_edges(&mut self, instance: u32, bytes: &mut Vec<ByteEdge>) {
         let edges = std::mem::take(&mut self.scratch.edges);
         let mut cuts = std::mem::take(&mut self.scratch.cuts);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         if edges.windows(2).all(|pair| pair[0].hi < pair[1].lo) {
             for e in &edges {
-                self.lead(instance, (e.lo, e.hi, &[e.to]), bytes);
+                self.add_byte_edge(instance, (e.lo, e.hi, &[e.to]), bytes);
             }
         } else {
-            // Elementary intervals: every begin and every past-the-end is a cut.
+            // Elementary intervals: every range start and every end + 1 is a boundary.
             cuts.clear();
             cuts.extend(edges.iter().flat_map(|e| [e.lo, e.hi + 1]));
             cuts.sort_unstable();
@@ -179,15 +192,15 @@ impl Program {
                     edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to),
                 );
                 if !targets.is_empty() {
-                    self.lead(instance, (lo, hi, &targets), bytes);
+                    self.add_byte_edge(instance, (lo, hi, &targets), bytes);
                 }
             }
         }
         (self.scratch.edges, self.scratch.cuts, self.scratch.targets) = (edges, cuts, targets);
     }
 
-    /// Adds what `lo..=hi` leads to.
-    fn lead(
+    /// Adds the edge over `lo..=hi` to the closure of `targets`.
+    fn add_byte_edge(
         &mut self,
         instance: u32,
         (lo, hi, targets): (u32, u32, &[u32]),
@@ -207,12 +220,12 @@ impl Program {
         self.scratch.set = set;
     }
 
-    /// Calls, special tokens and blocks, each with the closure of all it leads to.
+    /// Adds calls, special-token edges and blocks; each leads to the closure of all its targets.
     #[allow(clippy::type_complexity)]
-    fn other_targets(
+    fn add_other_edges(
         &mut self,
         instance: u32,
-        unit: &Arc<Unit>,
+        rule_nfa: &Arc<RuleNfa>,
         (calls, specials, enters): (&mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>, &mut Vec<u32>),
     ) {
         let first = self.instances[instance as usize].from;
@@ -226,25 +239,33 @@ impl Program {
             let to = if set.is_empty() { None } else { Some(self.intern(instance, &set)) };
             self.scratch.set = set;
             let Some(to) = to else { continue };
-            match Symbol::decode(same[0].lo) {
-                Symbol::Call(rule) => calls.push((rule + first, to)),
-                Symbol::Special(special) => specials.push((special, to)),
-                Symbol::Block(block) => enters.push(self.place(instance, unit, block, to)),
-                Symbol::Byte(_) => {}
+            match EdgeSymbol::decode(same[0].lo) {
+                EdgeSymbol::Call(rule) => calls.push((rule + first, to)),
+                EdgeSymbol::Special(special) => specials.push((special, to)),
+                EdgeSymbol::Block(block) => {
+                    enters.push(self.place_block(instance, rule_nfa, block, to))
+                }
+                EdgeSymbol::Byte(_) => {}
             }
         }
         (self.scratch.others, self.scratch.targets) = (others, targets);
     }
 
-    /// A block of a rule with what follows it.
-    pub(super) fn place(&mut self, instance: u32, unit: &Arc<Unit>, block: u32, exit: u32) -> u32 {
+    /// Places a block of the rule in front of state `exit`; returns its id in [`Program::blocks`].
+    pub(super) fn place_block(
+        &mut self,
+        instance: u32,
+        rule_nfa: &Arc<RuleNfa>,
+        block: u32,
+        exit: u32,
+    ) -> u32 {
         let Instance { rule, from, .. } = self.instances[instance as usize];
-        if let Some(&placed) = self.placed.get(&(rule, block, exit)) {
+        if let Some(&placed) = self.placed_blocks.get(&(rule, block, exit)) {
             return placed;
         }
         let placed = self.blocks.len() as u32;
-        self.placed.insert((rule, block, exit), placed);
-        let part = &unit.blocks[block as usize];
+        self.placed_blocks.insert((rule, block, exit), placed);
+        let part = &rule_nfa.blocks[block as usize];
         self.blocks.push(Block {
             min: part.min,
             max: part.max,
@@ -252,14 +273,16 @@ impl Program {
             exit,
             gap: part.gap && self.compiled.gaps,
         });
-        let inner = self.instance(Source::Sets(unit.clone(), block + 1), (rule, from), placed);
-        let start = self.first(inner);
+        let inner =
+            self.add_instance(StateSource::Sets(rule_nfa.clone(), block + 1), (rule, from), placed);
+        let start = self.start_state(inner);
         self.blocks[placed as usize].start = start;
         placed
     }
 }
 
-/// Adds an edge, joined with the one before where the ranges touch.
+/// Appends a byte edge; merges it with the last one if their ranges touch and their targets are
+/// equal.
 pub(super) fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
     let (lo, hi) = (lo as u8, hi.min(255) as u8);
     match edges.last_mut() {
@@ -268,27 +291,34 @@ pub(super) fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
     }
 }
 
-impl Part {
-    /// Whether a set of states is final, reads something, calls something.
-    pub(in crate::compile) fn look(&self, set: &[u32]) -> (bool, bool, bool) {
-        let (mut is_final, mut scannable, mut calling) = (false, false, false);
+impl LiveNfa {
+    /// The summary of a set of states.
+    pub(in crate::compile) fn summarize(&self, set: &[u32]) -> StateSummary {
+        let mut summary = StateSummary::default();
         for &s in set {
-            is_final |= self.nfa.is_final(s);
+            summary.is_final |= self.nfa.is_final(s);
             for e in self.nfa.edges(s).filter(|e| self.live[e.to as usize]) {
-                match Symbol::decode(e.lo) {
-                    Symbol::Byte(_) | Symbol::Special(_) => scannable = true,
-                    Symbol::Call(_) | Symbol::Block(_) => calling = true,
+                match EdgeSymbol::decode(e.lo) {
+                    EdgeSymbol::Byte(_) | EdgeSymbol::Special(_) => summary.scannable = true,
+                    EdgeSymbol::Call(_) | EdgeSymbol::Block(_) => summary.calling = true,
                 }
             }
         }
-        (is_final, scannable, calling)
+        summary
     }
 }
 
 impl Scratch {
-    /// The states that matter (live, with an edge or final) among those that epsilon edges reach; sorted.
-    pub(super) fn close(&mut self, unit: &Unit, part: u32, from: &[u32], set: &mut Vec<u32>) {
-        let part = unit.part(part);
+    /// Epsilon closure of `from`, restricted to relevant states (live, and accepting or with an
+    /// edge), sorted.
+    pub(super) fn close(
+        &mut self,
+        rule_nfa: &RuleNfa,
+        part: u32,
+        from: &[u32],
+        set: &mut Vec<u32>,
+    ) {
+        let part = rule_nfa.part(part);
         set.clear();
         self.begin_round(part.nfa.len());
         let Scratch { stack, seen, round, .. } = self;
@@ -300,7 +330,7 @@ impl Scratch {
         from.iter().for_each(|&s| push(stack, s));
         while let Some(s) = stack.pop() {
             fuel::charge(1);
-            if part.matters(s) {
+            if part.is_relevant(s) {
                 set.push(s);
             }
             part.nfa.epsilons(s).for_each(|to| push(stack, to));
@@ -308,7 +338,7 @@ impl Scratch {
         set.sort_unstable();
     }
 
-    /// Begins to note which of so many states have been seen.
+    /// Starts a new round of visited marks over `states` states.
     fn begin_round(&mut self, states: usize) {
         self.round = self.round.wrapping_add(1);
         if self.seen.len() < states || self.round == 0 {
@@ -318,27 +348,27 @@ impl Scratch {
         }
     }
 
-    /// As [`Scratch::close`], in a rule with sets of members.
+    /// As [`Scratch::close`], for the encoded states of a rule with member sets.
     fn close_members(
         &mut self,
-        unit: &Unit,
-        states: &mut MemberStates,
+        rule_nfa: &RuleNfa,
+        states: &mut MemberSetStates,
         from: &[u32],
         set: &mut Vec<u32>,
     ) {
         set.clear();
-        let places = unit.main.nfa.len();
-        self.begin_round(places);
-        if self.numbers.len() < places {
-            self.numbers.resize(places, 0);
+        let positions = rule_nfa.main.nfa.len();
+        self.begin_round(positions);
+        if self.numbers.len() < positions {
+            self.numbers.resize(positions, 0);
         }
-        // Places that have been seen with several sets of members.
+        // Positions that have been visited with several member sets.
         let mut others: Vec<u32> = Vec::new();
         self.stack.clear();
         self.stack.extend_from_slice(from);
         while let Some(s) = self.stack.pop() {
             fuel::charge(1 + others.len() / 8);
-            let (number, place) = states.of(s);
+            let (number, place) = states.decode(s);
             let at = place as usize;
             let is_new = if std::mem::replace(&mut self.seen[at], self.round) != self.round {
                 self.numbers[at] = number;
@@ -349,7 +379,7 @@ impl Scratch {
                 others.push(s);
                 true
             };
-            if is_new && states.follow(unit, s, &mut self.stack) {
+            if is_new && states.follow_epsilons(rule_nfa, s, &mut self.stack) {
                 set.push(s);
             }
         }

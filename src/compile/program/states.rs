@@ -1,19 +1,20 @@
-//! The states of rules' automata, made as they are met: each is a set of states of what its rule was made of.
+//! Interning of automaton states by instance and set.
 
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use super::super::members::MemberStates;
+use super::super::member_sets::MemberSetStates;
 use super::super::residuals;
-use super::super::units::Unit;
-use super::super::{Behind, Mark, NO_BLOCK, RuleFacts};
-use super::{Instance, Program, Source, Span, State, UNKNOWN};
+use super::super::rule_nfa::{RuleNfa, StateSummary};
+use super::super::{DispatchMark, NO_BLOCK, ReturnRole, RuleFacts};
+use super::{Instance, PoolSpan, Program, State, StateSource, UNKNOWN};
 use crate::fuel;
 use crate::hash::hasher;
 
-/// Fuel of a state, beside one unit for each member of its set.
-const STATE: usize = 4;
+/// Fuel of a new state, in addition to one unit per element of its set.
+const STATE_FUEL: usize = 4;
 
+/// Hash of a state's identity.
 fn hash_set(instance: u32, set: &[u32]) -> u64 {
     let mut hasher = hasher();
     hasher.write_u32(instance);
@@ -22,65 +23,77 @@ fn hash_set(instance: u32, set: &[u32]) -> u64 {
 }
 
 impl Program {
-    pub(super) fn source(&mut self, unit: Arc<Unit>) -> Source {
-        if unit.counts.is_some() {
-            Source::Counted(unit)
-        } else if !unit.members.is_empty() {
-            self.members.push(MemberStates::new(&unit, self.is_shape));
-            Source::Members(unit, self.members.len() as u32 - 1)
+    /// The source of states for a rule's nondeterministic automaton.
+    pub(super) fn state_source(&mut self, rule_nfa: Arc<RuleNfa>) -> StateSource {
+        if rule_nfa.step_counts.is_some() {
+            StateSource::Counted(rule_nfa)
+        } else if !rule_nfa.member_sets.is_empty() {
+            self.member_states.push(MemberSetStates::new(&rule_nfa, self.ignores_members));
+            StateSource::Members(rule_nfa, self.member_states.len() as u32 - 1)
         } else {
-            Source::Sets(unit, 0)
+            StateSource::Sets(rule_nfa, 0)
         }
     }
 
-    pub(super) fn instance(&mut self, source: Source, (rule, from): (u32, u32), block: u32) -> u32 {
-        let left = match &source {
-            Source::Dfa(_) | Source::Dispatch(_) | Source::Counted(_) => u32::MAX,
-            Source::Sets(unit, part) => unit.part(*part).nfa.len() as u32 * 4 + 256,
-            // More with every set that is met.
-            Source::Members(..) => 256,
+    /// Adds an instance. `(rule, from)`: the rule, and the first rule id of its grammar.
+    pub(super) fn add_instance(
+        &mut self,
+        source: StateSource,
+        (rule, from): (u32, u32),
+        block: u32,
+    ) -> u32 {
+        let budget = match &source {
+            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => u32::MAX,
+            StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).nfa.len() as u32 * 4 + 256,
+            // Grows with each member set that is met.
+            StateSource::Members(..) => 256,
         };
         let merged = match &source {
-            Source::Dfa(dfa) => self.says_nothing_of(rule) && residuals::of(dfa).is_some(),
+            StateSource::Dfa(dfa) => {
+                self.has_only_its_language(rule) && residuals::residual_ids(dfa).is_some()
+            }
             _ => false,
         };
-        self.instances.push(Instance { source, rule, block, from, merged, left });
+        self.instances.push(Instance { source, rule, block, from, merged, left: budget });
         (self.instances.len() - 1) as u32
     }
 
-    /// Whether a rule is its language and nothing else.
-    fn says_nothing_of(&self, rule: u32) -> bool {
-        let (compiled, from) = self.home(rule);
+    /// Whether a rule matters only by its language: it has no attributes, counts or names.
+    fn has_only_its_language(&self, rule: u32) -> bool {
+        let (compiled, from) = self.grammar_of_rule(rule);
         let plain = compiled
             .parsed
             .rules
             .get((rule - from) as usize)
             .is_some_and(|rule| rule.attributes.is_empty());
-        plain && self.compiled.keeps_no_account() && !self.facts(rule).kept && !self.is_shape
+        plain
+            && self.compiled.keeps_no_account()
+            && !self.facts(rule).tracked
+            && !self.ignores_members
     }
 
-    /// The start of an instance.
-    pub(super) fn first(&mut self, instance: u32) -> u32 {
+    /// The start state of an instance.
+    pub(super) fn start_state(&mut self, instance: u32) -> u32 {
         let mut set = std::mem::take(&mut self.scratch.set);
         match self.instances[instance as usize].source.clone() {
-            Source::Dfa(_) => {
+            StateSource::Dfa(_) => {
                 set.clear();
                 set.push(0);
             }
-            Source::Dispatch(dispatch) => {
+            StateSource::Dispatch(dispatch) => {
                 set.clear();
                 set.push(dispatch.start());
             }
-            Source::Sets(unit, part) => {
-                self.close(instance, &[unit.part(part).nfa.start()], &mut set)
+            StateSource::Sets(rule_nfa, part) => {
+                self.close(instance, &[rule_nfa.part(part).nfa.start()], &mut set)
             }
-            Source::Members(unit, number) => {
-                let start = self.members[number as usize].start(&unit);
+            StateSource::Members(rule_nfa, number) => {
+                let start = self.member_states[number as usize].start(&rule_nfa);
                 self.close(instance, &[start], &mut set);
             }
-            Source::Counted(unit) => {
-                if let Some(counts) = &unit.counts {
-                    counts.close(&unit.main, &[(counts.start, 0)], &mut set);
+            StateSource::Counted(rule_nfa) => {
+                if let Some(counts) = &rule_nfa.step_counts {
+                    counts.close(&rule_nfa.main, &[(counts.start, 0)], &mut set);
                 }
             }
         }
@@ -89,71 +102,71 @@ impl Program {
         start
     }
 
-    /// The state of a set. Nothing but a return is [`Program::RETURN`].
+    /// Interns the state of a set. A set that only returns becomes [`Program::RETURN`].
     pub(super) fn intern(&mut self, instance: u32, set: &[u32]) -> u32 {
-        if let Instance { source: Source::Dfa(dfa), merged: true, .. } =
+        if let Instance { source: StateSource::Dfa(dfa), merged: true, .. } =
             &self.instances[instance as usize]
-            && let Some(residuals) = residuals::of(dfa)
+            && let Some(residuals) = residuals::residual_ids(dfa)
         {
             let residual = residuals[set[0] as usize];
-            return self.merge(instance, set, residual);
+            return self.intern_residual(instance, set, residual);
         }
         let hash = hash_set(instance, set);
         let (states, sets) = (&self.states, &self.sets);
-        let same = |id: u32| {
+        let is_equal = |id: u32| {
             let s = &states[id as usize];
             s.instance == instance && sets[s.set.range()] == *set
         };
-        if let Some(id) = self.known.find(hash, same) {
+        if let Some(id) = self.state_index.find(hash, is_equal) {
             return id;
         }
-        fuel::charge(STATE + set.len());
-        let looks = self.look(instance, set);
-        let id = self.push(instance, set, looks);
+        fuel::charge(STATE_FUEL + set.len());
+        let summary = self.summarize(instance, set);
+        let id = self.push(instance, set, summary);
         if id != Program::RETURN {
             let Instance { left, source, .. } = &mut self.instances[instance as usize];
             *left = left.saturating_sub(1);
-            if let Source::Members(..) = source {
-                self.member_states += set.len();
+            if let StateSource::Members(..) = source {
+                self.stored_member_states += set.len();
             }
-            self.known.insert(hash, id);
+            self.state_index.insert(hash, id);
         }
         id
     }
 
-    /// The state of all rules from which the same can be read.
-    fn merge(&mut self, instance: u32, set: &[u32], residual: u32) -> u32 {
+    /// Interns the state of a residual language; all rules with [`Instance::merged`] share it.
+    fn intern_residual(&mut self, instance: u32, set: &[u32], residual: u32) -> u32 {
         if let Some(&known) = self.residuals.get(&residual) {
             return known;
         }
-        let looks = self.look(instance, set);
-        let id = self.push(instance, set, looks);
+        let summary = self.summarize(instance, set);
+        let id = self.push(instance, set, summary);
         self.residuals.insert(residual, id);
         id
     }
 
-    /// Adds the state of a set that has none yet, of which it is known whether it is final, reads something, calls something.
+    /// Appends a state without an equal.
     fn push(
         &mut self,
         instance: u32,
         set: &[u32],
-        (is_final, scannable, calling): (bool, bool, bool),
+        StateSummary { is_final, scannable, calling }: StateSummary,
     ) -> u32 {
         let Instance { rule, block, source, .. } = &self.instances[instance as usize];
-        // One state stands for all returns, but for those that a trace asks the mark of.
+        // A return state of a dispatch keeps its mark, which traces read.
         let mark = match source {
-            Source::Dispatch(dispatch) => dispatch.mark(set[0]),
-            _ => Mark::Plain,
+            StateSource::Dispatch(dispatch) => dispatch.mark(set[0]),
+            _ => DispatchMark::Plain,
         };
         let (rule, block) = (*rule, *block);
-        let RuleFacts { kept, name, only_name, .. } = *self.facts(rule);
+        let RuleFacts { tracked, name, only_unique_name, .. } = *self.facts(rule);
         self.has_names |= name;
         let returns = is_final && !scannable && !calling;
-        let pure_return = returns && block == NO_BLOCK && !kept;
-        if pure_return && mark == Mark::Plain {
+        let pure_return = returns && block == NO_BLOCK && !tracked;
+        if pure_return && mark == DispatchMark::Plain {
             return Program::RETURN;
         }
-        let span = Span { at: self.sets.len() as u32, len: set.len() as u32 };
+        let span = PoolSpan { at: self.sets.len() as u32, len: set.len() as u32 };
         self.sets.extend_from_slice(set);
         self.states.push(State {
             rule,
@@ -162,33 +175,43 @@ impl Program {
             scannable,
             pure_return,
             calling,
-            gate: calling && matches!(mark, Mark::Fired { .. }),
-            behind: if returns { self.compiled.scopes.behind(rule) } else { Behind::Nothing },
+            gate: calling && matches!(mark, DispatchMark::Fired { .. }),
+            behind: if returns {
+                self.compiled.scopes.return_role(rule)
+            } else {
+                ReturnRole::Nothing
+            },
             name,
-            ends_name: returns && block == NO_BLOCK && only_name,
+            ends_name: returns && block == NO_BLOCK && only_unique_name,
             expanded: false,
             alike: UNKNOWN,
             instance,
             set: span,
-            bytes: Span::default(),
-            calls: Span::default(),
-            specials: Span::default(),
-            enters: Span::default(),
+            bytes: PoolSpan::default(),
+            calls: PoolSpan::default(),
+            specials: PoolSpan::default(),
+            enters: PoolSpan::default(),
         });
         self.states.len() as u32 - 1
     }
 
-    /// Whether a set is final, reads something, calls something.
-    fn look(&mut self, instance: u32, set: &[u32]) -> (bool, bool, bool) {
+    /// The summary of a set.
+    fn summarize(&mut self, instance: u32, set: &[u32]) -> StateSummary {
         match &self.instances[instance as usize].source {
-            Source::Dfa(dfa) => (dfa.is_final(set[0]), !dfa.edges(set[0]).is_empty(), false),
-            Source::Sets(unit, part) => unit.part(*part).look(set),
-            Source::Members(unit, number) => self.members[*number as usize].look(unit, set),
-            Source::Counted(unit) => {
-                let states: Vec<u32> = set.iter().copied().step_by(2).collect();
-                unit.main.look(&states)
+            StateSource::Dfa(dfa) => StateSummary {
+                is_final: dfa.is_final(set[0]),
+                scannable: !dfa.edges(set[0]).is_empty(),
+                calling: false,
+            },
+            StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).summarize(set),
+            StateSource::Members(rule_nfa, number) => {
+                self.member_states[*number as usize].summarize(rule_nfa, set)
             }
-            Source::Dispatch(dispatch) => dispatch.look(set[0]),
+            StateSource::Counted(rule_nfa) => {
+                let states: Vec<u32> = set.iter().copied().step_by(2).collect();
+                rule_nfa.main.summarize(&states)
+            }
+            StateSource::Dispatch(dispatch) => dispatch.summarize(set[0]),
         }
     }
 }

@@ -22,7 +22,7 @@ fn accepts(dfa: &Dfa, text: &str) -> bool {
 }
 
 #[test]
-fn expressions_become_their_automata() {
+fn regular_expressions_become_equivalent_dfas() {
     let rules =
         [rule(Expr::alt([Expr::text("ab"), Expr::Ref(RuleId::new(1))])), rule(Expr::text("c"))];
     let body = Expr::seq([
@@ -40,7 +40,7 @@ fn expressions_become_their_automata() {
 }
 
 #[test]
-fn what_is_not_regular_is_refused() {
+fn non_regular_expressions_are_rejected() {
     let recursive = [rule(Expr::optional(Expr::seq([
         Expr::text("("),
         Expr::Ref(RuleId::new(0)),
@@ -75,7 +75,7 @@ fn what_is_not_regular_is_refused() {
 }
 
 #[test]
-fn shortest_matches_end_at_the_first_end() {
+fn shortest_matches_end_at_the_first_accepting_state() {
     let lazy = dfa(&Expr::seq([any(), Expr::text("ab")])).shortest();
     assert!(accepts(&lazy, "ab") && accepts(&lazy, "aab") && accepts(&lazy, "zzab"));
     assert!(!accepts(&lazy, "abab") && !accepts(&lazy, "a"));
@@ -91,8 +91,8 @@ fn shortest_matches_end_at_the_first_end() {
 }
 
 #[test]
-fn bodies_and_markers_are_told_apart() {
-    // One text as marker: one pair, and the body never has it inside.
+fn words_are_split_at_the_marker() {
+    // A marker with one word: one pair, and the body never contains the marker.
     let (body, marker) = (dfa(&any()), dfa(&Expr::text("end")));
     let whole = body.concat(&marker, LIMIT).unwrap().shortest();
     let pairs = split(&whole, &body, &marker, LIMIT).unwrap();

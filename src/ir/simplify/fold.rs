@@ -1,29 +1,30 @@
-//! Expressions in themselves, bottom-up.
+//! Local simplification of expressions, bottom-up.
 
 use std::hash::{Hash, Hasher as _};
 
-use super::each;
-use super::useless::flood;
+use super::any_changed;
+use super::useless::reachable_nodes;
 use crate::fsm::ByteSet;
 use crate::hash::{HashMap, Hasher, hasher};
 use crate::ir::{Expr, Grammar, Graph, Members};
 
-/// Largest bound that folding nested repeats may make.
+/// Largest bound made by folding nested repeats.
 const MAX_BOUND: u32 = 1 << 16;
-/// Alternatives that are compared each with each; of more, only those that look alike.
-const FEW: usize = 8;
+/// Up to this many alternatives are compared pairwise; beyond, only those with equal hashes.
+const MAX_COMPARED: usize = 8;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    each(&mut grammar.rules, |rule| fold(&mut rule.body))
+    any_changed(&mut grammar.rules, |rule| fold(&mut rule.body))
 }
 
 /// Folds an expression; returns whether it changed.
 pub(super) fn fold(expr: &mut Expr) -> bool {
     let mut changed = match expr {
-        Expr::Seq(parts) | Expr::Alt(parts) => each(parts, fold),
+        Expr::Seq(parts) | Expr::Alt(parts) => any_changed(parts, fold),
         Expr::Repeat { body, .. } => fold(body),
-        Expr::Graph(graph) => each(&mut graph.edges, |(_, e, _)| fold(e)),
-        Expr::Members(members) => each(members.parts_mut(), fold),
+        Expr::Graph(graph) => any_changed(&mut graph.edges, |(_, e, _)| fold(e)),
+        Expr::Members(members) => any_changed(members.parts_mut(), fold),
         _ => false,
     };
     let folded = match expr {
@@ -48,6 +49,7 @@ pub(super) fn fold(expr: &mut Expr) -> bool {
     }
 }
 
+/// A class of no byte or of one byte, simplified.
 fn class(set: &ByteSet) -> Option<Expr> {
     match set.len() {
         0 => Some(Expr::Never),
@@ -56,6 +58,7 @@ fn class(set: &ByteSet) -> Option<Expr> {
     }
 }
 
+/// A sequence, simplified; `None` if it already is.
 fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
     if parts.contains(&Expr::Never) {
         return Some(Expr::Never);
@@ -66,7 +69,7 @@ fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
         return None;
     }
     let mut out: Vec<Expr> = Vec::with_capacity(parts.len());
-    // Bytes that come last.
+    // Pending bytes of adjacent literals.
     let mut bytes: Vec<u8> = Vec::new();
     let mut push = |part| match part {
         Expr::Empty => {}
@@ -87,6 +90,7 @@ fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
     Some(Expr::seq(out))
 }
 
+/// An alternation, simplified; `None` if it already is.
 fn alt(parts: &mut Vec<Expr>) -> Option<Expr> {
     let single = |part: &Expr| match part {
         Expr::Class(set) => Some(*set),
@@ -118,50 +122,51 @@ fn alt(parts: &mut Vec<Expr>) -> Option<Expr> {
     if let Some((at, set)) = joined {
         out[at] = class(&set).unwrap_or(Expr::Class(set));
     }
-    let mut seen = Seen::default();
+    let mut seen = EarlierAlternatives::default();
     let mut kept: Vec<Expr> = Vec::with_capacity(out.len());
     for part in out {
-        if !seen.known(&kept, &part) {
+        if !seen.contains(&kept, &part) {
             kept.push(part);
         }
     }
     Some(Expr::alt(kept))
 }
 
+/// Whether two alternatives are known to be equal.
 fn has_duplicates(parts: &[Expr]) -> bool {
-    let mut seen = Seen::default();
-    (0..parts.len()).any(|i| seen.known(&parts[..i], &parts[i]))
+    let mut seen = EarlierAlternatives::default();
+    (0..parts.len()).any(|i| seen.contains(&parts[..i], &parts[i]))
 }
 
-/// Alternatives before, by how they look at a glance.
+/// The alternatives so far, indexed by a shallow hash.
 #[derive(Default)]
-struct Seen {
-    alike: HashMap<u64, Vec<u32>>,
+struct EarlierAlternatives {
+    by_hash: HashMap<u64, Vec<u32>>,
 }
 
-impl Seen {
-    /// Whether an expression is among those before. Of many that look alike, only the first few are compared, which bounds the
-    /// cost: a duplicate may then stay.
-    fn known(&mut self, before: &[Expr], expr: &Expr) -> bool {
-        if before.len() < FEW {
+impl EarlierAlternatives {
+    /// Whether `expr` is among the earlier alternatives. Of those with equal hashes, only the first
+    /// few are compared, to bound the cost; a duplicate may then remain.
+    fn contains(&mut self, before: &[Expr], expr: &Expr) -> bool {
+        if before.len() < MAX_COMPARED {
             return before.contains(expr);
         }
-        if self.alike.is_empty() {
+        if self.by_hash.is_empty() {
             for (i, expr) in before.iter().enumerate() {
-                self.alike.entry(glance(expr)).or_default().push(i as u32);
+                self.by_hash.entry(shallow_hash(expr)).or_default().push(i as u32);
             }
         }
-        let alike = self.alike.entry(glance(expr)).or_default();
-        if alike.iter().take(FEW).any(|&i| before[i as usize] == *expr) {
+        let same_hash = self.by_hash.entry(shallow_hash(expr)).or_default();
+        if same_hash.iter().take(MAX_COMPARED).any(|&i| before[i as usize] == *expr) {
             return true;
         }
-        alike.push(before.len() as u32);
+        same_hash.push(before.len() as u32);
         false
     }
 }
 
-/// A hash of what an expression begins with. Bounded work.
-fn glance(expr: &Expr) -> u64 {
+/// A hash of the first levels of an expression. Bounded work.
+fn shallow_hash(expr: &Expr) -> u64 {
     fn look(expr: &Expr, depth: u32, hasher: &mut Hasher) {
         std::mem::discriminant(expr).hash(hasher);
         match expr {
@@ -173,7 +178,7 @@ fn glance(expr: &Expr) -> u64 {
                 parts.len().hash(hasher);
                 parts
                     .iter()
-                    .take(if depth > 0 { FEW } else { 0 })
+                    .take(if depth > 0 { MAX_COMPARED } else { 0 })
                     .for_each(|p| look(p, depth - 1, hasher));
             }
             Expr::Repeat { body, min, max } => {
@@ -186,7 +191,7 @@ fn glance(expr: &Expr) -> u64 {
             Expr::Graph(graph) => (graph.nodes, graph.edges.len()).hash(hasher),
             Expr::Members(members) => {
                 (members.once.len(), members.often.len()).hash(hasher);
-                let first = members.parts().take(if depth > 0 { FEW } else { 0 });
+                let first = members.parts().take(if depth > 0 { MAX_COMPARED } else { 0 });
                 first.for_each(|part| look(part, depth - 1, hasher));
             }
             Expr::Except(except) => except.hash(hasher),
@@ -201,7 +206,8 @@ fn glance(expr: &Expr) -> u64 {
     hasher.finish()
 }
 
-/// Bounds are changed in place (and `changed` set); what is no repeat any more is returned.
+/// Changes the bounds in place and sets `changed`. Returns the replacement if the expression is no
+/// longer a repeat.
 fn repeat(
     body: &mut Expr,
     min: &mut u32,
@@ -220,14 +226,14 @@ fn repeat(
     if let Expr::Alt(parts) = body
         && let Some(at) = parts.iter().position(|p| *p == Expr::Empty)
     {
-        // A run that may be empty can stand for one that is missing.
+        // A nullable repetition can stand for a missing one.
         parts.remove(at);
         *body = Expr::alt(std::mem::take(parts));
         *min = 0;
         *changed = true;
     }
     if let Expr::Repeat { body: inner, min: from, max: to } = body
-        && let Some((low, high)) = nest((*from, *to), (*min, *max))
+        && let Some((low, high)) = nested_bounds((*from, *to), (*min, *max))
     {
         let inner = std::mem::replace(&mut **inner, Expr::Empty);
         *body = inner;
@@ -240,11 +246,14 @@ fn repeat(
     None
 }
 
-/// The bounds of a repeat of a repeat, where every count between the least and the most can be had.
-fn nest((a, b): (u32, Option<u32>), (c, d): (u32, Option<u32>)) -> Option<(u32, Option<u32>)> {
+/// The bounds of a nested repeat, if every count between them is possible.
+fn nested_bounds(
+    (a, b): (u32, Option<u32>),
+    (c, d): (u32, Option<u32>),
+) -> Option<(u32, Option<u32>)> {
     let bounded = |n: Option<u32>| n.filter(|&n| n <= MAX_BOUND);
-    // `k` runs give `k * a ..= k * b`. From 0 runs to 1 there is no gap if a <= 1; from k to k + 1 if (k + 1) * a <= k * b + 1,
-    // which holds for all later k once it holds for the first one.
+    // `k` repetitions give `k * a ..= k * b`. From 0 to 1 there is no gap if a <= 1; from k to k +
+    // 1 if (k + 1) * a <= k * b + 1, which holds for all later k once it holds for the first one.
     let several = d != Some(c);
     let first = c.max(1);
     let joins = |k: u32| {
@@ -259,7 +268,7 @@ fn nest((a, b): (u32, Option<u32>), (c, d): (u32, Option<u32>)) -> Option<(u32, 
     dense.then_some((low, high))
 }
 
-/// Drops members that derive nothing; what is left may be one member, or none.
+/// Drops unproductive members. Returns the replacement if at most one member remains.
 fn members(set: &mut Members, changed: &mut bool) -> Option<Expr> {
     if !set.derives(|part| *part != Expr::Never) {
         return Some(Expr::Never);
@@ -279,11 +288,11 @@ fn members(set: &mut Members, changed: &mut bool) -> Option<Expr> {
     }
 }
 
-/// Drops edges that are on no way from the start to an end, and ends that are not reached.
+/// Drops edges and ends that are not on a path from the start to an end.
 fn trim(graph: &mut Graph, changed: &mut bool) -> Option<Expr> {
     let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| *e != Expr::Never).collect();
-    let reached = flood(graph, &[graph.start], &passes, |&(from, _, to)| (from, to));
-    let live = flood(graph, &graph.ends, &passes, |&(from, _, to)| (to, from));
+    let reached = reachable_nodes(graph, &[graph.start], &passes, |&(from, _, to)| (from, to));
+    let live = reachable_nodes(graph, &graph.ends, &passes, |&(from, _, to)| (to, from));
     if !live[graph.start as usize] {
         return Some(Expr::Never);
     }
@@ -313,7 +322,7 @@ fn trim(graph: &mut Graph, changed: &mut bool) -> Option<Expr> {
     }
     match &mut graph.edges[..] {
         [] => Some(Expr::Empty),
-        // One edge from the start to the only end is what it says.
+        // A single edge from the start to the only end is its expression.
         [(from, expr, to)] if graph.ends == [*to] && *from == graph.start && from != to => {
             Some(std::mem::replace(expr, Expr::Empty))
         }

@@ -1,32 +1,34 @@
-//! Rules are written where they are used: tiny ones everywhere, others where that is the only place. What stays a rule:
+//! Inlining: tiny rules everywhere, larger ones if they are used once. Not inlined are:
 //!
-//! * labelled and recursive rules, tags of a dispatch, a dispatch, a set of members;
-//! * counted repeats of a class, which the compiler writes out itself, sharing their counter;
-//! * free text (a repeat over most bytes). The costly masks are those of its states, and they are shared between grammars as
-//!   long as the rule around them is the same. Written into its caller, each string of each schema would have masks of its own.
+//! * labelled and recursive rules, tag bodies, dispatches and member sets;
+//! * counted repeats of a class, which the compiler inlines itself with a shared counter;
+//! * free text (a repeat over most bytes). Its states have the costly masks, which grammars share
+//!   as long as the rule around them is the same. Inlined, each string of each schema would have
+//!   masks of its own.
 
-use super::calls::Calls;
-use super::{each, fold};
+use super::call_graph::CallGraph;
+use super::{any_changed, fold};
 use crate::ir::{Expr, Grammar, Rule};
 
-/// Largest rule that is written out wherever it is used.
-const TINY: usize = 4;
-/// Largest rule that is written out where it is used once.
-const ONCE: usize = 256;
-/// Largest rule that inlining makes. Determinising a rule costs more than determinising its parts.
-const LARGEST: usize = 1024;
-/// Deepest expression that inlining makes; far from what [`Grammar::validate`] allows.
-const DEEPEST: usize = 200;
+/// Largest rule that is inlined everywhere.
+const MAX_TINY: usize = 4;
+/// Largest rule that is inlined at its only use.
+const MAX_USED_ONCE: usize = 256;
+/// Largest rule after inlining. Determinising a rule costs more than determinising its parts.
+const MAX_RESULT: usize = 1024;
+/// Deepest expression after inlining; far below the limit of [`Grammar::validate`].
+const MAX_DEPTH: usize = 200;
 
-/// Bytes that make a class wide.
-pub(super) const WIDE: usize = 80;
+/// Classes of at least this many bytes are wide.
+pub(super) const WIDE_CLASS: usize = 80;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    let calls = Calls::of(grammar);
-    let (uses, recursive) = (calls.uses(), calls.recursive());
+    let calls = CallGraph::build(grammar);
+    let (uses, recursive) = (calls.reference_counts(), calls.recursive());
     let budget = grammar.size() / 16 + 8;
     let mut inliner = Inliner {
-        shapes: vec![None; grammar.rules.len()],
+        inlinable: vec![None; grammar.rules.len()],
         uses,
         budget,
         rules: &mut grammar.rules,
@@ -36,10 +38,10 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     let mut changed = false;
     for rule in calls.callees_first([grammar.start]) {
         let i = rule as usize;
-        if calls.from(rule).iter().any(|&callee| inliner.shapes[callee as usize].is_some()) {
+        if calls.callees(rule).iter().any(|&callee| inliner.inlinable[callee as usize].is_some()) {
             let mut body = std::mem::replace(&mut inliner.rules[i].body, Expr::Never);
-            let mut shape = Shape::of(&body);
-            if inliner.substitute(&mut body, &mut shape) {
+            let mut size = ExprSize::measure(&body);
+            if inliner.substitute(&mut body, &mut size) {
                 fold::fold(&mut body);
                 changed = true;
             }
@@ -53,28 +55,30 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
             continue;
         }
         let body = &inliner.rules[i].body;
-        let shape = Shape::of(body);
-        let small = shape.size <= TINY || inliner.uses[i] == 1 && shape.size <= ONCE;
-        if small && is_plain(body) {
-            inliner.shapes[i] = Some(shape);
+        let size = ExprSize::measure(body);
+        let small = size.nodes <= MAX_TINY || inliner.uses[i] == 1 && size.nodes <= MAX_USED_ONCE;
+        if small && is_inlinable(body) {
+            inliner.inlinable[i] = Some(size);
         }
     }
     changed
 }
 
-/// How large an expression is.
+/// The size of an expression.
 #[derive(Clone, Copy)]
-struct Shape {
-    size: usize,
+struct ExprSize {
+    nodes: usize,
     depth: usize,
 }
 
-impl Shape {
-    fn of(expr: &Expr) -> Shape {
-        Shape { size: expr.size(), depth: depth(expr) }
+impl ExprSize {
+    /// The size of an expression.
+    fn measure(expr: &Expr) -> ExprSize {
+        ExprSize { nodes: expr.size(), depth: depth(expr) }
     }
 }
 
+/// Nesting depth.
 fn depth(expr: &Expr) -> usize {
     match expr {
         Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().map(depth).max().unwrap_or(0) + 1,
@@ -85,29 +89,35 @@ fn depth(expr: &Expr) -> usize {
     }
 }
 
-/// Not something that is better off as a rule of its own.
-fn is_plain(body: &Expr) -> bool {
+/// Whether an expression may be inlined.
+fn is_inlinable(body: &Expr) -> bool {
     match body {
         Expr::Dispatch(_) | Expr::Members(_) | Expr::Deferred(_) => false,
         Expr::Repeat { body, .. } if matches!(**body, Expr::Class(_)) => false,
-        _ => !has_text(body, false),
+        _ => !has_free_text(body, false),
     }
 }
 
-/// Whether an expression repeats a wide class; `repeated`: it is inside a repeat itself.
-pub(super) fn has_text(expr: &Expr, repeated: bool) -> bool {
+/// Whether an expression repeats a wide class. `repeated`: it is itself inside of a repeat.
+pub(super) fn has_free_text(expr: &Expr, repeated: bool) -> bool {
     match expr {
-        Expr::Class(set) => repeated && set.len() >= WIDE,
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(|part| has_text(part, repeated)),
-        Expr::Repeat { body, max, .. } => has_text(body, repeated || max.is_none_or(|max| max > 1)),
-        Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_text(e, true)),
-        Expr::Members(members) => members.parts().any(|part| has_text(part, true)),
-        Expr::Automaton(dfa) => (0..dfa.len() as u32)
-            .any(|s| dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>() as usize >= WIDE),
+        Expr::Class(set) => repeated && set.len() >= WIDE_CLASS,
+        Expr::Seq(parts) | Expr::Alt(parts) => {
+            parts.iter().any(|part| has_free_text(part, repeated))
+        }
+        Expr::Repeat { body, max, .. } => {
+            has_free_text(body, repeated || max.is_none_or(|max| max > 1))
+        }
+        Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_free_text(e, true)),
+        Expr::Members(members) => members.parts().any(|part| has_free_text(part, true)),
+        Expr::Automaton(dfa) => (0..dfa.len() as u32).any(|s| {
+            dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>() as usize >= WIDE_CLASS
+        }),
         _ => false,
     }
 }
 
+/// Marks the rules that are tag bodies.
 fn mark_tags(expr: &Expr, tags: &mut [bool]) {
     match expr {
         Expr::Dispatch(dispatch) => {
@@ -121,40 +131,41 @@ fn mark_tags(expr: &Expr, tags: &mut [bool]) {
     }
 }
 
+/// The state of the pass.
 struct Inliner<'g> {
-    /// The grammar's rules, but for the body that is being worked on.
+    /// The rules; the body that is being changed is taken out.
     rules: &'g mut [Rule],
-    /// Per rule that may be inlined, once its body is finished.
-    shapes: Vec<Option<Shape>>,
+    /// By rule: its size, if it may be inlined and its body is final.
+    inlinable: Vec<Option<ExprSize>>,
     uses: Vec<u32>,
-    /// By how much the grammar may still grow.
+    /// Remaining growth of the grammar.
     budget: usize,
 }
 
 impl Inliner<'_> {
-    /// Writes callees out; `shape` is that of the whole rule. Returns whether anything changed.
-    fn substitute(&mut self, expr: &mut Expr, shape: &mut Shape) -> bool {
+    /// Inlines callees; `size` is the size of the whole rule. Returns whether anything changed.
+    fn substitute(&mut self, expr: &mut Expr, size: &mut ExprSize) -> bool {
         let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
-            each(parts, |part| self.substitute(part, shape))
+            any_changed(parts, |part| self.substitute(part, size))
         };
         match expr {
             Expr::Seq(parts) | Expr::Alt(parts) => all(&mut parts.iter_mut()),
             Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),
             Expr::Members(members) => all(&mut members.parts_mut()),
-            Expr::Repeat { body, .. } => self.substitute(body, shape),
+            Expr::Repeat { body, .. } => self.substitute(body, size),
             Expr::Ref(rule) => {
                 let i = rule.index();
-                let Some(inner) = self.shapes[i] else { return false };
+                let Some(inner) = self.inlinable[i] else { return false };
                 let once = self.uses[i] == 1;
-                let growth = if once { 0 } else { inner.size - 1 };
+                let growth = if once { 0 } else { inner.nodes - 1 };
                 let grown =
-                    Shape { size: shape.size + inner.size, depth: shape.depth + inner.depth };
-                if growth > self.budget || grown.size > LARGEST || grown.depth > DEEPEST {
+                    ExprSize { nodes: size.nodes + inner.nodes, depth: size.depth + inner.depth };
+                if growth > self.budget || grown.nodes > MAX_RESULT || grown.depth > MAX_DEPTH {
                     return false;
                 }
                 self.budget -= growth;
-                *shape = grown;
-                // The only use is gone, so nothing sees what is left of the rule.
+                *size = grown;
+                // The rule was used only here, so its body can be moved.
                 let body = &mut self.rules[i].body;
                 *expr = if once { std::mem::replace(body, Expr::Never) } else { body.clone() };
                 true

@@ -1,26 +1,28 @@
-//! Literal alternatives become one automaton that shares their beginnings and ends.
+//! Alternatives of literals become one DFA that shares prefixes and suffixes.
 
 use std::sync::Arc;
 
-use super::each;
+use super::any_changed;
 use crate::fsm::Dfa;
 use crate::ir::{Expr, Grammar};
 
-/// Fewest literals that are worth an automaton.
+/// Fewest literals for which a DFA pays off.
 const MIN_LITERALS: usize = 4;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    each(&mut grammar.rules, |rule| join(&mut rule.body))
+    any_changed(&mut grammar.rules, |rule| join(&mut rule.body))
 }
 
+/// Joins the literals of each alternation within an expression.
 fn join(expr: &mut Expr) -> bool {
     match expr {
-        Expr::Seq(parts) => each(parts, join),
+        Expr::Seq(parts) => any_changed(parts, join),
         Expr::Repeat { body, .. } => join(body),
-        Expr::Graph(graph) => each(&mut graph.edges, |(_, e, _)| join(e)),
-        Expr::Members(members) => each(members.parts_mut(), join),
+        Expr::Graph(graph) => any_changed(&mut graph.edges, |(_, e, _)| join(e)),
+        Expr::Members(members) => any_changed(members.parts_mut(), join),
         Expr::Alt(parts) => {
-            let changed = each(parts.iter_mut(), join);
+            let changed = any_changed(parts.iter_mut(), join);
             let literals = parts.iter().filter(|p| matches!(p, Expr::Bytes(_))).count();
             if literals < MIN_LITERALS {
                 return changed;

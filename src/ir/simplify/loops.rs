@@ -1,66 +1,72 @@
-//! Rules that repeat by calling themselves at one end become repeats: `a ::= r a | b | a l` is `r* b l*`. A repeat is part of the
-//! rule's automaton, where a call is not, and a rule that no longer calls itself can be written out where it is used.
+//! Direct left and right recursion becomes repetition: `a ::= r a | b | a l` is `r* b l*`. A repeat
+//! is part of the rule's automaton, where a call is not; and a rule that is no longer recursive can
+//! be inlined.
 
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let mut changed = false;
     for (i, rule) in grammar.rules.iter_mut().enumerate() {
-        let own = RuleId::new(i);
-        // A labelled rule that calls itself begins a new span each time.
+        let rule_id = RuleId::new(i);
+        // Each recursive call of a labelled rule begins a new span.
         if let Expr::Alt(parts) = &mut rule.body
             && rule.attributes.is_empty()
-            && at_ends(parts, own)
+            && calls_itself_only_at_ends(parts, rule_id)
         {
-            rule.body = unwound(std::mem::take(parts), own);
+            rule.body = to_repeats(std::mem::take(parts), rule_id);
             changed = true;
         }
     }
     changed
 }
 
-/// Where an alternative calls its own rule.
+/// The position of the recursive call in an alternative.
 #[derive(Clone, Copy, PartialEq)]
-enum Own {
+enum SelfCall {
     Nowhere,
     First,
     Last,
-    /// It is nothing but the call.
+    /// The alternative is nothing but the call.
     Alone,
     Inside,
 }
 
-fn place(part: &Expr, own: RuleId) -> Own {
+/// The position of the recursive call.
+fn self_call(part: &Expr, rule_id: RuleId) -> SelfCall {
     let mut calls = 0;
-    part.each_ref(&mut |rule| calls += u32::from(rule == own));
+    part.each_ref(&mut |rule| calls += u32::from(rule == rule_id));
     match (calls, part) {
-        (0, _) => Own::Nowhere,
-        (1, Expr::Ref(_)) => Own::Alone,
-        (1, Expr::Seq(parts)) if parts.first() == Some(&Expr::Ref(own)) => Own::First,
-        (1, Expr::Seq(parts)) if parts.last() == Some(&Expr::Ref(own)) => Own::Last,
-        _ => Own::Inside,
+        (0, _) => SelfCall::Nowhere,
+        (1, Expr::Ref(_)) => SelfCall::Alone,
+        (1, Expr::Seq(parts)) if parts.first() == Some(&Expr::Ref(rule_id)) => SelfCall::First,
+        (1, Expr::Seq(parts)) if parts.last() == Some(&Expr::Ref(rule_id)) => SelfCall::Last,
+        _ => SelfCall::Inside,
     }
 }
 
-/// Whether there are calls of the rule itself, all of them at the ends of alternatives.
-fn at_ends(parts: &[Expr], own: RuleId) -> bool {
+/// Whether the rule calls itself, and only at the ends of alternatives.
+fn calls_itself_only_at_ends(parts: &[Expr], rule_id: RuleId) -> bool {
     let mut any = false;
     parts.iter().all(|part| {
-        let place = place(part, own);
-        any |= place != Own::Nowhere;
-        place != Own::Inside
+        let call = self_call(part, rule_id);
+        any |= call != SelfCall::Nowhere;
+        call != SelfCall::Inside
     }) && any
 }
 
-fn unwound(parts: Vec<Expr>, own: RuleId) -> Expr {
+/// The alternatives with recursion replaced by repetition.
+fn to_repeats(parts: Vec<Expr>, rule_id: RuleId) -> Expr {
     let (mut before, mut bases, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     for mut part in parts {
-        let place = place(&part, own);
-        match (place, &mut part) {
-            (Own::First, Expr::Seq(list)) => behind.push(Expr::seq(list.drain(1..))),
-            (Own::Last, Expr::Seq(list)) => before.push(Expr::seq(list.drain(..list.len() - 1))),
-            (Own::Alone, _) => {}
+        let call = self_call(&part, rule_id);
+        match (call, &mut part) {
+            (SelfCall::First, Expr::Seq(list)) => behind.push(Expr::seq(list.drain(1..))),
+            (SelfCall::Last, Expr::Seq(list)) => {
+                before.push(Expr::seq(list.drain(..list.len() - 1)))
+            }
+            (SelfCall::Alone, _) => {}
             _ => bases.push(part),
         }
     }

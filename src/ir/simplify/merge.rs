@@ -1,5 +1,6 @@
-//! Identical rules become one. Two rules are identical if their labels are, and their bodies are but for the names of rules
-//! that are identical themselves: the coarsest such partition, so that copies of mutually recursive rules merge too.
+//! Merging of equivalent rules. Two rules are equivalent if their labels are equal and their bodies
+//! are equal up to equivalent callees. Computes the coarsest such partition, so that copies of
+//! mutually recursive rules merge as well.
 
 use std::hash::Hasher as _;
 
@@ -9,14 +10,15 @@ use crate::hash::{HashMap, Hasher, Seeded, hasher};
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, Trigger};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    plan(grammar).map(|stands| apply(grammar, &stands)).is_some()
+    plan(grammar).map(|representatives| apply(grammar, &representatives)).is_some()
 }
 
-/// Per rule, the one that stands for it; `None` if each stands for itself. Linear where no two rules look alike.
+/// By rule: its representative; `None` if no two rules are equivalent. Linear if all hashes differ.
 pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     let rules = grammar.rules.len();
-    // Most rules look like no other one, which their hash shows.
+    // Rules with a unique hash are equivalent to no other rule.
     let hashes: Vec<u64> = grammar.rules.iter().map(hash).collect();
     let mut sorted = hashes.clone();
     sorted.sort_unstable();
@@ -25,27 +27,28 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
         return None;
     }
     let mut count = vec![0u32; sorted.len()];
-    let place: Vec<usize> =
+    let bucket: Vec<usize> =
         hashes.iter().map(|hash| sorted.partition_point(|h| h < hash)).collect();
-    place.iter().for_each(|&at| count[at] += 1);
-    let mut text = Text::default();
-    let mut known: hashbrown::HashMap<Box<[u64]>, u32, Seeded> = hashbrown::HashMap::default();
+    bucket.iter().for_each(|&at| count[at] += 1);
+    let mut encoding = ExactEncoding::default();
+    let mut keys_by_encoding: hashbrown::HashMap<Box<[u64]>, u32, Seeded> =
+        hashbrown::HashMap::default();
     let mut keys = Vec::with_capacity(rules);
     let mut next = 0;
     let (mut tail, mut position, mut head) = (Vec::new(), Vec::new(), Vec::new());
     for (i, rule) in grammar.rules.iter().enumerate() {
-        if count[place[i]] == 1 {
+        if count[bucket[i]] == 1 {
             keys.push(next);
             next += 1;
             continue;
         }
-        text.words.clear();
-        text.refs.clear();
-        write_rule(rule, &mut text);
-        let key = *known.entry_ref(text.words.as_slice()).or_insert(next);
+        encoding.words.clear();
+        encoding.refs.clear();
+        write_rule(rule, &mut encoding);
+        let key = *keys_by_encoding.entry_ref(encoding.words.as_slice()).or_insert(next);
         next = next.max(key + 1);
         keys.push(key);
-        for (at, target) in text.refs.iter().enumerate() {
+        for (at, target) in encoding.refs.iter().enumerate() {
             tail.push(i as u32);
             position.push(at as u32);
             head.push(target.raw());
@@ -55,38 +58,48 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
         return None;
     }
     let class = coarsest(&keys, &tail, &position, &head);
-    // The first of a class stands for all.
+    // The first rule of a class represents it.
     let mut first: Vec<Option<RuleId>> = vec![None; rules];
-    let stands: Vec<RuleId> = (0..rules)
+    let representatives: Vec<RuleId> = (0..rules)
         .map(|rule| *first[class[rule] as usize].get_or_insert(RuleId::new(rule)))
         .collect();
-    let all = stands.iter().enumerate().all(|(rule, &stand)| stand.index() == rule);
-    (!all).then_some(stands)
+    let all = representatives
+        .iter()
+        .enumerate()
+        .all(|(rule, &representative)| representative.index() == rule);
+    (!all).then_some(representatives)
 }
 
-pub(super) fn apply(grammar: &mut Grammar, stands: &[RuleId]) {
-    grammar
-        .rules
-        .iter_mut()
-        .for_each(|rule| rule.body.remap(&|target| stands[target.index()], &|special| special));
-    grammar.start = stands[grammar.start.index()];
-    let keep: Vec<bool> =
-        stands.iter().enumerate().map(|(rule, &stand)| stand.index() == rule).collect();
+/// Replaces each rule by its representative.
+pub(super) fn apply(grammar: &mut Grammar, representatives: &[RuleId]) {
+    grammar.rules.iter_mut().for_each(|rule| {
+        rule.body.remap(&|target| representatives[target.index()], &|special| special)
+    });
+    grammar.start = representatives[grammar.start.index()];
+    let keep: Vec<bool> = representatives
+        .iter()
+        .enumerate()
+        .map(|(rule, &representative)| representative.index() == rule)
+        .collect();
     reach::retain(grammar, &keep);
 }
 
-/// Takes an expression written down without the rules it refers to: its shape.
-trait Sink<'g> {
+/// Receives the encoding of a rule without its callees.
+trait Encoder<'g> {
+    /// A number.
     fn word(&mut self, word: u64);
+    /// Bytes; their number has been written before.
     fn bytes(&mut self, bytes: &[u8]);
+    /// A callee.
     fn reference(&mut self, rule: RuleId);
+    /// A DFA.
     fn automaton(&mut self, dfa: &'g Dfa);
 }
 
-/// Different hashes, different shapes.
-struct Hash(Hasher);
+/// An encoder to a hash: different hashes imply different encodings.
+struct HashEncoding(Hasher);
 
-impl Sink<'_> for Hash {
+impl Encoder<'_> for HashEncoding {
     fn word(&mut self, word: u64) {
         self.0.write_u64(word);
     }
@@ -102,21 +115,22 @@ impl Sink<'_> for Hash {
     }
 }
 
+/// The hash of a rule's encoding.
 fn hash(rule: &Rule) -> u64 {
-    let mut hash = Hash(hasher());
+    let mut hash = HashEncoding(hasher());
     write_rule(rule, &mut hash);
     hash.0.finish()
 }
 
-/// Equal texts, equal shapes.
+/// An encoder to words: compared in full.
 #[derive(Default)]
-struct Text<'g> {
+struct ExactEncoding<'g> {
     words: Vec<u64>,
     refs: Vec<RuleId>,
     automata: HashMap<&'g Dfa, u64>,
 }
 
-impl<'g> Sink<'g> for Text<'g> {
+impl<'g> Encoder<'g> for ExactEncoding<'g> {
     fn word(&mut self, word: u64) {
         self.words.push(word);
     }
@@ -137,13 +151,14 @@ impl<'g> Sink<'g> for Text<'g> {
     }
 }
 
-fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
+/// Encodes a rule with its attributes.
+fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
     let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
         &rule.attributes;
     out.word(
         [*hidden, *scope, *element, *name]
             .into_iter()
-            .fold(0, |flags, said| flags << 1 | u64::from(said)),
+            .fold(0, |flags, flag| flags << 1 | u64::from(flag)),
     );
     out.word(label.map_or(0, |label| u64::from(label.raw()) + 1));
     for byte in capture.iter().flat_map(|name| name.bytes()) {
@@ -159,59 +174,60 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Sink<'g>) {
     write(&rule.body, out);
 }
 
-/// A kind and a number; lengths and bounds lie below 2^56.
-fn mark<'g>(out: &mut impl Sink<'g>, kind: u8, number: usize) {
+/// A tag in the top byte, and a number below 2^56.
+fn write_tag<'g>(out: &mut impl Encoder<'g>, kind: u8, number: usize) {
     out.word(u64::from(kind) << 56 | number as u64);
 }
 
-fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
+/// Encodes an expression.
+fn write<'g>(expr: &'g Expr, out: &mut impl Encoder<'g>) {
     match expr {
-        Expr::Empty => mark(out, 0, 0),
-        Expr::Never => mark(out, 1, 0),
+        Expr::Empty => write_tag(out, 0, 0),
+        Expr::Never => write_tag(out, 1, 0),
         Expr::Bytes(bytes) => literal(bytes, out),
         Expr::Class(set) => {
-            mark(out, 3, 0);
+            write_tag(out, 3, 0);
             set.words().into_iter().for_each(|word| out.word(word));
         }
-        Expr::Special(special) => mark(out, 4, special.index()),
+        Expr::Special(special) => write_tag(out, 4, special.index()),
         Expr::Ref(rule) => {
-            mark(out, 5, 0);
+            write_tag(out, 5, 0);
             out.reference(*rule);
         }
         Expr::Seq(parts) => {
-            mark(out, 6, parts.len());
+            write_tag(out, 6, parts.len());
             parts.iter().for_each(|part| write(part, out));
         }
         Expr::Alt(parts) => {
-            mark(out, 7, parts.len());
+            write_tag(out, 7, parts.len());
             parts.iter().for_each(|part| write(part, out));
         }
         Expr::Repeat { body, min, max } => {
-            mark(out, 8, *min as usize);
+            write_tag(out, 8, *min as usize);
             out.word(max.map_or(0, |max| u64::from(max) + 1));
             write(body, out);
         }
         Expr::Automaton(dfa) => {
-            mark(out, 9, 0);
+            write_tag(out, 9, 0);
             out.automaton(dfa);
         }
         Expr::Counted(counted) => {
-            mark(out, 13, counted.min as usize);
+            write_tag(out, 13, counted.min as usize);
             out.word(counted.max.map_or(0, |max| u64::from(max) + 1));
             write_graph(&counted.graph, out);
         }
         Expr::Graph(graph) => write_graph(graph, out),
         Expr::Except(except) => {
-            mark(out, 12, except.words.len());
+            write_tag(out, 12, except.words.len());
             except.words.iter().chain([&except.close]).for_each(|word| literal(word, out));
             except.leave.words().into_iter().for_each(|word| out.word(word));
             out.reference(except.tail);
             out.reference(except.other);
         }
         Expr::Members(members) => {
-            mark(out, 12, members.once.len());
-            mark(out, 12, members.often.len());
-            mark(out, 12, members.min as usize);
+            write_tag(out, 12, members.once.len());
+            write_tag(out, 12, members.often.len());
+            write_tag(out, 12, members.min as usize);
             out.word(members.max.map_or(0, |max| u64::from(max) + 1));
             out.word(
                 members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)),
@@ -220,16 +236,17 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Sink<'g>) {
         }
         Expr::Dispatch(dispatch) => write_dispatch(dispatch, out),
         Expr::Deferred(deferred) => {
-            mark(out, 20, 0);
+            write_tag(out, 20, 0);
             out.word(deferred.serial());
         }
     }
 }
 
-fn write_graph<'g>(graph: &'g Graph, out: &mut impl Sink<'g>) {
-    mark(out, 10, graph.edges.len());
+/// Encodes a graph.
+fn write_graph<'g>(graph: &'g Graph, out: &mut impl Encoder<'g>) {
+    write_tag(out, 10, graph.edges.len());
     out.word(u64::from(graph.nodes) << 32 | u64::from(graph.start));
-    mark(out, 10, graph.ends.len());
+    write_tag(out, 10, graph.ends.len());
     graph.ends.iter().for_each(|&end| out.word(end.into()));
     for (from, expr, to) in &graph.edges {
         out.word(u64::from(*from) << 32 | u64::from(*to));
@@ -237,9 +254,10 @@ fn write_graph<'g>(graph: &'g Graph, out: &mut impl Sink<'g>) {
     }
 }
 
-fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Sink<'g>) {
+/// Encodes a dispatch.
+fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Encoder<'g>) {
     let Dispatch { tags, stops, excludes, after, end } = dispatch;
-    mark(
+    write_tag(
         out,
         11,
         match after {
@@ -247,7 +265,7 @@ fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Sink<'g>) {
             AfterTag::End => 1,
         },
     );
-    mark(
+    write_tag(
         out,
         11,
         match end {
@@ -257,7 +275,7 @@ fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Sink<'g>) {
         },
     );
     for list in [tags.len(), stops.len(), excludes.len()] {
-        mark(out, 11, list);
+        write_tag(out, 11, list);
     }
     for (trigger, body) in tags {
         write_trigger(trigger, out);
@@ -267,18 +285,20 @@ fn write_dispatch<'g>(dispatch: &Dispatch, out: &mut impl Sink<'g>) {
     excludes.iter().for_each(|exclude| literal(exclude, out));
 }
 
-fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Sink<'g>) {
+/// Encodes a trigger.
+fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Encoder<'g>) {
     match trigger {
         Trigger::Text(text) => literal(text, out),
-        Trigger::Special(special) => mark(out, 4, special.index()),
+        Trigger::Special(special) => write_tag(out, 4, special.index()),
         Trigger::Led(text, special) => {
-            mark(out, 5, special.index());
+            write_tag(out, 5, special.index());
             literal(text, out);
         }
     }
 }
 
-fn literal<'g>(bytes: &[u8], out: &mut impl Sink<'g>) {
-    mark(out, 2, bytes.len());
+/// Encodes a literal.
+fn literal<'g>(bytes: &[u8], out: &mut impl Encoder<'g>) {
+    write_tag(out, 2, bytes.len());
     out.bytes(bytes);
 }

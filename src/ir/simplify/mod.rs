@@ -1,10 +1,11 @@
-//! Simplification of a grammar before it is compiled: the same sentences and the same traces from fewer and plainer rules.
-//! One pass a file; this one has their order.
+//! Simplification passes: equivalent grammars with fewer and simpler rules, the same sentences and
+//! the same traces. One pass per file; the order is here.
 //!
-//! What no pass does: drop a reachable labelled rule, copy its body elsewhere, or give its bytes another label; touch
-//! what a dispatch means; change what rules that compile would refuse are refused for.
+//! Invariants of every pass: a reachable labelled rule is kept, its body is not copied, and its
+//! bytes keep their label; the meaning of a dispatch is unchanged; a grammar that the compiler
+//! rejects is still rejected.
 
-mod calls;
+mod call_graph;
 mod fold;
 mod inline;
 mod literals;
@@ -21,49 +22,50 @@ use std::borrow::Cow;
 use super::{Expr, Grammar, GrammarError};
 use crate::ids::RuleId;
 
-/// How much a grammar is simplified before it is compiled. Changes no mask and no trace.
+/// The level of simplification before compilation. Masks and traces do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Simplify {
-    /// Not at all: right for grammars that a front end has written tidily, such as those of JSON Schemas.
+    /// None: for grammars that a front end has written tidily, such as those of JSON Schemas.
     #[default]
     Off,
-    /// Rules that are not reached are dropped and identical ones merged.
+    /// Drops unreachable rules and merges equivalent ones.
     Cheap,
-    /// Every pass, to a fixpoint or four rounds: for grammars that people or other programs wrote.
+    /// All passes, to a fixpoint or four rounds: for hand-written or foreign grammars.
     Full,
 }
 
-/// Most rounds of all passes; what a later one would still find is left as it is.
+/// Most rounds of all passes.
 const MAX_ROUNDS: usize = 4;
 
-/// One simplification. Passes are independent of each other: any order gives an equivalent grammar.
+/// A simplification pass. Passes are independent: any order gives an equivalent grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pass {
-    /// Expressions in themselves: nested lists flattened, [`Expr::Empty`] and [`Expr::Never`] folded, adjacent literals fused, single
-    /// bytes of an alternation joined to a class, equal alternatives and needless repeats dropped.
+    /// Local simplification of expressions: flattens nested lists, folds [`Expr::Empty`] and
+    /// [`Expr::Never`], fuses adjacent literals, joins single bytes to classes, and drops duplicate
+    /// alternatives and trivial repeats.
     Fold,
-    /// Rules and alternatives that derive no finite sentence become [`Expr::Never`].
+    /// Unproductive rules and alternatives become [`Expr::Never`].
     Useless,
-    /// References to an unlabelled rule that is only a reference go to its target.
+    /// Calls of an unlabelled rule `a ::= b` go to `b`.
     Unit,
-    /// What may be empty anyway is not said to be optional once more.
+    /// Nullable expressions are no longer optional.
     Nullable,
-    /// Rules that call themselves at one end of an alternative become repeats.
+    /// Direct left and right recursion becomes repetition.
     Loops,
-    /// Identical rules become one, mutually recursive ones included.
+    /// Equivalent rules are merged, mutually recursive ones included.
     Merge,
-    /// Small rules, and rules used once, are written where they are used.
+    /// Small rules and rules that are used once are inlined.
     Inline,
-    /// Rules that call others and are regular languages become one automaton.
+    /// Regular rules that call others become one automaton.
     Regular,
-    /// Literal alternatives become one automaton that shares their beginnings and ends.
+    /// Alternatives of literals become one automaton.
     Literals,
-    /// Rules that the start does not reach are dropped and the others renumbered.
+    /// Unreachable rules are dropped, and the others renumbered.
     Reach,
 }
 
 impl Pass {
-    /// All passes, in the order in which they help each other.
+    /// All passes, in their recommended order.
     pub const ALL: [Pass; 11] = [
         Pass::Reach,
         Pass::Fold,
@@ -78,8 +80,9 @@ impl Pass {
         Pass::Reach,
     ];
 
-    /// Runs the pass; returns whether it changed anything. The grammar must be valid. Cost: linear in the grammar's size;
-    /// [`Pass::Merge`] and [`Pass::Literals`] add a logarithm, [`Pass::Regular`] the cost of automata of at most a thousand states.
+    /// Runs the pass on a valid grammar; returns whether it changed anything. Cost: linear in the
+    /// grammar's size. [`Pass::Merge`] and [`Pass::Literals`] add a logarithmic factor,
+    /// [`Pass::Regular`] the construction of automata of at most a thousand states.
     pub fn run(self, grammar: &mut Grammar) -> bool {
         match self {
             Pass::Fold => fold::run(grammar),
@@ -96,8 +99,8 @@ impl Pass {
     }
 }
 
-/// Runs `work` on every item; returns whether it changed any of them.
-fn each<T>(items: impl IntoIterator<Item = T>, mut work: impl FnMut(T) -> bool) -> bool {
+/// Runs `work` on every item; returns whether any of them changed.
+fn any_changed<T>(items: impl IntoIterator<Item = T>, mut work: impl FnMut(T) -> bool) -> bool {
     let mut changed = false;
     for item in items {
         changed |= work(item);
@@ -106,8 +109,8 @@ fn each<T>(items: impl IntoIterator<Item = T>, mut work: impl FnMut(T) -> bool) 
 }
 
 impl Pass {
-    /// Whether a change may let a pass before it find something new.
-    fn opens_more(self) -> bool {
+    /// Whether a change may enable an earlier pass.
+    fn may_enable_earlier_passes(self) -> bool {
         match self {
             Pass::Useless | Pass::Unit | Pass::Nullable | Pass::Loops | Pass::Merge => true,
             Pass::Fold | Pass::Regular | Pass::Inline | Pass::Literals | Pass::Reach => false,
@@ -125,6 +128,7 @@ impl Simplify {
         }
     }
 
+    /// Most rounds of this level.
     fn rounds(self) -> usize {
         match self {
             Simplify::Off | Simplify::Cheap => 1,
@@ -134,7 +138,7 @@ impl Simplify {
 }
 
 impl Pass {
-    /// As [`Pass::run`], copying the grammar only where that is needed.
+    /// As [`Pass::run`], but clones the grammar only if it changes.
     fn run_on(self, grammar: &mut Cow<'_, Grammar>) -> bool {
         match self {
             Pass::Merge => {
@@ -149,13 +153,18 @@ impl Pass {
 }
 
 impl Grammar {
-    /// An equivalent grammar: the same sentences, the same spans in traces. [`Grammar::size`] grows at most by a half and 64;
-    /// usually it shrinks. Fails only if the grammar is not valid.
+    /// An equivalent grammar: the same sentences, and the same spans in traces. [`Grammar::size`]
+    /// grows by at most a half plus 64; usually it shrinks.
+    ///
+    /// # Errors
+    ///
+    /// If the grammar is not valid.
     pub fn simplify(&self, level: Simplify) -> Result<Cow<'_, Grammar>, GrammarError> {
         self.simplify_observed(level, &mut |_, _, _| {})
     }
 
-    /// As [`Grammar::simplify`], and shows the grammar after each pass: the round from 0, the pass, the grammar.
+    /// As [`Grammar::simplify`]; calls `observe` after each pass with the round (from 0), the pass
+    /// and the grammar.
     pub fn simplify_observed(
         &self,
         level: Simplify,
@@ -163,14 +172,14 @@ impl Grammar {
     ) -> Result<Cow<'_, Grammar>, GrammarError> {
         self.validate()?;
         let mut grammar = Cow::Borrowed(self);
-        if level == Simplify::Full && self.rules.iter().any(|rule| rule.body.is_compact()) {
-            // What is looked into is written out.
-            grammar.to_mut().rules.iter_mut().for_each(|rule| rule.body.write_out());
+        if level == Simplify::Full && self.rules.iter().any(|rule| rule.body.has_compact_exprs()) {
+            // The passes do not look into these expressions.
+            grammar.to_mut().rules.iter_mut().for_each(|rule| rule.body.expand_compact());
         }
         for round in 0..level.rounds() {
             let mut again = false;
             for pass in level.passes() {
-                again |= pass.run_on(&mut grammar) && pass.opens_more();
+                again |= pass.run_on(&mut grammar) && pass.may_enable_earlier_passes();
                 observe(round, *pass, &grammar);
             }
             if !again {
@@ -180,14 +189,14 @@ impl Grammar {
         Ok(grammar)
     }
 
-    /// Rules, and nodes, bytes and edges of their expressions.
+    /// The size of the grammar: rules, and nodes, bytes and edges of their expressions.
     pub fn size(&self) -> usize {
         self.rules.iter().map(|rule| 1 + rule.body.size()).sum()
     }
 }
 
 impl Expr {
-    /// Nodes, bytes and edges.
+    /// The size of the expression: nodes, bytes and edges.
     pub(in crate::ir) fn size(&self) -> usize {
         match self {
             Expr::Empty
@@ -214,35 +223,35 @@ impl Expr {
         }
     }
 
-    /// Whether anything in it stands for a graph.
-    fn is_compact(&self) -> bool {
+    /// Whether it contains a compact form of a graph.
+    fn has_compact_exprs(&self) -> bool {
         match self {
             Expr::Except(_) | Expr::Counted(_) => true,
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(Expr::is_compact),
-            Expr::Repeat { body, .. } => body.is_compact(),
-            Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| e.is_compact()),
-            Expr::Members(members) => members.parts().any(Expr::is_compact),
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(Expr::has_compact_exprs),
+            Expr::Repeat { body, .. } => body.has_compact_exprs(),
+            Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| e.has_compact_exprs()),
+            Expr::Members(members) => members.parts().any(Expr::has_compact_exprs),
             _ => false,
         }
     }
 
-    /// Every [`Expr::Except`] and [`Expr::Counted`] as a graph.
-    fn write_out(&mut self) {
+    /// Replaces every [`Expr::Except`] and [`Expr::Counted`] by its graph.
+    fn expand_compact(&mut self) {
         match self {
             Expr::Except(except) => *self = except.written_out(),
             Expr::Counted(counted) => {
-                counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.write_out());
+                counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.expand_compact());
                 *self = counted.written_out();
             }
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(Expr::write_out),
-            Expr::Repeat { body, .. } => body.write_out(),
-            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.write_out()),
-            Expr::Members(members) => members.parts_mut().for_each(Expr::write_out),
+            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(Expr::expand_compact),
+            Expr::Repeat { body, .. } => body.expand_compact(),
+            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.expand_compact()),
+            Expr::Members(members) => members.parts_mut().for_each(Expr::expand_compact),
             _ => {}
         }
     }
 
-    /// Calls `f` with every rule referred to, in a fixed order.
+    /// Calls `f` with every callee, in a fixed order.
     fn each_ref(&self, f: &mut impl FnMut(RuleId)) {
         match self {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}

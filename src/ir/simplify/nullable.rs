@@ -1,18 +1,20 @@
-//! What may be empty anyway is not said to be optional once more: `x?` is `x`, `x{m,n}` is `x{0,n}` and `"" | x` is `x` where
-//! `x` can derive the empty string.
+//! Redundant optionality: where `x` is nullable, `x?` is `x`, `x{m,n}` is `x{0,n}`, and `"" | x` is
+//! `x`.
 
-use super::useless::{NEVER, ends, least};
-use super::{each, fold};
+use super::useless::{NOT_IN_SET, least_fixpoint, reaches_end};
+use super::{any_changed, fold};
 use crate::ir::{Expr, Grammar};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    let Some(ranks) = least(grammar, |body, ranks| nullable(body, &Known { ranks, below: NEVER }))
-    else {
+    let Some(ranks) = least_fixpoint(grammar, |body, ranks| {
+        nullable(body, &NullableRules { ranks, below: NOT_IN_SET })
+    }) else {
         return false;
     };
     let mut changed = false;
     for (rule, &below) in grammar.rules.iter_mut().zip(&ranks) {
-        if resolve(&mut rule.body, &Known { ranks: &ranks, below }) {
+        if resolve(&mut rule.body, &NullableRules { ranks: &ranks, below }) {
             fold::fold(&mut rule.body);
             changed = true;
         }
@@ -20,14 +22,15 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     changed
 }
 
-/// The rules that may be taken to be nullable inside a rule: those that were known to be before it was. Were a rule's own being
-/// nullable used, the reason for it could be simplified away.
-struct Known<'r> {
+/// The rules that may be assumed nullable within a rule: those whose nullability was established
+/// before the rule's own. Else a rule's own nullability could be used to remove the reason for it.
+struct NullableRules<'r> {
     ranks: &'r [u32],
     below: u32,
 }
 
-fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
+/// Whether an expression is nullable.
+fn nullable(expr: &Expr, known: &NullableRules<'_>) -> bool {
     match expr {
         Expr::Empty => true,
         Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => false,
@@ -46,14 +49,16 @@ fn nullable(expr: &Expr, known: &Known<'_>) -> bool {
         Expr::Graph(graph) => {
             let passes: Vec<bool> =
                 graph.edges.iter().map(|(_, e, _)| nullable(e, known)).collect();
-            ends(graph, &passes)
+            reaches_end(graph, &passes)
         }
     }
 }
 
-/// Returns whether the expression changed.
-fn resolve(expr: &mut Expr, known: &Known<'_>) -> bool {
-    let all = |parts: &mut dyn Iterator<Item = &mut Expr>| each(parts, |part| resolve(part, known));
+/// Simplifies an expression; returns whether it changed.
+fn resolve(expr: &mut Expr, known: &NullableRules<'_>) -> bool {
+    let all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
+        any_changed(parts, |part| resolve(part, known))
+    };
     match expr {
         Expr::Seq(parts) => all(&mut parts.iter_mut()),
         Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),

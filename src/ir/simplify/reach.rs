@@ -1,13 +1,14 @@
-//! Rules that the start does not reach are dropped. The others keep their order.
+//! Removal of unreachable rules. The others keep their order.
 
 use crate::ids::RuleId;
 use crate::ir::Grammar;
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     plan(grammar).map(|keep| retain(grammar, &keep)).is_some()
 }
 
-/// The rules that stay; `None` if all do.
+/// By rule: whether it is reachable; `None` if all are.
 pub(super) fn plan(grammar: &Grammar) -> Option<Vec<bool>> {
     let mut reached = vec![false; grammar.rules.len()];
     let mut open = vec![grammar.start];
@@ -24,7 +25,7 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<bool>> {
     (count < grammar.rules.len()).then_some(reached)
 }
 
-/// Drops rules that nothing kept refers to.
+/// Removes the other rules, and renumbers references. No kept rule may call a removed one.
 pub(super) fn retain(grammar: &mut Grammar, keep: &[bool]) {
     let mut next = 0u32;
     let number: Vec<u32> = keep

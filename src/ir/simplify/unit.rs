@@ -1,8 +1,9 @@
-//! `a ::= b` without a label: whoever calls `a` calls `b`.
+//! Elimination of unit rules: with `a ::= b` and no label, callers of `a` call `b`.
 
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let next: Vec<Option<RuleId>> = grammar
         .rules
@@ -19,7 +20,8 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     let mut path = Vec::new();
     for rule in 0..next.len() {
         let mut at = RuleId::new(rule);
-        // Each rule is passed once: `end` is known behind the first visit. A cycle ends where it is entered.
+        // Each rule is visited once: `end` is set on the first visit. A cycle ends where it is
+        // entered.
         while let Some(to) = next[at.index()].filter(|_| end[at.index()].is_none()) {
             end[at.index()] = Some(at);
             path.push(at);

@@ -1,16 +1,18 @@
-//! Rules that derive no finite sentence, and what calls them, become [`Expr::Never`]. Tags of a dispatch keep their bodies:
-//! a trigger whose body derives nothing is still a text that free text cannot contain.
+//! Removal of useless symbols: unproductive rules, and expressions that call them, become
+//! [`Expr::Never`]. Tags of a dispatch keep their bodies: a trigger with an unproductive body is
+//! still a text that free text cannot contain.
 
-use super::calls::Calls;
-use super::{each, fold};
+use super::call_graph::CallGraph;
+use super::{any_changed, fold};
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar, Graph};
 
+/// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    let Some(ranks) = least(grammar, derives) else { return false };
+    let Some(ranks) = least_fixpoint(grammar, is_productive) else { return false };
     let mut changed = false;
     for (i, rule) in grammar.rules.iter_mut().enumerate() {
-        if ranks[i] == NEVER {
+        if ranks[i] == NOT_IN_SET {
             changed |= rule.body != Expr::Never;
             rule.body = Expr::Never;
         } else if prune(&mut rule.body, &ranks) {
@@ -21,18 +23,23 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
     changed
 }
 
-/// Evaluations of whole rules, as a multiple of their number, before recursion is given up on.
+/// Most evaluations of rules, as a multiple of their number, before the fixpoint is given up.
 const MAX_EVALUATIONS: usize = 32;
-/// The rank of a rule that is not in the set.
-pub(super) const NEVER: u32 = u32::MAX;
+/// The rank of a rule outside of the set.
+pub(super) const NOT_IN_SET: u32 = u32::MAX;
 
-/// The least set of rules that `holds` puts in, given the ranks of the rules already in it; `None` if it is not found within
-/// the budget. `holds` must be monotone. A rule's rank is above those of the rules that put it in; [`NEVER`] is out of the
-/// set. Linear for grammars that are not recursive.
-pub(super) fn least(grammar: &Grammar, holds: impl Fn(&Expr, &[u32]) -> bool) -> Option<Vec<u32>> {
-    let mut ranks = vec![NEVER; grammar.rules.len()];
+/// The least set of rules that is closed under `holds`. It gets a rule's body and the ranks of the
+/// rules in the set so far, and must be monotone.
+///
+/// Returns ranks: a rule ranks above those that put it into the set. `None` if the budget of
+/// evaluations is exceeded. Linear for grammars without recursion.
+pub(super) fn least_fixpoint(
+    grammar: &Grammar,
+    holds: impl Fn(&Expr, &[u32]) -> bool,
+) -> Option<Vec<u32>> {
+    let mut ranks = vec![NOT_IN_SET; grammar.rules.len()];
     let mut open: Vec<u32> =
-        Calls::of(grammar).callees_first((0..grammar.rules.len()).map(RuleId::new));
+        CallGraph::build(grammar).callees_first((0..grammar.rules.len()).map(RuleId::new));
     let mut budget = MAX_EVALUATIONS * grammar.rules.len();
     let mut next = 0;
     loop {
@@ -49,11 +56,12 @@ pub(super) fn least(grammar: &Grammar, holds: impl Fn(&Expr, &[u32]) -> bool) ->
         if open.len() == before || open.is_empty() {
             return Some(ranks);
         }
-        // What is left depends on itself or is out.
+        // The remaining rules depend on each other, or are outside of the set.
     }
 }
 
-fn derives(expr: &Expr, ranks: &[u32]) -> bool {
+/// Whether an expression derives a finite text.
+fn is_productive(expr: &Expr, ranks: &[u32]) -> bool {
     match expr {
         Expr::Never => false,
         Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Dispatch(_) | Expr::Deferred(_) => {
@@ -61,29 +69,30 @@ fn derives(expr: &Expr, ranks: &[u32]) -> bool {
         }
         Expr::Class(set) => !set.is_empty(),
         Expr::Automaton(dfa) => !dfa.is_empty(),
-        Expr::Ref(rule) => ranks[rule.index()] != NEVER,
-        Expr::Seq(parts) => parts.iter().all(|part| derives(part, ranks)),
-        Expr::Alt(parts) => parts.iter().any(|part| derives(part, ranks)),
+        Expr::Ref(rule) => ranks[rule.index()] != NOT_IN_SET,
+        Expr::Seq(parts) => parts.iter().all(|part| is_productive(part, ranks)),
+        Expr::Alt(parts) => parts.iter().any(|part| is_productive(part, ranks)),
         Expr::Repeat { max: Some(max), min, .. } if max < min => false,
-        Expr::Repeat { body, min, .. } => *min == 0 || derives(body, ranks),
-        Expr::Members(members) => members.derives(|part| derives(part, ranks)),
-        Expr::Counted(counted) => derives(&counted.written_out(), ranks),
-        Expr::Except(except) => except.closes() || derives(&except.written_out(), ranks),
+        Expr::Repeat { body, min, .. } => *min == 0 || is_productive(body, ranks),
+        Expr::Members(members) => members.derives(|part| is_productive(part, ranks)),
+        Expr::Counted(counted) => is_productive(&counted.written_out(), ranks),
+        Expr::Except(except) => except.closes() || is_productive(&except.written_out(), ranks),
         Expr::Graph(graph) => {
-            let passes: Vec<bool> = graph.edges.iter().map(|(_, e, _)| derives(e, ranks)).collect();
-            ends(graph, &passes)
+            let passes: Vec<bool> =
+                graph.edges.iter().map(|(_, e, _)| is_productive(e, ranks)).collect();
+            reaches_end(graph, &passes)
         }
     }
 }
 
-/// Whether an end node is reached over the edges that pass.
-pub(super) fn ends(graph: &Graph, passes: &[bool]) -> bool {
-    let seen = flood(graph, &[graph.start], passes, |&(from, _, to)| (from, to));
+/// Whether an end node is reachable over edges that pass.
+pub(super) fn reaches_end(graph: &Graph, passes: &[bool]) -> bool {
+    let seen = reachable_nodes(graph, &[graph.start], passes, |&(from, _, to)| (from, to));
     graph.ends.iter().any(|&end| seen[end as usize])
 }
 
-/// The nodes that are reached from `roots` over edges that pass, in the direction that `ends` gives them.
-pub(super) fn flood(
+/// The nodes reachable from `roots` over edges that pass; `ends` gives the direction of an edge.
+pub(super) fn reachable_nodes(
     graph: &Graph,
     roots: &[u32],
     passes: &[bool],
@@ -104,11 +113,12 @@ pub(super) fn flood(
     seen
 }
 
-/// Calls of rules that derive nothing become [`Expr::Never`]; returns whether there were any.
+/// Replaces calls of unproductive rules by [`Expr::Never`]; returns whether there were any.
 fn prune(expr: &mut Expr, ranks: &[u32]) -> bool {
-    let any = |parts: &mut dyn Iterator<Item = &mut Expr>| each(parts, |part| prune(part, ranks));
+    let any =
+        |parts: &mut dyn Iterator<Item = &mut Expr>| any_changed(parts, |part| prune(part, ranks));
     match expr {
-        Expr::Ref(rule) if ranks[rule.index()] == NEVER => {
+        Expr::Ref(rule) if ranks[rule.index()] == NOT_IN_SET => {
             *expr = Expr::Never;
             true
         }

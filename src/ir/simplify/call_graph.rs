@@ -1,18 +1,19 @@
-//! Which rule refers to which.
+//! The call graph of a grammar.
 
 use crate::ids::RuleId;
 use crate::ir::Grammar;
 
-/// References as flat arrays, in the order in which the bodies name them.
-pub(super) struct Calls {
+/// Calls as flat arrays, in the order of the bodies.
+pub(super) struct CallGraph {
     offsets: Vec<u32>,
     targets: Vec<u32>,
 }
 
-impl Calls {
-    pub(super) fn of(grammar: &Grammar) -> Calls {
+impl CallGraph {
+    /// The call graph. Cost: linear.
+    pub(super) fn build(grammar: &Grammar) -> CallGraph {
         let mut calls =
-            Calls { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
+            CallGraph { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
         calls.offsets.push(0);
         for rule in &grammar.rules {
             rule.body.each_ref(&mut |target| calls.targets.push(target.raw()));
@@ -21,16 +22,18 @@ impl Calls {
         calls
     }
 
+    /// Number of rules.
     pub(super) fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    pub(super) fn from(&self, rule: u32) -> &[u32] {
+    /// The callees of a rule; with repetitions.
+    pub(super) fn callees(&self, rule: u32) -> &[u32] {
         &self.targets
             [self.offsets[rule as usize] as usize..self.offsets[rule as usize + 1] as usize]
     }
 
-    /// The rules that the roots reach, callees before callers except along cycles.
+    /// The rules reachable from `roots` in postorder: callees before callers, except along cycles.
     pub(super) fn callees_first(&self, roots: impl IntoIterator<Item = RuleId>) -> Vec<u32> {
         let mut seen = vec![false; self.len()];
         let mut order = Vec::with_capacity(self.len());
@@ -41,7 +44,7 @@ impl Calls {
             }
             work.push((root.raw(), 0));
             while let Some((rule, at)) = work.last_mut() {
-                match self.from(*rule).get(*at) {
+                match self.callees(*rule).get(*at) {
                     Some(&callee) => {
                         *at += 1;
                         if !std::mem::replace(&mut seen[callee as usize], true) {
@@ -58,54 +61,54 @@ impl Calls {
         order
     }
 
-    /// Per rule: how often it is referred to.
-    pub(super) fn uses(&self) -> Vec<u32> {
-        let mut uses = vec![0; self.len()];
-        self.targets.iter().for_each(|&target| uses[target as usize] += 1);
-        uses
+    /// By rule: number of calls of it.
+    pub(super) fn reference_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.len()];
+        self.targets.iter().for_each(|&target| counts[target as usize] += 1);
+        counts
     }
 
-    /// Per rule: who refers to it.
-    pub(super) fn reversed(&self) -> Calls {
-        let uses = self.uses();
+    /// The graph with all edges reversed.
+    pub(super) fn reversed(&self) -> CallGraph {
+        let counts = self.reference_counts();
         let mut offsets = vec![0u32; self.len() + 1];
-        for (i, n) in uses.iter().enumerate() {
+        for (i, n) in counts.iter().enumerate() {
             offsets[i + 1] = offsets[i] + n;
         }
         let mut fill = offsets.clone();
         let mut targets = vec![0; self.targets.len()];
         for caller in 0..self.len() as u32 {
-            for &callee in self.from(caller) {
+            for &callee in self.callees(caller) {
                 let at = &mut fill[callee as usize];
                 targets[*at as usize] = caller;
                 *at += 1;
             }
         }
-        Calls { offsets, targets }
+        CallGraph { offsets, targets }
     }
 
-    /// Rules on a cycle of references, or on a way from one cycle to another.
+    /// Rules on a cycle, or on a path between two cycles.
     pub(super) fn recursive(&self) -> Vec<bool> {
         let back = self.reversed();
-        let mut left = vec![true; self.len()];
-        // Who calls none that is left goes, over and over; then who is called by none.
-        for (forth, back) in [(self, &back), (&back, self)] {
+        let mut remaining = vec![true; self.len()];
+        // Repeatedly remove rules without remaining callees; then those without remaining callers.
+        for (forward, backward) in [(self, &back), (&back, self)] {
             let mut open: Vec<usize> = (0..self.len() as u32)
-                .map(|r| forth.from(r).iter().filter(|&&c| left[c as usize]).count())
+                .map(|r| forward.callees(r).iter().filter(|&&c| remaining[c as usize]).count())
                 .collect();
             let mut queue: Vec<u32> = (0..self.len() as u32)
-                .filter(|&r| left[r as usize] && open[r as usize] == 0)
+                .filter(|&r| remaining[r as usize] && open[r as usize] == 0)
                 .collect();
             while let Some(rule) = queue.pop() {
-                left[rule as usize] = false;
-                for &caller in back.from(rule) {
+                remaining[rule as usize] = false;
+                for &caller in backward.callees(rule) {
                     open[caller as usize] -= 1;
-                    if open[caller as usize] == 0 && left[caller as usize] {
+                    if open[caller as usize] == 0 && remaining[caller as usize] {
                         queue.push(caller);
                     }
                 }
             }
         }
-        left
+        remaining
     }
 }

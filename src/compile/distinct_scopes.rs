@@ -1,90 +1,103 @@
-//! Scopes and elements: a rule that is one becomes a rule that calls the rule it was. The state behind a scope's call stands in
-//! frames while the scope is open, and its count is a register of what has been; the state behind an element's call is where an
-//! element ends.
+//! Distinct-value constraints: scopes (arrays with `uniqueItems`) and the elements that must differ
+//! within them.
+//!
+//! A rule with either role is split in two: an outer rule that only calls the inner one. The return
+//! address of a scope's call is in frames while the scope is open; its count is the register of
+//! values so far. The return address of an element's call marks the element's end.
 
 use std::sync::Arc;
 
-use super::{CompileError, Compiled, leaves};
+use super::{CompileError, Compiled, shared_automata};
 use crate::fsm::Dfa;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::{Attributes, Expr, Grammar, Rule};
 
-/// The register of a scope of which nothing is known: nothing is compared.
-pub(crate) const NONE: u32 = 0;
-/// The register of a scope that has just begun.
-pub(crate) const EMPTY: u32 = 1;
+/// The register of a scope whose values are unknown: nothing is compared.
+pub(crate) const UNKNOWN_REGISTER: u32 = 0;
+/// The register of a scope without elements so far.
+pub(crate) const EMPTY_REGISTER: u32 = 1;
 
-/// What a rule is to values that must differ.
+/// The role of a rule in distinct-value constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum DistinctRole {
+    /// No two elements within an occurrence are equal.
     Scope {
-        /// However an element has begun, there are infinitely many strings it can still become.
+        /// Every unfinished element of the scope can still become infinitely many strings, so it
+        /// always has a way to differ.
         open: bool,
     },
+    /// A value that differs from the earlier elements of its scope.
     Element,
 }
 
-/// What a state is to values that must differ: the one behind the call in a rule with a role.
+/// The role of a state: set on the return address of the call in a split rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum ReturnRole {
+    /// Any other state.
     Nothing,
+    /// The scope that was called ends here; frames with this state hold its register.
     Scope,
+    /// The element that was called ends here.
     Element,
 }
 
-/// Rules that have to do with values that must differ; empty in grammars without any.
+/// The rules with roles; empty in grammars without distinct-value constraints.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scopes {
-    roles: HashMap<u32, Role>,
-    /// Per rule: it may call an element of a scope around it.
+pub(crate) struct DistinctScopes {
+    /// By rule; the rule is the outer one of a split.
+    roles: HashMap<u32, DistinctRole>,
+    /// By rule: it may call an element of an enclosing scope.
     exposes: Vec<bool>,
 }
 
-impl Scopes {
+impl DistinctScopes {
+    /// Whether the grammar has no distinct-value constraints.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.roles.is_empty()
     }
 
+    /// The role of a rule.
     #[inline]
-    pub(crate) fn role(&self, rule: u32) -> Option<Role> {
+    pub(crate) fn role(&self, rule: u32) -> Option<DistinctRole> {
         if self.roles.is_empty() { None } else { self.roles.get(&rule).copied() }
     }
 
-    /// Whether a rule may call an element of a scope around it.
+    /// Whether a rule may call an element of an enclosing scope.
     pub(crate) fn exposes(&self, rule: u32) -> bool {
         self.exposes.get(rule as usize).is_some_and(|exposes| *exposes)
     }
 
-    pub(super) fn behind(&self, rule: u32) -> Behind {
+    /// The role of the return address in a rule.
+    pub(super) fn return_role(&self, rule: u32) -> ReturnRole {
         match self.role(rule) {
-            None => Behind::Nothing,
-            Some(Role::Scope { .. }) => Behind::Scope,
-            Some(Role::Element) => Behind::Element,
+            None => ReturnRole::Nothing,
+            Some(DistinctRole::Scope { .. }) => ReturnRole::Scope,
+            Some(DistinctRole::Element) => ReturnRole::Element,
         }
     }
 }
 
-/// The grammar with every scope and every element in a rule of its own, and those rules.
-pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, Scopes) {
-    let mut scopes = Scopes::default();
+/// Splits each rule with a role; returns the rewritten grammar and the roles by rule.
+pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScopes) {
+    let mut scopes = DistinctScopes::default();
     if grammar.rules.iter().all(|rule| !rule.attributes.scope && !rule.attributes.element) {
         return (grammar, scopes);
     }
     let mut out = (*grammar).clone();
     for mut id in 0..grammar.rules.len() {
         let Attributes { scope, element, .. } = out.rules[id].attributes;
-        // An element is one of the scope around it, also if it is a scope itself.
+        // A rule may be both: an element of the enclosing scope, and a scope.
         for role in element
-            .then_some(Role::Element)
+            .then_some(DistinctRole::Element)
             .into_iter()
-            .chain(scope.then_some(Role::Scope { open: false }))
+            .chain(scope.then_some(DistinctRole::Scope { open: false }))
         {
             let inner = RuleId::new(out.rules.len());
             let rule = &mut out.rules[id];
             let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
-            // The inner rule keeps what is said of it, so that it is never written out in the outer one.
+            // The inner rule keeps its attributes, so that it is not inlined into the outer one.
             let attributes = std::mem::take(&mut rule.attributes);
             let name = rule.name.clone();
             scopes.roles.insert(id as u32, role);
@@ -95,8 +108,9 @@ pub(super) fn split(grammar: Arc<Grammar>) -> (Arc<Grammar>, Scopes) {
     (Arc::new(out), scopes)
 }
 
-/// Checks rules with roles and finds what else has to be known of them. `calls` has each rule's callees.
-pub(super) fn check<'c>(
+/// Checks rules with roles, and computes their further properties. `calls` yields the callees of a
+/// rule.
+pub(super) fn check_scopes<'c>(
     compiled: &mut Compiled,
     calls: &impl Fn(usize) -> &'c [u32],
 ) -> Result<(), CompileError> {
@@ -111,11 +125,11 @@ pub(super) fn check<'c>(
     let role = |rule: u32| compiled.scopes.role(rule);
     let mut exposes = vec![false; rules];
     let mut queue: Vec<u32> =
-        (0..rules as u32).filter(|&rule| role(rule) == Some(Role::Element)).collect();
+        (0..rules as u32).filter(|&rule| role(rule) == Some(DistinctRole::Element)).collect();
     while let Some(rule) = queue.pop() {
         for &caller in &callers[rule as usize] {
             if !std::mem::replace(&mut exposes[caller as usize], true)
-                && !matches!(role(caller), Some(Role::Scope { .. }))
+                && !matches!(role(caller), Some(DistinctRole::Scope { .. }))
             {
                 queue.push(caller);
             }
@@ -126,12 +140,12 @@ pub(super) fn check<'c>(
         let facts = &compiled.rules[rule as usize];
         let what = match role(rule) {
             None => continue,
-            Some(_) if facts.left_recursive => "may begin with itself",
-            Some(Role::Element) if facts.nullable => "may be empty",
-            Some(Role::Element) if exposes[rule as usize] => {
-                "has elements of the same scope inside"
+            Some(_) if facts.left_recursive => "is left-recursive",
+            Some(DistinctRole::Element) if facts.nullable => "is nullable",
+            Some(DistinctRole::Element) if exposes[rule as usize] => {
+                "contains elements of the same scope"
             }
-            Some(Role::Scope { .. }) if is_open(compiled, calls, rule) => {
+            Some(DistinctRole::Scope { .. }) if is_open(compiled, calls, rule) => {
                 open.push(rule);
                 continue;
             }
@@ -147,15 +161,15 @@ pub(super) fn check<'c>(
     }
     compiled.scopes.exposes = exposes;
     for rule in open {
-        compiled.scopes.roles.insert(rule, Role::Scope { open: true });
+        compiled.scopes.roles.insert(rule, DistinctRole::Scope { open: true });
     }
     for rule in compiled.scopes.roles.keys() {
-        compiled.rules[*rule as usize].kept = true;
+        compiled.rules[*rule as usize].tracked = true;
     }
     Ok(())
 }
 
-/// Whether all elements of a scope are strings of which infinitely many are left wherever they have got to.
+/// Whether all elements of a scope are strings that always have infinitely many completions.
 fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: u32) -> bool {
     let (mut seen, mut queue) = (HashSet::default(), calls(scope as usize).to_vec());
     while let Some(rule) = queue.pop() {
@@ -163,13 +177,12 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
             continue;
         }
         match compiled.scopes.role(rule) {
-            Some(Role::Scope { .. }) => {}
-            Some(Role::Element) => {
+            Some(DistinctRole::Scope { .. }) => {}
+            Some(DistinctRole::Element) => {
                 let Some(element) = compiled.parsed.rules.get(rule as usize) else { return false };
-                let mut looking = Looking { compiled, inside: HashSet::default() };
+                let mut check = StringCheck { compiled, inside: HashSet::default() };
                 let body = &element.body;
-                if !looking.is_string(body) || !looking.ends_quoted(body) || !looking.is_open(body)
-                {
+                if !check.is_string(body) || !check.ends_quoted(body) || !check.is_open(body) {
                     return false;
                 }
             }
@@ -179,28 +192,31 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
     true
 }
 
-/// A look at expressions, through rules that do not call themselves.
-struct Looking<'c> {
+/// Decides properties of an expression through calls of rules that are not recursive.
+struct StringCheck<'c> {
     compiled: &'c Compiled,
+    /// Rules that are being examined.
     inside: HashSet<u32>,
 }
 
-impl Looking<'_> {
-    fn through(
+impl StringCheck<'_> {
+    /// The property of a rule: of its DFA if it is regular, else of its body. False if it is
+    /// recursive.
+    fn look_through_rule(
         &mut self,
         rule: RuleId,
         look: fn(&mut Self, &Expr) -> bool,
         leaf: fn(&Dfa) -> bool,
     ) -> bool {
-        if let Some(dfa) = leaves::automaton(self.compiled, rule.raw()) {
+        if let Some(dfa) = shared_automata::minimal_automaton(self.compiled, rule.raw()) {
             return leaf(&dfa);
         }
         let compiled = self.compiled;
-        let Some(rule_of) = compiled.parsed.rules.get(rule.index()) else { return false };
+        let Some(callee) = compiled.parsed.rules.get(rule.index()) else { return false };
         self.inside.insert(rule.raw()) && {
-            let found = look(self, &rule_of.body);
+            let holds = look(self, &callee.body);
             self.inside.remove(&rule.raw());
-            found
+            holds
         }
     }
 
@@ -212,48 +228,54 @@ impl Looking<'_> {
             Expr::Bytes(bytes) => bytes.first() == Some(&b'"'),
             Expr::Seq(parts) => parts.first().is_some_and(|part| self.is_string(part)),
             Expr::Alt(parts) => parts.iter().all(|part| self.is_string(part)),
-            Expr::Ref(rule) => self.through(*rule, Self::is_string, quoted),
+            Expr::Ref(rule) => self.look_through_rule(*rule, Self::is_string, quoted),
             Expr::Automaton(dfa) => !dfa.is_final(0) && quoted(dfa),
             _ => false,
         }
     }
 
-    /// Whether every text that begins with a quote ends with another one.
+    /// Whether every text that begins with a quote ends with another quote.
     fn ends_quoted(&mut self, expr: &Expr) -> bool {
         match expr {
             Expr::Bytes(bytes) => bytes.last() == Some(&b'"') && bytes.len() > 1,
             Expr::Seq(parts) => {
-                parts.last().is_some_and(|part| parts.len() > 1 && self.closes(part))
+                parts.last().is_some_and(|part| parts.len() > 1 && self.ends_with_quote(part))
             }
             Expr::Alt(parts) => parts.iter().all(|part| self.ends_quoted(part)),
-            Expr::Ref(rule) => self.through(*rule, Self::ends_quoted, closes_later),
-            Expr::Automaton(dfa) => closes_later(dfa),
+            Expr::Ref(rule) => {
+                self.look_through_rule(*rule, Self::ends_quoted, ends_with_second_quote)
+            }
+            Expr::Automaton(dfa) => ends_with_second_quote(dfa),
             _ => false,
         }
     }
 
     /// Whether every text ends with a quote.
-    fn closes(&mut self, expr: &Expr) -> bool {
+    fn ends_with_quote(&mut self, expr: &Expr) -> bool {
         match expr {
             Expr::Bytes(bytes) => bytes.last() == Some(&b'"'),
-            Expr::Seq(parts) => parts.last().is_some_and(|part| self.closes(part)),
-            Expr::Alt(parts) => parts.iter().all(|part| self.closes(part)),
-            Expr::Ref(rule) => self.through(*rule, Self::closes, closes),
-            Expr::Automaton(dfa) => closes(dfa),
+            Expr::Seq(parts) => parts.last().is_some_and(|part| self.ends_with_quote(part)),
+            Expr::Alt(parts) => parts.iter().all(|part| self.ends_with_quote(part)),
+            Expr::Ref(rule) => {
+                self.look_through_rule(*rule, Self::ends_with_quote, ends_with_quote)
+            }
+            Expr::Automaton(dfa) => ends_with_quote(dfa),
             Expr::Except(except) => {
                 let (tail, other) = (Expr::Ref(except.tail), Expr::Ref(except.other));
-                except.close.last() == Some(&b'"') && self.closes(&tail) && self.closes(&other)
+                except.close.last() == Some(&b'"')
+                    && self.ends_with_quote(&tail)
+                    && self.ends_with_quote(&other)
             }
             _ => false,
         }
     }
 
-    /// Whether every proper beginning of a text has infinitely many ways to go on.
+    /// Whether every proper prefix of a text has infinitely many completions.
     fn is_open(&mut self, expr: &Expr) -> bool {
         match expr {
             Expr::Seq(parts) => parts.last().is_some_and(|part| self.is_open(part)),
             Expr::Alt(parts) => parts.iter().all(|part| self.is_open(part)),
-            Expr::Ref(rule) => self.through(*rule, Self::is_open, Dfa::goes_on),
+            Expr::Ref(rule) => self.look_through_rule(*rule, Self::is_open, Dfa::goes_on),
             Expr::Automaton(dfa) => dfa.goes_on(),
             Expr::Except(except) => {
                 self.is_open(&Expr::Ref(except.tail)) && self.is_open(&Expr::Ref(except.other))
@@ -263,8 +285,8 @@ impl Looking<'_> {
     }
 }
 
-/// Whether every word ends with a quote, and there is no empty one.
-fn closes(dfa: &Dfa) -> bool {
+/// Whether every word is nonempty and ends with a quote.
+fn ends_with_quote(dfa: &Dfa) -> bool {
     let quote = u32::from(b'"');
     let states = 0..dfa.len() as u32;
     let mut edges = states.flat_map(|state| dfa.edges(state));
@@ -272,7 +294,7 @@ fn closes(dfa: &Dfa) -> bool {
         && edges.all(|edge| !dfa.is_final(edge.to) || edge.lo == quote && edge.hi == quote)
 }
 
-/// The same, and every word has more than that quote.
-fn closes_later(dfa: &Dfa) -> bool {
-    closes(dfa) && dfa.edges(0).iter().all(|edge| !dfa.is_final(edge.to))
+/// Whether every word has at least two bytes and ends with a quote.
+fn ends_with_second_quote(dfa: &Dfa) -> bool {
+    ends_with_quote(dfa) && dfa.edges(0).iter().all(|edge| !dfa.is_final(edge.to))
 }

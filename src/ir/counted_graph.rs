@@ -1,8 +1,9 @@
-//! Graphs whose steps are counted: a pattern whose texts have a bounded length, without a node for each length.
+//! Counted graphs: patterns with bounds on their length, without a node for each length.
 
 use super::{Expr, Graph};
 
-/// Paths of a graph of so many edges. No edge's expression may derive nothing, or the empty string.
+/// The paths of a graph that have between `min` and `max` edges. Each edge expression must be
+/// productive and not nullable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Counted {
     /// The graph.
@@ -14,13 +15,14 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The same as a graph with a node for each node and number of edges before it. Cost: those.
+    /// The expression as a graph with a node for each pair of node and number of edges. Cost: the
+    /// number of pairs.
     pub fn written_out(&self) -> Expr {
         let Counted { graph, min, max } = self;
         if max.is_some_and(|max| max < *min) {
             return Expr::Never;
         }
-        // Past the least number the count makes no difference where there is no most.
+        // Without an upper bound, counts beyond the lower bound make no difference.
         let layers = max.unwrap_or(*min);
         let node = |layer: u32, node: u32| layer * graph.nodes + node;
         let mut out =
@@ -39,7 +41,7 @@ impl Counted {
         Expr::Graph(Box::new(out))
     }
 
-    /// The edges' nodes, each pair once.
+    /// The edges as pairs of nodes, without duplicates.
     pub(crate) fn steps(&self) -> Vec<(u32, u32)> {
         let mut steps: Vec<(u32, u32)> =
             self.graph.edges.iter().map(|&(from, _, to)| (from, to)).collect();

@@ -1,36 +1,41 @@
-//! Counted repeats, written out.
+//! Unrolling of counted repeats.
 
 use super::{Expr, Grammar, Graph};
 
 impl Grammar {
-    /// An equivalent grammar in which counted repeats are graphs with a copy of their body for each run, but for those that would have more
-    /// than `most` nodes, or take all of them together past `total`. Counters that are part of other expressions ([`Expr::Counted`],
-    /// dispatches) stay, and those of bodies that are made later ([`Expr::Deferred`]).
+    /// An equivalent grammar in which counted repeats are unrolled into graphs, with a copy of the
+    /// body for each repetition.
+    ///
+    /// A repeat stays as it is if it would have more than `most` nodes, or if all together would
+    /// exceed `total`. [`Expr::Counted`], dispatches and [`Expr::Deferred`] bodies are not changed.
     pub fn uncounted(&self, most: usize, total: usize) -> Grammar {
         let mut grammar = self.clone();
-        let mut left = total;
-        grammar.rules.iter_mut().for_each(|rule| rule.body.uncount(most, &mut left));
+        let mut budget = total;
+        grammar.rules.iter_mut().for_each(|rule| rule.body.unroll_repeats(most, &mut budget));
         grammar
     }
 }
 
 impl Expr {
-    fn uncount(&mut self, most: usize, left: &mut usize) {
+    /// Unrolls the repeats of an expression, inner ones first.
+    fn unroll_repeats(&mut self, most: usize, budget: &mut usize) {
         match self {
             Expr::Seq(parts) | Expr::Alt(parts) => {
-                parts.iter_mut().for_each(|part| part.uncount(most, left))
+                parts.iter_mut().for_each(|part| part.unroll_repeats(most, budget))
             }
             Expr::Graph(graph) => {
-                graph.edges.iter_mut().for_each(|(_, e, _)| e.uncount(most, left))
+                graph.edges.iter_mut().for_each(|(_, e, _)| e.unroll_repeats(most, budget))
             }
-            Expr::Members(members) => members.parts_mut().for_each(|part| part.uncount(most, left)),
+            Expr::Members(members) => {
+                members.parts_mut().for_each(|part| part.unroll_repeats(most, budget))
+            }
             Expr::Repeat { body, min, max } => {
-                body.uncount(most, left);
+                body.unroll_repeats(most, budget);
                 let (copies, size) = (max.unwrap_or(*min) as usize, body.size());
                 let cost = copies.saturating_mul(size);
-                if copies > 1 && cost <= most.min(*left) {
-                    *left -= cost;
-                    *self = runs(body, *min, *max);
+                if copies > 1 && cost <= most.min(*budget) {
+                    *budget -= cost;
+                    *self = unrolled_graph(body, *min, *max);
                 }
             }
             _ => {}
@@ -38,8 +43,8 @@ impl Expr {
     }
 }
 
-/// A node before each run, and one behind the last.
-fn runs(body: &Expr, min: u32, max: Option<u32>) -> Expr {
+/// A graph with a node in front of each repetition and one behind the last.
+fn unrolled_graph(body: &Expr, min: u32, max: Option<u32>) -> Expr {
     let last = max.unwrap_or(min);
     let mut edges: Vec<(u32, Expr, u32)> =
         (0..last).map(|run| (run, body.clone(), run + 1)).collect();
@@ -55,36 +60,36 @@ mod tests {
     use crate::ir::GrammarBuilder;
 
     #[test]
-    fn repeats_are_written_out_within_bounds() {
+    fn repeats_are_unrolled_within_bounds() {
         let of = |body: Expr| {
             let mut b = GrammarBuilder::new();
             let start = b.rule("start", body);
             b.finish(start).unwrap()
         };
         let a = || Expr::text("a");
-        let written =
+        let unrolled =
             |grammar: &Grammar, most, total| grammar.uncounted(most, total).rules[0].body.clone();
         let two_to_four = of(Expr::repeat(a(), 2, Some(4)));
-        let Expr::Graph(graph) = written(&two_to_four, 100, 100) else { panic!("no graph") };
+        let Expr::Graph(graph) = unrolled(&two_to_four, 100, 100) else { panic!("no graph") };
         assert_eq!((graph.nodes, &graph.ends[..], graph.edges.len()), (5, &[2, 3, 4][..], 4));
-        let Expr::Graph(graph) = written(&of(Expr::repeat(a(), 3, None)), 100, 100) else {
+        let Expr::Graph(graph) = unrolled(&of(Expr::repeat(a(), 3, None)), 100, 100) else {
             panic!("no graph")
         };
         assert_eq!((&graph.ends[..], graph.edges.last()), (&[3][..], Some(&(3, a(), 3))));
-        // What is too much stays as it is: one alone, all together, and inner ones before outer ones.
-        assert_eq!(written(&two_to_four, 3, 100), two_to_four.rules[0].body);
+        // Large repeats stay as they are: single ones, all together, and outer ones around unrolled
+        // ones.
+        assert_eq!(unrolled(&two_to_four, 3, 100), two_to_four.rules[0].body);
         let twice = of(Expr::seq([
             Expr::repeat(a(), 0, Some(5)),
             Expr::text("b"),
             Expr::repeat(a(), 0, Some(6)),
         ]));
-        let Expr::Seq(parts) = written(&twice, 100, 8) else { panic!("no sequence") };
+        let Expr::Seq(parts) = unrolled(&twice, 100, 8) else { panic!("no sequence") };
         assert!(matches!((&parts[0], &parts[2]), (Expr::Graph(_), Expr::Repeat { .. })));
         let nested = of(Expr::repeat(Expr::repeat(a(), 0, Some(3)), 0, Some(50)));
-        assert!(
-            matches!(written(&nested, 40, 1_000), Expr::Repeat { body, .. } if matches!(*body, Expr::Graph(_)))
-        );
-        // Stars and options are no counters.
+        let Expr::Repeat { body, .. } = unrolled(&nested, 40, 1_000) else { panic!("no repeat") };
+        assert!(matches!(*body, Expr::Graph(_)));
+        // `x*`, `x?` and `x+` have no counters.
         for body in [Expr::star(a()), Expr::optional(a()), Expr::repeat(a(), 1, None)] {
             let grammar = of(body);
             assert_eq!(grammar.uncounted(100, 100), grammar);

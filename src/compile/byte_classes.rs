@@ -1,18 +1,19 @@
-//! Bytes that a grammar never tells apart.
+//! Byte classes of a grammar (alphabet compression): ranges of bytes that no rule tells apart.
 
 use crate::fsm::ByteSet;
 
-/// The bytes, in classes of neighbours.
+/// A partition of the bytes into ranges.
 #[derive(Debug)]
-pub(crate) struct Classes {
+pub(crate) struct ByteClasses {
+    /// By byte: its class.
     of: [u8; 256],
     /// The first byte of each class.
     firsts: Vec<u8>,
 }
 
-impl Classes {
+impl ByteClasses {
     /// `cuts`: bytes that differ from the byte before them.
-    pub(super) fn new(cuts: &ByteSet) -> Classes {
+    pub(super) fn new(cuts: &ByteSet) -> ByteClasses {
         let (mut of, mut firsts) = ([0; 256], vec![0]);
         for byte in 1..=255u8 {
             if cuts.contains(byte) {
@@ -20,16 +21,16 @@ impl Classes {
             }
             of[usize::from(byte)] = (firsts.len() - 1) as u8;
         }
-        Classes { of, firsts }
+        ByteClasses { of, firsts }
     }
 
-    /// Classes of bytes that neither tells apart; none if that is these.
-    pub(super) fn with(&self, other: &Classes) -> Option<Classes> {
+    /// The common refinement with `other`; `None` if it equals `self`.
+    pub(super) fn refined_by(&self, other: &ByteClasses) -> Option<ByteClasses> {
         let [mut cuts, mut more] = [ByteSet::EMPTY; 2];
         self.firsts.iter().for_each(|&byte| cuts.insert(byte));
         other.firsts.iter().for_each(|&byte| more.insert(byte));
         let all = cuts.union(&more);
-        (all != cuts).then(|| Classes::new(&all))
+        (all != cuts).then(|| ByteClasses::new(&all))
     }
 
     /// The class of a byte.
@@ -38,12 +39,12 @@ impl Classes {
         self.of[usize::from(byte)]
     }
 
-    /// One byte of a class.
+    /// The first byte of a class.
     pub(crate) fn first(&self, class: u32) -> u8 {
         self.firsts[class as usize]
     }
 
-    /// How many classes there are.
+    /// Number of classes.
     pub(crate) fn len(&self) -> usize {
         self.firsts.len()
     }

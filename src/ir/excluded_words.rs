@@ -1,35 +1,42 @@
-//! Texts that are none of some words, up to what ends them: names that an object does not declare. As an expression of its own they
-//! cost their words; written out, a node for each beginning of one.
+//! Texts other than some words, up to their closing text: the names that an object does not
+//! declare.
+//!
+//! As an expression, it is as large as its words. As a graph it is a trie with a node for each
+//! prefix of a word.
 
 use super::{Expr, Graph, Literal};
 use crate::fsm::ByteSet;
 use crate::ids::RuleId;
 
-/// What begins like the words and is none of them. A text reads a beginning of words (perhaps nothing), and then either a byte with
-/// which no word goes on, and `tail`; or `other`; or, if what was read is no word, `close`.
+/// Texts that share a prefix with the words and are none of them. A text reads a prefix of a word
+/// (perhaps empty), then one of:
+///
+/// * a byte that no word continues with, and `tail`;
+/// * `other`;
+/// * `close`, if the prefix is not a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Except {
-    /// The words, ascending, each once.
+    /// The words, sorted, without duplicates.
     pub words: Vec<Literal>,
-    /// The bytes that a text may leave the words with.
+    /// The bytes by which a text may leave the words.
     pub leave: ByteSet,
     /// What follows such a byte.
     pub tail: RuleId,
-    /// What may follow a beginning of words instead.
+    /// What may follow a prefix instead.
     pub other: RuleId,
-    /// What follows a beginning of words that is no word. Not empty.
+    /// What follows a prefix that is not a word. Not empty.
     pub close: Literal,
 }
 
 impl Except {
-    /// The same as a graph. Cost: the words' length.
+    /// The expression as a graph: the trie of the words. Cost: linear in the words.
     pub fn written_out(&self) -> Expr {
         let mut graph = Graph::default();
         let (start, end, free) = (graph.node(), graph.node(), graph.node());
         graph.start = start;
         graph.ends.push(end);
         graph.edge(free, Expr::Ref(self.tail), end);
-        // (node, words below it, bytes of them already read)
+        // (node, words below it, bytes read of them)
         let mut stack = vec![(start, &self.words[..], 0usize)];
         while let Some((node, words, read)) = stack.pop() {
             let mut rest = match words.split_first() {
@@ -41,12 +48,12 @@ impl Except {
             };
             let mut leave = self.leave;
             while let Some(&byte) = rest.first().and_then(|word| word.get(read)) {
-                let same = rest.partition_point(|word| word.get(read) == Some(&byte));
+                let group = rest.partition_point(|word| word.get(read) == Some(&byte));
                 let child = graph.node();
                 graph.edge(node, Expr::bytes(&[byte]), child);
-                stack.push((child, &rest[..same], read + 1));
+                stack.push((child, &rest[..group], read + 1));
                 leave.remove(byte);
-                rest = &rest[same..];
+                rest = &rest[group..];
             }
             graph.edge(node, Expr::class(leave), free);
             graph.edge(node, Expr::Ref(self.other), end);
@@ -54,12 +61,12 @@ impl Except {
         Expr::Graph(Box::new(graph))
     }
 
-    /// About how many states it has, written out.
-    pub(crate) fn nodes(&self) -> usize {
+    /// Estimated number of states as a graph.
+    pub(crate) fn state_estimate(&self) -> usize {
         self.words.iter().map(|word| word.len()).sum::<usize>() + 3
     }
 
-    /// Whether it derives something whatever its rules derive.
+    /// Whether some text is derived, whatever the rules derive.
     pub(crate) fn closes(&self) -> bool {
         self.words.first().is_none_or(|word| !word.is_empty())
     }
@@ -86,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn written_out_is_what_it_says() {
+    fn excluded_words_equal_their_graph() {
         for words in
             [vec![], vec!["a"], vec!["", "ab"], vec!["a", "ab", "ba"], vec!["aab", "ab", "b"]]
         {

@@ -1,4 +1,4 @@
-//! Images of grammars: each byte of a sentence written as other bytes, such as text inside a JSON string.
+//! Images of grammars under homomorphisms, such as text escaped inside of a JSON string.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::limits::Limits;
 /// Deepest expression that is mapped by recursion.
 const MAX_DEPTH: usize = 500;
 
-/// How each byte is written. Sentences are written byte by byte: a homomorphism.
+/// A homomorphism: a byte string for each byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Homomorphism {
     /// By byte.
@@ -22,26 +22,26 @@ pub struct Homomorphism {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapError {
-    /// A special token is not bytes.
-    #[error("rule `{rule}` has a special token, which is no bytes")]
+    /// A special token is not a byte.
+    #[error("rule `{rule}` has a special token, which is not a byte")]
     Special {
         /// The rule.
         rule: String,
     },
-    /// A tag dispatch is watched for bytes as they are.
+    /// A tag dispatch searches for unescaped bytes.
     #[error("rule `{rule}` has a tag dispatch")]
     Dispatch {
         /// The rule.
         rule: String,
     },
-    /// A budget counts what is written, which is longer than what is meant.
+    /// A budget counts bytes before they are mapped.
     #[error("rule `{rule}` has a budget")]
     Budget {
         /// The rule.
         rule: String,
     },
-    /// What differs is what is meant, not how it is written.
-    #[error("rule `{rule}` is a scope or an element, whose values differ")]
+    /// Distinct values are compared before they are mapped.
+    #[error("rule `{rule}` has distinct values")]
     Distinct {
         /// The rule.
         rule: String,
@@ -63,12 +63,13 @@ pub enum MapError {
 }
 
 impl Homomorphism {
-    /// The one that writes each byte so.
+    /// The homomorphism that maps each byte by `image`.
     pub fn new(image: impl Fn(u8) -> Vec<u8>) -> Homomorphism {
         Homomorphism { images: (0..=255).map(image).collect() }
     }
 
-    /// Text between two quotes, as `write` writes it with them; each ASCII character is written by itself, others stay as they are.
+    /// The escaping of text between quotes, as `write` quotes it. ASCII characters are mapped one
+    /// by one; other bytes stay as they are.
     pub fn quoted(write: impl Fn(&mut String, &str)) -> Homomorphism {
         Homomorphism::new(|byte| {
             if !byte.is_ascii() {
@@ -81,17 +82,17 @@ impl Homomorphism {
         })
     }
 
-    /// How a byte is written.
+    /// The image of a byte.
     pub fn image(&self, byte: u8) -> &[u8] {
         &self.images[usize::from(byte)]
     }
 
-    /// How a text is written. Cost: linear.
+    /// The image of a text. Cost: linear.
     pub fn apply(&self, text: &[u8]) -> Vec<u8> {
         text.iter().flat_map(|&byte| self.image(byte)).copied().collect()
     }
 
-    /// The bytes written as one byte each, and the images of all others.
+    /// The image of a byte class: single bytes as a class, all other images as strings.
     fn class(&self, set: ByteSet) -> (ByteSet, Vec<&[u8]>) {
         let (mut single, mut others) = (ByteSet::EMPTY, Vec::new());
         for byte in set.iter() {
@@ -105,8 +106,9 @@ impl Homomorphism {
 }
 
 impl Grammar {
-    /// The sentences as a homomorphism writes them. Rules keep their places and what is said of them; those that no sentence
-    /// meets derive nothing. Cost: the grammar's size times the longest image; automata inside are made deterministic again.
+    /// The image of the grammar's language. Rule ids and attributes are kept; unreachable rules
+    /// derive nothing. Cost: the grammar's size times the longest image; automata are determinised
+    /// again.
     pub fn image(&self, map: &Homomorphism, limits: &Limits) -> Result<Grammar, MapError> {
         self.validate()?;
         if let Cow::Owned(whole) = self.loaded()? {
@@ -115,18 +117,18 @@ impl Grammar {
         let mut builder = GrammarBuilder::new();
         for rule in &self.rules {
             let id = builder.declare(&*rule.name);
-            // What a name is written as is no name.
+            // The image of a unique name is not a JSON string.
             *builder.attributes(id) = Attributes { name: false, ..rule.attributes.clone() };
         }
-        let mut mapping = Mapping {
+        let mut mapping = ImageBuilder {
             grammar: self,
             map,
             limits,
             rule: self.start,
-            met: vec![false; self.rules.len()],
+            reached: vec![false; self.rules.len()],
         };
         let mut todo = vec![self.start];
-        mapping.met[self.start.index()] = true;
+        mapping.reached[self.start.index()] = true;
         while let Some(rule) = todo.pop() {
             mapping.rule = rule;
             let source = &self.rules[rule.index()];
@@ -144,21 +146,24 @@ impl Grammar {
     }
 }
 
-struct Mapping<'g> {
+/// Maps the rules of a grammar.
+struct ImageBuilder<'g> {
     grammar: &'g Grammar,
     map: &'g Homomorphism,
     limits: &'g Limits,
-    /// The rule that errors are about.
+    /// The current rule, for errors.
     rule: RuleId,
-    /// Rules that a sentence meets.
-    met: Vec<bool>,
+    /// By rule: reachable from the start.
+    reached: Vec<bool>,
 }
 
-impl Mapping<'_> {
+impl ImageBuilder<'_> {
+    /// The name of the current rule.
     fn name(&self) -> String {
         self.grammar.rules[self.rule.index()].name.clone()
     }
 
+    /// The image of an expression; new callees go to `todo`.
     fn expr(
         &mut self,
         expr: &Expr,
@@ -183,7 +188,7 @@ impl Mapping<'_> {
                 return Err(MapError::Dispatch { rule: self.name() });
             }
             Expr::Ref(rule) => {
-                if !std::mem::replace(&mut self.met[rule.index()], true) {
+                if !std::mem::replace(&mut self.reached[rule.index()], true) {
                     todo.push(*rule);
                 }
                 expr.clone()
@@ -217,6 +222,7 @@ impl Mapping<'_> {
         })
     }
 
+    /// The images of several expressions.
     fn all(
         &mut self,
         parts: &[Expr],
@@ -226,6 +232,7 @@ impl Mapping<'_> {
         parts.iter().map(|part| self.expr(part, depth, todo)).collect()
     }
 
+    /// The image of a DFA, minimal again.
     fn automaton(&self, dfa: &Dfa) -> Result<Dfa, MapError> {
         let mut nfa = Nfa::new();
         let states: Vec<u32> = (0..dfa.len()).map(|_| nfa.state()).collect();
@@ -241,7 +248,7 @@ impl Mapping<'_> {
                 for (lo, hi) in single.ranges() {
                     nfa.edge(from, lo.into(), hi.into(), to);
                 }
-                others.into_iter().for_each(|image| path(&mut nfa, from, image, to));
+                others.into_iter().for_each(|image| add_path(&mut nfa, from, image, to));
             }
         }
         if let Some(&start) = states.first() {
@@ -251,8 +258,8 @@ impl Mapping<'_> {
     }
 }
 
-/// The bytes as a path between two states.
-fn path(nfa: &mut Nfa, from: u32, bytes: &[u8], to: u32) {
+/// Adds a path over `bytes` between two states.
+fn add_path(nfa: &mut Nfa, from: u32, bytes: &[u8], to: u32) {
     let Some((&last, before)) = bytes.split_last() else { return nfa.epsilon(from, to) };
     let mut at = from;
     for &byte in before {

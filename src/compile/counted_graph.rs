@@ -1,34 +1,37 @@
-//! Graphs whose steps are counted, as automata that are built as a parse meets them: a state is a set of nondeterministic states,
-//! each with the number of steps before it. What can no longer end with a number that is allowed is never entered.
+//! Counted graphs: generalised automata with a bounded number of steps.
+//!
+//! A state is a set of pairs (nondeterministic state, steps taken before it), made on demand.
+//! States from which no allowed number of steps reaches an end are never entered.
 
 use std::sync::Arc;
 
-use super::units::Part;
+use super::rule_nfa::LiveNfa;
 use crate::fsm::{Edge, Levels};
 
 /// No node.
-pub(super) const NONE: u32 = u32::MAX;
-/// A number of steps of which nothing is known but that all bounds are out of reach.
+pub(super) const NO_NODE: u32 = u32::MAX;
+/// A step count of which only one thing is known: no bound is within reach.
 pub(crate) const FAR: u32 = u32::MAX;
 
-/// What the states of a counted unit's automaton are.
+/// Step counting of a rule's automaton: the role of each of its states.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct StepCounts {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
-    /// The state of the start node.
+    /// State of the start node.
     pub(super) start: u32,
-    /// Per state: the node it is.
+    /// By state: the node that it is, or [`NO_NODE`].
     pub(super) node_of: Vec<u32>,
-    /// Per state at the beginning of a step: the node that it leaves.
+    /// By state at the start of a step: the node that the step leaves, or [`NO_NODE`].
     pub(super) begins_at: Vec<u32>,
-    /// Per state inside a step: the node that the step leads to.
+    /// By state inside of a step: the node that the step leads to, or [`NO_NODE`].
     pub(super) leads_to: Vec<u32>,
+    /// The possible numbers of steps from each node to an end.
     pub(super) levels: Arc<Levels>,
 }
 
-impl Counts {
-    /// Whether a node may be reached with so many steps.
+impl StepCounts {
+    /// Whether an end can be reached from `node` after `steps` steps.
     pub(super) fn allows(&self, node: u32, steps: u32) -> bool {
         if steps == FAR {
             return self.levels.ends_within(node, 0, None);
@@ -40,7 +43,7 @@ impl Counts {
         self.levels.ends_within(node, self.min.saturating_sub(steps), most)
     }
 
-    /// One step more; without an upper bound, as far as it makes a difference.
+    /// The count after one more step; saturates at the lower bound if there is no upper bound.
     fn next(&self, steps: u32) -> u32 {
         if steps == FAR {
             return FAR;
@@ -49,8 +52,8 @@ impl Counts {
         if self.max.is_none() { steps.min(self.min) } else { steps }
     }
 
-    /// A number of steps that no `reach` more can tell from this one: each of them takes a byte at least, and behind them any node's way to
-    /// an end fits.
+    /// [`FAR`], if tokens of at most `reach` bytes cannot tell it from `steps`. Each step takes at
+    /// least one byte, and any path to an end still fits behind `reach` steps.
     pub(super) fn far_from_bounds(&self, steps: u32, reach: u32) -> u32 {
         match self.steps_left(steps) {
             Some(left) if left <= reach => steps,
@@ -59,14 +62,15 @@ impl Counts {
         }
     }
 
-    /// How many steps more are fine wherever they lead, of an upper bound that is near.
+    /// How many further steps fit under the upper bound whatever their path. `None` without an
+    /// upper bound, and for [`FAR`].
     pub(super) fn steps_left(&self, steps: u32) -> Option<u32> {
         let max = self.max.filter(|_| steps != FAR)?;
         Some(max.saturating_sub(steps).saturating_sub(self.levels.farthest()))
     }
 
-    /// The states that matter among those that epsilon edges reach, each with its number of steps, sorted.
-    pub(super) fn close(&self, part: &Part, from: &[(u32, u32)], set: &mut Vec<u32>) {
+    /// Epsilon closure: relevant states, each with its number of steps; sorted.
+    pub(super) fn close(&self, part: &LiveNfa, from: &[(u32, u32)], set: &mut Vec<u32>) {
         let mut seen: Vec<(u32, u32)> = Vec::new();
         let mut stack: Vec<(u32, u32)> = from.to_vec();
         while let Some((state, steps)) = stack.pop() {
@@ -74,10 +78,10 @@ impl Counts {
                 continue;
             }
             seen.push((state, steps));
-            let is_node = self.node_of[state as usize] != NONE;
+            let is_node = self.node_of[state as usize] != NO_NODE;
             for to in part.nfa.epsilons(state) {
                 let (node, target) = (self.node_of[to as usize], self.leads_to[to as usize]);
-                if node != NONE {
+                if node != NO_NODE {
                     stack.push((to, self.next(steps)));
                 } else if !is_node || self.begins(target, steps) {
                     stack.push((to, steps));
@@ -90,17 +94,19 @@ impl Counts {
         set.extend(seen.into_iter().flat_map(|(state, steps)| [state, steps]));
     }
 
-    /// Whether a node may be left, after so many steps: towards a node, or for good.
+    /// Whether a step to `target` may begin after `steps` steps. With [`NO_NODE`]: whether the
+    /// graph may end.
     fn begins(&self, target: u32, steps: u32) -> bool {
-        if target == NONE {
+        if target == NO_NODE {
             return steps >= self.min;
         }
         let has_room = steps == FAR || self.max.is_none_or(|max| steps < max);
         has_room && self.allows(target, self.next(steps))
     }
 
-    /// The edges of a set, those over bytes and all others, each with the number of steps before it; sorted.
-    pub(super) fn edges(part: &Part, set: &[u32]) -> [Vec<(Edge, u32)>; 2] {
+    /// The byte edges and the other edges of a set, each with the number of steps before it;
+    /// sorted.
+    pub(super) fn edges(part: &LiveNfa, set: &[u32]) -> [Vec<(Edge, u32)>; 2] {
         let (mut bytes, mut others) = (Vec::new(), Vec::new());
         for pair in set.chunks_exact(2) {
             for e in part.nfa.edges(pair[0]).filter(|e| part.live[e.to as usize]) {

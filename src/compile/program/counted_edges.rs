@@ -1,36 +1,38 @@
-//! Edges of states of graphs whose steps are counted.
+//! Edges of states of counted graphs.
 
 use super::edges::push_edge;
-use super::{Program, Source, Span, State};
+use super::{PoolSpan, Program, State, StateSource};
 use crate::compile::ByteEdge;
-use crate::compile::counted::{Counts, FAR};
-use crate::compile::units::{Symbol, Unit};
+use crate::compile::counted_graph::{FAR, StepCounts};
+use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
 
 impl Program {
-    /// How many steps of a graph are still told apart by their number, at most; none where steps are not counted.
+    /// The largest number of steps until the step count of a state stops mattering; 0 outside of
+    /// counted graphs.
     pub(crate) fn steps(&self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
-        let Some(Source::Counted(unit)) = self.instances.get(instance as usize).map(|i| &i.source)
+        let Some(StateSource::Counted(rule_nfa)) =
+            self.instances.get(instance as usize).map(|i| &i.source)
         else {
             return 0;
         };
-        let Some(counts) = &unit.counts else { return 0 };
+        let Some(counts) = &rule_nfa.step_counts else { return 0 };
         let all = self.sets[set.range()].chunks_exact(2).filter(|pair| pair[1] != FAR);
         all.map(|pair| counts.max.unwrap_or(counts.min).saturating_sub(pair[1])).max().unwrap_or(0)
     }
 
-    /// Edges of a state of a graph whose steps are counted.
+    /// Computes the edges of a counted-graph state.
     #[allow(clippy::type_complexity)]
-    pub(super) fn counted(
+    pub(super) fn add_counted_edges(
         &mut self,
         instance: u32,
-        (unit, counts): (&Unit, &Counts),
-        set: Span,
+        (rule_nfa, counts): (&RuleNfa, &StepCounts),
+        set: PoolSpan,
         (bytes, calls, specials): (&mut Vec<ByteEdge>, &mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>),
     ) {
-        /// Largest set that is kept together.
+        /// Largest set that stays one state; larger ones are split.
         const MAX_SET: usize = 512;
-        let [read, others] = Counts::edges(&unit.main, &self.sets[set.range()]);
+        let [read, others] = StepCounts::edges(&rule_nfa.main, &self.sets[set.range()]);
         let first = self.instances[instance as usize].from;
         let mut next = Vec::new();
         let mut cuts: Vec<u32> = read.iter().flat_map(|(e, _)| [e.lo, e.hi + 1]).collect();
@@ -40,7 +42,7 @@ impl Program {
             let (lo, hi) = (pair[0], pair[1] - 1);
             let over = read.iter().filter(|(e, _)| e.lo <= lo && hi <= e.hi);
             let targets: Vec<(u32, u32)> = over.map(|(e, steps)| (e.to, *steps)).collect();
-            counts.close(&unit.main, &targets, &mut next);
+            counts.close(&rule_nfa.main, &targets, &mut next);
             if next.len() > MAX_SET {
                 for one in next.chunks_exact(2) {
                     let to = self.intern(instance, one);
@@ -53,15 +55,17 @@ impl Program {
         }
         for same in others.chunk_by(|(a, _), (b, _)| a.lo == b.lo) {
             let targets: Vec<(u32, u32)> = same.iter().map(|(e, steps)| (e.to, *steps)).collect();
-            counts.close(&unit.main, &targets, &mut next);
+            counts.close(&rule_nfa.main, &targets, &mut next);
             if next.is_empty() {
                 continue;
             }
             let to = self.intern(instance, &next);
-            match Symbol::decode(same[0].0.lo) {
-                Symbol::Call(rule) => calls.push((rule + first, to)),
-                Symbol::Special(special) => specials.push((special, to)),
-                Symbol::Byte(_) | Symbol::Block(_) => debug_assert!(false, "steps have no blocks"),
+            match EdgeSymbol::decode(same[0].0.lo) {
+                EdgeSymbol::Call(rule) => calls.push((rule + first, to)),
+                EdgeSymbol::Special(special) => specials.push((special, to)),
+                EdgeSymbol::Byte(_) | EdgeSymbol::Block(_) => {
+                    debug_assert!(false, "steps have no blocks")
+                }
             }
         }
     }

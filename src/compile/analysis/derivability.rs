@@ -1,0 +1,130 @@
+//! Productive and nullable rules: which rules derive a finite text, and which the empty text.
+//!
+//! Callees are decided before callers; a recursive component is iterated to a fixpoint.
+
+use super::{Bodies, expr_address, is_tiny};
+use crate::compile::Compiled;
+use crate::compile::components::Components;
+use crate::fsm::Grouped;
+use crate::ids::RuleId;
+use crate::ir::{Expr, Grammar, Graph};
+
+impl Compiled {
+    /// Computes which rules are productive and nullable: callees first, each recursive component to
+    /// a fixpoint.
+    pub(super) fn find_productive_and_nullable(
+        &mut self,
+        grammar: &Grammar,
+        (bodies, dispatches): Bodies<'_>,
+        components: &Components,
+    ) {
+        let body = |rule: u32| match grammar.rules.get(rule as usize) {
+            Some(r) => &r.body,
+            None => bodies[rule as usize - grammar.rules.len()],
+        };
+        for component in 0..components.count {
+            let members = components.members(component);
+            loop {
+                let mut changed = false;
+                for &rule in members {
+                    let facts = self.rules[rule as usize];
+                    if !facts.reached {
+                        continue;
+                    }
+                    let (productive, nullable) = match dispatches.get(&rule) {
+                        Some(pending) => (
+                            facts.productive
+                                || pending.can_end(|r| self.rules[r as usize].productive, true),
+                            facts.nullable
+                                || pending.can_end(|r| self.rules[r as usize].nullable, false),
+                        ),
+                        None => (
+                            facts.productive || self.productive(body(rule)),
+                            facts.nullable || self.nullable(body(rule)),
+                        ),
+                    };
+                    changed |= (productive, nullable) != (facts.productive, facts.nullable);
+                    let facts = &mut self.rules[rule as usize];
+                    (facts.productive, facts.nullable) = (productive, nullable);
+                }
+                if !changed || !components.cyclic[component as usize] {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whether an expression derives a finite text.
+    pub(in crate::compile) fn productive(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Never => false,
+            Expr::Class(set) => !set.is_empty(),
+            Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Deferred(_) => true,
+            Expr::Ref(r) => self
+                .inlined_rule(*r)
+                .map_or_else(|| self.rules[r.index()].productive, |e| self.productive(e)),
+            Expr::Seq(parts) => parts.iter().all(|p| self.productive(p)),
+            Expr::Alt(parts) => parts.iter().any(|p| self.productive(p)),
+            Expr::Repeat { body, min, max } => {
+                max.is_none_or(|max| max >= *min) && (*min == 0 || self.productive(body))
+            }
+            Expr::Automaton(dfa) => !dfa.is_empty(),
+            Expr::Counted(counted) => self.step_levels[&expr_address(expr)].ends_within(
+                counted.graph.start,
+                counted.min,
+                counted.max,
+            ),
+            Expr::Except(except) => except.closes() || self.productive(&except.written_out()),
+            Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
+            Expr::Members(members) => members.derives(|part| self.productive(part)),
+            Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].productive,
+        }
+    }
+
+    /// Whether an expression derives the empty string.
+    pub(in crate::compile) fn nullable(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Empty => true,
+            Expr::Never
+            | Expr::Bytes(_)
+            | Expr::Class(_)
+            | Expr::Special(_)
+            | Expr::Deferred(_) => false,
+            Expr::Ref(r) => self
+                .inlined_rule(*r)
+                .map_or_else(|| self.rules[r.index()].nullable, |e| self.nullable(e)),
+            Expr::Seq(parts) => parts.iter().all(|p| self.nullable(p)),
+            Expr::Alt(parts) => parts.iter().any(|p| self.nullable(p)),
+            Expr::Repeat { body, min, max } => {
+                max.is_none_or(|max| max >= *min) && (*min == 0 || self.nullable(body))
+            }
+            Expr::Automaton(dfa) => dfa.is_final(0),
+            Expr::Counted(counted) => {
+                counted.min == 0 && counted.graph.ends.contains(&counted.graph.start)
+            }
+            Expr::Except(except) => self.nullable(&Expr::Ref(except.other)),
+            Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
+            Expr::Members(members) => members.nullable(),
+            Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].nullable,
+        }
+    }
+
+    /// The body of a rule that is inlined where it is called.
+    pub(super) fn inlined_rule(&self, rule: RuleId) -> Option<&Expr> {
+        let rule = &self.parsed.rules[rule.index()];
+        (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
+    }
+
+    /// Whether an end is reachable over edges that pass.
+    fn reaches(&self, graph: &Graph, passes: impl Fn(&Expr) -> bool) -> bool {
+        let seen = reached(graph, passes);
+        graph.ends.iter().any(|&end| seen[end as usize])
+    }
+}
+
+/// The nodes of a graph that are reachable over edges that pass. Linear.
+pub(super) fn reached(graph: &Graph, passes: impl Fn(&Expr) -> bool) -> Vec<bool> {
+    let passing: Vec<(u32, u32)> =
+        graph.edges.iter().filter(|(_, e, _)| passes(e)).map(|&(from, _, to)| (from, to)).collect();
+    Grouped::new(graph.nodes as usize, || passing.iter().copied()).reached([graph.start])
+}

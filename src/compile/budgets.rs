@@ -1,0 +1,132 @@
+//! Text budgets: limits on the tokens or code points of one occurrence of a rule.
+//!
+//! A rule with a budget is split in two: an outer rule that only calls the inner one. The return
+//! address of that call holds the remaining count, in the frame through which the inner rule
+//! returns.
+
+use std::sync::Arc;
+
+use crate::hash::HashMap;
+use crate::ids::RuleId;
+use crate::ir::{Attributes, Expr, Grammar, Rule, Spent};
+
+/// What the return address of a budgeted call counts down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BudgetMeter {
+    /// What is counted.
+    pub(crate) unit: BudgetUnit,
+    /// The initial count.
+    pub(crate) full: u32,
+    /// What happens once it is spent.
+    pub(crate) spent: Spent,
+}
+
+/// The unit of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BudgetUnit {
+    /// Ends of tokens. The token that contains the beginning of the occurrence ends as well, so the
+    /// initial count is one higher.
+    Token,
+    /// Code points.
+    Char,
+}
+
+/// A count is `4 * units + missing`: the units that may still come, and the bytes that the current
+/// code point lacks. Below 4, only the rest of that code point may come.
+impl BudgetMeter {
+    /// A count that cannot run out.
+    pub(crate) const FAR: u32 = u32::MAX;
+
+    /// A budget of `most` units.
+    fn new(unit: BudgetUnit, most: u32, spent: Spent) -> BudgetMeter {
+        let units = most.saturating_add(u32::from(unit == BudgetUnit::Token));
+        let full = if units > u32::MAX / 8 { BudgetMeter::FAR } else { units * 4 };
+        BudgetMeter { unit, full, spent }
+    }
+
+    /// The count after the end of a token. A budget of tokens never ends inside a code point.
+    pub(crate) fn token_ended(self, count: u32) -> u32 {
+        if self.unit == BudgetUnit::Char || count == BudgetMeter::FAR {
+            count
+        } else {
+            count.checked_sub(4).unwrap_or(count)
+        }
+    }
+
+    /// The count after a byte of UTF-8. `None`: the budget is spent, and the byte is not part of
+    /// the current code point.
+    pub(crate) fn byte_read(self, byte: u8, count: u32) -> Option<u32> {
+        if count == BudgetMeter::FAR {
+            return Some(count);
+        }
+        if byte & 0xC0 == 0x80 {
+            return Some(count - u32::from(count & 3 != 0));
+        }
+        if self.spent == Spent::Cut && self.is_finishing(count) {
+            return None;
+        }
+        let missing = match byte {
+            0xC0..0xE0 => 1,
+            0xE0..0xF0 => 2,
+            0xF0.. => 3,
+            _ => 0,
+        };
+        let remaining =
+            if self.unit == BudgetUnit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
+        Some(remaining | missing)
+    }
+
+    /// Whether only the rest of the current code point may come.
+    fn is_finishing(self, count: u32) -> bool {
+        (1..4).contains(&count)
+    }
+
+    /// Code points that may still come; `None` if no bound is near.
+    pub(crate) fn chars_left(self, count: u32) -> Option<u32> {
+        (self.unit == BudgetUnit::Char && count != BudgetMeter::FAR || self.is_finishing(count))
+            .then_some(count / 4)
+    }
+
+    /// The representative of a count for tokens of at most `reach` bytes. A token budget has no
+    /// effect within one token.
+    pub(crate) fn normal(self, count: u32, reach: u32) -> u32 {
+        match self.unit {
+            BudgetUnit::Token if self.is_finishing(count) => count,
+            BudgetUnit::Token => BudgetMeter::FAR,
+            BudgetUnit::Char if count / 4 > reach => BudgetMeter::FAR,
+            BudgetUnit::Char => count,
+        }
+    }
+}
+
+/// Splits each rule with a budget; returns the rewritten grammar and the budgets by rule.
+pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32, BudgetMeter>) {
+    let mut meters = HashMap::default();
+    if grammar.rules.iter().all(|rule| rule.attributes.budget.is_none()) {
+        return (grammar, meters);
+    }
+    let mut out = (*grammar).clone();
+    for id in 0..grammar.rules.len() {
+        let Some(budget) = out.rules[id].attributes.budget else { continue };
+        let chars = if budget.tokens == Some(0) { Some(0) } else { budget.chars };
+        let chars = chars.map(|most| BudgetMeter::new(BudgetUnit::Char, most, budget.spent));
+        let tokens =
+            budget.tokens.map(|most| BudgetMeter::new(BudgetUnit::Token, most, budget.spent));
+        for meter in chars.into_iter().chain(tokens) {
+            let inner = RuleId::new(out.rules.len());
+            let rule = &mut out.rules[id];
+            let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
+            // It keeps a budget attribute, so that it is not inlined into the outer rule.
+            let attributes =
+                Attributes { budget: Some(budget), ..std::mem::take(&mut rule.attributes) };
+            let name = rule.name.clone();
+            // The budget added before now belongs to the inner rule.
+            if let Some(outer) = meters.remove(&(id as u32)) {
+                meters.insert(inner.raw(), outer);
+            }
+            meters.insert(id as u32, meter);
+            out.rules.push(Rule { name, body, attributes });
+        }
+    }
+    (Arc::new(out), meters)
+}

@@ -1,0 +1,559 @@
+//! States and edges of a dispatch automaton.
+//!
+//! The states are numbered in ranges by kind: free text before and after a tag, within a longer
+//! trigger, fired, and behind a special token. Their edges are computed from the trie on request.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::super::DispatchMark;
+use super::super::rule_nfa::{EdgeSymbol, StateSummary};
+use super::DispatchTexts;
+use super::matches::{MatchTable, TriggerOrStop};
+use super::trie::{ROOT, count_steps};
+use crate::fsm::{Edge, Grouped};
+use crate::ir::{AfterTag, DispatchEnd};
+
+/// The start state: free text at the root.
+const START: u32 = 0;
+/// The accepting state without edges.
+const END: u32 = 1;
+/// Not a state.
+const NO_STATE: u32 = u32::MAX;
+
+/// The edges of a state.
+#[derive(Debug, Default)]
+pub(in crate::compile) struct StateEdges {
+    /// Sorted. The symbol of a call is the number of its trigger.
+    pub(in crate::compile) edges: Vec<Edge>,
+    /// The dispatch may end.
+    pub(in crate::compile) is_final: bool,
+}
+
+/// What the bodies of a trigger's tags derive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TagBodies {
+    /// One of them derives a finite text.
+    pub(super) productive: bool,
+    /// One of them derives the empty string.
+    pub(super) nullable: bool,
+}
+
+/// The kind of a state, with its trie node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StateKind {
+    Start,
+    End,
+    /// Free text before the first tag.
+    TextBefore(u32),
+    /// Free text after a tag.
+    TextAfter(u32),
+    /// A trigger has fired that is a prefix of a longer one; only the rest of the longer one may
+    /// follow.
+    Committed(u32),
+    /// A trigger or stop that the node's text ends with has fired.
+    Fired(u32),
+    /// A special token has been read.
+    Special(SpecialRead),
+}
+
+/// A special token behind free text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SpecialRead {
+    /// Its index in [`MatchTable::specials`].
+    special: u32,
+    /// Node of the longest special prefix in front of it; the root: none.
+    prefix: u32,
+    /// Read within a longer trigger: only that special prefix counts.
+    committed: bool,
+}
+
+/// The automaton of all dispatches with the same texts.
+#[derive(Debug)]
+pub(crate) struct DispatchAutomaton {
+    matches: Arc<MatchTable>,
+    end: DispatchEnd,
+    after: AfterTag,
+    /// By trigger.
+    bodies: Vec<TagBodies>,
+    /// Nodes that are free-text states, states within a longer trigger, and fired states; each list
+    /// is sorted.
+    free_text: Vec<u32>,
+    committed: Vec<u32>,
+    fired: Vec<u32>,
+    /// Sorted.
+    specials: Vec<SpecialRead>,
+    live: LiveStates,
+}
+
+/// Liveness: from where the end can be reached.
+#[derive(Debug, Default)]
+struct LiveStates {
+    /// By node: its text ends with a trigger that has a productive body.
+    tags: Vec<bool>,
+    /// Behind a tag.
+    after: bool,
+    /// Free text in which nothing has fired.
+    text: bool,
+    /// By node: as free text, and within a longer trigger.
+    free_text: Vec<bool>,
+    committed: Vec<bool>,
+}
+
+impl DispatchAutomaton {
+    /// Numbers the states and computes their liveness.
+    pub(super) fn new(
+        dispatch_texts: &DispatchTexts,
+        matches: Arc<MatchTable>,
+        bodies: Vec<TagBodies>,
+    ) -> DispatchAutomaton {
+        let nodes =
+            |flags: &[bool]| (0..flags.len() as u32).filter(|&node| flags[node as usize]).collect();
+        let (free_text, committed, fired) =
+            (nodes(&matches.free_text), nodes(&matches.committed), nodes(&matches.fired));
+        let mut specials: Vec<SpecialRead> = (0..matches.specials.len() as u32)
+            .filter(|&special| !matches.specials[special as usize].1.is_empty())
+            .map(|special| SpecialRead { special, prefix: ROOT, committed: false })
+            .collect();
+        for prefix in &matches.special_prefixes {
+            let special =
+                |committed| SpecialRead { special: prefix.special, prefix: prefix.node, committed };
+            specials.extend(matches.free_text[prefix.node as usize].then(|| special(false)));
+            specials.extend(matches.committed[prefix.node as usize].then(|| special(true)));
+        }
+        specials.sort_unstable();
+        specials.dedup();
+        let (end, after) = (dispatch_texts.end, dispatch_texts.after);
+        let live = LiveStates::default();
+        let mut automaton = DispatchAutomaton {
+            matches,
+            end,
+            after,
+            bodies,
+            free_text,
+            committed,
+            fired,
+            specials,
+            live,
+        };
+        automaton.find_live();
+        automaton
+    }
+
+    /// The automaton for the same texts with other bodies.
+    pub(super) fn with_bodies(
+        &self,
+        dispatch_texts: &DispatchTexts,
+        bodies: Vec<TagBodies>,
+    ) -> DispatchAutomaton {
+        DispatchAutomaton::new(dispatch_texts, self.matches.clone(), bodies)
+    }
+
+    /// Number of states; free text before and after a tag counts once.
+    pub(super) fn len(&self) -> usize {
+        2 + self.free_text.len() + self.committed.len() + self.fired.len() + self.specials.len()
+    }
+
+    /// Approximate memory use in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let nodes = self.free_text.len() + self.committed.len() + self.fired.len();
+        let live = self.matches.trie.len() * 3;
+        self.matches.bytes()
+            + nodes * 4
+            + live
+            + self.specials.len() * size_of::<SpecialRead>()
+            + self.bodies.len() * 2
+    }
+
+    /// The start state.
+    pub(super) fn start(&self) -> u32 {
+        START
+    }
+
+    /// Whether free text follows a tag.
+    fn loops(&self) -> bool {
+        self.after == AfterTag::Loop
+    }
+
+    /// Whether the end can be reached, if `passes` tells which triggers have bodies that can be
+    /// passed.
+    pub(super) fn can_end(&self, passes: impl Fn(u32) -> bool) -> bool {
+        if self.end == DispatchEnd::Anywhere || self.fires_stop() {
+            return true;
+        }
+        let ends = !self.loops() || self.end == DispatchEnd::AfterOneTag;
+        ends && self.fires_tag(passes)
+    }
+
+    /// Whether the dispatch derives the empty string.
+    pub(super) fn is_nullable(&self) -> bool {
+        self.end == DispatchEnd::Anywhere
+    }
+
+    /// Whether some stop can fire.
+    fn fires_stop(&self) -> bool {
+        let special =
+            |special: &SpecialRead| self.fired_by_special(special).any(|fires| fires.is_none());
+        self.fired.iter().any(|&node| self.matches.fires_stop(node))
+            || self.specials.iter().any(special)
+    }
+
+    /// Whether some trigger can fire for which `passes` holds. Visits each node once.
+    fn fires_tag(&self, passes: impl Fn(u32) -> bool) -> bool {
+        let mut seen = vec![false; self.matches.trie.len()];
+        let mut fires = |node: u32| {
+            let new = self
+                .matches
+                .tag_nodes(node)
+                .take_while(|&node| !std::mem::replace(&mut seen[node as usize], true));
+            let mut tags = new.filter_map(|node| self.matches.tag_at(node));
+            tags.any(&passes)
+        };
+        if self.fired.iter().any(|&node| fires(node)) {
+            return true;
+        }
+        self.specials.iter().any(|special| self.fired_by_special(special).flatten().any(&passes))
+    }
+
+    /// What a special token fires.
+    fn fired_by_special(&self, at: &SpecialRead) -> impl Iterator<Item = TriggerOrStop> + '_ {
+        let &SpecialRead { special, prefix, committed } = at;
+        let unprefixed =
+            if committed { &[][..] } else { &self.matches.specials[special as usize].1[..] };
+        let nodes = self.matches.prefix_nodes(prefix).take(if committed { 1 } else { usize::MAX });
+        let prefixes = nodes
+            .flat_map(|node| self.matches.prefixes_at(node))
+            .filter(move |prefix| prefix.special == special);
+        unprefixed.iter().copied().chain(prefixes.map(|prefix| prefix.fires))
+    }
+
+    /// Computes the liveness of all states.
+    fn find_live(&mut self) {
+        let (matches, len) = (self.matches.clone(), self.matches.trie.len());
+        let mut live = LiveStates { tags: vec![false; len], ..LiveStates::default() };
+        for node in 0..len as u32 {
+            count_steps(1);
+            let at_node =
+                matches.tag_at(node).is_some_and(|tag| self.bodies[tag as usize].productive);
+            live.tags[node as usize] =
+                at_node || node != ROOT && live.tags[matches.trie.failure(node) as usize];
+        }
+        live.after = !self.loops() || self.end != DispatchEnd::AtStop || self.fires_stop();
+        self.live = live;
+        let text = self.fired.iter().any(|&node| self.is_live_fired(node));
+        self.live.text = text || self.specials.iter().any(|special| self.is_live_special(special));
+        self.live.committed = self.live_committed();
+        self.live.free_text = self.live_free_text();
+    }
+
+    /// Whether the end can be reached after this has fired.
+    fn is_live(&self, fires: TriggerOrStop) -> bool {
+        fires.is_none_or(|tag| self.live.after && self.bodies[tag as usize].productive)
+    }
+
+    /// Whether a fired state is live.
+    fn is_live_fired(&self, node: u32) -> bool {
+        self.matches.fires_stop(node) || self.live.after && self.live.tags[node as usize]
+    }
+
+    /// Whether something fires on the way to a node, and the end can be reached from there.
+    fn fires_live(&self, node: u32) -> bool {
+        !self.matches.is_excluded(node) && self.matches.fires(node) && self.is_live_fired(node)
+    }
+
+    /// Whether the state behind a special token is live.
+    fn is_live_special(&self, special: &SpecialRead) -> bool {
+        self.fired_by_special(special).any(|fires| self.is_live(fires))
+    }
+
+    /// Liveness of states within a longer trigger, by node.
+    fn live_committed(&self) -> Vec<bool> {
+        let matches = &self.matches;
+        let mut live = vec![false; matches.trie.len()];
+        for &node in self.committed.iter().rev() {
+            let has_prefix =
+                matches.prefixes_at(node).iter().any(|prefix| self.is_live(prefix.fires));
+            let child = |child: u32| self.fires_live(child) || live[child as usize];
+            live[node as usize] = has_prefix || matches.trie.children(node).any(child);
+        }
+        live
+    }
+
+    /// Liveness of free-text states, by node. The root is live if any node is, and so is a node
+    /// from which some byte leads back to the root. Other nodes exist only where every byte
+    /// continues some text.
+    fn live_free_text(&self) -> Vec<bool> {
+        let (matches, len) = (&self.matches, self.matches.trie.len());
+        if !self.live.text {
+            return vec![false; len];
+        }
+        let unprefixed = self.specials.iter().any(|s| s.prefix == ROOT && self.is_live_special(s));
+        let mut prefixes = vec![false; len];
+        let mut live: Vec<bool> = vec![false; len];
+        for node in 0..len as u32 {
+            let at_node = matches.prefixes_at(node).iter().any(|prefix| self.is_live(prefix.fires));
+            prefixes[node as usize] =
+                at_node || node != ROOT && prefixes[matches.trie.failure(node) as usize];
+            live[node as usize] = unprefixed
+                || prefixes[node as usize]
+                || matches.trie.can_return_to_root(node)
+                || node == ROOT
+                || matches.trie.children(node).any(|child| self.fires_live(child));
+        }
+        let unresolved: Vec<u32> =
+            self.free_text.iter().copied().filter(|&node| !live[node as usize]).collect();
+        if unresolved.is_empty() {
+            return live;
+        }
+        // Backward reachability over all transitions of the remaining nodes.
+        let rows: Vec<(u32, Vec<u32>)> = unresolved
+            .iter()
+            .map(|&node| {
+                let mut targets = matches.trie.transitions(node).to_vec();
+                count_steps(targets.len());
+                targets.sort_unstable();
+                targets.dedup();
+                live[node as usize] = targets.iter().any(|&to| self.fires_live(to));
+                targets.retain(|&to| matches.free_text[to as usize]);
+                (node, targets)
+            })
+            .collect();
+        let back = Grouped::new(len, || {
+            rows.iter().flat_map(|(from, targets)| targets.iter().map(|&to| (to, *from)))
+        });
+        back.reached((0..len as u32).filter(|&node| live[node as usize]))
+    }
+
+    /// Whether the dispatch may end in a state.
+    fn may_end_in(&self, kind: StateKind) -> bool {
+        match kind {
+            StateKind::TextBefore(_) => self.end == DispatchEnd::Anywhere,
+            StateKind::TextAfter(_) => self.end != DispatchEnd::AtStop,
+            _ => false,
+        }
+    }
+
+    /// The number of a state, if it is live.
+    fn live_state(&self, kind: StateKind) -> Option<u32> {
+        let live = match kind {
+            StateKind::Start | StateKind::End => true,
+            StateKind::TextBefore(node) | StateKind::TextAfter(node) => {
+                self.may_end_in(kind) || self.live.free_text[node as usize]
+            }
+            StateKind::Committed(node) => self.live.committed[node as usize],
+            StateKind::Fired(node) => self.is_live_fired(node),
+            StateKind::Special(special) => self.is_live_special(&special),
+        };
+        live.then(|| self.state_number(kind)).filter(|&state| state != NO_STATE)
+    }
+
+    /// The range of numbers of each kind of state.
+    fn ranges(&self) -> [Range<u32>; 5] {
+        let after = if self.loops() { self.free_text.len() } else { 0 };
+        let mut from = END + 1;
+        [self.free_text.len(), after, self.committed.len(), self.fired.len(), self.specials.len()]
+            .map(|len| {
+                let range = from..from + len as u32;
+                from = range.end;
+                range
+            })
+    }
+
+    /// The number of a state.
+    fn state_number(&self, kind: StateKind) -> u32 {
+        let [before, after, committed, fired, specials] = self.ranges();
+        let find = |nodes: &[u32], node: u32, range: Range<u32>| match nodes.binary_search(&node) {
+            Ok(at) if (at as u32) < range.end - range.start => range.start + at as u32,
+            _ => NO_STATE,
+        };
+        match kind {
+            StateKind::Start => START,
+            StateKind::End => END,
+            StateKind::TextBefore(node) => find(&self.free_text, node, before),
+            StateKind::TextAfter(node) => find(&self.free_text, node, after),
+            StateKind::Committed(node) => find(&self.committed, node, committed),
+            StateKind::Fired(node) => find(&self.fired, node, fired),
+            StateKind::Special(special) => match self.specials.binary_search(&special) {
+                Ok(at) => specials.start + at as u32,
+                Err(_) => NO_STATE,
+            },
+        }
+    }
+
+    /// The kind of a state.
+    fn kind(&self, state: u32) -> StateKind {
+        let [before, after, committed, fired, specials] = self.ranges();
+        let node = |nodes: &[u32], range: &Range<u32>| nodes[(state - range.start) as usize];
+        match state {
+            START => StateKind::Start,
+            END => StateKind::End,
+            _ if before.contains(&state) => StateKind::TextBefore(node(&self.free_text, &before)),
+            _ if after.contains(&state) => StateKind::TextAfter(node(&self.free_text, &after)),
+            _ if committed.contains(&state) => {
+                StateKind::Committed(node(&self.committed, &committed))
+            }
+            _ if fired.contains(&state) => StateKind::Fired(node(&self.fired, &fired)),
+            _ => StateKind::Special(self.specials[(state - specials.start) as usize]),
+        }
+    }
+
+    /// The meaning of a state for traces.
+    pub(super) fn mark(&self, state: u32) -> DispatchMark {
+        match self.kind(state) {
+            StateKind::Start | StateKind::End => DispatchMark::Plain,
+            StateKind::TextBefore(node)
+            | StateKind::TextAfter(node)
+            | StateKind::Committed(node) => {
+                DispatchMark::Text { pending: self.matches.trie.depth(node) }
+            }
+            StateKind::Fired(node) => {
+                DispatchMark::Fired { matched: self.matches.matched_len(node), special: false }
+            }
+            StateKind::Special(at) => {
+                DispatchMark::Fired { matched: self.matches.trie.depth(at.prefix), special: true }
+            }
+        }
+    }
+
+    /// The summary of a state.
+    pub(super) fn summarize(&self, state: u32) -> StateSummary {
+        let kind = self.kind(state);
+        if let StateKind::TextBefore(node) | StateKind::TextAfter(node) = kind
+            && self.matches.trie.can_return_to_root(node)
+        {
+            let is_final = self.may_end_in(kind);
+            if is_final || self.live.text {
+                return StateSummary { is_final, scannable: true, calling: false };
+            }
+        }
+        let outgoing = self.state_edges(state);
+        let is_call = |edge: &Edge| matches!(EdgeSymbol::decode(edge.lo), EdgeSymbol::Call(_));
+        let calls = outgoing.edges.iter().filter(|edge| is_call(edge)).count();
+        StateSummary {
+            is_final: outgoing.is_final,
+            scannable: calls < outgoing.edges.len(),
+            calling: calls > 0,
+        }
+    }
+
+    /// Computes the edges of a state.
+    pub(super) fn state_edges(&self, state: u32) -> StateEdges {
+        let mut out = StateEdges::default();
+        match self.kind(state) {
+            StateKind::Start => self.add_text_edges(StateKind::TextBefore(ROOT), &mut out),
+            StateKind::End => out.is_final = true,
+            kind @ (StateKind::TextBefore(_)
+            | StateKind::TextAfter(_)
+            | StateKind::Committed(_)) => self.add_text_edges(kind, &mut out),
+            StateKind::Fired(node) => {
+                let tags = self.matches.tag_nodes(node).map(|node| self.matches.tag_at(node));
+                self.add_fired_edges(
+                    tags.chain(self.matches.fires_stop(node).then_some(None)),
+                    &mut out,
+                );
+            }
+            StateKind::Special(special) => {
+                self.add_fired_edges(self.fired_by_special(&special), &mut out)
+            }
+        }
+        out.edges.sort_unstable();
+        out.edges.dedup();
+        out
+    }
+
+    /// Adds the edges of a free-text state.
+    fn add_text_edges(&self, kind: StateKind, out: &mut StateEdges) {
+        out.is_final |= self.may_end_in(kind);
+        let matches = &self.matches;
+        let node = match kind {
+            StateKind::TextBefore(node) | StateKind::TextAfter(node) => {
+                let row = matches.trie.transitions(node);
+                let mut from = 0;
+                while from < row.len() {
+                    let len = row[from..].iter().take_while(|&&to| to == row[from]).count();
+                    let on = if let StateKind::TextBefore(_) = kind {
+                        StateKind::TextBefore(row[from])
+                    } else {
+                        StateKind::TextAfter(row[from])
+                    };
+                    self.add_byte_edges((from as u8, (from + len - 1) as u8), (row[from], on), out);
+                    from += len;
+                }
+                node
+            }
+            StateKind::Committed(node) => {
+                for (byte, child) in matches.trie.children_with_bytes(node) {
+                    self.add_byte_edges((byte, byte), (child, StateKind::Committed(child)), out);
+                }
+                node
+            }
+            _ => return,
+        };
+        let committed = matches!(kind, StateKind::Committed(_));
+        // The longest special prefix in front of each special token wins.
+        let prefixes = matches.prefix_nodes(node).filter(|&prefix| !committed || prefix == node);
+        let prefixed = prefixes
+            .flat_map(|node| matches.prefixes_at(node))
+            .map(|prefix| SpecialRead { special: prefix.special, prefix: prefix.node, committed });
+        let unprefixed =
+            self.specials.iter().copied().filter(|special| special.prefix == ROOT && !committed);
+        let mut seen = vec![false; matches.specials.len()];
+        for special in prefixed.chain(unprefixed) {
+            if std::mem::replace(&mut seen[special.special as usize], true) {
+                continue;
+            }
+            if let Some(to) = self.live_state(StateKind::Special(special)) {
+                let symbol =
+                    EdgeSymbol::Special(matches.specials[special.special as usize].0).encode();
+                out.edges.push(Edge { lo: symbol, hi: symbol, to });
+            }
+        }
+    }
+
+    /// Adds the edges over `lo..=hi` to a node: free text goes on, or something fires.
+    fn add_byte_edges(
+        &self,
+        (lo, hi): (u8, u8),
+        (node, on): (u32, StateKind),
+        out: &mut StateEdges,
+    ) {
+        if self.matches.is_excluded(node) {
+            return;
+        }
+        let mut edge = |kind: StateKind| {
+            let edge = |to| Edge { lo: u32::from(lo), hi: u32::from(hi), to };
+            out.edges.extend(self.live_state(kind).map(edge));
+        };
+        if !self.matches.fires(node) {
+            edge(on);
+            return;
+        }
+        edge(StateKind::Fired(node));
+        if self.matches.begins_longer(node) {
+            edge(StateKind::Committed(node));
+        }
+    }
+
+    /// Adds the edges of a fired state: calls of the bodies, or the end.
+    fn add_fired_edges(&self, all: impl Iterator<Item = TriggerOrStop>, out: &mut StateEdges) {
+        let mut passed = false;
+        for fires in all {
+            let Some(tag) = fires else {
+                out.is_final = true;
+                continue;
+            };
+            let TagBodies { productive, nullable } = self.bodies[tag as usize];
+            let after = if self.loops() { StateKind::TextAfter(ROOT) } else { StateKind::End };
+            if let Some(to) = self.live_state(after).filter(|_| productive) {
+                let symbol = EdgeSymbol::Call(tag).encode();
+                out.edges.push(Edge { lo: symbol, hi: symbol, to });
+            }
+            passed |= nullable;
+        }
+        if passed && self.loops() {
+            self.add_text_edges(StateKind::TextAfter(ROOT), out);
+        } else {
+            out.is_final |= passed;
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Matches of a dispatch at the nodes of its trie: which triggers, stops and excludes a node's text
+//! ends with, and which nodes a text can reach.
+
+use std::collections::BTreeMap;
+
+use super::DispatchTexts;
+use super::trie::{AhoCorasickTrie, NO_NODE, ROOT, count_steps};
+use crate::ir::Trigger;
+
+/// What fires: a trigger, by its number, or a stop (`None`).
+pub(super) type TriggerOrStop = Option<u32>;
+
+/// What the text of a node ends with.
+#[derive(Clone, Copy, Debug)]
+struct NodeMatch {
+    /// Length of the longest trigger or stop.
+    matched_len: u32,
+    /// Length of the longest exclude.
+    excluded_len: u32,
+    /// Length of the longest special prefix: text that only fires together with a special token
+    /// behind it.
+    prefix_len: u32,
+    /// It ends with a stop.
+    has_stop: bool,
+    /// The trigger that equals the text.
+    own_tag: u32,
+    /// Node of the longest suffix that is a trigger; the next one is found from its failure link.
+    tag_link: u32,
+    /// Node of the longest suffix that is a special prefix.
+    prefix_link: u32,
+}
+
+/// A special prefix (`Trigger::Led`): text that fires together with the special token behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SpecialPrefix {
+    /// The node of the text.
+    pub(super) node: u32,
+    /// Index of the special token in [`MatchTable::specials`].
+    pub(super) special: u32,
+    /// What the two fire.
+    pub(super) fires: TriggerOrStop,
+}
+
+/// The trie of a dispatch with the matches at each node. Cost: linear in the bytes of the texts.
+#[derive(Debug)]
+pub(super) struct MatchTable {
+    pub(super) trie: AhoCorasickTrie,
+    /// By node.
+    matches: Vec<NodeMatch>,
+    /// Sorted by node.
+    pub(super) special_prefixes: Vec<SpecialPrefix>,
+    /// Special tokens of triggers and stops; with what each fires without any text.
+    pub(super) specials: Vec<(u32, Vec<TriggerOrStop>)>,
+    /// By node: reachable by free text in which nothing has fired.
+    pub(super) free_text: Vec<bool>,
+    /// By node: reachable within a longer trigger, after a trigger that is its prefix has fired.
+    pub(super) committed: Vec<bool>,
+    /// By node: reachable, and something fires there.
+    pub(super) fired: Vec<bool>,
+}
+
+/// The text of a trigger, without its special token.
+fn text_of(trigger: &Trigger) -> Option<&[u8]> {
+    match trigger {
+        Trigger::Text(text) | Trigger::Led(text, _) => Some(text),
+        Trigger::Special(_) => None,
+    }
+}
+
+impl MatchTable {
+    /// Builds the trie and finds all matches.
+    pub(super) fn new(dispatch_texts: &DispatchTexts) -> MatchTable {
+        let fires = |tag: usize| Some(tag as u32);
+        let tags =
+            dispatch_texts.tags.iter().enumerate().map(|(tag, trigger)| (trigger, fires(tag)));
+        let all: Vec<(&Trigger, TriggerOrStop)> =
+            tags.chain(dispatch_texts.stops.iter().map(|stop| (stop, None))).collect();
+        let triggers: Vec<&(&Trigger, TriggerOrStop)> =
+            all.iter().filter(|(trigger, _)| text_of(trigger).is_some()).collect();
+        let patterns = triggers.iter().filter_map(|(trigger, _)| text_of(trigger));
+        let patterns: Vec<&[u8]> =
+            patterns.chain(dispatch_texts.excludes.iter().map(|exclude| &exclude[..])).collect();
+        let (trie, nodes) = AhoCorasickTrie::new(&patterns);
+        let no_match = NodeMatch {
+            matched_len: 0,
+            excluded_len: 0,
+            prefix_len: 0,
+            has_stop: false,
+            own_tag: NO_NODE,
+            tag_link: NO_NODE,
+            prefix_link: NO_NODE,
+        };
+        let mut matches = vec![no_match; trie.len()];
+        let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut specials: Vec<(u32, Vec<TriggerOrStop>)> = Vec::new();
+        let mut number = |special: u32, specials: &mut Vec<(u32, Vec<TriggerOrStop>)>| {
+            *numbers.entry(special).or_insert_with(|| {
+                specials.push((special, Vec::new()));
+                specials.len() as u32 - 1
+            })
+        };
+        for (trigger, fires) in &all {
+            if let Trigger::Special(special) = trigger {
+                let at = number(special.raw(), &mut specials);
+                let fired = &mut specials[at as usize].1;
+                if !fired.contains(fires) {
+                    fired.push(*fires);
+                }
+            }
+        }
+        let mut special_prefixes = Vec::new();
+        for (&(trigger, fires), &node) in triggers.iter().zip(&nodes) {
+            let (depth, at) = (trie.depth(node), &mut matches[node as usize]);
+            match (trigger, fires) {
+                (Trigger::Led(_, special), fires) => {
+                    (at.prefix_len, at.prefix_link) = (depth, node);
+                    special_prefixes.push(SpecialPrefix {
+                        node,
+                        special: number(special.raw(), &mut specials),
+                        fires: *fires,
+                    });
+                }
+                (_, Some(tag)) => (at.matched_len, at.own_tag, at.tag_link) = (depth, *tag, node),
+                (_, None) => (at.matched_len, at.has_stop) = (depth, true),
+            }
+        }
+        for &node in &nodes[triggers.len()..] {
+            matches[node as usize].excluded_len = trie.depth(node);
+        }
+        special_prefixes.sort_unstable();
+        special_prefixes.dedup();
+        let len = trie.len();
+        let (free_text, committed, fired) = (vec![false; len], vec![false; len], vec![false; len]);
+        let mut match_table =
+            MatchTable { trie, matches, special_prefixes, specials, free_text, committed, fired };
+        match_table.inherit_from_suffixes();
+        match_table.find_reachable();
+        match_table
+    }
+
+    /// Merges into each node the matches of its longest proper suffix.
+    fn inherit_from_suffixes(&mut self) {
+        for node in 1..self.trie.len() as u32 {
+            count_steps(1);
+            let before = self.matches[self.trie.failure(node) as usize];
+            let at = &mut self.matches[node as usize];
+            at.matched_len = at.matched_len.max(before.matched_len);
+            at.excluded_len = at.excluded_len.max(before.excluded_len);
+            at.prefix_len = at.prefix_len.max(before.prefix_len);
+            at.has_stop |= before.has_stop;
+            at.tag_link = if at.tag_link == NO_NODE { before.tag_link } else { at.tag_link };
+            at.prefix_link =
+                if at.prefix_link == NO_NODE { before.prefix_link } else { at.prefix_link };
+        }
+    }
+
+    /// Computes which nodes are reachable. A node that free text reaches is also reached by its own
+    /// text alone: a match or exclude inside of the text is found in every text that ends with it.
+    fn find_reachable(&mut self) {
+        self.free_text[ROOT as usize] = true;
+        for node in 1..self.trie.len() as u32 {
+            count_steps(1);
+            let (at, parent) = (node as usize, self.trie.parent(node) as usize);
+            let (plain, committed) = (self.free_text[parent], self.committed[parent]);
+            if self.is_excluded(node) {
+                continue;
+            }
+            if self.fires(node) {
+                self.fired[at] = plain || committed;
+                self.committed[at] = self.fired[at] && self.begins_longer(node);
+            } else {
+                (self.free_text[at], self.committed[at]) = (plain, committed);
+            }
+        }
+    }
+
+    /// Whether an exclude forbids the node. An exclude inside of a trigger or stop does not count.
+    pub(super) fn is_excluded(&self, node: u32) -> bool {
+        let NodeMatch { matched_len, excluded_len, .. } = self.matches[node as usize];
+        excluded_len > matched_len
+    }
+
+    /// Whether a trigger or stop ends at the node.
+    pub(super) fn fires(&self, node: u32) -> bool {
+        self.matches[node as usize].matched_len > 0
+    }
+
+    /// Whether the trigger that fires at the node is a prefix of a longer one.
+    pub(super) fn begins_longer(&self, node: u32) -> bool {
+        let NodeMatch { matched_len, prefix_len, .. } = self.matches[node as usize];
+        (prefix_len == matched_len || !self.trie.children(node).is_empty())
+            && self.trie.depth(node) == matched_len
+    }
+
+    /// Length of what fires.
+    pub(super) fn matched_len(&self, node: u32) -> u32 {
+        self.matches[node as usize].matched_len
+    }
+
+    /// Whether a stop ends at the node.
+    pub(super) fn fires_stop(&self, node: u32) -> bool {
+        self.matches[node as usize].has_stop
+    }
+
+    /// The trigger that equals the node's text.
+    pub(super) fn tag_at(&self, node: u32) -> TriggerOrStop {
+        let tag = self.matches[node as usize].own_tag;
+        (tag != NO_NODE).then_some(tag)
+    }
+
+    /// Nodes of the triggers that the node's text ends with, longest first.
+    pub(super) fn tag_nodes(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        self.links(node, |node_match| node_match.tag_link)
+    }
+
+    /// Nodes of the special prefixes that the node's text ends with, longest first.
+    pub(super) fn prefix_nodes(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        self.links(node, |node_match| node_match.prefix_link)
+    }
+
+    /// Follows a chain of dictionary links.
+    fn links(&self, node: u32, link: impl Fn(&NodeMatch) -> u32) -> impl Iterator<Item = u32> {
+        let mut at = link(&self.matches[node as usize]);
+        std::iter::from_fn(move || {
+            let current = (at != NO_NODE).then_some(at)?;
+            at = link(&self.matches[self.trie.failure(current) as usize]);
+            Some(current)
+        })
+    }
+
+    /// The special prefixes that equal the node's text.
+    pub(super) fn prefixes_at(&self, node: u32) -> &[SpecialPrefix] {
+        let from = self.special_prefixes.partition_point(|prefix| prefix.node < node);
+        let len = self.special_prefixes[from..].partition_point(|prefix| prefix.node == node);
+        &self.special_prefixes[from..from + len]
+    }
+
+    /// Approximate memory use in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let specials: usize = self
+            .specials
+            .iter()
+            .map(|(_, fired)| 32 + fired.len() * size_of::<TriggerOrStop>())
+            .sum();
+        let nodes = self.trie.len() * (size_of::<NodeMatch>() + 3);
+        self.trie.bytes_held()
+            + nodes
+            + self.special_prefixes.len() * size_of::<SpecialPrefix>()
+            + specials
+    }
+}

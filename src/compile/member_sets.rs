@@ -1,0 +1,388 @@
+//! Automata of member sets: object members in any order, each at most once.
+//!
+//! A state is a set of pairs (members seen so far, position in the rule's automaton). Positions
+//! exist once; sets of seen members are interned as a parse meets them. So nothing enumerates the
+//! exponentially many subsets.
+//!
+//! See docs/internals/MEMBER_SETS.md.
+
+mod states;
+
+use std::ops::Range;
+
+pub(super) use states::MemberSetStates;
+
+use crate::fsm::{Edge, Nfa};
+use crate::ir::{MemberBounds, NextMember, SeenMembers};
+
+/// Longest prefix of a name that is examined, in bytes.
+const MAX_SPELLED: usize = 128;
+/// Likelihood of a repeatable (undeclared) member, relative to declared ones.
+const UNDECLARED_LIKELIHOOD: f64 = 1.0 / 256.0;
+
+/// The key of states that differ only in the members seen: pairs of a position and the abstracted
+/// seen members, then the instance.
+pub(super) type EquivalenceKey = Box<[(u32, u32)]>;
+
+/// Positions that replace a position in an equivalence key.
+pub(super) struct Substitutes {
+    /// A position with the same continuation to the end of the member.
+    pub(super) same_ending: u32,
+    /// A position that stands for the whole name, if a repeatable member can read the same text:
+    /// then the choice has no effect.
+    pub(super) covered_by: Option<u32>,
+}
+
+/// The likelihood of a continuation, for previews. Assumes that members come in declaration order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum MemberLikelihood {
+    /// Of a continuation within a member set: at most 1.
+    Among(f64),
+    /// Of a state behind a member: comparable only with others of this kind.
+    Behind(f64),
+}
+
+impl MemberLikelihood {
+    /// Whether it is as unlikely as an undeclared member.
+    pub(crate) fn is_undeclared(self) -> bool {
+        matches!(self, MemberLikelihood::Among(likely) if likely <= UNDECLARED_LIKELIHOOD)
+    }
+
+    /// The likelihood of a state with either continuation.
+    pub(crate) fn or(self, other: MemberLikelihood) -> MemberLikelihood {
+        match (self, other) {
+            (MemberLikelihood::Among(a), MemberLikelihood::Among(b)) => {
+                MemberLikelihood::Among(a.max(b))
+            }
+            (MemberLikelihood::Behind(a), MemberLikelihood::Behind(b)) => {
+                MemberLikelihood::Behind(a.max(b))
+            }
+            (among @ MemberLikelihood::Among(_), after) | (after, among)
+                if among.is_undeclared() =>
+            {
+                after
+            }
+            (among @ MemberLikelihood::Among(_), _) | (_, among) => among,
+        }
+    }
+}
+
+/// The member sets of a rule, and the roles of its automaton states.
+#[derive(Debug, Default)]
+pub(super) struct MemberSets {
+    all: Vec<MemberSet>,
+    /// By state of the automaton.
+    roles: Vec<StateRole>,
+}
+
+/// One member set. Its fields are states of the rule's automaton.
+#[derive(Debug)]
+struct MemberSet {
+    bounds: MemberBounds,
+    /// The states of the set: its parts, and the states in between.
+    range: Range<u32>,
+    /// First states of the members: at-most-once members, then repeatable ones.
+    once: Vec<u32>,
+    often: Vec<u32>,
+    separator: u32,
+    /// First state of each part, ascending: at-most-once members, repeatable members, the
+    /// separator; then the end.
+    part_starts: Vec<u32>,
+    /// The separator is nullable.
+    separator_nullable: bool,
+    /// In front of a member.
+    before: u32,
+    /// Behind a member.
+    after: u32,
+    /// Behind the set.
+    exit: u32,
+}
+
+/// What a state of the automaton means for member sets; the index is that of the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum StateRole {
+    /// An ordinary state.
+    #[default]
+    None,
+    /// Entry of a set: no member has been seen.
+    Start(u32),
+    /// In front of a member.
+    Before(u32),
+    /// First state of a member or separator. No edge leads back to it.
+    First,
+    /// Last state of a member.
+    End(u32, NextMember),
+    /// Behind a member.
+    Behind(u32),
+    /// Behind a separator.
+    Between(u32),
+}
+
+/// The parts of a member set, each as its first and last state.
+pub(super) struct MemberFragments {
+    pub(super) bounds: MemberBounds,
+    /// The set derives the empty string.
+    pub(super) nullable: bool,
+    pub(super) once: Vec<(u32, u32)>,
+    pub(super) often: Vec<(u32, u32)>,
+    pub(super) separator: (u32, u32),
+}
+
+impl MemberSets {
+    /// Whether the rule has no member set.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Connects the parts of a member set, which begins at `from`. The parts are the states from
+    /// `begin` on. Returns the state behind the set.
+    pub(super) fn add(
+        &mut self,
+        nfa: &mut Nfa,
+        (from, begin): (u32, u32),
+        fragments: MemberFragments,
+    ) -> u32 {
+        let MemberFragments { bounds, nullable, once, often, separator } = fragments;
+        let index = self.all.len() as u32;
+        let part_starts = once
+            .iter()
+            .chain(&often)
+            .chain([&separator])
+            .map(|part| part.0)
+            .chain([nfa.len() as u32])
+            .collect();
+        let [start, before, after, exit] = [(); 4].map(|()| nfa.state());
+        nfa.epsilon(from, start);
+        let mut roles = vec![
+            (start, StateRole::Start(index)),
+            (before, StateRole::Before(index)),
+            (after, StateRole::Behind(index)),
+        ];
+        let mut add_part = |nfa: &mut Nfa, (begin, to): (u32, u32), role: StateRole| {
+            let end = nfa.state();
+            nfa.epsilon(to, end);
+            let (first, is_empty) = entry_copy(nfa, begin, end);
+            roles.extend([(first, StateRole::First), (end, role)]);
+            (first, end, is_empty)
+        };
+        // These epsilon edges serve the liveness analysis only. Which of them a parse may take
+        // depends on the members seen, see `follow_epsilons`.
+        let mut ends = Vec::new();
+        let mut add_parts =
+            |nfa: &mut Nfa, parts: Vec<(u32, u32)>, role: &dyn Fn(usize) -> StateRole| {
+                let parts = parts.into_iter().enumerate().map(|(i, part)| {
+                    let (first, end, _) = add_part(nfa, part, role(i));
+                    ends.push((first, end));
+                    first
+                });
+                parts.collect::<Vec<u32>>()
+            };
+        let once = add_parts(nfa, once, &|i| StateRole::End(index, NextMember::Once(i)));
+        let often = add_parts(nfa, often, &|_| StateRole::End(index, NextMember::Often));
+        let (separator, between, separator_nullable) =
+            add_part(nfa, separator, StateRole::Between(index));
+        for (first, end) in ends {
+            nfa.epsilon(before, first);
+            nfa.epsilon(end, after);
+        }
+        nfa.epsilon(after, separator);
+        nfa.epsilon(between, before);
+        nfa.epsilon(after, exit);
+        if bounds.has_sentence() {
+            nfa.epsilon(start, before);
+        }
+        if nullable {
+            nfa.epsilon(start, exit);
+        }
+        self.roles.resize(nfa.len(), StateRole::None);
+        roles.into_iter().for_each(|(state, role)| self.roles[state as usize] = role);
+        let range = begin..nfa.len() as u32;
+        self.all.push(MemberSet {
+            bounds,
+            range,
+            once,
+            often,
+            separator,
+            part_starts,
+            separator_nullable,
+            before,
+            after,
+            exit,
+        });
+        exit
+    }
+
+    /// Number of member sets.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The member set of which `position` ends a member.
+    pub(super) fn ended_set(&self, position: u32) -> Option<u32> {
+        match self.role(position) {
+            StateRole::End(member_set, _) => Some(member_set),
+            _ => None,
+        }
+    }
+
+    /// Whether the edges of a position are all that it means.
+    pub(super) fn is_ordinary(&self, position: u32) -> bool {
+        matches!(self.role(position), StateRole::None | StateRole::First)
+    }
+
+    /// Whether the set has repeatable members without an upper bound.
+    pub(super) fn may_repeat(&self, member_set: usize) -> bool {
+        let member_set = &self.all[member_set];
+        member_set.bounds.is_unbounded() && !member_set.often.is_empty()
+    }
+
+    /// Ranges of symbols that occur in the separator; `None` if it is nullable.
+    pub(super) fn separator_symbols(
+        &self,
+        nfa: &Nfa,
+        member_set: usize,
+    ) -> Option<Vec<(u32, u32)>> {
+        let member_set = &self.all[member_set];
+        let [.., begin, end] = member_set.part_starts[..] else { return None };
+        let edges = (begin..end).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi));
+        (!member_set.separator_nullable).then(|| edges.collect())
+    }
+
+    /// For each at-most-once member: its unambiguous literal prefix, as bytes with the position in
+    /// front of each.
+    pub(super) fn spelled(
+        &self,
+        nfa: &Nfa,
+        member_set: usize,
+    ) -> impl Iterator<Item = Vec<(u32, u8)>> {
+        self.all[member_set].once.iter().map(|&first| {
+            let mut spelled = Vec::new();
+            let mut position = first;
+            while spelled.len() < MAX_SPELLED
+                && self.is_ordinary(position)
+                && let [Edge { lo, hi, to }] = nfa.edges(position).collect::<Vec<_>>()[..]
+                && lo == hi
+                && let Ok(byte) = u8::try_from(lo)
+                && nfa.epsilons(position).next().is_none()
+            {
+                spelled.push((position, byte));
+                position = to;
+            }
+            spelled
+        })
+    }
+
+    /// The member set whose part contains `position`, or that `position` lies in front of or behind
+    /// a member of.
+    fn enclosing(&self, position: u32) -> Option<&MemberSet> {
+        match self.role(position) {
+            StateRole::Before(member_set) | StateRole::Behind(member_set) => {
+                Some(self.set(member_set))
+            }
+            _ => self.containing(position),
+        }
+    }
+
+    /// Whether a position outside of members leads to the start of a member by epsilon edges.
+    /// `None` if that depends on whether a called rule is nullable.
+    fn is_before_member(&self, nfa: &Nfa, member_set: &MemberSet, position: u32) -> Option<bool> {
+        let mut seen = vec![(position, true)];
+        let mut at = 0;
+        while let Some(&(state, is_certain)) = seen.get(at) {
+            if matches!(self.role(state), StateRole::Between(_) | StateRole::Before(_)) {
+                return is_certain.then_some(true);
+            }
+            // A called rule may be nullable.
+            let called = nfa.edges(state).filter(|e| e.lo > 255).map(|e| (e.to, false));
+            for (to, certain) in nfa.epsilons(state).map(|to| (to, true)).chain(called) {
+                if member_set.range.contains(&to) && !seen.iter().any(|&(other, _)| other == to) {
+                    seen.push((to, is_certain && certain));
+                }
+            }
+            at += 1;
+        }
+        Some(false)
+    }
+
+    /// The role of a position.
+    fn role(&self, position: u32) -> StateRole {
+        self.roles.get(position as usize).copied().unwrap_or_default()
+    }
+
+    /// The member set that a position belongs to.
+    fn containing(&self, position: u32) -> Option<&MemberSet> {
+        self.all.iter().find(|member_set| member_set.range.contains(&position))
+    }
+
+    /// A member set by its index.
+    fn set(&self, member_set: u32) -> &MemberSet {
+        &self.all[member_set as usize]
+    }
+}
+
+impl MemberSet {
+    /// Whether a position is inside of a member.
+    fn is_member(&self, position: u32) -> bool {
+        self.part_at(position).is_some_and(|part| part + 2 < self.part_starts.len())
+    }
+
+    /// The index of the part around a position, as in [`MemberSet::part_starts`]; the separator is
+    /// the last one.
+    fn part_at(&self, position: u32) -> Option<usize> {
+        let part = self.part_starts.partition_point(|&begin| begin <= position).checked_sub(1)?;
+        (part + 1 < self.part_starts.len()).then_some(part)
+    }
+
+    /// The member that begins at or contains a position.
+    fn member_at(&self, position: u32) -> Option<NextMember> {
+        let nth = |firsts: &[u32]| firsts.iter().position(|&first| first == position);
+        let begins = nth(&self.once)
+            .map(NextMember::Once)
+            .or_else(|| nth(&self.often).map(|_| NextMember::Often));
+        begins.or_else(|| match self.part_at(position)? {
+            member if member < self.once.len() => Some(NextMember::Once(member)),
+            _ => self.is_member(position).then_some(NextMember::Often),
+        })
+    }
+
+    /// Likelihood of the part around a position, as seen from where members begin.
+    fn likelihood(&self, position: u32, seen: SeenMembers) -> f64 {
+        let Some(part) = self.part_at(position) else { return 1.0 };
+        match part {
+            member if member < self.once.len() => self.bounds.likelihood(seen, member),
+            part if part + 2 == self.part_starts.len() && self.bounds.remaining_once(seen) > 0 => {
+                1.0
+            }
+            _ => UNDECLARED_LIKELIHOOD,
+        }
+    }
+
+    /// First states of a member.
+    fn starts(&self, next_member: NextMember) -> &[u32] {
+        match next_member {
+            NextMember::Once(i) => &self.once[i..=i],
+            NextMember::Often => &self.often,
+        }
+    }
+}
+
+/// Adds a copy of the epsilon closure of `begin` that no edge leads back to. Also returns whether
+/// `begin` reaches `end` without reading.
+fn entry_copy(nfa: &mut Nfa, begin: u32, end: u32) -> (u32, bool) {
+    let mut closure = vec![begin];
+    let mut at = 0;
+    while at < closure.len() {
+        for to in nfa.epsilons(closure[at]) {
+            if !closure.contains(&to) {
+                closure.push(to);
+            }
+        }
+        at += 1;
+    }
+    let is_empty = closure.contains(&end);
+    let edges: Vec<Edge> =
+        closure.into_iter().flat_map(|state| nfa.edges(state).collect::<Vec<_>>()).collect();
+    let first = nfa.state();
+    edges.into_iter().for_each(|e| nfa.edge(first, e.lo, e.hi, e.to));
+    (first, is_empty)
+}

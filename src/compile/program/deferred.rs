@@ -1,0 +1,123 @@
+//! Deferred grammars: appended to the program when a parse first calls their rule.
+//!
+//! The rules of a deferred grammar get ids behind all existing ones. Ids, ranks and states that
+//! exist already do not change; byte classes are refined.
+
+use std::sync::Arc;
+
+use super::{Program, RuleEntry};
+use crate::compile::Compiled;
+use crate::compile::analysis::RuleFacts;
+use crate::compile::byte_classes::ByteClasses;
+use crate::compile::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa};
+use crate::fsm::Nfa;
+use crate::ir::Expr;
+
+/// The deferred grammars of a program.
+#[derive(Debug, Default)]
+pub(super) struct AppendedGrammars {
+    /// In order of their first rule.
+    grammars: Vec<DeferredGrammar>,
+    /// Analysis results of their rules.
+    facts: Vec<RuleFacts>,
+    /// A deferred body could not be made.
+    has_failed: bool,
+}
+
+/// An appended deferred grammar.
+#[derive(Clone, Debug)]
+struct DeferredGrammar {
+    compiled: Arc<Compiled>,
+    /// Program id of its first rule.
+    from: u32,
+}
+
+impl Program {
+    /// Analysis results of a rule.
+    #[inline]
+    pub(crate) fn facts(&self, rule: u32) -> &RuleFacts {
+        let static_facts = &self.compiled.rules;
+        static_facts
+            .get(rule as usize)
+            .unwrap_or_else(|| &self.appended.facts[rule as usize - static_facts.len()])
+    }
+
+    /// Analysis results of a rule; `None` for [`NO_RULE`](super::NO_RULE).
+    pub(super) fn facts_of(&self, rule: u32) -> Option<&RuleFacts> {
+        let static_facts = &self.compiled.rules;
+        static_facts
+            .get(rule as usize)
+            .or_else(|| self.appended.facts.get((rule as usize).checked_sub(static_facts.len())?))
+    }
+
+    /// Number of rules, appended ones included.
+    pub(crate) fn rule_count(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// The compiled grammar of a rule, and the program id of that grammar's first rule.
+    pub(in crate::compile) fn grammar_of_rule(&self, rule: u32) -> (&Arc<Compiled>, u32) {
+        let at = self.appended.grammars.partition_point(|module| module.from <= rule);
+        match at.checked_sub(1) {
+            None => (&self.compiled, 0),
+            Some(at) => (&self.appended.grammars[at].compiled, self.appended.grammars[at].from),
+        }
+    }
+
+    /// The serial of a rule's deferred body, if it has one.
+    pub(crate) fn deferred(&self, rule: u32) -> Option<u64> {
+        match &self.compiled.parsed.rules.get(rule as usize)?.body {
+            Expr::Deferred(deferred) => Some(deferred.serial()),
+            _ => None,
+        }
+    }
+
+    /// The byte classes of all rules so far.
+    #[inline]
+    pub(crate) fn classes(&self) -> &Arc<ByteClasses> {
+        &self.classes
+    }
+
+    /// Whether a deferred body could not be made. Its rule then derives nothing, so that
+    /// configurations may be dead ends.
+    pub(crate) fn lacks_rules(&self) -> bool {
+        self.appended.has_failed
+    }
+
+    /// The automaton of a rule with a deferred body: a call of the deferred grammar's start rule.
+    pub(super) fn deferred_rule_nfa(&mut self, rule: u32) -> RuleNfa {
+        let start = self.append_deferred(rule);
+        self.appended.has_failed |= start.is_none();
+        let mut nfa = Nfa::new();
+        let (begin, end) = (nfa.state(), nfa.state());
+        nfa.set_final(end);
+        if let Some(start) = start {
+            let symbol = EdgeSymbol::Call(start).encode();
+            nfa.edge(begin, symbol, symbol, end);
+        }
+        RuleNfa { main: LiveNfa::new(nfa), ..RuleNfa::default() }
+    }
+
+    /// Appends the deferred grammar of `rule`; returns the program id of its start rule, or `None`
+    /// if it could not be made.
+    fn append_deferred(&mut self, rule: u32) -> Option<u32> {
+        let compiled = self.compiled.deferred_grammar(rule)?.clone();
+        let from = self.rules.len() as u32;
+        let existing = self.compiled.rules.iter().chain(&self.appended.facts);
+        let (rank, component) =
+            existing.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
+        self.appended.facts.extend(compiled.rules.iter().map(|facts| RuleFacts {
+            // Callers rank before callees, so all ranks lie behind the existing ones.
+            rank: facts.rank + rank + 1,
+            component: facts.component + component + 1,
+            ..*facts
+        }));
+        self.rules.resize(self.rules.len() + compiled.rules.len(), RuleEntry::default());
+        if let Some(classes) = self.classes.refined_by(&compiled.classes) {
+            self.classes = Arc::new(classes);
+        }
+        let start = from + compiled.start;
+        self.appended.grammars.push(DeferredGrammar { compiled, from });
+        Some(start)
+    }
+}

@@ -1,0 +1,458 @@
+//! Representatives of member-set states, for masks.
+//!
+//! After a member, the state remembers which members have been seen, as that decides which names
+//! may follow. If no token spans both the end of a separator and the distinguishing part of the
+//! next name, no token can observe it. All such states then share one representative, and so one
+//! mask.
+//!
+//! See docs/internals/MEMBER_SETS.md.
+
+use std::sync::Arc;
+
+use super::{NO_BLOCK, Program, State, StateSource, UNKNOWN};
+use crate::compile::ByteEdge;
+use crate::compile::member_sets::{EquivalenceKey, Substitutes};
+use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
+use crate::fsm::Triples;
+use crate::hash::{HashMap, HashSet};
+
+/// Longest common prefix of all members that is examined, in bytes.
+const MAX_COMMON_PREFIX: usize = 32;
+/// Longest chain of calls that is followed at the start of a member.
+const MAX_CALL_DEPTH: u32 = 8;
+/// In place of an edge symbol: an epsilon edge.
+const NO_SYMBOL: u32 = u32::MAX;
+/// Most positions visited to decide whether two positions have equal continuations.
+const MAX_VISITED: u32 = 64;
+/// Most distinct bytes in a separator that is analyzed.
+const MAX_SEPARATOR_BYTES: usize = 16;
+
+/// Representatives of member-set states, and memos of how they are found; by instance.
+#[derive(Debug, Default)]
+pub(super) struct MemberClasses {
+    /// The first state with each equivalence key.
+    representatives: HashMap<EquivalenceKey, u32>,
+    /// Results of [`Program::separates_members`].
+    separation: HashMap<u32, bool>,
+    /// Results of [`Program::member_names`].
+    names: HashMap<u32, Arc<MemberNames>>,
+    /// Results of [`Program::covered_states`].
+    covered: HashMap<u32, Arc<HashSet<u32>>>,
+    /// Positions with equal continuations to the end of their member.
+    endings: HashMap<u32, MemberEndings>,
+}
+
+/// The spelling of at-most-once members, for member sets that also have repeatable members.
+#[derive(Debug, Default)]
+struct MemberNames {
+    /// For each name: its member set, its bytes, and the position in front of each byte.
+    spelled: Vec<(usize, Vec<(u32, u8)>)>,
+    /// By position: the first position that is reached by the same text.
+    representatives: HashMap<u32, u32>,
+}
+
+/// Equivalence of positions by their continuation to the end of the member.
+#[derive(Debug, Default)]
+struct MemberEndings {
+    /// By position: the first position with an equal continuation.
+    representatives: HashMap<u32, u32>,
+    /// Positions by their outgoing edges, with targets replaced by representatives.
+    by_key: HashMap<Box<[u32]>, u32>,
+}
+
+impl MemberEndings {
+    /// The first position with the same continuation as `position` to the end of the member. Inside
+    /// of a name, where one letter leads on, that is the position itself: names differ, and
+    /// comparing them is costly.
+    fn representative(&mut self, rule_nfa: &RuleNfa, position: u32) -> u32 {
+        let mut edges = rule_nfa.main.nfa.edges(position);
+        let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_name_byte(e.lo))
+            && edges.next().is_none();
+        if inside {
+            position
+        } else {
+            self.find(rule_nfa, position, &mut { MAX_VISITED }).unwrap_or(position)
+        }
+    }
+
+    /// The representative of a position; `None` if `left` positions do not suffice to decide.
+    fn find(&mut self, rule_nfa: &RuleNfa, position: u32, left: &mut u32) -> Option<u32> {
+        if let Some(&known) = self.representatives.get(&position) {
+            return Some(known);
+        }
+        *left = left.checked_sub(1)?;
+        let (members, main) = (&rule_nfa.member_sets, &rule_nfa.main);
+        let mut key = Vec::new();
+        if let Some(member_set) = members.ended_set(position) {
+            key.push(member_set);
+        } else if members.is_ordinary(position) && !main.nfa.is_final(position) {
+            // Until its representative is known, a position on a cycle is in a class of its own.
+            self.representatives.insert(position, position);
+            let epsilons = main.nfa.epsilons(position).map(|to| (NO_SYMBOL, NO_SYMBOL, to));
+            let edges = main.nfa.edges(position).map(|e| (e.lo, e.hi, e.to));
+            for (lo, hi, to) in edges.chain(epsilons).filter(|&(_, _, to)| main.live[to as usize]) {
+                let Some(to) = self.find(rule_nfa, to, left) else {
+                    self.representatives.remove(&position);
+                    return None;
+                };
+                key.extend([lo, hi, to]);
+            }
+        } else {
+            return Some(position);
+        }
+        let first = *self.by_key.entry(key.into()).or_insert(position);
+        self.representatives.insert(position, first);
+        Some(first)
+    }
+}
+
+impl Program {
+    /// Whether an opened rule has member sets.
+    pub(crate) fn has_members(&self) -> bool {
+        !self.member_states.is_empty()
+    }
+
+    /// The representative of a state, as far as it has been computed; else the state itself.
+    #[inline]
+    pub(crate) fn known_alike(&self, state: u32) -> u32 {
+        let representative = self.states[state as usize].alike;
+        if representative == UNKNOWN { state } else { representative }
+    }
+
+    /// The representative of a state: no token tells the two apart. It is the first state with the
+    /// same equivalence key. Memoised.
+    pub(crate) fn alike(&mut self, state: u32, tokens: &Triples) -> u32 {
+        if self.states[state as usize].alike == UNKNOWN {
+            let representative = self.find_equivalent(state, tokens);
+            self.states[state as usize].alike = representative;
+        }
+        self.states[state as usize].alike
+    }
+
+    /// Computes the representative of a state.
+    fn find_equivalent(&mut self, state: u32, tokens: &Triples) -> u32 {
+        let State { instance, block, .. } = self.states[state as usize];
+        if block != NO_BLOCK {
+            return self.equivalent_in_block(state, block, tokens);
+        }
+        let Some(key) = self.equivalence_key(state, |_| None) else { return state };
+        let first = *self.member_classes.representatives.entry(key).or_insert(state);
+        if first != state {
+            return if self.separates_members(instance, tokens) {
+                self.known_alike(first)
+            } else {
+                state
+            };
+        }
+        // No known state continues with the same members. But perhaps no token reaches the end of a
+        // name in which they differ.
+        let names = self.member_names(instance);
+        let Some(key) =
+            self.equivalence_key(state, |position| names.representatives.get(&position).copied())
+        else {
+            return state;
+        };
+        let first = *self.member_classes.representatives.entry(key).or_insert(state);
+        if first == state || !self.separates_members(instance, tokens) {
+            return state;
+        }
+        let covered = self.covered_states(instance, &names, tokens);
+        let covered_name = |position: u32| {
+            names.representatives.get(&position).copied().filter(|_| covered.contains(&position))
+        };
+        let [key, first_key] =
+            [state, first].map(|state| self.equivalence_key(state, covered_name));
+        if key == first_key { first } else { state }
+    }
+
+    /// The counterpart of a block state: the same block, placed in front of the representative of
+    /// its exit.
+    fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Triples) -> u32 {
+        let exit = self.blocks[block as usize].exit;
+        let representative = self.alike(exit, tokens);
+        let State { instance, set, .. } = self.states[state as usize];
+        let StateSource::Sets(rule_nfa, part) = &self.instances[instance as usize].source else {
+            return state;
+        };
+        let (rule_nfa, Some(number)) = (rule_nfa.clone(), part.checked_sub(1)) else {
+            return state;
+        };
+        if representative == exit || representative == Program::RETURN {
+            return state;
+        }
+        let other = self.place_block(
+            self.states[representative as usize].instance,
+            &rule_nfa,
+            number,
+            representative,
+        );
+        let inner = self.states[self.blocks[other as usize].start as usize].instance;
+        let set = self.sets[set.range()].to_vec();
+        self.intern(inner, &set)
+    }
+
+    /// The equivalence key of a state; see
+    /// [`MemberSetStates::abstract_key`](super::MemberSetStates::abstract_key).
+    fn equivalence_key(
+        &mut self,
+        state: u32,
+        covered: impl Fn(u32) -> Option<u32>,
+    ) -> Option<EquivalenceKey> {
+        let State { instance, set, .. } = self.states[state as usize];
+        self.member_instance(instance)?;
+        let mut endings = self.member_classes.endings.remove(&instance).unwrap_or_default();
+        let (rule_nfa, number) = self.member_instance(instance)?;
+        let substitutes = |position: u32| Substitutes {
+            same_ending: endings.representative(rule_nfa, position),
+            covered_by: covered(position),
+        };
+        let key = self.member_states[number].abstract_key(
+            rule_nfa,
+            (instance, &self.sets[set.range()]),
+            substitutes,
+        );
+        self.member_classes.endings.insert(instance, endings);
+        key
+    }
+
+    /// The spelled names of an instance. Memoised.
+    fn member_names(&mut self, instance: u32) -> Arc<MemberNames> {
+        if let Some(known) = self.member_classes.names.get(&instance) {
+            return known.clone();
+        }
+        let mut names = MemberNames::default();
+        if let Some((rule_nfa, _)) = self.member_instance(instance) {
+            let sets = (0..rule_nfa.member_sets.len())
+                .filter(|&member_set| rule_nfa.member_sets.may_repeat(member_set));
+            for member_set in sets {
+                let begin = names.spelled.len();
+                names.spelled.extend(
+                    rule_nfa
+                        .member_sets
+                        .spelled(&rule_nfa.main.nfa, member_set)
+                        .map(|spelled| (member_set, spelled)),
+                );
+                // By representative of a position, and the byte behind it.
+                let mut by_prefix: HashMap<(u32, u8), u32> = HashMap::default();
+                let first =
+                    names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
+                for (_, spelled) in &names.spelled[begin..] {
+                    let mut representative = first;
+                    for (at, &(position, byte)) in spelled.iter().enumerate() {
+                        let Some(current) = representative else { break };
+                        names.representatives.insert(position, current);
+                        let next = spelled.get(at + 1).map(|&(next, _)| next);
+                        representative =
+                            next.map(|next| *by_prefix.entry((current, byte)).or_insert(next));
+                    }
+                }
+            }
+        }
+        let names = Arc::new(names);
+        self.member_classes.names.insert(instance, names.clone());
+        names
+    }
+
+    /// Name positions from which each token stays within a text that a repeatable member can read
+    /// as well. Memoised.
+    fn covered_states(
+        &mut self,
+        instance: u32,
+        names: &MemberNames,
+        tokens: &Triples,
+    ) -> Arc<HashSet<u32>> {
+        if let Some(known) = self.member_classes.covered.get(&instance) {
+            return known.clone();
+        }
+        let mut covered = HashSet::default();
+        for (member_set, spelled) in &names.spelled {
+            let bytes: Vec<u8> = spelled.iter().map(|&(_, byte)| byte).collect();
+            let read = self.repeatable_prefix_len(instance, *member_set, &bytes);
+            // If no token contains these three bytes, each token that begins before them ends in
+            // front of the last one.
+            let last = bytes
+                .windows(3)
+                .enumerate()
+                .rev()
+                .find(|(at, three)| at + 2 <= read && tokens.lack(three));
+            covered.extend(
+                last.into_iter().flat_map(|(at, _)| &spelled[..=at]).map(|&(position, _)| position),
+            );
+        }
+        let covered = Arc::new(covered);
+        self.member_classes.covered.insert(instance, covered.clone());
+        covered
+    }
+
+    /// How many of `bytes` a repeatable member can read from its start, as far as that is
+    /// decidable.
+    fn repeatable_prefix_len(&mut self, instance: u32, member_set: usize, bytes: &[u8]) -> usize {
+        let Some((rule_nfa, number)) =
+            self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))
+        else {
+            return 0;
+        };
+        let firsts = self.member_states[number].repeatable_starts(&rule_nfa, member_set);
+        let mut next = vec![self.closed_state(instance, &firsts)];
+        let mut level = Vec::new();
+        for (read, &byte) in bytes.iter().enumerate() {
+            level.clear();
+            // States that cannot be examined may read the byte or not.
+            for &state in &next {
+                let _ = self.collect_readers(state, &mut level, MAX_CALL_DEPTH);
+            }
+            next.clear();
+            for &state in &level {
+                next.extend(
+                    self.byte_edges(state)
+                        .iter()
+                        .filter(|e| e.lo <= byte && byte <= e.hi)
+                        .map(|e| e.to),
+                );
+            }
+            next.sort_unstable();
+            next.dedup();
+            if next.is_empty() {
+                return read;
+            }
+        }
+        bytes.len()
+    }
+
+    /// The nondeterministic automaton of an instance, and its index in `member_states`.
+    fn member_instance(&self, instance: u32) -> Option<(&Arc<RuleNfa>, usize)> {
+        match &self.instances.get(instance as usize)?.source {
+            StateSource::Members(rule_nfa, number) => Some((rule_nfa, *number as usize)),
+            _ => None,
+        }
+    }
+
+    /// Whether no token spans the end of a separator and the distinguishing part of a following
+    /// member. Memoised.
+    fn separates_members(&mut self, instance: u32, tokens: &Triples) -> bool {
+        if let Some(&known) = self.member_classes.separation.get(&instance) {
+            return known;
+        }
+        let separated = self.find_separation(instance, tokens).unwrap_or(false);
+        self.member_classes.separation.insert(instance, separated);
+        separated
+    }
+
+    /// `None` if that cannot be decided.
+    fn find_separation(&mut self, instance: u32, tokens: &Triples) -> Option<bool> {
+        let (rule_nfa, number) =
+            self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))?;
+        for member_set in 0..rule_nfa.member_sets.len() {
+            let last = separator_bytes(&rule_nfa, member_set)?;
+            let mut start = |with_others: bool| {
+                let firsts =
+                    self.member_states[number].member_starts(&rule_nfa, member_set, with_others);
+                self.closed_state(instance, &firsts)
+            };
+            let starts = [start(true), start(false)];
+            let (common, next) = self.common_prefix(starts)?;
+            let texts = last.iter().flat_map(|&l| next.iter().map(move |&n| (l, n)));
+            for (last, next) in texts {
+                let text: Vec<u8> =
+                    [last].into_iter().chain(common.iter().copied()).chain([next]).collect();
+                if !tokens.lack(&text) {
+                    return Some(false);
+                }
+            }
+        }
+        Some(true)
+    }
+
+    /// The state of the epsilon closure of `from`.
+    fn closed_state(&mut self, instance: u32, from: &[u32]) -> u32 {
+        let mut set = Vec::new();
+        self.close(instance, from, &mut set);
+        self.intern(instance, &set)
+    }
+
+    /// The common prefix of all texts from both states, and the bytes that may follow it from the
+    /// second state.
+    fn common_prefix(&mut self, starts: [u32; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut levels = [Vec::new(), Vec::new()];
+        let mut common = Vec::new();
+        let mut is_complete = starts
+            .iter()
+            .zip(&mut levels)
+            .all(|(&start, level)| self.collect_readers(start, level, MAX_CALL_DEPTH));
+        while is_complete && common.len() < MAX_COMMON_PREFIX {
+            let edges = levels.each_ref().map(|level| -> Vec<ByteEdge> {
+                level.iter().flat_map(|&state| self.byte_edges(state).iter().copied()).collect()
+            });
+            let first = edges[1].first()?.lo;
+            if edges.iter().flatten().any(|e| (e.lo, e.hi) != (first, first)) {
+                let mut next: Vec<u8> = edges[1].iter().flat_map(|e| e.lo..=e.hi).collect();
+                next.sort_unstable();
+                next.dedup();
+                return Some((common, next));
+            }
+            common.push(first);
+            for (level, edges) in levels.iter_mut().zip(&edges) {
+                level.clear();
+                is_complete = is_complete
+                    && edges.iter().all(|e| self.collect_readers(e.to, level, MAX_CALL_DEPTH));
+                level.sort_unstable();
+                level.dedup();
+            }
+        }
+        // The rest is unknown: the prefix so far is common.
+        let next = common.pop()?;
+        Some((common, vec![next]))
+    }
+
+    /// Appends the states that read a byte at `state`, called rules included. False if other
+    /// continuations exist.
+    fn collect_readers(&mut self, state: u32, out: &mut Vec<u32>, depth: u32) -> bool {
+        self.expand(state);
+        let State { is_final, specials, enters, .. } = self.states[state as usize];
+        if is_final || specials.len > 0 || enters.len > 0 || depth == 0 {
+            return false;
+        }
+        if !self.byte_edges(state).is_empty() {
+            out.push(state);
+        }
+        (0..self.calls(state).len()).all(|i| {
+            let (rule, _) = self.calls(state)[i];
+            if self.deferred(rule).is_some() {
+                return false;
+            }
+            let start = self.open(rule);
+            self.collect_readers(start, out, depth - 1)
+        })
+    }
+}
+
+/// Whether a symbol is a byte of an identifier, or its quote.
+fn is_name_byte(symbol: u32) -> bool {
+    u8::try_from(symbol).is_ok_and(|byte| {
+        byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte) || !byte.is_ascii()
+    })
+}
+
+/// The distinct bytes of a separator; `None` if it is nullable or calls anything but white space.
+fn separator_bytes(rule_nfa: &RuleNfa, member_set: usize) -> Option<Vec<u8>> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for (lo, hi) in rule_nfa.member_sets.separator_symbols(&rule_nfa.main.nfa, member_set)? {
+        match EdgeSymbol::decode(lo) {
+            EdgeSymbol::Byte(_) => ranges.push((lo, hi)),
+            EdgeSymbol::Block(block) => {
+                let nfa = &rule_nfa.blocks.get(block as usize)?.body.nfa;
+                ranges.extend(
+                    (0..nfa.len() as u32).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi)),
+                );
+            }
+            _ => return None,
+        }
+    }
+    if ranges.iter().any(|&(lo, hi)| hi > 255 || (hi - lo) as usize > MAX_SEPARATOR_BYTES) {
+        return None;
+    }
+    let mut bytes: Vec<u8> = ranges.into_iter().flat_map(|(lo, hi)| lo as u8..=hi as u8).collect();
+    bytes.sort_unstable();
+    bytes.dedup();
+    (bytes.len() <= MAX_SEPARATOR_BYTES).then_some(bytes)
+}

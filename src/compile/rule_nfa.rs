@@ -1,0 +1,141 @@
+//! Nondeterministic automata of rules. Edges carry bytes, special tokens, rule calls or counted
+//! blocks, all encoded as symbols.
+
+use super::counted_graph::StepCounts;
+use super::member_sets::MemberSets;
+use crate::fsm::{Edge, Nfa};
+use crate::fuel;
+
+/// Symbols from here on are special tokens, then calls, then blocks.
+const SPECIAL: u32 = 0x0100_0000;
+const CALL: u32 = 0x1000_0000;
+const BLOCK: u32 = 0x2000_0000;
+
+/// The label of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum EdgeSymbol {
+    Byte(u8),
+    Special(u32),
+    Call(u32),
+    /// A counted block of the same rule.
+    Block(u32),
+}
+
+impl EdgeSymbol {
+    /// The symbol as an alphabet letter of [`Nfa`]; bytes are themselves.
+    pub(super) fn encode(self) -> u32 {
+        match self {
+            EdgeSymbol::Byte(b) => u32::from(b),
+            EdgeSymbol::Special(s) => SPECIAL + s,
+            EdgeSymbol::Call(r) => CALL + r,
+            EdgeSymbol::Block(b) => BLOCK + b,
+        }
+    }
+
+    /// Inverse of [`EdgeSymbol::encode`].
+    pub(super) fn decode(raw: u32) -> EdgeSymbol {
+        match raw {
+            0..=255 => EdgeSymbol::Byte(raw as u8),
+            SPECIAL..CALL => EdgeSymbol::Special(raw - SPECIAL),
+            CALL..BLOCK => EdgeSymbol::Call(raw - CALL),
+            _ => EdgeSymbol::Block(raw - BLOCK),
+        }
+    }
+}
+
+/// What can happen in a state: the union over its set of nondeterministic states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StateSummary {
+    /// The state accepts.
+    pub(super) is_final: bool,
+    /// It reads a byte or a special token.
+    pub(super) scannable: bool,
+    /// It calls a rule or enters a block.
+    pub(super) calling: bool,
+}
+
+/// The automaton of a rule, with those of its counted blocks.
+#[derive(Debug, Default)]
+pub(super) struct RuleNfa {
+    /// The rule's own automaton.
+    pub(super) main: LiveNfa,
+    pub(super) blocks: Vec<BlockNfa>,
+    /// Member sets in the main automaton.
+    pub(super) member_sets: MemberSets,
+    /// The step counting of a counted graph.
+    pub(super) step_counts: Option<StepCounts>,
+    /// The nodes of a graph in the main automaton; only if the graph is the whole rule, or large.
+    pub(super) graph: Option<GraphNodes>,
+}
+
+/// The nodes of a graph: `count` consecutive states from `first` on. Accepting nodes lead to `end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GraphNodes {
+    pub(super) first: u32,
+    pub(super) count: u32,
+    pub(super) end: u32,
+}
+
+impl GraphNodes {
+    /// Whether searching for equivalent nodes pays off.
+    pub(super) fn are_many(self) -> bool {
+        self.count >= 16
+    }
+
+    /// The node of a state.
+    pub(super) fn of(self, state: u32) -> Option<u32> {
+        state.checked_sub(self.first).filter(|&node| node < self.count)
+    }
+}
+
+/// An automaton and its live states: those that reach its end.
+#[derive(Debug, Default)]
+pub(super) struct LiveNfa {
+    pub(super) nfa: Nfa,
+    pub(super) live: Vec<bool>,
+}
+
+/// The automaton of a counted block.
+#[derive(Debug)]
+pub(super) struct BlockNfa {
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    /// See [`super::Block::gap`].
+    pub(super) gap: bool,
+    pub(super) body: LiveNfa,
+}
+
+impl LiveNfa {
+    /// Computes the live states. Cost: linear.
+    pub(super) fn new(nfa: Nfa) -> LiveNfa {
+        fuel::charge(4 * nfa.len());
+        LiveNfa { live: nfa.live(), nfa }
+    }
+
+    /// If the state has no epsilon edges: whether it is relevant. Else `None`.
+    pub(super) fn trivial_closure(&self, state: u32) -> Option<bool> {
+        self.nfa.epsilons(state).next().is_none().then(|| self.is_relevant(state))
+    }
+
+    /// The only edge of a state, if its target is relevant and without epsilon edges.
+    pub(super) fn single_edge(&self, state: u32) -> Option<Edge> {
+        let mut edges = self.nfa.edges(state);
+        let edge = edges.next().filter(|edge| self.trivial_closure(edge.to) == Some(true))?;
+        edges.next().is_none().then_some(edge)
+    }
+
+    /// Whether a state belongs into epsilon closures: live, and accepting or with an edge.
+    pub(super) fn is_relevant(&self, state: u32) -> bool {
+        self.live[state as usize] && (!self.nfa.is_edgeless(state) || self.nfa.is_final(state))
+    }
+}
+
+impl RuleNfa {
+    /// Part 0 is the rule itself, part `i + 1` the body of block `i`.
+    pub(super) fn part(&self, part: u32) -> &LiveNfa {
+        match part.checked_sub(1) {
+            None => &self.main,
+            Some(block) => &self.blocks[block as usize].body,
+        }
+    }
+}
