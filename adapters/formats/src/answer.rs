@@ -14,8 +14,8 @@ use crate::lower::Lowering;
 pub struct AnswerTag {
     /// The tag.
     pub tag: StructuralTag,
-    /// Options of its lowering. [`ToolRequest::settle`](crate::ToolRequest::settle) adds the special
-    /// tokens of a vocabulary.
+    /// Options of its lowering. [`ToolRequest::apply_engine`](crate::ToolRequest::apply_engine)
+    /// adds the special tokens of a vocabulary.
     pub options: StructuralTagOptions,
     /// Whether the request has the older form, with `structures`.
     is_older_form: bool,

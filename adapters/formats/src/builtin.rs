@@ -1,4 +1,5 @@
-//! Calls of built-in tools: tools that the model was trained with, such as a browser or an interpreter.
+//! Calls of built-in tools: tools that the model was trained with, such as a browser or an
+//! interpreter.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The catalog of wire formats: those of Louver and those of a user, and the detection of a model's format.
+//! The catalog of wire formats: those of Louver and those of a user, and the detection of a model's
+//! format.
 
 use crate::format::{DetectRule, FormatError, WireFormat};
 

@@ -1,4 +1,5 @@
-//! Streams of text: bytes in chunks -> text in whole code points, without the white space that the format adds.
+//! Streams of text: bytes in chunks -> text in whole code points, without the white space that the
+//! format adds.
 
 /// One stream: text, reasoning, or the arguments of a call.
 #[derive(Clone, Debug, Default)]
@@ -114,8 +115,8 @@ impl TextChannel {
     }
 }
 
-/// Decodes UTF-8, with U+FFFD for invalid bytes. Also returns the number of bytes at the end that may
-/// begin a code point.
+/// Decodes UTF-8, with U+FFFD for invalid bytes. Also returns the number of bytes at the end that
+/// may begin a code point.
 pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
     let mut text = String::new();
     let mut chunks = bytes.utf8_chunks().peekable();

@@ -54,7 +54,7 @@ impl ToolRequest {
         engine: &Engine,
         format: &WireFormat,
     ) -> Result<(Plan, Constraint), ConstraintError> {
-        self.settle(engine);
+        self.apply_engine(engine);
         let key = RequestKey { format: format.clone(), request: self };
         let bytes = key.bytes();
         // One budget of work for all schemas of the request.

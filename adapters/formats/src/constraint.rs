@@ -56,7 +56,8 @@ impl ToolConstraint {
         Self::default()
     }
 
-    /// Parses `tools`, `tool_choice`, `parallel_tool_calls`, `response_format` and `stop` of an OpenAI request body.
+    /// Parses `tools`, `tool_choice`, `parallel_tool_calls`, `response_format` and `stop` of an
+    /// OpenAI request body.
     pub fn from_request(body: &Json) -> Result<Self, RequestError> {
         Ok(ToolConstraint { request: ToolRequest::parse(body)? })
     }

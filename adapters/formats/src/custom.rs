@@ -275,8 +275,8 @@ fn unknown_members_of_custom(pointer: &str, entry: &Json, members: &Object) -> V
     errors
 }
 
-/// Parses a custom tool's format. Returns the language of the input and the pointer of the grammar's
-/// text below the tool, or the pointer of an error below the tool.
+/// Parses a custom tool's format. Returns the language of the input and the pointer of the
+/// grammar's text below the tool, or the pointer of an error below the tool.
 fn parse_format(
     format: &Object,
 ) -> Result<(CustomInput, &'static str), (&'static str, ToolErrorKind)> {

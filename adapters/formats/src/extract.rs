@@ -218,7 +218,8 @@ impl Extractor {
         self.plan = plan;
     }
 
-    /// Reserves ids that calls of this turn cannot have: those of earlier calls in the conversation.
+    /// Reserves ids that calls of this turn cannot have: those of earlier calls in the
+    /// conversation.
     pub fn reserve_ids(&mut self, ids: impl IntoIterator<Item = String>) {
         self.ids.reserve(ids);
     }
@@ -252,7 +253,8 @@ impl Extractor {
     }
 
     /// Finds the end of budgeted reasoning. Text that begins the end marker may be part of the
-    /// reasoning or of the marker; the tracer leaves it unlabelled until the end marker is complete.
+    /// reasoning or of the marker; the tracer leaves it unlabelled until the end marker is
+    /// complete.
     fn unlabelled_reasoning(&mut self) {
         let (TurnState::Between { markers }, false, Some(format)) =
             (&mut self.state, self.reasoning_is_read, &self.plan.inner.format.reasoning)

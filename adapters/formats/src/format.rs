@@ -1,5 +1,5 @@
-//! Wire formats: what the models of a family write, as data that is read from TOML. No other code knows a family's
-//! markers.
+//! Wire formats: what the models of a family write, as data that is read from TOML. No other code
+//! knows a family's markers.
 
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
@@ -47,8 +47,8 @@ pub struct WireFormat {
     /// The marker that ends every turn, before the stop token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
-    /// The messages of a turn, if turns are sequences of messages: reasoning, text and each call are
-    /// then messages of their own.
+    /// The messages of a turn, if turns are sequences of messages: reasoning, text and each call
+    /// are then messages of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesFormat>,
     /// Rules that recognise a model of this family. One that holds is enough.

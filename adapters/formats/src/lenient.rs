@@ -1,5 +1,6 @@
-//! Lenient reading: parses output that was generated without a constraint as far as possible, and reports how it
-//! differs from what the constraint allows. Reads whole texts. Markers are recognised by their text.
+//! Lenient reading: parses output that was generated without a constraint as far as possible, and
+//! reports how it differs from what the constraint allows. Reads whole texts. Markers are
+//! recognised by their text.
 
 use std::sync::Arc;
 

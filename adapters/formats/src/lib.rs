@@ -4,9 +4,10 @@
 //! streaming extractor and the renderer are made from it, so that they agree.
 //!
 //! ```text
-//! families/*.toml --> WireFormat --+-- lower(ToolRequest) --> Plan --+-- grammar() --> engine
-//!   (or a user's)      Catalog     |                                 +-- extractor() --> Event --> Turn
-//!                      detect      +-- render(Turn) --> text (tests, benchmarks)
+//! families/*.toml --> WireFormat --+-- lower(ToolRequest) --> Plan
+//!   (or a user's)      Catalog     |     grammar()   --> engine
+//!                      detect      |     extractor() --> Event --> Turn
+//!                                  +-- render(Turn) --> text (tests, benchmarks)
 //! ```
 //!
 //! A new family with an existing argument style is a new file and no Rust.
@@ -16,7 +17,7 @@
 //! use louver::spec::json::Json;
 //! use louver_formats::{Catalog, ToolRequest};
 //!
-//! let body = r#"{"tools": [{"name": "now", "description": "The time."}], "tool_choice": "required"}"#;
+//! let body = r#"{"tools": [{"name": "now", "description": "Time"}], "tool_choice": "required"}"#;
 //! let body = Json::parse(body, &Limits::default())?;
 //! let request = ToolRequest::parse(&body)?;
 //! let plan = Catalog::builtin().get("qwen3")?.lower(&request)?;

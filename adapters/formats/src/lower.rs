@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use louver::front::json_schema::{SchemaError, SchemaErrors};
 use louver::fsm::ByteSet;
-use louver::ids::RuleId;
+use louver::ids::{RuleId, SpecialId};
 use louver::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
@@ -272,12 +272,14 @@ impl<'a> Lowering<'a> {
         marker.map_or(Expr::Empty, |marker| self.marker(marker))
     }
 
+    fn special(&mut self, name: &str) -> SpecialId {
+        self.builder.special(SpecialToken::Name(name.to_owned()))
+    }
+
     fn atoms(&mut self, atoms: &[Atom]) -> Expr {
         Expr::seq(atoms.iter().map(|atom| match atom {
             Atom::Text(text) => Expr::text(text),
-            Atom::Token(name) => {
-                Expr::Special(self.builder.special(SpecialToken::Name(name.clone())))
-            }
+            Atom::Token(name) => Expr::Special(self.special(name)),
         }))
     }
 
@@ -286,15 +288,13 @@ impl<'a> Lowering<'a> {
     pub(crate) fn triggers_and_rests(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
         let split = |spelling: &Vec<Atom>| match &spelling[..] {
             [Atom::Text(text), Atom::Token(name), rest @ ..] => {
-                let special = self.builder.special(SpecialToken::Name(name.clone()));
-                (Trigger::Led(text.as_bytes().to_vec(), special), self.atoms(rest))
+                (Trigger::Led(text.as_bytes().to_vec(), self.special(name)), self.atoms(rest))
             }
             [Atom::Text(text), rest @ ..] => {
                 (Trigger::Text(text.as_bytes().to_vec()), self.atoms(rest))
             }
             [Atom::Token(name), rest @ ..] => {
-                let special = self.builder.special(SpecialToken::Name(name.clone()));
-                (Trigger::Special(special), self.atoms(rest))
+                (Trigger::Special(self.special(name)), self.atoms(rest))
             }
             // `check` refuses empty markers, and the grammar refuses empty triggers.
             [] => (Trigger::Text(Vec::new()), Expr::Empty),

@@ -1,5 +1,5 @@
-//! The smallest pieces of a wire format: markers (text or special tokens), and the parts of headers, trailers and
-//! separators.
+//! The smallest pieces of a wire format: markers (text or special tokens), and the parts of
+//! headers, trailers and separators.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,8 @@ pub enum Marker {
     Text(String),
     /// The special token with this text, and never its spelling in bytes.
     Token(String),
-    /// Text or special token. [`WireFormat::bind`](crate::WireFormat::bind) decides for a vocabulary.
+    /// Text or special token. [`WireFormat::bind`](crate::WireFormat::bind) decides for a
+    /// vocabulary.
     Either(String),
     /// Alternatives. The renderer writes the first.
     Any(Vec<Marker>),

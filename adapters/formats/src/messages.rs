@@ -1,4 +1,5 @@
-//! Turns that are sequences of messages, each with its own header: reasoning, text beside calls, calls, the answer.
+//! Turns that are sequences of messages, each with its own header: reasoning, text beside calls,
+//! calls, the answer.
 
 use louver::ids::RuleId;
 use louver::ir::Expr;

@@ -43,8 +43,8 @@ pub(crate) fn text_without(excludes: &[Vec<u8>], limit: usize) -> Result<Dfa, To
     text_dfa(&RawContext { excludes: excludes.to_vec(), ..RawContext::default() }, limit)
 }
 
-/// The automaton of the byte strings that contain none of the texts and do not end with the beginning
-/// of one.
+/// The automaton of the byte strings that contain none of the texts and do not end with the
+/// beginning of one.
 pub(crate) fn ends_clean(texts: &[Vec<u8>]) -> Dfa {
     AhoCorasick::new(texts).dfa(|node| node == 0)
 }
@@ -54,8 +54,8 @@ fn utf8(limit: usize) -> Result<Dfa, TooLarge> {
         .map_err(|_| TooLarge::States { limit })
 }
 
-/// The automaton of Aho and Corasick (1975): a node for each prefix of a text, the first for the empty
-/// prefix.
+/// The automaton of Aho and Corasick (1975): a node for each prefix of a text, the first for the
+/// empty prefix.
 struct AhoCorasick {
     /// The bytes of the texts, ascending; any other byte leads to the first node.
     bytes: Vec<u8>,

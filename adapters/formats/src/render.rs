@@ -1,4 +1,5 @@
-//! The renderer: a turn -> the text that a model of the family would write, from the same description as the grammar.
+//! The renderer: a turn -> the text that a model of the family would write, from the same
+//! description as the grammar.
 
 use crate::arguments::{self, RenderError};
 use crate::builtin::BuiltinFormat;
@@ -161,8 +162,8 @@ impl WireFormat {
         self.reasoning.as_ref().is_some_and(|reasoning| reasoning.opened_by == Opener::Template)
     }
 
-    /// Whether a rendered prompt ends with the begin marker of a reasoning block, white space aside.
-    /// The turn behind such a prompt begins inside the block
+    /// Whether a rendered prompt ends with the begin marker of a reasoning block, white space
+    /// aside. The turn behind such a prompt begins inside the block
     /// ([`Reasoning::Opened`](crate::Reasoning::Opened)).
     pub fn prompt_opens_reasoning(&self, prompt: &str) -> bool {
         let begin = self.reasoning.as_ref().map(|reasoning| reasoning.begin.write());

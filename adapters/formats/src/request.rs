@@ -44,14 +44,16 @@ pub struct ToolRequest {
     pub reasoning: Reasoning,
     /// The bound on reasoning. When it is reached, only the end of the block can follow.
     pub reasoning_budget: Option<ReasoningBudget>,
-    /// Stop strings. Free text and the turn end with the first of them, which is not part of the text.
+    /// Stop strings. Free text and the turn end with the first of them, which is not part of the
+    /// text.
     pub stop: Vec<String>,
     /// Texts that free text must not contain, in addition to those of the format.
     pub bans: Vec<String>,
     /// The JSON Schema of the answer. If tools may be called, the turn is calls or the answer; if a
     /// call is forced, the schema is ignored.
     pub response_format: Option<Json>,
-    /// A structural tag that constrains the answer. It excludes a schema and tools that may be called.
+    /// A structural tag that constrains the answer. It excludes a schema and tools that may be
+    /// called.
     pub answer_tag: Option<AnswerTag>,
     /// The options of JSON Schemas.
     pub schema_options: SchemaOptions,
@@ -67,8 +69,8 @@ pub struct ToolRequest {
 pub enum LazyTools {
     /// With the request.
     Never,
-    /// When a parse reaches the tool's arguments, in requests with at least this number of tools and
-    /// in formats whose arguments are JSON.
+    /// When a parse reaches the tool's arguments, in requests with at least this number of tools
+    /// and in formats whose arguments are JSON.
     From(usize),
 }
 
@@ -101,13 +103,14 @@ pub enum Strictness {
     AsFlagged,
 }
 
-/// A built-in tool, which the model knows without a schema in the prompt: a browser, an interpreter.
+/// A built-in tool, which the model knows without a schema in the prompt: a browser, an
+/// interpreter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Builtin {
     /// Its name, as the model writes it.
     pub name: String,
-    /// The JSON Schema of its arguments. `None`: the schema that the family knows, or else the tool is
-    /// called with code.
+    /// The JSON Schema of its arguments. `None`: the schema that the family knows, or else the tool
+    /// is called with code.
     pub parameters: Option<Json>,
     /// The JSON pointer of `parameters` in the request, for errors.
     pub pointer: String,
@@ -204,8 +207,9 @@ pub enum RequestError {
 }
 
 impl ToolRequest {
-    /// Parses `tools`, `tool_choice` (`allowed_tools` too), `parallel_tool_calls`, `response_format`
-    /// and `stop` of an OpenAI request body. Other members are ignored. Cost: linear.
+    /// Parses `tools`, `tool_choice` (`allowed_tools` too), `parallel_tool_calls`,
+    /// `response_format` and `stop` of an OpenAI request body. Other members are ignored. Cost:
+    /// linear.
     pub fn parse(body: &Json) -> Result<ToolRequest, RequestError> {
         let malformed = |pointer, expected| RequestError::Malformed { pointer, expected };
         let Json::Object(members) = body else {
@@ -340,7 +344,7 @@ impl ToolRequest {
 
     /// Takes over the properties of an engine that lowering depends on: its limits, and the special
     /// tokens of its vocabulary.
-    pub fn settle(&mut self, engine: &Engine) {
+    pub fn apply_engine(&mut self, engine: &Engine) {
         self.limits = engine.options().limits.clone();
         if let Some(answer) = &mut self.answer_tag {
             let specials = engine.vocab().specials().iter().map(|(_, name)| name.clone());
@@ -622,8 +626,8 @@ pub enum LowerError {
     /// `/tools/2/function/parameters/properties/x/not`.
     #[error(transparent)]
     Schemas(#[from] SchemaErrors),
-    /// All errors of schemas, custom tools and a structural tag that cannot be enforced, if there are
-    /// others than those of schemas.
+    /// All errors of schemas, custom tools and a structural tag that cannot be enforced, if there
+    /// are others than those of schemas.
     #[error(transparent)]
     Parts(Box<PartErrors>),
     /// Reasoning is required, and the family has none.
@@ -655,8 +659,8 @@ pub enum LowerError {
     /// Stop strings and bans have more bytes than [`Limits::dispatch_bytes`].
     #[error("the texts that end or interrupt free text have more than {limit} bytes")]
     TooMuchText {
-        /// JSON pointer of the first stop string beyond the limit: `/stop/3`, or `/stop` if there is one
-        /// only. Empty for a ban.
+        /// JSON pointer of the first stop string beyond the limit: `/stop/3`, or `/stop` if there
+        /// is one only. Empty for a ban.
         pointer: String,
         /// The limit.
         limit: usize,

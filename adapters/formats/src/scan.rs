@@ -1,5 +1,5 @@
-//! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format. White space is
-//! ignored, and end markers may be missing.
+//! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
+//! White space is ignored, and end markers may be missing.
 
 use louver::front::json_schema::Kinds;
 use louver::limits::Limits;

@@ -1,4 +1,5 @@
-//! Alternative spellings of calls: what the models of a family are known to write beside the syntax of the chat template.
+//! Alternative spellings of calls: what the models of a family are known to write beside the syntax
+//! of the chat template.
 //!
 //! The begin marker of a spelling may also be ordinary text (a JSON object in an answer, say). A
 //! spelling with `text_unless` is *ambiguous*: its begin marker starts a call if the name of an
@@ -335,7 +336,8 @@ impl<'a> Lowering<'a> {
         Ok(dfa)
     }
 
-    /// Begin markers that always start a call. Without tools, the spellings' begin markers are text.
+    /// Begin markers that always start a call. Without tools, the spellings' begin markers are
+    /// text.
     pub(crate) fn call_begins(&self) -> Vec<String> {
         let mut begins = self.format.unambiguous_begins();
         if self.request.kinds().next().is_none() {

@@ -136,7 +136,8 @@ pub(crate) fn read_input(arguments: &str) -> Option<String> {
 }
 
 impl Lowering<'_> {
-    /// The arguments that stand for the input of custom tool `k`. `None` if the turn cannot call it.
+    /// The arguments that stand for the input of custom tool `k`. `None` if the turn cannot call
+    /// it.
     pub(crate) fn custom_arguments(
         &mut self,
         k: usize,

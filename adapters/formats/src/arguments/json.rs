@@ -3,8 +3,8 @@
 use louver::spec::json::{Json, write_spaced, write_string};
 use serde_json::Value;
 
-/// JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, which models were trained on:
-/// `", "` and `": "` between members, floats as Python's `repr`. Cost: linear.
+/// JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, which models were trained
+/// on: `", "` and `": "` between members, floats as Python's `repr`. Cost: linear.
 pub fn python_json(value: &Value) -> String {
     let mut out = String::new();
     write_spaced(&mut out, &Json::from(value), write_string, |out, scalar| {

@@ -1,5 +1,5 @@
-//! Argument styles: the syntax of a tool's arguments on the wire, as a grammar, a writer and a streaming reader to JSON.
-//! A style is code; a family chooses one by name and gives its markers.
+//! Argument styles: the syntax of a tool's arguments on the wire, as a grammar, a writer and a
+//! streaming reader to JSON. A style is code; a family chooses one by name and gives its markers.
 
 mod input;
 mod json;

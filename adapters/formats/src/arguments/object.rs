@@ -7,8 +7,8 @@ use louver::spec::json::{Json, Object};
 
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 
-/// The schema with `type: object` added. Fails if its `type` excludes objects. A malformed `type` is
-/// left to the parser of schemas. Cost: a copy of the schema, unless it has `type: object`.
+/// The schema with `type: object` added. Fails if its `type` excludes objects. A malformed `type`
+/// is left to the parser of schemas. Cost: a copy of the schema, unless it has `type: object`.
 pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json>, SchemaErrors> {
     let members = match schema {
         Json::Bool(true) => &Object::default(),

@@ -83,7 +83,8 @@ pub(crate) fn text_behind_name(style: &TaggedStyle) -> String {
     style.open.get(2).map(written).unwrap_or_default()
 }
 
-fn written(part: &TagPart) -> String {
+/// The text that the renderer writes for a part, without names and words.
+pub(super) fn written(part: &TagPart) -> String {
     match part {
         TagPart::Text(text) => text.clone(),
         TagPart::Marker(marker) => marker.write(),
@@ -247,13 +248,27 @@ impl TaggedReader {
         true
     }
 
-    /// The value that ends at `at`, without the trail, and its length with the end marker.
-    fn ended(&self, at: usize) -> (&[u8], usize) {
+    /// Takes the value that ends at `at` and its end marker from the buffer. Returns the value
+    /// without the trail.
+    fn end_value(&mut self, at: usize) -> String {
         let value = &self.buffer[..at];
-        (value.strip_suffix(&self.trail[..]).unwrap_or(value), at + self.close.len())
+        let value = value.strip_suffix(&self.trail[..]).unwrap_or(value);
+        let text = String::from_utf8_lossy(value).into_owned();
+        self.buffer.drain(..at + self.close.len());
+        self.state = TaggedState::Between;
+        text
     }
 
-    /// The number of bytes at the end of the buffer that may belong to the trail and the end marker.
+    /// Takes the code points of the first `len` bytes from the buffer. A code point that is not
+    /// complete stays.
+    fn take_text(&mut self, len: usize) -> String {
+        let (text, rest) = decode(&self.buffer[..len]);
+        self.buffer.drain(..len - rest);
+        text
+    }
+
+    /// The number of bytes at the end of the buffer that may belong to the trail and the end
+    /// marker.
     fn held(&self) -> usize {
         let framed: Vec<u8> = [&self.trail[..], &self.close[..]].concat();
         let may_end = |n: &usize| {
@@ -265,18 +280,13 @@ impl TaggedReader {
 
     fn text(&mut self) -> bool {
         if let Some(at) = find(&self.buffer, &self.close) {
-            let (value, used) = self.ended(at);
-            let text = escape_json(&String::from_utf8_lossy(value));
-            self.out.push_str(&text);
+            let text = self.end_value(at);
+            self.out.push_str(&escape_json(&text));
             self.out.push('"');
-            self.buffer.drain(..used);
-            self.state = TaggedState::Between;
             return true;
         }
-        let free = self.buffer.len() - self.held();
-        let (text, rest) = decode(&self.buffer[..free]);
+        let text = self.take_text(self.buffer.len() - self.held());
         self.out.push_str(&escape_json(&text));
-        self.buffer.drain(..free - rest);
         false
     }
 
@@ -286,11 +296,8 @@ impl TaggedReader {
             if string.is_none() {
                 let rest = &self.buffer[seen..];
                 if rest.starts_with(&self.close) {
-                    let (value, used) = self.ended(seen);
-                    let text = String::from_utf8_lossy(value).into_owned();
+                    let text = self.end_value(seen);
                     self.out.push_str(&text);
-                    self.buffer.drain(..used);
-                    self.state = TaggedState::Between;
                     return true;
                 }
                 if self.close.starts_with(rest) {
@@ -305,23 +312,21 @@ impl TaggedReader {
             };
             seen += 1;
         }
-        let held = self.buffer.len() - seen + if string.is_none() { self.trail.len() } else { 0 };
-        let free = self.buffer.len().saturating_sub(held);
-        let (text, rest) = decode(&self.buffer[..free]);
+        let unseen = self.buffer.len() - seen;
+        let held = unseen + if string.is_none() { self.trail.len() } else { 0 };
+        let text = self.take_text(self.buffer.len().saturating_sub(held));
         self.out.push_str(&text);
-        self.buffer.drain(..free - rest);
-        self.state = TaggedState::Json { seen: seen - (free - rest), string };
+        self.state = TaggedState::Json { seen: self.buffer.len() - unseen, string };
         false
     }
 
     fn undecided(&mut self) -> bool {
         if let Some(at) = find(&self.buffer, &self.close) {
-            let (value, used) = self.ended(at);
-            let text = String::from_utf8_lossy(value).into_owned();
-            if looks_like(&text, self.value) {
+            let value = &self.buffer[..at];
+            let value = value.strip_suffix(&self.trail[..]).unwrap_or(value);
+            if looks_like(&String::from_utf8_lossy(value), self.value) {
+                let text = self.end_value(at);
                 self.out.push_str(&text);
-                self.buffer.drain(..used);
-                self.state = TaggedState::Between;
                 return true;
             }
         }
@@ -359,7 +364,8 @@ impl TaggedReader {
     }
 }
 
-/// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same rule.
+/// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same
+/// rule.
 pub(crate) fn looks_like(text: &str, kinds: Kinds) -> bool {
     match text.as_bytes().first() {
         Some(b'[') => kinds.meets(Kinds::ARRAY),

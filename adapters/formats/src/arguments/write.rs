@@ -3,6 +3,7 @@
 use louver::limits::Limits;
 use louver::spec::json::{Json, JsonError, Object, short_escape, write_spaced};
 
+use super::tagged::written;
 use super::{is_keyword, json};
 use crate::format::{ArgumentStyle, KindWords, TagPart, TaggedStyle};
 
@@ -153,9 +154,9 @@ fn write_tagged(
         }
         for part in &style.open {
             match part {
-                TagPart::Text(text) => out.push_str(text),
-                TagPart::Marker(marker) => out.push_str(&marker.write()),
-                TagPart::Gap(gap) => out.push_str(&gap.gap),
+                TagPart::Text(_) | TagPart::Marker(_) | TagPart::Gap(_) => {
+                    out.push_str(&written(part));
+                }
                 TagPart::Kind(part) => out.push_str(type_word(&part.kind, value)),
                 TagPart::Key(part) => out.push_str(&part.key.write(name)),
             }
