@@ -128,19 +128,14 @@ impl Catalog {
     /// searches of the template.
     pub fn detect(&self, hints: ModelHints<'_>) -> Result<Detected, DetectError> {
         let template = hints.chat_template.map(unescape);
-        let mut candidates: Vec<(RuleStrength, Detected)> = Vec::new();
-        for format in &self.formats {
-            let fitting =
-                format.detect.iter().filter(|rule| fits(rule, template.as_deref(), &hints));
-            if let Some(rule) = fitting.max_by_key(|rule| RuleStrength::of(rule)) {
-                let found = Detected { name: format.name.clone(), reason: reason(rule) };
-                candidates.push((RuleStrength::of(rule), found));
-            }
-        }
-        let best = candidates.iter().map(|(strength, _)| *strength).max();
-        candidates.retain(|(strength, _)| Some(*strength) == best);
-        let mut candidates: Vec<Detected> =
-            candidates.into_iter().map(|(_, found)| found).collect();
+        let strongest = |format| strongest_rule(format, template.as_deref(), &hints);
+        let found: Vec<(&WireFormat, &DetectRule)> =
+            self.formats.iter().filter_map(strongest).collect();
+        let best = found.iter().map(|(_, rule)| strength(rule)).max();
+        let found = found.into_iter().filter(|(_, rule)| Some(strength(rule)) == best);
+        let mut candidates: Vec<Detected> = found
+            .map(|(format, rule)| Detected { name: format.name.clone(), reason: reason(rule) })
+            .collect();
         match candidates.len() {
             1 => Ok(candidates.remove(0)),
             0 => {
@@ -165,16 +160,24 @@ enum RuleStrength {
     Template,
 }
 
-impl RuleStrength {
-    fn of(rule: &DetectRule) -> RuleStrength {
-        if !rule.template.is_empty() {
-            RuleStrength::Template
-        } else if !rule.model_type.is_empty() || !rule.architectures.is_empty() {
-            RuleStrength::Configuration
-        } else {
-            RuleStrength::Tokens
-        }
+fn strength(rule: &DetectRule) -> RuleStrength {
+    if !rule.template.is_empty() {
+        RuleStrength::Template
+    } else if !rule.model_type.is_empty() || !rule.architectures.is_empty() {
+        RuleStrength::Configuration
+    } else {
+        RuleStrength::Tokens
     }
+}
+
+/// The strongest of a format's rules that hold.
+fn strongest_rule<'a>(
+    format: &'a WireFormat,
+    template: Option<&str>,
+    hints: &ModelHints<'_>,
+) -> Option<(&'a WireFormat, &'a DetectRule)> {
+    let rules = format.detect.iter().filter(|rule| fits(rule, template, hints));
+    Some((format, rules.max_by_key(|rule| strength(rule))?))
 }
 
 /// Decodes the escapes of Jinja string literals, which the texts of rules do not have.

@@ -65,9 +65,7 @@ impl ToolConstraint {
     /// Sets the offered tools, in OpenAI's JSON forms. Tools of other types than `function` and
     /// `custom` are built-in tools.
     pub fn tools(mut self, tools: &Json) -> Result<Self, RequestError> {
-        let offered = crate::request::parse_tools(tools)?;
-        (self.request.tools, self.request.customs, self.request.builtins) =
-            (offered.tools, offered.customs, offered.builtins);
+        self.request.offer(tools)?;
         Ok(self)
     }
 

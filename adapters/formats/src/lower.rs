@@ -384,7 +384,7 @@ impl<'a> Lowering<'a> {
         if self.calls.is_empty() {
             return builtin;
         }
-        let calls = self.call_list();
+        let calls = self.call_list(self.most_calls());
         let calls = match &self.format.section {
             Some(section) => {
                 let before = Expr::optional(Expr::text(&section.before));
@@ -393,10 +393,7 @@ impl<'a> Lowering<'a> {
             }
             None if builtin != Expr::Never && self.most_calls() != Some(1) => {
                 // A call of a built-in tool is the last.
-                let most = self.most_calls().map(|most| most - 1);
-                let call = self.any_call();
-                let more = Expr::seq([self.glue(&self.format.call.separator), call.clone()]);
-                let before = Expr::seq([call, Expr::repeat(more, 0, most.map(|most| most - 1))]);
+                let before = self.call_list(self.most_calls().map(|most| most - 1));
                 return Expr::alt([calls, Expr::seq([Expr::optional(before), builtin])]);
             }
             None => calls,
@@ -421,14 +418,13 @@ impl<'a> Lowering<'a> {
         Expr::seq([lead, calls, trail, self.optional_marker(section.end.as_ref())])
     }
 
-    /// One or more calls with separators between them.
-    fn call_list(&mut self) -> Expr {
-        Expr::seq([self.any_call(), self.more_calls()])
+    /// One to `most` calls with separators between them.
+    fn call_list(&mut self, most: Option<u32>) -> Expr {
+        Expr::seq([self.any_call(), self.more_calls(most)])
     }
 
-    /// The calls behind the first, each behind a separator.
-    fn more_calls(&mut self) -> Expr {
-        let most = self.most_calls();
+    /// The calls behind the first of `most` calls, each behind a separator.
+    fn more_calls(&mut self, most: Option<u32>) -> Expr {
         if most == Some(1) {
             return Expr::Empty;
         }
@@ -452,7 +448,7 @@ impl<'a> Lowering<'a> {
         // Behind the marker: a section's calls, or one call.
         let calls = match section {
             true if !self.calls.is_empty() => {
-                let calls = self.call_list();
+                let calls = self.call_list(self.most_calls());
                 self.section_rest(calls)
             }
             _ => any_rule(&self.calls),
@@ -471,7 +467,7 @@ impl<'a> Lowering<'a> {
             }
             // A bound on calls is one for the turn, so that there is one section.
             _ => {
-                let more = if section { Expr::Empty } else { self.more_calls() };
+                let more = if section { Expr::Empty } else { self.more_calls(most) };
                 let calls = Expr::seq([calls, more]);
                 let closing = self.closing();
                 Ok(self.text(Some((begin, calls)), Some(closing)))

@@ -121,17 +121,14 @@ impl Marker {
 
     pub(crate) fn bind(&mut self, to: Binding<'_>) {
         match self {
-            Marker::Text(_) => {}
-            Marker::Token(text) => {
-                if matches!(to, Binding::Text) {
-                    *self = Marker::Text(std::mem::take(text));
-                }
+            Marker::Token(text) if matches!(to, Binding::Text) => {
+                *self = Marker::Text(std::mem::take(text));
             }
-            Marker::Either(text) => {
-                if !matches!(to, Binding::Vocabulary(vocab) if vocab.special(text).is_some()) {
-                    *self = Marker::Text(std::mem::take(text));
-                }
+            Marker::Either(text) if !matches!(to, Binding::Vocabulary(vocab) if vocab.special(text).is_some()) =>
+            {
+                *self = Marker::Text(std::mem::take(text));
             }
+            Marker::Text(_) | Marker::Token(_) | Marker::Either(_) => {}
             Marker::Any(markers) => markers.iter_mut().for_each(|marker| marker.bind(to)),
             Marker::Seq(steps) => steps.iter_mut().for_each(|step| {
                 if let Step::Marker(marker) = step {
@@ -267,18 +264,12 @@ impl Default for Glue {
 impl Glue {
     /// The text that the renderer writes.
     pub fn write(&self) -> String {
-        match self {
-            Glue::Text(text) => text.clone(),
-            Glue::Parts(parts) => parts.iter().map(Part::write).collect(),
-        }
+        self.parts().iter().map(Part::write).collect()
     }
 
     /// Whether it is the empty text or has no parts.
     pub fn is_empty(&self) -> bool {
-        match self {
-            Glue::Text(text) => text.is_empty(),
-            Glue::Parts(parts) => parts.is_empty(),
-        }
+        self.parts().is_empty()
     }
 
     pub(crate) fn parts(&self) -> Vec<Part> {

@@ -35,17 +35,18 @@ pub enum Role {
 }
 
 impl Role {
+    /// The roles without a tool, in the order of their labels.
+    const WITHOUT_TOOL: [Role; 5] =
+        [Role::Text, Role::Reasoning, Role::Response, Role::Marker, Role::ResumedText];
+
     /// The label of the role in the grammar.
     pub fn label(self) -> Label {
+        let first = Role::WITHOUT_TOOL.len();
         Label::new(match self {
-            Role::Text => 0,
-            Role::Reasoning => 1,
-            Role::Response => 2,
-            Role::Marker => 3,
-            Role::ResumedText => 4,
-            Role::Header(tool) => 5 + 3 * tool,
-            Role::Arguments(tool) => 6 + 3 * tool,
-            Role::Trailer(tool) => 7 + 3 * tool,
+            Role::Header(tool) => first + 3 * tool,
+            Role::Arguments(tool) => first + 3 * tool + 1,
+            Role::Trailer(tool) => first + 3 * tool + 2,
+            role => Role::WITHOUT_TOOL.iter().position(|other| *other == role).unwrap_or(0),
         })
     }
 
@@ -62,17 +63,12 @@ impl Role {
 
     /// The role of a label of the grammar.
     pub fn from_label(label: Label) -> Role {
-        match label.index() {
-            0 => Role::Text,
-            1 => Role::Reasoning,
-            2 => Role::Response,
-            3 => Role::Marker,
-            4 => Role::ResumedText,
-            n => match ((n - 5) % 3, (n - 5) / 3) {
-                (0, tool) => Role::Header(tool),
-                (1, tool) => Role::Arguments(tool),
-                (_, tool) => Role::Trailer(tool),
-            },
+        let first = Role::WITHOUT_TOOL.len();
+        match label.index().checked_sub(first).map(|n| (n % 3, n / 3)) {
+            None => Role::WITHOUT_TOOL[label.index()],
+            Some((0, tool)) => Role::Header(tool),
+            Some((1, tool)) => Role::Arguments(tool),
+            Some((_, tool)) => Role::Trailer(tool),
         }
     }
 }

@@ -504,14 +504,14 @@ fn check_response_format(response: &Json) -> Result<(), RequestError> {
 
 /// The tools of a request, by kind.
 #[derive(Debug, Default)]
-pub(crate) struct OfferedTools {
-    pub(crate) tools: Vec<Tool>,
-    pub(crate) customs: Vec<CustomTool>,
-    pub(crate) builtins: Vec<Builtin>,
+struct OfferedTools {
+    tools: Vec<Tool>,
+    customs: Vec<CustomTool>,
+    builtins: Vec<Builtin>,
 }
 
 /// Parses `tools`: functions, custom tools and built-in tools. Fails with all errors.
-pub(crate) fn parse_tools(tools: &Json) -> Result<OfferedTools, RequestError> {
+fn parse_tools(tools: &Json) -> Result<OfferedTools, RequestError> {
     let Json::Array(entries) = tools else {
         return Ok(OfferedTools { tools: Tool::parse_list(tools)?, ..OfferedTools::default() });
     };

@@ -1,18 +1,18 @@
 //! The input of a custom tool: on the wire, the one string in arguments `{"input": "..."}`.
 
-use louver::front::json_schema::{Kinds, Whitespace};
+use louver::front::json_schema::{Kinds, Piece, Whitespace};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{Expr, Grammar, Homomorphism};
 use louver::limits::Limits;
 use louver::spec::json::{Json, write_string};
 
-use super::tagged::{kinds_by_word, text_behind_name};
+use super::tagged::written_name;
 use super::{ArgumentReader, LiteralReader, LoweredArguments, RenderError, TaggedReader};
 use crate::custom::{CustomError, CustomErrorReason, CustomTool, INPUT};
 use crate::fault::RequestFault;
-use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
-use crate::lower::{Lowering, gap};
+use crate::format::{ArgumentStyle, TaggedStyle};
+use crate::lower::Lowering;
 use crate::marker::{Marker, unique};
 use crate::raw::RawContext;
 
@@ -252,21 +252,13 @@ impl Lowering<'_> {
         let text = CustomTool::framed(grammar, &context, &format.name, limits)?;
         let text = self.builder.import(&text);
         let mut parts = vec![self.glue(&style.before)];
-        for part in &style.open {
-            parts.push(match part {
-                TagPart::Text(text) => Expr::text(text),
-                TagPart::Marker(marker) => self.marker(marker),
-                TagPart::Gap(_) => gap(),
-                TagPart::Key(part) => {
-                    let name = part.key.write(INPUT);
-                    let end = text_behind_name(style);
-                    if name.is_empty() || !end.is_empty() && name.contains(&end) {
-                        return Err(CustomErrorReason::Empty { format: format.name.clone() });
-                    }
-                    Expr::text(&name)
-                }
-                TagPart::Kind(part) => {
-                    let words = kinds_by_word(&part.kind);
+        let name = written_name(style, INPUT)
+            .ok_or_else(|| CustomErrorReason::Empty { format: format.name.clone() })?;
+        for piece in self.tag_pieces(style) {
+            parts.push(match piece {
+                Piece::Fixed(expr) => expr,
+                Piece::Name | Piece::Value => Expr::text(&name),
+                Piece::Kind(words) => {
                     let word = words.iter().find(|(kinds, _)| kinds.meets(Kinds::STRING));
                     word.map_or(Expr::Never, |(_, word)| Expr::bytes(word))
                 }

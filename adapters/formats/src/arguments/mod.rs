@@ -233,31 +233,30 @@ impl Lowering<'_> {
         }
     }
 
+    /// The parts of an argument's opening tag.
+    pub(crate) fn tag_pieces(&mut self, style: &TaggedStyle) -> Vec<Piece> {
+        let pieces = style.open.iter().map(|part| match part {
+            TagPart::Text(text) => Piece::Fixed(Expr::text(text)),
+            TagPart::Marker(marker) => Piece::Fixed(self.marker(marker)),
+            TagPart::Gap(_) => Piece::Fixed(gap()),
+            TagPart::Key(_) => Piece::Name,
+            TagPart::Kind(part) => Piece::Kind(tagged::kinds_by_word(&part.kind)),
+        });
+        pieces.collect()
+    }
+
     fn tagged(
         &mut self,
         style: &TaggedStyle,
         schema: &Json,
         pointer: &str,
     ) -> Option<LoweredParameters> {
-        let mut member = Vec::new();
-        let mut key = None;
-        for part in &style.open {
-            member.push(match part {
-                TagPart::Text(text) => Piece::Fixed(Expr::text(text)),
-                TagPart::Marker(marker) => Piece::Fixed(self.marker(marker)),
-                TagPart::Gap(_) => Piece::Fixed(gap()),
-                TagPart::Key(part) => {
-                    key = Some(part.key);
-                    Piece::Name
-                }
-                TagPart::Kind(part) => Piece::Kind(tagged::kinds_by_word(&part.kind)),
-            });
-        }
+        let mut member = self.tag_pieces(style);
         member.push(Piece::Value);
         let end = self.triggers_and_rests(&style.close);
-        let name_end = tagged::text_behind_name(style);
         let excludes =
             self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
+        let tagged_style = style;
         let style = Parameters {
             open: self.glue(&style.before),
             between: self.glue(&style.between),
@@ -273,10 +272,7 @@ impl Lowering<'_> {
             }),
             syntax: Syntax::Json,
             other_kinds: Vec::new(),
-            name: &|name| {
-                let written = key?.write(name);
-                (!written.is_empty() && !written.contains(&name_end)).then_some(written)
-            },
+            name: &|name| tagged::written_name(tagged_style, name),
         };
         let (options, limits) = (self.request.schema_options, &self.request.limits);
         let lowered =

@@ -78,9 +78,19 @@ pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(Kinds, Vec<u8>)> {
     out
 }
 
-/// The text that ends an argument's name, which the name cannot contain.
-pub(crate) fn text_behind_name(style: &TaggedStyle) -> String {
-    style.open.get(2).map(written).unwrap_or_default()
+/// How the names of arguments are written.
+fn key_style(style: &TaggedStyle) -> NameStyle {
+    match style.open.get(1) {
+        Some(TagPart::Key(part)) => part.key,
+        _ => NameStyle::Raw,
+    }
+}
+
+/// The name of an argument on the wire. `None` if it is empty or contains the text that ends names.
+pub(crate) fn written_name(style: &TaggedStyle, name: &str) -> Option<String> {
+    let end = style.open.get(2).map(written).unwrap_or_default();
+    let written = key_style(style).write(name);
+    (!written.is_empty() && !written.contains(&end)).then_some(written)
 }
 
 /// The text that the renderer writes for a part, without names and words.
@@ -115,13 +125,9 @@ impl TaggedReader {
                 },
             }
         }
-        let key = match style.open.get(1) {
-            Some(TagPart::Key(part)) => part.key,
-            _ => NameStyle::Raw,
-        };
         TaggedReader {
             first: style.open.first().map(written).unwrap_or_default().into_bytes(),
-            key,
+            key: key_style(style),
             pieces,
             lead: style.lead.clone().into_bytes(),
             trail: style.trail.clone().into_bytes(),
