@@ -95,9 +95,9 @@ impl WireFormat {
 pub(crate) fn fixed_prefix(header: &[Part], name: &str) -> String {
     let fixed = header.iter().map_while(|part| match part {
         Part::Text(text) => Some(text.clone()),
-        Part::Name(part) => Some(part.name.write(name)),
+        Part::Name { name: style } => Some(style.write(name)),
         Part::Marker(marker) => Some(marker.write()),
-        Part::Id(_) | Part::Gap(_) | Part::Maybe(_) => None,
+        Part::Id { .. } | Part::Gap { .. } | Part::Maybe { .. } => None,
     });
     fixed.collect()
 }

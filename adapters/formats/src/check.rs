@@ -39,17 +39,12 @@ impl WireFormat {
             check_glue("/section/lead", &section.lead)?;
             check_glue("/section/trail", &section.trail)?;
         }
-        refuse(
-            self.text.begin.is_some() != self.text.end.is_some(),
-            "/text",
-            "has `begin` without `end`, or `end` without `begin`",
-        )?;
-        let fits_messages = self.text.end.is_some() && self.section.is_none() && self.end.is_none();
-        refuse(
-            self.messages.is_some() && !fits_messages,
-            "/messages",
-            "needs text with `begin` and `end`, and has no `section` and no `end`",
-        )?;
+        let is_half = self.text.begin.is_some() != self.text.end.is_some();
+        refuse(is_half, "/text", "has `begin` without `end`, or `end` without `begin`")?;
+        let is_message = self.messages.is_some();
+        let fits = self.text.end.is_some() && self.section.is_none() && self.end.is_none();
+        let what = "needs text with `begin` and `end`, and has no `section` and no `end`";
+        refuse(is_message && !fits, "/messages", what)?;
         self.check_builtin()?;
         self.check_frame()?;
         self.check_call()?;
@@ -67,16 +62,13 @@ impl WireFormat {
     fn check_builtin(&self) -> Checked {
         let Some(builtin) = &self.builtin else { return Ok(()) };
         let Some(syntax) = self.builtin_syntax(false) else { return Ok(()) };
-        refuse(
-            self.messages.is_some() && (builtin.begin.is_some() || builtin.bare_code),
-            "/builtin/begin",
-            "is a message's header where turns are rows of messages",
-        )?;
-        refuse(
-            self.messages.is_none() && (builtin.begin.is_none() || self.text.end.is_some()),
-            "/builtin",
-            "needs `begin`, and text without markers",
-        )?;
+        if self.messages.is_some() {
+            let what = "is a message's header where turns are rows of messages";
+            refuse(builtin.begin.is_some() || builtin.bare_code, "/builtin/begin", what)?;
+        } else {
+            let what = "needs `begin`, and text without markers";
+            refuse(builtin.begin.is_none() || self.text.end.is_some(), "/builtin", what)?;
+        }
         let what = "is needed where other calls have no end";
         refuse(syntax.end.is_none(), "/builtin/end", what)?;
         check_syntax("/builtin", &syntax)?;
@@ -96,28 +88,18 @@ impl WireFormat {
     }
 
     fn check_call(&self) -> Checked {
-        let needs_begin = self.section.is_none() && self.messages.is_none();
-        refuse(
-            self.call.begin.is_none() && needs_begin,
-            "/call/begin",
-            "is needed where there is no section",
-        )?;
+        let has_begin = self.calls_begin().is_some() || self.messages.is_some();
+        refuse(!has_begin, "/call/begin", "is needed where there is no section")?;
         check_glue("/call/separator", &self.call.separator)?;
         let syntax = self.call_syntax();
         check_syntax("/call", &syntax)?;
-        refuse(
-            syntax.end.is_none() && !syntax.is_self_delimiting(),
-            "/call/end",
-            "with such arguments a call needs a trailer or an end marker",
-        )
+        let is_open = syntax.end.is_none() && !syntax.is_self_delimiting();
+        refuse(is_open, "/call/end", "with such arguments a call needs a trailer or an end marker")
     }
 
     fn check_spellings(&self) -> Checked {
-        refuse(
-            self.messages.is_some() && !self.spellings.is_empty(),
-            "/spellings",
-            "are headers of calls where turns are rows of messages",
-        )?;
+        let what = "are headers of calls where turns are rows of messages";
+        refuse(self.messages.is_some() && !self.spellings.is_empty(), "/spellings", what)?;
         // A marker that ends with the begin marker of a spelling would begin that spelling.
         let builtin_begins = self.builtin_begin().map(Marker::plain_texts).unwrap_or_default();
         let spelling_begins: Vec<String> =
@@ -167,7 +149,7 @@ fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
 }
 
 fn count_names(parts: &[Part]) -> usize {
-    parts.iter().filter(|part| matches!(part, Part::Name(_))).count()
+    parts.iter().filter(|part| matches!(part, Part::Name { .. })).count()
 }
 
 fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
@@ -175,8 +157,8 @@ fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
     let open = &format!("{pointer}/open");
     let has_one_text = |marker: &Marker| marker.as_texts().iter().all(|t| *t == marker.write());
     let is_fixed = |part: &TagPart| matches!(part, TagPart::Text(_) | TagPart::Marker(_));
-    let is_key = |part: &TagPart| matches!(part, TagPart::Key(_));
-    let is_kind = |part: &TagPart| matches!(part, TagPart::Kind(_));
+    let is_key = |part: &TagPart| matches!(part, TagPart::Key { .. });
+    let is_kind = |part: &TagPart| matches!(part, TagPart::Kind { .. });
     refuse(!has_one_text(close), &format!("{pointer}/close"), "has several texts")?;
     refuse(!parts.last().is_some_and(is_fixed), open, "must end with a text")?;
     refuse(
@@ -193,8 +175,7 @@ fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
     )?;
     for part in parts {
         match part {
-            TagPart::Kind(part) => {
-                let words = &part.kind;
+            TagPart::Kind { kind: words } => {
                 let others =
                     [&words.number, &words.boolean, &words.null, &words.array, &words.object];
                 refuse(
@@ -207,7 +188,7 @@ fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
             }
             TagPart::Text(text) => refuse(text.is_empty(), open, EMPTY)?,
             TagPart::Marker(marker) => refuse(!has_one_text(marker), open, "has several texts")?,
-            TagPart::Key(_) | TagPart::Gap(_) => {}
+            TagPart::Key { .. } | TagPart::Gap { .. } => {}
         }
     }
     let has_empty = excludes.iter().any(String::is_empty);
@@ -225,23 +206,21 @@ fn check_marker(pointer: &str, marker: &Marker) -> Checked {
 fn check_part(pointer: &str, part: &Part) -> Checked {
     match part {
         Part::Text(text) => refuse(text.is_empty(), pointer, EMPTY),
-        Part::Maybe(part) => {
-            let is_name = |part: &Part| matches!(part, Part::Name(_));
-            let what = "has a name that may be missing";
-            refuse(part.maybe.iter().any(is_name), pointer, what)?;
-            part.maybe.iter().try_for_each(|part| check_part(pointer, part))
+        Part::Maybe { maybe } => {
+            refuse(count_names(maybe) > 0, pointer, "has a name that may be missing")?;
+            maybe.iter().try_for_each(|part| check_part(pointer, part))
         }
-        Part::Gap(gap) => {
-            let is_space = gap.gap.bytes().all(|byte| byte.is_ascii_whitespace());
+        Part::Gap { gap } => {
+            let is_space = gap.bytes().all(|byte| byte.is_ascii_whitespace());
             refuse(!is_space, pointer, "a gap is white space")
         }
-        Part::Name(_) | Part::Id(_) | Part::Marker(_) => Ok(()),
+        Part::Name { .. } | Part::Id { .. } | Part::Marker(_) => Ok(()),
     }
 }
 
 fn check_glue(pointer: &str, glue: &Glue) -> Checked {
     let Glue::Parts(parts) = glue else { return Ok(()) };
-    let has_name = parts.iter().any(|part| matches!(part, Part::Name(_) | Part::Id(_)));
+    let has_name = parts.iter().any(|part| matches!(part, Part::Name { .. } | Part::Id { .. }));
     refuse(has_name, pointer, "must not have a name or an id")?;
     parts.iter().try_for_each(|part| check_part(pointer, part))
 }

@@ -485,13 +485,13 @@ impl<'t> HeaderParser<'t> {
         for part in parts {
             rest = match part {
                 Part::Text(text) => rest.strip_prefix(text.as_str())?,
-                Part::Name(part) => rest.strip_prefix(part.name.write(self.name).as_str())?,
-                Part::Gap(_) => rest.trim_start_matches([' ', '\t', '\n', '\r']),
-                Part::Maybe(part) => self.parse(&part.maybe, rest).unwrap_or(rest),
+                Part::Name { name } => rest.strip_prefix(name.write(self.name).as_str())?,
+                Part::Gap { .. } => rest.trim_start_matches([' ', '\t', '\n', '\r']),
+                Part::Maybe { maybe } => self.parse(maybe, rest).unwrap_or(rest),
                 Part::Marker(marker) => {
                     marker.as_texts().iter().find_map(|text| rest.strip_prefix(text.as_str()))?
                 }
-                Part::Id(part) => {
+                Part::Id { id: style } => {
                     let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
                     let (number, behind) = rest.split_at(end.unwrap_or(rest.len()));
                     let prefix = match self.source {
@@ -501,7 +501,7 @@ impl<'t> HeaderParser<'t> {
                     self.id = (self.source != WireId::Made).then(|| WireCallId {
                         prefix: prefix.to_owned(),
                         number: number.to_owned(),
-                        style: part.id,
+                        style: *style,
                     });
                     behind
                 }

@@ -242,34 +242,27 @@ pub struct TaggedStyle {
 
 /// A part of an argument's opening tag. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum TagPart {
     /// Text.
     Text(String),
     /// The argument's name.
-    Key(KeyPart),
+    Key {
+        /// How the name is written.
+        key: NameStyle,
+    },
     /// The word for the value's JSON type.
-    Kind(KindPart),
+    Kind {
+        /// The words.
+        kind: KindWords,
+    },
     /// White space, as in [`Part::Gap`].
-    Gap(crate::marker::GapPart),
+    Gap {
+        /// The white space that the renderer writes.
+        gap: String,
+    },
     /// A delimiter that may be a special token.
     Marker(Marker),
-}
-
-/// The place of an argument's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KeyPart {
-    /// How the name is written.
-    pub key: NameStyle,
-}
-
-/// The place of the word for the value's JSON type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KindPart {
-    /// The words.
-    pub kind: KindWords,
 }
 
 /// The word for each JSON type. No other type has the word of strings.
@@ -486,7 +479,7 @@ impl<'a> MarkerList<'a> {
                 self.add(&format!("{pointer}/behind"), style.behind.markers_mut());
                 let open = style.open.iter_mut().filter_map(|part| match part {
                     TagPart::Marker(marker) => Some(marker),
-                    TagPart::Text(_) | TagPart::Key(_) | TagPart::Kind(_) | TagPart::Gap(_) => None,
+                    _ => None,
                 });
                 self.add(&format!("{pointer}/open"), open);
             }

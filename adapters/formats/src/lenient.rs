@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use louver::compile::{CompileError, Compiled};
+use louver::compile::Compiled;
 use louver::engine::{Engine, EngineOptions};
 use louver::front::json_schema::{self, MemberOrder, SchemaOptions};
 use louver::fuel;
@@ -17,9 +17,10 @@ use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{ArgumentReader, read_input, spaced};
+use crate::constraint::ConstraintError;
 use crate::format::WireFormat;
 use crate::plan::Plan;
-use crate::request::{LowerError, Reasoning, ToolRequest};
+use crate::request::{Reasoning, ToolRequest};
 use crate::scan::{ScannedTurn, Scanner};
 use crate::turn::{Call, CallKind, Incomplete, Turn};
 
@@ -73,24 +74,12 @@ pub enum Difference {
     OpenReasoning,
 }
 
-/// Why an output cannot be compared with a request.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// The request cannot be lowered.
-    #[error(transparent)]
-    Lower(#[from] LowerError),
-    /// Its grammar does not compile.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-}
-
 impl WireFormat {
     /// Parses an output that was generated without a constraint. Output that the constraint allows
     /// is parsed as constrained output is. In other output, reasoning, text and calls are found as
     /// far as possible, whatever their spacing, names and arguments, and the differences are
     /// reported. Cost: that of lowering and compiling the request, then linear.
-    pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
+    pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ConstraintError> {
         // The format may be a user's file, so that lowering it has the request's budget of work.
         fuel::with_default_budget(
             || request.limits.compile_budget(text.len()),
@@ -98,7 +87,7 @@ impl WireFormat {
         )
     }
 
-    fn read_within(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
+    fn read_within(&self, request: &ToolRequest, text: &str) -> Result<Reading, ConstraintError> {
         let format = self.spelled();
         let plan = format.lower(request)?;
         let compiled = Arc::new(Compiled::new(plan.grammar().clone(), &request.limits)?);
@@ -124,7 +113,11 @@ fn refused_at(recognizer: &mut Recognizer, text: &str) -> usize {
     text.bytes().position(|byte| recognizer.push(&[byte]).is_err()).unwrap_or(text.len())
 }
 
-fn as_constrained(plan: &Plan, compiled: Arc<Compiled>, text: &str) -> Result<Turn, ReadError> {
+fn as_constrained(
+    plan: &Plan,
+    compiled: Arc<Compiled>,
+    text: &str,
+) -> Result<Turn, ConstraintError> {
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     let mut matcher = engine.bind(compiled)?.matcher();
     let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(0), Vec::new());

@@ -62,14 +62,12 @@ pub use custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
 pub use extract::{Cut, Event, Extractor};
 pub use fault::{PartErrors, RequestFault};
 pub use format::{
-    ArgumentStyle, CallFormat, Delimiters, DetectRule, FormatError, KeyPart, KindPart, KindWords,
-    MAX_GAP, Opener, ParallelPolicy, ReasoningFormat, SectionFormat, TagPart, TaggedStyle,
-    TextFormat, TextPlace, WireFormat, WireId,
+    ArgumentStyle, CallFormat, Delimiters, DetectRule, FormatError, KindWords, MAX_GAP, Opener,
+    ParallelPolicy, ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace,
+    WireFormat, WireId,
 };
-pub use lenient::{Difference, ReadError, Reading};
-pub use marker::{
-    GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, NameStyle, Part, Step,
-};
+pub use lenient::{Difference, Reading};
+pub use marker::{Glue, IdStyle, Marker, NameStyle, Part, Step};
 pub use messages::MessagesFormat;
 pub use plan::{Loose, Plan, RelaxedSchema, Role, ToolPlan};
 pub use render::RenderOptions;

@@ -252,10 +252,10 @@ impl<'a> Lowering<'a> {
     pub(crate) fn parts(&mut self, parts: &[Part], name: &str) -> Expr {
         Expr::seq(parts.iter().map(|part| match part {
             Part::Text(text) => Expr::text(text),
-            Part::Name(part) => Expr::text(&part.name.write(name)),
-            Part::Id(part) => call_id(part.id),
-            Part::Gap(_) => gap(),
-            Part::Maybe(part) => Expr::optional(self.parts(&part.maybe, name)),
+            Part::Name { name: style } => Expr::text(&style.write(name)),
+            Part::Id { id } => call_id(*id),
+            Part::Gap { .. } => gap(),
+            Part::Maybe { maybe } => Expr::optional(self.parts(maybe, name)),
             Part::Marker(marker) => self.marker(marker),
         }))
     }
@@ -483,46 +483,49 @@ impl<'a> Lowering<'a> {
         calls: &Expr,
         next: &Expr,
     ) -> Vec<(Trigger, RuleId)> {
-        let mut tags = Vec::new();
+        let mut out = Vec::new();
         if *calls != Expr::Never {
             // Begin markers that may be text are those of a spelling.
             let ambiguous = self.format.ambiguous_begins();
-            let is_unambiguous = |trigger: &Trigger| match trigger {
+            let mut triggers = self.begin_triggers(begin);
+            triggers.retain(|(trigger, _)| match trigger {
                 Trigger::Text(text) => {
                     !ambiguous.iter().any(|begin| text.starts_with(begin.as_bytes()))
                 }
                 Trigger::Special(_) | Trigger::Led(..) => true,
-            };
-            let body = Expr::seq([calls.clone(), next.clone()]);
-            let triggers = self.begin_triggers(begin).into_iter();
-            let triggers = triggers.filter(|(trigger, _)| is_unambiguous(trigger));
-            tags.extend(triggers.map(|(trigger, rest)| (trigger, rest, body.clone())));
+            });
+            self.add_tags(&mut out, triggers, &Expr::seq([calls.clone(), next.clone()]));
         }
         if let Some(begin) = self.format.builtin_begin().filter(|_| !self.builtin_calls.is_empty())
         {
             let triggers = self.triggers_and_rests(begin);
             let body = Expr::seq([any_rule(&self.builtin_calls), self.closing()]);
-            tags.extend(triggers.into_iter().map(|(trigger, rest)| (trigger, rest, body.clone())));
+            self.add_tags(&mut out, triggers, &body);
         }
-        let mut out = Vec::new();
-        for (trigger, rest, body) in tags {
-            let bodies = match (&rest, body) {
-                // One tag per tool.
-                (Expr::Empty, Expr::Alt(bodies)) => bodies,
-                (_, body) => vec![body],
+        out
+    }
+
+    /// Adds a tag for each trigger, or one for each trigger and tool if the calls follow the trigger
+    /// directly.
+    fn add_tags(
+        &mut self,
+        out: &mut Vec<(Trigger, RuleId)>,
+        triggers: Vec<(Trigger, Expr)>,
+        body: &Expr,
+    ) {
+        for (trigger, rest) in triggers {
+            let bodies = match (rest, body) {
+                (Expr::Empty, Expr::Alt(bodies)) => bodies.clone(),
+                (rest, body) => vec![Expr::seq([rest, body.clone()])],
             };
             for body in bodies {
-                let rule = match (&rest, body) {
-                    (Expr::Empty, Expr::Ref(rule)) => rule,
-                    (rest, body) => {
-                        let body = Expr::seq([rest.clone(), body]);
-                        self.builder.labelled("calls", Role::Marker.label(), body)
-                    }
+                let rule = match body {
+                    Expr::Ref(rule) => rule,
+                    body => self.builder.labelled("calls", Role::Marker.label(), body),
                 };
                 out.push((trigger.clone(), rule));
             }
         }
-        out
     }
 }
 

@@ -172,29 +172,32 @@ pub(crate) fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T>
 
 /// A part of a header, trailer or separator. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Part {
     /// Text.
     Text(String),
     /// The tool's name.
-    Name(NamePart),
+    Name {
+        /// How the name is written.
+        name: NameStyle,
+    },
     /// The call's id.
-    Id(IdPart),
-    /// White space. The renderer writes it as given; the grammar accepts up to
-    /// [`MAX_GAP`](crate::format::MAX_GAP) bytes of any.
-    Gap(GapPart),
+    Id {
+        /// The form of ids.
+        id: IdStyle,
+    },
+    /// White space. The grammar accepts up to [`MAX_GAP`](crate::format::MAX_GAP) bytes of any.
+    Gap {
+        /// The white space that the renderer writes.
+        gap: String,
+    },
     /// Parts that may be missing. The renderer leaves them out.
-    Maybe(MaybePart),
+    Maybe {
+        /// The parts.
+        maybe: Vec<Part>,
+    },
     /// A delimiter that may be a special token.
     Marker(Marker),
-}
-
-/// The place of the tool's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NamePart {
-    /// How the name is written.
-    pub name: NameStyle,
 }
 
 /// How a name is written.
@@ -209,14 +212,6 @@ pub enum NameStyle {
     Raw,
 }
 
-/// The place of the call's id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IdPart {
-    /// The form of ids.
-    pub id: IdStyle,
-}
-
 /// The form of a call's id on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -227,22 +222,6 @@ pub enum IdStyle {
     FromOne,
     /// Nine ASCII letters and digits.
     Nine,
-}
-
-/// White space.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GapPart {
-    /// The white space that the renderer writes.
-    pub gap: String,
-}
-
-/// Parts that may be missing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MaybePart {
-    /// The parts.
-    pub maybe: Vec<Part>,
 }
 
 /// Fixed syntax between elements: a text, or a list of parts without names and ids.
@@ -294,8 +273,8 @@ pub(crate) fn markers_in(parts: &mut [Part]) -> Vec<&mut Marker> {
     for part in parts {
         match part {
             Part::Marker(marker) => out.push(marker),
-            Part::Maybe(part) => out.extend(markers_in(&mut part.maybe)),
-            Part::Text(_) | Part::Name(_) | Part::Id(_) | Part::Gap(_) => {}
+            Part::Maybe { maybe } => out.extend(markers_in(maybe)),
+            Part::Text(_) | Part::Name { .. } | Part::Id { .. } | Part::Gap { .. } => {}
         }
     }
     out
@@ -306,9 +285,9 @@ impl Part {
     pub(crate) fn write(&self) -> String {
         match self {
             Part::Text(text) => text.clone(),
-            Part::Gap(gap) => gap.gap.clone(),
+            Part::Gap { gap } => gap.clone(),
             Part::Marker(marker) => marker.write(),
-            Part::Name(_) | Part::Id(_) | Part::Maybe(_) => String::new(),
+            Part::Name { .. } | Part::Id { .. } | Part::Maybe { .. } => String::new(),
         }
     }
 }

@@ -187,8 +187,8 @@ fn render_syntax(
 
 fn render_parts(parts: &[Part], (k, call): (usize, &Call)) -> String {
     let written = parts.iter().map(|part| match part {
-        Part::Name(part) => part.name.write(&call.name),
-        Part::Id(part) => part.id.write(k, &call.id),
+        Part::Name { name } => name.write(&call.name),
+        Part::Id { id } => id.write(k, &call.id),
         other => other.write(),
     });
     written.collect()

@@ -257,7 +257,7 @@ impl Scanner<'_> {
         begin: &str,
         header: &[Part],
     ) -> Option<(Call, bool, Rest<'t>)> {
-        let at = header.iter().position(|part| matches!(part, Part::Name(_)))?;
+        let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
         let before: String =
             begin.to_owned() + &header[..at].iter().map(Part::write).collect::<String>();
         let behind: String = header[at + 1..].iter().map(Part::write).collect();
@@ -465,10 +465,10 @@ fn eat_parts<'t>(text: Rest<'t>, parts: &[Part]) -> Option<Rest<'t>> {
         rest = match part {
             Part::Text(text) => eat(rest, text)?,
             Part::Marker(marker) => eat_marker(rest, marker)?,
-            Part::Gap(_) => rest,
-            Part::Maybe(part) => eat_parts(rest, &part.maybe).unwrap_or(rest),
-            Part::Id(_) => eat_id(rest),
-            Part::Name(_) => return None,
+            Part::Gap { .. } => rest,
+            Part::Maybe { maybe } => eat_parts(rest, maybe).unwrap_or(rest),
+            Part::Id { .. } => eat_id(rest),
+            Part::Name { .. } => return None,
         };
     }
     Some(rest)
@@ -483,8 +483,8 @@ const MAX_WRITTEN_NAME: usize = 6 * MAX_TOOL_NAME_BYTES;
 
 /// The name in a header, and what follows the header.
 fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)> {
-    let at = header.iter().position(|part| matches!(part, Part::Name(_)))?;
-    let Part::Name(style) = &header[at] else { return None };
+    let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
+    let Part::Name { name: style } = &header[at] else { return None };
     let rest = eat_parts(text, &header[..at])?.trim_start();
     let behind = &header[at + 1..];
     // The name ends where the parts behind it begin, or at a character that no name contains.
@@ -495,7 +495,7 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
             && (!behind.is_empty()
                 || next.is_none_or(|c| c == '{' || c == '<' || c.is_whitespace()))
         {
-            let name = style.name.read(rest[..end].trim());
+            let name = style.read(rest[..end].trim());
             return (!name.is_empty()).then_some((name, after));
         }
         if next.is_some_and(|c| c == '\n' || c == '{') && end > 0 && !behind.is_empty() {
@@ -509,7 +509,7 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
 /// marker, and without any text. They accept names that models make up.
 fn loose_headers(header: &[Part]) -> Vec<Vec<Part>> {
     let is_marker = |part: &&Part| matches!(part, Part::Marker(_));
-    let Some(at) = header.iter().position(|part| matches!(part, Part::Name(_))) else {
+    let Some(at) = header.iter().position(|part| matches!(part, Part::Name { .. })) else {
         return Vec::new();
     };
     let Some(end) = header[at..].iter().rev().find(is_marker) else { return Vec::new() };

@@ -63,8 +63,8 @@ impl CallSpelling {
     /// In a header that begins with the name: the name's style, and the byte behind the name.
     fn leading_name(&self) -> Option<(NameStyle, u8)> {
         match &self.header[..] {
-            [Part::Name(name), Part::Text(behind), ..] => {
-                Some((name.name, *behind.as_bytes().first()?))
+            [Part::Name { name }, Part::Text(behind), ..] => {
+                Some((*name, *behind.as_bytes().first()?))
             }
             _ => None,
         }
@@ -179,7 +179,7 @@ impl WireFormat {
         let open = style.open.first().map(|part| match part {
             TagPart::Text(text) => vec![text.clone()],
             TagPart::Marker(marker) => marker.plain_texts(),
-            TagPart::Key(_) | TagPart::Kind(_) | TagPart::Gap(_) => Vec::new(),
+            TagPart::Key { .. } | TagPart::Kind { .. } | TagPart::Gap { .. } => Vec::new(),
         });
         let trailers =
             std::iter::once(&self.call.trailer).chain(self.spellings.iter().map(|s| &s.trailer));

@@ -238,9 +238,9 @@ impl Lowering<'_> {
         let pieces = style.open.iter().map(|part| match part {
             TagPart::Text(text) => Piece::Fixed(Expr::text(text)),
             TagPart::Marker(marker) => Piece::Fixed(self.marker(marker)),
-            TagPart::Gap(_) => Piece::Fixed(gap()),
-            TagPart::Key(_) => Piece::Name,
-            TagPart::Kind(part) => Piece::Kind(tagged::kinds_by_word(&part.kind)),
+            TagPart::Gap { .. } => Piece::Fixed(gap()),
+            TagPart::Key { .. } => Piece::Name,
+            TagPart::Kind { kind } => Piece::Kind(tagged::kinds_by_word(kind)),
         });
         pieces.collect()
     }

@@ -81,7 +81,7 @@ pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(Kinds, Vec<u8>)> {
 /// How the names of arguments are written.
 fn key_style(style: &TaggedStyle) -> NameStyle {
     match style.open.get(1) {
-        Some(TagPart::Key(part)) => part.key,
+        Some(TagPart::Key { key }) => *key,
         _ => NameStyle::Raw,
     }
 }
@@ -98,8 +98,8 @@ pub(super) fn written(part: &TagPart) -> String {
     match part {
         TagPart::Text(text) => text.clone(),
         TagPart::Marker(marker) => marker.write(),
-        TagPart::Gap(gap) => gap.gap.clone(),
-        TagPart::Key(_) | TagPart::Kind(_) => String::new(),
+        TagPart::Gap { gap } => gap.clone(),
+        TagPart::Key { .. } | TagPart::Kind { .. } => String::new(),
     }
 }
 
@@ -116,9 +116,9 @@ impl TaggedReader {
         let mut pieces: Vec<TagPiece> = Vec::new();
         for part in style.open.iter().skip(2) {
             match part {
-                TagPart::Key(_) => {}
-                TagPart::Kind(part) => pieces.push(TagPiece::Kind(kinds_by_word(&part.kind))),
-                TagPart::Gap(_) => pieces.push(TagPiece::Gap),
+                TagPart::Key { .. } => {}
+                TagPart::Kind { kind } => pieces.push(TagPiece::Kind(kinds_by_word(kind))),
+                TagPart::Gap { .. } => pieces.push(TagPiece::Gap),
                 TagPart::Text(_) | TagPart::Marker(_) => match pieces.last_mut() {
                     Some(TagPiece::Text(text)) => text.extend_from_slice(written(part).as_bytes()),
                     _ => pieces.push(TagPiece::Text(written(part).into_bytes())),

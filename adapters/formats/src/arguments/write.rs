@@ -154,11 +154,11 @@ fn write_tagged(
         }
         for part in &style.open {
             match part {
-                TagPart::Text(_) | TagPart::Marker(_) | TagPart::Gap(_) => {
+                TagPart::Text(_) | TagPart::Marker(_) | TagPart::Gap { .. } => {
                     out.push_str(&written(part));
                 }
-                TagPart::Kind(part) => out.push_str(type_word(&part.kind, value)),
-                TagPart::Key(part) => out.push_str(&part.key.write(name)),
+                TagPart::Kind { kind } => out.push_str(type_word(kind, value)),
+                TagPart::Key { key } => out.push_str(&key.write(name)),
             }
         }
         out.push_str(&style.lead);

@@ -314,15 +314,15 @@ fn parts(of: &[Part], name: &str) -> Pattern {
     let part = |part: &Part| match part {
         Part::Text(t) => text(t),
         // The names of these tests are the same in all styles.
-        Part::Name(part) => match part.name {
+        Part::Name { name: style } => match style {
             NameStyle::Json | NameStyle::Xml | NameStyle::Raw => text(name),
         },
-        Part::Id(part) => match part.id {
+        Part::Id { id } => match id {
             IdStyle::FromZero | IdStyle::FromOne => Pattern::Run(DIGITS, 1, 9),
             IdStyle::Nine => Pattern::Run(ALNUM, 9, 9),
         },
-        Part::Gap(_) => gap(),
-        Part::Maybe(part) => maybe(parts(&part.maybe, name)),
+        Part::Gap { .. } => gap(),
+        Part::Maybe { maybe: optional } => maybe(parts(optional, name)),
         Part::Marker(m) => marker(m),
     };
     Pattern::All(of.iter().map(part).collect())
@@ -413,11 +413,11 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
             let member = |name: &str, values: &[&str], is_text: bool| {
                 let open = style.open.iter().map(|part| match part {
                     TagPart::Text(t) => text(t),
-                    TagPart::Key(_) => text(name),
-                    TagPart::Kind(part) => {
-                        text(if is_text { &part.kind.string } else { &part.kind.number })
+                    TagPart::Key { .. } => text(name),
+                    TagPart::Kind { kind } => {
+                        text(if is_text { &kind.string } else { &kind.number })
                     }
-                    TagPart::Gap(_) => gap(),
+                    TagPart::Gap { .. } => gap(),
                     TagPart::Marker(m) => marker(m),
                 });
                 let lead = [
