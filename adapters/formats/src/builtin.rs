@@ -153,8 +153,8 @@ impl WireFormat {
         };
         let with_code = builtins.iter().filter(|builtin| format.schema(builtin).is_none()).count();
         if format.bare_code && with_code > 1 {
-            let what = "several tools of the model's own that are called with code, in a format \
-                        that does not name them";
+            let what = "several built-in tools that are called with code, in a format that does \
+                        not name them";
             return Err(LowerError::Combination { what });
         }
         Ok(())

@@ -63,7 +63,7 @@ impl WireFormat {
         let Some(builtin) = &self.builtin else { return Ok(()) };
         let Some(syntax) = self.builtin_syntax(false) else { return Ok(()) };
         if self.messages.is_some() {
-            let what = "is a message's header where turns are rows of messages";
+            let what = "is not used where turns are sequences of messages";
             refuse(builtin.begin.is_some() || builtin.bare_code, "/builtin/begin", what)?;
         } else {
             let what = "needs `begin`, and text without markers";
@@ -98,7 +98,7 @@ impl WireFormat {
     }
 
     fn check_spellings(&self) -> Checked {
-        let what = "are headers of calls where turns are rows of messages";
+        let what = "are not used where turns are sequences of messages";
         refuse(self.messages.is_some() && !self.spellings.is_empty(), "/spellings", what)?;
         // A marker that ends with the begin marker of a spelling would begin that spelling.
         let builtin_begins = self.builtin_begin().map(Marker::plain_texts).unwrap_or_default();
@@ -108,7 +108,7 @@ impl WireFormat {
             spelling_begins.iter().any(|begin| begin != text && text.ends_with(begin))
                 && !builtin_begins.iter().any(|begin| text.starts_with(begin))
         });
-        refuse(is_taken, "/spellings/begin", "ends another beginning of calls")?;
+        refuse(is_taken, "/spellings/begin", "is the end of another begin marker of calls")?;
         for spelling in &self.spellings {
             let syntax = self.spelling_syntax(spelling);
             check_syntax("/spellings", &syntax)?;
@@ -199,7 +199,7 @@ fn check_marker(pointer: &str, marker: &Marker) -> Checked {
     refuse(marker.has_empty_text(), pointer, EMPTY)?;
     let spellings = marker.spellings();
     let is_nothing = spellings.is_empty() || spellings.iter().any(Vec::is_empty);
-    refuse(is_nothing, pointer, "is nothing")?;
+    refuse(is_nothing, pointer, "is empty")?;
     refuse(spellings.len() > MAX_SPELLINGS, pointer, "has too many spellings")
 }
 

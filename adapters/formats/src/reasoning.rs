@@ -79,8 +79,10 @@ impl Lowering<'_> {
         let end = self.marker(&format.end);
         let Some(budget) = Option::<Budget>::from(budget) else { return Ok(end) };
         // An automaton over whole code points: the budget does not cut inside of one.
-        let text = text_without(&excludes, self.request.limits.automaton_states)
-            .map_err(|cause| LowerError::TooLarge { what: "what reasoning excludes", cause })?;
+        let text =
+            text_without(&excludes, self.request.limits.automaton_states).map_err(|cause| {
+                LowerError::TooLarge { what: "texts that reasoning must not contain", cause }
+            })?;
         let text = Expr::Automaton(Arc::new(text));
         let text = self.builder.labelled("reasoning", Role::Reasoning.label(), text);
         self.builder.attributes(text).budget = Some(budget);

@@ -413,7 +413,7 @@ impl ToolRequest {
         format.check_builtins(&self.builtins)?;
         let mut taken: HashSet<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         let is_taken = self.builtins.iter().any(|builtin| taken.contains(&*builtin.name));
-        refuse(is_taken, "a tool of the model's own and another of the same name")?;
+        refuse(is_taken, "a built-in tool and another of the same name")?;
         taken.extend(self.builtins.iter().map(|builtin| &*builtin.name));
         let is_taken = self.customs.iter().any(|custom| !taken.insert(&custom.name));
         refuse(is_taken, "a custom tool and another of the same name")?;
@@ -637,7 +637,7 @@ pub enum LowerError {
         format: String,
     },
     /// Built-in tools are offered, and the family has none.
-    #[error("wire format `{format}` has no tools of the model's own")]
+    #[error("wire format `{format}` has no built-in tools")]
     NoBuiltins {
         /// The family.
         format: String,

@@ -86,7 +86,7 @@ impl CallSpelling {
 
 /// The automaton of the texts that a regular expression matches as a whole, over bytes.
 fn pattern_dfa(pattern: &str, limits: &Limits) -> Result<Dfa, &'static str> {
-    let what = "is not a regular expression, or a large one";
+    let what = "is not a regular expression, or too large";
     let work = || {
         let grammar = regex::lower(pattern, &REGEX, limits).map_err(|_| what)?;
         regular::automaton(&Expr::Ref(grammar.start), &grammar.rules, limits.automaton_states)
@@ -301,7 +301,8 @@ impl<'a> Lowering<'a> {
         kind: TextKind,
     ) -> Result<Arc<Dfa>, LowerError> {
         let limit = self.request.limits.automaton_states;
-        let error = |cause| LowerError::TooLarge { what: "what free text is told from", cause };
+        let error =
+            |cause| LowerError::TooLarge { what: "texts that free text must not contain", cause };
         let too_large = || error(TooLarge::States { limit });
         let automaton = |expr: &Expr| regular::automaton(expr, &[], limit).map_err(|_| too_large());
         let cache = || TEXT_AUTOMATA.lock().unwrap_or_else(PoisonError::into_inner);

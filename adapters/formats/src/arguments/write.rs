@@ -20,7 +20,7 @@ pub enum RenderError {
         error: JsonError,
     },
     /// A call's arguments are not an object.
-    #[error("the arguments of call {call} are no object")]
+    #[error("the arguments of call {call} are not an object")]
     NoObject {
         /// The call's number.
         call: usize,
