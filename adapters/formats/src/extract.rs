@@ -236,7 +236,9 @@ impl Extractor {
                 self.unlabelled_reasoning();
             }
             // The end markers of tagged arguments are read with the arguments.
-            TurnState::Call { part: Cut::CallArguments, .. } => self.argument_bytes(bytes),
+            TurnState::Call { part: Cut::CallArguments, .. } => {
+                self.emit_arguments(|arguments| arguments.push(bytes))
+            }
             TurnState::Header { bytes: all, .. } | TurnState::Call { bytes: all, .. } => {
                 all.extend_from_slice(bytes);
             }
@@ -366,7 +368,7 @@ impl Extractor {
             bytes = rest;
         }
         self.start_call(tool);
-        self.argument_bytes(bytes);
+        self.emit_arguments(|arguments| arguments.push(bytes));
         let format = &self.plan.inner.format;
         let is_builtin = tool >= self.plan.inner.functions;
         let has_no_trailer = match self.spelling.and_then(|k| format.spellings.get(k)) {
@@ -378,10 +380,6 @@ impl Extractor {
         }
     }
 
-    fn argument_bytes(&mut self, bytes: &[u8]) {
-        self.emit_arguments(|arguments| arguments.push(bytes));
-    }
-
     fn trailer(&mut self, tool: usize, bytes: &[u8], closed: bool) {
         self.start_call(tool);
         if closed && self.arguments.is_code() {
@@ -390,7 +388,8 @@ impl Extractor {
             let ends = self.plan.inner.format.builtin_end().map(Marker::as_texts);
             let ends = ends.unwrap_or_default().into_iter();
             let end = ends.filter(|end| bytes.ends_with(end.as_bytes())).map(|end| end.len()).max();
-            self.argument_bytes(&bytes[..bytes.len() - end.unwrap_or(0)]);
+            let code = &bytes[..bytes.len() - end.unwrap_or(0)];
+            self.emit_arguments(|arguments| arguments.push(code));
             if self.is_cut_off {
                 return;
             }
@@ -421,23 +420,19 @@ impl Extractor {
 
     fn emit_text(&mut self, read: impl FnOnce(&mut TextChannel) -> String) {
         let delta = read(&mut self.text);
-        if !delta.is_empty() {
-            self.events.push(Event::TextDelta { delta });
-        }
+        self.events.extend((!delta.is_empty()).then_some(Event::TextDelta { delta }));
     }
 
     fn emit_reasoning(&mut self, read: impl FnOnce(&mut Channel) -> String) {
         let delta = read(&mut self.reasoning);
-        if !delta.is_empty() {
-            self.events.push(Event::ReasoningDelta { delta });
-        }
+        self.events.extend((!delta.is_empty()).then_some(Event::ReasoningDelta { delta }));
     }
 
     fn emit_arguments(&mut self, read: impl FnOnce(&mut ArgumentReader) -> String) {
         let delta = read(&mut self.arguments);
-        if !delta.is_empty() {
-            self.events.push(Event::ArgumentsDelta { index: self.calls, delta });
-        }
+        self.events.extend(
+            (!delta.is_empty()).then_some(Event::ArgumentsDelta { index: self.calls, delta }),
+        );
     }
 }
 

@@ -31,7 +31,7 @@ use crate::lower::{Lowering, gap};
 use crate::marker::escape_json;
 use crate::request::LazyTools;
 
-/// LoweredArguments arguments: their rule and their reader.
+/// Lowered arguments: their rule and their reader.
 pub(crate) struct LoweredArguments {
     pub(crate) rule: RuleId,
     pub(crate) reader: ArgumentReader,

@@ -221,36 +221,31 @@ impl TaggedReader {
         }
     }
 
+    /// Reads piece `k` of the opening tag.
     fn open(&mut self, k: usize) -> bool {
-        match self.pieces.get(k) {
-            None => self.state = TaggedState::Lead,
+        let len = match self.pieces.get(k) {
+            None => {
+                self.state = TaggedState::Lead;
+                return true;
+            }
             Some(TagPiece::Gap) => {
                 let spaces = self.buffer.iter().take_while(|b| is_space(**b)).count();
-                if spaces == self.buffer.len() {
-                    return false;
-                }
-                self.buffer.drain(..spaces);
-                self.state = TaggedState::Open(k + 1);
+                Some(spaces).filter(|spaces| *spaces < self.buffer.len())
             }
             Some(TagPiece::Text(text)) => {
-                if !self.buffer.starts_with(text) {
-                    return false;
-                }
-                self.buffer.drain(..text.len());
-                self.state = TaggedState::Open(k + 1);
+                Some(text.len()).filter(|_| self.buffer.starts_with(text))
             }
             Some(TagPiece::Kind(words)) => {
                 let Some(TagPiece::Text(behind)) = self.pieces.get(k + 1) else { return false };
                 let Some(at) = find(&self.buffer, behind) else { return false };
-                let Some((kinds, _)) = words.iter().find(|(_, word)| self.buffer[..at] == **word)
-                else {
-                    return false;
-                };
-                self.value = *kinds;
-                self.buffer.drain(..at);
-                self.state = TaggedState::Open(k + 1);
+                let kinds = words.iter().find(|(_, word)| self.buffer[..at] == **word);
+                self.value = kinds.map_or(self.value, |(kinds, _)| *kinds);
+                kinds.map(|_| at)
             }
-        }
+        };
+        let Some(len) = len else { return false };
+        self.buffer.drain(..len);
+        self.state = TaggedState::Open(k + 1);
         true
     }
 

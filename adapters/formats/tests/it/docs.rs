@@ -15,14 +15,14 @@ Each model family has one TOML file in `adapters/formats/families`, with the fie
 grammar of a turn, the extractor, the renderer and detection are made from the file. A test (`docs`)
 generates this page from the files and checks it.
 
-A family's file also lists alternative spellings of calls (`[[spellings]]`) that its models are known
-to write beside the syntax of the chat template. In free text they begin a call, which is constrained
-as any other. If a call is forced, the template's syntax is the only one. The begin marker of a call
-cannot occur in reasoning or in a string between tags. An ambiguous begin marker (`text_unless`) is
-text unless the name of an offered tool follows.
+A family's file also lists alternative spellings of calls (`[[spellings]]`) that its models are
+known to write beside the syntax of the chat template. In free text they begin a call, which is
+constrained as any other. If a call is forced, the template's syntax is the only one. The begin
+marker of a call cannot occur in reasoning or in a string between tags. An ambiguous begin marker
+(`text_unless`) is text unless the name of an offered tool follows.
 
-Markers are shown as text. `bind` replaces those that a vocabulary has as special tokens. The markers
-of Harmony are always special tokens.
+Markers are shown as text. `bind` replaces those that a vocabulary has as special tokens. The
+markers of Harmony are always special tokens.
 
 ";
 
@@ -57,10 +57,14 @@ fn style(format: &WireFormat) -> &'static str {
     }
 }
 
+fn list<T>(items: impl IntoIterator<Item = T>, write: impl FnMut(T) -> String) -> String {
+    items.into_iter().map(write).collect::<Vec<_>>().join(", ")
+}
+
 /// The built-in tools, with a call with arguments and a call with code.
 fn builtins(format: &WireFormat) -> String {
     let Some(builtin) = &format.builtin else { return String::new() };
-    let known = builtin.known.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let known = list(builtin.known.keys(), |name| format!("`{name}`"));
     let call = |name: &str, arguments: &str| {
         let calls = vec![Call {
             id: String::new(),
@@ -75,8 +79,8 @@ fn builtins(format: &WireFormat) -> String {
     let (search, code) =
         (call(searches, "{\"query\": \"Oslo\"}"), call("python", "{\"code\": \"1 + 1\"}"));
     format!(
-        "\n\nBuilt-in tools, if a request offers them: {known} (`{search}`); others are called with \
-         code (`{code}`)."
+        "* Built-in tools, if a request offers them: {known}\n  * `{search}`\n  * others are called \
+         with code: `{code}`\n"
     )
 }
 
@@ -98,7 +102,7 @@ fn spellings(format: &WireFormat) -> String {
     if begins.is_empty() {
         String::new()
     } else {
-        format!("\n\nOther spellings of calls begin with: {}.", begins.join(", "))
+        format!("* Begin markers of alternative spellings:\n  * {}\n", begins.join("\n  * "))
     }
 }
 
@@ -126,15 +130,17 @@ fn page() -> String {
         };
         let _ = write!(
             out,
-            "## {}\n\n{}.\n\nArguments: {}. Text: {text}. Reasoning: {reasoning}. Ends with: {}.{}{}\n\n````text\n{}\n````\n\nSources: {}.\n\n",
-            format.name,
-            format.title,
-            style(format),
-            format.stop_tokens.iter().map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", "),
-            builtins(format),
-            spellings(format),
-            rendered.expect("renders"),
-            format.sources.join("; "),
+            "## {name}\n\n{title}.\n\n* Arguments: {style}\n* Text: {text}\n* Reasoning: {reasoning}\n\
+             * Stop tokens: {stops}\n{builtins}{spellings}\n````text\n{example}\n````\n\n\
+             Sources:\n\n* {sources}\n\n",
+            name = format.name,
+            title = format.title,
+            style = style(format),
+            stops = list(&format.stop_tokens, |token| format!("`{token}`")),
+            builtins = builtins(format),
+            spellings = spellings(format),
+            example = rendered.expect("renders"),
+            sources = format.sources.join("\n* "),
         );
     }
     out.truncate(out.trim_end().len());
