@@ -1,4 +1,4 @@
-//! Answers that obey a structural tag.
+//! Answers that a structural tag constrains.
 
 use louver::front::structural_tag::{
     StructuralTag, StructuralTagError, StructuralTagErrors, StructuralTagOptions,
@@ -9,39 +9,39 @@ use louver::spec::json::Json;
 
 use crate::lower::Lowering;
 
-/// A structural tag that the answer obeys.
+/// A structural tag that constrains the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnswerTag {
     /// The tag.
     pub tag: StructuralTag,
-    /// How it is lowered. [`ToolRequest::settle`](crate::ToolRequest::settle) adds the special tokens of a vocabulary.
+    /// Options of its lowering. [`ToolRequest::apply_engine`](crate::ToolRequest::apply_engine)
+    /// adds the special tokens of a vocabulary.
     pub options: StructuralTagOptions,
-    /// The request has `structures`, the older form.
-    older: bool,
+    /// Whether the request has the older form, with `structures`.
+    is_older_form: bool,
 }
 
 impl From<StructuralTag> for AnswerTag {
     fn from(tag: StructuralTag) -> Self {
-        AnswerTag { tag, options: StructuralTagOptions::default(), older: false }
+        AnswerTag { tag, options: StructuralTagOptions::default(), is_older_form: false }
     }
 }
 
 impl AnswerTag {
-    /// Reads a request's `response_format` of type `structural_tag`. Pointers of errors are into the request.
+    /// Parses a request's `response_format` of type `structural_tag`. Errors have pointers into the
+    /// request.
     pub(crate) fn parse(body: &Json, limits: &Limits) -> Result<AnswerTag, StructuralTagErrors> {
         let tag = StructuralTag::from_response_format(body, limits)?;
-        let older = body.pointer("/response_format/structures").is_some();
-        Ok(AnswerTag { older, ..AnswerTag::from(tag) })
+        let is_older_form = body.pointer("/response_format/structures").is_some();
+        Ok(AnswerTag { is_older_form, ..AnswerTag::from(tag) })
     }
 
-    /// A place in the document, in the request.
-    fn pointer(&self, pointer: &str) -> String {
-        match pointer.strip_prefix("/format/tags/").filter(|_| self.older) {
+    /// The pointer into the request for a pointer into the tag's document.
+    fn request_pointer(&self, pointer: &str) -> String {
+        match pointer.strip_prefix("/format/tags/").filter(|_| self.is_older_form) {
             Some(rest) => {
-                format!(
-                    "/response_format/structures/{}",
-                    rest.replacen("/content/json_schema", "/schema", 1)
-                )
+                let rest = rest.replacen("/content/json_schema", "/schema", 1);
+                format!("/response_format/structures/{rest}")
             }
             None => format!("/response_format{pointer}"),
         }
@@ -54,17 +54,17 @@ impl Lowering<'_> {
         match answer.tag.lower(&answer.options, &self.request.limits) {
             Ok(lowered) => {
                 let mut grammar = lowered.grammar;
-                // Labels are the plan's.
+                // Labels are those of `Role`, so that the tag must have none.
                 grammar.rules.iter_mut().for_each(|rule| rule.attributes.label = None);
                 Some(self.builder.import(&grammar))
             }
             Err(StructuralTagErrors(errors)) => {
                 let rebase = |e: StructuralTagError| StructuralTagError {
-                    pointer: answer.pointer(&e.pointer),
+                    pointer: answer.request_pointer(&e.pointer),
                     ..e
                 };
-                self.parts.tag =
-                    Some(StructuralTagErrors(errors.into_iter().map(rebase).collect()));
+                let errors = errors.into_iter().map(rebase).collect();
+                self.findings.errors.tag = Some(StructuralTagErrors(errors));
                 None
             }
         }

@@ -1,4 +1,4 @@
-//! Ids of calls: as the model writes them or made up, and unique in a conversation.
+//! Ids of calls: written by the model or made up, and unique in a conversation.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use crate::marker::IdStyle;
 
 /// An id that the model has written.
 pub(crate) struct WireCallId {
-    /// What of the header stands before the part that numbers calls.
-    pub(crate) before: String,
-    /// That part.
-    pub(crate) own: String,
+    /// The part of the header that belongs to the id, before the number.
+    pub(crate) prefix: String,
+    /// The part that numbers calls.
+    pub(crate) number: String,
     pub(crate) style: IdStyle,
 }
 
@@ -25,21 +25,21 @@ impl CallIds {
         CallIds { seed, taken: HashSet::new() }
     }
 
-    /// No call gets one of these.
+    /// Reserves ids: no call gets one of them.
     pub(crate) fn reserve(&mut self, ids: impl IntoIterator<Item = String>) {
         self.taken.extend(ids);
     }
 
-    /// The id of the call with this number: the one that was written, or the next free one of its
-    /// style, or one made up.
+    /// The id of the call with this number: the id that the model has written, the next free one in
+    /// its style, or one made up.
     pub(crate) fn next(&mut self, call: usize, written: Option<WireCallId>) -> String {
         let free = |id: &String| !self.taken.contains(id);
         let id = match &written {
-            Some(WireCallId { before, own, style }) => {
-                let numbered = (call..).map(|number| before.clone() + &style.write(number, ""));
-                std::iter::once(before.clone() + own).chain(numbered).find(free)
+            Some(WireCallId { prefix, number, style }) => {
+                let numbered = (call..).map(|number| prefix.clone() + &style.write(number, ""));
+                std::iter::once(prefix.clone() + number).chain(numbered).find(free)
             }
-            None => (0..).map(|round| call_id(self.seed.wrapping_add(round), call)).find(free),
+            None => (0..).map(|round| made_up_id(self.seed.wrapping_add(round), call)).find(free),
         };
         let id = id.unwrap_or_default();
         self.taken.insert(id.clone());
@@ -47,12 +47,12 @@ impl CallIds {
     }
 }
 
-/// Letters and digits of a call's id, behind `call_`.
+/// The number of letters and digits of a made-up id, behind `call_`.
 const ID_LEN: usize = 16;
 
-/// A call's id: `call_` and [`ID_LEN`] letters and digits, a function of the seed and the call's
+/// A made-up id: `call_` and [`ID_LEN`] letters and digits, a function of the seed and the call's
 /// number.
-fn call_id(seed: u64, index: usize) -> String {
+fn made_up_id(seed: u64, index: usize) -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut state = mix(mix(seed).wrapping_add(index as u64));
     let letters = (0..ID_LEN).map(|_| {

@@ -1,8 +1,9 @@
-//! The families Louver ships, a user's own beside them, and which of them a model speaks.
+//! The catalog of wire formats: those of Louver and those of a user, and the detection of a model's
+//! format.
 
 use crate::format::{DetectRule, FormatError, WireFormat};
 
-/// Every `families/*.toml`: file name and text.
+/// The file name and text of every `families/*.toml`.
 static FAMILIES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/families.rs"));
 
 /// Wire formats by name.
@@ -17,11 +18,11 @@ pub struct Catalog {
 pub struct UnknownFormat {
     /// The name.
     pub name: String,
-    /// The names there are.
+    /// The names of the catalog.
     pub known: Vec<String>,
 }
 
-/// What is known of a model whose family is sought.
+/// The properties of a model by which its family is detected.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelHints<'a> {
     /// The chat template's source.
@@ -34,33 +35,41 @@ pub struct ModelHints<'a> {
     pub architectures: &'a [&'a str],
 }
 
-/// A model's family, found.
+/// The detected family of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
     /// The format's name.
     pub name: String,
-    /// What gave it away, for people.
+    /// The properties of the model that decided, for people.
     pub reason: String,
 }
 
-/// A model's family, not found.
+/// Why no family was detected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DetectError {
-    /// Several families fit.
-    #[error("the wire format is ambiguous: {}; name one", candidates.iter().map(|c| format!("{} ({})", c.name, c.reason)).collect::<Vec<_>>().join(", "))]
+    /// The rules of several families hold.
+    #[error("the wire format is ambiguous: {}; name one", list(candidates))]
     Ambiguous {
-        /// Those that fit.
+        /// The families.
         candidates: Vec<Detected>,
     },
-    /// None fits.
-    #[error("the wire format is unknown: the {seen} of this model fit none of {}; name one", known.join(", "))]
+    /// No rule of a family holds.
+    #[error(
+        "the wire format is unknown: the {seen} of this model fit none of {}; name one",
+        known.join(", ")
+    )]
     Unknown {
-        /// What there was to look at.
+        /// The properties that the rules were applied to.
         seen: &'static str,
-        /// The names there are.
+        /// The names of the catalog.
         known: Vec<String>,
     },
+}
+
+fn list(candidates: &[Detected]) -> String {
+    let candidates = candidates.iter().map(|found| format!("{} ({})", found.name, found.reason));
+    candidates.collect::<Vec<_>>().join(", ")
 }
 
 impl Catalog {
@@ -73,7 +82,7 @@ impl Catalog {
         Catalog { formats: formats.collect() }
     }
 
-    /// Adds a format, in place of one of the same name.
+    /// Adds a format. Replaces a format of the same name.
     pub fn add(&mut self, format: WireFormat) {
         match self.formats.iter_mut().find(|f| f.name == format.name) {
             Some(slot) => *slot = format,
@@ -81,12 +90,9 @@ impl Catalog {
         }
     }
 
-    /// Reads a format from TOML and adds it; returns its name.
+    /// Parses a format from TOML, adds it, and returns its name.
     pub fn add_toml(&mut self, text: &str) -> Result<String, FormatError> {
-        let format = WireFormat::from_toml(text)?;
-        let name = format.name.clone();
-        self.add(format);
-        Ok(name)
+        Ok(self.add_named(WireFormat::from_toml(text)?))
     }
 
     /// The format of this name.
@@ -95,43 +101,41 @@ impl Catalog {
         found.ok_or_else(|| UnknownFormat { name: name.to_owned(), known: self.names() })
     }
 
-    /// All of them.
+    /// All formats.
     pub fn formats(&self) -> &[WireFormat] {
         &self.formats
     }
 
-    /// Their names.
+    /// The names of all formats.
     pub fn names(&self) -> Vec<String> {
         self.formats.iter().map(|f| f.name.clone()).collect()
     }
 
-    /// Reads a format from a TOML file and adds it; returns its name.
+    /// As [`Catalog::add_toml`], from a file.
     pub fn add_file(&mut self, path: &std::path::Path) -> Result<String, FormatError> {
-        let format = WireFormat::from_file(path)?;
-        let name = format.name.clone();
-        self.add(format);
-        Ok(name)
+        Ok(self.add_named(WireFormat::from_file(path)?))
     }
 
-    /// Which family a model speaks, from its chat template, tokens and configuration. Never a guess: one family fits,
-    /// or an error says which do. Where several fit, those whose rule names less than another's count only if nothing
-    /// else does. Cost: a few searches of the template.
+    fn add_named(&mut self, format: WireFormat) -> String {
+        let name = format.name.clone();
+        self.add(format);
+        name
+    }
+
+    /// Detects the family of a model from its chat template, tokens and configuration. Fails unless
+    /// exactly one family fits. A family whose rule is about the template outweighs those whose
+    /// rules are about the configuration, and these outweigh those about tokens. Cost: a few
+    /// searches of the template.
     pub fn detect(&self, hints: ModelHints<'_>) -> Result<Detected, DetectError> {
         let template = hints.chat_template.map(unescape);
-        let mut candidates: Vec<(Strength, Detected)> = Vec::new();
-        for format in &self.formats {
-            let fitting =
-                format.detect.iter().filter(|rule| fits(rule, template.as_deref(), &hints));
-            if let Some(rule) = fitting.max_by_key(|rule| Strength::of(rule)) {
-                let found = Detected { name: format.name.clone(), reason: reason(rule) };
-                candidates.push((Strength::of(rule), found));
-            }
-        }
-        // What a template says outweighs what a configuration says, and that what a tokenizer says.
-        let best = candidates.iter().map(|(strength, _)| *strength).max();
-        candidates.retain(|(strength, _)| Some(*strength) == best);
-        let mut candidates: Vec<Detected> =
-            candidates.into_iter().map(|(_, found)| found).collect();
+        let strongest = |format| strongest_rule(format, template.as_deref(), &hints);
+        let found: Vec<(&WireFormat, &DetectRule)> =
+            self.formats.iter().filter_map(strongest).collect();
+        let best = found.iter().map(|(_, rule)| strength(rule)).max();
+        let found = found.into_iter().filter(|(_, rule)| Some(strength(rule)) == best);
+        let mut candidates: Vec<Detected> = found
+            .map(|(format, rule)| Detected { name: format.name.clone(), reason: reason(rule) })
+            .collect();
         match candidates.len() {
             1 => Ok(candidates.remove(0)),
             0 => {
@@ -148,28 +152,35 @@ impl Catalog {
     }
 }
 
-/// What a rule goes by, the strongest part of it.
+/// The strongest property that a rule is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Strength {
+enum RuleStrength {
     Tokens,
     Configuration,
     Template,
 }
 
-impl Strength {
-    fn of(rule: &DetectRule) -> Strength {
-        match (
-            rule.template.is_empty(),
-            rule.model_type.is_empty() && rule.architectures.is_empty(),
-        ) {
-            (false, _) => Strength::Template,
-            (true, false) => Strength::Configuration,
-            (true, true) => Strength::Tokens,
-        }
+fn strength(rule: &DetectRule) -> RuleStrength {
+    if !rule.template.is_empty() {
+        RuleStrength::Template
+    } else if !rule.model_type.is_empty() || !rule.architectures.is_empty() {
+        RuleStrength::Configuration
+    } else {
+        RuleStrength::Tokens
     }
 }
 
-/// Jinja string literals spell newlines and quotes with a backslash; rules are written without.
+/// The strongest of a format's rules that hold.
+fn strongest_rule<'a>(
+    format: &'a WireFormat,
+    template: Option<&str>,
+    hints: &ModelHints<'_>,
+) -> Option<(&'a WireFormat, &'a DetectRule)> {
+    let rules = format.detect.iter().filter(|rule| fits(rule, template, hints));
+    Some((format, rules.max_by_key(|rule| strength(rule))?))
+}
+
+/// Decodes the escapes of Jinja string literals, which the texts of rules do not have.
 fn unescape(template: &str) -> String {
     template.replace("\\n", "\n").replace("\\\"", "\"").replace("\\'", "'")
 }
@@ -185,7 +196,7 @@ fn fits(rule: &DetectRule, template: Option<&str>, hints: &ModelHints<'_>) -> bo
 }
 
 fn reason(rule: &DetectRule) -> String {
-    let list = |texts: &[String], word| {
+    let join = |texts: &[String], word| {
         texts.iter().map(|t| format!("{t:?}")).collect::<Vec<_>>().join(word)
     };
     let parts = [
@@ -194,8 +205,9 @@ fn reason(rule: &DetectRule) -> String {
         ("the model type is ", &rule.model_type, " or "),
         ("the architecture is ", &rule.architectures, " or "),
     ];
-    let said = parts.iter().filter(|(_, texts, _)| !texts.is_empty());
-    said.map(|(what, texts, word)| format!("{what}{}", list(texts, word)))
+    let parts = parts.iter().filter(|(_, texts, _)| !texts.is_empty());
+    parts
+        .map(|(what, texts, word)| format!("{what}{}", join(texts, word)))
         .collect::<Vec<_>>()
         .join(", and ")
 }

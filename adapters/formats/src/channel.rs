@@ -1,8 +1,10 @@
-//! Bytes of one stream of text, in any chunks -> the same text, whole code points at a time, without its frame.
+//! Streams of text: bytes in chunks -> text in whole code points, without the white space that the
+//! format adds.
 
-/// One stream: text, reasoning, or a call's arguments.
+/// One stream: text, reasoning, or the arguments of a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channel {
+    /// Bytes that were not decided.
     pending: Vec<u8>,
     lead: Vec<u8>,
     trail: Vec<u8>,
@@ -10,12 +12,12 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// A stream that may begin with `lead` and end with `trail`, neither part of its text.
+    /// A stream that may begin with `lead` and end with `trail`, which are not part of its text.
     pub(crate) fn framed(lead: &[u8], trail: &[u8]) -> Self {
         Channel { lead: lead.to_vec(), trail: trail.to_vec(), ..Channel::default() }
     }
 
-    /// Takes bytes; gives the text that is decided.
+    /// Takes bytes, and returns the text that is decided.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         self.pending.extend_from_slice(bytes);
         if !self.begun {
@@ -39,7 +41,7 @@ impl Channel {
         !self.begun && self.pending.is_empty()
     }
 
-    /// The stream is over and its frame complete: the rest without `trail`.
+    /// Ends the stream, and returns the rest of the text without `trail`.
     pub(crate) fn close(&mut self) -> String {
         self.begin();
         if !self.trail.is_empty() && self.pending.ends_with(&self.trail) {
@@ -48,7 +50,7 @@ impl Channel {
         self.flush()
     }
 
-    /// The stream stops here: the rest as it is.
+    /// Ends a stream that was cut off, and returns the rest of the text with what may be `trail`.
     pub(crate) fn flush(&mut self) -> String {
         self.begin();
         self.begun = false;
@@ -63,14 +65,14 @@ impl Channel {
     }
 }
 
-/// Text for the user. White space that is all there is between calls, before or behind them belongs
-/// to the format.
+/// Text for the user. A piece of text between, before or behind calls that is white space alone
+/// belongs to the format, and is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct TextChannel {
     channel: Channel,
-    /// White space at the beginning of a piece.
+    /// White space at the beginning of the piece.
     held: String,
-    /// Whether there is more than that in the piece.
+    /// Whether the piece has other text, too.
     begun: bool,
 }
 
@@ -80,13 +82,13 @@ impl TextChannel {
         TextChannel { channel: Channel::framed(b"", separator), held: String::new(), begun: false }
     }
 
-    /// Takes bytes; gives the text that is decided.
+    /// Takes bytes, and returns the text that is decided.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         let text = self.channel.push(bytes);
         self.take(text)
     }
 
-    /// A call begins: the piece is over.
+    /// Ends the piece, as a call begins.
     pub(crate) fn close(&mut self) -> String {
         let text = self.channel.close();
         let text = self.take(text);
@@ -94,7 +96,7 @@ impl TextChannel {
         text
     }
 
-    /// The text is over, with what is held back unless there are calls.
+    /// Ends the text. `calls`: there were calls, so that a last piece of white space is dropped.
     pub(crate) fn finish(&mut self, calls: bool) -> String {
         let text = self.channel.flush();
         let text = self.take(text);
@@ -113,19 +115,20 @@ impl TextChannel {
     }
 }
 
-/// Decodes; what can never be UTF-8 becomes U+FFFD. Also tells how many bytes at the end may still become a code point.
+/// Decodes UTF-8, with U+FFFD for invalid bytes. Also returns the number of bytes at the end that
+/// may begin a code point.
 pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
     let mut text = String::new();
     let mut chunks = bytes.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
         text.push_str(chunk.valid());
-        let bad = chunk.invalid();
+        let invalid = chunk.invalid();
         if chunks.peek().is_none()
-            && std::str::from_utf8(bad).is_err_and(|e| e.error_len().is_none())
+            && std::str::from_utf8(invalid).is_err_and(|e| e.error_len().is_none())
         {
-            return (text, bad.len());
+            return (text, invalid.len());
         }
-        if !bad.is_empty() {
+        if !invalid.is_empty() {
             text.push(char::REPLACEMENT_CHARACTER);
         }
     }
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_do_not_matter() {
+    fn text_does_not_depend_on_chunks() {
         let cases: [Case; 8] = [
             ("\nhé😀\n".as_bytes(), b"\n", b"\n", "hé😀"),
             (b"\n\n\n\n", b"\n", b"\n", "\n\n"),
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn flush_keeps_the_trail() {
+    fn flush_returns_the_trail() {
         let mut channel = Channel::framed(b"", b"\n");
         assert_eq!(channel.push(b"a\n"), "a");
         assert_eq!(channel.flush(), "\n");

@@ -1,319 +1,226 @@
-//! What the shape of a description does not say.
+//! Checks of a description that its types do not express.
 
+use crate::call_syntax::CallSyntax;
 use crate::format::{ArgumentStyle, FormatError, TagPart, TaggedStyle, TextPlace, WireFormat};
 use crate::marker::{Glue, MAX_SPELLINGS, Marker, Part};
 
-type Fault = (&'static str, &'static str);
+/// An error is the JSON pointer of a field, and what is wrong with the field.
+type Checked = Result<(), (String, &'static str)>;
 
 const EMPTY: &str = "is or contains an empty text";
 
-impl WireFormat {
-    /// Checks what the shape does not say: markers have text, a header names its tool once, an argument style can be
-    /// read back. The first fault is returned.
-    pub fn check(&self) -> Result<(), FormatError> {
-        match self.fault() {
-            Some((pointer, what)) => {
-                Err(FormatError::Invalid { format: self.name.clone(), pointer, what })
-            }
-            None => Ok(()),
-        }
-    }
+fn refuse(is_wrong: bool, pointer: &str, what: &'static str) -> Checked {
+    if is_wrong { Err((pointer.to_owned(), what)) } else { Ok(()) }
+}
 
-    fn fault(&self) -> Option<Fault> {
-        if self.name.is_empty() {
-            return Some(("/name", "is empty"));
-        }
-        let call = &self.call;
-        let markers = (self
-            .reasoning
-            .iter()
-            .flat_map(|r| [("/reasoning/begin", &r.begin), ("/reasoning/end", &r.end)]))
-        .chain(self.section.iter().map(|s| ("/section/begin", &s.begin)))
-        .chain(self.section.iter().filter_map(|s| s.end.as_ref()).map(|m| ("/section/end", m)))
-        .chain(self.text.begin.iter().map(|m| ("/text/begin", m)))
-        .chain(self.text.end.iter().map(|m| ("/text/end", m)))
-        .chain(self.end.iter().map(|m| ("/end", m)))
-        .chain(call.begin.iter().map(|m| ("/call/begin", m)))
-        .chain(call.end.iter().map(|m| ("/call/end", m)))
-        .chain(self.messages.iter().flat_map(|m| m.markers()));
-        for (pointer, m) in markers {
-            if let Some(what) = marker_fault(m) {
-                return Some((pointer, what));
-            }
-        }
-        let texts =
-            (self.reasoning.iter().flat_map(|r| &r.excludes).map(|t| ("/reasoning/excludes", t)))
-                .chain(self.text.excludes.iter().map(|t| ("/text/excludes", t)))
-                .chain(self.stop_tokens.iter().map(|t| ("/stop_tokens", t)));
-        if let Some((pointer, _)) = texts.into_iter().find(|(_, text)| text.is_empty()) {
-            return Some((pointer, EMPTY));
-        }
-        let glues = (self
-            .section
-            .iter()
-            .flat_map(|s| [("/section/lead", &s.lead), ("/section/trail", &s.trail)]))
-        .chain([("/call/separator", &call.separator)]);
-        for (pointer, glue) in glues {
-            if let Some(what) = glue_fault(glue) {
-                return Some((pointer, what));
-            }
-        }
-        if self.text.begin.is_some() != self.text.end.is_some() {
-            return Some(("/text", "has `begin` without `end`, or `end` without `begin`"));
-        }
-        if self.messages.is_some()
-            && (self.text.end.is_none() || self.section.is_some() || self.end.is_some())
-        {
-            return Some((
-                "/messages",
-                "needs text with `begin` and `end`, and has no `section` and no `end`",
-            ));
-        }
-        if let Some(fault) = self.builtin_fault().or_else(|| self.frame_fault()) {
-            return Some(fault);
-        }
-        self.call_fault().or_else(|| self.spelling_fault()).or_else(|| {
-            let empty = |rule: &crate::format::DetectRule| {
-                rule.template.is_empty()
-                    && rule.tokens.is_empty()
-                    && rule.model_type.is_empty()
-                    && rule.architectures.is_empty()
-            };
-            let what = "a rule needs `template`, `tokens`, `model_type` or `architectures`";
-            self.detect.iter().any(empty).then_some(("/detect", what))
+impl WireFormat {
+    /// Checks what the types do not express: markers have text, a header names its tool once, the
+    /// extractor can read the arguments. Returns the first fault.
+    pub fn check(&self) -> Result<(), FormatError> {
+        self.check_fields().map_err(|(pointer, what)| FormatError::Invalid {
+            format: self.name.clone(),
+            pointer,
+            what,
         })
     }
 
-    fn builtin_fault(&self) -> Option<Fault> {
-        let own = self.builtin.as_ref()?;
-        if let Some((pointer, what)) =
-            own.markers().into_iter().find_map(|(p, m)| Some((p, marker_fault(m)?)))
-        {
-            return Some((pointer, what));
+    fn check_fields(&self) -> Checked {
+        refuse(self.name.is_empty(), "/name", "is empty")?;
+        for (pointer, marker) in self.clone().markers_mut() {
+            check_marker(&pointer, marker)?;
         }
-        if self.messages.is_some() && (own.begin.is_some() || own.bare_code) {
-            return Some((
-                "/builtin/begin",
-                "is a message's header where turns are rows of messages",
-            ));
+        let has_empty = |texts: &[String]| texts.iter().any(String::is_empty);
+        if let Some(reasoning) = &self.reasoning {
+            refuse(has_empty(&reasoning.excludes), "/reasoning/excludes", EMPTY)?;
         }
-        if self.messages.is_none() && (own.begin.is_none() || self.text.end.is_some()) {
-            return Some(("/builtin", "needs `begin`, and text without markers"));
+        refuse(has_empty(&self.text.excludes), "/text/excludes", EMPTY)?;
+        refuse(has_empty(&self.stop_tokens), "/stop_tokens", EMPTY)?;
+        if let Some(section) = &self.section {
+            check_glue("/section/lead", &section.lead)?;
+            check_glue("/section/trail", &section.trail)?;
         }
-        if self.builtin_end().is_none() {
-            return Some(("/builtin/end", "is needed where other calls have no end"));
-        }
-        for (pointer, header) in [("/builtin/header", &own.header)]
-            .into_iter()
-            .chain(own.also.iter().map(|h| ("/builtin/also", h)))
-        {
-            if let Some(what) = header_fault(header) {
-                return Some((pointer, what));
-            }
-        }
-        if own.trailer.iter().any(|part| matches!(part, Part::Name(_))) {
-            return Some(("/builtin/trailer", "must not have the tool's name"));
-        }
-        if let Some(what) = own.trailer.iter().find_map(part_fault) {
-            return Some(("/builtin/trailer", what));
-        }
-        if own.known.values().any(|schema| !schema.is_object() && !schema.is_boolean()) {
-            return Some(("/builtin/known", "is not a JSON Schema"));
-        }
-        style_fault(&own.arguments).map(|(_, what)| ("/builtin/arguments", what))
+        let is_half = self.text.begin.is_some() != self.text.end.is_some();
+        refuse(is_half, "/text", "has `begin` without `end`, or `end` without `begin`")?;
+        let is_message = self.messages.is_some();
+        let fits = self.text.end.is_some() && self.section.is_none() && self.end.is_none();
+        let what = "needs text with `begin` and `end`, and has no `section` and no `end`";
+        refuse(is_message && !fits, "/messages", what)?;
+        self.check_builtin()?;
+        self.check_frame()?;
+        self.check_call()?;
+        self.check_spellings()?;
+        let is_empty = self.detect.iter().any(|rule| {
+            rule.template.is_empty()
+                && rule.tokens.is_empty()
+                && rule.model_type.is_empty()
+                && rule.architectures.is_empty()
+        });
+        let what = "a rule needs `template`, `tokens`, `model_type` or `architectures`";
+        refuse(is_empty, "/detect", what)
     }
 
-    fn frame_fault(&self) -> Option<Fault> {
-        let frame = self.frame.as_ref()?;
-        for (pointer, marker) in [("/frame/begin", &frame.begin), ("/frame/end", &frame.end)] {
-            if let Some(what) = marker_fault(marker) {
-                return Some((pointer, what));
-            }
+    fn check_builtin(&self) -> Checked {
+        let Some(builtin) = &self.builtin else { return Ok(()) };
+        let Some(syntax) = self.builtin_syntax(false) else { return Ok(()) };
+        if self.messages.is_some() {
+            let what = "is not used where turns are sequences of messages";
+            refuse(builtin.begin.is_some() || builtin.bare_code, "/builtin/begin", what)?;
+        } else {
+            let what = "needs `begin`, and text without markers";
+            refuse(builtin.begin.is_none() || self.text.end.is_some(), "/builtin", what)?;
         }
-        if frame.end.spellings().iter().any(|atoms| atoms.len() > 1) {
-            return Some(("/frame/end", "is more than one text or token"));
-        }
-        let plain = self.messages.is_none()
+        let what = "is needed where other calls have no end";
+        refuse(syntax.end.is_none(), "/builtin/end", what)?;
+        check_syntax("/builtin", &syntax)?;
+        let is_schema = |value: &serde_json::Value| value.is_object() || value.is_boolean();
+        let what = "is not a JSON Schema";
+        refuse(!builtin.known.values().all(is_schema), "/builtin/known", what)
+    }
+
+    fn check_frame(&self) -> Checked {
+        let Some(frame) = &self.frame else { return Ok(()) };
+        let is_long = frame.end.spellings().iter().any(|atoms| atoms.len() > 1);
+        refuse(is_long, "/frame/end", "is more than one text or token")?;
+        let fits = self.messages.is_none()
             && self.text.end.is_none()
             && self.text.place != TextPlace::InsteadOfCalls;
-        (!plain).then_some(("/frame", "needs text without markers beside calls"))
+        refuse(!fits, "/frame", "needs text without markers beside calls")
     }
 
-    fn spelling_fault(&self) -> Option<Fault> {
-        if self.messages.is_some() && !self.spellings.is_empty() {
-            return Some(("/spellings", "are headers of calls where turns are rows of messages"));
-        }
-        // What ends with the beginning of another spelling would begin that one.
-        let (begins, own) =
-            (self.sure_begins(), self.builtin.as_ref().and_then(|own| own.begin.as_ref()));
-        let own = own.map(Marker::text_heads).unwrap_or_default();
-        let spelled: Vec<String> =
-            self.spellings.iter().flat_map(|spelling| spelling.begin.text_heads()).collect();
-        let ends =
-            |text: &String| spelled.iter().any(|begin| begin != text && text.ends_with(begin));
-        if begins.iter().any(|text| ends(text) && !own.iter().any(|own| text.starts_with(own))) {
-            return Some(("/spellings/begin", "ends another beginning of calls"));
-        }
-        self.spellings.iter().find_map(|spelling| {
-            let markers = [
-                ("/spellings/begin", Some(&spelling.begin)),
-                ("/spellings/end", spelling.end.as_ref()),
-            ];
-            let marker = |(at, marker): (_, Option<&Marker>)| Some((at, marker_fault(marker?)?));
-            let trailer = (names(&spelling.trailer) > 0).then_some("must not have the tool's name");
-            let trailer = trailer.or_else(|| spelling.trailer.iter().find_map(part_fault));
-            let style = spelling.arguments.as_ref().unwrap_or(&self.call.arguments);
-            let bare = spelling.trailer.is_empty() && !ends_itself(style);
-            (markers.into_iter().find_map(marker))
-                .or_else(|| Some(("/spellings/header", header_fault(&spelling.header)?)))
-                .or_else(|| Some(("/spellings/trailer", trailer?)))
-                .or_else(|| {
-                    Some(("/spellings/separator", glue_fault(spelling.separator.as_ref()?)?))
-                })
-                .or_else(|| style_fault(style).map(|(_, what)| ("/spellings/arguments", what)))
-                .or_else(|| {
-                    bare.then_some(("/spellings/trailer", "is needed behind such arguments"))
-                })
-                .or_else(|| Some(("/spellings/text_unless", spelling.text_fault()?)))
-        })
+    fn check_call(&self) -> Checked {
+        let has_begin = self.calls_begin().is_some() || self.messages.is_some();
+        refuse(!has_begin, "/call/begin", "is needed where there is no section")?;
+        check_glue("/call/separator", &self.call.separator)?;
+        let syntax = self.call_syntax();
+        check_syntax("/call", &syntax)?;
+        let is_open = syntax.end.is_none() && !syntax.is_self_delimiting();
+        refuse(is_open, "/call/end", "with such arguments a call needs a trailer or an end marker")
     }
 
-    fn call_fault(&self) -> Option<Fault> {
-        let call = &self.call;
-        if call.begin.is_none() && self.section.is_none() && self.messages.is_none() {
-            return Some(("/call/begin", "is needed where there is no section"));
-        }
-        for (pointer, header) in [("/call/header", &call.header)]
-            .into_iter()
-            .chain(call.also.iter().map(|h| ("/call/also", h)))
-        {
-            if let Some(what) = header_fault(header) {
-                return Some((pointer, what));
+    fn check_spellings(&self) -> Checked {
+        let what = "are not used where turns are sequences of messages";
+        refuse(self.messages.is_some() && !self.spellings.is_empty(), "/spellings", what)?;
+        // A marker that ends with the begin marker of a spelling would begin that spelling.
+        let builtin_begins = self.builtin_begin().map(Marker::plain_texts).unwrap_or_default();
+        let spelling_begins: Vec<String> =
+            self.spellings.iter().flat_map(|spelling| spelling.begin.plain_texts()).collect();
+        let is_taken = self.unambiguous_begins().iter().any(|text| {
+            spelling_begins.iter().any(|begin| begin != text && text.ends_with(begin))
+                && !builtin_begins.iter().any(|begin| text.starts_with(begin))
+        });
+        refuse(is_taken, "/spellings/begin", "is the end of another begin marker of calls")?;
+        for spelling in &self.spellings {
+            let syntax = self.spelling_syntax(spelling);
+            check_syntax("/spellings", &syntax)?;
+            if let Some(separator) = &spelling.separator {
+                check_glue("/spellings/separator", separator)?;
             }
+            let what = "is needed behind such arguments";
+            refuse(!syntax.is_self_delimiting(), "/spellings/trailer", what)?;
+            spelling.check_text_unless().map_err(|what| ("/spellings/text_unless".into(), what))?;
         }
-        if names(&call.trailer) != 0 {
-            return Some(("/call/trailer", "must not have the tool's name"));
-        }
-        if let Some(what) = call.trailer.iter().find_map(part_fault) {
-            return Some(("/call/trailer", what));
-        }
-        if call.trailer.is_empty() && call.end.is_none() && !ends_itself(&call.arguments) {
-            return Some((
-                "/call/end",
-                "with such arguments a call needs a trailer or an end marker",
-            ));
-        }
-        style_fault(&call.arguments)
+        Ok(())
     }
 }
 
-fn ends_itself(style: &ArgumentStyle) -> bool {
-    matches!(style, ArgumentStyle::Json | ArgumentStyle::Delimited(_))
+impl CallSyntax<'_> {
+    /// Whether a reader finds the end of the arguments without an end marker of the call.
+    pub(crate) fn is_self_delimiting(&self) -> bool {
+        let ends_itself =
+            matches!(self.arguments, ArgumentStyle::Json | ArgumentStyle::Delimited(_));
+        ends_itself || !self.trailer.is_empty()
+    }
 }
 
-fn style_fault(style: &ArgumentStyle) -> Option<Fault> {
-    match style {
-        ArgumentStyle::Json | ArgumentStyle::Keywords => None,
-        ArgumentStyle::Delimited(marker) => {
-            marker_fault(marker).map(|what| ("/call/arguments/delimited", what))
+fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
+    for (k, header) in syntax.headers.iter().enumerate() {
+        let pointer = format!("{pointer}/{}", if k == 0 { "header" } else { "also" });
+        let what = "must have the tool's name exactly once";
+        refuse(count_names(header) != 1, &pointer, what)?;
+        header.iter().try_for_each(|part| check_part(&pointer, part))?;
+    }
+    let trailer = format!("{pointer}/trailer");
+    refuse(count_names(syntax.trailer) > 0, &trailer, "must not have the tool's name")?;
+    syntax.trailer.iter().try_for_each(|part| check_part(&trailer, part))?;
+    match syntax.arguments {
+        ArgumentStyle::Tagged(style) => check_tagged(&format!("{pointer}/arguments/tagged"), style),
+        ArgumentStyle::Json | ArgumentStyle::Keywords | ArgumentStyle::Delimited(_) => Ok(()),
+    }
+}
+
+fn count_names(parts: &[Part]) -> usize {
+    parts.iter().filter(|part| matches!(part, Part::Name { .. })).count()
+}
+
+fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
+    let TaggedStyle { open: parts, close, excludes, .. } = style;
+    let open = &format!("{pointer}/open");
+    let has_one_text = |marker: &Marker| marker.as_texts().iter().all(|t| *t == marker.write());
+    let is_fixed = |part: &TagPart| matches!(part, TagPart::Text(_) | TagPart::Marker(_));
+    let is_key = |part: &TagPart| matches!(part, TagPart::Key { .. });
+    let is_kind = |part: &TagPart| matches!(part, TagPart::Kind { .. });
+    refuse(!has_one_text(close), &format!("{pointer}/close"), "has several texts")?;
+    refuse(!parts.last().is_some_and(is_fixed), open, "must end with a text")?;
+    refuse(
+        parts.len() < 3 || !is_fixed(&parts[0]) || !is_key(&parts[1]) || !is_fixed(&parts[2]),
+        open,
+        "must begin with a text, the argument's name and another text",
+    )?;
+    refuse(parts[2..].iter().any(is_key), open, "names the argument twice")?;
+    refuse(
+        parts.iter().filter(|part| is_kind(part)).count() > 1
+            || parts.windows(2).any(|pair| is_kind(&pair[0]) && !is_fixed(&pair[1])),
+        open,
+        "a word for the type may stand once, with a text behind it",
+    )?;
+    for part in parts {
+        match part {
+            TagPart::Kind { kind: words } => {
+                let others =
+                    [&words.number, &words.boolean, &words.null, &words.array, &words.object];
+                refuse(
+                    words.string.is_empty()
+                        || others.iter().any(|word| word.is_empty() || **word == words.string),
+                    open,
+                    "strings need a word for their type that no other type has, and words are not \
+                     empty",
+                )?;
+            }
+            TagPart::Text(text) => refuse(text.is_empty(), open, EMPTY)?,
+            TagPart::Marker(marker) => refuse(!has_one_text(marker), open, "has several texts")?,
+            TagPart::Key { .. } | TagPart::Gap { .. } => {}
         }
-        ArgumentStyle::Tagged(style) => tagged_fault(style),
     }
+    let has_empty = excludes.iter().any(String::is_empty);
+    refuse(has_empty, &format!("{pointer}/excludes"), EMPTY)
 }
 
-fn names(parts: &[Part]) -> usize {
-    parts.iter().filter(|p| matches!(p, Part::Name(_))).count()
-}
-
-fn header_fault(header: &[Part]) -> Option<&'static str> {
-    if names(header) != 1 {
-        return Some("must have the tool's name exactly once");
-    }
-    header.iter().find_map(part_fault)
-}
-
-fn tagged_fault(style: &TaggedStyle) -> Option<Fault> {
-    let open = "/call/arguments/tagged/open";
-    if let Some(what) = marker_fault(&style.close) {
-        return Some(("/call/arguments/tagged/close", what));
-    }
-    let one_text =
-        |marker: &Marker| marker.texts_of_spellings().iter().all(|text| *text == marker.write());
-    if !one_text(&style.close) {
-        return Some(("/call/arguments/tagged/close", "has several texts"));
-    }
-    let fixed = |part: &TagPart| matches!(part, TagPart::Text(_) | TagPart::Marker(_));
-    if !style.open.last().is_some_and(fixed) {
-        return Some((open, "must end with a text"));
-    }
-    if !matches!(&style.open[..], [first, TagPart::Key(_), third, ..] if fixed(first) && fixed(third))
-    {
-        return Some((open, "must begin with a text, the argument's name and another text"));
-    }
-    if style.open[2..].iter().any(|part| matches!(part, TagPart::Key(_))) {
-        return Some((open, "names the argument twice"));
-    }
-    let kinds = style.open.iter().filter(|part| matches!(part, TagPart::Kind(_))).count();
-    let bare =
-        style.open.windows(2).any(|two| matches!(two[0], TagPart::Kind(_)) && !fixed(&two[1]));
-    if kinds > 1 || bare {
-        return Some((open, "a word for the type may stand once, with a text behind it"));
-    }
-    if let Some(TagPart::Kind(kind)) =
-        style.open.iter().find(|part| matches!(part, TagPart::Kind(_)))
-    {
-        let w = &kind.kind;
-        let others = [&w.number, &w.boolean, &w.null, &w.array, &w.object];
-        if w.string.is_empty() || others.iter().any(|word| word.is_empty() || **word == w.string) {
-            return Some((
-                open,
-                "strings need a word for their type that no other type has, and words are not empty",
-            ));
-        }
-    }
-    if style.excludes.iter().any(String::is_empty) {
-        return Some(("/call/arguments/tagged/excludes", EMPTY));
-    }
-    style.open.iter().find_map(|part| match part {
-        TagPart::Text(text) if text.is_empty() => Some((open, EMPTY)),
-        TagPart::Marker(marker) if !one_text(marker) => Some((open, "has several texts")),
-        TagPart::Marker(marker) => marker_fault(marker).map(|what| (open, what)),
-        _ => None,
-    })
-}
-
-fn marker_fault(marker: &Marker) -> Option<&'static str> {
-    if marker.texts().iter().any(|text| text.is_empty()) {
-        return Some(EMPTY);
-    }
+fn check_marker(pointer: &str, marker: &Marker) -> Checked {
+    refuse(marker.has_empty_text(), pointer, EMPTY)?;
     let spellings = marker.spellings();
-    if spellings.is_empty() || spellings.iter().any(|atoms| atoms.is_empty()) {
-        return Some("is nothing");
-    }
-    (spellings.len() > MAX_SPELLINGS).then_some("has too many spellings")
+    let is_nothing = spellings.is_empty() || spellings.iter().any(Vec::is_empty);
+    refuse(is_nothing, pointer, "is empty")?;
+    refuse(spellings.len() > MAX_SPELLINGS, pointer, "has too many spellings")
 }
 
-fn part_fault(part: &Part) -> Option<&'static str> {
+fn check_part(pointer: &str, part: &Part) -> Checked {
     match part {
-        Part::Text(text) if text.is_empty() => Some(EMPTY),
-        Part::Maybe(part) if part.maybe.iter().any(|p| matches!(p, Part::Name(_))) => {
-            Some("has a name that may be missing")
+        Part::Text(text) => refuse(text.is_empty(), pointer, EMPTY),
+        Part::Maybe { maybe } => {
+            refuse(count_names(maybe) > 0, pointer, "has a name that may be missing")?;
+            maybe.iter().try_for_each(|part| check_part(pointer, part))
         }
-        Part::Maybe(part) => part.maybe.iter().find_map(part_fault),
-        Part::Gap(gap) if !gap.gap.bytes().all(|b| b.is_ascii_whitespace()) => {
-            Some("a gap is white space")
+        Part::Gap { gap } => {
+            let is_space = gap.bytes().all(|byte| byte.is_ascii_whitespace());
+            refuse(!is_space, pointer, "a gap is white space")
         }
-        Part::Marker(marker) => marker_fault(marker),
-        _ => None,
+        Part::Name { .. } | Part::Id { .. } | Part::Marker(_) => Ok(()),
     }
 }
 
-fn glue_fault(glue: &Glue) -> Option<&'static str> {
-    match glue {
-        Glue::Text(_) => None,
-        Glue::Parts(parts) if parts.iter().any(|p| matches!(p, Part::Name(_) | Part::Id(_))) => {
-            Some("must not have a name or an id")
-        }
-        Glue::Parts(parts) => parts.iter().find_map(part_fault),
-    }
+fn check_glue(pointer: &str, glue: &Glue) -> Checked {
+    let Glue::Parts(parts) = glue else { return Ok(()) };
+    let has_name = parts.iter().any(|part| matches!(part, Part::Name { .. } | Part::Id { .. }));
+    refuse(has_name, pointer, "must not have a name or an id")?;
+    parts.iter().try_for_each(|part| check_part(pointer, part))
 }

@@ -1,4 +1,4 @@
-//! The builder: from a user's words to a grammar, one demand at a time.
+//! The builder of tool constraints.
 
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::SchemaOptions;
@@ -13,7 +13,7 @@ use crate::request::{
     ToolRequest,
 };
 
-/// Builds what one turn may be. Names and texts are data throughout: nothing is pasted into grammar text.
+/// Builds the constraint of one turn. Names and texts are never pasted into grammar text.
 ///
 /// ```
 /// use louver::limits::Limits;
@@ -39,7 +39,7 @@ pub struct ToolConstraint {
     request: ToolRequest,
 }
 
-/// Why a constraint does not come about.
+/// Why a constraint cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum ConstraintError {
     /// The request cannot be lowered.
@@ -56,102 +56,102 @@ impl ToolConstraint {
         Self::default()
     }
 
-    /// Reads `tools`, `tool_choice`, `parallel_tool_calls`, `response_format` and `stop` of an OpenAI request body.
+    /// Parses `tools`, `tool_choice`, `parallel_tool_calls`, `response_format` and `stop` of an
+    /// OpenAI request body.
     pub fn from_request(body: &Json) -> Result<Self, RequestError> {
         Ok(ToolConstraint { request: ToolRequest::parse(body)? })
     }
 
-    /// The tools on offer, in OpenAI's JSON forms; those of other types than `function` and `custom` are the model's own.
+    /// Sets the offered tools, in OpenAI's JSON forms. Tools of other types than `function` and
+    /// `custom` are built-in tools.
     pub fn tools(mut self, tools: &Json) -> Result<Self, RequestError> {
-        let offered = crate::request::parse_tools(tools)?;
-        (self.request.tools, self.request.customs, self.request.builtins) =
-            (offered.tools, offered.customs, offered.builtins);
+        self.request.offer(tools)?;
         Ok(self)
     }
 
-    /// One more tool.
+    /// Adds a tool.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.request.tools.push(tool);
         self
     }
 
-    /// One more tool that is called with text.
+    /// Adds a custom tool, which is called with text.
     pub fn custom(mut self, tool: CustomTool) -> Self {
         self.request.customs.push(tool);
         self
     }
 
-    /// One more tool of the model's own.
+    /// Adds a built-in tool.
     pub fn builtin(mut self, builtin: Builtin) -> Self {
         self.request.builtins.push(builtin);
         self
     }
 
-    /// Whether and which of them must be called.
+    /// Sets whether a tool, and which tool, must be called.
     pub fn choice(mut self, choice: ToolChoice) -> Self {
         self.request.tool_choice = choice;
         self
     }
 
-    /// At least one call.
+    /// Requires at least one call.
     pub fn required(self) -> Self {
         self.choice(ToolChoice::Required)
     }
 
-    /// One call of this tool.
+    /// Requires one call of this tool.
     pub fn named(self, name: impl Into<String>) -> Self {
         self.choice(ToolChoice::Named(name.into()))
     }
 
-    /// The only tools that may be called.
+    /// Sets the tools that may be called.
     pub fn allow(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.request.allowed = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// How many calls the turn may have.
+    /// Sets how many calls the turn may have.
     pub fn parallel(mut self, parallel: Parallel) -> Self {
         self.request.parallel = parallel;
         self
     }
 
-    /// Whose arguments match their schema.
+    /// Sets whose schemas are enforced.
     pub fn strictness(mut self, strictness: Strictness) -> Self {
         self.request.strictness = strictness;
         self
     }
 
-    /// What the reasoning block may be.
+    /// Sets whether there is a reasoning block.
     pub fn reasoning(mut self, reasoning: Reasoning) -> Self {
         self.request.reasoning = reasoning;
         self
     }
 
-    /// How much reasoning there may be.
+    /// Bounds the length of reasoning.
     pub fn reasoning_budget(mut self, most: ReasoningBudget) -> Self {
         self.request.reasoning_budget = Some(most);
         self
     }
 
-    /// The JSON Schema of an answer. With tools to choose from, the turn is calls or such an answer.
+    /// Sets the JSON Schema of the answer. If tools may be called, the turn is calls or the answer.
     pub fn response_format(mut self, schema: Json) -> Self {
         self.request.response_format = Some(schema);
         self
     }
 
-    /// Free text ends with this, and the turn with it.
+    /// Adds a stop string, which ends free text and the turn.
     pub fn stop(mut self, text: impl Into<String>) -> Self {
         self.request.stop.push(text.into());
         self
     }
 
-    /// Free text never contains this.
+    /// Adds a text that free text must not contain.
     pub fn ban(mut self, text: impl Into<String>) -> Self {
         self.request.bans.push(text.into());
         self
     }
 
-    /// How schemas are read.
+    /// Sets the options of JSON Schemas.
     pub fn schema_options(mut self, options: SchemaOptions) -> Self {
         self.request.schema_options = options;
         self
@@ -162,12 +162,12 @@ impl ToolConstraint {
         &self.request
     }
 
-    /// The grammar of the turn in a wire format; see [`WireFormat::lower`].
+    /// Lowers the request for a wire format; see [`WireFormat::lower`].
     pub fn lower(&self, format: &WireFormat) -> Result<Plan, LowerError> {
         format.lower(&self.request)
     }
 
-    /// The same, settled for an engine's vocabulary and compiled, with the engine's limits; see [`ToolRequest::compile`].
+    /// Lowers and compiles the request for an engine; see [`ToolRequest::compile`].
     pub fn compile(
         &self,
         engine: &Engine,

@@ -1,9 +1,12 @@
-//! Labelled spans -> events, by the plan that made the grammar: what was constrained and what is read cannot disagree.
+//! The streaming extractor: labelled spans of the output -> events.
+//!
+//! The spans' labels are those of the plan's grammar, so that the extractor reads exactly what the
+//! grammar allows.
 
 use louver::matcher::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Reader;
+use crate::arguments::ArgumentReader;
 use crate::call_ids::{CallIds, WireCallId};
 use crate::channel::{Channel, TextChannel};
 use crate::format::WireId;
@@ -11,7 +14,7 @@ use crate::marker::{Marker, Part};
 use crate::plan::{Plan, Role};
 use crate::turn::CallKind;
 
-/// One thing the model said. Calls are numbered from 0 in the order they were made.
+/// A step of the output. Calls are numbered from 0 in the order of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -34,7 +37,7 @@ pub enum Event {
         id: String,
         /// The tool's name.
         name: String,
-        /// What kind of tool it is.
+        /// The kind of the tool.
         #[serde(default, skip_serializing_if = "CallKind::is_function")]
         kind: CallKind,
     },
@@ -45,31 +48,31 @@ pub enum Event {
         /// The text.
         delta: String,
     },
-    /// A call is whole. Only a call that gets here is a call.
+    /// A call is complete. A call without this event must not be executed.
     CallEnd {
         /// The call's number.
         index: usize,
     },
-    /// The generation stopped before the turn was whole.
+    /// The generation stopped before the turn was complete.
     Incomplete {
-        /// Within what.
+        /// The part of the turn that was cut off.
         why: Cut,
         /// The call that was cut off, if its tool was decided.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         call: Option<usize>,
-        /// What was there of the piece that was cut off, if no delta said it.
+        /// The bytes of that part that no delta has delivered.
         #[serde(skip_serializing_if = "String::is_empty", default)]
         partial: String,
     },
-    /// Nothing follows.
+    /// The last event.
     End,
 }
 
-/// What a generation was cut off in.
+/// The part of a turn in which a generation was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cut {
-    /// Before anything, in a marker, or where a further call or an answer had to follow.
+    /// At the beginning, in a marker, or where a call or an answer had to follow.
     Turn,
     /// The reasoning block.
     Reasoning,
@@ -83,71 +86,83 @@ pub enum Cut {
     CallTrailer,
 }
 
-/// Turns the spans of one generation into events. Chunking does not matter: however the spans are cut, the events say
-/// the same once adjacent deltas are joined.
+/// Turns the spans of one generation into events. The result does not depend on how spans are cut
+/// into chunks, once adjacent deltas are joined.
 #[derive(Clone, Debug)]
 pub struct Extractor {
     plan: Plan,
     calls: usize,
-    state: State,
+    state: TurnState,
     text: TextChannel,
     reasoning: Channel,
-    arguments: Reader,
-    /// In which of the format's other spellings the call is written.
+    arguments: ArgumentReader,
+    /// The alternative spelling of the open call, an index into the format's.
     spelling: Option<usize>,
     ids: CallIds,
-    /// Whether reasoning has been read to its end.
-    reasoned: bool,
+    /// Whether the end of reasoning is found by its label: always, unless reasoning has a budget
+    /// and has not ended.
+    reasoning_is_read: bool,
     /// See [`Extractor::cut_off`].
-    cut: bool,
+    is_cut_off: bool,
     events: Vec<Event>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum State {
-    /// In text, in a marker, or nowhere yet; unlabelled bytes since the last labelled one.
+enum TurnState {
+    /// In text, in a marker, or at the beginning. Has the unlabelled bytes since the last labelled
+    /// one.
     Between { markers: Vec<u8> },
     /// In reasoning.
     Reasoning,
     /// In the answer.
     Response,
-    /// In a call's header: its bytes.
-    Header { tool: usize, seen: Vec<u8> },
-    /// Between the header and the trailer's end; the call has started.
-    Call { part: Cut, seen: Vec<u8> },
+    /// In a call's header. Has its bytes.
+    Header { tool: usize, bytes: Vec<u8> },
+    /// In a call's arguments or trailer. Has the trailer's bytes.
+    Call { part: Cut, bytes: Vec<u8> },
+}
+
+impl TurnState {
+    const BETWEEN: TurnState = TurnState::Between { markers: Vec::new() };
 }
 
 impl Extractor {
     pub(crate) fn new(plan: Plan, id_seed: u64) -> Self {
-        let trims = &plan.inner.trims;
-        let text = TextChannel::new(&trims.separator);
-        let reasoning = Channel::framed(&trims.lead, &trims.trail);
+        let format = &plan.inner.format;
+        let separator =
+            if format.text.end.is_some() { String::new() } else { format.text_separator() };
+        let reasoning = match &format.reasoning {
+            Some(format) => Channel::framed(format.lead.as_bytes(), format.trail.as_bytes()),
+            None => Channel::default(),
+        };
         Extractor {
             ids: CallIds::new(id_seed),
             calls: 0,
-            state: State::Between { markers: Vec::new() },
-            text,
+            state: TurnState::BETWEEN,
+            text: TextChannel::new(separator.as_bytes()),
             reasoning,
-            arguments: Reader::default(),
+            arguments: ArgumentReader::default(),
             spelling: None,
-            reasoned: !plan.inner.budgeted,
-            cut: false,
+            reasoning_is_read: !plan.inner.is_budgeted,
+            is_cut_off: false,
             events: Vec::new(),
             plan,
         }
     }
 
-    /// Takes what the tracer has decided; gives the events that follow from it. Cost: linear in the bytes.
+    /// Takes the spans that the tracer has decided, and returns the events that follow from them.
+    /// Cost: linear in the bytes.
     pub fn push(&mut self, spans: impl IntoIterator<Item = Span>) -> Vec<Event> {
         for span in spans {
-            // What may follow a call's end and did not.
-            if !matches!(span.label.map(Role::of), Some(Role::Trailer(_))) {
+            let role = span.label.map(Role::from_label);
+            // A trailer may be cut short where the rest of it is optional.
+            if !matches!(role, Some(Role::Trailer(_))) {
                 self.end_trailer();
             }
-            match span.label.map(Role::of) {
+            match role {
                 None | Some(Role::Marker) => self.marker(&span.bytes),
                 Some(Role::Text) => self.text(&span.bytes),
-                Some(Role::Resumed) => self.resumed(&span.bytes),
+                Some(Role::ResumedText) => self.resumed_text(&span.bytes),
                 Some(Role::Response) => self.response(&span.bytes, span.closed),
                 Some(Role::Reasoning) => self.reasoning(&span.bytes, span.closed),
                 Some(Role::Header(tool)) => self.header(tool, &span.bytes, span.closed),
@@ -158,122 +173,112 @@ impl Extractor {
         std::mem::take(&mut self.events)
     }
 
-    /// The generation was cut off where more could follow, and what is pushed from here on only ends it. A call whose arguments are code
-    /// is not whole then: any text is code, so that its end says nothing.
+    /// Announces that the generation was cut off where more could follow, and that further spans
+    /// only end it. A call whose arguments are code is then incomplete: as any text is code, its
+    /// end marker may be a part of longer code.
     pub fn cut_off(&mut self) {
-        self.cut = true;
+        self.is_cut_off = true;
     }
 
-    /// The generation is over. `complete`: the grammar may end here (the matcher's `is_complete`, or a stop token was
-    /// taken). Push what `Tracer::finish` gives first. The last event is always [`Event::End`].
+    /// Ends the generation. `complete`: the grammar may end here (the matcher's `is_complete`, or a
+    /// stop token was taken). Push what `Tracer::finish` returns before. The last event is always
+    /// [`Event::End`].
     pub fn finish(&mut self, complete: bool) -> Vec<Event> {
         if complete {
             self.end_trailer();
         }
-        let state = std::mem::replace(&mut self.state, State::Between { markers: Vec::new() });
-        let delta = self.text.finish(self.calls > 0);
-        self.emit_text(delta);
-        let delta = self.reasoning.flush();
-        self.emit_reasoning(delta);
-        let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let state = std::mem::replace(&mut self.state, TurnState::BETWEEN);
+        let has_calls = self.calls > 0;
+        self.emit_text(|text| text.finish(has_calls));
+        self.emit_reasoning(Channel::flush);
         let incomplete = match state {
-            State::Between { markers } => {
-                let why = Cut::Turn;
-                (!complete).then(|| Event::Incomplete { why, call: None, partial: lossy(markers) })
-            }
-            State::Reasoning => {
-                Some(Event::Incomplete { why: Cut::Reasoning, call: None, partial: String::new() })
-            }
-            State::Response => (!complete).then(|| Event::Incomplete {
-                why: Cut::Response,
-                call: None,
-                partial: String::new(),
-            }),
-            State::Header { seen, .. } => {
-                Some(Event::Incomplete { why: Cut::CallHeader, call: None, partial: lossy(seen) })
-            }
-            State::Call { part, seen } => {
+            TurnState::Between { markers } => (!complete).then_some((Cut::Turn, None, markers)),
+            TurnState::Reasoning => Some((Cut::Reasoning, None, Vec::new())),
+            TurnState::Response => (!complete).then_some((Cut::Response, None, Vec::new())),
+            TurnState::Header { bytes, .. } => Some((Cut::CallHeader, None, bytes)),
+            TurnState::Call { part, bytes } => {
                 if part == Cut::CallArguments {
-                    let delta = self.arguments.cut();
-                    self.emit_arguments(delta);
+                    self.emit_arguments(ArgumentReader::cut);
                 }
-                let index = self.calls;
                 self.calls += 1;
-                Some(Event::Incomplete { why: part, call: Some(index), partial: lossy(seen) })
+                Some((part, Some(self.calls - 1), bytes))
             }
         };
-        self.events.extend(incomplete);
+        self.events.extend(incomplete.map(|(why, call, bytes)| {
+            let partial = String::from_utf8_lossy(&bytes).into_owned();
+            Event::Incomplete { why, call, partial }
+        }));
         self.events.push(Event::End);
         std::mem::take(&mut self.events)
     }
 
-    /// What follows was lowered by another plan, whose tools begin with those of this one: labels keep their meaning.
+    /// Replaces the plan for the spans that follow. The tools of the new plan must begin with those
+    /// of this one, so that labels keep their meaning.
     pub fn replan(&mut self, plan: Plan) {
         self.plan = plan;
     }
 
-    /// Ids that calls of this turn cannot have: those of earlier calls in the conversation.
+    /// Reserves ids that calls of this turn cannot have: those of earlier calls in the
+    /// conversation.
     pub fn reserve_ids(&mut self, ids: impl IntoIterator<Item = String>) {
         self.ids.reserve(ids);
     }
 
-    /// Calls that are whole so far.
+    /// The number of complete calls so far.
     pub fn calls(&self) -> usize {
         self.calls
     }
 
     fn marker(&mut self, bytes: &[u8]) {
         match &mut self.state {
-            State::Between { markers } => {
+            TurnState::Between { markers } => {
                 markers.extend_from_slice(bytes);
-                self.unread_reasoning();
+                self.unlabelled_reasoning();
             }
-            // What ends an argument is read with the arguments.
-            State::Call { part: Cut::CallArguments, .. } => self.argument_bytes(bytes),
-            State::Header { seen, .. } | State::Call { seen, .. } => seen.extend_from_slice(bytes),
-            State::Reasoning if bytes.is_empty() => {}
-            State::Reasoning if !self.reasoned => {
-                self.state = State::Between { markers: bytes.to_vec() };
-                self.unread_reasoning();
+            // The end markers of tagged arguments are read with the arguments.
+            TurnState::Call { part: Cut::CallArguments, .. } => {
+                self.emit_arguments(|arguments| arguments.push(bytes))
             }
-            State::Reasoning | State::Response => {
+            TurnState::Header { bytes: all, .. } | TurnState::Call { bytes: all, .. } => {
+                all.extend_from_slice(bytes);
+            }
+            TurnState::Reasoning if bytes.is_empty() => {}
+            TurnState::Reasoning if !self.reasoning_is_read => {
+                self.state = TurnState::Between { markers: bytes.to_vec() };
+                self.unlabelled_reasoning();
+            }
+            TurnState::Reasoning | TurnState::Response => {
                 self.leave();
-                self.state = State::Between { markers: bytes.to_vec() };
+                self.state = TurnState::Between { markers: bytes.to_vec() };
             }
         }
     }
 
-    /// Where reasoning has a budget, what it says of a begun end marker is only known from the end.
-    fn unread_reasoning(&mut self) {
-        let (State::Between { markers }, false, Some(format)) =
-            (&mut self.state, self.reasoned, &self.plan.inner.format.reasoning)
+    /// Finds the end of budgeted reasoning. Text that begins the end marker may be part of the
+    /// reasoning or of the marker; the tracer leaves it unlabelled until the end marker is
+    /// complete.
+    fn unlabelled_reasoning(&mut self) {
+        let (TurnState::Between { markers }, false, Some(format)) =
+            (&mut self.state, self.reasoning_is_read, &self.plan.inner.format.reasoning)
         else {
             return;
         };
         let (begin, end) = (format.begin.write(), format.end.write());
         let from = if markers.starts_with(begin.as_bytes()) { begin.len() } else { 0 };
-        let at = markers[from..].windows(end.len()).position(|window| window == end.as_bytes());
-        if let Some(at) = at {
-            let text = markers[from..from + at].to_vec();
-            markers.drain(..from + at);
-            self.reasoned = true;
-            let delta = self.reasoning.push(&text) + &self.reasoning.close();
-            self.emit_reasoning(delta);
+        let len = markers[from..].windows(end.len()).position(|window| window == end.as_bytes());
+        if let Some(len) = len {
+            let text: Vec<u8> = markers.drain(..from + len).skip(from).collect();
+            self.reasoning_is_read = true;
+            self.emit_reasoning(|reasoning| reasoning.push(&text) + &reasoning.close());
         }
     }
 
-    /// Ends whatever region was open, other than a call.
+    /// Ends reasoning or the answer.
     fn leave(&mut self) {
         match self.state {
-            State::Reasoning => {
-                let delta = self.reasoning.close();
-                self.emit_reasoning(delta);
-            }
-            State::Response => {
-                let delta = self.text.finish(false);
-                self.emit_text(delta);
-            }
-            State::Between { .. } | State::Header { .. } | State::Call { .. } => {}
+            TurnState::Reasoning => self.emit_reasoning(Channel::close),
+            TurnState::Response => self.emit_text(|text| text.finish(false)),
+            TurnState::Between { .. } | TurnState::Header { .. } | TurnState::Call { .. } => {}
         }
     }
 
@@ -282,247 +287,221 @@ impl Extractor {
             return;
         }
         self.leave();
-        self.state = State::Between { markers: Vec::new() };
-        let delta = self.text.push(bytes);
-        self.emit_text(delta);
+        self.state = TurnState::BETWEEN;
+        self.emit_text(|text| text.push(bytes));
     }
 
-    /// Text behind a marker that begins calls: the marker is text.
-    fn resumed(&mut self, bytes: &[u8]) {
-        if let State::Between { markers } = &self.state {
-            let begins = self.plan.inner.format.unsure_begins();
-            let begin = begins
-                .iter()
-                .filter(|begin| markers.ends_with(begin.as_bytes()))
-                .max_by_key(|begin| begin.len());
-            let begin = begin.cloned().unwrap_or_default();
+    /// Text behind a begin marker that turned out to be text: the marker is text, too.
+    fn resumed_text(&mut self, bytes: &[u8]) {
+        if let TurnState::Between { markers } = &self.state {
+            let begins = self.plan.inner.format.ambiguous_begins();
+            let begins = begins.into_iter().filter(|begin| markers.ends_with(begin.as_bytes()));
+            let begin = begins.max_by_key(String::len).unwrap_or_default();
             self.text(begin.as_bytes());
         }
         self.text(bytes);
     }
 
     fn response(&mut self, bytes: &[u8], closed: bool) {
-        self.state = State::Response;
-        let delta = self.text.push(bytes);
-        self.emit_text(delta);
+        self.state = TurnState::Response;
+        self.emit_text(|text| text.push(bytes));
         if closed {
             self.leave();
-            self.state = State::Between { markers: Vec::new() };
+            self.state = TurnState::BETWEEN;
         }
     }
 
     fn reasoning(&mut self, bytes: &[u8], closed: bool) {
-        self.state = State::Reasoning;
-        let delta = self.reasoning.push(bytes);
-        self.emit_reasoning(delta);
-        // A text that is over because its budget is lacks its end marker still.
-        if closed && self.reasoned {
+        self.state = TurnState::Reasoning;
+        self.emit_reasoning(|reasoning| reasoning.push(bytes));
+        // Text that ends with its budget still lacks the end marker.
+        if closed && self.reasoning_is_read {
             self.leave();
-            self.state = State::Between { markers: Vec::new() };
+            self.state = TurnState::BETWEEN;
         }
     }
 
     fn header(&mut self, tool: usize, bytes: &[u8], closed: bool) {
         match &mut self.state {
-            State::Header { seen, .. } => seen.extend_from_slice(bytes),
-            State::Call { .. } => return,
-            State::Between { .. } | State::Reasoning | State::Response => {
+            TurnState::Header { bytes: all, .. } => all.extend_from_slice(bytes),
+            TurnState::Call { .. } => return,
+            TurnState::Between { .. } | TurnState::Reasoning | TurnState::Response => {
                 self.leave();
-                let delta = self.text.close();
-                self.emit_text(delta);
-                self.state = State::Header { tool, seen: bytes.to_vec() };
+                self.emit_text(TextChannel::close);
+                self.state = TurnState::Header { tool, bytes: bytes.to_vec() };
             }
         }
         if closed {
-            self.start(tool);
+            self.start_call(tool);
         }
     }
 
-    /// The call's tool is decided and its arguments begin.
-    fn start(&mut self, tool: usize) {
-        if matches!(self.state, State::Call { .. }) {
+    /// Starts the call, unless it has started: its tool is decided and its arguments begin.
+    fn start_call(&mut self, tool: usize) {
+        if matches!(self.state, TurnState::Call { .. }) {
             return;
         }
-        let header = match std::mem::replace(
-            &mut self.state,
-            State::Call { part: Cut::CallArguments, seen: Vec::new() },
-        ) {
-            State::Header { seen, .. } => seen,
+        let arguments = TurnState::Call { part: Cut::CallArguments, bytes: Vec::new() };
+        let header = match std::mem::replace(&mut self.state, arguments) {
+            TurnState::Header { bytes, .. } => bytes,
             _ => Vec::new(),
         };
         let called = self.plan.tools().get(tool);
         let name = called.map(|t| t.name.clone()).unwrap_or_default();
         let kind = called.map(|t| t.kind).unwrap_or_default();
-        let read = read_header(&self.plan, tool, &String::from_utf8_lossy(&header));
-        self.spelling = read.as_ref().and_then(|header| header.spelling);
-        let id = self.ids.next(self.calls, read.and_then(|header| header.id));
+        let header = parse_header(&self.plan, tool, &String::from_utf8_lossy(&header));
+        self.spelling = header.as_ref().and_then(|header| header.spelling);
+        let id = self.ids.next(self.calls, header.and_then(|header| header.id));
         self.arguments = self.plan.inner.reader(tool, self.spelling).cloned().unwrap_or_default();
         self.events.push(Event::CallStart { index: self.calls, id, name, kind });
     }
 
     fn arguments(&mut self, tool: usize, mut bytes: &[u8], closed: bool) {
-        if !matches!(self.state, State::Header { .. } | State::Call { .. }) {
-            // Where one tool's header is the beginning of another's, only the arguments decide between them, and the
-            // header was held back until then.
+        if !matches!(self.state, TurnState::Header { .. } | TurnState::Call { .. }) {
+            // If one tool's header is a prefix of another's, only the arguments decide between the
+            // tools, and the tracer holds the header back until then.
             let text = String::from_utf8_lossy(bytes);
-            let len = read_header(&self.plan, tool, &text)
+            let len = parse_header(&self.plan, tool, &text)
                 .map_or(0, |header| header.len.min(bytes.len()));
             let (header, rest) = bytes.split_at(len);
             self.header(tool, header, true);
             bytes = rest;
         }
-        self.start(tool);
-        self.argument_bytes(bytes);
+        self.start_call(tool);
+        self.emit_arguments(|arguments| arguments.push(bytes));
         let format = &self.plan.inner.format;
-        let own = tool >= self.plan.inner.functions;
-        let ends_itself = match self.spelling.and_then(|at| format.spellings.get(at)) {
+        let is_builtin = tool >= self.plan.inner.functions;
+        let has_no_trailer = match self.spelling.and_then(|k| format.spellings.get(k)) {
             Some(spelling) => spelling.trailer.is_empty(),
             None => format.call.trailer.is_empty() && format.call.end.is_none(),
         };
-        if closed && !own && ends_itself {
+        if closed && !is_builtin && has_no_trailer {
             self.trailer(tool, b"", true);
         }
     }
 
-    fn argument_bytes(&mut self, bytes: &[u8]) {
-        let delta = self.arguments.push(bytes);
-        self.emit_arguments(delta);
-    }
-
     fn trailer(&mut self, tool: usize, bytes: &[u8], closed: bool) {
-        self.start(tool);
+        self.start_call(tool);
         if closed && self.arguments.is_code() {
-            // Code that could have been another call's header, or the end, is only known from the end.
-            let ends = self
-                .plan
-                .inner
-                .format
-                .builtin_end()
-                .map(Marker::texts_of_spellings)
-                .unwrap_or_default();
-            let len = ends
-                .iter()
-                .filter(|end| bytes.ends_with(end.as_bytes()))
-                .map(String::len)
-                .max()
-                .unwrap_or(0);
-            self.argument_bytes(&bytes[..bytes.len() - len]);
-            if self.cut {
+            // Text that may be code or the header of another call, or code or the end marker, is
+            // decided here only.
+            let ends = self.plan.inner.format.builtin_end().map(Marker::as_texts);
+            let ends = ends.unwrap_or_default().into_iter();
+            let end = ends.filter(|end| bytes.ends_with(end.as_bytes())).map(|end| end.len()).max();
+            let code = &bytes[..bytes.len() - end.unwrap_or(0)];
+            self.emit_arguments(|arguments| arguments.push(code));
+            if self.is_cut_off {
                 return;
             }
         }
-        if matches!(self.state, State::Call { part: Cut::CallArguments, .. }) {
-            let delta = self.arguments.close();
-            self.emit_arguments(delta);
+        if matches!(self.state, TurnState::Call { part: Cut::CallArguments, .. }) {
+            self.emit_arguments(ArgumentReader::close);
         }
         if closed {
             self.end_call();
-        } else if let State::Call { part, seen } = &mut self.state {
+        } else if let TurnState::Call { part, bytes: all } = &mut self.state {
             *part = Cut::CallTrailer;
-            seen.extend_from_slice(bytes);
+            all.extend_from_slice(bytes);
         }
     }
 
     fn end_call(&mut self) {
         self.events.push(Event::CallEnd { index: self.calls });
         self.calls += 1;
-        self.state = State::Between { markers: Vec::new() };
+        self.state = TurnState::BETWEEN;
     }
 
-    /// Ends a call of which there is everything that must be there.
+    /// Ends a call whose trailer lacks nothing but optional parts.
     fn end_trailer(&mut self) {
-        if matches!(self.state, State::Call { part: Cut::CallTrailer, .. }) {
+        if matches!(self.state, TurnState::Call { part: Cut::CallTrailer, .. }) {
             self.end_call();
         }
     }
 
-    fn emit_text(&mut self, delta: String) {
-        if !delta.is_empty() {
-            self.events.push(Event::TextDelta { delta });
-        }
+    fn emit_text(&mut self, read: impl FnOnce(&mut TextChannel) -> String) {
+        let delta = read(&mut self.text);
+        self.events.extend((!delta.is_empty()).then_some(Event::TextDelta { delta }));
     }
 
-    fn emit_reasoning(&mut self, delta: String) {
-        if !delta.is_empty() {
-            self.events.push(Event::ReasoningDelta { delta });
-        }
+    fn emit_reasoning(&mut self, read: impl FnOnce(&mut Channel) -> String) {
+        let delta = read(&mut self.reasoning);
+        self.events.extend((!delta.is_empty()).then_some(Event::ReasoningDelta { delta }));
     }
 
-    fn emit_arguments(&mut self, delta: String) {
-        if !delta.is_empty() {
-            self.events.push(Event::ArgumentsDelta { index: self.calls, delta });
-        }
+    fn emit_arguments(&mut self, read: impl FnOnce(&mut ArgumentReader) -> String) {
+        let delta = read(&mut self.arguments);
+        self.events.extend(
+            (!delta.is_empty()).then_some(Event::ArgumentsDelta { index: self.calls, delta }),
+        );
     }
 }
 
-/// A header that was read.
-struct Header {
+/// A header that was parsed.
+struct ParsedHeader {
     len: usize,
     id: Option<WireCallId>,
-    /// An index into the format's other spellings.
+    /// An index into the format's alternative spellings.
     spelling: Option<usize>,
 }
 
-/// A header at the beginning of a text.
-fn read_header(plan: &Plan, tool: usize, text: &str) -> Option<Header> {
+/// Parses the header at the beginning of a text.
+fn parse_header(plan: &Plan, tool: usize, text: &str) -> Option<ParsedHeader> {
     let format = &plan.inner.format;
     let name = &plan.tools().get(tool)?.name;
-    let own = tool >= plan.inner.functions;
-    let code = plan.inner.readers.get(tool).and_then(Option::as_ref).is_some_and(Reader::is_code);
-    let others = format
-        .spellings
-        .iter()
-        .enumerate()
-        .filter(|_| !own)
-        .map(|(at, s)| (Some(at), &s.header[..]));
-    let headers = format.headers(own, code).into_iter().map(|parts| (None, parts)).chain(others);
-    let read = headers.filter_map(|(spelling, parts)| {
-        let mut id = None;
-        let rest = read_parts(parts, name, text, &mut id, format.call.id, text)?;
-        Some(Header { len: text.len() - rest.len(), id, spelling })
+    let is_builtin = tool >= plan.inner.functions;
+    let is_code = plan.inner.reader(tool, None).is_some_and(ArgumentReader::is_code);
+    let headers = format.tool_syntax(is_builtin, is_code).headers.into_iter();
+    let spellings = format.spellings.iter().enumerate().filter(|_| !is_builtin);
+    let headers = headers
+        .map(|header| (None, header))
+        .chain(spellings.map(|(k, spelling)| (Some(k), &spelling.header[..])));
+    let parsed = headers.filter_map(|(spelling, header)| {
+        let mut parser = HeaderParser { name, whole: text, source: format.call.id, id: None };
+        let rest = parser.parse(header, text)?;
+        Some(ParsedHeader { len: text.len() - rest.len(), id: parser.id, spelling })
     });
-    // The longest: one may be the beginning of another. Of those, the first.
-    read.reduce(|best, header| if header.len > best.len { header } else { best })
+    // The longest, as one may be a prefix of another. Of several, the first.
+    parsed.reduce(|best, header| if header.len > best.len { header } else { best })
 }
 
-/// What is behind the parts, at the beginning of `rest`; `whole` is the header's text from its beginning.
-fn read_parts<'t>(
-    parts: &[Part],
-    name: &str,
-    mut rest: &'t str,
-    id: &mut Option<WireCallId>,
-    from: WireId,
-    whole: &str,
-) -> Option<&'t str> {
-    for part in parts {
-        rest = match part {
-            Part::Text(text) => rest.strip_prefix(text.as_str())?,
-            Part::Name(part) => rest.strip_prefix(part.name.write(name).as_str())?,
-            Part::Gap(_) => rest.trim_start_matches([' ', '\t', '\n', '\r']),
-            Part::Maybe(part) => {
-                read_parts(&part.maybe, name, rest, id, from, whole).unwrap_or(rest)
-            }
-            Part::Marker(marker) => marker
-                .texts_of_spellings()
-                .iter()
-                .find_map(|text| rest.strip_prefix(text.as_str()))?,
-            Part::Id(part) => {
-                let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-                let (own, behind) = rest.split_at(end);
-                let before = match from {
-                    WireId::Header => &whole[..whole.len() - rest.len()],
-                    WireId::Made | WireId::Id => "",
-                };
-                if from != WireId::Made {
-                    *id = Some(WireCallId {
-                        before: before.to_owned(),
-                        own: own.to_owned(),
-                        style: part.id,
-                    });
+struct HeaderParser<'t> {
+    /// The tool's name.
+    name: &'t str,
+    /// The text from the beginning of the header.
+    whole: &'t str,
+    /// Which part of the header is the call's id.
+    source: WireId,
+    id: Option<WireCallId>,
+}
+
+impl<'t> HeaderParser<'t> {
+    /// Parses the parts at the beginning of `rest`, and returns what follows them.
+    fn parse(&mut self, parts: &[Part], mut rest: &'t str) -> Option<&'t str> {
+        for part in parts {
+            rest = match part {
+                Part::Text(text) => rest.strip_prefix(text.as_str())?,
+                Part::Name { name } => rest.strip_prefix(name.write(self.name).as_str())?,
+                Part::Gap { .. } => rest.trim_start_matches([' ', '\t', '\n', '\r']),
+                Part::Maybe { maybe } => self.parse(maybe, rest).unwrap_or(rest),
+                Part::Marker(marker) => {
+                    marker.as_texts().iter().find_map(|text| rest.strip_prefix(text.as_str()))?
                 }
-                behind
-            }
-        };
+                Part::Id { id: style } => {
+                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+                    let (number, behind) = rest.split_at(end.unwrap_or(rest.len()));
+                    let prefix = match self.source {
+                        WireId::Header => &self.whole[..self.whole.len() - rest.len()],
+                        WireId::Made | WireId::Id => "",
+                    };
+                    self.id = (self.source != WireId::Made).then(|| WireCallId {
+                        prefix: prefix.to_owned(),
+                        number: number.to_owned(),
+                        style: *style,
+                    });
+                    behind
+                }
+            };
+        }
+        Some(rest)
     }
-    Some(rest)
 }

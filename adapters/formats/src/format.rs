@@ -1,55 +1,57 @@
-//! What a model family writes on the wire, as data. Read from TOML; the only place that knows a family's markers.
+//! Wire formats: what the models of a family write, as data that is read from TOML. No other code
+//! knows a family's markers.
 
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
 use crate::builtin::BuiltinFormat;
-use crate::marker::{Glue, Marker, NameStyle, Part, Settle};
+use crate::marker::{Binding, Glue, Marker, NameStyle, Part, markers_in};
 use crate::messages::MessagesFormat;
 use crate::spelling::CallSpelling;
 
-/// Most bytes of white space where a format leaves it open.
+/// The most bytes of white space that the grammar accepts in a gap.
 pub const MAX_GAP: u32 = 40;
 
-/// One family's wire format: the source of the grammar, the extractor and the renderer alike.
+/// The wire format of one model family: the source of the grammar, the extractor and the renderer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireFormat {
-    /// How users name it.
+    /// The name by which users choose it.
     pub name: String,
-    /// Which models speak it, for people.
+    /// The models that write it, for people.
     pub title: String,
-    /// Where the description was read.
+    /// The documents and templates that the description was taken from.
     pub sources: Vec<String>,
-    /// Special tokens that end a turn, by text; those the vocabulary lacks do not matter.
+    /// Special tokens that end a turn, by text. Those that a vocabulary lacks are ignored.
     pub stop_tokens: Vec<String>,
     /// Free text.
     pub text: TextFormat,
-    /// The reasoning block, in families that have one.
+    /// The reasoning block, if the family has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<ReasoningFormat>,
-    /// What encloses all calls of a turn, in families that enclose them.
+    /// The section that encloses all calls of a turn, if the family has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<SectionFormat>,
-    /// One call.
+    /// Calls, as the chat template writes them.
     pub call: CallFormat,
-    /// What the family's models are known to write instead of the template's spelling of calls.
+    /// Other spellings of calls that the family's models are known to write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spellings: Vec<CallSpelling>,
-    /// Calls of the model's own tools, in families that have them.
+    /// Calls of built-in tools, if the family has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builtin: Option<BuiltinFormat>,
-    /// What encloses text and calls, in families that write something there. Turns without it are accepted too.
+    /// The markers around text and calls, if the family writes any. Turns without them are
+    /// accepted, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frame: Option<FrameFormat>,
-    /// What ends every turn before its stop token, in families that write something there.
+    pub frame: Option<Delimiters>,
+    /// The marker that ends every turn, before the stop token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
-    /// In families whose turn is a row of messages: what stands between and beside them. Each of reasoning, text and
-    /// call is then a message of its own.
+    /// The messages of a turn, if turns are sequences of messages: reasoning, text and each call
+    /// are then messages of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesFormat>,
-    /// How to recognise a model of this family: any of these.
+    /// Rules that recognise a model of this family. One that holds is enough.
     #[serde(default)]
     pub detect: Vec<DetectRule>,
 }
@@ -60,11 +62,11 @@ pub struct WireFormat {
 pub struct TextFormat {
     /// Where it may stand.
     pub place: TextPlace,
-    /// What it never contains (calls' begin markers need not be listed: they begin calls, or are excluded where no
-    /// call may begin).
+    /// Texts that it never contains. The begin markers of calls need not be listed: they begin a
+    /// call, or are excluded where no call may begin.
     #[serde(default)]
     pub excludes: Vec<String>,
-    /// Opens it, in families that mark it.
+    /// Opens it, if the family marks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Marker>,
     /// Closes it.
@@ -72,17 +74,17 @@ pub struct TextFormat {
     pub end: Option<Marker>,
 }
 
-/// What encloses text and calls behind the reasoning block: `begin REST end`.
+/// A pair of markers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FrameFormat {
-    /// Opens it.
+pub struct Delimiters {
+    /// Opens.
     pub begin: Marker,
-    /// Closes it.
+    /// Closes.
     pub end: Marker,
 }
 
-/// Where free text may stand in a turn whose calls are not forced.
+/// The place of free text in a turn whose calls are not forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextPlace {
@@ -90,7 +92,7 @@ pub enum TextPlace {
     Anywhere,
     /// Before the first call only.
     BeforeCalls,
-    /// A turn is text or calls.
+    /// A turn is either text or calls.
     InsteadOfCalls,
 }
 
@@ -98,12 +100,12 @@ pub enum TextPlace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReasoningFormat {
-    /// Who writes `begin`.
+    /// Whether the model or the chat template writes `begin`.
     #[serde(default)]
     pub opened_by: Opener,
     /// Opens the block.
     pub begin: Marker,
-    /// What the family's template writes behind `begin`. Generation may differ; extraction strips it where present.
+    /// What the chat template writes behind `begin`. The model need not; the extractor strips it.
     #[serde(default)]
     pub lead: String,
     /// As `lead`, before `end`.
@@ -111,30 +113,30 @@ pub struct ReasoningFormat {
     pub trail: String,
     /// Closes the block.
     pub end: Marker,
-    /// What stands between the block and the rest of the turn; generation always has it.
+    /// Between the block and the rest of the turn. The model always writes it.
     #[serde(default)]
     pub after: String,
-    /// What reasoning never contains.
+    /// Texts that reasoning never contains.
     #[serde(default)]
     pub excludes: Vec<String>,
 }
 
-/// Who opens the reasoning block when it is on.
+/// What opens the reasoning block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Opener {
-    /// The model: the turn begins with the marker.
+    /// The model: a turn with reasoning begins with the marker.
     #[default]
     Model,
-    /// The chat template: the prompt ends with the marker and the turn begins inside.
+    /// The chat template: the prompt ends with the marker, and the turn begins inside the block.
     Template,
 }
 
-/// What encloses all calls of a turn: `before begin lead CALLS trail end`.
+/// The section of all calls of a turn: `before begin lead CALLS trail end`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SectionFormat {
-    /// What stands between text and the section. A turn of calls alone may begin with it.
+    /// Between text and the section. A turn without text may begin with it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
     /// Opens the section.
@@ -145,7 +147,7 @@ pub struct SectionFormat {
     /// Behind the last call.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub trail: Glue,
-    /// Closes the section, in families that mark it.
+    /// Closes the section, if the family marks its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
 }
@@ -154,10 +156,11 @@ pub struct SectionFormat {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallFormat {
-    /// Opens a call. Without a section, reading it in free text is what starts a call; with one it may be missing.
+    /// Opens a call. In formats without a section, it starts a call in free text; with one, it may
+    /// be missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Marker>,
-    /// From `begin` to the arguments; names the tool exactly once.
+    /// From `begin` to the arguments. Names the tool exactly once.
     pub header: Vec<Part>,
     /// Other headers that are accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -167,10 +170,10 @@ pub struct CallFormat {
     /// From the arguments to `end`.
     #[serde(default)]
     pub trailer: Vec<Part>,
-    /// Closes the call, in families that mark it.
+    /// Closes the call, if the family marks its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
-    /// What stands between two calls, and (without a section) between text and a call.
+    /// Between two calls, and in formats without a section between text and a call.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub separator: Glue,
     /// How many calls a turn may have.
@@ -184,12 +187,12 @@ pub struct CallFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WireId {
-    /// It is made up.
+    /// The extractor makes it up.
     #[default]
     Made,
-    /// It is the header's id.
+    /// The header's id part.
     Id,
-    /// It is the header from its first part to its id.
+    /// The header, from its first part to its id part.
     Header,
 }
 
@@ -201,27 +204,27 @@ pub enum ArgumentStyle {
     Json,
     /// As Python's keyword arguments: `a=1, b='x', c=[True, None]`.
     Keywords,
-    /// An object whose strings stand as they are between two of these markers, and whose names stand bare:
+    /// A JSON object, but with strings unescaped between two of these markers and with bare names:
     /// `{a:1,b:<q>x<q>}`.
     Delimited(Marker),
     /// Each argument between tags of its own.
     Tagged(Box<TaggedStyle>),
 }
 
-/// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? behind`, an argument being `open lead VALUE trail
-/// close`. Strings stand as they are up to `close`; other values are JSON.
+/// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? behind`, where an argument is
+/// `open lead VALUE trail close`. Strings are unescaped, up to `close`; other values are JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaggedStyle {
-    /// From an argument's beginning to its value; names it exactly once, as its second part.
+    /// From an argument's beginning to its value. The second part is the argument's name.
     pub open: Vec<TagPart>,
-    /// What the family's template writes before a value. Generation may differ; extraction strips it where present.
+    /// What the chat template writes before a value. The model need not; the extractor strips it.
     #[serde(default)]
     pub lead: String,
     /// As `lead`, behind a value.
     #[serde(default)]
     pub trail: String,
-    /// Ends a value. No string that stands as it is contains it; within other values, which are JSON, a string may.
+    /// Ends a value. An unescaped string does not contain it; strings in JSON values may.
     pub close: Marker,
     /// Before the first argument.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
@@ -229,47 +232,40 @@ pub struct TaggedStyle {
     /// Between two arguments.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub between: Glue,
-    /// Behind the last argument; accepted where there is none, but not written.
+    /// Behind the last argument. Without arguments it is accepted, but not written.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub behind: Glue,
-    /// What a string never contains, beside the markers of calls and of other arguments.
+    /// Texts that an unescaped string never contains, beside the markers of calls and arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
 }
 
-/// A piece of an argument's beginning: a string is text.
+/// A part of an argument's opening tag. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum TagPart {
     /// Text.
     Text(String),
     /// The argument's name.
-    Key(KeyPart),
-    /// A word for the value's type.
-    Kind(KindPart),
+    Key {
+        /// How the name is written.
+        key: NameStyle,
+    },
+    /// The word for the value's JSON type.
+    Kind {
+        /// The words.
+        kind: KindWords,
+    },
     /// White space, as in [`Part::Gap`].
-    Gap(crate::marker::GapPart),
+    Gap {
+        /// The white space that the renderer writes.
+        gap: String,
+    },
     /// A delimiter that may be a special token.
     Marker(Marker),
 }
 
-/// The place of an argument's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KeyPart {
-    /// How the name is written.
-    pub key: NameStyle,
-}
-
-/// The place of a word for the value's type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KindPart {
-    /// The words.
-    pub kind: KindWords,
-}
-
-/// What each JSON type is called. A string always has a word of its own.
+/// The word for each JSON type. No other type has the word of strings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindWords {
@@ -297,11 +293,11 @@ pub enum ParallelPolicy {
     One,
 }
 
-/// A way to recognise a family: all of it must hold.
+/// A rule that recognises a family. It holds if all of its parts do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DetectRule {
-    /// The chat template contains all of these (its escapes `\n` and `\"` count as what they stand for).
+    /// The chat template contains all of these. Its escapes `\n` and `\"` are decoded first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub template: Vec<String>,
     /// The chat template contains none of these.
@@ -322,16 +318,16 @@ pub struct DetectRule {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// Not TOML, or not of this shape; the message has line and column.
+    /// Not TOML, or not the fields of a wire format. The message has line and column.
     #[error("not a wire format: {0}")]
     Parse(#[from] toml::de::Error),
-    /// Of this shape, but without sense.
+    /// The fields of a wire format, with a value that is not allowed.
     #[error("wire format `{format}`: {pointer}: {what}")]
     Invalid {
         /// The format's name.
         format: String,
         /// JSON pointer of the field.
-        pointer: &'static str,
+        pointer: String,
         /// What is wrong.
         what: &'static str,
     },
@@ -360,67 +356,132 @@ impl WireFormat {
         WireFormat::from_toml(&text)
     }
 
-    /// Settles [`Marker::Either`] for a vocabulary: text alone where the vocabulary has no such special token. Do this
-    /// before lowering for an engine; a grammar that names a token the vocabulary lacks does not compile against it.
+    /// Replaces each [`Marker::Either`] by what the vocabulary has: the special token, else text.
+    /// Bind a format before you lower it for an engine: a grammar with a special token that the
+    /// vocabulary lacks does not compile.
     pub fn bind(&self, vocab: &Vocabulary) -> WireFormat {
-        self.settled(Settle::For(vocab))
+        self.bound(Binding::Vocabulary(vocab))
     }
 
-    /// With every marker as text, special tokens too: for checking texts without a vocabulary. Text that spells a
-    /// marker cannot be told from the marker then.
+    /// Replaces every marker by text, special tokens included, to check texts without a vocabulary.
+    /// Text that equals a marker is then taken for the marker.
     pub fn spelled(&self) -> WireFormat {
-        self.settled(Settle::Spelled)
+        self.bound(Binding::Text)
     }
 
-    fn settled(&self, how: Settle<'_>) -> WireFormat {
+    fn bound(&self, to: Binding<'_>) -> WireFormat {
         let mut format = self.clone();
-        let call = &mut format.call;
-        let headers =
-            call.header.iter_mut().chain(call.also.iter_mut().flatten()).chain(&mut call.trailer);
-        headers.for_each(|part| part.bind(how));
-        call.separator.bind(how);
-        call.begin.iter_mut().chain(&mut call.end).for_each(|marker| marker.bind(how));
-        call.arguments.bind(how);
-        format.builtin.iter_mut().for_each(|builtin| builtin.bind(how));
-        format.spellings.iter_mut().for_each(|spelling| spelling.bind(how));
-        for marker in format.frame.iter_mut().flat_map(|f| [&mut f.begin, &mut f.end]) {
-            marker.bind(how);
-        }
-        for marker in format.reasoning.iter_mut().flat_map(|r| [&mut r.begin, &mut r.end]) {
-            marker.bind(how);
-        }
-        if let Some(section) = &mut format.section {
-            section.begin.bind(how);
-            section.end.iter_mut().for_each(|marker| marker.bind(how));
-            section.lead.bind(how);
-            section.trail.bind(how);
-        }
-        let rest = format.text.begin.iter_mut().chain(&mut format.text.end).chain(&mut format.end);
-        rest.for_each(|marker| marker.bind(how));
-        format.messages.iter_mut().for_each(|messages| messages.bind(how));
+        format.markers_mut().into_iter().for_each(|(_, marker)| marker.bind(to));
         format
     }
-}
 
-impl ArgumentStyle {
-    pub(crate) fn bind(&mut self, how: Settle<'_>) {
-        match self {
-            ArgumentStyle::Json | ArgumentStyle::Keywords => {}
-            ArgumentStyle::Delimited(marker) => marker.bind(how),
-            ArgumentStyle::Tagged(style) => style.bind(how),
+    /// Every marker of the description, with the JSON pointer of its field.
+    pub(crate) fn markers_mut(&mut self) -> Vec<(String, &mut Marker)> {
+        let mut out = MarkerList::default();
+        if let Some(reasoning) = &mut self.reasoning {
+            out.add("/reasoning/begin", [&mut reasoning.begin]);
+            out.add("/reasoning/end", [&mut reasoning.end]);
+        }
+        out.add("/text/begin", &mut self.text.begin);
+        out.add("/text/end", &mut self.text.end);
+        if let Some(frame) = &mut self.frame {
+            out.add("/frame/begin", [&mut frame.begin]);
+            out.add("/frame/end", [&mut frame.end]);
+        }
+        out.add("/end", &mut self.end);
+        if let Some(section) = &mut self.section {
+            out.add("/section/begin", [&mut section.begin]);
+            out.add("/section/lead", section.lead.markers_mut());
+            out.add("/section/trail", section.trail.markers_mut());
+            out.add("/section/end", &mut section.end);
+        }
+        if let Some(messages) = &mut self.messages {
+            out.add("/messages/separator", [&mut messages.separator]);
+            if let Some(block) = &mut messages.preamble {
+                out.add("/messages/preamble/begin", [&mut block.begin]);
+                out.add("/messages/preamble/end", [&mut block.end]);
+            }
+        }
+        let call = &mut self.call;
+        out.add("/call/begin", &mut call.begin);
+        out.add("/call/end", &mut call.end);
+        out.add("/call/separator", call.separator.markers_mut());
+        out.add_call("/call", &mut call.header, &mut call.also, &mut call.trailer);
+        out.add_arguments("/call", &mut call.arguments);
+        if let Some(builtin) = &mut self.builtin {
+            out.add("/builtin/begin", &mut builtin.begin);
+            out.add("/builtin/end", &mut builtin.end);
+            out.add_call("/builtin", &mut builtin.header, &mut builtin.also, &mut builtin.trailer);
+            out.add_arguments("/builtin", &mut builtin.arguments);
+        }
+        for spelling in &mut self.spellings {
+            out.add("/spellings/begin", [&mut spelling.begin]);
+            out.add("/spellings/end", &mut spelling.end);
+            if let Some(separator) = &mut spelling.separator {
+                out.add("/spellings/separator", separator.markers_mut());
+            }
+            out.add_call("/spellings", &mut spelling.header, &mut [], &mut spelling.trailer);
+            if let Some(style) = &mut spelling.arguments {
+                out.add_arguments("/spellings", style);
+            }
+        }
+        out.0
+    }
+
+    /// The marker that opens calls, or the section of calls.
+    pub(crate) fn calls_begin(&self) -> Option<&Marker> {
+        self.section.as_ref().map(|section| &section.begin).or(self.call.begin.as_ref())
+    }
+
+    /// What the chat template writes between text and calls.
+    pub(crate) fn text_separator(&self) -> String {
+        match &self.section {
+            Some(section) => section.before.clone(),
+            None => self.call.separator.write(),
         }
     }
 }
 
-impl TaggedStyle {
-    fn bind(&mut self, how: Settle<'_>) {
-        self.close.bind(how);
-        for glue in [&mut self.before, &mut self.between, &mut self.behind] {
-            glue.bind(how);
+/// Markers with the JSON pointers of their fields.
+#[derive(Default)]
+struct MarkerList<'a>(Vec<(String, &'a mut Marker)>);
+
+impl<'a> MarkerList<'a> {
+    fn add(&mut self, pointer: &str, markers: impl IntoIterator<Item = &'a mut Marker>) {
+        self.0.extend(markers.into_iter().map(|marker| (pointer.to_owned(), marker)));
+    }
+
+    fn add_call(
+        &mut self,
+        pointer: &str,
+        header: &'a mut [Part],
+        also: &'a mut [Vec<Part>],
+        trailer: &'a mut [Part],
+    ) {
+        self.add(&format!("{pointer}/header"), markers_in(header));
+        for header in also {
+            self.add(&format!("{pointer}/also"), markers_in(header));
         }
-        for part in &mut self.open {
-            if let TagPart::Marker(marker) = part {
-                marker.bind(how);
+        self.add(&format!("{pointer}/trailer"), markers_in(trailer));
+    }
+
+    fn add_arguments(&mut self, pointer: &str, style: &'a mut ArgumentStyle) {
+        match style {
+            ArgumentStyle::Json | ArgumentStyle::Keywords => {}
+            ArgumentStyle::Delimited(marker) => {
+                self.add(&format!("{pointer}/arguments/delimited"), [marker]);
+            }
+            ArgumentStyle::Tagged(style) => {
+                let pointer = format!("{pointer}/arguments/tagged");
+                self.add(&format!("{pointer}/close"), [&mut style.close]);
+                self.add(&format!("{pointer}/before"), style.before.markers_mut());
+                self.add(&format!("{pointer}/between"), style.between.markers_mut());
+                self.add(&format!("{pointer}/behind"), style.behind.markers_mut());
+                let open = style.open.iter_mut().filter_map(|part| match part {
+                    TagPart::Marker(marker) => Some(marker),
+                    _ => None,
+                });
+                self.add(&format!("{pointer}/open"), open);
             }
         }
     }

@@ -1,32 +1,35 @@
-//! Output that was generated without a constraint: what it says as far as it can be read, and how it differs from what
-//! the constraint would have allowed. Reads whole texts; markers count by their spelling.
+//! Lenient reading: parses output that was generated without a constraint as far as possible, and
+//! reports how it differs from what the constraint allows. Reads whole texts. Markers are
+//! recognised by their text.
 
 use std::sync::Arc;
 
-use louver::compile::{CompileError, Compiled};
+use louver::compile::Compiled;
 use louver::engine::{Engine, EngineOptions};
 use louver::front::json_schema::{self, MemberOrder, SchemaOptions};
 use louver::fuel;
 use louver::ids::TokenId;
+use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Tracer};
 use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{Reader, read_input};
+use crate::arguments::{ArgumentReader, read_input, spaced};
+use crate::constraint::ConstraintError;
 use crate::format::WireFormat;
 use crate::plan::Plan;
-use crate::request::{LowerError, Reasoning, ToolRequest};
-use crate::scan::{Scan, Scanned};
+use crate::request::{Reasoning, ToolRequest};
+use crate::scan::{ScannedTurn, Scanner};
 use crate::turn::{Call, CallKind, Incomplete, Turn};
 
-/// An unconstrained output, read.
+/// An output that was generated without a constraint, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// What it says.
+    /// The turn, as far as it could be parsed.
     pub turn: Turn,
-    /// How it differs from what the constraint allows; none: it does not.
+    /// How it differs from what the constraint allows. Empty if it does not.
     pub differences: Vec<Difference>,
 }
 
@@ -40,9 +43,9 @@ pub enum Difference {
         /// The byte's offset.
         at: usize,
     },
-    /// The constraint would not let the turn end here.
+    /// The constraint does not allow the turn to end where the output does.
     Unfinished,
-    /// A call of a tool that may not be called.
+    /// A call of a tool that the turn may not call.
     UnknownTool {
         /// The call's number.
         call: usize,
@@ -53,50 +56,38 @@ pub enum Difference {
     Arguments {
         /// The call's number.
         call: usize,
-        /// The first byte of the arguments, as JSON text, that does not; their length if they end too early.
+        /// The offset of the first byte that does not match, in the arguments as JSON text. Their
+        /// length, if they end too early.
         at: usize,
     },
-    /// A call whose end is missing.
+    /// A call whose end marker is missing.
     Unended {
         /// The call's number.
         call: usize,
     },
-    /// What looks like the beginning of a call and cannot be read as one: it is left as text.
+    /// A begin marker without a call behind it. It is left in the text.
     Malformed {
         /// The byte's offset.
         at: usize,
     },
-    /// A block of reasoning that does not end.
+    /// A reasoning block without an end marker.
     OpenReasoning,
 }
 
-/// Why an output cannot be compared with a request.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// The request cannot be lowered.
-    #[error(transparent)]
-    Lower(#[from] LowerError),
-    /// Its grammar does not compile.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-}
-
 impl WireFormat {
-    /// Reads an output that was generated without a constraint. What the constraint allows is read as under the
-    /// constraint; of anything else, reasoning, text and calls are read as far as they can be told, whatever their
-    /// spacing, names and arguments, and the differences are reported. Cost: that of lowering and compiling the
-    /// request, then linear.
-    pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
-        // The format may be a user's own file: all that is made of it has the request's budget of
-        // work.
+    /// Parses an output that was generated without a constraint. Output that the constraint allows
+    /// is parsed as constrained output is. In other output, reasoning, text and calls are found as
+    /// far as possible, whatever their spacing, names and arguments, and the differences are
+    /// reported. Cost: that of lowering and compiling the request, then linear.
+    pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ConstraintError> {
+        // The format may be a user's file, so that lowering it has the request's budget of work.
         fuel::with_default_budget(
             || request.limits.compile_budget(text.len()),
             || self.read_within(request, text),
         )
     }
 
-    fn read_within(&self, request: &ToolRequest, text: &str) -> Result<Reading, ReadError> {
+    fn read_within(&self, request: &ToolRequest, text: &str) -> Result<Reading, ConstraintError> {
         let format = self.spelled();
         let plan = format.lower(request)?;
         let compiled = Arc::new(Compiled::new(plan.grammar().clone(), &request.limits)?);
@@ -111,8 +102,8 @@ impl WireFormat {
             Ok(()) => Difference::Unfinished,
             Err(_) => Difference::Refused { at: refused_at(&mut recognizer, text) },
         };
-        let scanned = Scan { format: &format, plan: &plan }
-            .turn(text, request.reasoning == Reasoning::Opened);
+        let scanner = Scanner { format: &format, plan: &plan };
+        let scanned = scanner.turn(text, request.reasoning == Reasoning::Opened);
         Ok(report(&plan, request, scanned, difference))
     }
 }
@@ -122,7 +113,11 @@ fn refused_at(recognizer: &mut Recognizer, text: &str) -> usize {
     text.bytes().position(|byte| recognizer.push(&[byte]).is_err()).unwrap_or(text.len())
 }
 
-fn as_constrained(plan: &Plan, compiled: Arc<Compiled>, text: &str) -> Result<Turn, ReadError> {
+fn as_constrained(
+    plan: &Plan,
+    compiled: Arc<Compiled>,
+    text: &str,
+) -> Result<Turn, ConstraintError> {
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     let mut matcher = engine.bind(compiled)?.matcher();
     let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(0), Vec::new());
@@ -138,55 +133,50 @@ fn as_constrained(plan: &Plan, compiled: Arc<Compiled>, text: &str) -> Result<Tu
     Ok(Turn::collect(&events))
 }
 
-fn report(plan: &Plan, request: &ToolRequest, scanned: Scanned, difference: Difference) -> Reading {
-    let mut reading = Reading::default();
-    reading.differences.push(difference);
-    reading.turn.text = scanned.text;
-    reading.turn.reasoning = scanned.reasoning;
-    reading
-        .differences
-        .extend(scanned.malformed.into_iter().map(|at| Difference::Malformed { at }));
+fn report(
+    plan: &Plan,
+    request: &ToolRequest,
+    scanned: ScannedTurn,
+    difference: Difference,
+) -> Reading {
+    let mut turn = Turn { text: scanned.text, reasoning: scanned.reasoning, ..Turn::default() };
+    let mut differences = vec![difference];
+    differences.extend(scanned.malformed.into_iter().map(|at| Difference::Malformed { at }));
     if scanned.open_reasoning {
-        reading.differences.push(Difference::OpenReasoning);
+        differences.push(Difference::OpenReasoning);
     }
-    for (k, (mut call, ended)) in scanned.calls.into_iter().enumerate() {
+    for (k, (mut call, has_end)) in scanned.calls.into_iter().enumerate() {
         call.name = offered_name(plan, request, &call).unwrap_or(call.name);
-        let custom =
-            plan.tools().iter().any(|tool| tool.name == call.name && tool.kind == CallKind::Custom);
-        if let (true, Some(input)) = (custom, read_input(&call.arguments)) {
+        let tool = plan.tools().iter().position(|tool| tool.name == call.name);
+        let is_custom = tool.is_some_and(|tool| plan.tools()[tool].kind == CallKind::Custom);
+        if let (true, Some(input)) = (is_custom, read_input(&call.arguments)) {
             (call.arguments, call.kind) = (input, CallKind::Custom);
         }
-        match plan
-            .tools()
-            .iter()
-            .position(|tool| tool.name == call.name && tool.arguments.is_some())
-        {
-            None => reading
-                .differences
-                .push(Difference::UnknownTool { call: k, name: call.name.clone() }),
-            // Not the one string that stands for an input.
-            Some(_) if custom && call.kind == CallKind::Function => {
-                reading.differences.push(Difference::Arguments { call: k, at: 0 });
+        match tool.filter(|&tool| plan.tools()[tool].arguments.is_some()) {
+            None => {
+                differences.push(Difference::UnknownTool { call: k, name: call.name.clone() });
+            }
+            // The arguments are not the one string that stands for an input.
+            Some(_) if is_custom && call.kind == CallKind::Function => {
+                differences.push(Difference::Arguments { call: k, at: 0 });
             }
             Some(tool) => {
                 let at = mismatch(plan, request, tool, &call.arguments);
-                reading.differences.extend(at.map(|at| Difference::Arguments { call: k, at }));
+                differences.extend(at.map(|at| Difference::Arguments { call: k, at }));
             }
         }
-        if !ended {
-            reading.differences.push(Difference::Unended { call: k });
+        if !has_end {
+            differences.push(Difference::Unended { call: k });
         }
-        reading.turn.calls.push(call);
+        turn.calls.push(call);
     }
-    if let Some((why, partial)) = scanned.cut {
-        reading.turn.incomplete = Some(Incomplete { why, call: None, partial });
-    }
-    reading
+    turn.incomplete = scanned.cut.map(|(why, partial)| Incomplete { why, call: None, partial });
+    Reading { turn, differences }
 }
 
-/// The tool that a name stands for which is no tool's: without a type behind it, a namespace before
-/// it or a number behind it, as models take them from ids; or, of a made-up id alone, the only tool
-/// that the arguments fit.
+/// The offered tool that an unknown name probably means. Models add types, namespaces and numbers
+/// to names, as in ids: the name without them is tried. If the name is a made-up id alone, it means
+/// the only tool whose schema the arguments match.
 fn offered_name(plan: &Plan, request: &ToolRequest, call: &Call) -> Option<String> {
     let known = |name: &str| plan.tools().iter().any(|tool| tool.name == name);
     if known(&call.name) {
@@ -214,12 +204,14 @@ fn offered_name(plan: &Plan, request: &ToolRequest, call: &Call) -> Option<Strin
     fitting.next().is_none().then(|| plan.tools()[tool].name.clone())
 }
 
-/// Where arguments stop matching their tool's schema.
+/// The offset at which arguments stop matching their tool's schema. `None` if they match.
 fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) -> Option<usize> {
     let schema = match request.tools.get(tool) {
         Some(tool) => request.arguments_schema(tool).into_owned(),
         None if tool < request.functions() => {
-            return input_mismatch(request, tool - request.tools.len(), arguments);
+            let custom = request.customs.get(tool - request.tools.len())?;
+            let (grammar, _) = custom.grammar(&request.limits).ok()??;
+            return grammar_mismatch(&grammar, request, arguments);
         }
         None => plan
             .inner
@@ -228,35 +220,27 @@ fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) ->
             .as_ref()?
             .schema(request.builtins.get(tool - request.functions())?)?,
     };
-    // Members in any order where that is possible: their order is no fault.
+    // The order of members is no difference, unless the schema can be lowered with an order only.
     let orders = [MemberOrder::Any, request.schema_options.order];
     let grammar = orders.into_iter().find_map(|order| {
         let options = SchemaOptions { order, ..request.schema_options };
         json_schema::lower(&schema, &options, &request.limits).ok()
     })?;
-    let mut recognizer = Recognizer::with_limits(
-        Arc::new(Compiled::new(&grammar, &request.limits).ok()?),
-        &request.limits,
-    );
-    match recognizer.push(arguments.as_bytes()) {
-        Ok(()) => (!recognizer.is_complete()).then_some(arguments.len()),
-        Err(_) => Some(refused_at(&mut recognizer, arguments)),
-    }
+    grammar_mismatch(&grammar, request, arguments)
 }
 
-/// Where a custom tool's input stops being a sentence of its grammar.
-fn input_mismatch(request: &ToolRequest, custom: usize, input: &str) -> Option<usize> {
-    let (grammar, _) = request.customs.get(custom)?.grammar(&request.limits).ok()??;
-    let compiled = Arc::new(Compiled::new(&grammar, &request.limits).ok()?);
+/// The offset at which a text stops being a sentence of the grammar. `None` if it is a sentence.
+fn grammar_mismatch(grammar: &Grammar, request: &ToolRequest, text: &str) -> Option<usize> {
+    let compiled = Arc::new(Compiled::new(grammar, &request.limits).ok()?);
     let mut recognizer = Recognizer::with_limits(compiled, &request.limits);
-    match recognizer.push(input.as_bytes()) {
-        Ok(()) => (!recognizer.is_complete()).then_some(input.len()),
-        Err(_) => Some(refused_at(&mut recognizer, input)),
+    match recognizer.push(text.as_bytes()) {
+        Ok(()) => (!recognizer.is_complete()).then_some(text.len()),
+        Err(_) => Some(refused_at(&mut recognizer, text)),
     }
 }
 
-/// A call that was read, from its name and JSON text; none if that is no object.
-pub(crate) fn call(name: &str, arguments: &str) -> Option<Call> {
+/// A call from its name and the JSON text of its arguments. `None` if that is no object.
+pub(crate) fn parse_call(name: &str, arguments: &str) -> Option<Call> {
     let value = Json::parse(arguments, &Limits::default()).ok()?;
     // Some models write the object as a string.
     let inner = match &value {
@@ -265,12 +249,12 @@ pub(crate) fn call(name: &str, arguments: &str) -> Option<Call> {
     };
     matches!(inner, Json::Object(_)).then(|| {
         let mut text = String::new();
-        crate::arguments::spaced(&mut text, &inner);
+        spaced(&mut text, &inner);
         Call { id: String::new(), name: name.to_owned(), arguments: text, kind: CallKind::Function }
     })
 }
 
-/// Everything that a reader makes of a text.
-pub(crate) fn read_whole(mut reader: Reader, text: &str) -> String {
+/// The JSON text that a reader makes of a whole text.
+pub(crate) fn read_whole(mut reader: ArgumentReader, text: &str) -> String {
     reader.push(text.as_bytes()) + &reader.close()
 }

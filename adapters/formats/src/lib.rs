@@ -1,20 +1,23 @@
-//! Model wire formats for Louver, as data: one TOML description a family (`families/*.toml`), and from it the grammar
-//! of a whole turn, the streaming extractor and the renderer, so that they cannot disagree.
+//! Model wire formats for Louver, as data.
+//!
+//! Each model family has one TOML description (`families/*.toml`). The grammar of a whole turn, the
+//! streaming extractor and the renderer are made from it, so that they agree.
 //!
 //! ```text
-//! families/*.toml ──► WireFormat ──┬─ lower(ToolRequest) ──► Plan ──┬─ grammar() ──► louver::engine
-//!   (or a user's)      Catalog     │                                └─ extractor() ──► Event ──► Turn
-//!                      detect      └─ render(Turn) ──► text (tests, benchmarks)
+//! families/*.toml --> WireFormat --+-- lower(ToolRequest) --> Plan
+//!   (or a user's)      Catalog     |     grammar()   --> engine
+//!                      detect      |     extractor() --> Event --> Turn
+//!                                  +-- render(Turn) --> text (tests, benchmarks)
 //! ```
 //!
-//! A new family with an argument style that exists is a new file and no Rust.
+//! A new family with an existing argument style is a new file and no Rust.
 //!
 //! ```
 //! use louver::limits::Limits;
 //! use louver::spec::json::Json;
 //! use louver_formats::{Catalog, ToolRequest};
 //!
-//! let body = r#"{"tools": [{"name": "now", "description": "The time."}], "tool_choice": "required"}"#;
+//! let body = r#"{"tools": [{"name": "now", "description": "Time"}], "tool_choice": "required"}"#;
 //! let body = Json::parse(body, &Limits::default())?;
 //! let request = ToolRequest::parse(&body)?;
 //! let plan = Catalog::builtin().get("qwen3")?.lower(&request)?;
@@ -26,15 +29,16 @@ mod answer;
 mod arguments;
 mod builtin;
 mod call_ids;
+mod call_syntax;
 mod catalog;
 mod channel;
 mod check;
+mod compile;
 mod constraint;
 mod custom;
 mod extract;
 mod fault;
 mod format;
-mod kept;
 mod lenient;
 mod lower;
 mod marker;
@@ -58,16 +62,14 @@ pub use custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
 pub use extract::{Cut, Event, Extractor};
 pub use fault::{PartErrors, RequestFault};
 pub use format::{
-    ArgumentStyle, CallFormat, DetectRule, FormatError, FrameFormat, KeyPart, KindPart, KindWords,
-    MAX_GAP, Opener, ParallelPolicy, ReasoningFormat, SectionFormat, TagPart, TaggedStyle,
-    TextFormat, TextPlace, WireFormat, WireId,
+    ArgumentStyle, CallFormat, Delimiters, DetectRule, FormatError, KindWords, MAX_GAP, Opener,
+    ParallelPolicy, ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace,
+    WireFormat, WireId,
 };
-pub use lenient::{Difference, ReadError, Reading};
-pub use marker::{
-    GapPart, Glue, IdPart, IdStyle, Marker, MaybePart, NamePart, NameStyle, Part, Step,
-};
-pub use messages::{Block, MessagesFormat};
-pub use plan::{Loose, Plan, Role, ToolPlan};
+pub use lenient::{Difference, Reading};
+pub use marker::{Glue, IdStyle, Marker, NameStyle, Part, Step};
+pub use messages::MessagesFormat;
+pub use plan::{Loose, Plan, RelaxedSchema, Role, ToolPlan};
 pub use render::RenderOptions;
 pub use request::{
     Builtin, LazyTools, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness,

@@ -1,184 +1,200 @@
-//! Wire format + request -> grammar of the whole turn.
+//! Lowering: wire format + request -> grammar of the whole turn.
+//!
+//! A turn is `reasoning REST end`. REST is text and calls, or the answer, perhaps in a frame. Its
+//! labelled rules are the spans that the extractor reads; see [`Role`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use louver::front::json_schema::{SchemaError, SchemaErrors};
 use louver::fsm::ByteSet;
-use louver::ids::RuleId;
+use louver::ids::{RuleId, SpecialId};
 use louver::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
-use louver::spec::tools::{Tool, ToolChoice, ToolChoiceError};
+use louver::spec::json::Json;
+use louver::spec::tools::{Tool, ToolChoice};
 
-use crate::arguments::Lowered;
+use crate::arguments::LoweredArguments;
+use crate::call_syntax::CallSyntax;
 use crate::fault::{PartErrors, RequestFault};
 use crate::format::{ArgumentStyle, MAX_GAP, ParallelPolicy, TextPlace, WireFormat};
 use crate::marker::{Atom, Glue, IdStyle, Marker, Part};
-use crate::plan::{Loose, Plan, PlanInner, Role, ToolPlan, Trims};
+use crate::plan::{Plan, PlanInner, RelaxedSchema, Role, ToolPlan};
 use crate::request::{LowerError, Parallel, RESPONSE_POINTER, Reasoning, ToolRequest};
-use crate::spelling::Spelled;
+use crate::spelling::LoweredSpelling;
 
-/// Most calls a bounded number of calls with text between them may have.
+/// The highest bound on calls with text between them: the grammar has a rule for each call.
 const MAX_COUNTED_CALLS: u32 = 64;
 
 impl WireFormat {
-    /// The grammar of the whole turn that the request allows: reasoning, text, calls, answer. Whatever cannot be
-    /// enforced is an error, all of them together. Cost: that of lowering the schemas of the tools that may be called.
+    /// The grammar of all turns that the request allows: reasoning, text, calls, answer. Fails with
+    /// all errors of the request if a part of it cannot be enforced. Cost: that of lowering the
+    /// schemas of the tools that may be called.
     pub fn lower(&self, request: &ToolRequest) -> Result<Plan, LowerError> {
         request.check(self)?;
-        let mut lowering = Lowering {
-            format: self,
-            request,
-            builder: GrammarBuilder::new(),
-            parts: PartErrors::default(),
-            relaxed: Vec::new(),
-            warnings: Vec::new(),
-            own: Vec::new(),
-            frame_end: None,
-            style: &self.call.arguments,
-            spelled: Vec::new(),
-        };
+        let mut lowering = Lowering::new(self, request);
         let unflagged = request.unflagged();
-        let loosened: HashSet<usize> = unflagged.iter().map(|(k, _)| *k).collect();
-        let (mut lowered, mut loose): (Vec<Option<Lowered>>, Vec<Loose>) = (Vec::new(), Vec::new());
-        for (k, tool) in request.tools.iter().enumerate() {
-            let known = lowering.relaxed.len();
-            lowered.push(lowering.arguments(k, tool));
-            if lowering.relaxed.len() > known || loosened.contains(&k) {
-                loose.push(Loose { tool: Some(k), schema: tool.parameters.clone() });
-            }
-        }
-        for (k, custom) in request.customs.iter().enumerate() {
-            lowered.push(lowering.custom_arguments(k, custom));
-        }
-        for (k, builtin) in request.builtins.iter().enumerate() {
-            let known = lowering.relaxed.len();
-            lowered.push(lowering.builtin_arguments(k, builtin));
-            let schema = self.builtin.as_ref().and_then(|own| own.schema(builtin));
-            if let Some(schema) = schema.filter(|_| lowering.relaxed.len() > known) {
-                loose.push(Loose { tool: Some(request.functions() + k), schema });
-            }
-        }
-        let known = lowering.relaxed.len();
-        let response = lowering.response();
-        if let Some(schema) =
-            request.response_format.as_ref().filter(|_| lowering.relaxed.len() > known)
-        {
-            loose.push(Loose { tool: None, schema: schema.clone() });
-        }
-        if lowering.parts.customs.is_empty()
-            && lowering.parts.tag.is_none()
-            && !lowering.parts.schemas.is_empty()
-        {
-            return Err(LowerError::Schemas(SchemaErrors(lowering.parts.schemas)));
-        }
-        if !lowering.parts.is_empty() {
-            return Err(LowerError::Parts(Box::new(lowering.parts)));
-        }
+        let lowered = lowering.lower_tools(unflagged.iter().map(|(k, _)| *k).collect());
+        lowering.response = lowering.lower_response();
+        lowering.findings.errors.check()?;
         let tools: Vec<ToolPlan> = (request.kinds().zip(&lowered))
             .map(|((name, kind), lowered)| ToolPlan {
                 name: name.to_owned(),
                 kind,
-                arguments: lowered.as_ref().map(|l| l.rule),
+                arguments: lowered.as_ref().map(|lowered| lowered.rule),
             })
             .collect();
-        let mut bodies = Vec::new();
-        for (k, (tool, lowered)) in tools.iter().zip(&lowered).enumerate() {
-            let Some(Lowered { rule, reader }) = lowered else { continue };
-            let own = k >= request.functions();
-            let call = lowering.call(k, &tool.name, *rule, (own, reader.is_code()));
-            let calls =
-                if own && self.messages.is_none() { &mut lowering.own } else { &mut bodies };
-            calls.push(call);
-        }
+        lowering.lower_calls(&tools, &lowered);
         let mut styles = vec![(&self.call.arguments, lowered)];
-        lowering.spell(&mut styles)?;
-        let turn = match &self.messages {
-            Some(messages) => lowering.messages(messages, &bodies, response)?,
-            None => {
-                let reasoning = lowering.reasoning()?;
-                let rest = lowering.rest(&bodies, response)?;
-                let end = self.end.as_ref().map_or(Expr::Empty, |end| lowering.marker(end));
-                Expr::seq([reasoning, rest, end])
-            }
-        };
+        lowering.lower_spellings(&mut styles)?;
+        let turn = lowering.turn()?;
         let turn = lowering.builder.rule("turn", turn);
-        let mut relaxed = lowering.relaxed;
+        let Findings { warnings, mut relaxed, relaxed_schemas, .. } = lowering.findings;
         relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
-        let grammar = lowering.builder.finish(turn)?.into();
-        let readers = |lowered: Vec<Option<Lowered>>| {
-            lowered.into_iter().map(|l| l.map(|l| l.reader)).collect()
-        };
-        let mut styles =
-            styles.into_iter().map(|(style, lowered)| (style.clone(), readers(lowered)));
-        let readers = styles.next().map(|(_, readers)| readers).unwrap_or_default();
+        let readers = styles.into_iter().map(|(style, lowered)| {
+            let readers = lowered.into_iter().map(|lowered| Some(lowered?.reader));
+            (style.clone(), readers.collect())
+        });
         let inner = PlanInner {
-            grammar,
+            grammar: lowering.builder.finish(turn)?.into(),
             tools,
             functions: request.functions(),
-            readers,
-            other_readers: styles.collect(),
-            trims: self.trims(),
-            budgeted: request.reasoning_budget.is_some(),
-            warnings: lowering.warnings,
+            readers: readers.collect(),
+            is_budgeted: request.reasoning_budget.is_some(),
+            warnings,
             relaxed,
-            loose,
+            relaxed_schemas,
             format: self.clone(),
         };
         Ok(Plan { inner: Arc::new(inner) })
     }
-
-    fn trims(&self) -> Trims {
-        let reasoning = self.reasoning.as_ref();
-        let separator = match &self.section {
-            _ if self.text.end.is_some() => String::new(),
-            Some(section) => section.before.clone(),
-            None => self.call.separator.write(),
-        };
-        Trims {
-            separator: separator.into_bytes(),
-            lead: reasoning.map(|r| r.lead.clone().into_bytes()).unwrap_or_default(),
-            trail: reasoning.map(|r| r.trail.clone().into_bytes()).unwrap_or_default(),
-        }
-    }
 }
 
+/// What lowering reports of the request.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) errors: PartErrors,
+    pub(crate) warnings: Vec<RequestFault>,
+    /// Keywords that the grammar does not enforce.
+    pub(crate) relaxed: Vec<SchemaError>,
+    /// The schemas of those keywords.
+    relaxed_schemas: Vec<RelaxedSchema>,
+}
+
+/// A request that is being lowered.
 pub(crate) struct Lowering<'a> {
     pub(crate) format: &'a WireFormat,
     pub(crate) request: &'a ToolRequest,
     pub(crate) builder: GrammarBuilder,
-    /// What is wrong so far.
-    pub(crate) parts: PartErrors,
-    /// What may be wrong.
-    pub(crate) warnings: Vec<RequestFault>,
-    pub(crate) relaxed: Vec<SchemaError>,
-    /// Calls of the model's own tools behind their begin marker, where turns are no rows of messages.
-    pub(crate) own: Vec<RuleId>,
-    /// What must close the turn that is being lowered.
-    pub(crate) frame_end: Option<Marker>,
+    pub(crate) findings: Findings,
+    /// Calls behind their begin marker, one rule per tool. In turns of messages, those of built-in
+    /// tools are among them.
+    calls: Vec<RuleId>,
+    /// Calls of built-in tools behind their begin marker, in turns that are no messages.
+    pub(crate) builtin_calls: Vec<RuleId>,
+    /// The alternative spellings, in the order of the format.
+    pub(crate) spellings: Vec<LoweredSpelling>,
+    /// The answer that the request asks for.
+    response: Option<RuleId>,
     /// The style of the arguments that are being lowered.
     pub(crate) style: &'a ArgumentStyle,
-    /// The other spellings, as the format lists them.
-    pub(crate) spelled: Vec<Spelled>,
+    /// Ends the frame of text and calls, while those are being lowered.
+    pub(crate) frame_end: Option<&'a Marker>,
 }
 
-impl Lowering<'_> {
-    /// Whether the turn may call the tool.
-    pub(crate) fn callable(&self, name: &str) -> bool {
-        let allowed =
-            self.request.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|a| a == name));
-        allowed
-            && match &self.request.tool_choice {
-                ToolChoice::Auto | ToolChoice::Required => true,
-                ToolChoice::None => false,
-                ToolChoice::Named(named) => named == name,
+impl<'a> Lowering<'a> {
+    fn new(format: &'a WireFormat, request: &'a ToolRequest) -> Self {
+        Lowering {
+            format,
+            request,
+            builder: GrammarBuilder::new(),
+            findings: Findings::default(),
+            calls: Vec::new(),
+            builtin_calls: Vec::new(),
+            spellings: Vec::new(),
+            response: None,
+            style: &format.call.arguments,
+            frame_end: None,
+        }
+    }
+
+    /// The arguments of all tools in the template's style, `None` for those that cannot be called.
+    /// `unflagged`: indices of tools whose schema is not enforced as they are not `strict`.
+    fn lower_tools(&mut self, unflagged: HashSet<usize>) -> Vec<Option<LoweredArguments>> {
+        let request = self.request;
+        let mut lowered = Vec::new();
+        for (k, tool) in request.tools.iter().enumerate() {
+            let before = self.findings.relaxed.len();
+            lowered.push(self.arguments(k, tool));
+            if self.findings.relaxed.len() > before || unflagged.contains(&k) {
+                self.note_relaxed(Some(k), &tool.parameters);
             }
+        }
+        for (k, custom) in request.customs.iter().enumerate() {
+            lowered.push(self.custom_arguments(k, custom));
+        }
+        for (k, builtin) in request.builtins.iter().enumerate() {
+            let before = self.findings.relaxed.len();
+            lowered.push(self.builtin_arguments(k, builtin));
+            let schema = self.format.builtin.as_ref().and_then(|format| format.schema(builtin));
+            if let Some(schema) = schema.filter(|_| self.findings.relaxed.len() > before) {
+                self.note_relaxed(Some(request.functions() + k), &schema);
+            }
+        }
+        lowered
     }
 
-    pub(crate) fn forced(&self) -> bool {
-        matches!(self.request.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
+    /// The rule of the answer that `response_format` asks for, if the turn may be an answer.
+    fn lower_response(&mut self) -> Option<RuleId> {
+        if self.request.is_forced() {
+            return None;
+        }
+        let before = self.findings.relaxed.len();
+        let rule = match (&self.request.response_format, &self.request.answer_tag) {
+            (Some(schema), _) => {
+                let rule = self.json(schema, RESPONSE_POINTER)?;
+                if self.findings.relaxed.len() > before {
+                    self.note_relaxed(None, schema);
+                }
+                rule
+            }
+            (None, Some(answer)) => self.answer(answer)?,
+            (None, None) => return None,
+        };
+        Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
     }
 
-    /// Most calls of the turn; `None` for any number.
+    fn note_relaxed(&mut self, tool: Option<usize>, schema: &Json) {
+        self.findings.relaxed_schemas.push(RelaxedSchema { tool, schema: schema.clone() });
+    }
+
+    /// The rules of calls in the template's syntax.
+    fn lower_calls(&mut self, tools: &[ToolPlan], lowered: &[Option<LoweredArguments>]) {
+        let format = self.format;
+        for (k, (tool, lowered)) in tools.iter().zip(lowered).enumerate() {
+            let Some(LoweredArguments { rule, reader }) = lowered else { continue };
+            let is_builtin = k >= self.request.functions();
+            let syntax = format.tool_syntax(is_builtin, reader.is_code());
+            let call = self.call((k, &tool.name), &syntax, *rule);
+            if is_builtin && format.messages.is_none() {
+                self.builtin_calls.push(call);
+            } else {
+                self.calls.push(call);
+            }
+        }
+    }
+
+    /// The whole turn, without the stop token.
+    fn turn(&mut self) -> Result<Expr, LowerError> {
+        if let Some(messages) = &self.format.messages {
+            return self.messages(messages, &self.calls.clone(), self.response);
+        }
+        let reasoning = self.reasoning()?;
+        let rest = self.after_reasoning()?;
+        let end = self.optional_marker(self.format.end.as_ref());
+        Ok(Expr::seq([reasoning, rest, end]))
+    }
+
+    /// The highest number of calls in the turn. `None`: unlimited.
     pub(crate) fn most_calls(&self) -> Option<u32> {
         if self.format.call.parallel == ParallelPolicy::One
             || matches!(self.request.tool_choice, ToolChoice::Named(_))
@@ -192,65 +208,39 @@ impl Lowering<'_> {
         }
     }
 
-    pub(crate) fn arguments(&mut self, k: usize, tool: &Tool) -> Option<Lowered> {
-        if !self.callable(&tool.name) {
+    pub(crate) fn arguments(&mut self, k: usize, tool: &Tool) -> Option<LoweredArguments> {
+        if !self.request.may_call(&tool.name) {
             return None;
         }
         let pointer = tool.parameters_pointer(self.request.position(k));
         let schema = self.request.arguments_schema(tool);
         let lowered = self.lower_arguments(&schema, &pointer)?;
-        Some(self.as_arguments(k, &tool.name, lowered))
+        Some(self.label_arguments(k, &tool.name, lowered))
     }
 
-    /// Puts the label of arguments on them.
-    pub(crate) fn as_arguments(&mut self, k: usize, name: &str, lowered: Lowered) -> Lowered {
-        let label = Role::Arguments(k).label();
-        let rule =
-            self.builder.labelled(format!("arguments of {name}"), label, Expr::Ref(lowered.rule));
-        Lowered { rule, ..lowered }
-    }
-
-    /// The rule of the answer that `response_format` asks for, if the turn may be one.
-    fn response(&mut self) -> Option<RuleId> {
-        if self.forced() {
-            return None;
-        }
-        let rule = match (&self.request.response_format, &self.request.answer_tag) {
-            (Some(schema), _) => self.json(schema, RESPONSE_POINTER)?,
-            (None, Some(answer)) => self.answer(answer)?,
-            (None, None) => return None,
-        };
-        Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
-    }
-
-    /// A call behind its begin marker, of a function or of a tool of the model's `own`, perhaps with code.
-    fn call(
+    /// Wraps arguments in a rule with the label of tool `k`'s arguments.
+    pub(crate) fn label_arguments(
         &mut self,
         k: usize,
         name: &str,
-        arguments: RuleId,
-        (own, code): (bool, bool),
-    ) -> RuleId {
-        let format = self.format;
-        let (trailer, end) = match format.builtin.as_ref().filter(|_| own) {
-            Some(builtin) => (&builtin.trailer, format.builtin_end()),
-            None => (&format.call.trailer, format.call.end.as_ref()),
-        };
-        let headers =
-            Expr::alt(format.headers(own, code).into_iter().map(|header| self.parts(header, name)));
-        let trailer = if own && code { Expr::Empty } else { self.parts(trailer, name) };
-        let end = end.map_or(Expr::Empty, |end| self.marker(end));
-        self.call_of((k, name), headers, arguments, Expr::seq([trailer, end]))
+        lowered: LoweredArguments,
+    ) -> LoweredArguments {
+        let label = Role::Arguments(k).label();
+        let rule =
+            self.builder.labelled(format!("arguments of {name}"), label, Expr::Ref(lowered.rule));
+        LoweredArguments { rule, ..lowered }
     }
 
-    /// A call of its parts.
-    pub(crate) fn call_of(
+    /// The rule of calls of tool `k`, behind the begin marker.
+    pub(crate) fn call(
         &mut self,
         (k, name): (usize, &str),
-        header: Expr,
+        syntax: &CallSyntax<'_>,
         arguments: RuleId,
-        trailer: Expr,
     ) -> RuleId {
+        let header = Expr::alt(syntax.headers.iter().map(|header| self.parts(header, name)));
+        let trailer = self.parts(syntax.trailer, name);
+        let trailer = Expr::seq([trailer, self.optional_marker(syntax.end)]);
         let header =
             self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
         let trailer =
@@ -262,10 +252,10 @@ impl Lowering<'_> {
     pub(crate) fn parts(&mut self, parts: &[Part], name: &str) -> Expr {
         Expr::seq(parts.iter().map(|part| match part {
             Part::Text(text) => Expr::text(text),
-            Part::Name(part) => Expr::text(&part.name.write(name)),
-            Part::Id(part) => id(part.id),
-            Part::Gap(_) => gap(),
-            Part::Maybe(part) => Expr::optional(self.parts(&part.maybe, name)),
+            Part::Name { name: style } => Expr::text(&style.write(name)),
+            Part::Id { id } => call_id(*id),
+            Part::Gap { .. } => gap(),
+            Part::Maybe { maybe } => Expr::optional(self.parts(maybe, name)),
             Part::Marker(marker) => self.marker(marker),
         }))
     }
@@ -278,163 +268,144 @@ impl Lowering<'_> {
         Expr::alt(marker.spellings().iter().map(|spelling| self.atoms(spelling)))
     }
 
+    pub(crate) fn optional_marker(&mut self, marker: Option<&Marker>) -> Expr {
+        marker.map_or(Expr::Empty, |marker| self.marker(marker))
+    }
+
+    fn special(&mut self, name: &str) -> SpecialId {
+        self.builder.special(SpecialToken::Name(name.to_owned()))
+    }
+
     fn atoms(&mut self, atoms: &[Atom]) -> Expr {
         Expr::seq(atoms.iter().map(|atom| match atom {
             Atom::Text(text) => Expr::text(text),
-            Atom::Token(name) => {
-                Expr::Special(self.builder.special(SpecialToken::Name(name.clone())))
-            }
+            Atom::Token(name) => Expr::Special(self.special(name)),
         }))
     }
 
-    fn trigger(&mut self, atom: &Atom) -> Trigger {
-        match atom {
-            Atom::Text(text) => Trigger::Text(text.as_bytes().to_vec()),
-            Atom::Token(name) => {
-                Trigger::Special(self.builder.special(SpecialToken::Name(name.clone())))
-            }
-        }
-    }
-
-    /// Its spellings, each as what free text is watched for and what must follow that.
-    pub(crate) fn heads(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
-        let head = |spelling: &Vec<Atom>| match &spelling[..] {
+    /// For each spelling of the marker: the trigger that free text is searched for, and what must
+    /// follow the trigger.
+    pub(crate) fn triggers_and_rests(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
+        let split = |spelling: &Vec<Atom>| match &spelling[..] {
             [Atom::Text(text), Atom::Token(name), rest @ ..] => {
-                let special = self.builder.special(SpecialToken::Name(name.clone()));
-                (Trigger::Led(text.as_bytes().to_vec(), special), self.atoms(rest))
+                (Trigger::Led(text.as_bytes().to_vec(), self.special(name)), self.atoms(rest))
             }
-            [first, rest @ ..] => (self.trigger(first), self.atoms(rest)),
-            // A marker is something (`check`); the grammar refuses this.
+            [Atom::Text(text), rest @ ..] => {
+                (Trigger::Text(text.as_bytes().to_vec()), self.atoms(rest))
+            }
+            [Atom::Token(name), rest @ ..] => {
+                (Trigger::Special(self.special(name)), self.atoms(rest))
+            }
+            // `check` refuses empty markers, and the grammar refuses empty triggers.
             [] => (Trigger::Text(Vec::new()), Expr::Empty),
         };
-        marker.spellings().iter().map(head).collect()
+        marker.spellings().iter().map(split).collect()
     }
 
-    /// As [`Lowering::heads`]. A marker that begins with that of the model's own tools is read as
-    /// that one, and the rest.
-    pub(crate) fn begins(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
-        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
-        let own: Vec<String> = own.into_iter().flat_map(Marker::text_heads).collect();
-        let mut heads = self.heads(marker);
-        for (trigger, rest) in &mut heads {
+    /// As [`Lowering::triggers_and_rests`], of the begin marker of calls. If it begins with the
+    /// begin marker of built-in tools, that is the trigger and the remainder must follow.
+    pub(crate) fn begin_triggers(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
+        let builtin_begins =
+            self.format.builtin_begin().map(Marker::plain_texts).unwrap_or_default();
+        let mut triggers = self.triggers_and_rests(marker);
+        for (trigger, rest) in &mut triggers {
             if let Trigger::Text(text) = &*trigger
-                && let Some(begin) = own.iter().find(|begin| text.starts_with(begin.as_bytes()))
+                && let Some(begin) =
+                    builtin_begins.iter().find(|begin| text.starts_with(begin.as_bytes()))
             {
                 *rest = Expr::seq([Expr::bytes(&text[begin.len()..]), rest.clone()]);
                 *trigger = Trigger::Text(begin.clone().into_bytes());
             }
         }
-        heads
+        triggers
     }
 
-    /// As [`Lowering::heads`], of a marker of a single step.
+    /// The triggers of a marker whose spellings have one atom.
     pub(crate) fn triggers(&mut self, marker: &Marker) -> Vec<Trigger> {
-        self.heads(marker).into_iter().map(|(trigger, _)| trigger).collect()
+        self.triggers_and_rests(marker).into_iter().map(|(trigger, _)| trigger).collect()
     }
 
-    /// The turn behind reasoning.
-    fn rest(&mut self, bodies: &[RuleId], response: Option<RuleId>) -> Result<Expr, LowerError> {
-        let Some(frame) = &self.format.frame else { return self.unframed(bodies, response) };
-        self.frame_end = Some(frame.end.clone());
-        let inside = self.unframed(bodies, response)?;
+    /// The turn behind reasoning, without the end marker.
+    fn after_reasoning(&mut self) -> Result<Expr, LowerError> {
+        let Some(frame) = &self.format.frame else { return self.text_calls_or_answer() };
+        self.frame_end = Some(&frame.end);
+        let inside = self.text_calls_or_answer()?;
         self.frame_end = None;
         let framed = Expr::seq([self.marker(&frame.begin), inside]);
-        Ok(Expr::alt([self.unframed(bodies, response)?, framed]))
+        Ok(Expr::alt([self.text_calls_or_answer()?, framed]))
     }
 
-    /// What ends the turn behind a call or an answer.
+    /// What ends the turn behind a call or an answer: the end of the frame, in a frame.
     pub(crate) fn closing(&mut self) -> Expr {
-        self.frame_end.clone().map_or(Expr::Empty, |end| self.marker(&end))
+        self.optional_marker(self.frame_end)
     }
 
-    /// Text and calls, and what closes them.
-    fn unframed(
-        &mut self,
-        bodies: &[RuleId],
-        response: Option<RuleId>,
-    ) -> Result<Expr, LowerError> {
+    /// Text and calls, or the answer, with the end of the frame.
+    fn text_calls_or_answer(&mut self) -> Result<Expr, LowerError> {
         if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
-            return Ok(self.framed_rest((begin, end), bodies, response));
+            return Ok(self.marked_text_and_calls(begin, end));
         }
-        let callable = !(bodies.is_empty() && self.own.is_empty());
-        let whole = match response {
-            _ if self.forced() => self.calls(bodies),
-            Some(response) if callable => Expr::alt([self.calls(bodies), Expr::Ref(response)]),
+        let callable = !(self.calls.is_empty() && self.builtin_calls.is_empty());
+        let whole = match self.response {
+            _ if self.request.is_forced() => self.calls_alone(),
+            Some(response) if callable => Expr::alt([self.calls_alone(), Expr::Ref(response)]),
             Some(response) => Expr::Ref(response),
-            None if callable => return self.text_and_calls(bodies),
+            None if callable => return self.text_and_calls(),
             None => return Ok(self.text(None, None)),
         };
         Ok(Expr::seq([whole, self.closing()]))
     }
 
-    /// Text between markers, then calls; or one of the two.
-    fn framed_rest(
-        &mut self,
-        (begin, end): (&Marker, &Marker),
-        bodies: &[RuleId],
-        response: Option<RuleId>,
-    ) -> Expr {
+    /// Text between its markers, then calls; or one of the two, by the format's place of text.
+    fn marked_text_and_calls(&mut self, begin: &Marker, end: &Marker) -> Expr {
+        let is_instead = self.format.text.place == TextPlace::InsteadOfCalls;
         let begin = match self.request.reasoning {
-            // Where there is no reasoning block, the prompt may have opened the text.
-            Reasoning::Off if self.format.text.place != TextPlace::InsteadOfCalls => {
-                Expr::optional(self.marker(begin))
-            }
+            // Without a reasoning block, the prompt may have opened the text.
+            Reasoning::Off if !is_instead => Expr::optional(self.marker(begin)),
             _ => self.marker(begin),
         };
-        let calls = if bodies.is_empty() { Expr::Never } else { self.calls(bodies) };
+        let calls = if self.calls.is_empty() { Expr::Never } else { self.calls_alone() };
         let text = Expr::seq([begin.clone(), self.text_until(end, Role::Text)]);
-        if self.format.text.place == TextPlace::InsteadOfCalls {
-            return match response {
-                _ if self.forced() => calls,
-                Some(response) => {
-                    Expr::alt([Expr::seq([begin, Expr::Ref(response), self.marker(end)]), calls])
-                }
-                None => Expr::alt([text, calls]),
-            };
-        }
-        match response {
-            _ if self.forced() => Expr::seq([text, calls]),
-            Some(response) => {
-                let answer = Expr::seq([begin, Expr::Ref(response), self.marker(end)]);
-                Expr::alt([answer, Expr::seq([text, calls])])
-            }
-            None => Expr::seq([text, Expr::optional(calls)]),
+        let end = self.marker(end);
+        let answer = self.response.map(|answer| Expr::seq([begin, Expr::Ref(answer), end]));
+        match (answer, is_instead) {
+            (_, true) if self.request.is_forced() => calls,
+            (_, false) if self.request.is_forced() => Expr::seq([text, calls]),
+            (Some(answer), true) => Expr::alt([answer, calls]),
+            (Some(answer), false) => Expr::alt([answer, Expr::seq([text, calls])]),
+            (None, true) => Expr::alt([text, calls]),
+            (None, false) => Expr::seq([text, Expr::optional(calls)]),
         }
     }
 
-    /// Calls and nothing else.
-    fn calls(&mut self, bodies: &[RuleId]) -> Expr {
-        let own = self.own_calls();
-        if bodies.is_empty() {
-            return own;
+    /// Calls without text, with the section around them.
+    fn calls_alone(&mut self) -> Expr {
+        let builtin = self.builtin_call();
+        if self.calls.is_empty() {
+            return builtin;
         }
-        let calls = self.call_list(bodies);
+        let calls = self.call_list(self.most_calls());
         let calls = match &self.format.section {
             Some(section) => {
                 let before = Expr::optional(Expr::text(&section.before));
                 let begin = self.marker(&section.begin);
                 Expr::seq([before, begin, self.section_rest(calls)])
             }
-            None if own != Expr::Never && self.most_calls() != Some(1) => {
-                // One of the model's own tools comes last.
-                let most = self.most_calls().map(|most| most - 1);
-                let call = self.any_call(bodies);
-                let more = Expr::seq([self.glue(&self.format.call.separator), call.clone()]);
-                let before = Expr::seq([call, Expr::repeat(more, 0, most.map(|most| most - 1))]);
-                return Expr::alt([calls, Expr::seq([Expr::optional(before), own])]);
+            None if builtin != Expr::Never && self.most_calls() != Some(1) => {
+                // A call of a built-in tool is the last.
+                let before = self.call_list(self.most_calls().map(|most| most - 1));
+                return Expr::alt([calls, Expr::seq([Expr::optional(before), builtin])]);
             }
             None => calls,
         };
-        Expr::alt([calls, own])
+        Expr::alt([calls, builtin])
     }
 
-    /// A call of one of the model's own tools, where turns are no rows of messages.
-    fn own_calls(&mut self) -> Expr {
-        let begin = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
-        match begin {
-            Some(begin) if !self.own.is_empty() => {
-                let begin = self.marker(begin);
-                Expr::seq([begin, Expr::alt(self.own.iter().map(|call| Expr::Ref(*call)))])
+    /// A call of a built-in tool with its begin marker, in turns that are no messages.
+    fn builtin_call(&mut self) -> Expr {
+        match self.format.builtin_begin() {
+            Some(begin) if !self.builtin_calls.is_empty() => {
+                Expr::seq([self.marker(begin), any_rule(&self.builtin_calls)])
             }
             _ => Expr::Never,
         }
@@ -443,51 +414,44 @@ impl Lowering<'_> {
     /// A section behind its begin marker.
     fn section_rest(&mut self, calls: Expr) -> Expr {
         let Some(section) = &self.format.section else { return calls };
-        let end = section.end.as_ref().map_or(Expr::Empty, |end| self.marker(end));
-        Expr::seq([self.glue(&section.lead), calls, self.glue(&section.trail), end])
+        let (lead, trail) = (self.glue(&section.lead), self.glue(&section.trail));
+        Expr::seq([lead, calls, trail, self.optional_marker(section.end.as_ref())])
     }
 
-    /// One or more calls, separated.
-    fn call_list(&mut self, bodies: &[RuleId]) -> Expr {
-        let first = self.any_call(bodies);
-        Expr::seq([first, self.more_calls(bodies)])
+    /// One to `most` calls with separators between them.
+    fn call_list(&mut self, most: Option<u32>) -> Expr {
+        Expr::seq([self.any_call(), self.more_calls(most)])
     }
 
-    fn more_calls(&mut self, bodies: &[RuleId]) -> Expr {
-        let most = self.most_calls();
+    /// The calls behind the first of `most` calls, each behind a separator.
+    fn more_calls(&mut self, most: Option<u32>) -> Expr {
         if most == Some(1) {
             return Expr::Empty;
         }
-        let next = Expr::seq([self.glue(&self.format.call.separator), self.any_call(bodies)]);
+        let next = Expr::seq([self.glue(&self.format.call.separator), self.any_call()]);
         Expr::repeat(next, 0, most.map(|most| most - 1))
     }
 
-    fn any_call(&mut self, bodies: &[RuleId]) -> Expr {
-        let begin = self.format.call.begin.as_ref().map_or(Expr::Empty, |begin| self.marker(begin));
-        Expr::seq([begin, Expr::alt(bodies.iter().map(|body| Expr::Ref(*body)))])
+    fn any_call(&mut self) -> Expr {
+        Expr::seq([self.optional_marker(self.format.call.begin.as_ref()), any_rule(&self.calls)])
     }
 
-    fn text_and_calls(&mut self, bodies: &[RuleId]) -> Result<Expr, LowerError> {
+    /// Text with calls in it or behind it, or instead of it.
+    fn text_and_calls(&mut self) -> Result<Expr, LowerError> {
         let place = self.format.text.place;
         if place == TextPlace::InsteadOfCalls {
-            let calls = self.calls(bodies);
-            return Ok(Expr::alt([calls, self.text_instead_of_calls()?]));
+            return Ok(Expr::alt([self.calls_alone(), self.text_instead_of_calls()?]));
         }
         let most = self.most_calls();
         let section = self.format.section.is_some();
-        let Some(begin) =
-            self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref())
-        else {
-            return Ok(Expr::Never);
-        };
+        let Some(begin) = self.format.calls_begin() else { return Ok(Expr::Never) };
         // Behind the marker: a section's calls, or one call.
         let calls = match section {
-            _ if bodies.is_empty() => Expr::Never,
-            true => {
-                let calls = self.call_list(bodies);
+            true if !self.calls.is_empty() => {
+                let calls = self.call_list(self.most_calls());
                 self.section_rest(calls)
             }
-            false => Expr::alt(bodies.iter().map(|body| Expr::Ref(*body))),
+            _ => any_rule(&self.calls),
         };
         match (place, most) {
             (TextPlace::Anywhere, None) => Ok(self.text(Some((begin, calls)), None)),
@@ -501,9 +465,9 @@ impl Lowering<'_> {
                 }
                 Ok(rest)
             }
-            // A bound on calls holds for the turn: one section.
+            // A bound on calls is one for the turn, so that there is one section.
             _ => {
-                let more = if section { Expr::Empty } else { self.more_calls(bodies) };
+                let more = if section { Expr::Empty } else { self.more_calls(most) };
                 let calls = Expr::seq([calls, more]);
                 let closing = self.closing();
                 Ok(self.text(Some((begin, calls)), Some(closing)))
@@ -511,63 +475,71 @@ impl Lowering<'_> {
         }
     }
 
-    /// Tags that begin with the marker and go on with the calls and what is next, and those of
-    /// calls of the model's own tools.
-    pub(crate) fn tags(
+    /// The tags of free text that calls start: those behind `begin`, with `next` behind them, and
+    /// those of built-in tools.
+    pub(crate) fn call_tags(
         &mut self,
         begin: &Marker,
         calls: &Expr,
         next: &Expr,
     ) -> Vec<(Trigger, RuleId)> {
-        let mut heads = Vec::new();
-        let unsure = self.format.unsure_begins();
-        if *calls != Expr::Never {
-            let body = Expr::seq([calls.clone(), next.clone()]);
-            // What may be text is a spelling of its own.
-            let is_sure = |trigger: &Trigger| match trigger {
-                Trigger::Text(text) => {
-                    !unsure.iter().any(|begin| text.starts_with(begin.as_bytes()))
-                }
-                _ => true,
-            };
-            let begins = self.begins(begin).into_iter().filter(|(trigger, _)| is_sure(trigger));
-            heads.extend(begins.map(|(trigger, rest)| (trigger, rest, body.clone())));
-        }
-        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
-        if let Some(own) = own.filter(|_| !self.own.is_empty()) {
-            let begins = self.heads(own);
-            let calls = Expr::alt(self.own.iter().map(|call| Expr::Ref(*call)));
-            let calls = Expr::seq([calls, self.closing()]);
-            heads.extend(begins.into_iter().map(|(trigger, rest)| (trigger, rest, calls.clone())));
-        }
         let mut out = Vec::new();
-        for (trigger, rest, body) in heads {
-            let bodies = match (&rest, body) {
-                // A tag for each tool.
-                (Expr::Empty, Expr::Alt(bodies)) => bodies,
-                (_, body) => vec![body],
+        if *calls != Expr::Never {
+            // Begin markers that may be text are those of a spelling.
+            let ambiguous = self.format.ambiguous_begins();
+            let mut triggers = self.begin_triggers(begin);
+            triggers.retain(|(trigger, _)| match trigger {
+                Trigger::Text(text) => {
+                    !ambiguous.iter().any(|begin| text.starts_with(begin.as_bytes()))
+                }
+                Trigger::Special(_) | Trigger::Led(..) => true,
+            });
+            self.add_tags(&mut out, triggers, &Expr::seq([calls.clone(), next.clone()]));
+        }
+        if let Some(begin) = self.format.builtin_begin().filter(|_| !self.builtin_calls.is_empty())
+        {
+            let triggers = self.triggers_and_rests(begin);
+            let body = Expr::seq([any_rule(&self.builtin_calls), self.closing()]);
+            self.add_tags(&mut out, triggers, &body);
+        }
+        out
+    }
+
+    /// Adds a tag for each trigger, or one for each trigger and tool if the calls follow the trigger
+    /// directly.
+    fn add_tags(
+        &mut self,
+        out: &mut Vec<(Trigger, RuleId)>,
+        triggers: Vec<(Trigger, Expr)>,
+        body: &Expr,
+    ) {
+        for (trigger, rest) in triggers {
+            let bodies = match (rest, body) {
+                (Expr::Empty, Expr::Alt(bodies)) => bodies.clone(),
+                (rest, body) => vec![Expr::seq([rest, body.clone()])],
             };
             for body in bodies {
-                let rule = match (&rest, body) {
-                    (Expr::Empty, Expr::Ref(rule)) => rule,
-                    (rest, body) => {
-                        let body = Expr::seq([rest.clone(), body]);
-                        self.builder.labelled("calls", Role::Marker.label(), body)
-                    }
+                let rule = match body {
+                    Expr::Ref(rule) => rule,
+                    body => self.builder.labelled("calls", Role::Marker.label(), body),
                 };
                 out.push((trigger.clone(), rule));
             }
         }
-        out
     }
 }
 
-/// White space, as much as may stand in a gap.
+/// One of the rules; [`Expr::Never`] if there is none.
+pub(crate) fn any_rule(rules: &[RuleId]) -> Expr {
+    Expr::alt(rules.iter().map(|rule| Expr::Ref(*rule)))
+}
+
+/// White space, as much as a gap may have.
 pub(crate) fn gap() -> Expr {
     Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(MAX_GAP))
 }
 
-fn id(style: IdStyle) -> Expr {
+fn call_id(style: IdStyle) -> Expr {
     let digits = ByteSet::range(b'0', b'9');
     match style {
         IdStyle::FromZero | IdStyle::FromOne => Expr::repeat(Expr::Class(digits), 1, Some(9)),
@@ -578,7 +550,18 @@ fn id(style: IdStyle) -> Expr {
     }
 }
 
-/// A tool that is asked for but not on offer.
-pub(crate) fn unknown(name: &str, known: impl Iterator<Item = String>) -> ToolChoiceError {
-    ToolChoiceError::UnknownTool { name: name.to_owned(), known: known.collect() }
+impl PartErrors {
+    /// Fails if there are errors: with those of schemas alone, if there are no others.
+    fn check(&mut self) -> Result<(), LowerError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let errors = std::mem::take(self);
+        Err(match errors {
+            PartErrors { schemas, customs, tag: None } if customs.is_empty() => {
+                LowerError::Schemas(SchemaErrors(schemas))
+            }
+            errors => LowerError::Parts(Box::new(errors)),
+        })
+    }
 }

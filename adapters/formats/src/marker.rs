@@ -1,48 +1,51 @@
-//! The smallest pieces of a wire format: markers that are text or special tokens, and what stands around names and
-//! values.
+//! The smallest pieces of a wire format: markers (text or special tokens), and the parts of
+//! headers, trailers and separators.
+
+use std::borrow::Cow;
 
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-/// Most spellings that one marker may stand for.
+/// The most spellings that one marker may have.
 pub(crate) const MAX_SPELLINGS: usize = 64;
 
 /// A delimiter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Marker {
-    /// Spelled in bytes.
+    /// Text, whatever tokens spell it.
     Text(String),
-    /// The special token of this text, and never its spelling.
+    /// The special token with this text, and never its spelling in bytes.
     Token(String),
-    /// Either. [`WireFormat::bind`](crate::WireFormat::bind) settles it for a vocabulary.
+    /// Text or special token. [`WireFormat::bind`](crate::WireFormat::bind) decides for a
+    /// vocabulary.
     Either(String),
-    /// Any of these; the first is the one that is written.
+    /// Alternatives. The renderer writes the first.
     Any(Vec<Marker>),
-    /// All of these, one after the other.
+    /// A sequence.
     Seq(Vec<Step>),
 }
 
-/// How markers are settled.
+/// What markers are bound to.
 #[derive(Clone, Copy)]
-pub(crate) enum Settle<'a> {
-    /// For a vocabulary.
-    For(&'a Vocabulary),
-    /// All of them as text.
-    Spelled,
+pub(crate) enum Binding<'a> {
+    /// A vocabulary: [`Marker::Either`] is a special token if the vocabulary has it, else text.
+    Vocabulary(&'a Vocabulary),
+    /// No vocabulary: every marker is text.
+    Text,
 }
 
-/// A step of [`Marker::Seq`]: a string is text.
+/// An element of [`Marker::Seq`]. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Step {
     /// Text.
     Text(String),
-    /// Anything else.
+    /// A marker of another kind.
     Marker(Marker),
 }
 
-/// What a spelling of a marker is made of.
+/// An element of a marker's spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Atom {
     Text(String),
@@ -58,16 +61,17 @@ impl Atom {
 }
 
 impl Marker {
-    /// As it is written: the first spelling.
+    /// The marker as text, as the renderer writes it: the first spelling.
     pub fn write(&self) -> String {
         match self {
             Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => text.clone(),
             Marker::Any(markers) => markers.first().map(Marker::write).unwrap_or_default(),
-            Marker::Seq(steps) => steps.iter().map(Step::write).collect(),
+            Marker::Seq(steps) => steps.iter().map(|step| step.as_marker().write()).collect(),
         }
     }
 
-    /// All spellings, the one that is written first; neighbouring texts are one.
+    /// All spellings, the first as the renderer writes it. Adjacent texts are one atom. Stops past
+    /// [`MAX_SPELLINGS`].
     pub(crate) fn spellings(&self) -> Vec<Vec<Atom>> {
         match self {
             Marker::Text(text) => vec![vec![Atom::Text(text.clone())]],
@@ -81,10 +85,7 @@ impl Marker {
             Marker::Seq(steps) => {
                 let mut out: Vec<Vec<Atom>> = vec![Vec::new()];
                 for step in steps {
-                    let next = match step {
-                        Step::Text(text) => vec![vec![Atom::Text(text.clone())]],
-                        Step::Marker(marker) => marker.spellings(),
-                    };
+                    let next = step.as_marker().spellings();
                     let joined =
                         out.iter().flat_map(|head| next.iter().map(move |tail| join(head, tail)));
                     out = joined.take(MAX_SPELLINGS + 1).collect();
@@ -94,59 +95,44 @@ impl Marker {
         }
     }
 
-    /// Its spellings as text: what free text must not contain for the marker not to stand in it.
-    pub(crate) fn text_heads(&self) -> Vec<String> {
-        let heads = self.spellings().into_iter().filter_map(|spelling| match &spelling[..] {
+    /// The spellings that are text alone. Free text that contains none of them does not contain
+    /// the marker, as free text has no special tokens.
+    pub(crate) fn plain_texts(&self) -> Vec<String> {
+        let texts = self.spellings().into_iter().filter_map(|spelling| match &spelling[..] {
             [Atom::Text(text)] => Some(text.clone()),
-            // Free text contains no token, so none of those that need one.
             _ => None,
         });
-        let mut out: Vec<String> = Vec::new();
-        heads.for_each(|text| {
-            if !out.contains(&text) {
-                out.push(text);
-            }
-        });
-        out
+        unique(texts)
     }
 
-    /// Its spellings, special tokens as they are spelled.
-    pub(crate) fn texts_of_spellings(&self) -> Vec<String> {
+    /// All spellings as text, with special tokens as their text.
+    pub(crate) fn as_texts(&self) -> Vec<String> {
         self.spellings().into_iter().map(|atoms| atoms.iter().map(Atom::text).collect()).collect()
     }
 
-    /// The texts in it, for checks.
-    pub(crate) fn texts(&self) -> Vec<&str> {
+    /// Whether the marker, or a marker in it, is the empty text.
+    pub(crate) fn has_empty_text(&self) -> bool {
         match self {
-            Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => vec![text],
-            Marker::Any(markers) => markers.iter().flat_map(Marker::texts).collect(),
-            Marker::Seq(steps) => steps
-                .iter()
-                .flat_map(|step| match step {
-                    Step::Text(text) => vec![text.as_str()],
-                    Step::Marker(marker) => marker.texts(),
-                })
-                .collect(),
+            Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => text.is_empty(),
+            Marker::Any(markers) => markers.iter().any(Marker::has_empty_text),
+            Marker::Seq(steps) => steps.iter().any(|step| step.as_marker().has_empty_text()),
         }
     }
 
-    pub(crate) fn bind(&mut self, how: Settle<'_>) {
+    pub(crate) fn bind(&mut self, to: Binding<'_>) {
         match self {
-            Marker::Text(_) => {}
-            Marker::Token(text) => {
-                if matches!(how, Settle::Spelled) {
-                    *self = Marker::Text(std::mem::take(text));
-                }
+            Marker::Token(text) if matches!(to, Binding::Text) => {
+                *self = Marker::Text(std::mem::take(text));
             }
-            Marker::Either(text) => {
-                if !matches!(how, Settle::For(vocab) if vocab.special(text).is_some()) {
-                    *self = Marker::Text(std::mem::take(text));
-                }
+            Marker::Either(text) if !matches!(to, Binding::Vocabulary(vocab) if vocab.special(text).is_some()) =>
+            {
+                *self = Marker::Text(std::mem::take(text));
             }
-            Marker::Any(markers) => markers.iter_mut().for_each(|marker| marker.bind(how)),
+            Marker::Text(_) | Marker::Token(_) | Marker::Either(_) => {}
+            Marker::Any(markers) => markers.iter_mut().for_each(|marker| marker.bind(to)),
             Marker::Seq(steps) => steps.iter_mut().for_each(|step| {
                 if let Step::Marker(marker) = step {
-                    marker.bind(how);
+                    marker.bind(to);
                 }
             }),
         }
@@ -154,10 +140,10 @@ impl Marker {
 }
 
 impl Step {
-    fn write(&self) -> String {
+    fn as_marker(&self) -> Cow<'_, Marker> {
         match self {
-            Step::Text(text) => text.clone(),
-            Step::Marker(marker) => marker.write(),
+            Step::Text(text) => Cow::Owned(Marker::Text(text.clone())),
+            Step::Marker(marker) => Cow::Borrowed(marker),
         }
     }
 }
@@ -173,30 +159,45 @@ fn join(head: &[Atom], tail: &[Atom]) -> Vec<Atom> {
     out
 }
 
-/// A piece of a header, trailer or separator: a string is text.
+/// The items in order, each once. Cost: quadratic.
+pub(crate) fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut out: Vec<T> = Vec::new();
+    for item in items {
+        if !out.contains(&item) {
+            out.push(item);
+        }
+    }
+    out
+}
+
+/// A part of a header, trailer or separator. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Part {
     /// Text.
     Text(String),
     /// The tool's name.
-    Name(NamePart),
+    Name {
+        /// How the name is written.
+        name: NameStyle,
+    },
     /// The call's id.
-    Id(IdPart),
-    /// White space: written as it stands here, any up to [`MAX_GAP`](crate::format::MAX_GAP) bytes accepted.
-    Gap(GapPart),
-    /// Parts that may be missing; they are not written.
-    Maybe(MaybePart),
+    Id {
+        /// The form of ids.
+        id: IdStyle,
+    },
+    /// White space. The grammar accepts up to [`MAX_GAP`](crate::format::MAX_GAP) bytes of any.
+    Gap {
+        /// The white space that the renderer writes.
+        gap: String,
+    },
+    /// Parts that may be missing. The renderer leaves them out.
+    Maybe {
+        /// The parts.
+        maybe: Vec<Part>,
+    },
     /// A delimiter that may be a special token.
     Marker(Marker),
-}
-
-/// The place of the tool's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NamePart {
-    /// How the name is written.
-    pub name: NameStyle,
 }
 
 /// How a name is written.
@@ -205,49 +206,25 @@ pub struct NamePart {
 pub enum NameStyle {
     /// As the inside of a JSON string.
     Json,
-    /// As the inside of an attribute: `&` and `"` as entities.
+    /// As the inside of an XML attribute: `&` and `"` as entities.
     Xml,
-    /// As it is.
+    /// Without escapes.
     Raw,
 }
 
-/// The place of the call's id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IdPart {
-    /// What ids look like.
-    pub id: IdStyle,
-}
-
-/// What a call's id looks like on the wire.
+/// The form of a call's id on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdStyle {
-    /// The call's number in decimal digits: from 0 on.
+    /// The call's number in decimal digits, counted from 0.
     FromZero,
-    /// The call's number in decimal digits: from 1 on.
+    /// The call's number in decimal digits, counted from 1.
     FromOne,
-    /// Nine letters and digits.
+    /// Nine ASCII letters and digits.
     Nine,
 }
 
-/// White space.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GapPart {
-    /// What is written.
-    pub gap: String,
-}
-
-/// Parts that may be missing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MaybePart {
-    /// The parts.
-    pub maybe: Vec<Part>,
-}
-
-/// What stands between things: a string, or a list of parts without names and ids.
+/// Fixed syntax between elements: a text, or a list of parts without names and ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Glue {
@@ -264,20 +241,14 @@ impl Default for Glue {
 }
 
 impl Glue {
-    /// As it is written.
+    /// The text that the renderer writes.
     pub fn write(&self) -> String {
-        match self {
-            Glue::Text(text) => text.clone(),
-            Glue::Parts(parts) => parts.iter().map(Part::write).collect(),
-        }
+        self.parts().iter().map(Part::write).collect()
     }
 
-    /// Whether there is nothing.
+    /// Whether it is the empty text or has no parts.
     pub fn is_empty(&self) -> bool {
-        match self {
-            Glue::Text(text) => text.is_empty(),
-            Glue::Parts(parts) => parts.is_empty(),
-        }
+        self.parts().is_empty()
     }
 
     pub(crate) fn parts(&self) -> Vec<Part> {
@@ -288,76 +259,78 @@ impl Glue {
         }
     }
 
-    pub(crate) fn bind(&mut self, how: Settle<'_>) {
-        if let Glue::Parts(parts) = self {
-            parts.iter_mut().for_each(|part| part.bind(how));
+    pub(crate) fn markers_mut(&mut self) -> Vec<&mut Marker> {
+        match self {
+            Glue::Text(_) => Vec::new(),
+            Glue::Parts(parts) => markers_in(parts),
         }
     }
 }
 
+/// The markers among parts, optional ones included.
+pub(crate) fn markers_in(parts: &mut [Part]) -> Vec<&mut Marker> {
+    let mut out = Vec::new();
+    for part in parts {
+        match part {
+            Part::Marker(marker) => out.push(marker),
+            Part::Maybe { maybe } => out.extend(markers_in(maybe)),
+            Part::Text(_) | Part::Name { .. } | Part::Id { .. } | Part::Gap { .. } => {}
+        }
+    }
+    out
+}
+
 impl Part {
-    /// As it is written, names and ids left out.
+    /// The text that the renderer writes. Names and ids are left out.
     pub(crate) fn write(&self) -> String {
         match self {
             Part::Text(text) => text.clone(),
-            Part::Gap(gap) => gap.gap.clone(),
+            Part::Gap { gap } => gap.clone(),
             Part::Marker(marker) => marker.write(),
-            Part::Name(_) | Part::Id(_) | Part::Maybe(_) => String::new(),
-        }
-    }
-
-    pub(crate) fn bind(&mut self, how: Settle<'_>) {
-        match self {
-            Part::Marker(marker) => marker.bind(how),
-            Part::Maybe(part) => part.maybe.iter_mut().for_each(|part| part.bind(how)),
-            Part::Text(_) | Part::Name(_) | Part::Id(_) | Part::Gap(_) => {}
+            Part::Name { .. } | Part::Id { .. } | Part::Maybe { .. } => String::new(),
         }
     }
 }
 
 impl NameStyle {
-    /// A name as it stands on the wire.
+    /// Encodes a name for the wire.
     pub(crate) fn write(self, name: &str) -> String {
         match self {
             NameStyle::Raw => name.to_owned(),
-            NameStyle::Xml => {
-                let mut out = String::with_capacity(name.len());
-                for c in name.chars() {
-                    match ENTITIES.iter().find(|(plain, _)| *plain == c) {
-                        Some((_, entity)) => out.push_str(entity),
-                        None => out.push(c),
-                    }
-                }
-                out
-            }
-            NameStyle::Json => {
-                let mut out = String::new();
-                louver::spec::json::write_string(&mut out, name);
-                out[1..out.len() - 1].to_owned()
-            }
+            NameStyle::Xml => ENTITIES
+                .iter()
+                .fold(name.to_owned(), |text, (plain, entity)| text.replace(*plain, entity)),
+            NameStyle::Json => escape_json(name),
         }
     }
 
-    /// A name read from the wire.
+    /// Decodes a name from the wire.
     pub(crate) fn read(self, written: &str) -> String {
         match self {
             NameStyle::Raw => written.to_owned(),
-            // Entities first to last; the ampersand's own last.
             NameStyle::Xml => ENTITIES
                 .iter()
                 .rev()
-                .fold(written.to_owned(), |text, (c, entity)| text.replace(entity, &c.to_string())),
+                .fold(written.to_owned(), |text, (plain, entity)| text.replace(entity, plain)),
             NameStyle::Json => serde_json::from_str(&format!("\"{written}\""))
                 .unwrap_or_else(|_| written.to_owned()),
         }
     }
 }
 
-/// The ampersand first.
-const ENTITIES: [(char, &str); 2] = [('&', "&amp;"), ('"', "&quot;")];
+/// Characters and their entities. The ampersand is encoded first and decoded last.
+const ENTITIES: [(&str, &str); 2] = [("&", "&amp;"), ("\"", "&quot;")];
+
+/// The text as the inside of a JSON string.
+pub(crate) fn escape_json(text: &str) -> String {
+    let mut out = String::new();
+    louver::spec::json::write_string(&mut out, text);
+    out[1..out.len() - 1].to_owned()
+}
 
 impl IdStyle {
-    /// The id of the call with this number (from 0), as it stands on the wire. `given` is kept where it fits.
+    /// The id of a call on the wire, where calls are numbered from 0. `given` is kept if it has the
+    /// form of the style.
     pub(crate) fn write(self, number: usize, given: &str) -> String {
         match self {
             IdStyle::FromZero => number.to_string(),
@@ -377,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_multiply_and_join() {
+    fn spellings_of_a_sequence_are_the_product_of_its_steps() {
         let marker: Marker = toml::from_str::<toml::Table>(
             "m = { seq = [{ either = \"<a>\" }, \"b\", { text = \"c\" }] }",
         )
@@ -391,11 +364,11 @@ mod tests {
             marker.spellings(),
             [vec![text("<a>bc")], vec![Atom::Token("<a>".to_owned()), text("bc")]]
         );
-        assert_eq!(marker.text_heads(), ["<a>bc"]);
+        assert_eq!(marker.plain_texts(), ["<a>bc"]);
     }
 
     #[test]
-    fn names_come_back() {
+    fn names_round_trip() {
         for style in [NameStyle::Json, NameStyle::Xml, NameStyle::Raw] {
             for name in ["a", "&amp;lt;", "a\"b\\c", "<x> & y", "天"] {
                 assert_eq!(style.read(&style.write(name)), name, "{style:?}");

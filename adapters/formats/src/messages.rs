@@ -1,106 +1,75 @@
-//! Turns that are rows of messages, each with a header of its own: reasoning, text beside calls, calls, the answer.
+//! Turns that are sequences of messages, each with its own header: reasoning, text beside calls,
+//! calls, the answer.
 
 use louver::ids::RuleId;
 use louver::ir::Expr;
 use serde::{Deserialize, Serialize};
 
-use crate::lower::Lowering;
-use crate::marker::{Marker, Settle};
+use crate::format::Delimiters;
+use crate::lower::{Lowering, any_rule};
+use crate::marker::Marker;
 use crate::plan::Role;
 use crate::request::{LowerError, Reasoning};
 
-/// What stands between and beside the messages of a turn. Reasoning blocks, text and calls are messages: their `begin`
-/// and `end` are headers and ends. Text with `text.begin` is the last message of a turn without calls.
+/// The messages of a turn. Reasoning, text and each call are messages: their `begin` is the
+/// message's header and their `end` ends it. Text with `text.begin` is the last message of a turn
+/// without calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessagesFormat {
     /// Between two messages.
     pub separator: Marker,
-    /// Text for the user beside calls.
+    /// The header and the end of a message of text beside calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preamble: Option<Block>,
-}
-
-/// A message of text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Block {
-    /// Its header.
-    pub begin: Marker,
-    /// Its end.
-    pub end: Marker,
-}
-
-impl MessagesFormat {
-    pub(crate) fn bind(&mut self, how: Settle<'_>) {
-        self.separator.bind(how);
-        if let Some(block) = &mut self.preamble {
-            block.begin.bind(how);
-            block.end.bind(how);
-        }
-    }
-
-    pub(crate) fn markers(&self) -> Vec<(&'static str, &Marker)> {
-        let mut out = vec![("/messages/separator", &self.separator)];
-        if let Some(block) = &self.preamble {
-            out.extend([
-                ("/messages/preamble/begin", &block.begin),
-                ("/messages/preamble/end", &block.end),
-            ]);
-        }
-        out
-    }
+    pub preamble: Option<Delimiters>,
 }
 
 impl Lowering<'_> {
-    /// A turn of messages.
+    /// The turn as a sequence of messages: `calls` are the rules of its calls.
     pub(crate) fn messages(
         &mut self,
         format: &MessagesFormat,
-        bodies: &[RuleId],
+        calls: &[RuleId],
         response: Option<RuleId>,
     ) -> Result<Expr, LowerError> {
         let separator = self.marker(&format.separator);
         let reasoning = self.reasoning_message()?;
-        let mut others = Vec::new();
-        let calls = !bodies.is_empty();
-        if let (Some(block), true) = (&format.preamble, calls || response.is_none()) {
-            let (begin, rest) =
-                (self.marker(&block.begin), self.text_until(&block.end, Role::Text));
-            others.push(Expr::seq([begin, rest]));
-        }
-        // A budget holds for the turn: one block.
-        let once = self.request.reasoning_budget.is_some();
-        let anywhere =
-            reasoning.clone().filter(|_| self.request.reasoning != Reasoning::Off && !once);
-        let optional =
-            reasoning.clone().filter(|_| self.request.reasoning == Reasoning::Optional && once);
-        others.extend(anywhere);
-        let more = Expr::star(Expr::seq([Expr::alt(others), separator.clone()]));
-        let more = Expr::Ref(self.builder.rule("messages", more));
-        let block = optional
-            .map(|block| Expr::optional(Expr::seq([block, separator.clone(), more.clone()])));
-        let last = self.last_message(bodies, response);
-        let row = Expr::seq([more.clone(), block.unwrap_or(Expr::Empty), last]);
-        let row = match self.most_calls() {
-            // Behind a call, further messages and calls.
-            most if calls && most != Some(1) => {
-                let call = Expr::alt(bodies.iter().map(|body| Expr::Ref(*body)));
-                let next = Expr::seq([separator.clone(), more, call]);
-                Expr::seq([row, Expr::repeat(next, 0, most.map(|most| most - 1))])
+        let has_calls = !calls.is_empty();
+        let preamble = match &format.preamble {
+            Some(block) if has_calls || response.is_none() => {
+                let begin = self.marker(&block.begin);
+                Expr::seq([begin, self.text_until(&block.end, Role::Text)])
             }
-            _ => row,
+            _ => Expr::Never,
         };
+        // A budget is one for the turn, so that there is one block at most.
+        let (mode, is_budgeted) = (self.request.reasoning, self.request.reasoning_budget.is_some());
+        let block_if = |wanted: bool| reasoning.clone().filter(|_| wanted).unwrap_or(Expr::Never);
+        let any_block = block_if(mode != Reasoning::Off && !is_budgeted);
+        let one_block = block_if(mode == Reasoning::Optional && is_budgeted);
+        let more = Expr::star(Expr::seq([Expr::alt([preamble, any_block]), separator.clone()]));
+        let more = Expr::Ref(self.builder.rule("messages", more));
+        let one_block = Expr::optional(Expr::seq([one_block, separator.clone(), more.clone()]));
+        let last = self.last_message(calls, response);
+        let mut messages = Expr::seq([more.clone(), one_block, last]);
+        let most = self.most_calls();
+        if has_calls && most != Some(1) {
+            let next = Expr::seq([separator.clone(), more, any_rule(calls)]);
+            messages = Expr::seq([messages, Expr::repeat(next, 0, most.map(|most| most - 1))]);
+        }
         Ok(match self.request.reasoning {
-            Reasoning::Off | Reasoning::Optional => row,
-            Reasoning::Required => Expr::seq([reasoning.unwrap_or(Expr::Empty), separator, row]),
-            Reasoning::Opened => Expr::seq([self.opened_reasoning()?, separator, row]),
+            Reasoning::Off | Reasoning::Optional => messages,
+            Reasoning::Required => {
+                Expr::seq([reasoning.unwrap_or(Expr::Empty), separator, messages])
+            }
+            Reasoning::Opened => Expr::seq([self.opened_reasoning()?, separator, messages]),
         })
     }
 
-    fn last_message(&mut self, bodies: &[RuleId], response: Option<RuleId>) -> Expr {
-        let mut last: Vec<Expr> = bodies.iter().map(|body| Expr::Ref(*body)).collect();
-        if !self.forced()
+    /// A call, the answer, or text.
+    fn last_message(&mut self, calls: &[RuleId], response: Option<RuleId>) -> Expr {
+        let mut last = vec![any_rule(calls)];
+        if !self.request.is_forced()
             && let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end)
         {
             let begin = self.marker(begin);

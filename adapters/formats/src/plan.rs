@@ -1,4 +1,4 @@
-//! A request lowered: the grammar of the turn, and what its labels mean.
+//! The result of lowering: the grammar of the turn, and the meaning of its labels.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use louver::ids::{Label, RuleId};
 use louver::ir::Grammar;
 use louver::spec::json::Json;
 
-use crate::arguments::Reader;
+use crate::arguments::ArgumentReader;
 use crate::extract::Extractor;
 use crate::fault::RequestFault;
 use crate::format::{ArgumentStyle, WireFormat};
 use crate::turn::CallKind;
 
-/// What a labelled span of the output is.
+/// The role of a labelled span of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Free text.
     Text,
-    /// Free text behind a marker that has turned out to be text, too.
-    Resumed,
+    /// Free text behind a begin marker that turned out to be text.
+    ResumedText,
     /// Reasoning.
     Reasoning,
     /// The answer that `response_format` asks for.
@@ -30,51 +30,50 @@ pub enum Role {
     Header(usize),
     /// The arguments of a call of this tool.
     Arguments(usize),
-    /// What ends a call of this tool.
+    /// The trailer and end marker of a call of this tool.
     Trailer(usize),
 }
 
 impl Role {
-    /// The label that stands for it in the grammar.
+    /// The roles without a tool, in the order of their labels.
+    const WITHOUT_TOOL: [Role; 5] =
+        [Role::Text, Role::Reasoning, Role::Response, Role::Marker, Role::ResumedText];
+
+    /// The label of the role in the grammar.
     pub fn label(self) -> Label {
+        let first = Role::WITHOUT_TOOL.len();
         Label::new(match self {
-            Role::Text => 0,
-            Role::Reasoning => 1,
-            Role::Response => 2,
-            Role::Marker => 3,
-            Role::Resumed => 4,
-            Role::Header(tool) => 5 + 3 * tool,
-            Role::Arguments(tool) => 6 + 3 * tool,
-            Role::Trailer(tool) => 7 + 3 * tool,
+            Role::Header(tool) => first + 3 * tool,
+            Role::Arguments(tool) => first + 3 * tool + 1,
+            Role::Trailer(tool) => first + 3 * tool + 2,
+            role => Role::WITHOUT_TOOL.iter().position(|other| *other == role).unwrap_or(0),
         })
     }
 
-    /// What a label of the grammar stands for.
+    // RENAME-ALIAS
+    #[doc(hidden)]
+    #[allow(non_upper_case_globals)]
+    pub const Resumed: Role = Role::ResumedText;
+
+    // RENAME-ALIAS
+    #[doc(hidden)]
     pub fn of(label: Label) -> Role {
-        match label.index() {
-            0 => Role::Text,
-            1 => Role::Reasoning,
-            2 => Role::Response,
-            3 => Role::Marker,
-            4 => Role::Resumed,
-            n => match ((n - 5) % 3, (n - 5) / 3) {
-                (0, tool) => Role::Header(tool),
-                (1, tool) => Role::Arguments(tool),
-                (_, tool) => Role::Trailer(tool),
-            },
+        Role::from_label(label)
+    }
+
+    /// The role of a label of the grammar.
+    pub fn from_label(label: Label) -> Role {
+        let first = Role::WITHOUT_TOOL.len();
+        match label.index().checked_sub(first).map(|n| (n % 3, n / 3)) {
+            None => Role::WITHOUT_TOOL[label.index()],
+            Some((0, tool)) => Role::Header(tool),
+            Some((1, tool)) => Role::Arguments(tool),
+            Some((_, tool)) => Role::Trailer(tool),
         }
     }
 }
 
-/// What the extractor strips, from the format's description.
-#[derive(Debug)]
-pub(crate) struct Trims {
-    pub(crate) separator: Vec<u8>,
-    pub(crate) lead: Vec<u8>,
-    pub(crate) trail: Vec<u8>,
-}
-
-/// A request lowered in one wire format. Cheap to clone.
+/// A request lowered for one wire format. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(crate) inner: Arc<PlanInner>,
@@ -84,41 +83,39 @@ pub struct Plan {
 pub(crate) struct PlanInner {
     pub(crate) grammar: Arc<Grammar>,
     pub(crate) tools: Vec<ToolPlan>,
-    /// How many of the tools are functions and custom tools; the others are the model's own.
+    /// The number of functions and custom tools. The other tools are built-in tools.
     pub(crate) functions: usize,
-    /// How each tool's arguments are read; none for those that cannot be called.
-    pub(crate) readers: Vec<Option<Reader>>,
-    /// The same in other styles than that of the template's calls.
-    pub(crate) other_readers: Vec<(ArgumentStyle, Vec<Option<Reader>>)>,
-    pub(crate) trims: Trims,
+    /// The readers of the tools' arguments by style, the template's style first. `None` for tools
+    /// that cannot be called.
+    pub(crate) readers: Vec<(ArgumentStyle, Vec<Option<ArgumentReader>>)>,
     /// Whether reasoning has a budget.
-    pub(crate) budgeted: bool,
+    pub(crate) is_budgeted: bool,
     pub(crate) warnings: Vec<RequestFault>,
-    /// What is not enforced.
     pub(crate) relaxed: Vec<SchemaError>,
-    /// The schemas it is said of.
-    pub(crate) loose: Vec<Loose>,
+    pub(crate) relaxed_schemas: Vec<RelaxedSchema>,
     pub(crate) format: WireFormat,
 }
 
 impl PlanInner {
-    /// How a tool's arguments are read in a spelling (an index into the format's), or in the
-    /// template's.
-    pub(crate) fn reader(&self, tool: usize, spelling: Option<usize>) -> Option<&Reader> {
-        let style = spelling.and_then(|at| self.format.spellings.get(at)?.arguments.as_ref());
-        let other = self.other_readers.iter().find(|(known, _)| Some(known) == style);
-        other.map_or(&self.readers, |(_, readers)| readers).get(tool)?.as_ref()
+    /// The reader of a tool's arguments in a spelling (an index into the format's), or in the
+    /// template's syntax.
+    pub(crate) fn reader(&self, tool: usize, spelling: Option<usize>) -> Option<&ArgumentReader> {
+        let style = spelling.and_then(|k| self.format.spellings.get(k)?.arguments.as_ref());
+        let style = style.unwrap_or(&self.format.call.arguments);
+        let (_, readers) = self.readers.iter().find(|(known, _)| known == style)?;
+        readers.get(tool)?.as_ref()
     }
 }
 
 /// A schema of the request that the grammar does not enforce as a whole.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loose {
-    /// The tool whose arguments it describes, an index into [`Plan::tools`]; none for the answer.
+pub struct RelaxedSchema {
+    /// The tool whose arguments it describes, an index into [`Plan::tools`]. `None`: the answer.
     pub tool: Option<usize>,
     /// The schema as it was sent.
     pub schema: Json,
 }
+pub use RelaxedSchema as Loose; // RENAME-ALIAS
 
 /// One tool in a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +124,7 @@ pub struct ToolPlan {
     pub name: String,
     /// Its kind.
     pub kind: CallKind,
-    /// The rule of its arguments; none if this turn cannot call it.
+    /// The rule of its arguments. `None` if the turn cannot call it.
     pub arguments: Option<RuleId>,
 }
 
@@ -137,26 +134,34 @@ impl Plan {
         &self.inner.grammar
     }
 
-    /// The request's functions, its custom tools, the model's own tools, each in the request's order; [`Role`]s index this list.
+    /// The request's functions, custom tools and built-in tools, each in the request's order.
+    /// [`Role`]s have indices into this list.
     pub fn tools(&self) -> &[ToolPlan] {
         &self.inner.tools
     }
 
-    /// What may be wrong with the request all the same: warnings of grammars in it, with their places.
+    /// Warnings: those of grammars in the request, with pointers into the request.
     pub fn warnings(&self) -> &[RequestFault] {
         &self.inner.warnings
     }
 
-    /// What the request says and the grammar does not enforce, with pointers into the request: keywords that the policy
-    /// lets go (only where arguments are JSON; in other styles every keyword is enforced or refused), and the parameters
-    /// of tools that are not flagged strict where only flagged ones are to be.
+    /// What the request demands and the grammar does not enforce, with pointers into the request:
+    /// keywords that the policy relaxes (only if arguments are JSON; in other styles a keyword is
+    /// enforced or an error), and parameters of tools that are not `strict` under
+    /// [`Strictness::AsFlagged`](crate::Strictness::AsFlagged).
     pub fn relaxed(&self) -> &[SchemaError] {
         &self.inner.relaxed
     }
 
-    /// The schemas that [`Plan::relaxed`] speaks of: what is said in calls of these tools, or as the answer, may violate them.
-    pub fn loose(&self) -> &[Loose] {
-        &self.inner.loose
+    /// The schemas of [`Plan::relaxed`]. Arguments of these tools, or the answer, may violate them.
+    pub fn relaxed_schemas(&self) -> &[RelaxedSchema] {
+        &self.inner.relaxed_schemas
+    }
+
+    // RENAME-ALIAS
+    #[doc(hidden)]
+    pub fn loose(&self) -> &[RelaxedSchema] {
+        self.relaxed_schemas()
     }
 
     /// The wire format's name.
@@ -164,14 +169,14 @@ impl Plan {
         &self.inner.format.name
     }
 
-    /// The wire format, as it was settled for the vocabulary.
+    /// The wire format, as it was bound to the vocabulary.
     pub fn wire_format(&self) -> &WireFormat {
         &self.inner.format
     }
 
-    /// An extractor for one generation. Made-up ids of calls depend on the seed and the call's
-    /// index: give every generation (each choice of a request with `n > 1`) a seed of its own, and
-    /// earlier calls' ids to [`Extractor::reserve_ids`].
+    /// An extractor for one generation. Ids that the extractor makes up depend on the seed and the
+    /// call's index. Give each generation (each choice of a request with `n > 1`) its own seed, and
+    /// pass the ids of earlier calls to [`Extractor::reserve_ids`].
     pub fn extractor(&self, id_seed: u64) -> Extractor {
         Extractor::new(self.clone(), id_seed)
     }

@@ -1,44 +1,52 @@
-//! Texts that can stand raw before a delimiter: those in which, delimiter included, it comes nowhere but at the end.
+//! Raw texts: unescaped texts that end at a delimiter.
+//!
+//! A text can stand before its delimiter if a reader that stops at the first delimiter finds
+//! exactly that text: in text and delimiter together, the delimiter occurs at the end only.
 
 use louver::front::regex::{SCALARS, spell_utf8};
 use louver::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
 use louver::ir::{Expr, regular};
 use std::collections::VecDeque;
 
-/// What stands behind a raw text. The default is nothing: any text may stand there.
+/// The context of a raw text. By default, nothing follows it and any text is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frame {
-    /// Between the text and what ends it.
+pub(crate) struct RawContext {
+    /// Between the text and its delimiter.
     pub(crate) trail: Vec<u8>,
-    /// Any of these ends it.
+    /// The delimiters, each of which ends the text.
     pub(crate) ends: Vec<Vec<u8>>,
-    /// The text contains none of these.
+    /// Texts that the text must not contain.
     pub(crate) excludes: Vec<Vec<u8>>,
 }
 
-/// UTF-8 texts that can stand in the frame. Fails past `limit` states.
-pub(crate) fn text_dfa(frame: &Frame, limit: usize) -> Result<Dfa, TooLarge> {
-    let text = if frame.ends.is_empty() {
+/// The automaton of the UTF-8 texts that are allowed in the context. Fails past `limit` states.
+pub(crate) fn text_dfa(context: &RawContext, limit: usize) -> Result<Dfa, TooLarge> {
+    let text = if context.ends.is_empty() {
         utf8(limit)?
     } else {
-        utf8(limit)?.combine(&Beginnings::new(&frame.ends).before(frame), Combine::And, limit)?
+        utf8(limit)?.combine(
+            &AhoCorasick::new(&context.ends).before_delimiter(context),
+            Combine::And,
+            limit,
+        )?
     };
-    if frame.excludes.is_empty() {
+    if context.excludes.is_empty() {
         return Ok(text.minimize());
     }
     Ok(text
-        .combine(&Beginnings::new(&frame.excludes).dfa(|_| true), Combine::And, limit)?
+        .combine(&AhoCorasick::new(&context.excludes).dfa(|_| true), Combine::And, limit)?
         .minimize())
 }
 
-/// UTF-8 texts in which none of these stands. Fails past `limit` states.
+/// The automaton of the UTF-8 texts that contain none of `excludes`. Fails past `limit` states.
 pub(crate) fn text_without(excludes: &[Vec<u8>], limit: usize) -> Result<Dfa, TooLarge> {
-    text_dfa(&Frame { excludes: excludes.to_vec(), ..Frame::default() }, limit)
+    text_dfa(&RawContext { excludes: excludes.to_vec(), ..RawContext::default() }, limit)
 }
 
-/// Bytes in which none of these stands, and whose end begins none.
+/// The automaton of the byte strings that contain none of the texts and do not end with the
+/// beginning of one.
 pub(crate) fn ends_clean(texts: &[Vec<u8>]) -> Dfa {
-    Beginnings::new(texts).dfa(|node| node == 0)
+    AhoCorasick::new(texts).dfa(|node| node == 0)
 }
 
 fn utf8(limit: usize) -> Result<Dfa, TooLarge> {
@@ -46,32 +54,32 @@ fn utf8(limit: usize) -> Result<Dfa, TooLarge> {
         .map_err(|_| TooLarge::States { limit })
 }
 
-/// The automaton of Aho and Corasick: a node for each beginning of a text, the first for the empty
-/// one.
-struct Beginnings {
+/// The automaton of Aho and Corasick (1975): a node for each prefix of a text, the first for the
+/// empty prefix.
+struct AhoCorasick {
     /// The bytes of the texts, ascending; any other byte leads to the first node.
     bytes: Vec<u8>,
-    /// By node and byte; none where a text is whole.
+    /// The next node by node and byte. `None` where an occurrence of a text ends.
     next: Vec<Vec<Option<usize>>>,
 }
 
-impl Beginnings {
-    fn new(texts: &[Vec<u8>]) -> Beginnings {
+impl AhoCorasick {
+    fn new(texts: &[Vec<u8>]) -> AhoCorasick {
         let bytes: Vec<u8> = ByteSet::of(&texts.concat()).iter().collect();
         let column = |byte: u8| bytes.binary_search(&byte).unwrap_or(0);
-        let (mut children, mut whole) = (vec![vec![None; bytes.len()]], vec![false]);
+        let (mut children, mut is_end) = (vec![vec![None; bytes.len()]], vec![false]);
         for text in texts {
             let mut at = 0;
             for &byte in text {
                 at = children[at][column(byte)].unwrap_or_else(|| {
                     children.push(vec![None; bytes.len()]);
-                    whole.push(false);
+                    is_end.push(false);
                     let new = children.len() - 1;
                     children[at][column(byte)] = Some(new);
                     new
                 });
             }
-            whole[at] = true;
+            is_end[at] = true;
         }
         let mut fail = vec![0; children.len()];
         let mut todo = VecDeque::from([0]);
@@ -82,29 +90,29 @@ impl Beginnings {
                 match (*child, other.unwrap_or(0)) {
                     (Some(child), other) => {
                         fail[child] = other;
-                        whole[child] |= whole[other];
+                        is_end[child] |= is_end[other];
                         todo.push_back(child);
                     }
                     (None, other) => *child = Some(other),
                 }
             }
         }
-        let unless_whole = |row: Vec<Option<usize>>| {
-            row.into_iter().map(|to| to.filter(|&to| !whole[to])).collect()
+        let without_ends = |row: Vec<Option<usize>>| {
+            row.into_iter().map(|to| to.filter(|&to| !is_end[to])).collect()
         };
-        let next = children.into_iter().map(unless_whole).collect();
-        Beginnings { bytes, next }
+        let next = children.into_iter().map(without_ends).collect();
+        AhoCorasick { bytes, next }
     }
 
     fn step(&self, node: usize, byte: u8) -> Option<usize> {
         self.bytes.binary_search(&byte).map_or(Some(0), |column| self.next[node][column])
     }
 
-    /// Bytes in which no text stands and that lead to a node that fits.
-    fn dfa(&self, fits: impl Fn(usize) -> bool) -> Dfa {
+    /// The automaton of the byte strings that contain no text and lead to an accepting node.
+    fn dfa(&self, accepts: impl Fn(usize) -> bool) -> Dfa {
         let mut builder = DfaBuilder::new();
         (0..self.next.len()).for_each(|node| {
-            builder.state(fits(node));
+            builder.state(accepts(node));
         });
         for node in 0..self.next.len() {
             let mut from = 0u32;
@@ -123,13 +131,13 @@ impl Beginnings {
         builder.finish().minimize()
     }
 
-    /// Bytes behind which the trail and an end can stand, and in which, up to its last byte, none
-    /// has come before.
-    fn before(&self, frame: &Frame) -> Dfa {
+    /// The automaton of the byte strings in which, with the trail and a delimiter behind them, the
+    /// first occurrence of a delimiter is that one.
+    fn before_delimiter(&self, context: &RawContext) -> Dfa {
         self.dfa(|node| {
-            frame.ends.iter().any(|end| {
+            context.ends.iter().any(|end| {
                 let (_, but_last) = end.split_last().unwrap_or((&0, &[]));
-                let mut rest = frame.trail.iter().chain(but_last).copied();
+                let mut rest = context.trail.iter().chain(but_last).copied();
                 rest.try_fold(node, |node, byte| self.step(node, byte)).is_some()
             })
         })
@@ -140,9 +148,9 @@ impl Beginnings {
 mod tests {
     use super::*;
 
-    /// Every short text over a few letters: it can stand there exactly if the first end in all of it is the last.
+    /// Checks every short text over a few letters by the definition.
     #[test]
-    fn ends_come_at_the_end() {
+    fn texts_are_allowed_if_the_first_delimiter_is_at_the_end() {
         let cases: [(&[u8], &[&[u8]]); 5] = [
             (b"", &[b"aba"]),
             (b"b", &[b"ab"]),
@@ -152,12 +160,12 @@ mod tests {
         ];
         let letters = b"ab\n<";
         for (trail, ends) in cases {
-            let frame = Frame {
+            let context = RawContext {
                 trail: trail.to_vec(),
                 ends: ends.iter().map(|end| end.to_vec()).collect(),
-                ..Frame::default()
+                ..RawContext::default()
             };
-            let dfa = text_dfa(&frame, 1_000).expect("small");
+            let dfa = text_dfa(&context, 1_000).expect("small");
             let mut texts = vec![Vec::new()];
             let (mut fitting, mut others) = (0, 0);
             while let Some(text) = texts.pop() {
@@ -180,8 +188,7 @@ mod tests {
             }
             assert!(fitting > 10 && others > 10, "{fitting} and {others}");
         }
-        assert!(!text_dfa(&Frame::default(), 1_000).expect("small").accepts([0xff]));
-        // Without: what stands there and contains none at all.
+        assert!(!text_dfa(&RawContext::default(), 1_000).expect("small").accepts([0xff]));
         let dfa = text_without(&[b"ab".to_vec(), b"<".to_vec()], 1_000).expect("small");
         for (text, free) in
             [("", true), ("a", true), ("aab", false), ("ba\u{e9}", true), ("b<", false)]

@@ -11,6 +11,7 @@ use crate::raw::text_without;
 use crate::request::{LowerError, Reasoning, ReasoningBudget};
 
 impl Lowering<'_> {
+    /// The empty block of a family without reasoning. Fails if the request needs a block.
     pub(crate) fn no_reasoning(&self) -> Result<Expr, LowerError> {
         match self.request.reasoning {
             Reasoning::Optional | Reasoning::Off => Ok(Expr::Empty),
@@ -25,19 +26,19 @@ impl Lowering<'_> {
         let Some(format) = &self.format.reasoning else {
             return self.no_reasoning();
         };
-        Ok(match self.request.reasoning {
-            Reasoning::Off => Expr::Empty,
-            Reasoning::Opened => self.reasoning_inside(format)?,
-            Reasoning::Required => {
-                Expr::seq([self.marker(&format.begin), self.reasoning_inside(format)?])
-            }
-            Reasoning::Optional => Expr::optional(Expr::seq([
-                self.marker(&format.begin),
-                self.reasoning_inside(format)?,
-            ])),
-        })
+        let mode = self.request.reasoning;
+        if mode == Reasoning::Off {
+            return Ok(Expr::Empty);
+        }
+        let begin = match mode {
+            Reasoning::Opened => Expr::Empty,
+            _ => self.marker(&format.begin),
+        };
+        let block = Expr::seq([begin, self.reasoning_inside(format)?]);
+        Ok(if mode == Reasoning::Optional { Expr::optional(block) } else { block })
     }
 
+    /// The block of a turn that begins inside of it.
     pub(crate) fn opened_reasoning(&mut self) -> Result<Expr, LowerError> {
         match &self.format.reasoning {
             Some(format) => self.reasoning_inside(format),
@@ -45,59 +46,52 @@ impl Lowering<'_> {
         }
     }
 
-    /// Behind the begin marker: text, the end marker, what stands behind it.
+    /// The block behind its begin marker: text, end marker, and what follows the block.
     pub(crate) fn reasoning_inside(
         &mut self,
         format: &ReasoningFormat,
     ) -> Result<Expr, LowerError> {
-        // What begins a call closes the block first.
-        let begins = self.sure_begins();
-        let mut excludes: Vec<Vec<u8>> = format
-            .excludes
-            .iter()
-            .chain(begins.iter().filter(|text| text.len() > 1))
-            .map(|e| e.as_bytes().to_vec())
-            .collect();
-        let label = Role::Reasoning.label();
+        // The begin marker of a call cannot occur in the block.
+        let begins = self.call_begins();
+        let begins = begins.iter().filter(|text| text.len() > 1);
+        let excludes: Vec<Vec<u8>> =
+            format.excludes.iter().chain(begins).map(|text| text.as_bytes().to_vec()).collect();
         let inside = match self.request.reasoning_budget {
             None => {
-                let ends = self.heads(&format.end);
+                let ends = self.triggers_and_rests(&format.end);
                 let inside = self.dispatch(ends, excludes);
-                Expr::Ref(self.builder.labelled("reasoning", label, inside))
+                Expr::Ref(self.builder.labelled("reasoning", Role::Reasoning.label(), inside))
             }
-            Some(budget) => {
-                // The text ends where its budget does, whatever it has begun, and only the end marker can follow.
-                for head in format.end.text_heads() {
-                    excludes.push(head.into_bytes());
-                }
-                let end = self.marker(&format.end);
-                match Option::<Budget>::from(budget) {
-                    None => end,
-                    budget => {
-                        // Whole code points, so that it is not cut inside of one.
-                        let text =
-                            match text_without(&excludes, self.request.limits.automaton_states) {
-                                Ok(dfa) => Expr::Automaton(Arc::new(dfa)),
-                                Err(cause) => {
-                                    return Err(LowerError::TooLarge {
-                                        what: "what reasoning excludes",
-                                        cause,
-                                    });
-                                }
-                            };
-                        let text = self.builder.labelled("reasoning", label, text);
-                        self.builder.attributes(text).budget = budget;
-                        Expr::seq([Expr::Ref(text), end])
-                    }
-                }
-            }
+            Some(budget) => self.budgeted_reasoning(format, excludes, budget)?,
         };
         Ok(Expr::seq([inside, Expr::text(&format.after)]))
+    }
+
+    /// Text within the budget, and the end marker. When the budget is spent, only the end marker
+    /// can follow, whatever text of it was begun.
+    fn budgeted_reasoning(
+        &mut self,
+        format: &ReasoningFormat,
+        mut excludes: Vec<Vec<u8>>,
+        budget: ReasoningBudget,
+    ) -> Result<Expr, LowerError> {
+        excludes.extend(format.end.plain_texts().into_iter().map(String::into_bytes));
+        let end = self.marker(&format.end);
+        let Some(budget) = Option::<Budget>::from(budget) else { return Ok(end) };
+        // An automaton over whole code points: the budget does not cut inside of one.
+        let text =
+            text_without(&excludes, self.request.limits.automaton_states).map_err(|cause| {
+                LowerError::TooLarge { what: "texts that reasoning must not contain", cause }
+            })?;
+        let text = Expr::Automaton(Arc::new(text));
+        let text = self.builder.labelled("reasoning", Role::Reasoning.label(), text);
+        self.builder.attributes(text).budget = Some(budget);
+        Ok(Expr::seq([Expr::Ref(text), end]))
     }
 }
 
 impl From<ReasoningBudget> for Option<Budget> {
-    /// Nothing where there is nothing to spend.
+    /// `None` for a budget of zero.
     fn from(budget: ReasoningBudget) -> Self {
         let (tokens, chars) = match budget {
             ReasoningBudget::Tokens(tokens) => (Some(tokens), None),

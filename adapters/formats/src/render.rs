@@ -1,29 +1,31 @@
-//! The way back: a turn as the family's model would write it, from the same description as the grammar.
+//! The renderer: a turn -> the text that a model of the family would write, from the same
+//! description as the grammar.
 
 use crate::arguments::{self, RenderError};
 use crate::builtin::BuiltinFormat;
-use crate::format::{ArgumentStyle, Opener, ReasoningFormat, TextPlace, WireFormat};
-use crate::marker::Part;
+use crate::call_syntax::CallSyntax;
+use crate::format::{ArgumentStyle, Opener, TextPlace, WireFormat};
+use crate::marker::{Marker, Part};
 use crate::messages::MessagesFormat;
 use crate::turn::{Call, CallKind, Turn};
 
-/// How a turn is written.
+/// Options of [`WireFormat::render_with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RenderOptions<'a> {
-    /// The prompt has opened the reasoning block: the turn begins inside.
+    /// The prompt has opened the reasoning block, and the turn begins inside.
     pub opened: bool,
-    /// Names of tools of the model's own.
+    /// Names of the built-in tools.
     pub builtins: &'a [&'a str],
 }
 
 impl WireFormat {
-    /// The turn on the wire, without a stop token. Arguments are JSON text; a style that is JSON takes them as they are
-    /// (for the usual spelling see [`python_json`](crate::python_json)).
+    /// The turn on the wire, without a stop token. Arguments must be JSON text. A style that is
+    /// JSON takes them unchanged; see [`python_json`](crate::python_json) for the usual spacing.
     pub fn render(&self, turn: &Turn) -> Result<String, RenderError> {
         self.render_with(turn, RenderOptions::default())
     }
 
-    /// As [`WireFormat::render`].
+    /// As [`WireFormat::render`], with options.
     pub fn render_with(
         &self,
         turn: &Turn,
@@ -32,51 +34,49 @@ impl WireFormat {
         if let Some(messages) = &self.messages {
             return self.render_messages(messages, turn, options);
         }
-        let mut out = String::new();
-        if let Some(reasoning) = &self.reasoning {
-            if options.opened {
-                out.push_str(&reasoning.inside(&turn.reasoning));
-            } else if !turn.reasoning.is_empty() {
-                out.push_str(&reasoning.begin.write());
-                out.push_str(&reasoning.inside(&turn.reasoning));
-            }
+        let is_builtin =
+            |call: &Call| self.builtin.is_some() && options.builtins.contains(&call.name.as_str());
+        let functions = turn.calls.iter().position(is_builtin).unwrap_or(turn.calls.len());
+        let is_instead = self.text.place == TextPlace::InsteadOfCalls && !turn.calls.is_empty();
+        if is_instead && !turn.text.is_empty() {
+            return Err(RenderError::TextBesideCalls);
         }
+        let mut out = self.render_reasoning(turn, options).unwrap_or_default();
         out.extend(self.frame.iter().map(|frame| frame.begin.write()));
-        let instead = self.text.place == TextPlace::InsteadOfCalls && !turn.calls.is_empty();
-        if instead {
-            if !turn.text.is_empty() {
-                return Err(RenderError::TextBesideCalls);
+        match (&self.text.begin, &self.text.end) {
+            (Some(begin), Some(end)) if !is_instead => {
+                out.push_str(&(begin.write() + &turn.text + &end.write()));
             }
-        } else if let (Some(begin), Some(end)) = (&self.text.begin, &self.text.end) {
-            out.push_str(&(begin.write() + &turn.text + &end.write()));
-        } else {
-            out.push_str(&turn.text);
+            _ => out.push_str(&turn.text),
         }
-        let own = |call: &Call| {
-            self.builtin.as_ref().filter(|_| options.builtins.contains(&call.name.as_str()))
-        };
-        let of_functions =
-            turn.calls.iter().position(|call| own(call).is_some()).unwrap_or(turn.calls.len());
-        let (functions, others) = turn.calls.split_at(of_functions);
-        if !turn.text.is_empty() && !functions.is_empty() && !instead && self.text.end.is_none() {
-            match &self.section {
-                Some(section) => out.push_str(&section.before),
-                None => out.push_str(&self.call.separator.write()),
-            }
+        if !turn.text.is_empty() && functions > 0 && self.text.end.is_none() {
+            out.push_str(&self.text_separator());
         }
-        out.push_str(&self.render_calls(functions)?);
-        for (k, call) in others.iter().enumerate() {
-            out.push_str(&match own(call) {
-                Some(builtin) => self.render_builtin(builtin, of_functions + k, call)?,
-                None => self.render_calls(std::slice::from_ref(call))?,
+        out.push_str(&self.render_calls(&turn.calls[..functions])?);
+        for (k, call) in turn.calls.iter().enumerate().skip(functions) {
+            out.push_str(&match &self.builtin {
+                Some(format) if is_builtin(call) => self.render_builtin(format, k, call)?,
+                _ => self.render_calls(std::slice::from_ref(call))?,
             });
         }
         out.extend(self.frame.iter().map(|frame| frame.end.write()));
-        out.extend(self.end.iter().map(|end| end.write()));
+        out.extend(self.end.iter().map(Marker::write));
         Ok(out)
     }
 
-    /// Calls on the wire, with what encloses them; nothing for no calls.
+    /// The reasoning block. `None` if the turn has none.
+    fn render_reasoning(&self, turn: &Turn, options: RenderOptions<'_>) -> Option<String> {
+        let format = self.reasoning.as_ref()?;
+        let begin = match options.opened {
+            true => String::new(),
+            false if turn.reasoning.is_empty() => return None,
+            false => format.begin.write(),
+        };
+        let end = format.end.write();
+        Some(begin + &format.lead + &turn.reasoning + &format.trail + &end + &format.after)
+    }
+
+    /// Calls on the wire, with the section around them. The empty text for no calls.
     pub fn render_calls(&self, calls: &[Call]) -> Result<String, RenderError> {
         if calls.is_empty() {
             return Ok(String::new());
@@ -85,67 +85,50 @@ impl WireFormat {
         if let Some(section) = &self.section {
             out.push_str(&(section.begin.write() + &section.lead.write()));
         }
-        let between = match &self.messages {
+        let separator = match &self.messages {
             Some(messages) => messages.separator.write(),
             None => self.call.separator.write(),
         };
-        for (k, call) in calls.iter().enumerate() {
-            out.push_str(if k > 0 { &between } else { "" });
-            out.push_str(&self.render_call(k, call)?);
-        }
+        let calls: Result<Vec<String>, RenderError> =
+            calls.iter().enumerate().map(|(k, call)| self.render_call(k, call)).collect();
+        out.push_str(&calls?.join(&separator));
         if let Some(section) = &self.section {
             out.push_str(&section.trail.write());
-            out.extend(section.end.iter().map(|end| end.write()));
+            out.extend(section.end.iter().map(Marker::write));
         }
         Ok(out)
     }
 
     fn render_call(&self, k: usize, call: &Call) -> Result<String, RenderError> {
-        let format = &self.call;
-        let mut out = format.begin.as_ref().map(|begin| begin.write()).unwrap_or_default();
-        parts(&mut out, &format.header, k, call);
-        let excludes = match &format.arguments {
+        let syntax = self.call_syntax();
+        let excludes = match syntax.arguments {
             ArgumentStyle::Tagged(style) => self.excluded_values(style),
             _ => Vec::new(),
         };
-        out.push_str(&match call.kind {
-            CallKind::Function => {
-                arguments::write(&format.arguments, &excludes, (k, &call.arguments))?
-            }
-            CallKind::Custom => {
-                arguments::write_input(&format.arguments, &excludes, (k, &call.arguments))?
-            }
-        });
-        parts(&mut out, &format.trailer, k, call);
-        out.extend(format.end.iter().map(|end| end.write()));
-        Ok(out)
+        let write = match call.kind {
+            CallKind::Function => arguments::write,
+            CallKind::Custom => arguments::write_input,
+        };
+        let arguments = write(syntax.arguments, &excludes, (k, &call.arguments))?;
+        Ok(render_syntax(self.call.begin.as_ref(), &syntax, &arguments, (k, call)))
     }
 
-    /// A call of one of the model's own tools: with code, if it is no tool the family knows and `code` is all there is.
+    /// A call of a built-in tool. It is written with code if the family knows no schema of the tool
+    /// and the arguments have the member `code`.
     fn render_builtin(
         &self,
         format: &BuiltinFormat,
         k: usize,
         call: &Call,
     ) -> Result<String, RenderError> {
-        let mut out = format.begin.as_ref().map(|begin| begin.write()).unwrap_or_default();
-        let code = arguments::code(k, &call.arguments)
-            .ok()
-            .filter(|_| !format.known.contains_key(&call.name));
-        format
-            .headers(code.is_some())
-            .into_iter()
-            .take(1)
-            .for_each(|header| parts(&mut out, header, k, call));
-        match code {
-            Some(code) => out.push_str(&code),
-            None => {
-                out.push_str(&arguments::write(&format.arguments, &[], (k, &call.arguments))?);
-                parts(&mut out, &format.trailer, k, call);
-            }
-        }
-        out.extend(self.builtin_end().map(|end| end.write()));
-        Ok(out)
+        let is_known = format.known.contains_key(&call.name);
+        let code = arguments::code(k, &call.arguments).ok().filter(|_| !is_known);
+        let syntax = self.tool_syntax(true, code.is_some());
+        let arguments = match code {
+            Some(code) => code,
+            None => arguments::write(syntax.arguments, &[], (k, &call.arguments))?,
+        };
+        Ok(render_syntax(format.begin.as_ref(), &syntax, &arguments, (k, call)))
     }
 
     fn render_messages(
@@ -154,26 +137,15 @@ impl WireFormat {
         turn: &Turn,
         options: RenderOptions<'_>,
     ) -> Result<String, RenderError> {
-        let mut messages = Vec::new();
-        if let Some(reasoning) = &self.reasoning {
-            if options.opened {
-                messages.push(reasoning.inside(&turn.reasoning));
-            } else if !turn.reasoning.is_empty() {
-                messages.push(reasoning.begin.write() + &reasoning.inside(&turn.reasoning));
-            }
-        }
-        match (&format.preamble, &self.text.begin, &self.text.end) {
-            (Some(block), _, _) if !turn.calls.is_empty() && !turn.text.is_empty() => {
-                messages.push(block.begin.write() + &turn.text + &block.end.write());
-            }
-            (None, _, _) if !turn.calls.is_empty() && !turn.text.is_empty() => {
-                return Err(RenderError::TextBesideCalls);
-            }
-            (_, Some(begin), Some(end)) if turn.calls.is_empty() => {
-                messages.push(begin.write() + &turn.text + &end.write());
-            }
-            _ => {}
-        }
+        let mut messages: Vec<String> = self.render_reasoning(turn, options).into_iter().collect();
+        let has_calls = !turn.calls.is_empty();
+        let text = match (&format.preamble, &self.text.begin, &self.text.end) {
+            (_, Some(begin), Some(end)) if !has_calls => Some((begin, end)),
+            _ if !has_calls || turn.text.is_empty() => None,
+            (Some(block), _, _) => Some((&block.begin, &block.end)),
+            (None, _, _) => return Err(RenderError::TextBesideCalls),
+        };
+        messages.extend(text.map(|(begin, end)| begin.write() + &turn.text + &end.write()));
         for (k, call) in turn.calls.iter().enumerate() {
             messages.push(match &self.builtin {
                 Some(builtin) if options.builtins.contains(&call.name.as_str()) => {
@@ -190,27 +162,34 @@ impl WireFormat {
         self.reasoning.as_ref().is_some_and(|reasoning| reasoning.opened_by == Opener::Template)
     }
 
-    /// Whether a rendered prompt ends inside a reasoning block: the last thing in it is the block's begin marker, white
-    /// space aside. Turns that follow such a prompt begin inside ([`Reasoning::Opened`](crate::Reasoning::Opened)).
+    /// Whether a rendered prompt ends with the begin marker of a reasoning block, white space
+    /// aside. The turn behind such a prompt begins inside the block
+    /// ([`Reasoning::Opened`](crate::Reasoning::Opened)).
     pub fn prompt_opens_reasoning(&self, prompt: &str) -> bool {
         let begin = self.reasoning.as_ref().map(|reasoning| reasoning.begin.write());
         begin.is_some_and(|begin| prompt.trim_end().ends_with(begin.trim_end()))
     }
 }
 
-impl ReasoningFormat {
-    /// Behind the begin marker.
-    fn inside(&self, text: &str) -> String {
-        [&self.lead, text, &self.trail, &self.end.write(), &self.after].concat()
-    }
+/// Call `k` in a syntax, with the first of its headers.
+fn render_syntax(
+    begin: Option<&Marker>,
+    syntax: &CallSyntax<'_>,
+    arguments: &str,
+    call: (usize, &Call),
+) -> String {
+    let mut out = begin.map(Marker::write).unwrap_or_default();
+    let header = syntax.headers.first().copied().unwrap_or_default();
+    out.push_str(&(render_parts(header, call) + arguments + &render_parts(syntax.trailer, call)));
+    out.extend(syntax.end.map(Marker::write));
+    out
 }
 
-fn parts(out: &mut String, parts: &[Part], k: usize, call: &Call) {
-    for part in parts {
-        match part {
-            Part::Name(part) => out.push_str(&part.name.write(&call.name)),
-            Part::Id(part) => out.push_str(&part.id.write(k, &call.id)),
-            other => out.push_str(&other.write()),
-        }
-    }
+fn render_parts(parts: &[Part], (k, call): (usize, &Call)) -> String {
+    let written = parts.iter().map(|part| match part {
+        Part::Name { name } => name.write(&call.name),
+        Part::Id { id } => id.write(k, &call.id),
+        other => other.write(),
+    });
+    written.collect()
 }

@@ -1,47 +1,48 @@
-//! Looks for reasoning, text and calls in a text that need not be what the format says: spacing is ignored, ends may be
-//! missing.
+//! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
+//! White space is ignored, and end markers may be missing.
 
 use louver::front::json_schema::Kinds;
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 use louver::spec::tools::MAX_TOOL_NAME_BYTES;
 
-use crate::arguments::{LiteralReader, Reader, TaggedReader, spaced};
+use crate::arguments::{ArgumentReader, LiteralReader, TaggedReader, spaced};
+use crate::call_syntax::CallSyntax;
 use crate::extract::Cut;
 use crate::format::{ArgumentStyle, WireFormat};
-use crate::lenient::{call, read_whole};
+use crate::lenient::{parse_call, read_whole};
 use crate::marker::{Marker, Part};
 use crate::messages::MessagesFormat;
 use crate::plan::Plan;
 use crate::turn::Call;
 
-/// What was found.
+/// What the scanner has found.
 #[derive(Default)]
-pub(crate) struct Scanned {
+pub(crate) struct ScannedTurn {
     pub(crate) text: String,
     pub(crate) reasoning: String,
-    /// Calls, and whether each has its end.
+    /// Calls, each with whether its end was found.
     pub(crate) calls: Vec<(Call, bool)>,
-    /// Offsets of beginnings that are no calls.
+    /// Offsets of begin markers without a call behind them.
     pub(crate) malformed: Vec<usize>,
     pub(crate) open_reasoning: bool,
     pub(crate) cut: Option<(Cut, String)>,
 }
 
-pub(crate) struct Scan<'a> {
+pub(crate) struct Scanner<'a> {
     pub(crate) format: &'a WireFormat,
     pub(crate) plan: &'a Plan,
 }
 
-/// Most beginnings of calls that turn out to be none; behind them everything is text.
+/// The most begin markers without a call behind them. Behind the last of them, everything is text.
 const MAX_MALFORMED: usize = 256;
 
-/// What is left of the text.
+/// The rest of a text that is being scanned.
 type Rest<'t> = &'t str;
 
-impl Scan<'_> {
-    pub(crate) fn turn(&self, text: &str, opened: bool) -> Scanned {
-        let mut out = Scanned::default();
+impl Scanner<'_> {
+    pub(crate) fn turn(&self, text: &str, opened: bool) -> ScannedTurn {
+        let mut out = ScannedTurn::default();
         if let Some(messages) = &self.format.messages {
             self.messages(messages, text, opened, &mut out);
             return out;
@@ -70,7 +71,7 @@ impl Scan<'_> {
         out
     }
 
-    fn reasoning<'t>(&self, text: Rest<'t>, opened: bool, out: &mut Scanned) -> Rest<'t> {
+    fn reasoning<'t>(&self, text: Rest<'t>, opened: bool, out: &mut ScannedTurn) -> Rest<'t> {
         let Some(format) = &self.format.reasoning else { return text };
         let inside = match eat_marker(text, &format.begin) {
             Some(inside) => inside,
@@ -82,20 +83,20 @@ impl Scan<'_> {
             out.open_reasoning = true;
             return "";
         };
-        let said = &inside[..at];
-        let said = said.strip_prefix(format.lead.as_str()).unwrap_or(said);
-        out.reasoning.push_str(said.strip_suffix(format.trail.as_str()).unwrap_or(said));
+        let text = &inside[..at];
+        let text = text.strip_prefix(format.lead.as_str()).unwrap_or(text);
+        out.reasoning.push_str(text.strip_suffix(format.trail.as_str()).unwrap_or(text));
         let rest = &inside[at + len..];
         rest.strip_prefix(format.after.as_str()).unwrap_or(rest)
     }
 
-    /// Without what encloses text and calls.
+    /// Strips the frame around text and calls.
     fn unframed<'t>(&self, rest: Rest<'t>) -> Rest<'t> {
         let Some(frame) = &self.format.frame else { return rest };
         let Some(inner) = eat_marker(rest, &frame.begin) else { return rest };
         let begin = frame.begin.write();
         let inner = inner.strip_prefix(&begin[begin.trim_end().len()..]).unwrap_or(inner);
-        let ended = frame.end.texts_of_spellings().into_iter().filter_map(|end| {
+        let ended = frame.end.as_texts().into_iter().filter_map(|end| {
             let space = &end[..end.len() - end.trim_start().len()];
             let rest = inner.trim_end().strip_suffix(end.trim())?;
             Some(rest.strip_suffix(space).unwrap_or(rest))
@@ -104,112 +105,105 @@ impl Scan<'_> {
     }
 
     /// Text and calls.
-    fn body(&self, whole: &str, mut rest: &str, out: &mut Scanned) {
-        let opening =
-            self.format.section.as_ref().map(|s| &s.begin).or(self.format.call.begin.as_ref());
-        let own = self.format.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
-        let Some(opening) = opening else {
+    fn body(&self, whole: &str, mut rest: &str, out: &mut ScannedTurn) {
+        let Some(opening) = self.format.calls_begin() else {
             out.text.push_str(rest);
             return;
         };
         let spellings = self.format.spellings.iter().map(|spelling| &spelling.begin);
-        let openings: Vec<&Marker> = std::iter::once(opening).chain(own).chain(spellings).collect();
+        let openings: Vec<&Marker> =
+            std::iter::once(opening).chain(self.format.builtin_begin()).chain(spellings).collect();
         let first =
-            |rest: &str| openings.iter().filter_map(|opening| first_of(rest, opening)).min();
-        let separator = match &self.format.section {
-            Some(section) => section.before.clone(),
-            None => self.format.call.separator.write(),
-        };
+            |rest: &str| openings.iter().filter_map(|opening| find_head(rest, opening)).min();
+        let separator = self.format.text_separator();
+        let ambiguous = self.format.ambiguous_begins();
         while out.malformed.len() < MAX_MALFORMED
             && let Some(at) = first(rest)
         {
-            let before = &rest[..at];
-            let read = match &self.format.section {
-                Some(section) => eat_marker(&rest[at..], &section.begin)
-                    .and_then(|inner| self.section(inner, out)),
-                None => self.call(&rest[at..]).map(|(call, ended, behind)| {
-                    out.calls.push((call, ended));
-                    behind
-                }),
-            };
-            let read = read.or_else(|| self.builtin(eat_marker(&rest[at..], own?)?, out));
-            let read = read.or_else(|| self.spelled(&rest[at..], out));
-            match read {
-                Some(behind) => {
-                    let between = before.trim().is_empty();
-                    if !between {
-                        out.text
-                            .push_str(before.strip_suffix(separator.as_str()).unwrap_or(before));
-                    }
-                    rest = behind;
+            let (before, found) = rest.split_at(at);
+            if let Some(behind) = self.any_call(found, out) {
+                if !before.trim().is_empty() {
+                    let text = before.strip_suffix(separator.as_str()).unwrap_or(before);
+                    out.text.push_str(text);
                 }
-                None => {
-                    // What may be text is no call that has gone wrong.
-                    let unsure = self.format.unsure_begins();
-                    if !unsure.iter().any(|begin| eat(&rest[at..], begin).is_some()) {
-                        out.malformed.push(whole.len() - rest.len() + at);
-                    }
-                    let step = rest[at..].chars().next().map_or(1, char::len_utf8);
-                    out.text.push_str(&rest[..at + step]);
-                    rest = &rest[at + step..];
-                }
+                rest = behind;
+                continue;
             }
+            if !ambiguous.iter().any(|begin| eat(found, begin).is_some()) {
+                out.malformed.push(whole.len() - found.len());
+            }
+            let step = at + found.chars().next().map_or(1, char::len_utf8);
+            out.text.push_str(&rest[..step]);
+            rest = &rest[step..];
         }
         if !rest.trim().is_empty() || out.calls.is_empty() {
             out.text.push_str(rest);
         }
     }
 
-    /// Calls behind the section's begin marker; none if there is not one.
-    fn section<'t>(&self, inner: Rest<'t>, out: &mut Scanned) -> Option<Rest<'t>> {
+    /// A section, a call, a call of a built-in tool or calls in another spelling. Returns what
+    /// follows.
+    fn any_call<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+        let behind = match &self.format.section {
+            Some(section) => {
+                eat_marker(text, &section.begin).and_then(|inner| self.section(inner, out))
+            }
+            None => self.call_into(text, out),
+        };
+        let begin = self.format.builtin_begin();
+        behind
+            .or_else(|| self.builtin(eat_marker(text, begin?)?, out))
+            .or_else(|| self.spelling(text, out))
+    }
+
+    /// The calls of a section behind its begin marker. `None` if there is no call.
+    fn section<'t>(&self, inner: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
         let section = self.format.section.as_ref()?;
         let mut rest = eat_parts(inner, &section.lead.parts()).unwrap_or(inner);
         let before = out.calls.len();
-        while let Some((call, ended, behind)) =
-            self.call(rest.trim_start_matches([' ', '\n', '\r', '\t', ',', ';']))
-        {
-            out.calls.push((call, ended));
+        let separators = [' ', '\n', '\r', '\t', ',', ';'];
+        while let Some(behind) = self.call_into(rest.trim_start_matches(separators), out) {
             rest = behind;
         }
         if out.calls.len() == before {
             return None;
         }
         rest = eat_parts(rest, &section.trail.parts()).unwrap_or(rest);
-        match section.end.as_ref() {
-            None => Some(rest),
-            Some(end) => match eat_marker(rest, end) {
-                Some(behind) => Some(behind),
-                None => {
-                    if let Some((_, ended)) = out.calls.last_mut() {
-                        *ended = false;
-                    }
-                    Some(rest)
-                }
-            },
+        let (has_end, rest) = eat_end(rest, section.end.as_ref(), true);
+        if let (Some((_, ended)), false) = (out.calls.last_mut(), has_end) {
+            *ended = false;
         }
+        Some(rest)
     }
 
-    /// A call, whether it has its end, and what is behind it.
+    /// Adds a call, and returns what follows it.
+    fn call_into<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+        let (call, has_end, behind) = self.call(text)?;
+        out.calls.push((call, has_end));
+        Some(behind)
+    }
+
+    /// A call in the template's syntax, whether its end was found, and what follows.
     fn call<'t>(&self, text: Rest<'t>) -> Option<(Call, bool, Rest<'t>)> {
-        let format = &self.format.call;
-        let begins: Vec<String> = match &format.begin {
-            Some(begin) => begin.texts_of_spellings(),
+        let begins = match &self.format.call.begin {
+            Some(begin) => begin.as_texts(),
             None => vec![String::new()],
         };
+        let syntax = self.format.call_syntax();
         for begin in &begins {
-            for header in [&format.header].into_iter().chain(&format.also) {
+            for &header in &syntax.headers {
                 if let Some(found) = self.object_call(text, begin, header) {
                     return Some(found);
                 }
-                for header in std::iter::once(header.clone()).chain(loose_headers(header)) {
+                for header in std::iter::once(header.to_vec()).chain(loose_headers(header)) {
                     if let Some(rest) = eat(text, begin)
-                        && let Some((name, rest)) = eat_header(rest, &header)
-                        && let Some((arguments, rest)) =
-                            self.arguments(&name, self.canonical(), rest)
-                        && let Some(call) = call(&name, &arguments)
+                        && let Some((call, rest)) =
+                            self.header_and_arguments(rest, &header, &syntax)
                     {
-                        let (ended, rest) = self.call_end(rest);
-                        return Some((call, ended, rest));
+                        let trailed = eat_parts(rest, syntax.trailer);
+                        let rest = trailed.unwrap_or(rest);
+                        let (has_end, rest) = eat_end(rest, syntax.end, trailed.is_some());
+                        return Some((call, has_end, rest));
                     }
                 }
             }
@@ -217,23 +211,26 @@ impl Scan<'_> {
         None
     }
 
-    /// How arguments are written in the template's spelling, and what stands behind them.
-    fn canonical(&self) -> (&ArgumentStyle, &[Part], Option<&Marker>) {
-        let call = &self.format.call;
-        (&call.arguments, &call.trailer, call.end.as_ref())
+    fn header_and_arguments<'t>(
+        &self,
+        text: Rest<'t>,
+        header: &[Part],
+        syntax: &CallSyntax<'_>,
+    ) -> Option<(Call, Rest<'t>)> {
+        let (name, rest) = eat_header(text, header)?;
+        let (arguments, rest) = self.arguments(&name, syntax, rest)?;
+        Some((parse_call(&name, &arguments)?, rest))
     }
 
-    /// Calls in another spelling.
-    fn spelled<'t>(&self, text: Rest<'t>, out: &mut Scanned) -> Option<Rest<'t>> {
-        let known = |call: &Call| self.plan.tools().iter().any(|tool| tool.name == call.name);
+    /// Calls in another spelling. Returns what follows.
+    fn spelling<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+        let is_offered = |name: &str| self.plan.tools().iter().any(|tool| tool.name == name);
         for spelling in &self.format.spellings {
-            let style = spelling.arguments.as_ref().unwrap_or(&self.format.call.arguments);
+            let syntax = self.format.spelling_syntax(spelling);
             let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
             let mut calls = Vec::new();
-            while let Some((name, behind)) = eat_header(rest, &spelling.header)
-                && let Some((arguments, behind)) =
-                    self.arguments(&name, (style, &spelling.trailer, None), behind)
-                && let Some(call) = call(&name, &arguments)
+            while let Some((call, behind)) =
+                self.header_and_arguments(rest, &spelling.header, &syntax)
             {
                 let trailed = eat_parts(behind, &spelling.trailer);
                 calls.push((call, trailed.is_some()));
@@ -242,42 +239,25 @@ impl Scan<'_> {
                 let Some(behind) = eat_parts(rest, &separator.parts()) else { break };
                 rest = behind;
             }
-            if calls.is_empty()
-                || spelling.text_unless.is_some() && !calls.iter().all(|(call, _)| known(call))
-            {
+            let is_text = spelling.text_unless.is_some()
+                && !calls.iter().all(|(call, _)| is_offered(&call.name));
+            if calls.is_empty() || is_text {
                 continue;
             }
             out.calls.extend(calls);
-            return Some(
-                spelling.end.as_ref().and_then(|end| eat_marker(rest, end)).unwrap_or(rest),
-            );
+            return Some(eat_end(rest, spelling.end.as_ref(), true).1);
         }
         None
     }
 
-    fn call_end<'t>(&self, rest: Rest<'t>) -> (bool, Rest<'t>) {
-        let format = &self.format.call;
-        let (trailed, rest) = match eat_parts(rest, &format.trailer) {
-            Some(rest) => (true, rest),
-            None => (false, rest),
-        };
-        match &format.end {
-            None => (trailed, rest),
-            Some(end) => match eat_marker(rest, end) {
-                Some(rest) => (true, rest),
-                None => (false, rest),
-            },
-        }
-    }
-
-    /// A call that is a JSON object with name and arguments in it, its members in any order.
+    /// A call that is a JSON object with the name and the arguments as members, in any order.
     fn object_call<'t>(
         &self,
         text: Rest<'t>,
         begin: &str,
         header: &[Part],
     ) -> Option<(Call, bool, Rest<'t>)> {
-        let at = header.iter().position(|part| matches!(part, Part::Name(_)))?;
+        let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
         let before: String =
             begin.to_owned() + &header[..at].iter().map(Part::write).collect::<String>();
         let behind: String = header[at + 1..].iter().map(Part::write).collect();
@@ -296,24 +276,20 @@ impl Scan<'_> {
         let none = Json::Object(Object::default());
         let mut written = String::new();
         spaced(&mut written, arguments.unwrap_or(&none));
-        let call = call(name, &written)?;
-        match &self.format.call.end {
-            None => Some((call, true, rest)),
-            Some(end) => match eat_marker(rest, end) {
-                Some(rest) => Some((call, true, rest)),
-                None => Some((call, false, rest)),
-            },
-        }
+        let call = parse_call(name, &written)?;
+        let (has_end, rest) = eat_end(rest, self.format.call.end.as_ref(), true);
+        Some((call, has_end, rest))
     }
 
-    /// A call's arguments as JSON text, and what is behind them.
+    /// A call's arguments as JSON text, and what follows.
     fn arguments<'t>(
         &self,
         name: &str,
-        (style, trailer, end): (&ArgumentStyle, &[Part], Option<&Marker>),
+        syntax: &CallSyntax<'_>,
         rest: Rest<'t>,
     ) -> Option<(String, Rest<'t>)> {
-        match style {
+        let find_end = || Some(find_marker(rest, syntax.end?)?.0);
+        match syntax.arguments {
             ArgumentStyle::Json => {
                 let (value, behind) = json(rest)?;
                 let mut out = String::new();
@@ -321,37 +297,34 @@ impl Scan<'_> {
                 Some((out, behind))
             }
             ArgumentStyle::Keywords => {
-                let end = closing(rest)?;
-                Some((
-                    read_whole(Reader::Literal(LiteralReader::keywords()), &rest[..end]),
-                    &rest[end..],
-                ))
+                let end = closing_parenthesis(rest)?;
+                Some((read_keywords(&rest[..end]), &rest[end..]))
             }
             ArgumentStyle::Delimited(mark) => {
-                let end =
-                    end.and_then(|end| find_marker(rest, end)).map_or(rest.len(), |(at, _)| at);
-                let reader = Reader::Literal(LiteralReader::delimited(&mark.write()));
+                let end = find_end().unwrap_or(rest.len());
+                let reader = ArgumentReader::Literal(LiteralReader::delimited(&mark.write()));
                 Some((read_whole(reader, rest[..end].trim()), &rest[end..]))
             }
             ArgumentStyle::Tagged(style) => {
-                let trailer: String = trailer.iter().map(Part::write).collect();
+                let trailer: String = syntax.trailer.iter().map(Part::write).collect();
                 let trailer = trailer.trim();
                 let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
-                let found =
-                    found.or_else(|| end.and_then(|end| find_marker(rest, end)).map(|(at, _)| at));
-                let end = found.unwrap_or(rest.len());
-                let known = self.plan.tools().iter().position(|tool| tool.name == name);
-                let reader = known
-                    .and_then(|tool| self.plan.inner.readers.get(tool).cloned().flatten())
-                    .map(Reader::json);
-                let any =
-                    || Reader::Tagged(Box::new(TaggedReader::new(style, Vec::new(), Kinds::ALL)));
-                Some((read_whole(reader.unwrap_or_else(any), &rest[..end]), &rest[end..]))
+                let end = found.or_else(find_end).unwrap_or(rest.len());
+                let tool = self.plan.tools().iter().position(|tool| tool.name == name);
+                let reader = tool.and_then(|tool| self.plan.inner.reader(tool, None));
+                let reader = match reader {
+                    Some(reader) => reader.clone().without_input(),
+                    None => {
+                        let reader = TaggedReader::new(style, Vec::new(), Kinds::ALL);
+                        ArgumentReader::Tagged(Box::new(reader))
+                    }
+                };
+                Some((read_whole(reader, &rest[..end]), &rest[end..]))
             }
         }
     }
 
-    fn messages(&self, format: &MessagesFormat, text: &str, opened: bool, out: &mut Scanned) {
+    fn messages(&self, format: &MessagesFormat, text: &str, opened: bool, out: &mut ScannedTurn) {
         let mut rest = if opened { self.reasoning(text, true, out) } else { text };
         let mut first = !opened;
         while !rest.is_empty() {
@@ -371,8 +344,8 @@ impl Scan<'_> {
                     let next =
                         find_marker(rest, &format.separator).map_or(rest.len(), |(at, _)| at);
                     let step = rest.chars().next().map_or(0, char::len_utf8);
-                    let (said, behind) = rest.split_at(next.max(step));
-                    out.text.push_str(said);
+                    let (text, behind) = rest.split_at(next.max(step));
+                    out.text.push_str(text);
                     behind
                 }
             };
@@ -383,7 +356,7 @@ impl Scan<'_> {
         &self,
         format: &MessagesFormat,
         rest: Rest<'t>,
-        out: &mut Scanned,
+        out: &mut ScannedTurn,
     ) -> Option<Rest<'t>> {
         if let Some(reasoning) = &self.format.reasoning
             && eat_marker(rest, &reasoning.begin).is_some()
@@ -402,57 +375,52 @@ impl Scan<'_> {
                 return Some(&inner[at + len..]);
             }
         }
-        if let Some((call, ended, behind)) = self.call(rest) {
-            out.calls.push((call, ended));
-            return Some(behind);
-        }
-        self.builtin(rest, out)
+        self.call_into(rest, out).or_else(|| self.builtin(rest, out))
     }
 
-    /// A call of one of the model's own tools, behind its begin marker.
-    fn builtin<'t>(&self, rest: Rest<'t>, out: &mut Scanned) -> Option<Rest<'t>> {
-        let builtin = self.format.builtin.as_ref()?;
+    /// A call of a built-in tool, behind its begin marker. Returns what follows.
+    fn builtin<'t>(&self, rest: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+        let format = self.format.builtin.as_ref()?;
+        let syntax = self.format.builtin_syntax(false)?;
         let up_to_end = |body: Rest<'t>| {
-            let (at, len) = self
-                .format
-                .builtin_end()
-                .and_then(|end| find_marker(body, end))
-                .unwrap_or((body.len(), 0));
+            let end = syntax.end.and_then(|end| find_marker(body, end));
+            let (at, len) = end.unwrap_or((body.len(), 0));
             (&body[..at], len > 0, &body[at + len..])
         };
-        for header in builtin.headers(false) {
+        for header in &syntax.headers {
             let Some((name, body)) = eat_header(rest, header) else { continue };
-            let (body, ended, behind) = up_to_end(body);
-            let read = match &builtin.arguments {
-                ArgumentStyle::Keywords => closing(body).map(|end| {
-                    read_whole(Reader::Literal(LiteralReader::keywords()), &body[..end])
-                }),
+            let (body, has_end, behind) = up_to_end(body);
+            let arguments = match syntax.arguments {
+                ArgumentStyle::Keywords => {
+                    closing_parenthesis(body).map(|end| read_keywords(&body[..end]))
+                }
                 _ => Some(body.to_owned()),
             };
-            let code =
-                || call(&name, &read_whole(Reader::code(), body)).filter(|_| !builtin.bare_code);
-            if let Some(found) = read.and_then(|read| call(&name, &read)).or_else(code) {
-                out.calls.push((found, ended));
+            let call = arguments.and_then(|arguments| parse_call(&name, &arguments));
+            let code = || parse_call(&name, &read_whole(ArgumentReader::code(), body));
+            if let Some(call) = call.or_else(|| code().filter(|_| !format.bare_code)) {
+                out.calls.push((call, has_end));
                 return Some(behind);
             }
         }
-        // Code that does not say which tool is to run it: the one there is.
-        let runs =
-            |(_, reader): &(_, &Option<Reader>)| reader.as_ref().is_some_and(Reader::is_code);
-        let (tool, _) = self
-            .plan
-            .tools()
-            .iter()
-            .zip(&self.plan.inner.readers)
-            .find(runs)
-            .filter(|_| builtin.bare_code)?;
-        let (body, ended, behind) = up_to_end(rest);
-        out.calls.push((call(&tool.name, &read_whole(Reader::code(), body))?, ended));
+        // Bare code does not name its tool: it is the one that is called with code.
+        let takes_code =
+            |tool: &usize| self.plan.inner.reader(*tool, None).is_some_and(ArgumentReader::is_code);
+        let tools = self.plan.tools();
+        let tool = (0..tools.len()).find(takes_code).filter(|_| format.bare_code)?;
+        let (body, has_end, behind) = up_to_end(rest);
+        let code = read_whole(ArgumentReader::code(), body);
+        out.calls.push((parse_call(&tools[tool].name, &code)?, has_end));
         Some(behind)
     }
 }
 
-/// What follows the pattern, white space in both ignored.
+/// Python keyword arguments as JSON text.
+fn read_keywords(text: &str) -> String {
+    read_whole(ArgumentReader::Literal(LiteralReader::keywords()), text)
+}
+
+/// What follows the pattern at the beginning of the text. White space in both is ignored.
 fn eat<'t>(text: Rest<'t>, pattern: &str) -> Option<Rest<'t>> {
     let mut rest = text;
     for c in pattern.chars().filter(|c| !c.is_whitespace()) {
@@ -462,21 +430,31 @@ fn eat<'t>(text: Rest<'t>, pattern: &str) -> Option<Rest<'t>> {
 }
 
 fn eat_marker<'t>(text: Rest<'t>, marker: &Marker) -> Option<Rest<'t>> {
-    let eaten = marker.texts_of_spellings().into_iter().filter_map(|spelling| eat(text, &spelling));
+    let eaten = marker.as_texts().into_iter().filter_map(|spelling| eat(text, &spelling));
     eaten.min_by_key(|rest| rest.len())
 }
 
-/// Where a marker stands, and how long it is there.
+/// What follows an optional end marker, and whether the marker was found. `default` if there is no
+/// marker to find.
+fn eat_end<'t>(rest: Rest<'t>, end: Option<&Marker>, default: bool) -> (bool, Rest<'t>) {
+    let Some(end) = end else { return (default, rest) };
+    match eat_marker(rest, end) {
+        Some(behind) => (true, behind),
+        None => (false, rest),
+    }
+}
+
+/// The offset and the length of the first occurrence of a marker.
 fn find_marker(text: &str, marker: &Marker) -> Option<(usize, usize)> {
-    let spellings = marker.texts_of_spellings().into_iter();
+    let spellings = marker.as_texts().into_iter();
     let found =
         spellings.filter_map(|spelling| text.find(&spelling).map(|at| (at, spelling.len())));
     found.min_by_key(|(at, len)| (*at, std::cmp::Reverse(*len)))
 }
 
-/// Where something begins that may be the marker: up to its first white space.
-fn first_of(text: &str, marker: &Marker) -> Option<usize> {
-    let spellings = marker.texts_of_spellings().into_iter();
+/// The offset of the first text that may be the marker: the marker up to its first white space.
+fn find_head(text: &str, marker: &Marker) -> Option<usize> {
+    let spellings = marker.as_texts().into_iter();
     let heads = spellings.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned());
     heads.filter(|head| !head.is_empty()).filter_map(|head| text.find(&head)).min()
 }
@@ -487,10 +465,10 @@ fn eat_parts<'t>(text: Rest<'t>, parts: &[Part]) -> Option<Rest<'t>> {
         rest = match part {
             Part::Text(text) => eat(rest, text)?,
             Part::Marker(marker) => eat_marker(rest, marker)?,
-            Part::Gap(_) => rest,
-            Part::Maybe(part) => eat_parts(rest, &part.maybe).unwrap_or(rest),
-            Part::Id(_) => eat_id(rest),
-            Part::Name(_) => return None,
+            Part::Gap { .. } => rest,
+            Part::Maybe { maybe } => eat_parts(rest, maybe).unwrap_or(rest),
+            Part::Id { .. } => eat_id(rest),
+            Part::Name { .. } => return None,
         };
     }
     Some(rest)
@@ -500,16 +478,16 @@ fn eat_id(rest: Rest<'_>) -> Rest<'_> {
     rest.trim_start().trim_start_matches(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// Longest name on the wire: every character of a name may be an entity.
+/// The longest name on the wire, in bytes: every character of a name may be an entity.
 const MAX_WRITTEN_NAME: usize = 6 * MAX_TOOL_NAME_BYTES;
 
-/// A header's name and what is behind the header.
+/// The name in a header, and what follows the header.
 fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)> {
-    let at = header.iter().position(|part| matches!(part, Part::Name(_)))?;
-    let Part::Name(style) = &header[at] else { return None };
+    let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
+    let Part::Name { name: style } = &header[at] else { return None };
     let rest = eat_parts(text, &header[..at])?.trim_start();
     let behind = &header[at + 1..];
-    // The name ends where what is behind it begins, or at what no name contains.
+    // The name ends where the parts behind it begin, or at a character that no name contains.
     let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
     for end in ends.skip(1).take_while(|end| *end <= MAX_WRITTEN_NAME) {
         let next = rest[end..].chars().next();
@@ -517,7 +495,7 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
             && (!behind.is_empty()
                 || next.is_none_or(|c| c == '{' || c == '<' || c.is_whitespace()))
         {
-            let name = style.name.read(rest[..end].trim());
+            let name = style.read(rest[..end].trim());
             return (!name.is_empty()).then_some((name, after));
         }
         if next.is_some_and(|c| c == '\n' || c == '{') && end > 0 && !behind.is_empty() {
@@ -527,11 +505,11 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
     None
 }
 
-/// A header without what stands between its markers and the name, where a marker ends the name:
-/// names that models make up or put together.
+/// Looser variants of a header in which a marker ends the name: without the parts between name and
+/// marker, and without any text. They accept names that models make up.
 fn loose_headers(header: &[Part]) -> Vec<Vec<Part>> {
     let is_marker = |part: &&Part| matches!(part, Part::Marker(_));
-    let Some(at) = header.iter().position(|part| matches!(part, Part::Name(_))) else {
+    let Some(at) = header.iter().position(|part| matches!(part, Part::Name { .. })) else {
         return Vec::new();
     };
     let Some(end) = header[at..].iter().rev().find(is_marker) else { return Vec::new() };
@@ -547,7 +525,7 @@ fn last_key(text: &str) -> Option<String> {
     Some(text[quote + 1..colon].to_owned())
 }
 
-/// A JSON value at the beginning of a text, and what is behind it.
+/// The JSON value at the beginning of a text, and what follows.
 fn json(text: Rest<'_>) -> Option<(Json, Rest<'_>)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
     values.next()?.ok()?;
@@ -555,8 +533,8 @@ fn json(text: Rest<'_>) -> Option<(Json, Rest<'_>)> {
     Some((Json::parse(value, &Limits::default()).ok()?, rest))
 }
 
-/// Where the parenthesis closes that is open at the beginning, quotes respected.
-fn closing(text: &str) -> Option<usize> {
+/// The offset of the parenthesis that closes one before the text. Skips quoted strings.
+fn closing_parenthesis(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut escaped) = (0usize, None, false);
     for (at, c) in text.char_indices() {
         match (quote, c) {

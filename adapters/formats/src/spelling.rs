@@ -1,5 +1,9 @@
-//! Other spellings of calls than the template's: what the models of a family are known to write
-//! beside it.
+//! Alternative spellings of calls: what the models of a family are known to write beside the syntax
+//! of the chat template.
+//!
+//! The begin marker of a spelling may also be ordinary text (a JSON object in an answer, say). A
+//! spelling with `text_unless` is *ambiguous*: its begin marker starts a call if the name of an
+//! offered tool follows, and is text otherwise.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -12,81 +16,77 @@ use louver::ir::{Except, Expr, Literal, regular};
 use louver::limits::Limits;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Lowered;
-use crate::builtin::written;
+use crate::arguments::LoweredArguments;
+use crate::builtin::fixed_prefix;
 use crate::custom::REGEX;
 use crate::format::{ArgumentStyle, TagPart, TaggedStyle, WireFormat};
-use crate::lower::Lowering;
-use crate::marker::{Glue, Marker, NameStyle, Part, Settle};
+use crate::lower::{Lowering, any_rule};
+use crate::marker::{Glue, Marker, NameStyle, Part, unique};
 use crate::plan::Role;
 use crate::raw::ends_clean;
 use crate::request::LowerError;
 
-/// Another spelling of calls: `begin CALL (separator CALL)* end`, a call being `header ARGUMENTS
-/// trailer`. Reading `begin` in free text starts it; where a call is forced, the template's
-/// spelling is.
+/// An alternative spelling of calls: `begin CALL (separator CALL)* end`, where a call is `header
+/// ARGUMENTS trailer`. `begin` in free text starts it. Where a call is forced, the grammar allows
+/// the template's syntax alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallSpelling {
-    /// Opens it.
+    /// Opens the calls.
     pub begin: Marker,
-    /// From `begin` to the arguments; names the tool exactly once.
+    /// From `begin` or `separator` to the arguments. Names the tool exactly once.
     pub header: Vec<Part>,
-    /// How arguments are written; as in the template's spelling if it is not given.
+    /// How arguments are written. By default, as in the template's syntax.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<ArgumentStyle>,
     /// From the arguments to the next call or `end`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trailer: Vec<Part>,
-    /// Between two calls, in spellings that have several.
+    /// Between two calls. Without it, there is one call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separator: Option<Glue>,
-    /// Closes it.
+    /// Closes the calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
-    /// `begin` may be text: it is unless the name of an offered tool follows. A regular expression:
-    /// what does not follow another name there, as it would be a call of a tool that is not
-    /// offered. `header` begins with the name then.
+    /// Makes the spelling ambiguous: `begin` is text unless the name of an offered tool follows. A
+    /// regular expression of what must not follow any other name, as that would be a call of a tool
+    /// that is not offered. `header` must begin with the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_unless: Option<String>,
 }
 
 impl CallSpelling {
-    pub(crate) fn bind(&mut self, how: Settle<'_>) {
-        self.header.iter_mut().chain(&mut self.trailer).for_each(|part| part.bind(how));
-        self.separator.iter_mut().for_each(|glue| glue.bind(how));
-        self.arguments.iter_mut().for_each(|style| style.bind(how));
-        std::iter::once(&mut self.begin).chain(&mut self.end).for_each(|marker| marker.bind(how));
+    fn is_ambiguous(&self) -> bool {
+        self.text_unless.is_some()
     }
 
-    /// How its names are written, and the byte behind one; of spellings that may be text.
-    fn name(&self) -> Option<(NameStyle, u8)> {
+    /// In a header that begins with the name: the name's style, and the byte behind the name.
+    fn leading_name(&self) -> Option<(NameStyle, u8)> {
         match &self.header[..] {
-            [Part::Name(name), Part::Text(behind), ..] => {
-                Some((name.name, *behind.as_bytes().first()?))
+            [Part::Name { name }, Part::Text(behind), ..] => {
+                Some((*name, *behind.as_bytes().first()?))
             }
             _ => None,
         }
     }
 
-    /// What is wrong with it where it may be text.
-    pub(crate) fn text_fault(&self) -> Option<&'static str> {
-        let pattern = self.text_unless.as_ref()?;
-        if self.name().is_none() {
-            return Some("needs a header that begins with the name and a text");
+    /// Checks what `text_unless` needs. The error says what is wrong.
+    pub(crate) fn check_text_unless(&self) -> Result<(), &'static str> {
+        let Some(pattern) = &self.text_unless else { return Ok(()) };
+        if self.leading_name().is_none() {
+            return Err("needs a header that begins with the name and a text");
         }
-        if !matches!(self.begin, Marker::Text(_) | Marker::Any(_))
-            || self.begin.text_heads().is_empty()
-        {
-            return Some("needs texts as `begin`");
+        let is_text = matches!(self.begin, Marker::Text(_) | Marker::Any(_));
+        if !is_text || self.begin.plain_texts().is_empty() {
+            return Err("needs texts as `begin`");
         }
-        pattern_dfa(pattern, &Limits::default()).err()
+        pattern_dfa(pattern, &Limits::default()).map(|_| ())
     }
 }
 
-/// The texts that a regular expression matches as a whole, over bytes.
+/// The automaton of the texts that a regular expression matches as a whole, over bytes.
 fn pattern_dfa(pattern: &str, limits: &Limits) -> Result<Dfa, &'static str> {
-    let what = "is not a regular expression, or a large one";
+    let what = "is not a regular expression, or too large";
     let work = || {
         let grammar = regex::lower(pattern, &REGEX, limits).map_err(|_| what)?;
         regular::automaton(&Expr::Ref(grammar.start), &grammar.rules, limits.automaton_states)
@@ -95,198 +95,183 @@ fn pattern_dfa(pattern: &str, limits: &Limits) -> Result<Dfa, &'static str> {
     fuel::with_default_budget(|| limits.compile_budget(pattern.len()), work)
 }
 
-/// Texts that are told from calls.
+/// A regular set of texts that cannot be (part of) a call. See [`Lowering::text_automaton`].
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Text {
-    /// Those that depart from what a regular expression matches.
-    Departs(String),
-    /// Those that depart from what is watched for.
-    First,
-    /// Those up to the first of this byte.
-    Until(u8),
+pub(crate) enum TextKind {
+    /// The shortest texts that do not begin any text of a regular expression.
+    Mismatch(String),
+    /// The shortest texts that do not begin any of the watched texts.
+    Unwatched,
+    /// Texts up to the first occurrence of this byte.
+    UpTo(u8),
 }
 
-/// Most automata that are kept.
-const MAX_KEPT: usize = 1024;
-/// Most bytes of the texts that an automaton was made of, if it is kept.
-const MAX_KEPT_BYTES: usize = 1024;
+/// The automata of [`Lowering::text_automaton`], by watched texts, kind and limit of states.
+type TextAutomata = HashMap<(Vec<Vec<u8>>, TextKind, usize), Arc<Dfa>>;
 
-type Kept = HashMap<(Vec<Vec<u8>>, Text, usize), Arc<Dfa>>;
+/// Shared by all requests of the process: formats are few, and most requests watch for the texts
+/// of the format alone.
+static TEXT_AUTOMATA: LazyLock<Mutex<TextAutomata>> = LazyLock::new(Mutex::default);
 
-/// Formats are few, and most requests have nothing else that ends text.
-static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+/// The most automata in [`TEXT_AUTOMATA`].
+const MAX_CACHED_AUTOMATA: usize = 1024;
 
-/// Texts that leave, with their last byte, the beginnings of what an automaton accepts.
-fn departures(known: &Dfa) -> Dfa {
+/// The most bytes of watched texts of an automaton in [`TEXT_AUTOMATA`].
+const MAX_CACHED_TEXT_BYTES: usize = 1024;
+
+/// The automaton of the shortest texts that are no prefix of a text of `dfa`.
+fn shortest_non_prefixes(dfa: &Dfa) -> Dfa {
     let mut builder = DfaBuilder::new();
-    (0..known.len()).for_each(|_| {
+    (0..dfa.len()).for_each(|_| {
         builder.state(false);
     });
-    let gone = builder.state(true);
-    for state in (0..known.len() as u32).filter(|&state| !known.is_final(state)) {
+    let outside = builder.state(true);
+    for state in (0..dfa.len() as u32).filter(|&state| !dfa.is_final(state)) {
         let mut from = 0;
-        for edge in known.edges(state) {
+        for edge in dfa.edges(state) {
             if from < edge.lo {
-                builder.edge(state, from, edge.lo - 1, gone);
+                builder.edge(state, from, edge.lo - 1, outside);
             }
-            if !known.is_final(edge.to) {
+            if !dfa.is_final(edge.to) {
                 builder.edge(state, edge.lo, edge.hi, edge.to);
             }
             from = edge.hi + 1;
         }
         if from <= 255 {
-            builder.edge(state, from, 255, gone);
+            builder.edge(state, from, 255, outside);
         }
     }
     builder.finish().minimize()
 }
 
-/// A spelling lowered.
+/// The rules of an alternative spelling.
 #[derive(Clone, Default)]
-pub(crate) struct Spelled {
-    /// Its calls behind `begin`, one a tool.
+pub(crate) struct LoweredSpelling {
+    /// Calls behind `begin`, one rule per tool.
     pub(crate) calls: Vec<RuleId>,
-    /// What may follow `begin` where that is text.
-    pub(crate) other: Option<RuleId>,
+    /// In an ambiguous spelling, what may follow `begin` as text.
+    pub(crate) text: Option<RuleId>,
 }
 
 impl WireFormat {
-    /// Spellings that cannot be text.
-    pub(crate) fn sure_spellings(&self) -> impl Iterator<Item = &CallSpelling> {
-        self.spellings.iter().filter(|spelling| spelling.text_unless.is_none())
+    pub(crate) fn unambiguous_spellings(&self) -> impl Iterator<Item = &CallSpelling> {
+        self.spellings.iter().filter(|spelling| !spelling.is_ambiguous())
     }
 
-    /// Beginnings of calls that may be text.
-    pub(crate) fn unsure_begins(&self) -> Vec<String> {
-        let unsure = self.spellings.iter().filter(|spelling| spelling.text_unless.is_some());
-        unsure.flat_map(|spelling| spelling.begin.text_heads()).collect()
+    /// Begin markers that may be text.
+    pub(crate) fn ambiguous_begins(&self) -> Vec<String> {
+        let ambiguous = self.spellings.iter().filter(|spelling| spelling.is_ambiguous());
+        ambiguous.flat_map(|spelling| spelling.begin.plain_texts()).collect()
     }
 
-    /// What no string of an argument in tags contains: what begins arguments and calls and ends
-    /// calls, at which readers of the format split.
+    /// Begin markers that always start a call.
+    pub(crate) fn unambiguous_begins(&self) -> Vec<String> {
+        let spellings = self.unambiguous_spellings().map(|spelling| &spelling.begin);
+        let markers = self.calls_begin().into_iter().chain(self.builtin_begin()).chain(spellings);
+        let ambiguous = self.ambiguous_begins();
+        let is_unambiguous = |text: &String| !ambiguous.iter().any(|begin| text.starts_with(begin));
+        unique(markers.flat_map(Marker::plain_texts).filter(is_unambiguous))
+    }
+
+    /// Texts that no unescaped string of an argument contains: what begins arguments and calls, and
+    /// what ends calls. Parsers of the format split at these texts.
     pub(crate) fn excluded_values(&self, style: &TaggedStyle) -> Vec<String> {
         let open = style.open.first().map(|part| match part {
             TagPart::Text(text) => vec![text.clone()],
-            TagPart::Marker(marker) => marker.text_heads(),
-            TagPart::Key(_) | TagPart::Kind(_) | TagPart::Gap(_) => Vec::new(),
+            TagPart::Marker(marker) => marker.plain_texts(),
+            TagPart::Key { .. } | TagPart::Kind { .. } | TagPart::Gap { .. } => Vec::new(),
         });
         let trailers =
             std::iter::once(&self.call.trailer).chain(self.spellings.iter().map(|s| &s.trailer));
-        let behind = trailers.filter_map(|parts| parts.first()).flat_map(|part| match part {
+        let trailers = trailers.filter_map(|parts| parts.first()).flat_map(|part| match part {
             Part::Text(text) => vec![text.clone()],
-            Part::Marker(marker) => marker.text_heads(),
+            Part::Marker(marker) => marker.plain_texts(),
             _ => Vec::new(),
         });
-        let section = self.section.iter().filter_map(|section| section.end.as_ref());
+        let section_end = self.section.iter().filter_map(|section| section.end.as_ref());
         let ends =
-            section.chain(&self.call.end).chain(&self.call.begin).flat_map(Marker::text_heads);
-        let all = open.into_iter().flatten().chain(behind).chain(ends).chain(self.sure_begins());
+            section_end.chain(&self.call.end).chain(&self.call.begin).flat_map(Marker::plain_texts);
         let close = style.close.write();
-        let mut out: Vec<String> = Vec::new();
-        for text in all.chain(style.excludes.iter().cloned()) {
-            let text = text.trim();
-            if text.chars().count() > 1
-                && !close.contains(text)
-                && !out.iter().any(|other| other == text)
-            {
-                out.push(text.to_owned());
-            }
-        }
-        out
-    }
-
-    /// Texts that always begin a call.
-    pub(crate) fn sure_begins(&self) -> Vec<String> {
-        let own = self.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref());
-        let begin =
-            self.section.as_ref().map(|section| &section.begin).or(self.call.begin.as_ref());
-        let markers = begin
-            .into_iter()
-            .chain(own)
-            .chain(self.sure_spellings().map(|spelling| &spelling.begin));
-        let unsure = self.unsure_begins();
-        let mut out: Vec<String> = Vec::new();
-        for text in markers.flat_map(Marker::text_heads) {
-            if !unsure.iter().any(|begin| text.starts_with(begin)) && !out.contains(&text) {
-                out.push(text);
-            }
-        }
-        out
+        let texts = (open.into_iter().flatten())
+            .chain(trailers)
+            .chain(ends)
+            .chain(self.unambiguous_begins())
+            .chain(style.excludes.iter().cloned())
+            .map(|text| text.trim().to_owned());
+        unique(texts.filter(|text| text.chars().count() > 1 && !close.contains(text.as_str())))
     }
 }
 
 impl<'a> Lowering<'a> {
-    /// Lowers the other spellings. `styles`: arguments by style, the template's first; those of
-    /// another style are added.
-    pub(crate) fn spell(
+    /// Lowers the alternative spellings. `styles` has the tools' arguments by style, the template's
+    /// style first; arguments in other styles are added.
+    pub(crate) fn lower_spellings(
         &mut self,
-        styles: &mut Vec<(&'a ArgumentStyle, Vec<Option<Lowered>>)>,
+        styles: &mut Vec<(&'a ArgumentStyle, Vec<Option<LoweredArguments>>)>,
     ) -> Result<(), LowerError> {
-        let format = self.format;
-        let names: Vec<String> = self.request.kinds().map(|(name, _)| name.to_owned()).collect();
-        let watched = self.watched();
+        let (format, functions) = (self.format, self.request.functions());
+        let names: Vec<String> =
+            self.request.kinds().take(functions).map(|(name, _)| name.to_owned()).collect();
+        let watched = self.watched_texts();
         for spelling in &format.spellings {
-            let style = spelling.arguments.as_ref().unwrap_or(&format.call.arguments);
-            let at = match styles.iter().position(|(known, _)| *known == style) {
-                Some(at) => at,
+            let syntax = format.spelling_syntax(spelling);
+            let index = match styles.iter().position(|(style, _)| *style == syntax.arguments) {
+                Some(index) => index,
                 None => {
-                    let lowered = self.functions_in(style, &styles[0].1);
-                    styles.push((style, lowered));
+                    let lowered = self.functions_in(syntax.arguments, &styles[0].1);
+                    styles.push((syntax.arguments, lowered));
                     styles.len() - 1
                 }
             };
-            let mut spelled = Spelled::default();
-            for (k, lowered) in styles[at].1.iter().enumerate().take(self.request.functions()) {
-                let Some(Lowered { rule, .. }) = lowered else { continue };
-                let rule = *rule;
-                let header = self.parts(&spelling.header, &names[k]);
-                let trailer = self.parts(&spelling.trailer, &names[k]);
-                spelled.calls.push(self.call_of((k, &names[k]), header, rule, trailer));
+            let mut calls = Vec::new();
+            for (k, (name, arguments)) in names.iter().zip(&styles[index].1).enumerate() {
+                if let Some(LoweredArguments { rule, .. }) = arguments {
+                    calls.push(self.call((k, name), &syntax, *rule));
+                }
             }
-            spelled.other =
-                self.other_names(spelling, &names[..self.request.functions()], &watched)?;
-            self.spelled.push(spelled);
+            let text = self.text_behind_begin(spelling, &names, &watched)?;
+            self.spellings.push(LoweredSpelling { calls, text });
         }
         Ok(())
     }
 
-    /// Arguments of functions and custom tools in another style than the template's. Where a schema
-    /// cannot be enforced in it, the tool is not called so.
+    /// Arguments of functions and custom tools in another style than the template's. A tool whose
+    /// schema cannot be enforced in that style cannot be called in it.
     fn functions_in(
         &mut self,
         style: &'a ArgumentStyle,
-        canonical: &[Option<Lowered>],
-    ) -> Vec<Option<Lowered>> {
+        canonical: &[Option<LoweredArguments>],
+    ) -> Vec<Option<LoweredArguments>> {
         self.style = style;
         let (request, mut out) = (self.request, Vec::new());
         for (k, canonical) in canonical.iter().enumerate().take(request.functions()) {
-            let known = (self.parts.len(), self.relaxed.len(), self.warnings.len());
+            let findings = std::mem::take(&mut self.findings);
             let lowered = canonical.as_ref().and_then(|_| match request.tools.get(k) {
                 Some(tool) => self.arguments(k, tool),
-                None => self.custom_arguments(
-                    k - request.tools.len(),
-                    &request.customs[k - request.tools.len()],
-                ),
+                None => {
+                    let custom = k - request.tools.len();
+                    self.custom_arguments(custom, &request.customs[custom])
+                }
             });
-            let whole = known.0 == self.parts.len() && known.1 == self.relaxed.len();
-            self.parts.truncate(known.0);
-            self.relaxed.truncate(known.1);
-            self.warnings.truncate(known.2);
-            out.push(lowered.filter(|_| whole));
+            let found = std::mem::replace(&mut self.findings, findings);
+            let is_enforced = found.errors.is_empty() && found.relaxed.is_empty();
+            out.push(lowered.filter(|_| is_enforced));
         }
         self.style = &self.format.call.arguments;
         out
     }
 
-    /// What may follow `begin` as text: a name that no tool has, what ends it, and something else
-    /// than what goes on as a call. `texts`: what free text is watched for.
-    fn other_names(
+    /// What may follow the begin marker of an ambiguous spelling as text: a name that no tool has,
+    /// the byte that ends it, and a text that does not match `text_unless`. `None` if the spelling
+    /// is unambiguous or there is no tool.
+    fn text_behind_begin(
         &mut self,
         spelling: &CallSpelling,
         names: &[String],
-        texts: &[Vec<u8>],
+        watched: &[Vec<u8>],
     ) -> Result<Option<RuleId>, LowerError> {
-        let (Some(pattern), Some((style, end))) = (&spelling.text_unless, spelling.name()) else {
+        let (Some(pattern), Some((style, end))) = (&spelling.text_unless, spelling.leading_name())
+        else {
             return Ok(None);
         };
         let mut words: Vec<Literal> =
@@ -296,98 +281,107 @@ impl<'a> Lowering<'a> {
         }
         words.sort_unstable();
         words.dedup();
-        let behind = self.clean(texts, Text::Departs(pattern.clone()))?;
-        let name = self.clean(texts, Text::Until(end))?;
+        let behind = self.text_automaton(watched, TextKind::Mismatch(pattern.clone()))?;
+        let name = self.text_automaton(watched, TextKind::UpTo(end))?;
         let first: Vec<u8> =
-            texts.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
+            watched.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
         let tail = self.builder.rule("other name", Expr::Automaton(name));
         let other = self.builder.rule("nothing", Expr::Never);
         let leave = ByteSet::of(&first).complement();
         let except = Except { words, leave, tail, other, close: vec![end].into() };
         let body = Expr::seq([Expr::Except(Box::new(except)), Expr::Automaton(behind)]);
-        Ok(Some(self.builder.labelled("text behind a marker", Role::Resumed.label(), body)))
+        Ok(Some(self.builder.labelled("text behind a marker", Role::ResumedText.label(), body)))
     }
 
-    /// Such texts, in which none of these stands and behind which none has begun. Those of a
-    /// process are kept.
-    pub(crate) fn clean(&self, texts: &[Vec<u8>], of: Text) -> Result<Arc<Dfa>, LowerError> {
+    /// The automaton of texts of a kind that contain no watched text and do not end with the
+    /// beginning of one. Small automata are cached for the process.
+    pub(crate) fn text_automaton(
+        &self,
+        watched: &[Vec<u8>],
+        kind: TextKind,
+    ) -> Result<Arc<Dfa>, LowerError> {
         let limit = self.request.limits.automaton_states;
-        let large = |cause| LowerError::TooLarge { what: "what free text is told from", cause };
-        let key = (texts.to_vec(), of, limit);
-        let known = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(dfa) = known().get(&key) {
+        let error =
+            |cause| LowerError::TooLarge { what: "texts that free text must not contain", cause };
+        let too_large = || error(TooLarge::States { limit });
+        let automaton = |expr: &Expr| regular::automaton(expr, &[], limit).map_err(|_| too_large());
+        let cache = || TEXT_AUTOMATA.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (watched.to_vec(), kind, limit);
+        if let Some(dfa) = cache().get(&key) {
             return Ok(dfa.clone());
         }
-        let too_large = || large(TooLarge::States { limit });
         let dfa = match &key.1 {
-            Text::Departs(pattern) => {
-                departures(&pattern_dfa(pattern, &self.request.limits).map_err(|_| too_large())?)
+            TextKind::Mismatch(pattern) => {
+                let dfa = pattern_dfa(pattern, &self.request.limits).map_err(|_| too_large())?;
+                shortest_non_prefixes(&dfa)
             }
-            Text::First => {
-                let all = Expr::alt(texts.iter().map(|text| Expr::bytes(text)));
-                departures(&regular::automaton(&all, &[], limit).map_err(|_| too_large())?)
+            TextKind::Unwatched => {
+                let watched = Expr::alt(watched.iter().map(|text| Expr::bytes(text)));
+                shortest_non_prefixes(&automaton(&watched)?)
             }
-            Text::Until(end) => {
+            TextKind::UpTo(end) => {
                 let end = ByteSet::of(&[*end]);
-                let name = Expr::seq([Expr::star(Expr::Class(end.complement())), Expr::Class(end)]);
-                regular::automaton(&name, &[], limit).map_err(|_| too_large())?
+                let before = Expr::star(Expr::Class(end.complement()));
+                automaton(&Expr::seq([before, Expr::Class(end)]))?
             }
         };
-        let dfa = Arc::new(dfa.combine(&ends_clean(texts), Combine::And, limit).map_err(large)?);
-        if texts.iter().map(Vec::len).sum::<usize>() < MAX_KEPT_BYTES {
-            let mut kept = known();
-            if kept.len() >= MAX_KEPT {
-                kept.clear();
+        let dfa = dfa.combine(&ends_clean(watched), Combine::And, limit).map_err(error)?;
+        let dfa = Arc::new(dfa);
+        if watched.iter().map(Vec::len).sum::<usize>() < MAX_CACHED_TEXT_BYTES {
+            let mut cache = cache();
+            if cache.len() >= MAX_CACHED_AUTOMATA {
+                cache.clear();
             }
-            kept.insert(key, dfa.clone());
+            cache.insert(key, dfa.clone());
         }
         Ok(dfa)
     }
 
-    /// Texts that always begin a call. Without tools, the other spellings are text.
-    pub(crate) fn sure_begins(&self) -> Vec<String> {
-        let mut begins = self.format.sure_begins();
+    /// Begin markers that always start a call. Without tools, the spellings' begin markers are
+    /// text.
+    pub(crate) fn call_begins(&self) -> Vec<String> {
+        let mut begins = self.format.unambiguous_begins();
         if self.request.kinds().next().is_none() {
-            let spelled: Vec<String> =
-                self.format.sure_spellings().flat_map(|s| s.begin.text_heads()).collect();
-            begins.retain(|begin| !spelled.contains(begin));
+            let spellings = self.format.unambiguous_spellings();
+            let as_text: Vec<String> = spellings.flat_map(|s| s.begin.plain_texts()).collect();
+            begins.retain(|begin| !as_text.contains(begin));
         }
         begins
     }
 
-    /// Texts that begin a call wherever they stand. A single character does so with the name of an
-    /// offered tool behind it.
+    /// Texts that start a call wherever they occur. A begin marker of a single character does so
+    /// only with the header of an offered tool behind it.
     pub(crate) fn call_texts(&self) -> Vec<String> {
         let (single, mut out): (Vec<String>, Vec<String>) =
-            self.sure_begins().into_iter().partition(|text| text.chars().count() == 1);
-        for (name, _) in
-            self.request.kinds().take(self.request.functions()).filter(|_| !single.is_empty())
-        {
-            let header = written(&self.format.call.header, name);
+            self.call_begins().into_iter().partition(|text| text.chars().count() == 1);
+        for (name, _) in self.request.kinds().take(self.request.functions()) {
+            let header = fixed_prefix(&self.format.call.header, name);
             out.extend(single.iter().map(|begin| format!("{begin}{header}")));
         }
         out
     }
 
-    /// What free text must not miss: beginnings of calls, what it excludes, and what ends it.
-    pub(crate) fn watched(&self) -> Vec<Vec<u8>> {
-        let begins = self.sure_begins().into_iter().chain(self.format.unsure_begins());
-        let excludes = self.format.text.excludes.iter().cloned();
-        let demands = self.request.stop.iter().chain(&self.request.bans).cloned();
-        begins.chain(excludes).chain(demands).map(String::into_bytes).collect()
+    /// Texts that free text must not skip: begin markers of calls, excluded texts, stop strings and
+    /// bans.
+    pub(crate) fn watched_texts(&self) -> Vec<Vec<u8>> {
+        let begins = self.call_begins().into_iter().chain(self.format.ambiguous_begins());
+        let excludes = &self.format.text.excludes;
+        let others = excludes.iter().chain(&self.request.stop).chain(&self.request.bans).cloned();
+        begins.chain(others).map(String::into_bytes).collect()
     }
 
-    /// The calls of a spelling, behind its `begin`.
-    pub(crate) fn spelled_calls(&mut self, spelling: &CallSpelling, calls: &[RuleId]) -> Expr {
-        let call = Expr::alt(calls.iter().map(|call| Expr::Ref(*call)));
+    /// The calls of a spelling, behind its begin marker.
+    pub(crate) fn calls_behind_begin(&mut self, spelling: &CallSpelling, calls: &[RuleId]) -> Expr {
+        let call = any_rule(calls);
+        let most = self.most_calls();
         let more = match &spelling.separator {
-            Some(separator) if self.most_calls() != Some(1) => {
+            Some(separator) if most != Some(1) => {
                 let next = Expr::seq([self.glue(separator), call.clone()]);
-                Expr::repeat(next, 0, self.most_calls().map(|most| most - 1))
+                Expr::repeat(next, 0, most.map(|most| most - 1))
             }
             _ => Expr::Empty,
         };
-        let end = spelling.end.as_ref().map_or(Expr::Empty, |end| self.marker(end));
+        let end = self.optional_marker(spelling.end.as_ref());
         Expr::seq([call, more, end])
     }
 }

@@ -1,16 +1,16 @@
-//! Free text: where it ends, what it excludes, and what tells it from calls.
+//! Free text: a tag dispatch that watches for calls, excluded texts and stop strings.
 
 use louver::ids::RuleId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger};
 
 use crate::lower::Lowering;
-use crate::marker::Marker;
+use crate::marker::{Marker, unique};
 use crate::plan::Role;
 use crate::request::LowerError;
-use crate::spelling::{Spelled, Text};
+use crate::spelling::{LoweredSpelling, TextKind};
 
 impl Lowering<'_> {
-    /// Text up to one of the ends, which is part of it.
+    /// Text up to and with one of the ends: a trigger and what follows the trigger.
     pub(crate) fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
         let mut dispatch = Dispatch {
             tags: Vec::new(),
@@ -30,9 +30,9 @@ impl Lowering<'_> {
         Expr::Dispatch(Box::new(dispatch))
     }
 
-    /// Framed text behind its begin marker, with its end. A stop string ends it too.
+    /// Text behind its begin marker, with its end marker. A stop string ends it, too.
     pub(crate) fn text_until(&mut self, end: &Marker, role: Role) -> Expr {
-        let mut ends = self.heads(end);
+        let mut ends = self.triggers_and_rests(end);
         for stop in &self.request.stop {
             let end = self.marker(end);
             ends.push((Trigger::Text(stop.as_bytes().to_vec()), end));
@@ -43,100 +43,86 @@ impl Lowering<'_> {
     }
 
     fn text_excludes(&self) -> Vec<Vec<u8>> {
-        let mut out: Vec<Vec<u8>> = Vec::new();
-        for text in self.format.text.excludes.iter().chain(&self.request.bans) {
-            if !out.iter().any(|e| e == text.as_bytes()) {
-                out.push(text.as_bytes().to_vec());
-            }
-        }
-        out
+        let texts = self.format.text.excludes.iter().chain(&self.request.bans);
+        unique(texts.map(|text| text.as_bytes().to_vec()))
     }
 
-    /// Free text in a turn that is text or calls. Where calls begin with a single character, text
-    /// begins with another.
+    /// Free text in a turn that is either text or calls. If calls begin with a single character,
+    /// text does not begin with it.
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
         let next = self.most_calls().map(|_| self.closing());
         let free = self.text(None, next.clone());
-        if !self.sure_begins().iter().any(|begin| begin.chars().count() == 1) {
+        if !self.call_begins().iter().any(|begin| begin.chars().count() == 1) {
             return Ok(free);
         }
-        // Everything that free text watches for is told from text here, as it may stand at the
-        // beginning.
-        let first = self.clean(&self.watched(), Text::First)?;
+        // The text may begin with anything that free text watches for, so that all of it is
+        // excluded from the first bytes.
+        let first = self.text_automaton(&self.watched_texts(), TextKind::Unwatched)?;
         let first =
             self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(first));
         let mut starts = vec![Expr::seq([Expr::Ref(first), free.clone()])];
-        for (trigger, rule) in self.spelled_tags(next.as_ref().unwrap_or(&free), &free) {
-            starts.push(Expr::seq([self.fired(&trigger), Expr::Ref(rule)]));
+        for (trigger, rule) in self.spelling_tags(next.as_ref().unwrap_or(&free), &free) {
+            starts.push(Expr::seq([trigger_expr(&trigger), Expr::Ref(rule)]));
         }
         Ok(Expr::optional(Expr::alt(starts)))
     }
 
-    fn fired(&mut self, trigger: &Trigger) -> Expr {
-        match trigger {
-            Trigger::Text(text) => Expr::bytes(text),
-            Trigger::Special(special) => Expr::Special(*special),
-            Trigger::Led(text, special) => Expr::seq([Expr::bytes(text), Expr::Special(*special)]),
-        }
-    }
-
-    /// Free text. `calls`: what opens calls in it, and they themselves; `next`: what follows them,
-    /// or else text again. In a frame it ends with that.
+    /// Free text, with the end of the frame in a frame. `calls`: the marker that opens calls in the
+    /// text, and the calls. `next`: what follows the calls; by default, text again.
     pub(crate) fn text(&mut self, calls: Option<(&Marker, Expr)>, next: Option<Expr>) -> Expr {
         let text = self.builder.declare("text");
         let again = next.is_none() || self.most_calls().is_none();
-        // What ends the turn is no way back to text.
-        let loops = next.is_none() && self.own.is_empty() && self.frame_end.is_none();
+        // A tag that may end the turn must not return to the text.
+        let loops = next.is_none() && self.builtin_calls.is_empty() && self.frame_end.is_none();
         let back = if loops { Expr::Empty } else { Expr::Ref(text) };
         let next = next.unwrap_or_else(|| back.clone());
         let mut tags = match calls {
-            Some((begin, calls)) => self.tags(begin, &calls, &next),
+            Some((begin, calls)) => self.call_tags(begin, &calls, &next),
             None => Vec::new(),
         };
         let behind = if again { &back } else { &next };
-        tags.extend(self.spelled_tags(behind, &back));
-        let body = self.text_body(tags, if loops { AfterTag::Loop } else { AfterTag::End });
+        tags.extend(self.spelling_tags(behind, &back));
+        let body = self.text_dispatch(tags, if loops { AfterTag::Loop } else { AfterTag::End });
         self.builder.define(text, body);
         self.builder.attributes(text).label = Some(Role::Text.label());
         Expr::Ref(text)
     }
 
-    /// Tags of the other spellings: of calls, which `next` follows, and of beginnings that are
-    /// text, which `text` follows.
-    fn spelled_tags(&mut self, next: &Expr, text: &Expr) -> Vec<(Trigger, RuleId)> {
+    /// Tags of the alternative spellings: of calls, with `next` behind them, and of begin markers
+    /// that turn out to be text, with `text` behind them.
+    fn spelling_tags(&mut self, next: &Expr, text: &Expr) -> Vec<(Trigger, RuleId)> {
         let format = self.format;
         let mut out = Vec::new();
-        for (at, spelling) in format.spellings.iter().enumerate() {
-            let Spelled { calls, other } = self.spelled[at].clone();
+        for (k, spelling) in format.spellings.iter().enumerate() {
+            let LoweredSpelling { calls, text: begin_is_text } = self.spellings[k].clone();
             let mut bodies = Vec::new();
             if !calls.is_empty() {
-                let calls = self.spelled_calls(spelling, &calls);
+                let calls = self.calls_behind_begin(spelling, &calls);
                 bodies.push(Expr::seq([calls, next.clone()]));
             }
-            bodies.extend(other.map(|other| Expr::seq([Expr::Ref(other), text.clone()])));
-            for (trigger, rest) in self.begins(&spelling.begin) {
+            bodies.extend(begin_is_text.map(|rule| Expr::seq([Expr::Ref(rule), text.clone()])));
+            for (trigger, rest) in self.begin_triggers(&spelling.begin) {
                 for body in &bodies {
                     let body = Expr::seq([rest.clone(), body.clone()]);
-                    out.push((
-                        trigger.clone(),
-                        self.builder.labelled("calls", Role::Marker.label(), body),
-                    ));
+                    let body = self.builder.labelled("calls", Role::Marker.label(), body);
+                    out.push((trigger.clone(), body));
                 }
             }
         }
         out
     }
 
-    fn text_body(&mut self, mut tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
+    fn text_dispatch(&mut self, mut tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
         let mut excludes = self.text_excludes();
+        // The begin of a call that may not start here cannot be text.
         for text in self.call_texts() {
             let text = text.as_bytes();
-            let begins = |trigger: &Trigger| match trigger {
+            let is_covered = |trigger: &Trigger| match trigger {
                 Trigger::Text(trigger) => trigger.starts_with(text) || text.starts_with(trigger),
                 Trigger::Special(_) | Trigger::Led(..) => false,
             };
-            if !tags.iter().any(|(trigger, _)| begins(trigger))
-                && !excludes.iter().any(|e| e == text)
+            if !tags.iter().any(|(trigger, _)| is_covered(trigger))
+                && !excludes.iter().any(|exclude| exclude == text)
             {
                 excludes.push(text.to_vec());
             }
@@ -144,13 +130,22 @@ impl Lowering<'_> {
         let mut stops: Vec<Trigger> =
             self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
         let mut end = DispatchEnd::Anywhere;
-        if let Some(frame_end) = self.frame_end.clone() {
+        if let Some(frame_end) = self.frame_end {
             for stop in std::mem::take(&mut stops) {
                 let closing = self.closing();
                 tags.push((stop, self.builder.labelled("end", Role::Marker.label(), closing)));
             }
-            (stops, end) = (self.triggers(&frame_end), DispatchEnd::AtStop);
+            (stops, end) = (self.triggers(frame_end), DispatchEnd::AtStop);
         }
         Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }))
+    }
+}
+
+/// The text or special token that fires a trigger.
+fn trigger_expr(trigger: &Trigger) -> Expr {
+    match trigger {
+        Trigger::Text(text) => Expr::bytes(text),
+        Trigger::Special(special) => Expr::Special(*special),
+        Trigger::Led(text, special) => Expr::seq([Expr::bytes(text), Expr::Special(*special)]),
     }
 }

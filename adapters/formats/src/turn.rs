@@ -1,10 +1,10 @@
-//! A whole turn: what events add up to, and what the renderer writes.
+//! A whole turn: the sum of the extractor's events, and the input of the renderer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::extract::{Cut, Event};
 
-/// What the model said in one turn.
+/// The content of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Turn {
@@ -12,9 +12,9 @@ pub struct Turn {
     pub text: String,
     /// Reasoning.
     pub reasoning: String,
-    /// Calls that are whole.
+    /// Complete calls.
     pub calls: Vec<Call>,
-    /// What the generation was cut off in.
+    /// Where the generation was cut off, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<Incomplete>,
 }
@@ -27,21 +27,21 @@ pub struct Call {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// Of a function, the arguments as JSON text; of a custom tool, its input as it is.
+    /// The arguments of a function as JSON text, or the input of a custom tool.
     pub arguments: String,
-    /// What kind of tool is called.
+    /// The kind of the tool.
     #[serde(default, skip_serializing_if = "CallKind::is_function")]
     pub kind: CallKind,
 }
 
-/// What kind of tool a call is of.
+/// The kind of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallKind {
-    /// A function, or one of the model's own tools: its arguments are JSON.
+    /// A function or a built-in tool, whose arguments are JSON.
     #[default]
     Function,
-    /// A custom tool: its input is text.
+    /// A custom tool, whose input is text.
     Custom,
 }
 
@@ -51,15 +51,15 @@ impl CallKind {
     }
 }
 
-/// What a generation was cut off in.
+/// Where a generation was cut off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incomplete {
-    /// Within what.
+    /// The part of the turn.
     pub why: Cut,
-    /// The call that was cut off, as far as it got. It is not a call.
+    /// The call that was cut off, incomplete. It must not be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
-    /// What was there of a piece that is neither text nor reasoning nor arguments.
+    /// The bytes of a part that is neither text nor reasoning nor arguments.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub partial: String,
 }
@@ -72,7 +72,7 @@ pub struct TurnCollector {
 }
 
 impl TurnCollector {
-    /// Nothing said.
+    /// An empty turn.
     pub fn new() -> Self {
         Self::default()
     }
@@ -99,9 +99,8 @@ impl TurnCollector {
                 }
             }
             Event::CallEnd { index } => {
-                self.turn
-                    .calls
-                    .extend(self.open.take_if(|(open, _)| open == index).map(|(_, call)| call));
+                let open = self.open.take_if(|(open, _)| open == index);
+                self.turn.calls.extend(open.map(|(_, call)| call));
             }
             Event::Incomplete { why, partial, .. } => {
                 let call = self.open.take().map(|(_, call)| call);
@@ -112,7 +111,7 @@ impl TurnCollector {
         }
     }
 
-    /// The turn so far; an open call is not in it.
+    /// The turn so far, without an open call.
     pub fn turn(&self) -> &Turn {
         &self.turn
     }

@@ -1,90 +1,98 @@
-//! The input of a custom tool: the one string in the arguments that stand for it, written and read.
+//! The input of a custom tool: on the wire, the one string in arguments `{"input": "..."}`.
 
-use louver::front::json_schema::{Kinds, Whitespace};
+use louver::front::json_schema::{Kinds, Piece, Whitespace};
+use louver::fsm::ByteSet;
 use louver::ids::RuleId;
-use louver::ir::{Expr, Homomorphism};
+use louver::ir::{Expr, Grammar, Homomorphism};
+use louver::limits::Limits;
+use louver::spec::json::{Json, write_string};
 
-use super::tagged::{kinds_by_word, text_behind_name};
-use super::{LiteralReader, Lowered, Reader, RenderError, TaggedReader};
+use super::tagged::written_name;
+use super::{ArgumentReader, LiteralReader, LoweredArguments, RenderError, TaggedReader};
 use crate::custom::{CustomError, CustomErrorReason, CustomTool, INPUT};
 use crate::fault::RequestFault;
-use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
-use crate::lower::{Lowering, gap};
-use crate::marker::Marker;
-use crate::raw::Frame;
+use crate::format::{ArgumentStyle, TaggedStyle};
+use crate::lower::Lowering;
+use crate::marker::{Marker, unique};
+use crate::raw::RawContext;
 
-/// Reads the JSON text `{"input": "..."}` in any chunks; gives the string.
+/// Reads the JSON text `{"input": "..."}` in chunks, and returns the string.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InputReader {
-    state: State,
+    state: InputState,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-enum State {
+enum InputState {
     /// Before the colon.
     #[default]
     Name,
-    /// Behind it.
+    /// Behind the colon.
     Value,
-    /// In the string; the first half of a pair of surrogates.
+    /// In the string. `high`: a high surrogate whose low surrogate may follow.
     Text { high: Option<u16> },
-    /// Behind a backslash: the escape so far.
-    Escape { high: Option<u16>, begun: String },
+    /// Behind a backslash. `escape`: the escape so far.
+    Escape { high: Option<u16>, escape: String },
     /// Behind the string.
     Behind,
 }
 
 impl InputReader {
-    /// Takes JSON text; gives the text that is decided.
+    /// Takes JSON text, and returns the text that is decided.
     pub(crate) fn push(&mut self, json: &str) -> String {
         let mut out = String::new();
         for c in json.chars() {
             self.state = match (std::mem::take(&mut self.state), c) {
-                (State::Name, ':') => State::Value,
-                (State::Name, _) => State::Name,
-                (State::Value, '"') => State::Text { high: None },
-                (State::Value, _) => State::Value,
-                (State::Text { high }, '"') => {
-                    lone(&mut out, high);
-                    State::Behind
+                (InputState::Name, ':') => InputState::Value,
+                (InputState::Name, _) => InputState::Name,
+                (InputState::Value, '"') => InputState::Text { high: None },
+                (InputState::Value, _) => InputState::Value,
+                (InputState::Text { high }, '"') => {
+                    write_lone(&mut out, high);
+                    InputState::Behind
                 }
-                (State::Text { high }, '\\') => State::Escape { high, begun: String::new() },
-                (State::Text { high }, c) => {
-                    lone(&mut out, high);
+                (InputState::Text { high }, '\\') => {
+                    InputState::Escape { high, escape: String::new() }
+                }
+                (InputState::Text { high }, c) => {
+                    write_lone(&mut out, high);
                     out.push(c);
-                    State::Text { high: None }
+                    InputState::Text { high: None }
                 }
-                (State::Escape { high, mut begun }, c) => {
-                    begun.push(c);
-                    if begun.starts_with('u') && begun.len() < 5 {
-                        State::Escape { high, begun }
+                (InputState::Escape { high, mut escape }, c) => {
+                    escape.push(c);
+                    if escape.starts_with('u') && escape.len() < 5 {
+                        InputState::Escape { high, escape }
                     } else {
-                        State::Text { high: escape(&mut out, high, &begun) }
+                        InputState::Text { high: unescape(&mut out, high, &escape) }
                     }
                 }
-                (State::Behind, _) => State::Behind,
+                (InputState::Behind, _) => InputState::Behind,
             };
         }
         out
     }
 
-    /// The generation stops here: half a character.
+    /// Ends the input, and returns what a high surrogate without a low one becomes.
     pub(crate) fn cut(&mut self) -> String {
         let mut out = String::new();
-        if let State::Text { high } | State::Escape { high, .. } = std::mem::take(&mut self.state) {
-            lone(&mut out, high);
+        if let InputState::Text { high } | InputState::Escape { high, .. } =
+            std::mem::take(&mut self.state)
+        {
+            write_lone(&mut out, high);
         }
         out
     }
 }
 
-/// Half a pair of surrogates is no character.
-fn lone(out: &mut String, high: Option<u16>) {
+/// Writes U+FFFD for a surrogate without its other half.
+fn write_lone(out: &mut String, high: Option<u16>) {
     out.extend(high.map(|_| char::REPLACEMENT_CHARACTER));
 }
 
-/// An escape, without its backslash; gives the first half of a pair.
-fn escape(out: &mut String, high: Option<u16>, escape: &str) -> Option<u16> {
+/// Writes the character of an escape, which is given without its backslash. Returns a high
+/// surrogate, whose low surrogate may follow.
+fn unescape(out: &mut String, high: Option<u16>, escape: &str) -> Option<u16> {
     let unit = escape.strip_prefix('u').and_then(|hex| u16::from_str_radix(hex, 16).ok());
     if let (Some(first), Some(second)) = (high, unit)
         && let Some(Ok(c)) = char::decode_utf16([first, second]).next()
@@ -92,7 +100,7 @@ fn escape(out: &mut String, high: Option<u16>, escape: &str) -> Option<u16> {
         out.push(c);
         return None;
     }
-    lone(out, high);
+    write_lone(out, high);
     match (unit, escape) {
         (Some(unit), _) => match char::from_u32(unit.into()) {
             Some(c) => out.push(c),
@@ -116,114 +124,105 @@ pub(crate) fn write_input(
     (call, input): (usize, &str),
 ) -> Result<String, RenderError> {
     let mut json = format!("{{\"{INPUT}\": ");
-    louver::spec::json::write_string(&mut json, input);
+    write_string(&mut json, input);
     json.push('}');
     super::write(style, excludes, (call, &json))
 }
 
-/// The input in the JSON text of arguments that stand for it.
+/// The input in the JSON text of arguments that stand for it. `None` if they do not.
 pub(crate) fn read_input(arguments: &str) -> Option<String> {
-    let value =
-        louver::spec::json::Json::parse(arguments, &louver::limits::Limits::default()).ok()?;
+    let value = Json::parse(arguments, &Limits::default()).ok()?;
     value.get(INPUT).and_then(|input| input.as_str()).map(str::to_owned)
 }
 
 impl Lowering<'_> {
-    /// The arguments that stand for a custom tool's input.
-    pub(crate) fn custom_arguments(&mut self, k: usize, custom: &CustomTool) -> Option<Lowered> {
-        if !self.callable(&custom.name) {
+    /// The arguments that stand for the input of custom tool `k`. `None` if the turn cannot call
+    /// it.
+    pub(crate) fn custom_arguments(
+        &mut self,
+        k: usize,
+        custom: &CustomTool,
+    ) -> Option<LoweredArguments> {
+        if !self.request.may_call(&custom.name) {
             return None;
         }
         let lowered = match custom.grammar(&self.request.limits) {
-            Ok(None) => {
-                let Lowered { rule, reader } =
-                    self.lower_arguments(&CustomTool::schema(), &custom.definition())?;
-                Ok((rule, reader))
-            }
+            Ok(None) => Ok(self.lower_arguments(&CustomTool::schema(), &custom.definition())?),
             Ok(Some((grammar, warnings))) => {
-                self.warnings.extend(RequestFault::of_text(&custom.definition(), &warnings));
-                self.input(&grammar)
+                let warnings = RequestFault::of_text(&custom.definition(), &warnings);
+                self.findings.warnings.extend(warnings);
+                self.input_arguments(&grammar)
             }
             Err(reason) => Err(reason),
         };
         match lowered {
-            Ok((rule, reader)) => {
-                let reader = Reader::Input(Box::new(reader), InputReader::default());
-                Some(self.as_arguments(
-                    self.request.tools.len() + k,
-                    &custom.name,
-                    Lowered { rule, reader },
-                ))
+            Ok(LoweredArguments { rule, reader }) => {
+                let reader = ArgumentReader::Input(Box::new(reader), InputReader::default());
+                let lowered = LoweredArguments { rule, reader };
+                Some(self.label_arguments(self.request.tools.len() + k, &custom.name, lowered))
             }
             Err(reason) => {
-                self.parts.customs.push(CustomError { pointer: custom.definition(), reason });
+                let error = CustomError { pointer: custom.definition(), reason };
+                self.findings.errors.customs.push(error);
                 None
             }
         }
     }
 
     /// Arguments whose one string is a sentence of a grammar.
-    fn input(
+    fn input_arguments(
         &mut self,
-        grammar: &louver::ir::Grammar,
-    ) -> Result<(RuleId, Reader), CustomErrorReason> {
+        grammar: &Grammar,
+    ) -> Result<LoweredArguments, CustomErrorReason> {
         let (format, limits) = (self.format, &self.request.limits);
-        let at = (&*format.name, limits);
-        let quoted = |map: &Homomorphism| -> Result<_, CustomErrorReason> {
-            Ok(CustomTool::framed(grammar, &Frame::default(), at)?.image(map, limits)?)
+        let quoted = |write_string: fn(&mut String, &str)| -> Result<Grammar, CustomErrorReason> {
+            let text = CustomTool::framed(grammar, &RawContext::default(), &format.name, limits)?;
+            Ok(text.image(&Homomorphism::quoted(write_string), limits)?)
         };
-        Ok(match self.style {
+        let (body, reader) = match self.style {
             ArgumentStyle::Json => {
-                let text = self
-                    .builder
-                    .import(&quoted(&Homomorphism::quoted(louver::spec::json::write_string))?);
-                let body = self.json_object(text);
-                (self.builder.rule("input", body), Reader::default())
+                let text = self.builder.import(&quoted(write_string)?);
+                (self.json_object(text), ArgumentReader::default())
             }
             ArgumentStyle::Keywords => {
-                let text = self
-                    .builder
-                    .import(&quoted(&Homomorphism::quoted(super::write::python_string))?);
-                let body = Expr::seq([
-                    Expr::text(&format!("{INPUT}=\"")),
-                    Expr::Ref(text),
-                    Expr::text("\""),
-                ]);
-                (self.builder.rule("input", body), Reader::Literal(LiteralReader::keywords()))
+                let text = self.builder.import(&quoted(super::write::python_string)?);
+                let open = Expr::text(&format!("{INPUT}=\""));
+                let body = Expr::seq([open, Expr::Ref(text), Expr::text("\"")]);
+                (body, ArgumentReader::Literal(LiteralReader::keywords()))
             }
             ArgumentStyle::Delimited(mark) => {
-                let frame = Frame { trail: Vec::new(), ends: spelled(mark), ..Frame::default() };
-                let text = self.builder.import(&CustomTool::framed(grammar, &frame, at)?);
-                let mark_expr = self.marker(mark);
-                let (open, close) = (Expr::text(&format!("{{{INPUT}:")), Expr::text("}"));
-                let body = Expr::seq([open, mark_expr.clone(), Expr::Ref(text), mark_expr, close]);
-                (
-                    self.builder.rule("input", body),
-                    Reader::Literal(LiteralReader::delimited(&mark.write())),
-                )
+                let context = RawContext { ends: spelled_bytes(mark), ..RawContext::default() };
+                let text = CustomTool::framed(grammar, &context, &format.name, limits)?;
+                let text = Expr::Ref(self.builder.import(&text));
+                let quote = self.marker(mark);
+                let open = Expr::text(&format!("{{{INPUT}:"));
+                let body = Expr::seq([open, quote.clone(), text, quote, Expr::text("}")]);
+                (body, ArgumentReader::Literal(LiteralReader::delimited(&mark.write())))
             }
-            ArgumentStyle::Tagged(style) => self.tagged_input(style, grammar, at)?,
-        })
+            ArgumentStyle::Tagged(style) => {
+                let kinds = vec![(INPUT.to_owned(), Kinds::STRING)];
+                let reader = TaggedReader::new(style, kinds, Kinds::STRING);
+                let body = self.tagged_input(style, grammar)?;
+                (body, ArgumentReader::Tagged(Box::new(reader)))
+            }
+        };
+        Ok(LoweredArguments { rule: self.builder.rule("input", body), reader })
     }
 
-    /// `{"input": "TEXT"}`, with white space as schemas have it.
+    /// `{"input": "TEXT"}`, with the white space that the request's schema options allow.
     fn json_object(&mut self, text: RuleId) -> Expr {
+        let space = |len: u32| Expr::text(&" ".repeat(len as usize));
         let (inner, before_colon, behind_colon) = match self.request.schema_options.whitespace {
             Whitespace::Compact => (Expr::Empty, Expr::Empty, Expr::Empty),
-            Whitespace::PythonLike => (Expr::Empty, Expr::Empty, Expr::text(" ")),
-            Whitespace::Exact { after_colon, .. } => {
-                (Expr::Empty, Expr::Empty, Expr::text(&" ".repeat(after_colon as usize)))
-            }
+            Whitespace::PythonLike => (Expr::Empty, Expr::Empty, space(1)),
+            Whitespace::Exact { after_colon, .. } => (Expr::Empty, Expr::Empty, space(after_colon)),
             Whitespace::Pretty { indent } => {
-                let body = Expr::seq([
-                    Expr::text("\n"),
-                    Expr::repeat(Expr::text(" "), 0, indent.checked_mul(64)),
-                ]);
-                (Expr::Ref(self.builder.rule("ws", body)), Expr::Empty, Expr::text(" "))
+                let indents = Expr::repeat(space(1), 0, indent.checked_mul(64));
+                let body = Expr::seq([Expr::text("\n"), indents]);
+                (Expr::Ref(self.builder.rule("ws", body)), Expr::Empty, space(1))
             }
             Whitespace::Flexible { max } => {
-                let space = Expr::Class(louver::fsm::ByteSet::WHITE_SPACE);
-                let gap = match Expr::repeat(space, 0, Some(max)) {
+                let gap = match Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max)) {
                     Expr::Empty => Expr::Empty,
                     body => Expr::Ref(self.builder.rule("ws", body)),
                 };
@@ -241,57 +240,43 @@ impl Lowering<'_> {
     fn tagged_input(
         &mut self,
         style: &TaggedStyle,
-        grammar: &louver::ir::Grammar,
-        (format, limits): (&str, &louver::limits::Limits),
-    ) -> Result<(RuleId, Reader), CustomErrorReason> {
-        let excludes =
-            self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
-        let frame = Frame {
+        grammar: &Grammar,
+    ) -> Result<Expr, CustomErrorReason> {
+        let (format, limits) = (self.format, &self.request.limits);
+        let excludes = format.excluded_values(style).into_iter().map(String::into_bytes);
+        let context = RawContext {
             trail: style.trail.clone().into_bytes(),
-            ends: spelled(&style.close),
-            excludes,
+            ends: spelled_bytes(&style.close),
+            excludes: excludes.collect(),
         };
-        let text = self.builder.import(&CustomTool::framed(grammar, &frame, (format, limits))?);
+        let text = CustomTool::framed(grammar, &context, &format.name, limits)?;
+        let text = self.builder.import(&text);
         let mut parts = vec![self.glue(&style.before)];
-        for part in &style.open {
-            parts.push(match part {
-                TagPart::Text(text) => Expr::text(text),
-                TagPart::Marker(marker) => self.marker(marker),
-                TagPart::Gap(_) => gap(),
-                TagPart::Key(part) => {
-                    let name = part.key.write(INPUT);
-                    let behind = text_behind_name(style);
-                    if name.is_empty() || !behind.is_empty() && name.contains(&behind) {
-                        return Err(CustomErrorReason::Empty { format: format.to_owned() });
-                    }
-                    Expr::text(&name)
-                }
-                TagPart::Kind(part) => {
-                    let words = kinds_by_word(&part.kind);
+        let name = written_name(style, INPUT)
+            .ok_or_else(|| CustomErrorReason::Empty { format: format.name.clone() })?;
+        for piece in self.tag_pieces(style) {
+            parts.push(match piece {
+                Piece::Fixed(expr) => expr,
+                Piece::Name | Piece::Value => Expr::text(&name),
+                Piece::Kind(words) => {
                     let word = words.iter().find(|(kinds, _)| kinds.meets(Kinds::STRING));
                     word.map_or(Expr::Never, |(_, word)| Expr::bytes(word))
                 }
             });
         }
-        // What stands around a value is written here: without it, a text that begins or ends so would be read as another.
+        // Lead and trail are mandatory here: without them, a text that begins with the lead or ends
+        // with the trail would be read as a shorter text.
         let close = self.marker(&style.close);
         parts.extend([Expr::text(&style.lead), Expr::Ref(text), Expr::text(&style.trail), close]);
         parts.push(self.glue(&style.behind));
-        let kinds = vec![(INPUT.to_owned(), Kinds::STRING)];
-        let reader = TaggedReader::new(style, kinds, Kinds::STRING);
-        Ok((self.builder.rule("input", Expr::seq(parts)), Reader::Tagged(Box::new(reader))))
+        Ok(Expr::seq(parts))
     }
 }
 
-/// The texts of a marker's spellings, special tokens as they are spelled.
-fn spelled(marker: &Marker) -> Vec<Vec<u8>> {
-    let mut out: Vec<Vec<u8>> = Vec::new();
-    for text in marker.texts_of_spellings().into_iter().map(String::into_bytes) {
-        if !text.is_empty() && !out.contains(&text) {
-            out.push(text);
-        }
-    }
-    out
+/// The spellings of a marker as bytes, with special tokens as their text.
+fn spelled_bytes(marker: &Marker) -> Vec<Vec<u8>> {
+    let texts = marker.as_texts().into_iter().filter(|text| !text.is_empty());
+    unique(texts.map(String::into_bytes))
 }
 
 #[cfg(test)]
@@ -299,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_come_back_in_any_chunks() {
+    fn inputs_round_trip_in_chunks_of_any_size() {
         let texts = ["", "plain", "\"\\/\u{8}\u{c}\n\r\t", "é😀\u{0}\u{1f}\u{7f}", ":{}\"input\":"];
         let escaped = [
             ("{\"input\" :\n\"\\ud83d\\ude00\\/\\u00e9\"}", "😀/é"),

@@ -1,53 +1,24 @@
-//! JSON as models were trained on it.
-
-use std::io;
+//! JSON with the spacing that models were trained on.
 
 use louver::spec::json::{Json, write_spaced, write_string};
-use serde::Serialize;
 use serde_json::Value;
-use serde_json::ser::Formatter;
 
-/// JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, which is what models were trained on: `", "`
-/// and `": "` between members, floats as Python's `repr`. Cost: linear.
+/// JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, which models were trained
+/// on: `", "` and `": "` between members, floats as Python's `repr`. Cost: linear.
 pub fn python_json(value: &Value) -> String {
-    let mut out = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut out, PythonStyle);
-    if value.serialize(&mut serializer).is_err() {
-        // Writing to memory does not fail, and neither does a value.
-        return value.to_string();
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    let mut out = String::new();
+    write_spaced(&mut out, &Json::from(value), write_string, |out, scalar| {
+        let text = scalar.to_string();
+        match text.parse::<f64>() {
+            Ok(float) if text.contains(['.', 'e', 'E']) => out.push_str(&python_float(float)),
+            _ => out.push_str(&text),
+        }
+    });
+    out
 }
 
-struct PythonStyle;
-
-impl Formatter for PythonStyle {
-    fn begin_array_value<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
-    }
-
-    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        writer.write_all(python_float(value).as_bytes())
-    }
-}
-
-/// Python's `repr` of a float: shortest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
+/// Python's `repr` of a float: the shortest digits that parse to the same float, with an exponent
+/// below 1e-4 and from 1e16 on.
 fn python_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let exponent = scientific
@@ -62,7 +33,7 @@ fn python_float(value: f64) -> String {
     }
 }
 
-/// As [`python_json`], of a value whose numbers are kept as they were written.
+/// As [`python_json`], with numbers as they were written.
 pub(crate) fn spaced(out: &mut String, value: &Json) {
     write_spaced(out, value, write_string, |out, scalar| out.push_str(&scalar.to_string()));
 }
@@ -74,15 +45,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_python_writes_it() {
+    fn spacing_and_escapes_are_those_of_python() {
         let value =
             json!({"a": [1, 2.0, "é\n\u{7f}\"/"], "b": {}, "c": [], "d": {"e": null, "f": true}});
-        let want = "{\"a\": [1, 2.0, \"é\\n\u{7f}\\\"/\"], \"b\": {}, \"c\": [], \"d\": {\"e\": null, \"f\": true}}";
+        let want = "{\"a\": [1, 2.0, \"é\\n\u{7f}\\\"/\"], \"b\": {}, \"c\": [], \
+                    \"d\": {\"e\": null, \"f\": true}}";
         assert_eq!(python_json(&value), want);
     }
 
     #[test]
-    fn floats_as_python_writes_them() {
+    fn floats_are_written_as_python_repr() {
         for (value, want) in [
             (0.0, "0.0"),
             (-0.0, "-0.0"),

@@ -1,90 +1,100 @@
-//! Literals that are not JSON, read as JSON: Python's, and strings between delimiters.
+//! A streaming reader of literals that are not JSON: Python's, and strings between delimiters.
+
+use louver::spec::json::short_escape;
 
 use crate::channel::decode;
 
-/// What literals look like.
+/// The syntax of literals.
 #[derive(Clone, Debug, PartialEq)]
-enum Style {
-    /// `a=1, b='x'`: keyword arguments, Python's literals.
+enum LiteralSyntax {
+    /// Keyword arguments with Python's literals: `a=1, b='x'`.
     Keywords,
-    /// `{a:1,b:<q>x<q>}`: strings between two of these.
+    /// Bare names and strings between two of these: `{a:1,b:<q>x<q>}`.
     Delimited(Vec<u8>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum State {
+enum LiteralState {
     /// Between tokens, or in a word.
     Plain,
     /// In a Python string.
     Quoted(u8),
-    /// Behind a backslash in a Python string; the escape so far.
+    /// Behind a backslash in a Python string. Has the escape so far.
     Escape(u8, Vec<u8>),
-    /// In a delimited string; bytes that may be its end.
+    /// In a delimited string. Has the bytes that may begin the end marker.
     Marked(Vec<u8>),
 }
 
-/// Reads literals in any chunks. What it reads has been accepted by the grammar; on anything else its output is
-/// unspecified.
+/// Reads literals in chunks, and writes them as JSON text. The grammar must allow what it reads;
+/// the output for anything else is unspecified.
 #[derive(Clone, Debug)]
 pub(crate) struct LiteralReader {
-    style: Style,
-    state: State,
-    /// A word, number, name or begun delimiter.
+    syntax: LiteralSyntax,
+    state: LiteralState,
+    /// The bytes of a word, number, name or delimiter so far.
     word: Vec<u8>,
+    /// The open brackets.
     open: Vec<u8>,
-    /// A name comes next, in styles where names are not strings.
+    /// Whether the next word is a name that is no string.
     name_next: bool,
     /// Whether a keyword argument has been read.
-    any: bool,
+    has_argument: bool,
     out: Vec<u8>,
 }
 
 impl LiteralReader {
-    fn new(style: Style) -> Self {
-        let name_next = style == Style::Keywords;
+    fn new(syntax: LiteralSyntax) -> Self {
+        let name_next = syntax == LiteralSyntax::Keywords;
         let (word, open, out) = (Vec::new(), Vec::new(), Vec::new());
-        LiteralReader { style, state: State::Plain, word, open, name_next, any: false, out }
+        LiteralReader {
+            syntax,
+            state: LiteralState::Plain,
+            word,
+            open,
+            name_next,
+            has_argument: false,
+            out,
+        }
     }
 
     pub(crate) fn keywords() -> Self {
-        Self::new(Style::Keywords)
+        Self::new(LiteralSyntax::Keywords)
     }
 
     pub(crate) fn delimited(mark: &str) -> Self {
-        Self::new(Style::Delimited(mark.as_bytes().to_vec()))
+        Self::new(LiteralSyntax::Delimited(mark.as_bytes().to_vec()))
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         for &byte in bytes {
-            match std::mem::replace(&mut self.state, State::Plain) {
-                State::Plain => self.plain(byte),
-                State::Quoted(quote) => self.quoted(quote, byte),
-                State::Escape(quote, begun) => self.escape(quote, begun, byte),
-                State::Marked(held) => self.marked(held, byte),
+            match std::mem::replace(&mut self.state, LiteralState::Plain) {
+                LiteralState::Plain => self.plain(byte),
+                LiteralState::Quoted(quote) => self.quoted(quote, byte),
+                LiteralState::Escape(quote, escape) => self.escape(quote, escape, byte),
+                LiteralState::Marked(held) => self.marked(held, byte),
             }
         }
         let (text, rest) = decode(&self.out);
-        let kept = self.out.split_off(self.out.len() - rest);
-        self.out = kept;
+        self.out = self.out.split_off(self.out.len() - rest);
         text
     }
 
     pub(crate) fn close(&mut self) -> String {
-        self.word_ends();
-        if self.style == Style::Keywords {
-            self.out.extend_from_slice(if self.any { b"}" } else { b"{}" });
+        self.end_word();
+        if self.syntax == LiteralSyntax::Keywords {
+            self.out.extend_from_slice(if self.has_argument { b"}" } else { b"{}" });
         }
         let text = String::from_utf8_lossy(&self.out).into_owned();
-        *self = Self::new(self.style.clone());
+        *self = Self::new(self.syntax.clone());
         text
     }
 
     fn plain(&mut self, byte: u8) {
         let top = self.open.is_empty();
         match byte {
-            b' ' | b'\t' | b'\n' | b'\r' => self.word_ends(),
-            b'=' if self.style == Style::Keywords && top && self.name_next => {
-                if !std::mem::replace(&mut self.any, true) {
+            b' ' | b'\t' | b'\n' | b'\r' => self.end_word(),
+            b'=' if self.syntax == LiteralSyntax::Keywords && top && self.name_next => {
+                if !std::mem::replace(&mut self.has_argument, true) {
                     self.out.push(b'{');
                 }
                 self.name();
@@ -92,11 +102,11 @@ impl LiteralReader {
                 self.name_next = false;
             }
             b',' => {
-                self.word_ends();
+                self.end_word();
                 self.out.extend_from_slice(b", ");
-                self.name_next = match self.style {
-                    Style::Keywords => top,
-                    Style::Delimited(_) => self.open.last() == Some(&b'{'),
+                self.name_next = match self.syntax {
+                    LiteralSyntax::Keywords => top,
+                    LiteralSyntax::Delimited(_) => self.open.last() == Some(&b'{'),
                 };
             }
             b':' => {
@@ -109,29 +119,30 @@ impl LiteralReader {
             b'[' | b'{' => {
                 self.open.push(byte);
                 self.out.push(byte);
-                self.name_next = byte == b'{' && self.style != Style::Keywords;
+                self.name_next = byte == b'{' && self.syntax != LiteralSyntax::Keywords;
             }
             b']' | b'}' => {
-                self.word_ends();
+                self.end_word();
                 self.open.pop();
                 self.out.push(byte);
                 self.name_next = false;
             }
-            b'"' | b'\'' if self.style == Style::Keywords => {
+            b'"' | b'\'' if self.syntax == LiteralSyntax::Keywords => {
                 self.out.push(b'"');
-                self.state = State::Quoted(byte);
+                self.state = LiteralState::Quoted(byte);
             }
             _ => {
                 self.word.push(byte);
-                if matches!(&self.style, Style::Delimited(mark) if *mark == self.word) {
+                if matches!(&self.syntax, LiteralSyntax::Delimited(mark) if *mark == self.word) {
                     self.word.clear();
                     self.out.push(b'"');
-                    self.state = State::Marked(Vec::new());
+                    self.state = LiteralState::Marked(Vec::new());
                 }
             }
         }
     }
 
+    /// Writes the word as a name.
     fn name(&mut self) {
         self.out.push(b'"');
         for byte in std::mem::take(&mut self.word) {
@@ -140,48 +151,48 @@ impl LiteralReader {
         self.out.push(b'"');
     }
 
-    fn word_ends(&mut self) {
+    fn end_word(&mut self) {
         if self.name_next {
             return;
         }
         let word = std::mem::take(&mut self.word);
-        self.out.extend_from_slice(match (&self.style, &word[..]) {
-            (Style::Keywords, b"True") => b"true",
-            (Style::Keywords, b"False") => b"false",
-            (Style::Keywords, b"None") => b"null",
+        self.out.extend_from_slice(match (&self.syntax, &word[..]) {
+            (LiteralSyntax::Keywords, b"True") => b"true",
+            (LiteralSyntax::Keywords, b"False") => b"false",
+            (LiteralSyntax::Keywords, b"None") => b"null",
             (_, other) => other,
         });
     }
 
     fn quoted(&mut self, quote: u8, byte: u8) {
         match byte {
-            b'\\' => self.state = State::Escape(quote, Vec::new()),
+            b'\\' => self.state = LiteralState::Escape(quote, Vec::new()),
             _ if byte == quote => self.out.push(b'"'),
             _ => {
                 self.char_byte(byte);
-                self.state = State::Quoted(quote);
+                self.state = LiteralState::Quoted(quote);
             }
         }
     }
 
-    fn escape(&mut self, quote: u8, mut begun: Vec<u8>, byte: u8) {
-        begun.push(byte);
-        let wanted = match begun[0] {
+    fn escape(&mut self, quote: u8, mut escape: Vec<u8>, byte: u8) {
+        escape.push(byte);
+        let len = match escape[0] {
             b'x' => 3,
             b'u' => 5,
             _ => 1,
         };
-        if begun.len() < wanted {
-            self.state = State::Escape(quote, begun);
+        if escape.len() < len {
+            self.state = LiteralState::Escape(quote, escape);
             return;
         }
-        self.state = State::Quoted(quote);
-        match begun[0] {
+        self.state = LiteralState::Quoted(quote);
+        match escape[0] {
             letter @ (b'n' | b't' | b'r' | b'b' | b'f') => {
                 self.out.extend_from_slice(&[b'\\', letter])
             }
             b'x' | b'u' => {
-                let digits = std::str::from_utf8(&begun[1..])
+                let digits = std::str::from_utf8(&escape[1..])
                     .ok()
                     .and_then(|hex| u32::from_str_radix(hex, 16).ok());
                 let c = digits.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
@@ -192,31 +203,28 @@ impl LiteralReader {
     }
 
     fn marked(&mut self, mut held: Vec<u8>, byte: u8) {
-        let Style::Delimited(mark) = &self.style else { return };
+        let LiteralSyntax::Delimited(mark) = &self.syntax else { return };
         held.push(byte);
         if held == *mark {
             self.out.push(b'"');
             return;
         }
-        // What cannot be the beginning of the end is text.
+        // Bytes that cannot begin the end marker are text.
         let from =
             (0..held.len()).find(|&from| mark.starts_with(&held[from..])).unwrap_or(held.len());
         let rest = held.split_off(from);
         held.into_iter().for_each(|byte| self.char_byte(byte));
-        self.state = State::Marked(rest);
+        self.state = LiteralState::Marked(rest);
     }
 
-    /// A byte of a string's content.
+    /// Writes a byte of a string's content.
     fn char_byte(&mut self, byte: u8) {
-        match byte {
-            b'"' | b'\\' => self.out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => self.out.extend_from_slice(b"\\n"),
-            b'\r' => self.out.extend_from_slice(b"\\r"),
-            b'\t' => self.out.extend_from_slice(b"\\t"),
-            8 => self.out.extend_from_slice(b"\\b"),
-            12 => self.out.extend_from_slice(b"\\f"),
-            0..0x20 => self.out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => self.out.push(byte),
+        match short_escape(char::from(byte)) {
+            Some(escape) => self.out.extend_from_slice(escape.as_bytes()),
+            None if byte < 0x20 => {
+                self.out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+            }
+            None => self.out.push(byte),
         }
     }
 }
@@ -225,7 +233,7 @@ impl LiteralReader {
 mod tests {
     use super::*;
 
-    fn every_cut(make: impl Fn() -> LiteralReader, text: &str, want: &str) {
+    fn assert_reads_in_two_chunks(make: impl Fn() -> LiteralReader, text: &str, want: &str) {
         for cut in 0..=text.len() {
             let mut reader = make();
             let parts = [
@@ -238,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn keyword_arguments() {
+    fn keyword_arguments_become_json() {
         for (text, want) in [
             ("", "{}"),
             ("a=1", r#"{"a": 1}"#),
@@ -254,12 +262,12 @@ mod tests {
             ("n=-1", r#"{"n": -1}"#),
             ("s='None, x=1'", r#"{"s": "None, x=1"}"#),
         ] {
-            every_cut(LiteralReader::keywords, text, want);
+            assert_reads_in_two_chunks(LiteralReader::keywords, text, want);
         }
     }
 
     #[test]
-    fn delimited_strings() {
+    fn delimited_strings_become_json() {
         for (text, want) in [
             ("{}", "{}"),
             (r#"{a:1,b:<|"|>x<|"|>}"#, r#"{"a": 1, "b": "x"}"#),
@@ -268,7 +276,7 @@ mod tests {
                 r#"{"a": "<|", "o": {"k": ["é\"\\", true]}}"#,
             ),
         ] {
-            every_cut(|| LiteralReader::delimited("<|\"|>"), text, want);
+            assert_reads_in_two_chunks(|| LiteralReader::delimited("<|\"|>"), text, want);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Argument styles: how a tool's arguments stand on the wire, and how they are read back as JSON. A style is code;
-//! families choose one by name and give its markers.
+//! Argument styles: the syntax of a tool's arguments on the wire, as a grammar, a writer and a
+//! streaming reader to JSON. A style is code; a family chooses one by name and gives its markers.
 
 mod input;
 mod json;
@@ -28,107 +28,103 @@ use self::input::InputReader;
 use crate::channel::Channel;
 use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
 use crate::lower::{Lowering, gap};
+use crate::marker::escape_json;
 use crate::request::LazyTools;
 
-/// Arguments lowered: their rule, and how they are read.
-pub(crate) struct Lowered {
+/// Lowered arguments: their rule and their reader.
+pub(crate) struct LoweredArguments {
     pub(crate) rule: RuleId,
-    pub(crate) reader: Reader,
+    pub(crate) reader: ArgumentReader,
 }
 
-/// Reads arguments in one style, in any chunks, as JSON text.
+/// Reads arguments in one style, in chunks, and writes them as JSON text.
 #[derive(Clone, Debug)]
-pub(crate) enum Reader {
-    /// JSON already.
+pub(crate) enum ArgumentReader {
+    /// JSON, which is copied.
     Copy(Channel),
     /// Literals that are not JSON.
     Literal(LiteralReader),
     /// Arguments between tags.
     Tagged(Box<TaggedReader>),
-    /// Code: the member `code` of an object.
+    /// Code, which becomes the member `code` of an object.
     Code(Channel),
-    /// Text that stands in such arguments as their one string.
-    Input(Box<Reader>, InputReader),
+    /// The input of a custom tool: the one string of such arguments, as text.
+    Input(Box<ArgumentReader>, InputReader),
 }
 
-impl Default for Reader {
+impl Default for ArgumentReader {
     fn default() -> Self {
-        Reader::Copy(Channel::default())
+        ArgumentReader::Copy(Channel::default())
     }
 }
 
-impl Reader {
-    /// Code that has not begun.
-    pub(crate) fn code() -> Reader {
-        Reader::Code(Channel::framed(b"", b""))
+impl ArgumentReader {
+    /// A reader of code.
+    pub(crate) fn code() -> ArgumentReader {
+        ArgumentReader::Code(Channel::framed(b"", b""))
     }
 
-    /// Takes bytes; gives the JSON text that is decided.
+    /// Takes bytes, and returns the JSON text that is decided.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         match self {
-            Reader::Copy(channel) => channel.push(bytes),
-            Reader::Literal(reader) => reader.push(bytes),
-            Reader::Tagged(reader) => reader.push(bytes),
-            Reader::Code(channel) => {
-                let begins = if channel.is_fresh() { "{\"code\": \"" } else { "" };
-                begins.to_owned() + &escaped(&channel.push(bytes))
+            ArgumentReader::Copy(channel) => channel.push(bytes),
+            ArgumentReader::Literal(reader) => reader.push(bytes),
+            ArgumentReader::Tagged(reader) => reader.push(bytes),
+            ArgumentReader::Code(channel) => {
+                let open = code_open(channel);
+                open.to_owned() + &escape_json(&channel.push(bytes))
             }
-            Reader::Input(json, input) => input.push(&json.push(bytes)),
+            ArgumentReader::Input(json, input) => input.push(&json.push(bytes)),
         }
     }
 
-    /// The arguments are whole: the rest of the JSON text.
+    /// Ends complete arguments, and returns the rest of the JSON text.
     pub(crate) fn close(&mut self) -> String {
         match self {
-            Reader::Copy(channel) => channel.flush(),
-            Reader::Literal(reader) => reader.close(),
-            Reader::Tagged(reader) => reader.close(),
-            Reader::Code(channel) => {
-                let begins = if channel.is_fresh() { "{\"code\": \"" } else { "" };
-                begins.to_owned() + &escaped(&channel.flush()) + "\"}"
+            ArgumentReader::Copy(channel) => channel.flush(),
+            ArgumentReader::Literal(reader) => reader.close(),
+            ArgumentReader::Tagged(reader) => reader.close(),
+            ArgumentReader::Code(channel) => {
+                let open = code_open(channel);
+                open.to_owned() + &escape_json(&channel.flush()) + "\"}"
             }
-            Reader::Input(json, input) => input.push(&json.close()) + &input.cut(),
+            ArgumentReader::Input(json, input) => input.push(&json.close()) + &input.cut(),
         }
     }
 
-    /// The generation stops within the arguments: what is decided of the JSON text.
+    /// Ends arguments that were cut off, and returns the rest of the JSON text that is decided.
     pub(crate) fn cut(&mut self) -> String {
         match self {
-            Reader::Copy(channel) => channel.flush(),
-            Reader::Literal(_) => String::new(),
-            Reader::Tagged(reader) => reader.cut(),
-            Reader::Code(channel) => escaped(&channel.flush()),
-            Reader::Input(json, input) => input.push(&json.cut()) + &input.cut(),
+            ArgumentReader::Copy(channel) => channel.flush(),
+            ArgumentReader::Literal(_) => String::new(),
+            ArgumentReader::Tagged(reader) => reader.cut(),
+            ArgumentReader::Code(channel) => escape_json(&channel.flush()),
+            ArgumentReader::Input(json, input) => input.push(&json.cut()) + &input.cut(),
         }
     }
 
-    /// Whether it is code that is read.
+    /// Whether it reads code.
     pub(crate) fn is_code(&self) -> bool {
-        matches!(self, Reader::Code(_))
+        matches!(self, ArgumentReader::Code(_))
     }
 
-    /// The same, as JSON text.
-    pub(crate) fn json(self) -> Reader {
+    /// The reader of the arguments as JSON text, for custom tools too.
+    pub(crate) fn without_input(self) -> ArgumentReader {
         match self {
-            Reader::Input(json, _) => *json,
+            ArgumentReader::Input(json, _) => *json,
             other => other,
         }
     }
 }
 
-/// Text as the inside of a JSON string.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    json_schema_string(&mut out, text);
-    out[1..out.len() - 1].to_owned()
-}
-
-fn json_schema_string(out: &mut String, text: &str) {
-    louver::spec::json::write_string(out, text);
+/// The JSON text before code, if none of the code has been read yet.
+fn code_open(channel: &Channel) -> &'static str {
+    if channel.is_fresh() { "{\"code\": \"" } else { "" }
 }
 
 impl Lowering<'_> {
-    /// JSON text of a schema; faults, and what the policy lets go, are collected, with pointers into the request.
+    /// The rule of JSON text that a schema allows. Errors and relaxed keywords are collected, with
+    /// pointers into the request.
     pub(crate) fn json(&mut self, schema: &Json, pointer: &str) -> Option<RuleId> {
         let (options, limits) = (self.request.schema_options, &self.request.limits);
         let registry = Registry::default();
@@ -139,13 +135,14 @@ impl Lowering<'_> {
             &options,
             limits,
         );
-        let (rule, relaxed) = self.settle(lowered, pointer)?;
-        self.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
+        let (rule, relaxed) = self.collect_errors(lowered, pointer)?;
+        self.findings.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
         Some(rule)
     }
 
-    /// The same, lowered when a parse gets to it, if that is asked for and nothing can be wrong with the schema.
-    fn json_later(&mut self, schema: &Json) -> Option<RuleId> {
+    /// The same, as a deferred body. `None` if the request does not want that, or if the schema may
+    /// have errors.
+    fn deferred_json(&mut self, schema: &Json) -> Option<RuleId> {
         let LazyTools::From(tools) = self.request.lazy else { return None };
         if self.request.tools.len() < tools {
             return None;
@@ -155,36 +152,39 @@ impl Lowering<'_> {
         Some(self.builder.rule("value", Expr::Deferred(deferred)))
     }
 
-    fn settle<T>(&mut self, lowered: Result<T, SchemaErrors>, pointer: &str) -> Option<T> {
-        match lowered {
-            Ok(lowered) => Some(lowered),
-            Err(errors) => {
-                self.parts
-                    .schemas
-                    .extend(errors.0.into_iter().map(|error| rebased(error, pointer)));
-                None
-            }
-        }
+    /// The value, or `None` with the errors collected.
+    fn collect_errors<T>(&mut self, lowered: Result<T, SchemaErrors>, pointer: &str) -> Option<T> {
+        let errors = match lowered {
+            Ok(lowered) => return Some(lowered),
+            Err(SchemaErrors(errors)) => errors,
+        };
+        let errors = errors.into_iter().map(|error| rebased(error, pointer));
+        self.findings.errors.schemas.extend(errors);
+        None
     }
 
-    /// Arguments that satisfy the schema, in the format's style.
-    pub(crate) fn lower_arguments(&mut self, schema: &Json, pointer: &str) -> Option<Lowered> {
+    /// Arguments that the schema allows, in the current style.
+    pub(crate) fn lower_arguments(
+        &mut self,
+        schema: &Json,
+        pointer: &str,
+    ) -> Option<LoweredArguments> {
         self.lower_in(self.style, schema, pointer)
     }
 
-    /// The same in any style. Arguments are an object, whatever the schema leaves out.
+    /// The same in any style. Arguments are an object, whether or not the schema says so.
     pub(crate) fn lower_in(
         &mut self,
         style: &ArgumentStyle,
         schema: &Json,
         pointer: &str,
-    ) -> Option<Lowered> {
+    ) -> Option<LoweredArguments> {
         let (mut options, limits) = (self.request.schema_options, &self.request.limits);
-        let schema = &*self.settle(object::and_object(schema, options.dialect), pointer)?;
+        let schema = &*self.collect_errors(object::and_object(schema, options.dialect), pointer)?;
         match style {
             ArgumentStyle::Json => {
-                let rule = self.json_later(schema).or_else(|| self.json(schema, pointer))?;
-                Some(Lowered { rule, reader: Reader::default() })
+                let rule = self.deferred_json(schema).or_else(|| self.json(schema, pointer))?;
+                Some(LoweredArguments { rule, reader: ArgumentReader::default() })
             }
             ArgumentStyle::Keywords => {
                 let comma = Expr::seq([Expr::text(","), Expr::optional(Expr::text(" "))]);
@@ -196,7 +196,7 @@ impl Lowering<'_> {
                     raw: None,
                     syntax: Syntax::Python,
                     other_kinds: Vec::new(),
-                    name: &|name| keyword(name).then(|| name.to_owned()),
+                    name: &|name| is_keyword(name).then(|| name.to_owned()),
                 };
                 let lowered = json_schema::lower_parameters(
                     &mut self.builder,
@@ -205,26 +205,44 @@ impl Lowering<'_> {
                     limits,
                     &style,
                 );
-                let rule = self.settle(lowered, pointer)?.rule;
-                Some(Lowered { rule, reader: Reader::Literal(LiteralReader::keywords()) })
+                let rule = self.collect_errors(lowered, pointer)?.rule;
+                Some(LoweredArguments {
+                    rule,
+                    reader: ArgumentReader::Literal(LiteralReader::keywords()),
+                })
             }
             ArgumentStyle::Delimited(marker) => {
                 let syntax = Syntax::Delimited(self.triggers(marker));
                 options.whitespace = Whitespace::Compact;
                 let lowered =
                     json_schema::lower_syntax(&mut self.builder, schema, &options, limits, &syntax);
-                let rule = self.settle(lowered, pointer)?;
-                Some(Lowered {
+                let rule = self.collect_errors(lowered, pointer)?;
+                Some(LoweredArguments {
                     rule,
-                    reader: Reader::Literal(LiteralReader::delimited(&marker.write())),
+                    reader: ArgumentReader::Literal(LiteralReader::delimited(&marker.write())),
                 })
             }
             ArgumentStyle::Tagged(style) => {
                 let lowered = self.tagged(style, schema, pointer)?;
                 let reader = TaggedReader::new(style, lowered.kinds, lowered.others);
-                Some(Lowered { rule: lowered.rule, reader: Reader::Tagged(Box::new(reader)) })
+                Some(LoweredArguments {
+                    rule: lowered.rule,
+                    reader: ArgumentReader::Tagged(Box::new(reader)),
+                })
             }
         }
+    }
+
+    /// The parts of an argument's opening tag.
+    pub(crate) fn tag_pieces(&mut self, style: &TaggedStyle) -> Vec<Piece> {
+        let pieces = style.open.iter().map(|part| match part {
+            TagPart::Text(text) => Piece::Fixed(Expr::text(text)),
+            TagPart::Marker(marker) => Piece::Fixed(self.marker(marker)),
+            TagPart::Gap { .. } => Piece::Fixed(gap()),
+            TagPart::Key { .. } => Piece::Name,
+            TagPart::Kind { kind } => Piece::Kind(tagged::kinds_by_word(kind)),
+        });
+        pieces.collect()
     }
 
     fn tagged(
@@ -233,25 +251,12 @@ impl Lowering<'_> {
         schema: &Json,
         pointer: &str,
     ) -> Option<LoweredParameters> {
-        let mut member = Vec::new();
-        let mut key = None;
-        for part in &style.open {
-            member.push(match part {
-                TagPart::Text(text) => Piece::Fixed(Expr::text(text)),
-                TagPart::Marker(marker) => Piece::Fixed(self.marker(marker)),
-                TagPart::Gap(_) => Piece::Fixed(gap()),
-                TagPart::Key(part) => {
-                    key = Some(part.key);
-                    Piece::Name
-                }
-                TagPart::Kind(part) => Piece::Kind(tagged::kinds_by_word(&part.kind)),
-            });
-        }
+        let mut member = self.tag_pieces(style);
         member.push(Piece::Value);
-        let end = self.heads(&style.close);
-        let behind_name = tagged::text_behind_name(style);
+        let end = self.triggers_and_rests(&style.close);
         let excludes =
             self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
+        let tagged_style = style;
         let style = Parameters {
             open: self.glue(&style.before),
             between: self.glue(&style.between),
@@ -267,24 +272,22 @@ impl Lowering<'_> {
             }),
             syntax: Syntax::Json,
             other_kinds: Vec::new(),
-            name: &|name| {
-                let written = key?.write(name);
-                (!written.is_empty() && !written.contains(&behind_name)).then_some(written)
-            },
+            name: &|name| tagged::written_name(tagged_style, name),
         };
         let (options, limits) = (self.request.schema_options, &self.request.limits);
         let lowered =
             json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
-        self.settle(lowered, pointer)
+        self.collect_errors(lowered, pointer)
     }
 }
 
+/// The error of a schema that stands at `pointer` in the request.
 fn rebased(error: SchemaError, pointer: &str) -> SchemaError {
     SchemaError { pointer: format!("{pointer}{}", error.pointer), ..error }
 }
 
-/// Whether a name can stand before `=`.
-pub(crate) fn keyword(name: &str) -> bool {
+/// Whether a name can be the name of a keyword argument.
+pub(crate) fn is_keyword(name: &str) -> bool {
     !name.is_empty()
         && !name.contains(['=', ',', '(', ')', '"', '\''])
         && !name.contains(char::is_whitespace)

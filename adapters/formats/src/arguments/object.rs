@@ -1,4 +1,4 @@
-//! The protocol's own constraint on arguments: they are an object.
+//! The constraint that the protocol adds to a tool's schema: arguments are an object.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,8 @@ use louver::spec::json::{Json, Object};
 
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 
-/// The schema together with `type: object`. Errors: its `type` excludes objects. A malformed `type`
-/// is left for the schema's reader to report. Cost: a copy of the schema where it does not say
-/// `type: object` itself.
+/// The schema with `type: object` added. Fails if its `type` excludes objects. A malformed `type`
+/// is left to the parser of schemas. Cost: a copy of the schema, unless it has `type: object`.
 pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json>, SchemaErrors> {
     let members = match schema {
         Json::Bool(true) => &Object::default(),
@@ -24,8 +23,8 @@ pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json
         }
         Some(_) => return Ok(Cow::Borrowed(schema)),
     };
-    let old_reference = old_reference(members, dialect);
-    if matches!(names.as_deref(), Some(["object"])) && old_reference.is_none()
+    let exclusive_reference = exclusive_reference(members, dialect);
+    if matches!(names.as_deref(), Some(["object"])) && exclusive_reference.is_none()
         || names.iter().flatten().any(|name| !TYPES.contains(name))
     {
         return Ok(Cow::Borrowed(schema));
@@ -38,11 +37,12 @@ pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json
         return Err(SchemaErrors(vec![error]));
     }
     let mut out = vec![("type".to_owned(), Json::String("object".to_owned()))];
-    let replaced =
-        |name: &str| name == "type" || old_reference.is_some() && ["$ref", "allOf"].contains(&name);
+    let replaced = |name: &str| {
+        name == "type" || exclusive_reference.is_some() && ["$ref", "allOf"].contains(&name)
+    };
     let kept = members.iter().filter(|(name, _)| !replaced(name));
     out.extend(kept.map(|(name, value)| (name.to_owned(), value.clone())));
-    if let Some(reference) = old_reference {
+    if let Some(reference) = exclusive_reference {
         let reference =
             Object::new(vec![("$ref".to_owned(), reference.clone())]).unwrap_or_default();
         out.push(("allOf".to_owned(), Json::Array(vec![Json::Object(reference)])));
@@ -50,8 +50,8 @@ pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json
     Ok(Cow::Owned(Json::Object(Object::new(out).unwrap_or_default())))
 }
 
-/// A reference beside which the dialect ignores everything.
-fn old_reference(members: &Object, dialect: Dialect) -> Option<&Json> {
+/// The `$ref` of a schema, in dialects that ignore all keywords beside it.
+fn exclusive_reference(members: &Object, dialect: Dialect) -> Option<&Json> {
     let is_old = match members.get("$schema").and_then(Json::as_str) {
         Some(uri) => uri.contains("draft-0"),
         None => dialect < Dialect::Draft201909,

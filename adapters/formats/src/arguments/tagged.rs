@@ -1,59 +1,65 @@
-//! Arguments between tags, read as JSON.
+//! A streaming reader of arguments between tags.
 
 use louver::front::json_schema::Kinds;
 use louver::spec::json::Json;
 
-use super::escaped;
 use crate::channel::decode;
 use crate::format::{KindWords, TagPart, TaggedStyle};
-use crate::marker::NameStyle;
+use crate::marker::{NameStyle, escape_json};
 
-/// A piece of an argument's beginning, behind its name.
+/// A part of an argument's opening tag, behind the argument's name.
 #[derive(Clone, Debug)]
-enum Piece {
+enum TagPiece {
     Text(Vec<u8>),
     Gap,
     Kind(Vec<(Kinds, Vec<u8>)>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum State {
-    /// Before an argument, or behind all of them.
+enum TaggedState {
+    /// Before an argument, or behind the last.
     Between,
     /// In its name.
     Key,
-    /// Behind its name, at this piece.
+    /// Behind its name, before this piece of the opening tag.
     Open(usize),
-    /// Before its value: what may stand there and is no part of it.
+    /// Before its value and the lead.
     Lead,
-    /// In a value that is one of several types; its text so far is the buffer.
+    /// In a value whose type is not decided. The buffer is its text so far.
     Undecided,
     /// In a string.
     Text,
-    /// In JSON: bytes of the buffer looked at, and where in a string it is.
+    /// In a JSON value. `seen`: bytes of the buffer that were scanned. `string`: in a string of the
+    /// value, whether behind a backslash.
     Json { seen: usize, string: Option<bool> },
 }
 
-/// Reads arguments in any chunks. What it reads has been accepted by the grammar; on anything else it holds back the
-/// rest.
+/// Reads arguments in chunks, and writes them as JSON text. The grammar must allow what it reads;
+/// behind anything else it writes nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct TaggedReader {
+    /// The opening tag up to the argument's name.
     first: Vec<u8>,
     key: NameStyle,
-    pieces: Vec<Piece>,
+    /// The opening tag behind the argument's name.
+    pieces: Vec<TagPiece>,
     lead: Vec<u8>,
     trail: Vec<u8>,
     close: Vec<u8>,
+    /// The types of the arguments by name.
     kinds: Vec<(String, Kinds)>,
+    /// The types of all other arguments.
     others: Kinds,
-    state: State,
+    state: TaggedState,
+    /// Bytes that were not decided.
     buffer: Vec<u8>,
+    /// The types that the open value may have.
     value: Kinds,
-    any: bool,
+    has_argument: bool,
     out: String,
 }
 
-/// What each word for a type stands for.
+/// The types that each word stands for.
 pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(Kinds, Vec<u8>)> {
     let mut out: Vec<(Kinds, Vec<u8>)> = Vec::new();
     for (kind, word) in [
@@ -72,17 +78,28 @@ pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(Kinds, Vec<u8>)> {
     out
 }
 
-/// What a name cannot contain.
-pub(crate) fn text_behind_name(style: &TaggedStyle) -> String {
-    style.open.get(2).map(text_of).unwrap_or_default()
+/// How the names of arguments are written.
+fn key_style(style: &TaggedStyle) -> NameStyle {
+    match style.open.get(1) {
+        Some(TagPart::Key { key }) => *key,
+        _ => NameStyle::Raw,
+    }
 }
 
-fn text_of(part: &TagPart) -> String {
+/// The name of an argument on the wire. `None` if it is empty or contains the text that ends names.
+pub(crate) fn written_name(style: &TaggedStyle, name: &str) -> Option<String> {
+    let end = style.open.get(2).map(written).unwrap_or_default();
+    let written = key_style(style).write(name);
+    (!written.is_empty() && !written.contains(&end)).then_some(written)
+}
+
+/// The text that the renderer writes for a part, without names and words.
+pub(super) fn written(part: &TagPart) -> String {
     match part {
         TagPart::Text(text) => text.clone(),
         TagPart::Marker(marker) => marker.write(),
-        TagPart::Gap(gap) => gap.gap.clone(),
-        TagPart::Key(_) | TagPart::Kind(_) => String::new(),
+        TagPart::Gap { gap } => gap.clone(),
+        TagPart::Key { .. } | TagPart::Kind { .. } => String::new(),
     }
 }
 
@@ -96,35 +113,31 @@ fn is_space(byte: u8) -> bool {
 
 impl TaggedReader {
     pub(crate) fn new(style: &TaggedStyle, kinds: Vec<(String, Kinds)>, others: Kinds) -> Self {
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<TagPiece> = Vec::new();
         for part in style.open.iter().skip(2) {
             match part {
-                TagPart::Key(_) => {}
-                TagPart::Kind(part) => pieces.push(Piece::Kind(kinds_by_word(&part.kind))),
-                TagPart::Gap(_) => pieces.push(Piece::Gap),
+                TagPart::Key { .. } => {}
+                TagPart::Kind { kind } => pieces.push(TagPiece::Kind(kinds_by_word(kind))),
+                TagPart::Gap { .. } => pieces.push(TagPiece::Gap),
                 TagPart::Text(_) | TagPart::Marker(_) => match pieces.last_mut() {
-                    Some(Piece::Text(text)) => text.extend_from_slice(text_of(part).as_bytes()),
-                    _ => pieces.push(Piece::Text(text_of(part).into_bytes())),
+                    Some(TagPiece::Text(text)) => text.extend_from_slice(written(part).as_bytes()),
+                    _ => pieces.push(TagPiece::Text(written(part).into_bytes())),
                 },
             }
         }
-        let key = match style.open.get(1) {
-            Some(TagPart::Key(part)) => part.key,
-            _ => NameStyle::Raw,
-        };
         TaggedReader {
-            first: style.open.first().map(text_of).unwrap_or_default().into_bytes(),
-            key,
+            first: style.open.first().map(written).unwrap_or_default().into_bytes(),
+            key: key_style(style),
             pieces,
             lead: style.lead.clone().into_bytes(),
             trail: style.trail.clone().into_bytes(),
             close: style.close.write().into_bytes(),
             kinds,
             others,
-            state: State::Between,
+            state: TaggedState::Between,
             buffer: Vec::new(),
             value: Kinds::default(),
-            any: false,
+            has_argument: false,
             out: String::new(),
         }
     }
@@ -136,57 +149,56 @@ impl TaggedReader {
     }
 
     pub(crate) fn close(&mut self) -> String {
-        let out = if self.any { "}" } else { "{}" };
-        self.any = false;
-        self.state = State::Between;
+        let out = if self.has_argument { "}" } else { "{}" };
+        self.has_argument = false;
+        self.state = TaggedState::Between;
         self.buffer.clear();
         out.to_owned()
     }
 
     pub(crate) fn cut(&mut self) -> String {
-        let begun = if self.any { "" } else { "{" };
+        let begun = if self.has_argument { "" } else { "{" };
         let rest = std::mem::take(&mut self.buffer);
         let rest = match self.state {
-            State::Text => escaped(&String::from_utf8_lossy(&rest)),
-            State::Json { .. } => String::from_utf8_lossy(&rest).into_owned(),
+            TaggedState::Text => escape_json(&String::from_utf8_lossy(&rest)),
+            TaggedState::Json { .. } => String::from_utf8_lossy(&rest).into_owned(),
             _ => String::new(),
         };
         begun.to_owned() + &rest
     }
 
-    /// One step on the buffer; whether another may follow.
+    /// Takes one step on the buffer. Returns whether another may follow.
     fn step(&mut self) -> bool {
         match self.state {
-            State::Between => {
+            TaggedState::Between => {
                 let spaces = self.buffer.iter().take_while(|b| is_space(**b)).count();
-                if self.buffer.len() < spaces + self.first.len() {
-                    return false;
-                }
                 if !self.buffer[spaces..].starts_with(&self.first) {
                     return false;
                 }
                 self.buffer.drain(..spaces + self.first.len());
-                self.state = State::Key;
+                self.state = TaggedState::Key;
                 true
             }
-            State::Key => {
-                let Some(Piece::Text(text)) = self.pieces.first() else { return false };
+            TaggedState::Key => {
+                let Some(TagPiece::Text(text)) = self.pieces.first() else { return false };
                 let Some(at) = find(&self.buffer, text) else { return false };
                 let key = self.key.read(&String::from_utf8_lossy(&self.buffer[..at]));
                 self.buffer.drain(..at + text.len());
-                self.value = match self.kinds.iter().find(|(name, _)| *name == key) {
-                    Some((_, kinds)) => *kinds,
-                    None => self.others,
-                };
-                self.out.push_str(if std::mem::replace(&mut self.any, true) { ", " } else { "{" });
+                let kinds = self.kinds.iter().find(|(name, _)| *name == key);
+                self.value = kinds.map_or(self.others, |(_, kinds)| *kinds);
+                self.out.push_str(if std::mem::replace(&mut self.has_argument, true) {
+                    ", "
+                } else {
+                    "{"
+                });
                 self.out.push('"');
-                self.out.push_str(&escaped(&key));
+                self.out.push_str(&escape_json(&key));
                 self.out.push_str("\": ");
-                self.state = State::Open(1);
+                self.state = TaggedState::Open(1);
                 true
             }
-            State::Open(k) => self.open(k),
-            State::Lead => {
+            TaggedState::Open(k) => self.open(k),
+            TaggedState::Lead => {
                 if self.buffer.len() < self.lead.len() && self.lead.starts_with(&self.buffer) {
                     return false;
                 }
@@ -194,61 +206,70 @@ impl TaggedReader {
                     self.buffer.drain(..self.lead.len());
                 }
                 self.state = if !self.value.meets(Kinds::STRING) && self.value != Kinds::default() {
-                    State::Json { seen: 0, string: None }
+                    TaggedState::Json { seen: 0, string: None }
                 } else if self.value.within(Kinds::STRING) == self.value {
                     self.out.push('"');
-                    State::Text
+                    TaggedState::Text
                 } else {
-                    State::Undecided
+                    TaggedState::Undecided
                 };
                 true
             }
-            State::Undecided => self.undecided(),
-            State::Text => self.text(),
-            State::Json { seen, string } => self.json(seen, string),
+            TaggedState::Undecided => self.undecided(),
+            TaggedState::Text => self.text(),
+            TaggedState::Json { seen, string } => self.json(seen, string),
         }
     }
 
+    /// Reads piece `k` of the opening tag.
     fn open(&mut self, k: usize) -> bool {
-        match self.pieces.get(k) {
-            None => self.state = State::Lead,
-            Some(Piece::Gap) => {
+        let len = match self.pieces.get(k) {
+            None => {
+                self.state = TaggedState::Lead;
+                return true;
+            }
+            Some(TagPiece::Gap) => {
                 let spaces = self.buffer.iter().take_while(|b| is_space(**b)).count();
-                if spaces == self.buffer.len() {
-                    return false;
-                }
-                self.buffer.drain(..spaces);
-                self.state = State::Open(k + 1);
+                Some(spaces).filter(|spaces| *spaces < self.buffer.len())
             }
-            Some(Piece::Text(text)) => {
-                if !self.buffer.starts_with(text) {
-                    return false;
-                }
-                self.buffer.drain(..text.len());
-                self.state = State::Open(k + 1);
+            Some(TagPiece::Text(text)) => {
+                Some(text.len()).filter(|_| self.buffer.starts_with(text))
             }
-            Some(Piece::Kind(words)) => {
-                let Some(Piece::Text(behind)) = self.pieces.get(k + 1) else { return false };
+            Some(TagPiece::Kind(words)) => {
+                let Some(TagPiece::Text(behind)) = self.pieces.get(k + 1) else { return false };
                 let Some(at) = find(&self.buffer, behind) else { return false };
-                let Some((kinds, _)) = words.iter().find(|(_, word)| self.buffer[..at] == **word)
-                else {
-                    return false;
-                };
-                self.value = *kinds;
-                self.buffer.drain(..at);
-                self.state = State::Open(k + 1);
+                let kinds = words.iter().find(|(_, word)| self.buffer[..at] == **word);
+                self.value = kinds.map_or(self.value, |(kinds, _)| *kinds);
+                kinds.map(|_| at)
             }
-        }
+        };
+        let Some(len) = len else { return false };
+        self.buffer.drain(..len);
+        self.state = TaggedState::Open(k + 1);
         true
     }
 
-    /// The value is whole: what it says and how long it and its end are.
-    fn ended(&self, at: usize) -> (&[u8], usize) {
+    /// Takes the value that ends at `at` and its end marker from the buffer. Returns the value
+    /// without the trail.
+    fn end_value(&mut self, at: usize) -> String {
         let value = &self.buffer[..at];
-        (value.strip_suffix(&self.trail[..]).unwrap_or(value), at + self.close.len())
+        let value = value.strip_suffix(&self.trail[..]).unwrap_or(value);
+        let text = String::from_utf8_lossy(value).into_owned();
+        self.buffer.drain(..at + self.close.len());
+        self.state = TaggedState::Between;
+        text
     }
 
-    /// How many bytes at the buffer's end may be the value's frame.
+    /// Takes the code points of the first `len` bytes from the buffer. A code point that is not
+    /// complete stays.
+    fn take_text(&mut self, len: usize) -> String {
+        let (text, rest) = decode(&self.buffer[..len]);
+        self.buffer.drain(..len - rest);
+        text
+    }
+
+    /// The number of bytes at the end of the buffer that may belong to the trail and the end
+    /// marker.
     fn held(&self) -> usize {
         let framed: Vec<u8> = [&self.trail[..], &self.close[..]].concat();
         let may_end = |n: &usize| {
@@ -260,32 +281,24 @@ impl TaggedReader {
 
     fn text(&mut self) -> bool {
         if let Some(at) = find(&self.buffer, &self.close) {
-            let (value, used) = self.ended(at);
-            let text = escaped(&String::from_utf8_lossy(value));
-            self.out.push_str(&text);
+            let text = self.end_value(at);
+            self.out.push_str(&escape_json(&text));
             self.out.push('"');
-            self.buffer.drain(..used);
-            self.state = State::Between;
             return true;
         }
-        let free = self.buffer.len() - self.held();
-        let (text, rest) = decode(&self.buffer[..free]);
-        self.out.push_str(&escaped(&text));
-        self.buffer.drain(..free - rest);
+        let text = self.take_text(self.buffer.len() - self.held());
+        self.out.push_str(&escape_json(&text));
         false
     }
 
-    /// JSON: the end counts outside strings only. `string`: within one, and whether behind a backslash.
+    /// Reads a JSON value up to an end marker that is not in a string.
     fn json(&mut self, mut seen: usize, mut string: Option<bool>) -> bool {
         while seen < self.buffer.len() {
             if string.is_none() {
                 let rest = &self.buffer[seen..];
                 if rest.starts_with(&self.close) {
-                    let (value, used) = self.ended(seen);
-                    let text = String::from_utf8_lossy(value).into_owned();
+                    let text = self.end_value(seen);
                     self.out.push_str(&text);
-                    self.buffer.drain(..used);
-                    self.state = State::Between;
                     return true;
                 }
                 if self.close.starts_with(rest) {
@@ -300,48 +313,43 @@ impl TaggedReader {
             };
             seen += 1;
         }
-        let held = self.buffer.len() - seen + if string.is_none() { self.trail.len() } else { 0 };
-        let free = self.buffer.len().saturating_sub(held);
-        let (text, rest) = decode(&self.buffer[..free]);
+        let unseen = self.buffer.len() - seen;
+        let held = unseen + if string.is_none() { self.trail.len() } else { 0 };
+        let text = self.take_text(self.buffer.len().saturating_sub(held));
         self.out.push_str(&text);
-        self.buffer.drain(..free - rest);
-        self.state = State::Json { seen: seen - (free - rest), string };
+        self.state = TaggedState::Json { seen: self.buffer.len() - unseen, string };
         false
     }
 
     fn undecided(&mut self) -> bool {
         if let Some(at) = find(&self.buffer, &self.close) {
-            let (value, used) = self.ended(at);
-            let text = String::from_utf8_lossy(value).into_owned();
-            if looks_like(&text, self.value) {
+            let value = &self.buffer[..at];
+            let value = value.strip_suffix(&self.trail[..]).unwrap_or(value);
+            if looks_like(&String::from_utf8_lossy(value), self.value) {
+                let text = self.end_value(at);
                 self.out.push_str(&text);
-                self.buffer.drain(..used);
-                self.state = State::Between;
                 return true;
             }
         }
         match self.buffer.first() {
             None => false,
-            Some(b'[') if self.value.meets(Kinds::ARRAY) => {
-                self.decide(State::Json { seen: 0, string: None })
-            }
-            Some(b'{') if self.value.meets(Kinds::OBJECT) => {
-                self.decide(State::Json { seen: 0, string: None })
+            Some(byte)
+                if *byte == b'[' && self.value.meets(Kinds::ARRAY)
+                    || *byte == b'{' && self.value.meets(Kinds::OBJECT) =>
+            {
+                self.state = TaggedState::Json { seen: 0, string: None };
+                true
             }
             Some(_) if self.may_be_scalar() => false,
             Some(_) => {
                 self.out.push('"');
-                self.decide(State::Text)
+                self.state = TaggedState::Text;
+                true
             }
         }
     }
 
-    fn decide(&mut self, state: State) -> bool {
-        self.state = state;
-        true
-    }
-
-    /// Whether the buffer, its end marker apart, may still become a value that is no string.
+    /// Whether the buffer without an end marker may become a value that is no string.
     fn may_be_scalar(&self) -> bool {
         if find(&self.buffer, &self.close).is_some() {
             return false;
@@ -357,7 +365,8 @@ impl TaggedReader {
     }
 }
 
-/// Whether a text is read as a value of these types rather than as a string; the same rule that the grammar has.
+/// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same
+/// rule.
 pub(crate) fn looks_like(text: &str, kinds: Kinds) -> bool {
     match text.as_bytes().first() {
         Some(b'[') => kinds.meets(Kinds::ARRAY),

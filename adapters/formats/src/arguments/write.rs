@@ -1,12 +1,13 @@
-//! Arguments as a model of the family would write them.
+//! The writer of arguments, for the renderer: JSON text -> the syntax of a style.
 
 use louver::limits::Limits;
 use louver::spec::json::{Json, JsonError, Object, short_escape, write_spaced};
 
-use super::{json, keyword};
+use super::tagged::written;
+use super::{is_keyword, json};
 use crate::format::{ArgumentStyle, KindWords, TagPart, TaggedStyle};
 
-/// Why a turn cannot be written.
+/// Why a turn cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
@@ -18,13 +19,13 @@ pub enum RenderError {
         /// Why.
         error: JsonError,
     },
-    /// A call's arguments are no object.
-    #[error("the arguments of call {call} are no object")]
+    /// A call's arguments are not an object.
+    #[error("the arguments of call {call} are not an object")]
     NoObject {
         /// The call's number.
         call: usize,
     },
-    /// A turn of the format is text or calls, and this has both.
+    /// The turn has text and calls, and a turn of the format has one of them only.
     #[error("this format does not write text beside calls")]
     TextBesideCalls,
     /// The format cannot write a name or a string.
@@ -37,11 +38,10 @@ pub enum RenderError {
     },
 }
 
-/// What a format cannot write.
+/// A name or string that the style cannot write.
 struct Unwritable(String);
 
-/// Arguments, given as JSON text, in a style. Strings that stand as they are contain none of
-/// `excludes`.
+/// Arguments, given as JSON text, in a style. Unescaped strings must not contain any of `excludes`.
 pub(crate) fn arguments(
     style: &ArgumentStyle,
     excludes: &[String],
@@ -56,9 +56,9 @@ pub(crate) fn arguments(
     let mut out = String::new();
     let written = match style {
         ArgumentStyle::Json => Ok(()),
-        ArgumentStyle::Keywords => keywords(&mut out, members),
-        ArgumentStyle::Delimited(mark) => delimited(&mut out, &value, &mark.write()),
-        ArgumentStyle::Tagged(style) => tagged(&mut out, members, (style, excludes)),
+        ArgumentStyle::Keywords => write_keywords(&mut out, members),
+        ArgumentStyle::Delimited(mark) => write_delimited(&mut out, &value, &mark.write()),
+        ArgumentStyle::Tagged(style) => write_tagged(&mut out, members, (style, excludes)),
     };
     match written {
         Ok(()) => Ok(out),
@@ -66,7 +66,7 @@ pub(crate) fn arguments(
     }
 }
 
-/// The code in a call of a tool that is called with code.
+/// The code in the arguments of a tool that is called with code: the member `code`.
 pub(crate) fn code(call: usize, text: &str) -> Result<String, RenderError> {
     let value = Json::parse(text, &Limits::default())
         .map_err(|error| RenderError::NotJson { call, error })?;
@@ -76,20 +76,20 @@ pub(crate) fn code(call: usize, text: &str) -> Result<String, RenderError> {
     }
 }
 
-fn keywords(out: &mut String, members: &Object) -> Result<(), Unwritable> {
+fn write_keywords(out: &mut String, members: &Object) -> Result<(), Unwritable> {
     for (i, (name, value)) in members.iter().enumerate() {
-        if !keyword(name) {
+        if !is_keyword(name) {
             return Err(Unwritable(name.to_owned()));
         }
         out.push_str(if i > 0 { ", " } else { "" });
         out.push_str(name);
         out.push('=');
-        python(out, value);
+        write_python(out, value);
     }
     Ok(())
 }
 
-fn python(out: &mut String, value: &Json) {
+fn write_python(out: &mut String, value: &Json) {
     write_spaced(out, value, python_string, |out, scalar| match scalar {
         Json::Null => out.push_str("None"),
         Json::Bool(true) => out.push_str("True"),
@@ -98,6 +98,7 @@ fn python(out: &mut String, value: &Json) {
     });
 }
 
+/// Writes a Python string literal.
 pub(super) fn python_string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
@@ -110,7 +111,7 @@ pub(super) fn python_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-fn delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritable> {
+fn write_delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritable> {
     match value {
         Json::String(text) if text.contains(mark) => return Err(Unwritable(text.clone())),
         Json::String(text) => [mark, text, mark].iter().for_each(|piece| out.push_str(piece)),
@@ -118,7 +119,7 @@ fn delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritabl
             out.push('[');
             for (i, item) in items.iter().enumerate() {
                 out.push_str(if i > 0 { "," } else { "" });
-                delimited(out, item, mark)?;
+                write_delimited(out, item, mark)?;
             }
             out.push(']');
         }
@@ -131,7 +132,7 @@ fn delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritabl
                 out.push_str(if i > 0 { "," } else { "" });
                 out.push_str(name);
                 out.push(':');
-                delimited(out, item, mark)?;
+                write_delimited(out, item, mark)?;
             }
             out.push('}');
         }
@@ -140,7 +141,7 @@ fn delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritabl
     Ok(())
 }
 
-fn tagged(
+fn write_tagged(
     out: &mut String,
     members: &Object,
     (style, excludes): (&TaggedStyle, &[String]),
@@ -153,11 +154,11 @@ fn tagged(
         }
         for part in &style.open {
             match part {
-                TagPart::Text(text) => out.push_str(text),
-                TagPart::Marker(marker) => out.push_str(&marker.write()),
-                TagPart::Gap(gap) => out.push_str(&gap.gap),
-                TagPart::Kind(part) => out.push_str(kind(&part.kind, value)),
-                TagPart::Key(part) => out.push_str(&part.key.write(name)),
+                TagPart::Text(_) | TagPart::Marker(_) | TagPart::Gap { .. } => {
+                    out.push_str(&written(part));
+                }
+                TagPart::Kind { kind } => out.push_str(type_word(kind, value)),
+                TagPart::Key { key } => out.push_str(&key.write(name)),
             }
         }
         out.push_str(&style.lead);
@@ -179,7 +180,7 @@ fn tagged(
     Ok(())
 }
 
-fn kind<'a>(words: &'a KindWords, value: &Json) -> &'a str {
+fn type_word<'a>(words: &'a KindWords, value: &Json) -> &'a str {
     match value {
         Json::Null => &words.null,
         Json::Bool(_) => &words.boolean,

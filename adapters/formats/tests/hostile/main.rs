@@ -1,6 +1,6 @@
 //! Hostile requests for tools, in every wire format: names that are delimiters, custom tools and
-//! arguments whose grammars are bombs, long stop texts. The rules are those of the engine's hostile
-//! inputs (`tests/hostile` of the crate `louver`).
+//! arguments whose grammars are expensive, long stop strings. The rules are those of the engine's
+//! hostile inputs (`tests/hostile` of the crate `louver`).
 
 #[path = "../../../../tests/hostile/harness.rs"]
 mod harness;
@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Long enough to get through a call's header and into its arguments.
+/// The bytes of output, enough for a call's header and a part of its arguments.
 const STEPS: usize = 80;
-/// Formats of each argument style, for inputs that need not be tried in all of them.
+/// One format for each argument style, for inputs that are not tried in all formats.
 const STYLES: &[&str] = &[
     "qwen3",
     "harmony",
@@ -37,7 +37,7 @@ fn refused(error: &dyn std::error::Error, faults: &[RequestFault]) -> Refused {
     Refused::new(error, place)
 }
 
-/// The request in a wire format whose markers are all text.
+/// The request, lowered for a wire format with all markers as text.
 fn compile(format: &WireFormat, engine: &Engine, body: &str) -> Result<Constraint, Refused> {
     let body = Json::parse(body, &Limits::default())
         .map_err(|error| Refused::new(&error, format!("{}:{}", error.line, error.column)))?;
@@ -51,7 +51,7 @@ fn compile(format: &WireFormat, engine: &Engine, body: &str) -> Result<Constrain
     }
 }
 
-/// All texts of a format's description that are punctuation of its calls.
+/// All texts of a format's description that delimit calls.
 fn delimiters(value: &Value, out: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => members.values().for_each(|inner| delimiters(inner, out)),
@@ -134,7 +134,7 @@ fn inputs() -> Vec<Input> {
         |n| json!({"tools": (0..n).map(|i| function(format!("t{i}"), json!({"properties": {"a": {"enum": [i, "x"]}}}))).collect::<Vec<_>>()}),
     );
     bombs(&mut all);
-    // F2: long stop texts.
+    // F2: long stop strings.
     add(
         &mut all,
         "stops",
@@ -159,7 +159,7 @@ fn inputs() -> Vec<Input> {
     all
 }
 
-/// Schemas and grammars that are bombs, in the places that a request has for them.
+/// Expensive schemas and grammars, in each place that a request has for them.
 fn bombs(all: &mut Vec<Input>) {
     let product = |n: usize| format!("^{}", r"([^\p{L}]*\P{Greek}{1,500})".repeat(n));
     let pattern = move |n: usize| json!({"properties": {"a": {"type": "string", "pattern": product(n)}}, "required": ["a"]});
@@ -170,7 +170,7 @@ fn bombs(all: &mut Vec<Input>) {
         &[8, 20],
         move |n| json!({"tools": [function("t", pattern(n))], "tool_choice": named("t")}),
     );
-    // Of two tools, the schema is compiled when the call begins.
+    // With two tools, the schema is lowered when the call begins.
     add(
         all,
         "deferred-arguments",

@@ -1,4 +1,5 @@
-//! Structural tags as `response_format`: what they allow, what stands in front, what they do not go with.
+//! Structural tags as `response_format`: the answers they allow, reasoning before them, and
+//! requests that they cannot be combined with.
 
 use louver::spec::json::Json;
 use louver_formats::{Catalog, LowerError, Reasoning, RequestError, ToolRequest, Turn};
@@ -18,9 +19,10 @@ fn poll() -> Value {
     ]}})
 }
 
-/// In every family that can have one: behind reasoning, in the frame of text where there is one, and nothing else.
+/// In every family that allows structural tags: behind reasoning and in the frame of text, if there
+/// is one.
 #[test]
-fn answers_obey_the_tag() {
+fn structural_tags_constrain_the_answer() {
     let mut refused = Vec::new();
     let mut checked = 0;
     for format in Catalog::builtin().formats() {
@@ -64,7 +66,7 @@ fn answers_obey_the_tag() {
 }
 
 #[test]
-fn what_a_tag_does_not_go_with() {
+fn structural_tags_exclude_other_constraints() {
     let tools = json!([{"type": "function", "name": "f"}]);
     let body = |choice: &str, stop: Value| json!({"tools": tools, "tool_choice": choice, "stop": stop, "response_format": poll()});
     let lower = |body: Value| {
@@ -79,7 +81,7 @@ fn what_a_tag_does_not_go_with() {
 }
 
 #[test]
-fn errors_have_places_in_the_request() {
+fn tag_errors_have_pointers_into_the_request() {
     let places = |format: Value| -> Vec<String> {
         let faults = match parse(format) {
             Err(error) => error.faults(),

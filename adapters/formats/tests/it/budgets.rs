@@ -1,4 +1,5 @@
-//! Reasoning within a budget, in every family that reasons: so much and no more, then the end of the block.
+//! Reasoning within a budget, in every family with reasoning: at most the budget, then the end of
+//! the block.
 
 use louver::ids::TokenId;
 use louver_formats::{
@@ -7,7 +8,7 @@ use louver_formats::{
 
 use crate::rig::{BOTH, Rig};
 
-/// What follows the text of reasoning: its end marker, and an answer.
+/// The text behind reasoning: the end marker, and an answer.
 fn behind(rig: &Rig, reasoning: &ReasoningFormat) -> String {
     let turn = Turn { text: "Hi".to_owned(), ..Turn::default() };
     let options = RenderOptions { opened: true, builtins: &[] };
@@ -16,7 +17,7 @@ fn behind(rig: &Rig, reasoning: &ReasoningFormat) -> String {
 }
 
 #[test]
-fn every_family_keeps_a_budget() {
+fn reasoning_budgets_hold_in_every_family() {
     let mut checked = 0;
     for format in Catalog::builtin().formats() {
         for rig in BOTH.map(|which| Rig::new(format, which)) {
@@ -57,7 +58,7 @@ fn every_family_keeps_a_budget() {
                 let whole = run(&format!("{wide}{behind}"));
                 assert_eq!(whole.complete, budget == ReasoningBudget::Characters(3), "{at}");
                 assert!(!whole.complete || whole.turn.reasoning == wide, "{at}: {:?}", whole.turn);
-                // With nothing left, the end marker is all that can follow.
+                // When the budget is spent, only the end marker can follow.
                 let mut matcher = session.matcher();
                 for byte in b"abc".iter().take(most as usize) {
                     matcher
@@ -80,7 +81,7 @@ fn every_family_keeps_a_budget() {
     assert!(checked > 20_000, "{checked}");
 }
 
-/// In a turn of messages, the budget is the turn's: there is one message of reasoning.
+/// In a turn of messages, the budget is one for the turn: there is one message of reasoning.
 #[test]
 fn messages_share_a_budget() {
     let rig = Rig::new(Catalog::builtin().get("harmony").expect("format"), BOTH[1]);
@@ -115,10 +116,10 @@ fn messages_share_a_budget() {
     }
 }
 
-/// Tokens that begin, continue and end code points anywhere: what is cut is cut between two of them, and only what is left of one
-/// comes behind the last token of the budget.
+/// With tokens that begin, continue and end code points anywhere, reasoning ends between code
+/// points: only the rest of a code point may follow the last token of the budget.
 #[test]
-fn nothing_is_cut_inside_a_code_point() {
+fn budgets_end_between_code_points() {
     let pieces: [&[u8]; 9] = [
         b"\xe5\xa4",
         b"\xa9",
@@ -145,7 +146,7 @@ fn nothing_is_cut_inside_a_code_point() {
                 let session = rig.session_of(&plan, pieces.iter().map(|piece| piece.to_vec()));
                 let token = |piece: &[u8]| session.token(piece);
                 let end = session.tokens(&rig.units(&end), 0)[0];
-                // Every row of these tokens that can be taken, however far it goes.
+                // Every sequence of these tokens that the matcher accepts.
                 let mut rows = vec![(session.matcher(), Vec::new(), 0u32)];
                 while let Some((mut matcher, text, taken)) = rows.pop() {
                     let rest = text.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
@@ -165,7 +166,7 @@ fn nothing_is_cut_inside_a_code_point() {
                         let text = [&text, piece].concat();
                         let good = std::str::from_utf8(&text)
                             .map_or_else(|e| e.error_len().is_none(), |_| true);
-                        // Within the budget, or of the last code point and nothing else.
+                        // Within the budget, or the rest of the last code point.
                         let within = taken < most || piece.len() <= lacks;
                         assert_eq!(allowed, good && within, "{at}: {piece:02x?}");
                         checked += 1;
@@ -180,7 +181,7 @@ fn nothing_is_cut_inside_a_code_point() {
     assert!(checked > 1_000, "{checked}");
 }
 
-/// Bytes that a code point under way lacks.
+/// The number of bytes that complete a code point.
 fn missing(begun: &[u8]) -> usize {
     let whole = match begun.first() {
         None => 0,

@@ -1,4 +1,4 @@
-//! Requests that are refused, and what the errors say.
+//! Refused requests, and the texts of their errors.
 
 use louver::spec::json::Json;
 use louver::spec::tools::{ToolChoice, ToolChoiceError};
@@ -77,7 +77,7 @@ fn reasoning_needs_a_family_that_has_it() {
 }
 
 #[test]
-fn the_default_request_is_text() {
+fn the_default_request_allows_text() {
     assert_eq!(ToolRequest::default().tool_choice, ToolChoice::Auto);
     let unknown = Catalog::builtin().get("gpt-9").unwrap_err().to_string();
     assert!(unknown.contains("harmony, hermes, hunyuan"), "{unknown}");
@@ -129,7 +129,7 @@ fn request_bodies() {
 }
 
 #[test]
-fn descriptions_without_sense_are_refused() {
+fn invalid_descriptions_are_refused() {
     let good = include_str!("../../families/hermes.toml");
     for (from, to, pointer) in [
         ("{ name = \"json\" }, ", "", "/call/header"),

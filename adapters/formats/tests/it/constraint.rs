@@ -1,4 +1,4 @@
-//! The builder, requests as clients write them, and what is refused.
+//! The constraint builder, request bodies of clients, and refused requests.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn allowed_tools_in_both_forms() {
 }
 
 #[test]
-fn tools_of_the_models_own() {
+fn builtin_tools_are_parsed_and_lowered() {
     let list = json!([
         {"type": "python"}, {"type": "function", "function": {"name": "f", "parameters": {"type": "strin"}}},
         {"type": "browser.search", "parameters": {"type": "strin"}}
@@ -71,14 +71,14 @@ fn tools_of_the_models_own() {
     assert_eq!(request.builtins.len(), 2);
     assert_eq!(lower(&request.clone().into(), "harmony").expect("lowers"), [false, true, false]);
     assert!(matches!(lower(&request.clone().into(), "qwen3"), Err(LowerError::NoBuiltins { .. })));
-    // Pointers count all the tools of the request.
+    // Pointers have indices among all tools of the request.
     let request = ToolRequest { tool_choice: ToolChoice::Auto, ..request };
     let Err(LowerError::Schemas(errors)) = lower(&request.into(), "harmony") else {
         panic!("lowers")
     };
     let pointers: Vec<&str> = errors.iter().map(|error| error.pointer.as_str()).collect();
     assert_eq!(pointers, ["/tools/1/function/parameters/type", "/tools/2/parameters/type"]);
-    // Llama's code does not say which tool is to run it.
+    // Code in the format of Llama does not name its tool.
     let request = body(json!({"tools": [{"type": "code_interpreter"}, {"type": "brave_search"}]}))
         .expect("parses");
     assert_eq!(lower(&request.into(), "llama3").expect("lowers"), [true, true]);
@@ -102,7 +102,7 @@ fn tools_of_the_models_own() {
 }
 
 #[test]
-fn what_does_not_go_together_is_an_error() {
+fn contradictory_requests_are_refused() {
     let schema = || Json::from(json!({"type": "integer"}));
     let refused: [(&str, ToolConstraint, &str); 8] = [
         (
@@ -134,7 +134,7 @@ fn what_does_not_go_together_is_an_error() {
 }
 
 #[test]
-fn texts_that_end_free_text_are_bounded() {
+fn stop_strings_and_bans_are_bounded() {
     let over = |body: Value, format: &str| {
         let mut request = ToolRequest::parse(&body.into()).expect("parses");
         request.limits.dispatch_bytes = 200;
@@ -176,7 +176,7 @@ fn a_constraint_compiles_for_a_vocabulary() {
 }
 
 #[test]
-fn a_users_own_file_is_read() {
+fn format_files_are_read() {
     let path = std::env::temp_dir().join(format!("louver-format-{}.toml", std::process::id()));
     let text = include_str!("../../families/hermes.toml").replacen("\"hermes\"", "\"mine\"", 1);
     std::fs::write(&path, text).expect("written");
@@ -190,7 +190,7 @@ fn a_users_own_file_is_read() {
 }
 
 #[test]
-fn requests_that_come_again_are_compiled_once() {
+fn equal_requests_are_compiled_once() {
     let engine =
         Engine::new(Arc::new(Vocabulary::toy(&[b"<tool_call>"])), EngineOptions::default());
     let catalog = Catalog::builtin();
@@ -227,7 +227,7 @@ fn requests_that_come_again_are_compiled_once() {
         assert!(!compile(constraint.clone(), format).1, "{constraint:?}");
         assert!(compile(constraint, format).1);
     }
-    // What cannot be lowered is refused each time.
+    // Errors are not cached.
     for _ in 0..2 {
         assert!(constraint().named("h").compile(&engine, qwen3).is_err());
     }

@@ -1,4 +1,5 @@
-//! Custom tools in every format: `data/customs.toml`, requests that have them, and what is refused.
+//! Custom tools in every format: the cases of `data/customs.toml`, requests with custom tools, and
+//! refused requests.
 
 use louver::spec::json::Json;
 use louver::spec::tools::ToolChoice;
@@ -71,13 +72,13 @@ fn formats() -> impl Iterator<Item = &'static WireFormat> {
     CATALOG.get_or_init(Catalog::builtin).formats().iter()
 }
 
-/// Whether the format can write the text at all: a delimiter in it cannot be written where strings stand as they are.
+/// The calls on the wire. `None` if an unescaped string of the format would contain a delimiter.
 fn written(format: &WireFormat, calls: Vec<Call>) -> Option<String> {
     format.render_with(&turn(calls), RenderOptions::default()).ok()
 }
 
 #[test]
-fn inputs_are_read_back_in_every_format() {
+fn custom_inputs_round_trip_in_every_format() {
     let file: File = toml::from_str(&data("customs.toml")).expect("cases");
     let (mut wrong, mut accepted, mut refused) = (Vec::new(), 0, 0);
     let choice = json!({"type": "custom", "custom": {"name": "write"}});
@@ -125,7 +126,7 @@ fn inputs_are_read_back_in_every_format() {
 
 /// Functions and custom tools in one turn, in either order, where the family makes several calls.
 #[test]
-fn beside_functions() {
+fn custom_tools_beside_functions() {
     let file: File = toml::from_str(&data("customs.toml")).expect("cases");
     let case = file.case.iter().find(|case| case.name == "a Lark grammar").expect("the case");
     let function = |city: &str| Call {
@@ -165,9 +166,9 @@ fn beside_functions() {
     assert!(checked >= 50, "{checked}");
 }
 
-/// Cut off inside the input: what is there is the beginning of the input, not of its spelling.
+/// A call that is cut off inside its input has the beginning of the decoded input.
 #[test]
-fn cut_inside_the_input() {
+fn cut_off_input_is_decoded() {
     let case = Case { name: String::new(), format: None, accepts: Vec::new(), refuses: Vec::new() };
     let rig = Rig::new(Catalog::builtin().get("qwen3").expect("format"), BOTH[0]);
     let plan = rig.format.lower(&case.request(json!("auto"))).expect("a plan");
@@ -186,7 +187,7 @@ fn cut_inside_the_input() {
 }
 
 #[test]
-fn faults_have_places() {
+fn faults_have_pointers_into_the_request() {
     let parse = |tools: Value| ToolRequest::parse(&Json::from(json!({"tools": tools})));
     let RequestError::Tools(errors) = parse(json!([
         {"type": "custom"},
@@ -231,7 +232,8 @@ fn faults_have_places() {
     assert_eq!(faults, want);
 }
 
-/// Grammars that are none, and what cannot stand in arguments: all of them at once, beside the faults of schemas.
+/// Invalid grammars, and grammars that arguments cannot have: all errors are reported at once, with
+/// those of schemas.
 #[test]
 fn grammars_that_cannot_be_enforced() {
     let custom = |name: &str, syntax: &str, text: &str| {
@@ -270,7 +272,7 @@ fn grammars_that_cannot_be_enforced() {
         .find(|fault| fault.pointer == "/tools/1/function/parameters/type")
         .expect("the schema's");
     assert_eq!(schema.keyword.as_deref(), Some("type"));
-    // What cannot be called is not looked at.
+    // Tools that cannot be called are not lowered.
     let request = ToolRequest { tool_choice: ToolChoice::Named("fine".to_owned()), ..request };
     as_text("qwen3").lower(&request).expect("a plan");
 }
@@ -304,9 +306,9 @@ fn choices_name_custom_tools() {
     }
 }
 
-/// The function that stands for a custom tool in a template takes what the grammar of the wire has.
+/// The function that stands for a custom tool in a template has the arguments of the wire grammar.
 #[test]
-fn what_templates_are_shown() {
+fn template_functions_describe_the_wire_arguments() {
     let file: File = toml::from_str(&data("customs.toml")).expect("cases");
     for case in &file.case {
         let request = case.request(json!("auto"));
@@ -329,9 +331,10 @@ fn what_templates_are_shown() {
     }
 }
 
-/// Without a constraint, a call of a custom tool is read all the same, and what is wrong with its input is said.
+/// Calls of custom tools are read from unconstrained output, and faults of their input are
+/// reported.
 #[test]
-fn unconstrained_output_is_read() {
+fn unconstrained_calls_of_custom_tools_are_read() {
     let format = Some(
         r#"{"type": "grammar", "grammar": {"syntax": "regex", "definition": "[0-9]+"}}"#.to_owned(),
     );

@@ -1,4 +1,5 @@
-//! Generations that a length limit ends, by allowing nothing but their end: code is not whole then, whatever ends it; JSON is.
+//! Generations that a length limit ends by forcing their shortest completion. A call with code is
+//! incomplete then, as its end marker may be a part of longer code; a call with JSON is complete.
 
 use louver::matcher::Tracer;
 use louver::spec::json::Json;
@@ -27,7 +28,8 @@ fn written(rig: &Rig, turn: &Turn) -> String {
     rig.format.render_with(turn, options).expect("renders")
 }
 
-/// The events of a whole turn in which so many tokens before the end are read after it was cut off, and those without its being cut off.
+/// The events of a turn that is cut off `behind` tokens before its end, and the events of the same
+/// turn that is not cut off.
 fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, behind: usize) -> Option<[Vec<Event>; 2]> {
     let plan = match rig.format.lower(request) {
         Ok(plan) => plan,
@@ -59,7 +61,7 @@ fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, behind: usize) -> Optio
 }
 
 #[test]
-fn code_that_is_cut_off_is_no_call() {
+fn cut_off_code_is_no_call() {
     let (request, turn) =
         (offering(json!({"type": "python"})), call("python", &json!({"code": "x = 1\nprint(x"})));
     let mut tried = 0;
@@ -67,7 +69,7 @@ fn code_that_is_cut_off_is_no_call() {
         Catalog::builtin().formats().iter().flat_map(|format| BOTH.map(|which| (format, which)))
     {
         let rig = Rig::new(format, which);
-        // What a length limit leaves is one token: a marker that is one.
+        // Only one token is forced: an end marker that is a special token.
         let ends_with_a_token =
             || matches!(rig.units(&written(&rig, &turn)).last(), Some(Unit::Special(_)));
         if rig.format.builtin.is_none() || !ends_with_a_token() {
@@ -93,7 +95,7 @@ fn code_that_is_cut_off_is_no_call() {
 }
 
 #[test]
-fn json_that_is_whole_is_a_call_all_the_same() {
+fn complete_json_is_a_call_after_a_cut_off() {
     let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object",
         "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": false}}});
     let (request, turn) = (offering(tool), call("f", &json!({"x": 1})));

@@ -1,5 +1,6 @@
-//! How a stream is cut does not matter: all single cuts and a hundred random cuttings of every rendering give the same
-//! events as byte for byte. With `LOUVER_ALL_CASES=1` (in release: minutes) three hundred renderings a family.
+//! Events do not depend on how the stream is cut into tokens: all cuts in two and a hundred random
+//! cuts of each rendering give the same events as single bytes. With `LOUVER_ALL_CASES=1` (in
+//! release: minutes) three hundred renderings per family.
 
 use louver_formats::{Catalog, LowerError, Plan, RenderError, Turn, WireFormat};
 use serde_json::{Value, json};
@@ -9,20 +10,21 @@ use crate::matrix::cells;
 use crate::real_calls::case_turn;
 use crate::rig::{Rig, Specials, Unit, split};
 
-/// Renderings a family.
+/// The number of renderings per family.
 struct Amount {
     matrix: usize,
     real: usize,
-    /// Random cuttings of each.
+    /// Random cuts of each rendering.
     random: u64,
-    /// Renderings whose chunks are cut everywhere too: byte tokens, and the extractor gets what is decided twice.
+    /// Renderings whose spans are also cut in two everywhere: tokens are bytes, and the extractor
+    /// gets the spans in two chunks.
     chunked: usize,
 }
 
 const FEW: Amount = Amount { matrix: 4, real: 1, random: 20, chunked: 1 };
 const ALL: Amount = Amount { matrix: 180, real: 120, random: 100, chunked: 20 };
 
-/// One of so many at even distances.
+/// At most `most` of the items, at equal distances.
 fn spread<T>(all: Vec<T>, most: usize) -> impl Iterator<Item = T> {
     let len = all.len();
     all.into_iter()
@@ -31,7 +33,7 @@ fn spread<T>(all: Vec<T>, most: usize) -> impl Iterator<Item = T> {
         .map(|(_, t)| t)
 }
 
-/// Renderings of requests of the matrix.
+/// Renderings for requests of the matrix (`matrix.rs`).
 fn of_the_matrix(rig: &Rig, most: usize) -> Vec<(Plan, String)> {
     let mut renderings = Vec::new();
     for cell in cells(rig) {
@@ -49,7 +51,7 @@ fn written(format: &WireFormat, turn: Turn) -> String {
     .expect("renders")
 }
 
-/// Renderings of real function-calling cases, where this machine has them.
+/// Renderings of real function-calling cases, if this machine has them.
 fn of_real_cases(rig: &Rig, cases: &[Value]) -> Vec<(Plan, String)> {
     let rendering = |case: &Value| {
         let plan = match rig.format.lower(&request(&case["tools"].to_string(), &json!("auto"))) {
@@ -70,7 +72,7 @@ struct Count {
     chunked: usize,
 }
 
-/// Runs a rendering in all ways; the events of all of them are those of byte for byte.
+/// Checks that a rendering gives the same events for all cuts.
 fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, count: &mut Count) {
     let units = rig.units(wire);
     let len: usize = units.iter().map(Unit::bytes).sum();
@@ -116,7 +118,7 @@ fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, cou
 }
 
 #[test]
-fn cuts_do_not_matter() {
+fn events_do_not_depend_on_chunks() {
     let amount = if all_cases() { ALL } else { FEW };
     let file = shared("toolcalls-dev.jsonl").unwrap_or_default();
     let cases: Vec<Value> =
@@ -126,7 +128,7 @@ fn cuts_do_not_matter() {
         let rig = Rig::new(format, Specials::Most);
         let mut count = Count::default();
         let mut renderings = of_the_matrix(&rig, amount.matrix);
-        // Where the matrix has fewer than asked for, more real cases.
+        // If the matrix has fewer renderings, real cases fill up.
         let real = amount.matrix + amount.real - renderings.len();
         let from = k % (cases.len() / real.max(1)).max(1);
         renderings.extend(of_real_cases(

@@ -1,4 +1,4 @@
-//! Which family a model speaks.
+//! Detection of a model's family.
 
 use louver_formats::{Catalog, DetectError, ModelHints};
 
@@ -25,7 +25,7 @@ fn templates() {
 }
 
 #[test]
-fn two_families_that_fit_are_named() {
+fn ambiguous_models_name_all_families() {
     let mut catalog = Catalog::builtin();
     let twin = include_str!("../../families/hermes.toml").replacen("\"hermes\"", "\"twin\"", 1);
     let twin = format!("{twin}\n[[detect]]\ntokens = [\"<twin>\"]\n");
@@ -76,7 +76,7 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// The one that is found; or all that fit.
+    /// The detected family, or all families that fit.
     family: Option<String>,
     #[serde(default)]
     candidates: Vec<String>,
@@ -89,7 +89,7 @@ struct Case {
 }
 
 #[test]
-fn every_family_is_found() {
+fn every_family_is_detected() {
     let file: File = toml::from_str(&data("detection.toml")).expect("detection.toml");
     let catalog = Catalog::builtin();
     for case in &file.case {

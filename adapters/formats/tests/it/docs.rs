@@ -1,4 +1,4 @@
-//! `docs/FORMATS.md` says what the families' files say. `LOUVER_WRITE_DOCS=1` writes it.
+//! `docs/FORMATS.md` is generated from the descriptions. `LOUVER_WRITE_DOCS=1` writes it.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,17 +10,19 @@ use louver_formats::{
 
 const HEAD: &str = "# Wire formats
 
-One TOML file a family (`adapters/formats/families`), read by the rules of `schemas/wire-format.schema.json`; a user's own file is read
-the same way at run time (`Catalog::add_file`). The grammar of a turn, the extractor, the renderer and detection come from it. This
-page is written from the files by a test (`docs`), which also holds it to them.
+Each model family has one TOML file in `adapters/formats/families`, with the fields of
+`schemas/wire-format.schema.json`. A user's own file is read at run time (`Catalog::add_file`). The
+grammar of a turn, the extractor, the renderer and detection are made from the file. A test (`docs`)
+generates this page from the files and checks it.
 
-A family's file also lists other spellings of calls than the template's (`[[spellings]]`) that its
-models are known to write. In free text they begin a call that is constrained as any other; where a
-call is forced, the template's spelling is. What begins a call cannot stand in reasoning or in a
-string between tags. A beginning that may be text (`text_unless`) is text unless the name of an
-offered tool follows.
+A family's file also lists alternative spellings of calls (`[[spellings]]`) that its models are
+known to write beside the syntax of the chat template. In free text they begin a call, which is
+constrained as any other. If a call is forced, the template's syntax is the only one. The begin
+marker of a call cannot occur in reasoning or in a string between tags. An ambiguous begin marker
+(`text_unless`) is text unless the name of an offered tool follows.
 
-Markers stand here as text; `bind` makes those that a vocabulary has as special tokens special tokens. Harmony's are never text.
+Markers are shown as text. `bind` replaces those that a vocabulary has as special tokens. The
+markers of Harmony are always special tokens.
 
 ";
 
@@ -51,14 +53,18 @@ fn style(format: &WireFormat) -> &'static str {
         ArgumentStyle::Json => "JSON",
         ArgumentStyle::Keywords => "Python keyword arguments",
         ArgumentStyle::Delimited(_) => "bare names, delimited strings",
-        ArgumentStyle::Tagged(_) => "a tag each, strings raw",
+        ArgumentStyle::Tagged(_) => "one tag per argument, unescaped strings",
     }
 }
 
-/// The model's own tools, with a call of one and code.
-fn own(format: &WireFormat) -> String {
+fn list<T>(items: impl IntoIterator<Item = T>, write: impl FnMut(T) -> String) -> String {
+    items.into_iter().map(write).collect::<Vec<_>>().join(", ")
+}
+
+/// The built-in tools, with a call with arguments and a call with code.
+fn builtins(format: &WireFormat) -> String {
     let Some(builtin) = &format.builtin else { return String::new() };
-    let known = builtin.known.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let known = list(builtin.known.keys(), |name| format!("`{name}`"));
     let call = |name: &str, arguments: &str| {
         let calls = vec![Call {
             id: String::new(),
@@ -73,11 +79,12 @@ fn own(format: &WireFormat) -> String {
     let (search, code) =
         (call(searches, "{\"query\": \"Oslo\"}"), call("python", "{\"code\": \"1 + 1\"}"));
     format!(
-        "\n\nThe model's own tools, where a request offers them: {known} (`{search}`); others are called with code (`{code}`)."
+        "* Built-in tools, if a request offers them: {known}\n  * `{search}`\n  * others are called \
+         with code: `{code}`\n"
     )
 }
 
-/// What else begins calls.
+/// The begin markers of alternative spellings.
 fn spellings(format: &WireFormat) -> String {
     let begin = |spelling: &louver_formats::CallSpelling| {
         let named =
@@ -95,7 +102,7 @@ fn spellings(format: &WireFormat) -> String {
     if begins.is_empty() {
         String::new()
     } else {
-        format!("\n\nOther spellings of calls begin with: {}.", begins.join(", "))
+        format!("* Begin markers of alternative spellings:\n  * {}\n", begins.join("\n  * "))
     }
 }
 
@@ -111,7 +118,7 @@ fn page() -> String {
             other => other,
         };
         let text = match (format.messages.is_some(), format.text.place) {
-            (true, _) => "messages of their own",
+            (true, _) => "a message",
             (_, TextPlace::Anywhere) => "before, between and behind calls",
             (_, TextPlace::BeforeCalls) => "before calls",
             (_, TextPlace::InsteadOfCalls) => "instead of calls",
@@ -123,15 +130,17 @@ fn page() -> String {
         };
         let _ = write!(
             out,
-            "## {}\n\n{}.\n\nArguments: {}. Text: {text}. Reasoning: {reasoning}. Ends with: {}.{}{}\n\n````text\n{}\n````\n\nSources: {}.\n\n",
-            format.name,
-            format.title,
-            style(format),
-            format.stop_tokens.iter().map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", "),
-            own(format),
-            spellings(format),
-            rendered.expect("renders"),
-            format.sources.join("; "),
+            "## {name}\n\n{title}.\n\n* Arguments: {style}\n* Text: {text}\n* Reasoning: {reasoning}\n\
+             * Stop tokens: {stops}\n{builtins}{spellings}\n````text\n{example}\n````\n\n\
+             Sources:\n\n* {sources}\n\n",
+            name = format.name,
+            title = format.title,
+            style = style(format),
+            stops = list(&format.stop_tokens, |token| format!("`{token}`")),
+            builtins = builtins(format),
+            spellings = spellings(format),
+            example = rendered.expect("renders"),
+            sources = format.sources.join("\n* "),
         );
     }
     out.truncate(out.trim_end().len());
@@ -139,7 +148,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_on_formats_is_what_the_files_say() {
+fn formats_page_is_generated_from_the_descriptions() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/FORMATS.md");
     let page = page();
     if std::env::var_os("LOUVER_WRITE_DOCS").is_some() {

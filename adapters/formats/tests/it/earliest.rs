@@ -1,6 +1,7 @@
-//! Every corruption of a turn is refused at the earliest byte: the first one behind which no turn can be completed. The
-//! truth is another reading of the description (`oracle`), so that whatever is wrongly accepted or refused shows too.
-//! With `LOUVER_ALL_CASES=1` (in release: minutes) every family with every request.
+//! Every corruption of a turn is refused at the earliest byte: the first one behind which no turn
+//! can be completed. The reference is an independent interpreter of the descriptions (`oracle.rs`),
+//! which also shows texts that are wrongly accepted. With `LOUVER_ALL_CASES=1` (in release:
+//! minutes) every family with every request.
 
 use std::sync::Arc;
 
@@ -16,9 +17,9 @@ use louver_formats::{
 use serde_json::json;
 
 use crate::harness::{all_cases, request};
-use crate::oracle::{Demand, Read, TOOLS, turns};
+use crate::oracle::{Demand, Match, TOOLS, turns};
 
-/// Most faults of a family that are shown.
+/// The most faults per family that are printed.
 const SHOWN: usize = 3;
 
 fn call((name, arguments): &(&str, &str)) -> Call {
@@ -69,7 +70,7 @@ fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
     out
 }
 
-/// Turns that may be right or wrong for the request; what is wrong with them is the oracle's to say.
+/// Turns that the request may allow or refuse, which the oracle decides.
 fn written(format: &WireFormat, demand: Demand) -> Vec<String> {
     let one = ("set", r#"{"mode": "on", "level": 2}"#);
     let calls: [&[(&str, &str)]; 5] = [
@@ -105,8 +106,8 @@ fn written(format: &WireFormat, demand: Demand) -> Vec<String> {
     out
 }
 
-/// The text with a code point left out, doubled, replaced or swapped with its neighbour, with a piece of the text
-/// repeated or left out, and behind it more.
+/// The text with a code point removed, doubled, replaced or swapped with its neighbour, with a
+/// piece of the text repeated or removed, and with more text at the end.
 fn corruptions(wire: &str, round: usize, out: &mut impl FnMut(&str)) {
     let chars: Vec<(usize, char)> = wire.char_indices().collect();
     let others =
@@ -127,7 +128,7 @@ fn corruptions(wire: &str, round: usize, out: &mut impl FnMut(&str)) {
         if let Some(&(next_at, next)) = chars.get(k + 1) {
             out(&format!("{before}{next}{c}{}", &wire[next_at + next.len_utf8()..]));
         }
-        // A piece from elsewhere: a marker where it does not belong, a call's end twice.
+        // A piece from elsewhere: a misplaced marker, or the end of a call twice.
         let (from, _) = chars[(k * 31 + 17 * round) % chars.len()];
         let to =
             chars.get((k * 31 + 17 * round) % chars.len() + 12).map_or(wire.len(), |(at, _)| *at);
@@ -136,11 +137,11 @@ fn corruptions(wire: &str, round: usize, out: &mut impl FnMut(&str)) {
     }
 }
 
-fn taken(recognizer: &mut Recognizer, wire: &str) -> Read {
+fn taken(recognizer: &mut Recognizer, wire: &str) -> Match {
     recognizer.reset();
     match recognizer.push(wire.as_bytes()) {
-        Ok(()) => Read { viable: wire.len(), whole: recognizer.is_complete() },
-        Err(Rejected::Byte { offset, .. }) => Read { viable: offset, whole: false },
+        Ok(()) => Match { viable: wire.len(), whole: recognizer.is_complete() },
+        Err(Rejected::Byte { offset, .. }) => Match { viable: offset, whole: false },
         Err(limit) => panic!("{limit}"),
     }
 }

@@ -3,7 +3,7 @@
 #[path = "../../../../tests/harness/replay.rs"]
 mod replay;
 #[path = "../../../../fuzz/src/formats.rs"]
-#[allow(unreachable_pub)] // a library of its own elsewhere
+#[allow(unreachable_pub)] // the file is also a library
 mod targets;
 
 use replay::Corpus;

@@ -1,4 +1,5 @@
-//! Noise under a mask: whatever a model prefers, calls are whole and valid, and a turn that is cut off says so.
+//! Random tokens under the mask: whatever a model prefers, calls are complete and valid, and a turn
+//! that is cut off is reported as incomplete.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::mutation::{tools, validators};
 
 const SEEDS: u64 = 40;
 const MAX_TOKENS: usize = 160;
-/// Longer tokens than bytes, some of them across markers.
+/// Tokens of several bytes, some of them across markers.
 const EXTRA: [&[u8]; 8] = [
     b"<tool_call>",
     b"\n</tool_call>",
@@ -26,7 +27,7 @@ const EXTRA: [&[u8]; 8] = [
     b"arguments",
 ];
 
-/// Tokens the mask allows, one of them chosen by the state.
+/// A token that the mask allows, chosen by the state.
 fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId {
     let mut mask = vec![0u32; vocab.mask_words()];
     matcher.fill_mask(&mut mask);
@@ -38,7 +39,7 @@ fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;
-    // A stop token is taken half of the times it may be, or text would hardly end.
+    // An allowed stop token is taken in half of the steps, or text would hardly end.
     match allowed.iter().find(|t| vocab.is_stop(**t)) {
         Some(stop) if *state >> 40 & 1 == 0 => *stop,
         _ => allowed[(*state >> 20) as usize % allowed.len()],
@@ -70,7 +71,7 @@ fn generate(plan: &Plan, engine: &Engine, prefix: &str, seed: u64) -> (Turn, boo
 }
 
 #[test]
-fn noise_makes_valid_calls() {
+fn random_tokens_under_the_mask_make_valid_calls() {
     let tools = tools();
     let schemas = validators(&tools);
     let engine = Engine::new(Arc::new(Vocabulary::toy(&EXTRA)), EngineOptions::default());

@@ -1,4 +1,4 @@
-//! Runs wire text through a plan's grammar and extractor.
+//! Runs wire text through the grammar and the extractor of a plan.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use serde_json::Value;
 
 pub(crate) const SEED: u64 = 7;
 
-/// A request from the pieces a case file has. Schemas are put off where they can be, so that all tests test that, too.
+/// A request from the fields of a case file. Schemas are deferred if possible, so that all tests
+/// cover deferred schemas.
 pub(crate) fn request(tools: &str, choice: &Value) -> ToolRequest {
     ToolRequest {
         tools: Tool::parse_text(tools, &Limits::default()).expect("tools"),
@@ -51,7 +52,7 @@ pub(crate) fn with(
     request
 }
 
-/// A shipped format, settled for a vocabulary without special tokens.
+/// A shipped format, bound to a vocabulary without special tokens.
 pub(crate) fn as_text(name: &str) -> WireFormat {
     Catalog::builtin().get(name).expect("format").bind(&Vocabulary::toy(&[]))
 }
@@ -61,13 +62,14 @@ pub(crate) fn recognizer(plan: &Plan) -> Recognizer {
     Recognizer::new(Arc::new(compiled))
 }
 
-/// Whether the text is a whole turn.
+/// Whether the text is a complete turn.
 pub(crate) fn accepts(recognizer: &mut Recognizer, wire: &str) -> bool {
     recognizer.reset();
     recognizer.push(wire.as_bytes()).is_ok() && recognizer.is_complete()
 }
 
-/// What the model said, in pieces: the turn and the events, or how many pieces were taken before one was refused.
+/// The turn and the events of a text that is given in pieces. Fails with the number of accepted
+/// pieces if one is refused.
 pub(crate) fn extract(
     plan: &Plan,
     pieces: &[&[u8]],
@@ -96,12 +98,12 @@ fn bind(plan: &Plan, pieces: &[&[u8]]) -> Constraint {
     engine.compile(plan.grammar().clone()).expect("compiles")
 }
 
-/// Byte by byte.
+/// The text as single bytes.
 pub(crate) fn bytes(wire: &str) -> Vec<&[u8]> {
     wire.as_bytes().chunks(1).collect()
 }
 
-/// Cut anywhere, code points too: pieces of 1 to `longest` bytes, a function of the seed.
+/// The text in pieces of 1 to `longest` bytes, by the seed. Code points may be cut.
 pub(crate) fn pieces(wire: &[u8], seed: u64, longest: usize) -> Vec<&[u8]> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut rest = wire;
@@ -117,7 +119,7 @@ pub(crate) fn pieces(wire: &[u8], seed: u64, longest: usize) -> Vec<&[u8]> {
     out
 }
 
-/// Joins adjacent deltas: what must not depend on chunks.
+/// The events with adjacent deltas joined, which must not depend on chunks.
 pub(crate) fn joined(events: Vec<Event>) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();
     for event in events {
@@ -153,7 +155,8 @@ pub(crate) fn shared(file: &str) -> Option<String> {
     text
 }
 
-/// Whether tests run all cases there are, where a part of them is for a test's time: `LOUVER_ALL_CASES=1`.
+/// Whether tests run all cases (`LOUVER_ALL_CASES=1`), and not the part that takes the time of a
+/// test.
 pub(crate) fn all_cases() -> bool {
     std::env::var_os("LOUVER_ALL_CASES").is_some()
 }

@@ -1,4 +1,4 @@
-//! Tools whose schemas become grammars when they are called.
+//! Deferred schemas: tools whose schemas are lowered when a parse reaches their arguments.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::request;
 
-/// Plain ones, and one whose schema only lowering understands.
+/// Tools whose schemas can be deferred, and one whose schema cannot.
 fn tools() -> Value {
     let tool = |name: &str, parameters: Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
     json!([
@@ -62,8 +62,8 @@ fn turns() -> Vec<Turn> {
     ]
 }
 
-/// Schemas in a plan that are put off, and those of them that a parse has got to.
-fn put_off(plan: &Plan) -> (usize, usize) {
+/// The number of deferred schemas in a plan, and of those that were lowered.
+fn deferred(plan: &Plan) -> (usize, usize) {
     let deferred = plan.grammar().rules.iter().filter_map(|rule| match &rule.body {
         Expr::Deferred(deferred) => Some(deferred.is_made()),
         _ => None,
@@ -77,9 +77,10 @@ fn mask(matcher: &mut Matcher, vocab: &Vocabulary) -> Vec<u32> {
     mask
 }
 
-/// In every family: the masks along a turn are the same with and without, and only what is called is made.
+/// In every family, the masks along a turn are the same with and without deferred schemas, and only
+/// the schemas of called tools are lowered.
 #[test]
-fn put_off_or_not_masks_are_the_same() {
+fn deferred_schemas_do_not_change_masks() {
     let text = tools().to_string();
     let words = [
         "{\"", "\": ", "\", \"", "\"}", "city", "get_", "weather", ": \"", "}}", "[{\"", "ABC",
@@ -89,7 +90,7 @@ fn put_off_or_not_masks_are_the_same() {
     let vocab = Arc::new(Vocabulary::toy(&words));
     let (mut families, mut read) = (0, 0);
     for format in Catalog::builtin().formats() {
-        // Markers that are special tokens are text here.
+        // Markers that may be special tokens are text here.
         let format = format.spelled();
         let eager = format.lower(&louver_formats::ToolRequest {
             lazy: LazyTools::Never,
@@ -100,7 +101,7 @@ fn put_off_or_not_masks_are_the_same() {
             Err(LowerError::Parts(_)) => continue,
             Err(error) => panic!("{}: {error}", format.name),
         };
-        assert_eq!(put_off(&eager), (0, 0));
+        assert_eq!(deferred(&eager), (0, 0));
         for turn in turns() {
             let wire = match format.render(&turn) {
                 Ok(wire) => wire,
@@ -108,7 +109,7 @@ fn put_off_or_not_masks_are_the_same() {
                 Err(error) => panic!("{}: {error}", format.name),
             };
             let lazy = format.lower(&request(&text, &json!("auto"))).expect("lowers");
-            let (all, made) = put_off(&lazy);
+            let (all, made) = deferred(&lazy);
             assert_eq!(made, 0, "{}", format.name);
             assert!(all == 0 || all == 3, "{}: {all} of 4 are put off", format.name);
             families += usize::from(all > 0);
@@ -143,7 +144,7 @@ fn put_off_or_not_masks_are_the_same() {
                 assert!(one.limit().is_none());
             }
             if all > 0 && turn.calls.is_empty() {
-                assert_eq!(put_off(&lazy).1, 0, "{}: made without a call", format.name);
+                assert_eq!(deferred(&lazy).1, 0, "{}: made without a call", format.name);
             }
         }
     }
@@ -153,9 +154,9 @@ fn put_off_or_not_masks_are_the_same() {
     );
 }
 
-/// Faults are found with the request, whatever is put off.
+/// All errors of schemas are found when the request is lowered.
 #[test]
-fn faults_are_found_with_the_request() {
+fn deferred_schemas_do_not_hide_errors() {
     let mut tools = tools();
     tools[1]["function"]["parameters"]["properties"]["zones"]["minItems"] = json!(-1);
     tools[3]["function"]["parameters"]["properties"]["steps"]["type"] = json!("list");

@@ -1,4 +1,5 @@
-//! `data/lenient.toml`: outputs that no constraint shaped, what they say and how they differ.
+//! The cases of `data/lenient.toml`: unconstrained outputs, the turns in them and their
+//! differences.
 
 use louver_formats::{Builtin, Catalog, Difference, Reasoning, ToolRequest};
 use serde::Deserialize;
@@ -21,7 +22,7 @@ struct Case {
     choice: Option<String>,
     #[serde(default)]
     opened: bool,
-    /// Tools of the model's own.
+    /// Built-in tools.
     #[serde(default)]
     builtins: Vec<String>,
     #[serde(default)]
@@ -64,9 +65,9 @@ fn unconstrained_outputs() {
     assert!(file.case.len() > 25);
 }
 
-/// Nothing makes it fail or hang: beginnings, ends and mixtures of turns of every family.
+/// Prefixes, suffixes and mixtures of turns of every family are read without failing or hanging.
 #[test]
-fn any_text_can_be_read() {
+fn any_text_is_read_without_panics() {
     let file: File = toml::from_str(&data("lenient.toml")).expect("lenient.toml");
     let request = request(&file.tools, &"auto".into());
     for format in Catalog::builtin().formats() {
@@ -88,9 +89,9 @@ fn any_text_can_be_read() {
     }
 }
 
-/// Texts made of nothing but beginnings cost no more than many times their length.
+/// Reading texts of begin markers alone takes time linear in their length, with a large factor.
 #[test]
-fn many_beginnings() {
+fn many_begin_markers_take_bounded_work() {
     let request = request(r#"[{"name": "f"}]"#, &"auto".into());
     for (format, piece) in [
         ("llama4", "[f("),

@@ -1,4 +1,5 @@
-//! Wire formats end to end: cases are data (`../data`), every one runs through grammar, extractor and renderer.
+//! Wire formats end to end. Cases are data (`../data`), and run through grammar, extractor and
+//! renderer.
 
 mod harness;
 

@@ -1,5 +1,6 @@
-//! Every family x tool choice x reasoning x parallel calls x strictness: what is rendered is accepted and read back;
-//! systematic corruptions of it are refused, each at the first byte that cannot be right.
+//! Every family x tool choice x reasoning x parallel calls x strictness: renderings are accepted
+//! and extracted again; systematic corruptions are refused, each at the first byte that cannot be
+//! right.
 
 use std::num::NonZeroU32;
 
@@ -96,7 +97,7 @@ impl Cell<'_> {
         Turn { text: text.to_owned(), reasoning, calls, ..Turn::default() }
     }
 
-    /// Turns this cell allows, as its models write them.
+    /// Turns that this cell of the matrix allows, as its models write them.
     pub(crate) fn turns(&self) -> Vec<(Turn, String)> {
         let mut turns = Vec::new();
         if !self.forced() {
@@ -123,12 +124,13 @@ impl Cell<'_> {
         }
     }
 
-    /// Turns it must refuse, and (where the first wrong byte is known) how many bytes of each may be taken at most.
+    /// Turns that this cell must refuse, and the most bytes of each that may be accepted, if the
+    /// first wrong byte is known.
     fn corruptions(&self) -> Vec<(&'static str, String, Option<usize>)> {
         let mut out: Vec<(&'static str, String, Option<usize>)> = Vec::new();
         let mut wrong = |what, calls: Vec<Call>, marked: &str| {
             if let Some(wire) = self.render(&self.turn("", calls)) {
-                // What follows the mark must not be taken.
+                // The text behind the mark must not be accepted.
                 let upto = (!marked.is_empty())
                     .then(|| wire.rfind(marked).map(|at| at + marked.len()))
                     .flatten();
@@ -140,8 +142,8 @@ impl Cell<'_> {
             return out;
         }
         let args = |text: &str| vec![call("get_weather", text)];
-        // Where the beginning of a call may be text, a name that no tool has is refused with what
-        // follows it.
+        // If a begin marker may be text, an unknown name is refused together with the text behind
+        // it.
         let bare = self.rig.format.name == "llama3" && !self.forced();
         let by = |name: &'static str| if bare { "\"parameters\"" } else { name };
         wrong(
@@ -236,7 +238,8 @@ fn check(
         if run.taken.is_ok() && run.complete {
             wrong.push(format!("{at}: {what}: accepts {wire:?}"));
         }
-        // Byte by byte and with as few special tokens as possible, tokens are bytes where there are none.
+        // Single bytes with the fewest special tokens: without special tokens, all tokens are
+        // bytes.
         if let (Some(upto), Ok(())) = (upto, run.taken)
             && cell.rig.specials.is_empty()
             && *upto < wire.len()
@@ -297,7 +300,7 @@ fn every_family_and_request() {
 }
 
 #[test]
-fn at_most_so_many_calls() {
+fn bounds_on_calls_hold() {
     for format in Catalog::builtin().formats() {
         let rig = Rig::new(format, Specials::Fewest);
         for choice in ["auto", "required"] {

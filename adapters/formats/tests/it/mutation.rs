@@ -1,4 +1,4 @@
-//! No corruption of a good turn makes a call that its schema refuses.
+//! No corruption of a valid turn makes a call that its schema refuses.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(crate) fn validators(tools: &Value) -> HashMap<&str, jsonschema::Validator> 
 }
 
 #[test]
-fn corruptions_never_make_a_bad_call() {
+fn corruptions_never_make_an_invalid_call() {
     let tools = tools();
     let schemas = validators(&tools);
     let arguments = python_json(&json!({"room": "A2", "hours": [9, 18], "note": "é\"</t"}));
@@ -69,7 +69,8 @@ fn corruptions_never_make_a_bad_call() {
     assert!(refused > 500 && taken > 50, "refused {refused}, taken {taken}");
 }
 
-/// Every code point deleted, doubled, and replaced by a few others; every pair of neighbours swapped; every cut.
+/// The text with each code point deleted, doubled and replaced, each pair of neighbours swapped,
+/// and each prefix.
 fn mutants(wire: &str) -> Vec<String> {
     let chars: Vec<char> = wire.chars().collect();
     let mut out = Vec::new();

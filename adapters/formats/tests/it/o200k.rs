@@ -1,5 +1,5 @@
-//! Harmony on its own vocabulary: real calls, encoded as the model's tokenizer encodes them, token by token under the
-//! mask.
+//! Harmony with its real vocabulary: real calls, encoded by the model's tokenizer, token by token
+//! under the mask.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use tiktoken_rs::CoreBPE;
 
 use crate::harness::{SEED, all_cases, request, shared};
 
-/// Ordinary tokens come first.
+/// The vocabulary: ordinary tokens, then special tokens.
 const ORDINARY: u32 = 199_998;
 
 fn vocabulary(bpe: &CoreBPE) -> Vocabulary {

@@ -1,5 +1,6 @@
-//! A second reading of the descriptions, for tests: what a family's turns are as a pattern over bytes, made of the
-//! description alone, and which prefixes of a text can be completed. Shares no code with the grammar or the engine.
+//! The oracle: an independent interpreter of the descriptions. It makes a pattern over bytes from a
+//! description, and decides which prefixes of a text can be completed to a turn. It shares no code
+//! with the grammar or the engine.
 
 use std::collections::BTreeSet;
 
@@ -8,72 +9,72 @@ use louver_formats::{
     TagPart, TextPlace, WireFormat,
 };
 
-/// A set of texts, none of whose prefixes is a dead end: every pattern has a text.
+/// A set of texts. No pattern is empty, so that every prefix of a text can be completed.
 #[derive(Clone, Debug)]
 pub(crate) enum Pattern {
     Text(String),
-    /// From so many to so many bytes of these.
+    /// Bytes of a set, with the lowest and highest number of bytes.
     Run(&'static [u8], usize, usize),
     All(Vec<Pattern>),
     Any(Vec<Pattern>),
-    /// So often at most; `None`: any number of times.
+    /// A repetition, with the highest number of times. `None`: any number.
     Upto(Option<usize>, Box<Pattern>),
     Free(Box<Free>),
-    /// Text behind a marker that may be text: a name that none of these is, and something that goes
-    /// on as no call.
+    /// The text behind an ambiguous begin marker: a name that is none of these, and text that does
+    /// not continue as a call.
     OtherName(Vec<String>, Watched),
-    /// The beginning of a text up to the byte with which it begins none of these.
-    Departs(Vec<String>, Watched),
+    /// A shortest text that is no prefix of any of these.
+    Mismatch(Vec<String>, Watched),
 }
 
-/// What free text watches for: it stands in no other text, and none of it has begun where that
-/// ends.
+/// The texts that free text watches for. Other texts do not contain them, and do not end with the
+/// beginning of one.
 type Watched = Vec<String>;
 
-fn has_any(of: &[u8], watched: &[String]) -> bool {
+fn contains_any(of: &[u8], watched: &[String]) -> bool {
     (0..=of.len()).any(|at| watched.iter().any(|text| of[..at].ends_with(text.as_bytes())))
 }
 
-fn has_begun(of: &[u8], watched: &[String]) -> bool {
+fn ends_with_begin(of: &[u8], watched: &[String]) -> bool {
     (0..of.len()).any(|at| watched.iter().any(|text| text.as_bytes().starts_with(&of[at..])))
 }
 
-/// What of [`UNLESS`] a text is: nothing, a beginning, or all of it.
+/// How a text matches [`UNLESS`].
 #[derive(PartialEq)]
-enum Going {
-    Off,
-    On,
-    Whole,
+enum PatternMatch {
+    No,
+    Prefix,
+    Complete,
 }
 
-/// The one pattern that the families have behind other names.
+/// The `text_unless` of all families.
 const UNLESS: &str = r#"[ \t\r\n]*,[ \t\r\n]*"(arguments|parameters)"[ \t\r\n]*:"#;
 
-fn going(text: &[u8]) -> Going {
-    let Ok(text) = std::str::from_utf8(text) else { return Going::Off };
+fn match_unless(text: &[u8]) -> PatternMatch {
+    let Ok(text) = std::str::from_utf8(text) else { return PatternMatch::No };
     let space = [' ', '\t', '\r', '\n'];
     let text = text.trim_start_matches(space);
     let Some(text) = text.strip_prefix(',') else {
-        return if text.is_empty() { Going::On } else { Going::Off };
+        return if text.is_empty() { PatternMatch::Prefix } else { PatternMatch::No };
     };
     let text = text.trim_start_matches(space);
     for key in ["\"arguments\"", "\"parameters\""] {
         if let Some(rest) = text.strip_prefix(key) {
             let rest = rest.trim_start_matches(space);
             return match rest {
-                "" => Going::On,
-                ":" => Going::Whole,
-                _ => Going::Off,
+                "" => PatternMatch::Prefix,
+                ":" => PatternMatch::Complete,
+                _ => PatternMatch::No,
             };
         }
         if key.starts_with(text) {
-            return Going::On;
+            return PatternMatch::Prefix;
         }
     }
-    Going::Off
+    PatternMatch::No
 }
 
-/// How far such a text goes on, and where it may end.
+/// The length of the viable prefix of a [`Pattern::OtherName`], and where it may end.
 fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Option<usize>) {
     let quote = text.iter().position(|&b| b == b'"');
     let name = &text[..quote.unwrap_or(text.len())];
@@ -84,14 +85,16 @@ fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Opti
             return (known, None);
         }
         let behind = &name[known + 1..];
-        let clean =
-            (0..=behind.len()).take_while(|&n| !has_any(&behind[..n], watched)).last().unwrap_or(0);
+        let clean = (0..=behind.len())
+            .take_while(|&n| !contains_any(&behind[..n], watched))
+            .last()
+            .unwrap_or(0);
         if clean < behind.len() {
             return (known + 1 + clean, None);
         }
         let Some(quote) = quote else { return (text.len(), None) };
         let closed = &text[known + 1..=quote];
-        if has_any(closed, watched) || has_begun(closed, watched) {
+        if contains_any(closed, watched) || ends_with_begin(closed, watched) {
             return (quote, None);
         }
     } else if quote.is_none() || names.iter().any(|known| known.as_bytes() == name) {
@@ -100,27 +103,29 @@ fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Opti
     let from = quote.map_or(text.len(), |quote| quote + 1);
     for to in from + 1..=text.len() {
         let behind = &text[from..to];
-        match going(behind) {
-            Going::On => {}
-            Going::Whole => return (to - 1, None),
-            Going::Off if has_any(behind, watched) || has_begun(behind, watched) => {
+        match match_unless(behind) {
+            PatternMatch::Prefix => {}
+            PatternMatch::Complete => return (to - 1, None),
+            PatternMatch::No
+                if contains_any(behind, watched) || ends_with_begin(behind, watched) =>
+            {
                 return (to - 1, None);
             }
-            Going::Off => return (to, Some(to)),
+            PatternMatch::No => return (to, Some(to)),
         }
     }
     (text.len(), None)
 }
 
-/// The same of [`Pattern::Departs`].
-fn departs(text: &[u8], known: &[String], watched: &[String]) -> (usize, Option<usize>) {
+/// The same for [`Pattern::Mismatch`].
+fn mismatch(text: &[u8], known: &[String], watched: &[String]) -> (usize, Option<usize>) {
     for to in 1..=text.len() {
         let read = &text[..to];
         if known.iter().any(|known| known.as_bytes() == read) {
             return (to - 1, None);
         }
         if !known.iter().any(|known| known.as_bytes().starts_with(read)) {
-            return if has_any(read, watched) || has_begun(read, watched) {
+            return if contains_any(read, watched) || ends_with_begin(read, watched) {
                 (to - 1, None)
             } else {
                 (to, Some(to))
@@ -130,22 +135,22 @@ fn departs(text: &[u8], known: &[String], watched: &[String]) -> (usize, Option<
     (text.len(), None)
 }
 
-/// Free text: up to an end, which is part of it, or to where it stops if it may stop anywhere.
+/// Free text: up to and with an end, or of any length if it may stop anywhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Free {
     excludes: Vec<String>,
     ends: Vec<End>,
-    /// Ends behind which nothing comes.
+    /// Ends behind which nothing follows.
     last: Vec<String>,
     stops_anywhere: bool,
 }
 
-/// What ends free text.
+/// An end of free text.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
     text: String,
     rest: Pattern,
-    /// Behind it, text again.
+    /// Whether text follows again.
     again: bool,
 }
 
@@ -165,23 +170,24 @@ fn gap() -> Pattern {
     Pattern::Run(SPACE, 0, MAX_GAP as usize)
 }
 
-/// What came of reading a text.
+/// The result of matching a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Read {
-    /// Bytes that are the beginning of a text of the pattern.
+pub(crate) struct Match {
+    /// The length of the longest prefix that can be completed to a text of the pattern.
     pub(crate) viable: usize,
-    /// Whether all of it is one.
+    /// Whether the text is a text of the pattern.
     pub(crate) whole: bool,
 }
 
 impl Pattern {
-    pub(crate) fn read(&self, input: &[u8]) -> Read {
+    pub(crate) fn read(&self, input: &[u8]) -> Match {
         let mut viable = 0;
         let ends = self.ends(input, &BTreeSet::from([0]), &mut viable);
-        Read { viable, whole: ends.contains(&input.len()) }
+        Match { viable, whole: ends.contains(&input.len()) }
     }
 
-    /// Where texts of the pattern end that begin at these places; `far` is how far any of their beginnings got.
+    /// The offsets at which texts of the pattern end that begin at the offsets `from`. `far` is
+    /// raised to the end of the longest viable prefix.
     fn ends(&self, input: &[u8], from: &BTreeSet<usize>, far: &mut usize) -> BTreeSet<usize> {
         let mut out = BTreeSet::new();
         match self {
@@ -224,10 +230,10 @@ impl Pattern {
                     }
                 }
             }
-            Pattern::OtherName(known, watched) | Pattern::Departs(known, watched) => {
+            Pattern::OtherName(known, watched) | Pattern::Mismatch(known, watched) => {
                 for &at in from {
                     let read =
-                        if matches!(self, Pattern::OtherName(..)) { other_name } else { departs };
+                        if matches!(self, Pattern::OtherName(..)) { other_name } else { mismatch };
                     let (viable, end) = read(&input[at..], known, watched);
                     *far = (*far).max(at + viable);
                     out.extend(end.map(|end| at + end));
@@ -239,8 +245,8 @@ impl Pattern {
 }
 
 impl Free {
-    /// Text that begins here: where it may stop goes to `out`; returned is where text goes on
-    /// behind its ends.
+    /// Matches free text that begins at `from`. Adds the offsets at which it may end to `out`, and
+    /// returns those at which text begins again.
     fn ends(
         &self,
         input: &[u8],
@@ -253,7 +259,7 @@ impl Free {
             let longest = |texts: &mut dyn Iterator<Item = &String>| {
                 texts.filter(|text| seen.ends_with(text.as_bytes())).map(String::len).max()
             };
-            // What ends the text may contain what it excludes.
+            // An end of the text may contain an excluded text.
             let ended = longest(&mut self.ends.iter().map(|end| &end.text).chain(&self.last));
             if longest(&mut self.excludes.iter()) > ended {
                 break;
@@ -282,7 +288,7 @@ impl Free {
     }
 }
 
-/// Spellings of a marker as text.
+/// The spellings of a marker as text.
 fn spellings(marker: &Marker) -> Vec<String> {
     match marker {
         Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => vec![text.clone()],
@@ -307,16 +313,16 @@ fn marker(marker: &Marker) -> Pattern {
 fn parts(of: &[Part], name: &str) -> Pattern {
     let part = |part: &Part| match part {
         Part::Text(t) => text(t),
-        // The names here look the same in all styles.
-        Part::Name(part) => match part.name {
+        // The names of these tests are the same in all styles.
+        Part::Name { name: style } => match style {
             NameStyle::Json | NameStyle::Xml | NameStyle::Raw => text(name),
         },
-        Part::Id(part) => match part.id {
+        Part::Id { id } => match id {
             IdStyle::FromZero | IdStyle::FromOne => Pattern::Run(DIGITS, 1, 9),
             IdStyle::Nine => Pattern::Run(ALNUM, 9, 9),
         },
-        Part::Gap(_) => gap(),
-        Part::Maybe(part) => maybe(parts(&part.maybe, name)),
+        Part::Gap { .. } => gap(),
+        Part::Maybe { maybe: optional } => maybe(parts(optional, name)),
         Part::Marker(m) => marker(m),
     };
     Pattern::All(of.iter().map(part).collect())
@@ -329,8 +335,8 @@ fn glue(of: &Glue) -> Pattern {
     }
 }
 
-/// The tools of [`TOOLS`]: name, and its arguments: name and texts of the values, all strings or all numbers. The first of two
-/// is required.
+/// A tool: its name and its arguments, each with the texts of its values and whether they are
+/// strings. The first of two arguments is required.
 type Tool = (&'static str, &'static [(&'static str, &'static [&'static str], bool)]);
 
 pub(crate) const TOOLS: &str = r#"[
@@ -355,7 +361,7 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
         };
         Pattern::Any(values.iter().flat_map(quoted).collect())
     };
-    // Few arguments come in any order.
+    // Few arguments may have any order.
     let list = |open: &str,
                 member: &dyn Fn(&str, &[&str], bool) -> Pattern,
                 between: Pattern,
@@ -375,7 +381,7 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
         Pattern::All(vec![text(open), inner, text(close)])
     };
     match style {
-        // As Python's `json.dumps` writes it: the requests of these tests ask for one spelling.
+        // The requests of these tests demand the spacing of Python's `json.dumps`.
         ArgumentStyle::Json => {
             let member = |name: &str, values: &[&str], is_text: bool| {
                 Pattern::All(vec![
@@ -407,11 +413,11 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
             let member = |name: &str, values: &[&str], is_text: bool| {
                 let open = style.open.iter().map(|part| match part {
                     TagPart::Text(t) => text(t),
-                    TagPart::Key(_) => text(name),
-                    TagPart::Kind(part) => {
-                        text(if is_text { &part.kind.string } else { &part.kind.number })
+                    TagPart::Key { .. } => text(name),
+                    TagPart::Kind { kind } => {
+                        text(if is_text { &kind.string } else { &kind.number })
                     }
-                    TagPart::Gap(_) => gap(),
+                    TagPart::Gap { .. } => gap(),
                     TagPart::Marker(m) => marker(m),
                 });
                 let lead = [
@@ -433,10 +439,10 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
     }
 }
 
-/// What a turn of these tools must be.
+/// The tool choice of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// The tools that may be called: a beginning of [`KNOWN`].
+    /// The tools that may be called: the first of [`TOOLS`].
     pub(crate) tools: usize,
     /// Whether there must be a call.
     pub(crate) forced: bool,
@@ -445,14 +451,14 @@ pub(crate) struct Demand {
     pub(crate) reasoning: Reasoning,
 }
 
-struct Turn<'a> {
+struct TurnPattern<'a> {
     format: &'a WireFormat,
     demand: Demand,
 }
 
 /// The turns that a request for [`TOOLS`] allows.
 pub(crate) fn turns(format: &WireFormat, demand: Demand) -> Pattern {
-    let turn = Turn { format, demand };
+    let turn = TurnPattern { format, demand };
     if format.messages.is_some() {
         return turn.messages();
     }
@@ -461,7 +467,7 @@ pub(crate) fn turns(format: &WireFormat, demand: Demand) -> Pattern {
     Pattern::All(all)
 }
 
-impl Turn<'_> {
+impl TurnPattern<'_> {
     fn reasoning(&self) -> Pattern {
         let Some(format) = &self.format.reasoning else { return text("") };
         let inside = Pattern::All(vec![
@@ -490,8 +496,8 @@ impl Turn<'_> {
         }))
     }
 
-    /// Beginnings of calls: the template's and the model's own, and those of other spellings; those
-    /// that may be text apart.
+    /// Begin markers of calls in all spellings: those that always begin a call, and the ambiguous
+    /// ones.
     fn begins(&self) -> (Vec<String>, Vec<String>) {
         let is_sure = |spelling: &&CallSpelling| spelling.text_unless.is_none();
         let (sure, unsure): (Vec<_>, Vec<_>) = self.format.spellings.iter().partition(is_sure);
@@ -516,13 +522,13 @@ impl Turn<'_> {
         excludes.chain(self.begins().0).collect()
     }
 
-    /// What free text watches for.
+    /// The texts that free text watches for.
     fn watched(&self) -> Watched {
         let (sure, unsure) = self.begins();
         sure.into_iter().chain(unsure).chain(self.format.text.excludes.clone()).collect()
     }
 
-    /// Other spellings of calls in free text.
+    /// Alternative spellings of calls in free text.
     fn spelled(&self) -> Vec<End> {
         let names: Vec<String> = KNOWN.iter().map(|tool| tool.0.to_owned()).collect();
         let mut out = Vec::new();
@@ -624,7 +630,7 @@ impl Turn<'_> {
         Pattern::Any(vec![self.unframed(&[]), framed])
     }
 
-    /// Text and calls, up to one of these if there are any.
+    /// Text and calls, up to one of the texts of `close`, if there are any.
     fn unframed(&self, close: &[String]) -> Pattern {
         let place = self.format.text.place;
         if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
@@ -658,9 +664,10 @@ impl Turn<'_> {
             ends.iter_mut().filter(|end| !end.again).for_each(|end| {
                 end.rest = Pattern::All(vec![end.rest.clone(), closing()]);
             });
-            // What begins a call that is not allowed; one that begins a spelling is read as that.
+            // Begin markers of calls that are not allowed. One that begins a spelling is read as
+            // that.
             let begun = |text: &String| ends.iter().any(|end| end.text.starts_with(text.as_str()));
-            // A single character begins one with a name.
+            // A single character begins a call with a name behind it.
             let names = |text: String| match text.len() {
                 1 => KNOWN.iter().map(|tool| format!("{text}{}(", tool.0)).collect(),
                 _ => vec![text],
@@ -677,7 +684,7 @@ impl Turn<'_> {
                 return Pattern::Any(calls.into_iter().chain([text]).collect());
             }
             let first =
-                Pattern::All(vec![Pattern::Departs(self.watched(), self.watched()), text.clone()]);
+                Pattern::All(vec![Pattern::Mismatch(self.watched(), self.watched()), text.clone()]);
             let spelled = self.spelled().into_iter().map(|end| {
                 let rest = if end.again { vec![end.rest, text.clone()] } else { vec![end.rest] };
                 Pattern::All([vec![self::text(end.text)], rest].concat())
@@ -695,7 +702,8 @@ impl Turn<'_> {
         free(Some((self.heads(), body)), anywhere)
     }
 
-    /// Messages: any number of others, then a call or the answer, and more calls with others between.
+    /// Messages: any number of text and reasoning, then a call or the answer, then more calls with
+    /// such messages between them.
     fn messages(&self) -> Pattern {
         let Some(messages) = &self.format.messages else { return text("") };
         let (separator, demand) = (marker(&messages.separator), self.demand);

@@ -1,4 +1,4 @@
-//! What the protocol demands of a call whatever its schema says: arguments are an object, ids are
+//! Constraints of the protocol on every call, whatever its schema: arguments are an object, ids are
 //! unique.
 
 use louver::limits::Limits;
@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::harness::{SEED, request};
 use crate::rig::{BOTH, Rig, Specials};
 
-/// Schemas that allow objects and leave something out, and those that allow none, with the pointer
-/// of the refusal.
+/// Schemas that allow other values than objects, and schemas that allow no object, with the pointer
+/// of the error.
 const LOOSE: [&str; 12] = [
     "{}",
     "true",
@@ -67,7 +67,7 @@ fn arguments_are_an_object_in_every_format() {
                 let at = format!("{}, {choice}, {strictness:?}, {schema}", format.name);
                 let plan = match rig.format.lower(&with(schema, choice, strictness)) {
                     Ok(plan) => plan,
-                    // Styles that are not JSON refuse what they cannot write.
+                    // Styles that are not JSON refuse schemas that they cannot write.
                     Err(LowerError::Schemas(_)) if format.call.arguments != ArgumentStyle::Json => {
                         continue;
                     }
@@ -105,10 +105,9 @@ fn arguments_are_an_object_in_every_format() {
     assert!(taken > 1_000 && refused > 3_000, "{taken} {refused}");
 }
 
-/// Where the model writes ids, two calls of a turn, and of a conversation, have different ones all
-/// the same.
+/// Ids are unique in a turn and in a conversation, even if the model writes the same id twice.
 #[test]
-fn ids_are_unique() {
+fn call_ids_are_unique() {
     let mut written = Vec::new();
     for (format, specials) in
         Catalog::builtin().formats().iter().flat_map(|f| BOTH.map(|specials| (f, specials)))
@@ -119,7 +118,7 @@ fn ids_are_unique() {
             .lower(&request(r#"[{"name": "ping"}]"#, &json!("required")))
             .expect("lowers");
         let wire = rig.format.render(&calls(&["{}", "{}", "{}"])).expect("renders");
-        // Every call numbered as the first.
+        // Every call has the number of the first.
         let same = ["ping:N", "tool_call_id\": \"N", "<cofl:tool_call id=\"N", "index=\"N"];
         let same = same.iter().fold(wire.clone(), |wire, place| {
             let first = if place.starts_with("index") { "1" } else { "0" };
@@ -139,7 +138,7 @@ fn ids_are_unique() {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), 3, "{}: {ids:?}", format.name);
-        // Those of earlier turns are not given again.
+        // Ids of earlier turns are not given again.
         let mut matcher = session.matcher();
         let (mut tracer, mut extractor, mut events) =
             (louver::matcher::Tracer::new(), plan.extractor(SEED), Vec::new());
@@ -163,8 +162,8 @@ fn ids_are_unique() {
     assert_eq!(written, ["0 1 2", "functions.ping:0 functions.ping:1 functions.ping:2"]);
 }
 
-/// By family with arguments in tags: texts at which its readers split a value, and some that look
-/// like them.
+/// For each family with arguments in tags: texts at which parsers of the format split a value, and
+/// similar texts.
 const IN_VALUES: [(&str, &[&str], &[&str]); 8] = [
     (
         "qwen3_coder",
@@ -230,7 +229,7 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 8] = [
 ];
 
 #[test]
-fn markers_stand_in_no_value() {
+fn argument_values_contain_no_markers() {
     let tools = r#"[
       {"name": "free", "parameters": {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]}},
       {"name": "either", "parameters": {"type": "object", "properties": {"a": {"type": ["string", "integer"]}}, "required": ["a"]}},
@@ -256,7 +255,7 @@ fn markers_stand_in_no_value() {
             for (text, right) in
                 markers.iter().map(|m| (m, false)).chain(others.iter().map(|o| (o, true)))
             {
-                // Spelled out, whatever the vocabulary has.
+                // As text, even if the vocabulary has a special token.
                 let wire = wire.replace("VALUE", &format!("\0{text}"));
                 let units = rig.units(&wire);
                 let session = rig.session(&plan, &units, &[]);
@@ -269,7 +268,7 @@ fn markers_stand_in_no_value() {
                 }
                 checked += 1;
             }
-            // What cannot be read back is not written.
+            // The renderer refuses values that could not be read back.
             turn.calls[0].arguments = json!({"a": markers[0]}).to_string();
             assert!(rig.format.render(&turn).is_err(), "{}", format.name);
         }

@@ -1,4 +1,5 @@
-//! What we publish in `schemas/` says what the code reads: examples that both take, and examples that both refuse.
+//! The published schemas in `schemas/` agree with the code: examples that both accept, and examples
+//! that both refuse.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Real function-calling cases, where this machine has them: rendered in every family, accepted, and read back.
+//! Real function-calling cases, if this machine has them: rendered in every family, accepted, and
+//! extracted again.
 
 use louver_formats::{
     ArgumentStyle, Call, CallKind, Catalog, LowerError, RenderError, Turn, python_json,
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::{all_cases, request, shared};
 use crate::rig::{Rig, Specials};
 
-/// Every so many cases, unless all are run.
+/// One of this number of cases is run, unless all are.
 const STRIDE: usize = 40;
 
 pub(crate) fn case_turn(case: &Value) -> Turn {
@@ -25,15 +26,15 @@ pub(crate) fn case_turn(case: &Value) -> Turn {
     }
 }
 
-/// Arguments by value: a family may write its own spacing.
+/// The calls with their arguments as values, as families differ in spacing.
 fn by_value(turn: &Turn) -> Vec<(String, Value)> {
     let text = |call: &Call| Value::from(format!("no JSON: {}", call.arguments));
     let value = |call: &Call| serde_json::from_str(&call.arguments).unwrap_or_else(|_| text(call));
     turn.calls.iter().map(|call| (call.name.clone(), value(call))).collect()
 }
 
-/// Whether calls are the same, but for texts such as `null` where the schema leaves the type open: a format that writes
-/// texts as they are cannot tell them from what they spell.
+/// Whether calls are equal. A format with unescaped strings cannot tell the string `null` from the
+/// value where the schema allows both, so that such differences are ignored.
 fn same(rig: &Rig, got: &[(String, Value)], want: &[(String, Value)]) -> bool {
     let open = matches!(rig.format.call.arguments, ArgumentStyle::Tagged(_));
     let spelled = |got: &Value, want: &Value| {

@@ -1,4 +1,5 @@
-//! Runs wire text with special tokens in it through a plan's grammar and extractor, cut in any way.
+//! Runs wire text with special tokens through a plan's grammar and extractor, cut into tokens in
+//! any way.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +13,18 @@ use serde_json::Value;
 
 use crate::harness::{SEED, joined, pieces};
 
-/// Which of a format's markers are special tokens.
+/// The markers of a format that are special tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Specials {
-    /// Those that must be.
+    /// Those that are never text.
     Fewest,
-    /// Those that may be.
+    /// Those that may be special tokens, too.
     Most,
 }
 
 pub(crate) const BOTH: [Specials; 2] = [Specials::Fewest, Specials::Most];
 
-/// A format settled for one of two vocabularies.
+/// A format bound to one of two vocabularies.
 pub(crate) struct Rig {
     pub(crate) format: WireFormat,
     pub(crate) specials: Vec<String>,
@@ -37,7 +38,7 @@ pub(crate) enum Unit<'a> {
 }
 
 impl Unit<'_> {
-    /// How many bytes of text it has.
+    /// The number of bytes of text.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Unit::Special(_) => 0,
@@ -46,7 +47,7 @@ impl Unit<'_> {
     }
 }
 
-/// Texts of markers under these keys, longest first.
+/// The texts of markers under these keys, longest first.
 fn marker_texts(value: &Value, keys: &[&str], out: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -91,7 +92,7 @@ impl Rig {
         builder.build().expect("vocabulary")
     }
 
-    /// Cuts at special tokens. U+0000 before one leaves it spelled out.
+    /// The units of a wire text. U+0000 before the text of a special token makes it text.
     pub(crate) fn units<'a>(&self, wire: &'a str) -> Vec<Unit<'a>> {
         let mut out = Vec::new();
         let (mut from, mut at) = (0, 0);
@@ -121,7 +122,7 @@ impl Rig {
         out
     }
 
-    /// Ready to run these units, cut as the seeds say (seed 0: byte by byte).
+    /// A session for these units, cut by the seeds (seed 0: single bytes).
     pub(crate) fn session<'a>(
         &'a self,
         plan: &'a Plan,
@@ -134,7 +135,7 @@ impl Rig {
         )
     }
 
-    /// Ready to run what is made of these pieces and of single bytes.
+    /// A session whose tokens are these pieces and single bytes.
     pub(crate) fn session_of<'a>(
         &'a self,
         plan: &'a Plan,
@@ -156,7 +157,8 @@ impl Rig {
     }
 }
 
-/// The unit's bytes in one piece, or in two if the place is in it; places count the units' bytes.
+/// The unit's bytes in one piece, or in two if the offset is inside of it. Offsets count the units'
+/// bytes.
 pub(crate) fn split(unit: &Unit<'_>, from: usize, place: usize) -> Vec<Vec<u8>> {
     let Unit::Bytes(bytes) = unit else { return Vec::new() };
     match place.checked_sub(from).filter(|at| (1..bytes.len()).contains(at)) {
@@ -183,12 +185,12 @@ pub(crate) struct Session<'a> {
     known: HashMap<Vec<u8>, TokenId>,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) turn: Turn,
     pub(crate) events: Vec<Event>,
-    /// The units' bytes and tokens taken before one was refused; all of them if none was.
+    /// The number of bytes and special tokens that were accepted before one was refused, or all.
     pub(crate) taken: Result<(), usize>,
     pub(crate) complete: bool,
 }
@@ -198,7 +200,7 @@ impl Session<'_> {
         self.constraint.matcher()
     }
 
-    /// The token of a piece the session knows, or of a byte.
+    /// The token of a piece of the session, or of a byte.
     pub(crate) fn token(&self, piece: &[u8]) -> TokenId {
         match piece {
             [byte] => TokenId::from_raw(u32::from(*byte)),
@@ -206,12 +208,12 @@ impl Session<'_> {
         }
     }
 
-    /// The tokens of the units, cut as the seed says.
+    /// The tokens of the units, cut by the seed.
     pub(crate) fn tokens(&self, units: &[Unit<'_>], seed: u64) -> Vec<TokenId> {
         self.tokens_of(units, |unit, _| cut(unit, seed))
     }
 
-    /// The tokens of the units, in two at this place of their bytes.
+    /// The tokens of the units, cut in two at this offset of their bytes.
     pub(crate) fn tokens_split(&self, units: &[Unit<'_>], place: usize) -> Vec<TokenId> {
         self.tokens_of(units, |unit, from| split(unit, from, place))
     }
@@ -237,12 +239,12 @@ impl Session<'_> {
         out
     }
 
-    /// Takes tokens as far as they go; every `chunk` tokens the extractor gets what is decided.
+    /// Takes tokens until one is refused. The extractor gets spans every `chunk` tokens.
     pub(crate) fn run(&self, tokens: &[TokenId], chunk: usize) -> Run {
         self.run_when(tokens, |n| n % chunk == 0)
     }
 
-    /// As [`Session::run`]; `when` says behind which tokens.
+    /// As [`Session::run`]. The extractor gets spans behind the tokens for which `when` is true.
     pub(crate) fn run_when(&self, tokens: &[TokenId], when: impl Fn(usize) -> bool) -> Run {
         let mut matcher = self.matcher();
         let (mut tracer, mut extractor, mut events) =

@@ -14,7 +14,7 @@ use crate::harness::{SEED, request};
 const MARKERS: [&str; 4] = ["<think>", "</think>", "<tool_call>", "</tool_call>"];
 const END: u32 = 300;
 
-/// Single bytes, the markers as special tokens, a stop token.
+/// A vocabulary of single bytes, the markers as special tokens, and a stop token.
 fn vocabulary() -> Vocabulary {
     let mut builder = Vocabulary::builder(END as usize + 1);
     for byte in 0..=255u8 {

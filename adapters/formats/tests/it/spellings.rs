@@ -1,5 +1,5 @@
-//! `data/spellings.toml`: every spelling of calls that a family's models are known to write is a
-//! call or cannot be written, however tokens are cut; and what is not a call stays text.
+//! The cases of `data/spellings.toml`: each spelling of calls that a family's models are known to
+//! write is a call or is refused, however tokens are cut; text that is not a call stays text.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Family {
     formats: Vec<String>,
-    /// Wire text and the text beside the call.
+    /// Wire text, and the text beside the call.
     calls: Vec<(String, String)>,
     #[serde(default)]
     refused: Vec<String>,
@@ -46,7 +46,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// Byte by byte, and in two at every place: all must read the same.
+    /// Runs the text as single bytes and in two at every offset. All must give the same turn.
     fn run(&self, wire: &str) -> Run {
         let plan =
             self.rig.format.lower(&self.request).unwrap_or_else(|e| panic!("{}: {e}", self.at));
@@ -109,7 +109,7 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
             };
             let written = |run: &Run| run.taken.is_ok() && run.complete;
             for (wire, text) in &family.calls {
-                // Behind the only call there is no more text.
+                // No text may follow the only call.
                 let wire = if setting.request.parallel == Parallel::Any {
                     wire
                 } else {
@@ -153,14 +153,14 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
     }
     assert!(wrong.is_empty(), "{} of {checked}\n{}", wrong.len(), wrong.join("\n"));
     assert!(checked > 1_000, "{checked}");
-    // Families whose calls only special tokens begin have nothing to list.
+    // Families whose calls begin with special tokens only are not listed.
     let listed: HashSet<&String> = file.family.iter().flat_map(|family| &family.formats).collect();
     let missing: Vec<String> =
         Catalog::builtin().names().into_iter().filter(|name| !listed.contains(name)).collect();
     assert_eq!(missing, ["harmony", "kimi_k3"]);
 }
 
-/// Where no tool is on offer, what only other spellings begin is text.
+/// Without tools, the begin markers of alternative spellings are text.
 #[test]
 fn without_tools_other_spellings_are_text() {
     for (name, text) in [
@@ -182,9 +182,9 @@ fn without_tools_other_spellings_are_text() {
     }
 }
 
-/// A marker of calls in reasoning closes the block first. JSON there is a draft.
+/// The begin marker of a call must not occur in reasoning. JSON in reasoning is text.
 #[test]
-fn calls_stand_in_no_reasoning() {
+fn reasoning_contains_no_calls() {
     let file: File = toml::from_str(&data("spellings.toml")).expect("spellings.toml");
     let (mut wrong, mut checked) = (Vec::new(), 0);
     let catalog = Catalog::builtin();
@@ -215,7 +215,7 @@ fn calls_stand_in_no_reasoning() {
     assert!(checked > 90, "{checked}");
 }
 
-/// The wire text up to the end of what is beyond doubt the call.
+/// The wire text up to the end of its unambiguous call.
 fn up_to_call(wire: &str) -> String {
     let tail = ["\n```", "\n</tools>", "]"]
         .iter()

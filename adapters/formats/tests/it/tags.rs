@@ -1,11 +1,13 @@
-//! Structural tags as another engine generates them for the same models, where this machine has them: sentences drawn
-//! from a tag are turns of our family. Where a tag is known to be wrong or looser than a turn should be, sentences
-//! avoid that:
+//! Structural tags that another engine generates for the same models, if this machine has them:
+//! sentences drawn from a tag are turns of our family. Sentences avoid what is known to be wrong or
+//! too permissive in a tag:
 //!
 //! * behind a call that is required, free text (a required turn is calls);
-//! * turns of Harmony that end in analysis, or are empty, or go on behind the last call with something else than calls;
-//! * the constant that MiniMax's tag writes where reasoning is off (the prompt writes it), and its doubled line feeds;
-//! * values that Command's tag spells as nested elements.
+//! * turns of Harmony that end in analysis, are empty, or continue with anything but calls behind the
+//!   last call;
+//! * the constant that MiniMax's tag writes if reasoning is off (the prompt writes it), and its doubled
+//!   line feeds;
+//! * values that Command's tag writes as nested elements.
 
 use louver_formats::{Catalog, Reasoning, ToolRequest};
 use serde_json::Value;
@@ -13,7 +15,7 @@ use serde_json::Value;
 use crate::harness::{request, shared};
 use crate::rig::{Rig, Specials};
 
-/// Their names for models and ours.
+/// Their names of models, and our families.
 const FAMILIES: [(&str, &str); 14] = [
     ("llama", "llama3"),
     ("kimi", "kimi_k2"),
@@ -56,7 +58,7 @@ impl Draw {
         (0..self.below(3)).map(|_| *self.one(&pieces)).collect()
     }
 
-    /// A sentence of a format.
+    /// A sentence of a format of the tag.
     fn sentence(&mut self, format: &Value) -> String {
         let list = |name: &str| format[name].as_array().cloned().unwrap_or_default();
         match format["type"].as_str().expect("type") {
@@ -65,7 +67,7 @@ impl Draw {
             "regex" => (*self.one(&["0", "1", "12"])).to_owned(),
             "sequence" => {
                 let elements = list("elements");
-                // What the prompt writes, and line feeds once more.
+                // Text that the prompt writes, and repeated line feeds.
                 let constant =
                     elements.first().is_some_and(|first| first["value"] == "\n</think>\n\n");
                 elements
@@ -86,7 +88,7 @@ impl Draw {
                 let least = usize::from(format["at_least_one"] == true);
                 for k in 0..least + self.below(3) {
                     if k > 0 {
-                        // What every family has between calls.
+                        // The separator that every family has between calls.
                         out.push_str(match self.model.as_str() {
                             "llama" => "; ",
                             "qwen_3" | "qwen_3_coder" | "qwen_3_5" | "exaone" => "\n",
@@ -147,7 +149,7 @@ impl Draw {
         out.join("<|start|>assistant")
     }
 
-    /// An instance of one of the schemas there are: two members and one that is not needed, or nothing.
+    /// An instance of a schema: two members and an optional one, or none.
     fn instance(&mut self, format: &Value) -> String {
         let schema = &format["json_schema"];
         let mut members: Vec<(&str, Value)> = Vec::new();

@@ -1,5 +1,5 @@
-//! Chat templates as models ship them, where this machine has them: the turns they write are accepted by the family
-//! found from them, and read back.
+//! Chat templates of models, if this machine has them: the turns that they write are accepted by
+//! the family that is detected from them, and extracted again.
 
 use louver_formats::{Call, CallKind, Catalog, ModelHints, Reasoning, ToolRequest, Turn};
 use minijinja::Environment;
@@ -14,8 +14,8 @@ const TOOLS: &str = r#"[
   {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}}
 ]"#;
 
-/// The model, the family its template is found to be (none: it says nothing of calls, and this is the user's word), and
-/// its end of a turn.
+/// The model; the family that is detected from its template, if the template writes calls; the
+/// family that is tested; and the text that ends a turn.
 const MODELS: [(&str, Option<&str>, &str, &str); 3] = [
     ("qwen3", Some("qwen3"), "qwen3", "<|im_end|>\n"),
     ("deepseek_v3", Some("deepseek_v3"), "deepseek_v3", "<｜end▁of▁sentence｜>"),
@@ -27,7 +27,8 @@ fn render(template: &str, messages: &Value, generation: bool) -> String {
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
-    // As the models' own library writes it: no HTML escapes, spaces behind commas and colons.
+    // JSON as the library of the models writes it: no HTML escapes, spaces behind commas and
+    // colons.
     environment.add_filter("tojson", |value: minijinja::Value| {
         let value = serde_json::to_value(value).unwrap_or_default();
         minijinja::Value::from_safe_string(louver_formats::python_json(&value))
@@ -88,7 +89,7 @@ fn turns_of_real_templates() {
                 let calls = vec![of("get_weather", &weather.to_string()), of("get_time", "{}")];
                 turns.push((message, Turn { calls, ..Turn::default() }));
             }
-            // This template has no calls of its own: they are its text.
+            // This template writes no calls: they are given as text.
             _ => {
                 let turn = Turn { calls: calls[..1].to_vec(), ..Turn::default() };
                 let message = json!({"role": "assistant", "content": rig.format.render(&turn).expect("renders")});

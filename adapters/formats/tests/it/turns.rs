@@ -1,4 +1,5 @@
-//! `data/turns.toml` and `data/families/`: what each request accepts, refuses and extracts.
+//! The cases of `data/turns.toml` and `data/families/`: the turns that each request accepts and
+//! refuses, and the extracted turns.
 
 use std::path::PathBuf;
 
@@ -40,7 +41,7 @@ struct Case {
     #[serde(default)]
     bans: Vec<String>,
     reasoning_budget: Option<Most>,
-    /// Name and schema; none for code.
+    /// Name and schema. Without a schema, the tool is called with code.
     #[serde(default)]
     builtins: Vec<(String, String)>,
     #[serde(default)]
@@ -49,7 +50,7 @@ struct Case {
     rejects: Vec<String>,
 }
 
-/// Most reasoning.
+/// The reasoning budget.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Most {
@@ -88,9 +89,9 @@ struct Accept {
     reasoning: String,
     #[serde(default)]
     calls: Vec<(String, String)>,
-    /// The text is only the beginning of a turn: cut off in this.
+    /// The text is a prefix of a turn that is cut off in this part.
     cut: Option<CutOff>,
-    /// Whether the renderer writes exactly this.
+    /// Whether the renderer writes exactly this text.
     #[serde(default)]
     rendered: bool,
 }
@@ -129,15 +130,15 @@ impl Accept {
     }
 }
 
-/// Without ids, which are their own test.
+/// The turn without ids, which have their own test.
 fn without_ids(mut turn: Turn) -> Turn {
     let open = turn.incomplete.iter_mut().filter_map(|i| i.call.as_mut());
     turn.calls.iter_mut().chain(open).for_each(|call| call.id.clear());
     turn
 }
 
-/// Runs a file of cases, each in every format it names and for each of the vocabularies. Returns how many checks ran,
-/// and notes what went wrong.
+/// Runs a file of cases, each in all of its formats and for both vocabularies. Returns the number
+/// of checks, and adds faults to the list.
 fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize {
     let file: File = toml::from_str(&data(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let mut catalog = Catalog::builtin();
@@ -188,7 +189,7 @@ fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize 
     checked
 }
 
-/// What is wrong with a turn that should be accepted, if anything.
+/// The fault of a turn that should be accepted, if it has one.
 fn accepted(rig: &Rig, plan: &Plan, accept: &Accept, options: RenderOptions<'_>) -> Option<String> {
     let (wire, want) = (&accept.wire, accept.turn());
     let units = rig.units(wire);
@@ -229,7 +230,7 @@ fn cases() {
     assert!(checked > 60, "only {checked} checks ran");
 }
 
-/// A file of cases for every family, with as few special tokens as the family allows and with as many.
+/// A file of cases for every family, with the fewest and with the most special tokens.
 #[test]
 fn families() {
     let (mut wrong, mut checked) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Requests that come again: their plans and constraints are kept with the engine.
+//! Compiling a request. The engine's grammar cache keeps plan and constraint for equal requests.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,55 +10,56 @@ use crate::format::WireFormat;
 use crate::plan::Plan;
 use crate::request::ToolRequest;
 
-/// Bytes of what is kept, for each of a request's schemas as values.
-const KEPT: usize = 4;
+/// Estimated bytes of plan and constraint per byte of the request's schemas.
+const BYTES_PER_SCHEMA_BYTE: usize = 4;
 
-/// A settled request in a format, compared as a whole.
+/// The cache key: a request with the engine's limits, and a format.
 #[derive(PartialEq)]
-struct Key {
+struct RequestKey {
     format: WireFormat,
     request: ToolRequest,
 }
 
-/// Nothing in it differs from itself.
-impl Eq for Key {}
+// No field holds a float, so that equality is reflexive.
+impl Eq for RequestKey {}
 
-impl Hash for Key {
-    /// Of the names alone: requests with the same tools seldom differ.
+impl Hash for RequestKey {
+    /// Hashes names only: requests with the same tools seldom differ.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Key { format, request } = self;
+        let RequestKey { format, request } = self;
         format.name.hash(state);
         request.kinds().for_each(|(name, _)| name.hash(state));
         (&request.stop, &request.bans, request.functions()).hash(state);
     }
 }
 
-impl Key {
+impl RequestKey {
     fn bytes(&self) -> usize {
         let ToolRequest { tools, builtins, response_format, .. } = &self.request;
         let parameters = tools.iter().map(|tool| &tool.parameters);
         let schemas = parameters
             .chain(builtins.iter().filter_map(|b| b.parameters.as_ref()))
             .chain(response_format);
-        KEPT * schemas.map(|schema| schema.bytes()).sum::<usize>() + 4096
+        BYTES_PER_SCHEMA_BYTE * schemas.map(|schema| schema.bytes()).sum::<usize>() + 4096
     }
 }
 
 impl ToolRequest {
-    /// Settles the request for an engine's vocabulary and limits, lowers it in a format and compiles it. A request that was compiled before
-    /// gets the same plan and constraint, with all its masks, while they are kept:
+    /// Takes over the engine's limits and special tokens, lowers the request for a format and
+    /// compiles the grammar. An equal request gets the same plan and constraint, with its masks,
+    /// while they are in the grammar cache:
     /// [`EngineOptions::grammar_cache_bytes`](louver::engine::EngineOptions::grammar_cache_bytes).
     pub fn compile(
         mut self,
         engine: &Engine,
         format: &WireFormat,
     ) -> Result<(Plan, Constraint), ConstraintError> {
-        self.settle(engine);
-        let key = Key { format: format.clone(), request: self };
+        self.apply_engine(engine);
+        let key = RequestKey { format: format.clone(), request: self };
         let bytes = key.bytes();
-        // All schemas of a request have one budget of work together.
-        let fuel = key.request.limits.compile_budget(bytes / KEPT);
-        let (constraint, plan) = engine.kept(key, bytes, |Key { format, request }| {
+        // One budget of work for all schemas of the request.
+        let fuel = key.request.limits.compile_budget(bytes / BYTES_PER_SCHEMA_BYTE);
+        let (constraint, plan) = engine.kept(key, bytes, |RequestKey { format, request }| {
             fuel::limited(fuel, || {
                 let plan = format.bind(engine.vocab()).lower(request)?;
                 let constraint = engine.compile(plan.grammar().clone())?;

@@ -1,0 +1,62 @@
+//! The syntax of one call, whichever table of the description defines it: `[call]`, `[builtin]` or
+//! `[[spellings]]`.
+
+use crate::format::{ArgumentStyle, CallFormat, WireFormat};
+use crate::marker::{Marker, Part};
+use crate::spelling::CallSpelling;
+
+/// One call: `HEADER ARGUMENTS trailer end`, behind a begin marker.
+pub(crate) struct CallSyntax<'a> {
+    /// The headers that are accepted. The renderer writes the first.
+    pub(crate) headers: Vec<&'a [Part]>,
+    pub(crate) arguments: &'a ArgumentStyle,
+    pub(crate) trailer: &'a [Part],
+    pub(crate) end: Option<&'a Marker>,
+}
+
+impl WireFormat {
+    /// Calls as the chat template writes them.
+    pub(crate) fn call_syntax(&self) -> CallSyntax<'_> {
+        let CallFormat { header, also, arguments, trailer, end, .. } = &self.call;
+        CallSyntax { headers: headers(header, also), arguments, trailer, end: end.as_ref() }
+    }
+
+    /// Calls in another spelling. The spelling's end marker follows its last call, and is no part
+    /// of a call.
+    pub(crate) fn spelling_syntax<'a>(&'a self, spelling: &'a CallSpelling) -> CallSyntax<'a> {
+        CallSyntax {
+            headers: vec![&spelling.header],
+            arguments: spelling.arguments.as_ref().unwrap_or(&self.call.arguments),
+            trailer: &spelling.trailer,
+            end: None,
+        }
+    }
+
+    /// Calls of built-in tools. `code`: of a tool that is called with code. `None` if the family
+    /// has no built-in tools.
+    pub(crate) fn builtin_syntax(&self, code: bool) -> Option<CallSyntax<'_>> {
+        let builtin = self.builtin.as_ref()?;
+        let is_bare = code && builtin.bare_code;
+        Some(CallSyntax {
+            headers: if is_bare { vec![&[]] } else { headers(&builtin.header, &builtin.also) },
+            arguments: &builtin.arguments,
+            trailer: if code { &[] } else { &builtin.trailer },
+            end: self.builtin_end(),
+        })
+    }
+
+    /// Calls of a function or, if `builtin`, of a built-in tool.
+    pub(crate) fn tool_syntax(&self, builtin: bool, code: bool) -> CallSyntax<'_> {
+        let syntax = if builtin { self.builtin_syntax(code) } else { None };
+        syntax.unwrap_or_else(|| self.call_syntax())
+    }
+
+    /// The marker that ends calls of built-in tools.
+    pub(crate) fn builtin_end(&self) -> Option<&Marker> {
+        self.builtin.as_ref().and_then(|builtin| builtin.end.as_ref()).or(self.call.end.as_ref())
+    }
+}
+
+fn headers<'a>(first: &'a [Part], others: &'a [Vec<Part>]) -> Vec<&'a [Part]> {
+    std::iter::once(first).chain(others.iter().map(Vec::as_slice)).collect()
+}
