@@ -255,7 +255,7 @@ impl Engine {
         fuel::check().map_err(|out| CompileError::fuel(&grammar, grammar.start.raw(), out))?;
         if !self.options.switches.counters.is_on() {
             grammar.validate()?;
-            grammar = Arc::new(grammar.uncounted(MAX_UNROLLED_NODES, MAX_UNROLLED_TOTAL));
+            grammar = Arc::new(grammar.unroll_repeats(MAX_UNROLLED_NODES, MAX_UNROLLED_TOTAL));
         }
         self.bind(Arc::new(Compiled::new(grammar, &self.options.limits)?))
     }

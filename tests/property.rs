@@ -174,7 +174,7 @@ proptest! {
             }
         }
         let vocab = Arc::new(vocab.build());
-        let inlined = grammar.loaded().expect("what is deferred can be made").into_owned();
+        let inlined = grammar.with_deferred_bodies().expect("what is deferred can be made").into_owned();
         let mut oracle = Oracle::new(&inlined);
         for walks in [(crate::harness::unlimited().direct_walk, 2), (0, 2), (3, 0)] {
             let change = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = walks;

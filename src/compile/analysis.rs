@@ -145,17 +145,18 @@ type Bodies<'a> = (&'a [&'a Expr], &'a HashMap<u32, UnresolvedDispatch>);
 
 /// Fills in the analysis results of a compiled grammar.
 pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
-    let grammar = compiled.parsed.clone();
+    let grammar = compiled.split_grammar.clone();
     let mut scan = Scan::new(&grammar, limits);
     scan.scan_from(grammar.start.raw())?;
-    if !compiled.meters.is_empty() {
+    if !compiled.budgets.is_empty() {
         // Budgets of code points tell these UTF-8 byte ranges apart.
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)]
             .into_iter()
             .for_each(|(lo, hi)| scan.add_boundary(lo, hi));
     }
     // Deferred bodies are JSON, which has such white space.
-    compiled.gaps = (scan.gaps || !scan.deferred.is_empty()) && compiled.meters.is_empty();
+    compiled.has_bounded_white_space =
+        (scan.gaps || !scan.deferred.is_empty()) && compiled.budgets.is_empty();
     compiled.deferred = scan.deferred.iter().map(|&rule| (rule, OnceLock::new())).collect();
     let Scan {
         rules,
@@ -183,7 +184,7 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
     }
     check_members(compiled, &member_sets)?;
     compiled.assign_ranks(&grammar, (&bodies, &dispatches), &components);
-    compiled.meters.keys().for_each(|&rule| compiled.rules[rule as usize].tracked = true);
+    compiled.budgets.keys().for_each(|&rule| compiled.rules[rule as usize].tracked = true);
     super::distinct_scopes::check_scopes(compiled, &calls)?;
     find_unique_names(&mut compiled.rules, grammar.rules.len(), &calls);
     let rules = &compiled.rules;
@@ -197,7 +198,7 @@ fn check_members(compiled: &Compiled, member_sets: &[(u32, &Members)]) -> Result
     for (rule, set) in member_sets {
         let mut bodies = set.once.iter().map(|member| &member.body).chain(&set.often);
         if bodies.any(|body| compiled.nullable(body)) {
-            let rule = compiled.parsed.rules.get(*rule as usize);
+            let rule = compiled.split_grammar.rules.get(*rule as usize);
             let rule = rule.map_or("(members)", |rule| &rule.name).to_owned();
             return Err(CompileError::EmptyMember { rule });
         }
@@ -208,7 +209,7 @@ fn check_members(compiled: &Compiled, member_sets: &[(u32, &Members)]) -> Result
 /// Builds the automata of auxiliary rules, those of dispatches excepted.
 fn build_auxiliary(compiled: &mut Compiled, bodies: &[&Expr]) -> Result<(), CompileError> {
     for (i, body) in bodies.iter().enumerate() {
-        let rule = (compiled.parsed.rules.len() + i) as u32;
+        let rule = (compiled.split_grammar.rules.len() + i) as u32;
         if compiled.dispatches.contains_key(&rule) {
             continue;
         }
@@ -271,7 +272,7 @@ struct Scan<'g> {
     has_counters: bool,
     /// The current rule has small rules inlined.
     has_inlined: bool,
-    /// See [`Compiled::gaps`].
+    /// See [`Compiled::has_bounded_white_space`].
     gaps: bool,
     /// Rules with deferred bodies.
     deferred: Vec<u32>,

@@ -45,7 +45,7 @@ impl BudgetMeter {
     }
 
     /// The count after the end of a token. A budget of tokens never ends inside a code point.
-    pub(crate) fn token_ended(self, count: u32) -> u32 {
+    pub(crate) fn count_after_token(self, count: u32) -> u32 {
         if self.unit == BudgetUnit::Char || count == BudgetMeter::FAR {
             count
         } else {
@@ -55,7 +55,7 @@ impl BudgetMeter {
 
     /// The count after a byte of UTF-8. `None`: the budget is spent, and the byte is not part of
     /// the current code point.
-    pub(crate) fn byte_read(self, byte: u8, count: u32) -> Option<u32> {
+    pub(crate) fn count_after_byte(self, byte: u8, count: u32) -> Option<u32> {
         if count == BudgetMeter::FAR {
             return Some(count);
         }
@@ -89,7 +89,7 @@ impl BudgetMeter {
 
     /// The representative of a count for tokens of at most `reach` bytes. A token budget has no
     /// effect within one token.
-    pub(crate) fn normal(self, count: u32, reach: u32) -> u32 {
+    pub(crate) fn representative_count(self, count: u32, reach: u32) -> u32 {
         match self.unit {
             BudgetUnit::Token if self.is_finishing(count) => count,
             BudgetUnit::Token => BudgetMeter::FAR,

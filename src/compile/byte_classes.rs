@@ -35,7 +35,7 @@ impl ByteClasses {
 
     /// The class of a byte.
     #[inline]
-    pub(crate) fn of(&self, byte: u8) -> u8 {
+    pub(crate) fn class_of(&self, byte: u8) -> u8 {
         self.of[usize::from(byte)]
     }
 

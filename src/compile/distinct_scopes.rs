@@ -65,7 +65,7 @@ impl DistinctScopes {
     }
 
     /// Whether a rule may call an element of an enclosing scope.
-    pub(crate) fn exposes(&self, rule: u32) -> bool {
+    pub(crate) fn may_call_outer_element(&self, rule: u32) -> bool {
         self.exposes.get(rule as usize).is_some_and(|exposes| *exposes)
     }
 
@@ -152,7 +152,7 @@ pub(super) fn check_scopes<'c>(
             Some(_) => continue,
         };
         let name = compiled
-            .parsed
+            .split_grammar
             .rules
             .get(rule as usize)
             .map_or("(repeat)", |rule| &rule.name)
@@ -179,7 +179,9 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
         match compiled.scopes.role(rule) {
             Some(DistinctRole::Scope { .. }) => {}
             Some(DistinctRole::Element) => {
-                let Some(element) = compiled.parsed.rules.get(rule as usize) else { return false };
+                let Some(element) = compiled.split_grammar.rules.get(rule as usize) else {
+                    return false;
+                };
                 let mut check = StringCheck { compiled, inside: HashSet::default() };
                 let body = &element.body;
                 if !check.is_string(body) || !check.ends_quoted(body) || !check.is_open(body) {
@@ -212,7 +214,7 @@ impl StringCheck<'_> {
             return leaf(&dfa);
         }
         let compiled = self.compiled;
-        let Some(callee) = compiled.parsed.rules.get(rule.index()) else { return false };
+        let Some(callee) = compiled.split_grammar.rules.get(rule.index()) else { return false };
         self.inside.insert(rule.raw()) && {
             let holds = look(self, &callee.body);
             self.inside.remove(&rule.raw());

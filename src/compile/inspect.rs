@@ -107,7 +107,7 @@ impl Compiled {
     /// The id and name of a rule of this grammar.
     fn rule_name(&self, rule: u32) -> (Option<RuleId>, String) {
         let id = Some(RuleId::from_raw(rule)).filter(|id| id.index() < self.grammar.rules.len());
-        match self.parsed.rules.get(rule as usize) {
+        match self.split_grammar.rules.get(rule as usize) {
             Some(named) if id.is_some() => (id, named.name.clone()),
             Some(named) => (None, format!("({})", named.name)),
             None => (None, format!("(rule {rule})")),
@@ -199,7 +199,7 @@ impl Inspect<'_> {
                 block: (state.block != NO_BLOCK)
                     .then(|| blocks.index.get(&state.block).copied())
                     .flatten(),
-                dispatch: match self.program.mark(id) {
+                dispatch: match self.program.dispatch_mark(id) {
                     DispatchMark::Text { pending } => Some(DispatchState::Text { pending }),
                     DispatchMark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
                     DispatchMark::Plain => None,

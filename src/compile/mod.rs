@@ -28,28 +28,15 @@ mod thompson;
 pub(crate) use analysis::RuleFacts;
 pub(crate) use budgets::{BudgetMeter, BudgetUnit};
 pub(crate) use byte_classes::ByteClasses;
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use distinct_scopes::{
     DistinctRole, DistinctScopes, EMPTY_REGISTER, ReturnRole, UNKNOWN_REGISTER,
 };
 pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use member_sets::MemberLikelihood;
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use program::{NodeRepresentative, Program, SharedAutomaton};
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use shared_automata::shared_automata_stats;
-
-pub(crate) use DispatchMark as Mark; // RENAME-ALIAS
-pub(crate) use budgets::{BudgetMeter as Meter, BudgetUnit as Unit}; // RENAME-ALIAS
-pub(crate) use byte_classes::ByteClasses as Classes; // RENAME-ALIAS
-pub(crate) use distinct_scopes::{DistinctRole as Role, ReturnRole as Behind}; // RENAME-ALIAS
-pub(crate) use distinct_scopes::{EMPTY_REGISTER as EMPTY, UNKNOWN_REGISTER as NONE}; // RENAME-ALIAS
-pub(crate) use member_sets::MemberLikelihood as Likely; // RENAME-ALIAS
-pub(crate) use program::NodeRepresentative as StandIn; // RENAME-ALIAS
-pub(crate) use shared_automata::shared_automata_stats as leaf_stats; // RENAME-ALIAS
 
 use std::sync::{Arc, OnceLock};
 
@@ -163,7 +150,7 @@ pub(crate) struct Block {
     /// The state behind the block.
     pub(crate) exit: u32,
     /// The block is white space whose bound is longer than nearly every token.
-    pub(crate) gap: bool,
+    pub(crate) is_bounded_white_space: bool,
 }
 
 /// A compiled grammar. It is immutable and independent of the vocabulary; share it in an `Arc`.
@@ -178,23 +165,23 @@ pub struct Compiled {
     /// The grammar as given.
     grammar: Arc<Grammar>,
     /// The grammar as parsed: each budget, scope and element is split into a rule of its own.
-    pub(crate) parsed: Arc<Grammar>,
-    /// Budgets, by rule of `parsed`.
-    pub(crate) meters: HashMap<u32, BudgetMeter>,
+    pub(crate) split_grammar: Arc<Grammar>,
+    /// Budgets, by rule of `split_grammar`.
+    pub(crate) budgets: HashMap<u32, BudgetMeter>,
     /// Rules that take part in distinct-value constraints.
     pub(crate) scopes: DistinctScopes,
-    /// Analysis results, by rule: the rules of `parsed`, then auxiliary rules.
+    /// Analysis results, by rule: the rules of `split_grammar`, then auxiliary rules.
     pub(crate) rules: Vec<RuleFacts>,
-    /// Auxiliary rules, by the address of their expression in `parsed`.
+    /// Auxiliary rules, by the address of their expression in `split_grammar`.
     auxiliary: HashMap<usize, u32>,
-    /// Path lengths of counted graphs, by the address of their expression in `parsed`.
+    /// Path lengths of counted graphs, by the address of their expression in `split_grammar`.
     step_levels: HashMap<usize, Arc<Levels>>,
     /// Nondeterministic automata of auxiliary rules; built by the analysis.
     rule_nfas: HashMap<u32, Arc<rule_nfa::RuleNfa>>,
     /// Tag dispatches, by rule.
     dispatches: HashMap<u32, Arc<dispatch::CompiledDispatch>>,
-    /// Some block has [`Block::gap`]. Never set together with budgets.
-    pub(crate) gaps: bool,
+    /// Some block has [`Block::is_bounded_white_space`]. Never set together with budgets.
+    pub(crate) has_bounded_white_space: bool,
     /// The byte classes: bytes that no rule tells apart.
     pub(crate) classes: Arc<ByteClasses>,
     /// Compiled deferred bodies, by rule. `None`: the body could not be made.
@@ -247,20 +234,20 @@ impl Compiled {
     /// Validates, rewrites and analyzes the grammar.
     fn compile(grammar: Arc<Grammar>, limits: &Limits) -> Result<Compiled, CompileError> {
         grammar.validate()?;
-        let (parsed, meters) = budgets::split_budgets(grammar.clone());
-        let (parsed, scopes) = distinct_scopes::split_scopes(parsed);
+        let (split_grammar, budgets) = budgets::split_budgets(grammar.clone());
+        let (split_grammar, scopes) = distinct_scopes::split_scopes(split_grammar);
         let mut compiled = Compiled {
             start: grammar.start.raw(),
             grammar,
-            parsed,
-            meters,
+            split_grammar,
+            budgets,
             scopes,
             rules: Vec::new(),
             auxiliary: HashMap::default(),
             step_levels: HashMap::default(),
             rule_nfas: HashMap::default(),
             dispatches: HashMap::default(),
-            gaps: false,
+            has_bounded_white_space: false,
             classes: Arc::new(ByteClasses::new(&ByteSet::EMPTY)),
             deferred: HashMap::default(),
             limits: limits.clone(),
@@ -283,7 +270,8 @@ impl Compiled {
     /// made.
     fn deferred_grammar(&self, rule: u32) -> Option<&Arc<Compiled>> {
         let made = || {
-            let Expr::Deferred(deferred) = &self.parsed.rules.get(rule as usize)?.body else {
+            let Expr::Deferred(deferred) = &self.split_grammar.rules.get(rule as usize)?.body
+            else {
                 return None;
             };
             let compiled = Compiled::new(deferred.grammar()?.clone(), &self.limits).ok()?;
@@ -299,20 +287,20 @@ impl Compiled {
 
     /// The special tokens that the grammar names.
     pub(crate) fn specials(&self) -> &[SpecialToken] {
-        &self.parsed.specials
+        &self.split_grammar.specials
     }
 
     /// Whether no rule has a budget or a distinct-value constraint, so that frames hold no counts.
     #[inline]
-    pub(crate) fn keeps_no_account(&self) -> bool {
-        self.meters.is_empty() && self.scopes.is_empty()
+    pub(crate) fn frames_hold_no_counts(&self) -> bool {
+        self.budgets.is_empty() && self.scopes.is_empty()
     }
 
     /// Whether one item's continuation can depend on the other items of its configuration. With
     /// [`Spent::Finish`], an occurrence whose code points are spent goes on only if nothing else
     /// can. Masks of such a grammar cannot be assembled item by item.
-    pub(crate) fn is_entangled(&self) -> bool {
-        self.meters
+    pub(crate) fn has_interdependent_items(&self) -> bool {
+        self.budgets
             .values()
             .any(|meter| meter.unit == BudgetUnit::Char && meter.spent == Spent::Finish)
     }

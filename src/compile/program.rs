@@ -77,16 +77,16 @@ pub(crate) struct State {
     pub(crate) calling: bool,
     /// A dispatch state in which a trigger has just fired and tag bodies may follow. Mask entries
     /// of the dispatch end here.
-    pub(crate) gate: bool,
+    pub(crate) is_trigger_state: bool,
     /// Whether the state is the return address of a distinct-values scope or element.
-    pub(crate) behind: ReturnRole,
+    pub(crate) return_role: ReturnRole,
     /// The rule is a unique name: see [`crate::ir::Attributes::name`].
     pub(crate) name: bool,
     /// The final state of a unique name whose rule has no other attribute.
-    pub(crate) ends_name: bool,
+    pub(crate) ends_unique_name: bool,
     /// The edges have been computed.
     expanded: bool,
-    /// The representative of the state for masks, or [`UNKNOWN`]: see [`Program::alike`].
+    /// The representative of the state for masks, or [`UNKNOWN`]: see [`Program::equivalent_state`].
     alike: u32,
     /// The automaton of the state.
     instance: u32,
@@ -203,7 +203,7 @@ pub(crate) struct Program {
     stored_member_states: usize,
     /// Representatives of member-set states.
     member_classes: MemberClasses,
-    /// Memo of [`Program::nearing_end`].
+    /// Memo of [`Program::completion_state`].
     nearing_end: HashMap<u32, u32>,
     /// Representatives of graph nodes.
     node_classes: NodeClasses,
@@ -274,10 +274,10 @@ impl Program {
             scannable: false,
             pure_return: true,
             calling: false,
-            gate: false,
-            behind: ReturnRole::Nothing,
+            is_trigger_state: false,
+            return_role: ReturnRole::Nothing,
             name: false,
-            ends_name: false,
+            ends_unique_name: false,
             expanded: true,
             alike: Program::RETURN,
             instance: UNKNOWN,
@@ -384,17 +384,17 @@ impl Program {
 
     /// Whether a unique name has been reached: see [`crate::ir::Attributes::name`].
     #[inline]
-    pub(crate) fn has_names(&self) -> bool {
+    pub(crate) fn has_unique_names(&self) -> bool {
         self.has_names
     }
 
     /// Whether frames hold no counts, registers or names.
-    pub(crate) fn says_nothing_in_frames(&self) -> bool {
-        self.compiled.keeps_no_account() && !self.has_names
+    pub(crate) fn frames_hold_nothing(&self) -> bool {
+        self.compiled.frames_hold_no_counts() && !self.has_names
     }
 
     /// Whether the edge from `state` to `to` ends an occurrence of a rule that calls unique names.
-    pub(crate) fn ends_names(&self, state: u32, to: u32) -> bool {
+    pub(crate) fn ends_unique_names(&self, state: u32, to: u32) -> bool {
         let State { is_final, scannable, calling, block, .. } = *self.state(to);
         is_final
             && !scannable
@@ -407,24 +407,24 @@ impl Program {
     pub(crate) fn is_auxiliary(&self, state: u32) -> bool {
         let rule = self.rule(state);
         let (grammar, from) = self.grammar_of_rule(rule);
-        rule != NO_RULE && (rule - from) as usize >= grammar.parsed.rules.len()
+        rule != NO_RULE && (rule - from) as usize >= grammar.split_grammar.rules.len()
     }
 
     /// The budget of a state, if it is the return address of a budgeted call.
-    pub(crate) fn meter(&self, state: u32) -> Option<BudgetMeter> {
-        if self.compiled.meters.is_empty() {
+    pub(crate) fn budget_meter(&self, state: u32) -> Option<BudgetMeter> {
+        if self.compiled.budgets.is_empty() {
             return None;
         }
         let State { rule, is_final, scannable, calling, .. } = self.states[state as usize];
-        let meter = self.compiled.meters.get(&rule)?;
+        let meter = self.compiled.budgets.get(&rule)?;
         (is_final && !scannable && !calling).then_some(*meter)
     }
 
     /// The count of the item that a call with return address `state` returns to.
-    pub(crate) fn count_behind(&self, state: u32, count: u32) -> u32 {
-        match self.meter(state) {
+    pub(crate) fn return_count(&self, state: u32, count: u32) -> u32 {
+        match self.budget_meter(state) {
             Some(meter) => meter.full,
-            None if self.states[state as usize].behind == ReturnRole::Scope => {
+            None if self.states[state as usize].return_role == ReturnRole::Scope => {
                 super::EMPTY_REGISTER
             }
             None if self.states[state as usize].block == NO_BLOCK => 0,
@@ -471,12 +471,12 @@ impl Program {
 
     /// States in which an opened rule can read its first byte.
     #[inline]
-    pub(crate) fn heads(&self, rule: u32) -> &[u32] {
+    pub(crate) fn first_readers(&self, rule: u32) -> &[u32] {
         &self.rules[rule as usize].heads
     }
 
     /// The meaning of a state within its tag dispatch.
-    pub(crate) fn mark(&self, state: u32) -> DispatchMark {
+    pub(crate) fn dispatch_mark(&self, state: u32) -> DispatchMark {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
             Some(StateSource::Dispatch(dispatch)) => dispatch.mark(self.sets[set.at as usize]),
@@ -484,19 +484,19 @@ impl Program {
         }
     }
 
-    /// The number of a [`State::gate`] within its dispatch automaton; equal for all dispatches over
+    /// The number of a [`State::is_trigger_state`] within its dispatch automaton; equal for all dispatches over
     /// the same texts.
-    pub(crate) fn gate_of(&self, state: u32) -> Option<u32> {
-        let State { gate, set, .. } = self.states[state as usize];
-        gate.then(|| self.sets[set.at as usize])
+    pub(crate) fn trigger_state_number(&self, state: u32) -> Option<u32> {
+        let State { is_trigger_state, set, .. } = self.states[state as usize];
+        is_trigger_state.then(|| self.sets[set.at as usize])
     }
 
     /// The shared automaton of a state and the state's number in it; `None` if the automaton is
     /// private.
-    pub(crate) fn shared(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
-        let State { instance, set, behind, .. } = self.states[state as usize];
+    pub(crate) fn shared_automaton(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
+        let State { instance, set, return_role, .. } = self.states[state as usize];
         let automaton = match &self.instances.get(instance as usize)?.source {
-            StateSource::Dfa(dfa) if behind == ReturnRole::Nothing => {
+            StateSource::Dfa(dfa) if return_role == ReturnRole::Nothing => {
                 SharedAutomaton::Rule(dfa.clone())
             }
             StateSource::Dispatch(dispatch) => {
@@ -517,7 +517,7 @@ impl Program {
     }
 
     /// The gate with this number in the dispatch of `state`.
-    pub(crate) fn gate(&mut self, state: u32, number: u32) -> u32 {
+    pub(crate) fn trigger_state(&mut self, state: u32, number: u32) -> u32 {
         self.intern(self.states[state as usize].instance, &[number])
     }
 
@@ -534,7 +534,7 @@ impl Program {
 
     /// The likelihood of a state within its member set. `returned`: the state is the return address
     /// of a call. `None` outside of member sets.
-    pub(crate) fn likely(&self, state: u32, returned: bool) -> Option<MemberLikelihood> {
+    pub(crate) fn member_likelihood(&self, state: u32, returned: bool) -> Option<MemberLikelihood> {
         let state = self.block_of(state).map_or(state, |block| block.exit);
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {
@@ -552,7 +552,7 @@ impl Program {
     /// A state with the same shortest completion as `state`, in which only missing members may
     /// come, in one order. It keeps the search for the nearest end from meeting exponentially many
     /// member sets.
-    pub(crate) fn nearing_end(&mut self, state: u32) -> u32 {
+    pub(crate) fn completion_state(&mut self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         let source = self.instances.get(instance as usize).map(|i| i.source.clone());
         let Some(StateSource::Members(rule_nfa, number)) = source else { return state };
@@ -605,7 +605,7 @@ impl Program {
         } else if let Some(rule_nfa) = compiled.rule_nfas.get(&local_rule) {
             self.state_source(rule_nfa.clone())
         } else {
-            let rule_nfa = match &compiled.parsed.rules[local_rule as usize].body {
+            let rule_nfa = match &compiled.split_grammar.rules[local_rule as usize].body {
                 Expr::Deferred(_) => self.deferred_rule_nfa(rule),
                 body => thompson::rule_nfa(&compiled, body),
             };

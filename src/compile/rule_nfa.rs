@@ -100,7 +100,7 @@ pub(super) struct LiveNfa {
 pub(super) struct BlockNfa {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
-    /// See [`super::Block::gap`].
+    /// See [`super::Block::is_bounded_white_space`].
     pub(super) gap: bool,
     pub(super) body: LiveNfa,
 }

@@ -29,7 +29,7 @@ pub(crate) fn shared_automata_stats() -> CacheStats {
 /// a whole.
 pub(super) fn minimal_automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
     let facts = &compiled.rules[rule as usize];
-    let body = &compiled.parsed.rules.get(rule as usize)?.body;
+    let body = &compiled.split_grammar.rules.get(rule as usize)?.body;
     if let Expr::Automaton(dfa) = body
         && dfa.is_trim()
     {

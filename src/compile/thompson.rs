@@ -101,7 +101,7 @@ impl<'c> Thompson<'c> {
     fn new(compiled: &'c Compiled) -> Self {
         Thompson {
             compiled,
-            grammar: &compiled.parsed,
+            grammar: &compiled.split_grammar,
             blocks: Vec::new(),
             member_sets: MemberSets::default(),
             graph: None,
@@ -207,7 +207,7 @@ impl<'c> Thompson<'c> {
                 }
                 end
             }
-            Expr::Except(except) => self.expr(nfa, from, &except.written_out(), nesting),
+            Expr::Except(except) => self.expr(nfa, from, &except.to_graph(), nesting),
             Expr::Members(members) if nesting == Nesting::Rule => self.members(nfa, from, members),
             Expr::Dispatch(_) | Expr::Members(_) | Expr::Counted(_) => {
                 self.call(nfa, from, self.compiled.auxiliary(expr_address(expr)))

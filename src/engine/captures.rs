@@ -83,8 +83,9 @@ impl Matcher {
             text.extend_from_slice(name);
         }
         let regions = chart.derived_spans();
-        let attributes =
-            |rule: u32| compiled.parsed.rules.get(rule as usize).map(|rule| &rule.attributes);
+        let attributes = |rule: u32| {
+            compiled.split_grammar.rules.get(rule as usize).map(|rule| &rule.attributes)
+        };
         let mut hidden: Vec<_> =
             regions.iter().filter(|r| attributes(r.rule).is_some_and(|a| a.hidden)).collect();
         hidden.sort_by_key(|h| h.start);

@@ -120,7 +120,7 @@ mod tests {
         matcher.fill_mask(&mut row);
         assert!(bit(&row, TokenId::from_raw(258)), "<two> is still text");
 
-        let rule = grammar.dispatching().next().unwrap();
+        let rule = grammar.dispatch_rules().next().unwrap();
         let more = grammar
             .with_tags(rule, &[(NewTrigger::Text(b"<two>".to_vec()), single("(2)"))])
             .unwrap();

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::EngineOptions;
 use super::background::Background;
 use crate::cache::CacheStats;
-use crate::compile::leaf_stats;
+use crate::compile::shared_automata_stats;
 use crate::front::regex::pattern_stats;
 
 /// Counters of an engine's batch, draft and background work, from the engine's creation on.
@@ -82,7 +82,7 @@ pub struct ProcessStats {
 /// assert!(before.automata.bytes <= 16 << 20 && before.patterns.bytes <= 16 << 20);
 /// ```
 pub fn process_stats() -> ProcessStats {
-    ProcessStats { automata: leaf_stats(), patterns: pattern_stats() }
+    ProcessStats { automata: shared_automata_stats(), patterns: pattern_stats() }
 }
 
 /// The counters from which [`EngineStats`] is read.

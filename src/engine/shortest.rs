@@ -162,7 +162,7 @@ impl Matcher {
         }
         let text = lengths.text(&steps, options.longest);
         let quotes = text.iter().filter(|step| matches!(step, CompletionStep::Byte(b'"'))).count();
-        if quotes >= 4 && state.parser.program().has_names() {
+        if quotes >= 4 && state.parser.program().has_unique_names() {
             // The completion may contain two member names, which must differ.
             return self.complete_with_distinct_values(index, state, options);
         }

@@ -114,7 +114,7 @@ impl Grammar {
     /// [`Limits::nodes`].
     pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, IntersectError> {
         self.validate()?;
-        let whole = self.loaded()?;
+        let whole = self.with_deferred_bodies()?;
         let mut intersection = Intersection {
             grammar: &whole,
             language,
@@ -281,8 +281,8 @@ impl Intersection<'_> {
                 return Err(IntersectError::Dispatch { rule: self.name() });
             }
             Expr::Ref(rule) => self.rule_ends((*rule, from)),
-            Expr::Counted(counted) => self.ends_of(&counted.written_out(), from, depth)?,
-            Expr::Except(except) => self.ends_of(&except.written_out(), from, depth)?,
+            Expr::Counted(counted) => self.ends_of(&counted.to_graph(), from, depth)?,
+            Expr::Except(except) => self.ends_of(&except.to_graph(), from, depth)?,
             Expr::Alt(parts) => {
                 let mut out = BTreeSet::new();
                 for part in parts {
@@ -470,8 +470,8 @@ impl Intersection<'_> {
             Expr::Ref(rule) if self.rule_ends((*rule, from)).contains(&to) => {
                 Expr::Ref(self.rule_between(*rule, from, to))
             }
-            Expr::Counted(counted) => self.restrict(&counted.written_out(), from, to, depth)?,
-            Expr::Except(except) => self.restrict(&except.written_out(), from, to, depth)?,
+            Expr::Counted(counted) => self.restrict(&counted.to_graph(), from, to, depth)?,
+            Expr::Except(except) => self.restrict(&except.to_graph(), from, to, depth)?,
             Expr::Alt(parts) => {
                 let parts: Result<Vec<Expr>> =
                     parts.iter().map(|part| self.restrict(part, from, to, depth)).collect();

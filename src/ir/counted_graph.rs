@@ -17,7 +17,7 @@ pub struct Counted {
 impl Counted {
     /// The expression as a graph with a node for each pair of node and number of edges. Cost: the
     /// number of pairs.
-    pub fn written_out(&self) -> Expr {
+    pub fn to_graph(&self) -> Expr {
         let Counted { graph, min, max } = self;
         if max.is_some_and(|max| max < *min) {
             return Expr::Never;

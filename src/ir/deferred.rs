@@ -86,7 +86,7 @@ impl fmt::Debug for Deferred {
 
 impl Grammar {
     /// The grammar with all deferred bodies included. Cost: building them.
-    pub fn loaded(&self) -> Result<Cow<'_, Grammar>, GrammarError> {
+    pub fn with_deferred_bodies(&self) -> Result<Cow<'_, Grammar>, GrammarError> {
         if !self.rules.iter().any(|rule| matches!(rule.body, Expr::Deferred(_))) {
             return Ok(Cow::Borrowed(self));
         }

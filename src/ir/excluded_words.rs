@@ -30,7 +30,7 @@ pub struct Except {
 
 impl Except {
     /// The expression as a graph: the trie of the words. Cost: linear in the words.
-    pub fn written_out(&self) -> Expr {
+    pub fn to_graph(&self) -> Expr {
         let mut graph = Graph::default();
         let (start, end, free) = (graph.node(), graph.node(), graph.node());
         graph.start = start;
@@ -67,7 +67,7 @@ impl Except {
     }
 
     /// Whether some text is derived, whatever the rules derive.
-    pub(crate) fn closes(&self) -> bool {
+    pub(crate) fn is_always_productive(&self) -> bool {
         self.words.first().is_none_or(|word| !word.is_empty())
     }
 }
@@ -111,7 +111,7 @@ mod tests {
                 other,
                 close: b"#"[..].into(),
             };
-            let starts = [except.written_out(), Expr::Except(Box::new(except))].map(|body| {
+            let starts = [except.to_graph(), Expr::Except(Box::new(except))].map(|body| {
                 let mut builder = builder.clone();
                 let start = builder.rule("start", body);
                 let compiled =

@@ -111,7 +111,7 @@ impl Grammar {
     /// again.
     pub fn image(&self, map: &Homomorphism, limits: &Limits) -> Result<Grammar, MapError> {
         self.validate()?;
-        if let Cow::Owned(whole) = self.loaded()? {
+        if let Cow::Owned(whole) = self.with_deferred_bodies()? {
             return whole.image(map, limits);
         }
         let mut builder = GrammarBuilder::new();
@@ -198,8 +198,8 @@ impl ImageBuilder<'_> {
             Expr::Repeat { body, min, max } => {
                 Expr::repeat(self.expr(body, depth, todo)?, *min, *max)
             }
-            Expr::Counted(counted) => self.expr(&counted.written_out(), depth, todo)?,
-            Expr::Except(except) => self.expr(&except.written_out(), depth, todo)?,
+            Expr::Counted(counted) => self.expr(&counted.to_graph(), depth, todo)?,
+            Expr::Except(except) => self.expr(&except.to_graph(), depth, todo)?,
             Expr::Automaton(dfa) => {
                 let dfa = self.automaton(dfa)?;
                 if dfa.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(dfa)) }

@@ -37,7 +37,7 @@ pub(crate) const MACROS: [&str; 9] = [
 /// `{:#}` abbreviates automata to their size; that form cannot be read back.
 impl fmt::Display for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Ok(Cow::Owned(whole)) = self.loaded() {
+        if let Ok(Cow::Owned(whole)) = self.with_deferred_bodies() {
             return whole.fmt(f);
         }
         let printer = Printer { grammar: self, names: names(self), brief: f.alternate() };
@@ -192,8 +192,8 @@ impl Printer<'_> {
                     graph.edges.len()
                 )
             }
-            Expr::Counted(counted) => self.expr(f, &counted.written_out(), level),
-            Expr::Except(except) => self.expr(f, &except.written_out(), level),
+            Expr::Counted(counted) => self.expr(f, &counted.to_graph(), level),
+            Expr::Except(except) => self.expr(f, &except.to_graph(), level),
             Expr::Dispatch(dispatch) => self.dispatch(f, dispatch),
             // A deferred body that cannot be built derives nothing.
             Expr::Deferred(_) => f.write_str("[]"),

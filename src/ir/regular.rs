@@ -30,7 +30,7 @@ pub enum NotRegular {
     /// It contains a tag dispatch.
     #[error("it contains a tag dispatch")]
     Dispatch,
-    /// It contains a deferred body; see [`Grammar::loaded`](super::Grammar::loaded).
+    /// It contains a deferred body; see [`Grammar::with_deferred_bodies`](super::Grammar::with_deferred_bodies).
     #[error("it contains a deferred body")]
     Deferred,
     /// It calls a rule with attributes, such as a capture or a budget, which an automaton would
@@ -151,8 +151,8 @@ impl NfaBuilder<'_> {
                 let paths = members.to_graph(self.limit)?;
                 self.graph(from, (paths.nodes, 0, &paths.ends), paths.edges.iter().copied())?
             }
-            Expr::Counted(counted) => self.expr(from, &counted.written_out())?,
-            Expr::Except(except) => self.expr(from, &except.written_out())?,
+            Expr::Counted(counted) => self.expr(from, &counted.to_graph())?,
+            Expr::Except(except) => self.expr(from, &except.to_graph())?,
             Expr::Repeat { body, min, max } => self.repeat(from, body, *min, *max)?,
         })
     }

@@ -34,7 +34,7 @@ pub enum TagsError {
 
 impl Grammar {
     /// The rules whose bodies contain a dispatch.
-    pub fn dispatching(&self) -> impl Iterator<Item = RuleId> + '_ {
+    pub fn dispatch_rules(&self) -> impl Iterator<Item = RuleId> + '_ {
         let has = |expr: &Expr| visit_dispatches(&mut expr.clone(), &mut |_| {}) > 0;
         self.rules
             .iter()

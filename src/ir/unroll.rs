@@ -8,7 +8,7 @@ impl Grammar {
     ///
     /// A repeat stays as it is if it would have more than `most` nodes, or if all together would
     /// exceed `total`. [`Expr::Counted`], dispatches and [`Expr::Deferred`] bodies are not changed.
-    pub fn uncounted(&self, most: usize, total: usize) -> Grammar {
+    pub fn unroll_repeats(&self, most: usize, total: usize) -> Grammar {
         let mut grammar = self.clone();
         let mut budget = total;
         grammar.rules.iter_mut().for_each(|rule| rule.body.unroll_repeats(most, &mut budget));
@@ -67,8 +67,9 @@ mod tests {
             b.finish(start).unwrap()
         };
         let a = || Expr::text("a");
-        let unrolled =
-            |grammar: &Grammar, most, total| grammar.uncounted(most, total).rules[0].body.clone();
+        let unrolled = |grammar: &Grammar, most, total| {
+            grammar.unroll_repeats(most, total).rules[0].body.clone()
+        };
         let two_to_four = of(Expr::repeat(a(), 2, Some(4)));
         let Expr::Graph(graph) = unrolled(&two_to_four, 100, 100) else { panic!("no graph") };
         assert_eq!((graph.nodes, &graph.ends[..], graph.edges.len()), (5, &[2, 3, 4][..], 4));
@@ -92,7 +93,7 @@ mod tests {
         // `x*`, `x?` and `x+` have no counters.
         for body in [Expr::star(a()), Expr::optional(a()), Expr::repeat(a(), 1, None)] {
             let grammar = of(body);
-            assert_eq!(grammar.uncounted(100, 100), grammar);
+            assert_eq!(grammar.unroll_repeats(100, 100), grammar);
         }
     }
 }

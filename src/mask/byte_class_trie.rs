@@ -125,7 +125,7 @@ impl ByteClassTries {
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let rule = parser.program().state(state).rule;
         // Metered and compared text tells bytes apart that states do not.
-        let is_uncounted = parser.compiled().keeps_no_account();
+        let is_uncounted = parser.compiled().frames_hold_no_counts();
         let rule_tries = self.rules.entry(rule).or_insert(if is_uncounted {
             RuleTries::Tries(Vec::new(), 0)
         } else {

@@ -26,7 +26,7 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        if self.compiled.is_entangled() {
+        if self.compiled.has_interdependent_items() {
             return Ok((Arc::new(self.build_by_walk(state, config)?), true));
         }
         let uncompared = state.parser.canonical(config);

@@ -208,7 +208,7 @@ impl Index {
         state: &mut IndexState,
         plain: ConfigId,
     ) -> Result<Vec<(NameStatus, Arc<[TokenId]>)>, ParserLimit> {
-        if !state.parser.program().has_names() {
+        if !state.parser.program().has_unique_names() {
             return Ok(Vec::new());
         }
         let namings: &[NameStatus] = match state.parser.may_begin_name(plain) {
@@ -235,7 +235,8 @@ impl Index {
         }
         // Masks are made of relaxed configurations.
         let parser = &mut state.parser;
-        let relaxed = if self.compiled.gaps { parser.relax(config) } else { config };
+        let relaxed =
+            if self.compiled.has_bounded_white_space { parser.relax(config) } else { config };
         parser.set_relaxed(true);
         let mut limit = None;
         further.retain(|&token| {
@@ -313,7 +314,7 @@ impl Index {
         config: ConfigId,
         mask: &TokenSet,
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        if !state.parser.program().has_names() {
+        if !state.parser.program().has_unique_names() {
             return Ok(Vec::new());
         }
         let naming = state.parser.name_status(config);

@@ -189,7 +189,7 @@ impl Index {
         if let Some(near_limit) = self.mask_near_length_limit(state, config)? {
             return Ok(near_limit);
         }
-        let (mask, is_new) = match self.compiled.gaps {
+        let (mask, is_new) = match self.compiled.has_bounded_white_space {
             true => self.mask_with_white_space_bound(state, config)?,
             false => (Arc::new(self.build_and_clear(state, config)?), true),
         };
@@ -321,7 +321,7 @@ impl Index {
         if let Some(chars) = state.parser.chars_left(config) {
             return self.build_near_code_point_budget(state, config, chars as usize);
         }
-        if self.compiled.is_entangled() {
+        if self.compiled.has_interdependent_items() {
             return self.build_by_walk(state, config);
         }
         let mut entries: Vec<Arc<MaskEntry>> = Vec::new();
@@ -330,7 +330,7 @@ impl Index {
             // Scopes count elements across rules, so items are not independent.
             return self.build_by_walk(state, config);
         }
-        if items.len() >= AMBIGUOUS_ITEMS && state.parser.program().has_names() {
+        if items.len() >= AMBIGUOUS_ITEMS && state.parser.program().has_unique_names() {
             // Highly ambiguous: all items have read the same text, and are stepped together.
             return self.build_ambiguous(state, config, &items);
         }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::cache::{Cache, CacheStats};
-use crate::compile::{Behind, Block, NO_BLOCK, Program, SharedAutomaton};
+use crate::compile::{Block, NO_BLOCK, Program, ReturnRole, SharedAutomaton};
 use crate::hash::HashMap;
 use crate::matcher::UNBOUNDED_COUNT;
 
@@ -136,8 +136,9 @@ impl KeyBuilder {
         (state, count, reach): (u32, u32, u32),
     ) -> Option<PoolKey> {
         // A dispatch that another rule calls is described together with the rules that it calls.
-        let automaton =
-            program.shared(state).filter(|_| self.depth == 0 || !program.is_dispatch(state));
+        let automaton = program
+            .shared_automaton(state)
+            .filter(|_| self.depth == 0 || !program.is_dispatch(state));
         let Some((automaton, automaton_state)) = automaton else {
             return self.describe(program, structural_ids, state, count, reach).map(PoolKey::from);
         };
@@ -220,7 +221,7 @@ impl KeyBuilder {
             }
             program.expand(s);
             let info = *program.state(s);
-            let gate = program.gate_of(s).filter(|_| gated);
+            let gate = program.trigger_state_number(s).filter(|_| gated);
             key.extend(gate.into_iter().flat_map(|gate| [GATE, gate]));
             let mut number_of = |to: u32, order: &mut Vec<u32>| {
                 *numbers.entry(to).or_insert_with(|| {
@@ -228,10 +229,10 @@ impl KeyBuilder {
                     (order.len() - 1) as u32
                 })
             };
-            match info.behind {
-                Behind::Nothing => {}
-                Behind::Scope => key.push(SCOPE),
-                Behind::Element => key.push(SCOPE + 1),
+            match info.return_role {
+                ReturnRole::Nothing => {}
+                ReturnRole::Scope => key.push(SCOPE),
+                ReturnRole::Element => key.push(SCOPE + 1),
             }
             let block = block_number(&mut blocks, info.block);
             key.push(block << 1 | u32::from(info.is_final));
@@ -287,7 +288,7 @@ fn bounds(block: &Block, far: u32) -> [u32; 2] {
 
 /// A block's upper bound. White space has none, as masks are made of relaxed configurations.
 fn upper_bound(block: &Block) -> Option<u32> {
-    block.max.filter(|_| !block.gap)
+    block.max.filter(|_| !block.is_bounded_white_space)
 }
 
 /// 0 for no block; otherwise its number in order of appearance, from 1.

@@ -488,7 +488,7 @@ impl TrieRuleWalks {
     ) -> Result<Arc<RuleWalk>, WalkError> {
         // Without counters, an isolated item is determined by its state.
         let plain = parser.program().state(item.state).block == NO_BLOCK
-            && parser.compiled().meters.is_empty();
+            && parser.compiled().budgets.is_empty();
         let isolated = if plain {
             None
         } else {
@@ -525,7 +525,7 @@ impl TrieRuleWalks {
         context: &mut WalkContext,
         walk: &mut TrieWalk,
     ) -> Result<RuleWalk, WalkError> {
-        walk.rule_only = context.depth < MAX_DEPTH && parser.compiled().meters.is_empty();
+        walk.rule_only = context.depth < MAX_DEPTH && parser.compiled().budgets.is_empty();
         let children = self.node_sets[node_set as usize].clone();
         let mut budget_left = budget;
         for group in children.nodes.chunk_by(|a, b| a.0 == b.0) {

@@ -10,7 +10,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::registers::Registers;
 use super::store::{Completed, ConfigId, FrameId, Item, Tracked};
-use crate::compile::{Behind, Meter, Unit};
+use crate::compile::{BudgetMeter, BudgetUnit, ReturnRole};
 use crate::hash::HashSet;
 use crate::ir::Spent;
 
@@ -34,7 +34,7 @@ impl Parser {
 
     /// Computes the configuration after a token ends, without the cache.
     pub(super) fn compute_token_end(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
-        let next = self.map_counts(config, &|meter, count| Some(meter.token_ended(count)));
+        let next = self.map_counts(config, &|meter, count| Some(meter.count_after_token(count)));
         self.drop_spent(next, BudgetPoint::Token)
     }
 
@@ -80,11 +80,15 @@ impl Parser {
         let (store, program, reach) = self.store_and_program();
         let byte = u8::try_from(symbol).ok();
         let mut read = |registers: &mut Registers, item: Item| {
-            let count = match (program.meter(item.state), program.state(item.state).behind, byte) {
+            let count = match (
+                program.budget_meter(item.state),
+                program.state(item.state).return_role,
+                byte,
+            ) {
                 (Some(meter), _, Some(byte)) => meter
-                    .byte_read(byte, item.count)
+                    .count_after_byte(byte, item.count)
                     .or_else(|| keep_overrun.then_some(item.count))?,
-                (None, Behind::Scope, _) => registers.read_symbol(item.count, symbol),
+                (None, ReturnRole::Scope, _) => registers.read_symbol(item.count, symbol),
                 _ => item.count,
             };
             Some(Item { count, ..item })
@@ -102,7 +106,7 @@ impl Parser {
         config: ConfigId,
         point: BudgetPoint,
     ) -> Result<ConfigId, ParserLimit> {
-        let spent = |meter: Meter, count| point.is_spent(meter, count);
+        let spent = |meter: BudgetMeter, count| point.is_spent(meter, count);
         let remaining = self.remove_spent(config, &spent)?;
         if !self.is_dead_end(remaining) {
             return Ok(remaining);
@@ -122,7 +126,7 @@ impl Parser {
     fn remove_spent(
         &mut self,
         config: ConfigId,
-        is_spent: &dyn Fn(Meter, u32) -> bool,
+        is_spent: &dyn Fn(BudgetMeter, u32) -> bool,
     ) -> Result<ConfigId, ParserLimit> {
         let mut config = config;
         let mut ended: HashSet<Item> = HashSet::default();
@@ -131,7 +135,7 @@ impl Parser {
                 return Ok(config);
             }
             let items = self.store().items(config).to_vec();
-            let mut spent: Vec<(Meter, Item)> = Vec::new();
+            let mut spent: Vec<(BudgetMeter, Item)> = Vec::new();
             self.for_each_budget(&items, &mut |meter, item| {
                 if is_spent(meter, item.count) {
                     spent.push((meter, item));
@@ -160,7 +164,7 @@ impl Parser {
         }
     }
 
-    /// The fewest code points left in any budgeted occurrence, as far as [`Meter::chars_left`]
+    /// The fewest code points left in any budgeted occurrence, as far as [`BudgetMeter::chars_left`]
     /// reports it.
     pub(crate) fn chars_left(&self, config: ConfigId) -> Option<u32> {
         if !self.has_budgets(config) {
@@ -184,18 +188,18 @@ impl Parser {
 
     /// The configuration with all budgets of code points out of reach.
     pub(crate) fn without_char_budgets(&mut self, config: ConfigId) -> ConfigId {
-        let lifted = |meter: Meter, count| {
-            if meter.chars_left(count).is_some() { Meter::FAR } else { count }
+        let lifted = |meter: BudgetMeter, count| {
+            if meter.chars_left(count).is_some() { BudgetMeter::FAR } else { count }
         };
         self.map_counts(config, &|meter, count| Some(lifted(meter, count)))
     }
 
     /// Visits the budgeted items in a configuration's items and frames.
-    fn for_each_budget(&self, items: &[Item], visit: &mut dyn FnMut(Meter, Item)) {
+    fn for_each_budget(&self, items: &[Item], visit: &mut dyn FnMut(BudgetMeter, Item)) {
         let mut seen: HashSet<FrameId> = HashSet::default();
         let mut queue: Vec<Item> = items.to_vec();
         while let Some(item) = queue.pop() {
-            if let Some(meter) = self.program().meter(item.state) {
+            if let Some(meter) = self.program().budget_meter(item.state) {
                 visit(meter, item);
             }
             if self.store().tracked(item.frame).intersects(Tracked::BUDGET)
@@ -208,7 +212,7 @@ impl Parser {
 
     /// Whether any frame of a configuration has a budget.
     fn has_budgets(&self, config: ConfigId) -> bool {
-        !self.compiled().meters.is_empty()
+        !self.compiled().budgets.is_empty()
             && self.store().tracked_behind(self.store().items(config)).intersects(Tracked::BUDGET)
     }
 
@@ -216,7 +220,7 @@ impl Parser {
     fn map_counts(
         &mut self,
         config: ConfigId,
-        change: &dyn Fn(Meter, u32) -> Option<u32>,
+        change: &dyn Fn(BudgetMeter, u32) -> Option<u32>,
     ) -> ConfigId {
         let items = self.store().items(config).to_vec();
         let rewritten = self.rewrite_counts(items.iter().map(|i| i.frame), change);
@@ -243,10 +247,10 @@ impl Parser {
     fn rewrite_counts(
         &mut self,
         roots: impl Iterator<Item = FrameId>,
-        change: &dyn Fn(Meter, u32) -> Option<u32>,
+        change: &dyn Fn(BudgetMeter, u32) -> Option<u32>,
     ) -> RewrittenFrames {
         let (store, program, reach) = self.store_and_program();
-        let mut map = |_: &mut Registers, item: Item| match program.meter(item.state) {
+        let mut map = |_: &mut Registers, item: Item| match program.budget_meter(item.state) {
             None => Some(item),
             Some(meter) => change(meter, item.count).map(|count| Item { count, ..item }),
         };
@@ -269,8 +273,10 @@ pub(super) enum BudgetPoint {
 
 impl BudgetPoint {
     /// Whether an occurrence with this count may read no more.
-    fn is_spent(self, meter: Meter, count: u32) -> bool {
+    fn is_spent(self, meter: BudgetMeter, count: u32) -> bool {
         count == 0
-            && (self == BudgetPoint::Token || meter.unit == Unit::Char || meter.spent == Spent::Cut)
+            && (self == BudgetPoint::Token
+                || meter.unit == BudgetUnit::Char
+                || meter.spent == Spent::Cut)
     }
 }

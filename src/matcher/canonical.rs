@@ -10,7 +10,7 @@
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, Item, canonical_runs, map_items};
-use crate::compile::StandIn;
+use crate::compile::NodeRepresentative;
 
 impl Parser {
     /// The canonical configuration.
@@ -35,8 +35,9 @@ impl Parser {
             return cached;
         }
         let Some(vocab) = self.vocab().cloned() else { return canonical };
-        let representative_state =
-            |parser: &mut Parser, state| Ok(parser.program_mut().alike(state, vocab.triples()));
+        let representative_state = |parser: &mut Parser, state| {
+            Ok(parser.program_mut().equivalent_state(state, vocab.triples()))
+        };
         let mapped = self.map_states(canonical, representative_state).unwrap_or(canonical);
         let representative = self.store_and_program().0.representative_config(mapped);
         self.store_and_program().0.set_config_representative(canonical, representative);
@@ -104,11 +105,11 @@ impl Parser {
     /// The representative of a state of a counted graph; measures its graph first if needed.
     fn representative_state(&mut self, state: u32, reach: u32) -> Result<u32, ParserLimit> {
         loop {
-            match self.program_mut().stand_in(state, reach) {
-                StandIn::State(state) => return Ok(state),
-                StandIn::Unmeasured(state) => {
+            match self.program_mut().node_representative(state, reach) {
+                NodeRepresentative::State(state) => return Ok(state),
+                NodeRepresentative::Unmeasured(state) => {
                     let moves = self.max_node_moves(state)?;
-                    self.program_mut().note_moves(state, moves);
+                    self.program_mut().record_moves(state, moves);
                 }
             }
         }
@@ -134,7 +135,7 @@ impl Parser {
             return Ok(config);
         }
         let done = self.store().done(config);
-        if self.compiled().keeps_no_account() {
+        if self.compiled().frames_hold_no_counts() {
             let relaxed = std::mem::replace(&mut self.relaxed, done.relaxed);
             let both = [&before, &after].map(|items| self.close_items(items));
             self.relaxed = relaxed;

@@ -4,7 +4,7 @@
 //! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
 //! derivation. Slower than the parser; it runs only when captures are requested.
 
-use crate::compile::{NO_BLOCK, Program, Unit};
+use crate::compile::{BudgetUnit, NO_BLOCK, Program};
 use crate::hash::{HashMap, HashSet};
 use crate::ir::Spent;
 
@@ -205,7 +205,7 @@ impl<'p> Chart<'p> {
 
     /// Notes the call of a rule that its budget may cut.
     fn note_budget(&mut self, rule: u32, column: u32) {
-        if self.program.compiled().meters.get(&rule).is_some_and(|m| m.spent == Spent::Cut) {
+        if self.program.compiled().budgets.get(&rule).is_some_and(|m| m.spent == Spent::Cut) {
             self.open_budgets.push((rule, column));
         }
     }
@@ -329,11 +329,13 @@ impl<'p> Chart<'p> {
 
     /// Whether a rule that began in `origin` has spent its budget in column `last`.
     fn is_spent(&self, rule: u32, origin: u32, last: usize) -> bool {
-        let Some(meter) = self.program.compiled().meters.get(&rule) else { return false };
+        let Some(meter) = self.program.compiled().budgets.get(&rule) else { return false };
         let (begin, column) = (&self.columns[origin as usize], &self.columns[last]);
         match meter.unit {
-            Unit::Char => column.chars.1 == 0 && column.chars.0 - begin.chars.0 >= meter.full / 4,
-            Unit::Token => {
+            BudgetUnit::Char => {
+                column.chars.1 == 0 && column.chars.0 - begin.chars.0 >= meter.full / 4
+            }
+            BudgetUnit::Token => {
                 let since = begin.tokens + u32::from(!begin.token_ends);
                 column.token_ends
                     && column.chars.1 == 0

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{BOTTOM, Completed, ConfigId, DEAD, FrameId, Item, ROOT, Tracked};
-use crate::compile::{Behind, NO_BLOCK};
+use crate::compile::{NO_BLOCK, ReturnRole};
 
 /// No rule asked for yet.
 const NO_RULE: u32 = u32::MAX;
@@ -118,7 +118,7 @@ impl Parser {
         let &Item { state, count, frame } = items.iter().find(in_block)?;
         let block_id = program.state(state).block;
         let block = program.block(block_id);
-        let max = block.max.filter(|_| !block.gap)?;
+        let max = block.max.filter(|_| !block.is_bounded_white_space)?;
         // The probe counter separates runs that begin in the token from earlier ones.
         let reach = bytes.len().max(MIN_READ_REACH).next_power_of_two() as u32;
         let probe_count = block.min.max(reach + 1);
@@ -184,7 +184,7 @@ impl Parser {
     /// Whether an item tracks no constraint itself.
     fn tracks_nothing(&self, item: &Item) -> bool {
         let (program, store) = (self.program(), self.store());
-        program.state(item.state).behind == Behind::Nothing
+        program.state(item.state).return_role == ReturnRole::Nothing
             && store.tracked_by_state(program, item) == Tracked::default()
     }
 }

@@ -40,7 +40,7 @@ enum StepPosition {
 impl Parser {
     /// The nearest upper bound of steps, if one is near. `None` while a lower bound is not reached.
     pub(crate) fn near_step_bound(&mut self, config: ConfigId) -> Option<NearStepBound> {
-        if !self.compiled().keeps_no_account() {
+        if !self.compiled().frames_hold_no_counts() {
             return None;
         }
         let near = self.states_near_bound(config);
@@ -98,7 +98,7 @@ impl Parser {
             steps += u32::from(matches!(position, StepPosition::Node(..)));
         }
         let StepPosition::Node(node, _) = position else { return Ok(None) };
-        Ok(Some(self.program_mut().has_room(from, (node, steps))))
+        Ok(Some(self.program_mut().steps_fit(from, (node, steps))))
     }
 
     /// The position of a configuration in the graph of the state `anchor`. Memoised.
@@ -127,7 +127,7 @@ impl Parser {
         for &item in &items {
             let is_node = self.program_mut().is_without_bounds(item.state, anchor);
             if is_node && node.replace(item).is_some()
-                || !is_node && self.program().touches_nodes(item.state)
+                || !is_node && self.program().contains_graph_node(item.state)
             {
                 return Ok(StepPosition::Mixed);
             }
@@ -141,7 +141,7 @@ impl Parser {
             // Rules called at the node return to the graph.
             let returns = self.store().returns(item.frame);
             if returns.is_empty()
-                || !returns.iter().all(|back| self.program().touches_nodes(back.state))
+                || !returns.iter().all(|back| self.program().contains_graph_node(back.state))
             {
                 outside = outside.union(&self.reads_of(item.state));
             }

@@ -17,7 +17,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::registers::{Registers, RivalState};
 use super::store::{Completed, ConfigId, DEAD, FrameId, Item, Tracked};
-use crate::compile::{Behind, NONE, Role};
+use crate::compile::{DistinctRole, ReturnRole, UNKNOWN_REGISTER};
 use crate::fsm::ByteSet;
 use crate::hash::{HashMap, HashSet};
 
@@ -76,7 +76,7 @@ impl Parser {
 
     /// Whether an item's rule may call an element of a scope outside the rule.
     pub(crate) fn exposes(&self, item: &Item) -> bool {
-        self.compiled().scopes.exposes(self.program().rule(item.state))
+        self.compiled().scopes.may_call_outer_element(self.program().rule(item.state))
     }
 
     /// Maps the registers of the innermost scope around each item; `change` gives `None` to drop an
@@ -89,7 +89,7 @@ impl Parser {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: true };
         let (store, program, reach) = self.store_and_program();
         let mut map = |registers: &mut Registers, item: Item| {
-            if program.state(item.state).behind != Behind::Scope {
+            if program.state(item.state).return_role != ReturnRole::Scope {
                 return Some(item);
             }
             change(registers, item.count).map(|count| Item { count, ..item })
@@ -294,7 +294,7 @@ impl Parser {
                 continue;
             }
             for item in self.store().returns(frame) {
-                if self.program().state(item.state).behind == Behind::Scope {
+                if self.program().state(item.state).return_role == ReturnRole::Scope {
                     visit(&self.store().registers, item.count);
                 }
                 queue.push(item.frame);
@@ -310,12 +310,18 @@ impl Parser {
         let (store, program, reach) = self.store_and_program();
         let mut limit = |registers: &mut Registers, item: Item| {
             let open = match program.compiled().scopes.role(program.rule(item.state)) {
-                Some(Role::Scope { open }) if program.state(item.state).behind == Behind::Scope => {
+                Some(DistinctRole::Scope { open })
+                    if program.state(item.state).return_role == ReturnRole::Scope =>
+                {
                     open
                 }
                 _ => return Some(item),
             };
-            let count = if item.count == NONE { NONE } else { registers.limited(item.count, open) };
+            let count = if item.count == UNKNOWN_REGISTER {
+                UNKNOWN_REGISTER
+            } else {
+                registers.limited(item.count, open)
+            };
             Some(Item { count, ..item })
         };
         let rewritten = store.rewrite_frames(

@@ -22,7 +22,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD, FrameId, Item, Tracked};
 use crate::capacity::ReserveMore;
-use crate::compile::{EMPTY, Program};
+use crate::compile::{EMPTY_REGISTER, Program};
 use crate::fsm::ByteSet;
 use crate::hash::{HashMap, HashSet, Seeded};
 
@@ -243,7 +243,7 @@ impl Parser {
     /// The cached configuration after the quote that begins a first name.
     #[inline]
     fn cached_name_start(&self, config: ConfigId, byte: u8) -> Option<&ConfigId> {
-        if byte != QUOTE || !self.program().has_names() || self.has_names(config) {
+        if byte != QUOTE || !self.program().has_unique_names() || self.has_names(config) {
             return None;
         }
         self.names.steps.get(&(config, byte)).filter(|&&next| next != DEAD)
@@ -252,7 +252,7 @@ impl Parser {
     /// Whether a byte begins a name or belongs to one.
     fn is_name_byte(&self, config: ConfigId, byte: u8) -> bool {
         match self.store().done(config).names {
-            0 => byte == QUOTE && self.program().has_names() && self.may_begin_name(config),
+            0 => byte == QUOTE && self.program().has_unique_names() && self.may_begin_name(config),
             names => byte == QUOTE || self.has_open_name(&self.names.lists[names as usize]),
         }
     }
@@ -332,7 +332,7 @@ impl Parser {
         self.store().items(plain).iter().filter(|item| item.frame == frame).any(|item| {
             let mut edges =
                 program.byte_edges(item.state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
-            edges.any(|e| program.ends_names(item.state, e.to))
+            edges.any(|e| program.ends_unique_names(item.state, e.to))
         })
     }
 
@@ -346,7 +346,7 @@ impl Parser {
             program.expand(state);
             let mut edges =
                 program.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
-            edges.any(|e| program.ends_names(state, e.to))
+            edges.any(|e| program.ends_unique_names(state, e.to))
         });
         let rewrites = !duplicates.is_empty();
         self.names.duplicates = duplicates;
@@ -383,7 +383,7 @@ impl Parser {
             program.expand(state);
             let mut edges =
                 program.special_edges(state).iter().filter(|(read, _)| *read == special);
-            edges.any(|&(_, to)| program.ends_names(state, to))
+            edges.any(|&(_, to)| program.ends_unique_names(state, to))
         });
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
@@ -469,7 +469,7 @@ impl Parser {
                 let register = list
                     .iter()
                     .find(|(listed, _)| *listed == frame)
-                    .map_or(EMPTY, |&(_, register)| register);
+                    .map_or(EMPTY_REGISTER, |&(_, register)| register);
                 if !self.store().registers.status(register).element_open {
                     let begun = self
                         .store_and_program()
@@ -558,7 +558,7 @@ impl Parser {
                 }
             }
         }
-        list.retain(|(_, register)| *register != EMPTY);
+        list.retain(|(_, register)| *register != EMPTY_REGISTER);
         self.retain_open_frames(list, plain);
     }
 

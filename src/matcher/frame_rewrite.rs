@@ -7,7 +7,7 @@
 
 use super::registers::Registers;
 use super::store::{FrameId, Item, Store, Tracked};
-use crate::compile::{Behind, Program};
+use crate::compile::{Program, ReturnRole};
 use crate::hash::{HashMap, HashSet};
 
 /// Result of a rewrite by old frame; `None` if no item of the frame is left. Frames not listed are
@@ -34,7 +34,7 @@ impl RewriteScope {
 
     /// Whether the frame of this item is out of scope.
     pub(super) fn is_boundary(self, program: &Program, item: &Item) -> bool {
-        self.stops_at_scope && program.state(item.state).behind == Behind::Scope
+        self.stops_at_scope && program.state(item.state).return_role == ReturnRole::Scope
     }
 }
 
@@ -104,9 +104,9 @@ impl Store {
             return;
         }
         let mut canonicalise = |_: &mut Registers, item: Item| {
-            let count = match program.meter(item.state) {
-                Some(meter) => meter.normal(item.count, reach),
-                None if program.state(item.state).behind == Behind::Scope => {
+            let count = match program.budget_meter(item.state) {
+                Some(meter) => meter.representative_count(item.count, reach),
+                None if program.state(item.state).return_role == ReturnRole::Scope => {
                     Registers::canonical(item.count)
                 }
                 None => item.count,

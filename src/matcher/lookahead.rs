@@ -2,7 +2,7 @@
 
 use super::parser::Parser;
 use super::store::{ConfigId, Item, ROOT};
-use crate::compile::{Likely, Mark};
+use crate::compile::{DispatchMark, MemberLikelihood};
 use crate::fsm::ByteSet;
 use crate::fuel;
 
@@ -75,24 +75,25 @@ impl Parser {
     /// The longest beginning of a trigger that the free text ends in, in bytes; `u32::MAX` if one
     /// has fired.
     pub(crate) fn pending_trigger_bytes(&self, config: ConfigId) -> u32 {
-        let marks = self.store().items(config).iter().map(|item| self.program().mark(item.state));
+        let marks =
+            self.store().items(config).iter().map(|item| self.program().dispatch_mark(item.state));
         let pending = marks.map(|mark| match mark {
-            Mark::Plain => 0,
-            Mark::Text { pending } => pending,
-            Mark::Fired { .. } => u32::MAX,
+            DispatchMark::Plain => 0,
+            DispatchMark::Text { pending } => pending,
+            DispatchMark::Fired { .. } => u32::MAX,
         });
         pending.max().unwrap_or(0)
     }
 
     /// The likelihood of a configuration among its alternatives; `None` if unknown.
-    pub(crate) fn likelihood(&self, config: ConfigId) -> Option<Likely> {
+    pub(crate) fn likelihood(&self, config: ConfigId) -> Option<MemberLikelihood> {
         let items = self.store().items(config).iter();
-        items.filter_map(|item| self.likely_item(item, MAX_CALLERS)).reduce(Likely::or)
+        items.filter_map(|item| self.likely_item(item, MAX_CALLERS)).reduce(MemberLikelihood::or)
     }
 
     /// The likelihood of an item, or of the first known caller, up to `callers` levels up.
-    fn likely_item(&self, item: &Item, callers: usize) -> Option<Likely> {
-        let likelihood = self.program().likely(item.state, callers < MAX_CALLERS);
+    fn likely_item(&self, item: &Item, callers: usize) -> Option<MemberLikelihood> {
+        let likelihood = self.program().member_likelihood(item.state, callers < MAX_CALLERS);
         if likelihood.is_some() || callers == 0 || item.frame == ROOT || item.is_alone() {
             return likelihood;
         }

@@ -72,7 +72,7 @@ impl Parser {
             let Item { state, frame, .. } = self.store().items(config)[i];
             let node = if frame == BOTTOM { self.program_mut().node(state) } else { None };
             match (config_node, node) {
-                (_, None) if frame == BOTTOM && self.program().touches_nodes(state) => {
+                (_, None) if frame == BOTTOM && self.program().contains_graph_node(state) => {
                     return ConfigNode::Several;
                 }
                 (_, None) => {}

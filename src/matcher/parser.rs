@@ -27,7 +27,7 @@ use super::store::{
 };
 use super::transition_cache::TransitionCache;
 use crate::capacity::ReserveMore;
-use crate::compile::{Behind, Classes, Compiled, NO_BLOCK, Program};
+use crate::compile::{ByteClasses, Compiled, NO_BLOCK, Program, ReturnRole};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::HashMap;
@@ -68,7 +68,7 @@ pub(crate) struct Parser {
     transitions: TransitionCache,
     /// The byte classes of the cached transitions. They lag behind the program's classes until a
     /// missing transition needs the finer ones.
-    classes: Arc<Classes>,
+    classes: Arc<ByteClasses>,
     /// Cached transitions over special tokens.
     special_steps: HashMap<(ConfigId, u32), ConfigId>,
     /// Answers to queries of mask construction.
@@ -266,7 +266,7 @@ impl Parser {
     /// The class of a byte in the transition cache.
     #[inline]
     pub(crate) fn class(&self, byte: u8) -> u8 {
-        self.classes.of(byte)
+        self.classes.class_of(byte)
     }
 
     /// The configuration after a byte. Cost: one table look-up for a cached transition.
@@ -361,7 +361,7 @@ impl Parser {
                 }
             }
         }
-        if !self.compiled().keeps_no_account() {
+        if !self.compiled().frames_hold_no_counts() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
             if self.account_byte(byte, &mut kernel) {
                 (low, high) = (byte, byte);
@@ -491,8 +491,10 @@ impl Parser {
     /// The distance of an item's counter from its block's bounds. `None` outside of blocks, for
     /// bounds that are relaxed, and for counters that are far from both bounds.
     pub(crate) fn counter_room(&self, item: &Item) -> Option<CounterRoom> {
-        let block =
-            self.program.block_of(item.state).filter(|block| !(self.relaxed && block.gap))?;
+        let block = self
+            .program
+            .block_of(item.state)
+            .filter(|block| !(self.relaxed && block.is_bounded_white_space))?;
         if item.count == FAR_FROM_BOUNDS {
             return None;
         }
@@ -522,7 +524,7 @@ impl Parser {
     /// The configuration after an isolated item left its rule by `exit`.
     pub(crate) fn follow(&mut self, item: &Item, exit: Exit) -> Result<ConfigId, ParserLimit> {
         let Exit::Gate(gate) = exit else { return self.after_frame(item.frame) };
-        let state = self.program.gate(item.state, gate);
+        let state = self.program.trigger_state(item.state, gate);
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state, count: 0, frame: item.frame });
         self.close()
@@ -532,7 +534,8 @@ impl Parser {
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
         let end = self.store.done(config).bottom.then_some(Exit::End);
         let gates = self.store.items(config).iter().filter(|i| i.frame == GATED);
-        end.into_iter().chain(gates.filter_map(|i| self.program.gate_of(i.state).map(Exit::Gate)))
+        end.into_iter()
+            .chain(gates.filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Gate)))
     }
 
     /// Whether any byte may follow.
@@ -550,7 +553,7 @@ impl Parser {
         if self.scratch.kernel.is_empty() && done == Completed::default() {
             return Ok(DEAD);
         }
-        if self.compiled().keeps_no_account() && self.kernel_is_closed() {
+        if self.compiled().frames_hold_no_counts() && self.kernel_is_closed() {
             return self.intern_kernel(done);
         }
         self.complete(&mut done)?;
@@ -705,7 +708,7 @@ impl Parser {
                     push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
                     continue;
                 }
-                let max = block.max.filter(|_| !(relaxed && block.gap));
+                let max = block.max.filter(|_| !(relaxed && block.is_bounded_white_space));
                 if max.is_none_or(|max| runs < max) {
                     // Without an upper bound, all counts from `min` on are equivalent.
                     let count = if max.is_none() { runs.min(block.min) } else { runs };
@@ -719,7 +722,7 @@ impl Parser {
             match item.frame {
                 ROOT => done.root = true,
                 BOTTOM | GATED => done.bottom = true,
-                frame if state.behind == Behind::Element => ended.push(frame),
+                frame if state.return_role == ReturnRole::Element => ended.push(frame),
                 frame if state.name && duplicates.contains(&frame) => {}
                 frame => {
                     fuel::spend(2 * self.store.returns(frame).len())?;
@@ -744,7 +747,7 @@ impl Parser {
         for i in 0..kernel.len() {
             let item = kernel[i];
             let state = self.program.state(item.state);
-            if !state.calling || state.gate && item.frame == GATED {
+            if !state.calling || state.is_trigger_state && item.frame == GATED {
                 continue;
             }
             self.program.expand(item.state);

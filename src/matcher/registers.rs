@@ -12,7 +12,7 @@ use super::json_value::JsonValue;
 use super::number_prefix::NumberPrefix;
 use super::value_cursor::{CursorTable, ValueCursor};
 use crate::capacity::ReserveMore;
-use crate::compile::{EMPTY, NONE};
+use crate::compile::{EMPTY_REGISTER, UNKNOWN_REGISTER};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 
@@ -24,7 +24,7 @@ pub(crate) const NO_END: u32 = 3;
 pub(crate) const LAST: u32 = 4;
 /// Compares nothing: no element may begin.
 pub(crate) const NO_BEGIN: u32 = 5;
-/// Ids of registers that hold values start here; [`EMPTY`] holds values, too.
+/// Ids of registers that hold values start here; [`EMPTY_REGISTER`] holds values, too.
 const FIRST_ID: u32 = 6;
 
 /// Capacity that the first register reserves.
@@ -139,7 +139,7 @@ impl Registers {
             sets: vec![ValueSet { before: EMPTY_SET, value: 0 }],
             set_ids: HashMap::default(),
             registers: vec![empty; FIRST_ID as usize],
-            ids: [((EMPTY_SET, IDLE), EMPTY)].into_iter().collect(),
+            ids: [((EMPTY_SET, IDLE), EMPTY_REGISTER)].into_iter().collect(),
             held_bytes: 0,
             too_deep: false,
         }
@@ -166,12 +166,12 @@ impl Registers {
 
     /// The canonical register for masks: registers with values count as none.
     pub(super) fn canonical(register: u32) -> u32 {
-        if Registers::holds_values(register) { NONE } else { register }
+        if Registers::holds_values(register) { UNKNOWN_REGISTER } else { register }
     }
 
     /// Whether a register holds values (it does not only count).
     fn holds_values(register: u32) -> bool {
-        register == EMPTY || register >= FIRST_ID
+        register == EMPTY_REGISTER || register >= FIRST_ID
     }
 
     /// The properties of a register.
@@ -188,16 +188,16 @@ impl Registers {
     }
 
     /// The counting register for masks: it compares nothing, and allows only as many elements as a
-    /// token that needs no individual check. `open`: see [`crate::compile::Role`].
+    /// token that needs no individual check. `open`: see [`crate::compile::DistinctRole`].
     pub(super) fn limited(&self, register: u32, open: bool) -> u32 {
         if !Registers::holds_values(register) {
             return register;
         }
         let idle = self.registers[register as usize].text == IDLE;
         match (open, idle) {
-            (true, true) if register != EMPTY => NO_END,
+            (true, true) if register != EMPTY_REGISTER => NO_END,
             (true, _) => ONE_END,
-            (false, true) if register != EMPTY => NO_BEGIN,
+            (false, true) if register != EMPTY_REGISTER => NO_BEGIN,
             (false, _) => LAST,
         }
     }
@@ -206,7 +206,7 @@ impl Registers {
     pub(super) fn begin_element(&mut self, register: u32) -> Option<u32> {
         match register {
             NO_BEGIN => None,
-            NONE | ONE_END | NO_END | LAST => Some(register),
+            UNKNOWN_REGISTER | ONE_END | NO_END | LAST => Some(register),
             _ => {
                 let set = self.registers[register as usize].set;
                 Some(self.intern_register(set, EMPTY_TEXT))
@@ -283,7 +283,7 @@ impl Registers {
     /// The open element ends. `None` if the scope does not allow that, or the value is in the set.
     pub(super) fn end_element(&mut self, register: u32) -> Option<u32> {
         match register {
-            NONE => return Some(NONE),
+            UNKNOWN_REGISTER => return Some(UNKNOWN_REGISTER),
             ONE_END => return Some(NO_END),
             LAST => return Some(NO_BEGIN),
             NO_END | NO_BEGIN => return None,
@@ -372,7 +372,7 @@ impl Registers {
         self.held_bytes += rivals.len() * size_of::<RivalGroup>();
         let id = self.registers.len() as u32;
         let rivals = if rivals.is_empty() {
-            self.registers[EMPTY as usize].rivals.clone()
+            self.registers[EMPTY_REGISTER as usize].rivals.clone()
         } else {
             rivals.into()
         };

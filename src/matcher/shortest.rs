@@ -173,7 +173,7 @@ impl ShortestPaths {
         parser.expand(config);
         // A configuration has already followed its ends and calls; each item reads something first.
         for item in parser.store().items(config).to_vec() {
-            let item = Item { state: parser.program_mut().nearing_end(item.state), ..item };
+            let item = Item { state: parser.program_mut().completion_state(item.state), ..item };
             parser.program_mut().expand(item.state);
             let start =
                 Label { item, cost: Cost::default(), from: NO_LABEL, step: CompletionStep::On };
@@ -250,7 +250,7 @@ impl ShortestPaths {
                     continue;
                 }
             }
-            let state = parser.program_mut().nearing_end(label.item.state);
+            let state = parser.program_mut().completion_state(label.item.state);
             let label = Label { item: Item { state, ..label.item }, ..label };
             parser.program_mut().expand(state);
             if parser.is_exhausted() {

@@ -15,7 +15,7 @@ use std::hash::{Hash, Hasher};
 
 use super::registers::Registers;
 use crate::capacity::ReserveMore;
-use crate::compile::{Behind, Program, Role};
+use crate::compile::{DistinctRole, Program, ReturnRole};
 use crate::hash::{Seeded, hasher};
 use crate::ids::Label;
 use crate::interner::InternIndex;
@@ -148,7 +148,7 @@ impl Tracked {
     /// Every path to the root frame has an open element with rivals; see [`Tracked::is_stuck`].
     const STUCK: Tracked = Tracked(32);
     /// A scope that is not open: some element may be something other than a string with infinitely
-    /// many continuations; see [`Role`].
+    /// many continuations; see [`DistinctRole`].
     pub(super) const CLOSED: Tracked = Tracked(64);
     /// A name: the text of an occurrence of a rule that must differ from its siblings.
     pub(super) const NAME: Tracked = Tracked(128);
@@ -335,10 +335,12 @@ impl Store {
         if program.state(item.state).name {
             return Tracked::NAME;
         }
-        if program.meter(item.state).is_some() {
+        if program.budget_meter(item.state).is_some() {
             return Tracked::BUDGET;
         }
-        if program.state(item.state).behind != Behind::Scope || item.count == crate::compile::NONE {
+        if program.state(item.state).return_role != ReturnRole::Scope
+            || item.count == crate::compile::UNKNOWN_REGISTER
+        {
             return Tracked::default();
         }
         let status = self.registers.status(item.count);
@@ -346,7 +348,7 @@ impl Store {
         let element = if status.element_open { Tracked::ELEMENT } else { Tracked::default() };
         // A scope of unbounded strings always has further values, so no element gets stuck.
         let open = program.compiled().scopes.role(program.rule(item.state))
-            == Some(Role::Scope { open: true });
+            == Some(DistinctRole::Scope { open: true });
         let rivals = match status.has_rivals {
             true if open => Tracked::RIVALS,
             true => Tracked::RIVALS.union(Tracked::STUCK),
@@ -358,7 +360,7 @@ impl Store {
 
     /// The constraints that a new frame with these items tracks.
     fn tracked_in(&self, program: &Program, items: &[Item]) -> Tracked {
-        if program.says_nothing_in_frames() {
+        if program.frames_hold_nothing() {
             return Tracked::default();
         }
         Tracked::over_paths(
@@ -576,7 +578,7 @@ impl Store {
 
     /// Computes the tracked flags of a new group.
     fn track_group(&mut self, program: &Program, base: FrameId) {
-        if program.says_nothing_in_frames() {
+        if program.frames_hold_nothing() {
             return;
         }
         let group = base..self.frames.len() as FrameId;
@@ -642,7 +644,7 @@ impl Store {
         config: ConfigId,
         reach: u32,
     ) -> ConfigId {
-        if program.blocks.is_empty() && program.compiled().keeps_no_account() {
+        if program.blocks.is_empty() && program.compiled().frames_hold_no_counts() {
             return config;
         }
         let InternedConfig { items, done, .. } = self.configs[config as usize];
@@ -666,7 +668,7 @@ impl Store {
     /// The items of a frame with representative states; `None` if nothing changes.
     fn representative_items(&self, program: &Program, span: ArenaSpan) -> Option<Vec<Item>> {
         map_items(self.items_in(span), |item| Item {
-            state: program.known_alike(item.state),
+            state: program.known_equivalent_state(item.state),
             frame: self.frames[item.frame as usize].representative,
             ..*item
         })
@@ -710,7 +712,7 @@ pub(super) fn canonical_runs(program: &Program, state: u32, count: u32, reach: u
         block.min - far - 1
     } else if missing > 0 {
         count
-    } else if block.max.is_some() && !block.gap {
+    } else if block.max.is_some() && !block.is_bounded_white_space {
         FAR_FROM_BOUNDS
     } else {
         block.min
@@ -719,10 +721,10 @@ pub(super) fn canonical_runs(program: &Program, state: u32, count: u32, reach: u
 
 /// Canonical count of an item: runs of a block, budget, or register.
 fn canonical_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
-    match (program.meter(state), program.state(state).behind) {
+    match (program.budget_meter(state), program.state(state).return_role) {
         _ if program.block_of(state).is_some() => canonical_runs(program, state, count, reach),
-        (Some(meter), _) => meter.normal(count, reach),
-        (None, Behind::Scope) => Registers::canonical(count),
+        (Some(meter), _) => meter.representative_count(count, reach),
+        (None, ReturnRole::Scope) => Registers::canonical(count),
         (None, _) => 0,
     }
 }

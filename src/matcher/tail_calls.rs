@@ -7,7 +7,7 @@
 
 use super::parser::Parser;
 use super::store::{BOTTOM, Completed, ConfigId, Item};
-use crate::compile::{Behind, NO_BLOCK};
+use crate::compile::{NO_BLOCK, ReturnRole};
 
 impl Parser {
     /// The first items of the rules that `item` calls, if it makes tail calls only. `items` is the
@@ -16,7 +16,7 @@ impl Parser {
     pub(crate) fn tail_called_items(&mut self, item: &Item, items: &[Item]) -> Vec<Item> {
         let mut starts = Vec::new();
         let state = self.program().state(item.state);
-        let counted = state.block != NO_BLOCK || self.program().meter(item.state).is_some();
+        let counted = state.block != NO_BLOCK || self.program().budget_meter(item.state).is_some();
         if !state.calling || self.program().is_dispatch(item.state) || counted {
             return starts;
         }
@@ -27,17 +27,17 @@ impl Parser {
         for &(rule, to) in self.program().calls(item.state) {
             let back = Item {
                 state: to,
-                count: self.program().count_behind(to, item.count),
+                count: self.program().return_count(to, item.count),
                 frame: item.frame,
             };
             let returns = self.program().state(to);
             let frame = match returns.pure_return {
-                _ if returns.behind != Behind::Nothing => None,
+                _ if returns.return_role != ReturnRole::Nothing => None,
                 true => Some(item.frame),
-                false if returns.ends_name => self.store().find_frame(&[back]),
+                false if returns.ends_unique_name => self.store().find_frame(&[back]),
                 false => None,
             };
-            for &head in self.program().heads(rule) {
+            for &head in self.program().first_readers(rule) {
                 let begin = frame.map(|frame| Item { state: head, count: 0, frame });
                 match begin.filter(|begin| items.binary_search(begin).is_ok()) {
                     Some(begin) if !self.program().is_dispatch(head) => starts.push(begin),

@@ -8,7 +8,7 @@ impl Parser {
     /// The highest temperature of a configuration. An item takes its temperature from the innermost
     /// rule around it that sets one.
     pub(crate) fn temperature(&self, config: ConfigId) -> Option<f32> {
-        let rules = &self.compiled().parsed.rules;
+        let rules = &self.compiled().split_grammar.rules;
         let mut seen: HashSet<FrameId> = HashSet::default();
         let mut queue: Vec<Item> = self.store().items(config).to_vec();
         let mut highest: Option<f32> = None;

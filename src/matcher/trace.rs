@@ -4,7 +4,7 @@
 
 use super::parser::Parser;
 use super::store::{ConfigId, Item, Owner};
-use crate::compile::Mark;
+use crate::compile::DispatchMark;
 use crate::ids::Label;
 
 /// Bytes that one labelled rule derived.
@@ -26,7 +26,7 @@ pub(crate) struct StepTrace {
     /// The labelled rule that read the input.
     pub(crate) owner: Owner,
     /// What the input means to a dispatch.
-    pub(crate) mark: Mark,
+    pub(crate) mark: DispatchMark,
     /// No item after the step has the owner's label.
     pub(crate) closed: bool,
     /// The label of the free text that the input may belong to, if items disagree.
@@ -69,14 +69,15 @@ impl Parser {
             for to in targets(item) {
                 let item_owner = self.store().owner(self.program(), item);
                 owner = Some(Owner::merge(owner, item_owner));
-                let target_mark = self.program().mark(to);
-                if let (Mark::Text { .. }, Owner::Label(label)) = (target_mark, item_owner) {
+                let target_mark = self.program().dispatch_mark(to);
+                if let (DispatchMark::Text { .. }, Owner::Label(label)) = (target_mark, item_owner)
+                {
                     text = Some(label);
                 }
                 mark = Some(if mark.is_none_or(|old| old == target_mark) {
                     target_mark
                 } else {
-                    Mark::Plain
+                    DispatchMark::Plain
                 });
             }
         }
@@ -86,7 +87,7 @@ impl Parser {
                 Owner::Ambiguous => false,
                 other => other != owner,
             });
-        StepTrace { owner, mark: mark.unwrap_or(Mark::Plain), closed, text }
+        StepTrace { owner, mark: mark.unwrap_or(DispatchMark::Plain), closed, text }
     }
 }
 
@@ -150,7 +151,7 @@ impl Tracer {
         self.tentative_label = None;
         let mut held = std::mem::take(&mut self.held);
         match step.mark {
-            Mark::Text { pending } => {
+            DispatchMark::Text { pending } => {
                 let release = held.len().saturating_sub(pending as usize);
                 self.emit(label, &held[..release], false);
                 held.drain(..release);
@@ -159,14 +160,14 @@ impl Tracer {
                 self.held = held;
                 return;
             }
-            Mark::Fired { matched, special } => {
+            DispatchMark::Fired { matched, special } => {
                 // A special token is all of `input`; it matches no text itself.
                 let marker = matched as usize + if special { input.len() } else { 0 };
                 let release = held.len().saturating_sub(marker);
                 self.emit(label, &held[..release], false);
                 self.emit(None, &held[release..], true);
             }
-            Mark::Plain => {
+            DispatchMark::Plain => {
                 let text = self.text_len.min(held.len());
                 let text_label = self.text_label;
                 self.emit(text_label, &held[..text], false);

@@ -298,7 +298,7 @@ impl Parser {
     /// The kinds of which a configuration reads all bytes, assuming that code points can be read.
     /// None if values are compared or budgets counted.
     fn readable_kinds(&mut self, config: ConfigId) -> u64 {
-        if !self.compiled().meters.is_empty()
+        if !self.compiled().budgets.is_empty()
             || self.compares_values(config)
             || self.has_scope(config)
         {

@@ -27,7 +27,7 @@ impl Parser {
     /// Switches whether new configurations are relaxed. No effect in grammars without white-space
     /// bounds.
     pub(crate) fn set_relaxed(&mut self, loose: bool) {
-        self.relaxed = loose && self.compiled().gaps;
+        self.relaxed = loose && self.compiled().has_bounded_white_space;
     }
 
     /// The relaxed configuration, and the white space that may follow.
@@ -113,7 +113,8 @@ impl Parser {
 
     /// The white space left in the bounded block of an item.
     fn white_space_left(&self, item: &Item) -> Option<u32> {
-        let block = self.program().block_of(item.state).filter(|block| block.gap)?;
+        let block =
+            self.program().block_of(item.state).filter(|block| block.is_bounded_white_space)?;
         Some(block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)))
     }
 }

@@ -157,8 +157,8 @@ impl Network {
             Expr::Members(members) => self.members(members, &mut m),
             Expr::Except(_) | Expr::Counted(_) => {
                 let call = self.add(&match expr {
-                    Expr::Except(except) => except.written_out(),
-                    Expr::Counted(counted) => counted.written_out(),
+                    Expr::Except(except) => except.to_graph(),
+                    Expr::Counted(counted) => counted.to_graph(),
                     other => other.clone(),
                 });
                 let end = m.state(true);

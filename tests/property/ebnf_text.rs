@@ -88,8 +88,8 @@ fn expr(from: &Expr, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> Exp
             }
             Expr::Dispatch(dispatch)
         }
-        Expr::Except(except) => expr(&except.written_out(), grammar, specials),
-        Expr::Counted(counted) => expr(&counted.written_out(), grammar, specials),
+        Expr::Except(except) => expr(&except.to_graph(), grammar, specials),
+        Expr::Counted(counted) => expr(&counted.to_graph(), grammar, specials),
         Expr::Empty | Expr::Never | Expr::Ref(_) | Expr::Automaton(_) | Expr::Deferred(_) => {
             from.clone()
         }

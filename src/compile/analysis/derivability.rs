@@ -74,7 +74,9 @@ impl Compiled {
                 counted.min,
                 counted.max,
             ),
-            Expr::Except(except) => except.closes() || self.productive(&except.written_out()),
+            Expr::Except(except) => {
+                except.is_always_productive() || self.productive(&except.to_graph())
+            }
             Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
             Expr::Members(members) => members.derives(|part| self.productive(part)),
             Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].productive,
@@ -111,7 +113,7 @@ impl Compiled {
 
     /// The body of a rule that is inlined where it is called.
     pub(super) fn inlined_rule(&self, rule: RuleId) -> Option<&Expr> {
-        let rule = &self.parsed.rules[rule.index()];
+        let rule = &self.split_grammar.rules[rule.index()];
         (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
     }
 

@@ -66,7 +66,7 @@ impl Program {
 
     /// The serial of a rule's deferred body, if it has one.
     pub(crate) fn deferred(&self, rule: u32) -> Option<u64> {
-        match &self.compiled.parsed.rules.get(rule as usize)?.body {
+        match &self.compiled.split_grammar.rules.get(rule as usize)?.body {
             Expr::Deferred(deferred) => Some(deferred.serial()),
             _ => None,
         }
@@ -80,7 +80,7 @@ impl Program {
 
     /// Whether a deferred body could not be made. Its rule then derives nothing, so that
     /// configurations may be dead ends.
-    pub(crate) fn lacks_rules(&self) -> bool {
+    pub(crate) fn has_unbuildable_rules(&self) -> bool {
         self.appended.has_failed
     }
 

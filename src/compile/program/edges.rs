@@ -271,7 +271,7 @@ impl Program {
             max: part.max,
             start: UNKNOWN,
             exit,
-            gap: part.gap && self.compiled.gaps,
+            is_bounded_white_space: part.gap && self.compiled.has_bounded_white_space,
         });
         let inner =
             self.add_instance(StateSource::Sets(rule_nfa.clone(), block + 1), (rule, from), placed);

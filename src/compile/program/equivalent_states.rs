@@ -114,14 +114,14 @@ impl Program {
 
     /// The representative of a state, as far as it has been computed; else the state itself.
     #[inline]
-    pub(crate) fn known_alike(&self, state: u32) -> u32 {
+    pub(crate) fn known_equivalent_state(&self, state: u32) -> u32 {
         let representative = self.states[state as usize].alike;
         if representative == UNKNOWN { state } else { representative }
     }
 
     /// The representative of a state: no token tells the two apart. It is the first state with the
     /// same equivalence key. Memoised.
-    pub(crate) fn alike(&mut self, state: u32, tokens: &Triples) -> u32 {
+    pub(crate) fn equivalent_state(&mut self, state: u32, tokens: &Triples) -> u32 {
         if self.states[state as usize].alike == UNKNOWN {
             let representative = self.find_equivalent(state, tokens);
             self.states[state as usize].alike = representative;
@@ -139,7 +139,7 @@ impl Program {
         let first = *self.member_classes.representatives.entry(key).or_insert(state);
         if first != state {
             return if self.separates_members(instance, tokens) {
-                self.known_alike(first)
+                self.known_equivalent_state(first)
             } else {
                 state
             };
@@ -169,7 +169,7 @@ impl Program {
     /// its exit.
     fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Triples) -> u32 {
         let exit = self.blocks[block as usize].exit;
-        let representative = self.alike(exit, tokens);
+        let representative = self.equivalent_state(exit, tokens);
         let State { instance, set, .. } = self.states[state as usize];
         let StateSource::Sets(rule_nfa, part) = &self.instances[instance as usize].source else {
             return state;

@@ -49,7 +49,7 @@ struct GraphClasses {
 pub(crate) enum NodeRepresentative {
     /// The representative; perhaps the state itself.
     State(u32),
-    /// Unknown until the moves of this state have been measured: see [`Program::note_moves`].
+    /// Unknown until the moves of this state have been measured: see [`Program::record_moves`].
     Unmeasured(u32),
 }
 
@@ -69,7 +69,7 @@ impl Program {
     }
 
     /// Whether the set of a state contains a node; it may hold more than that.
-    pub(crate) fn touches_nodes(&self, state: u32) -> bool {
+    pub(crate) fn contains_graph_node(&self, state: u32) -> bool {
         let State { instance, set, .. } = self.states[state as usize];
         let Some(rule_nfa) = graph_nfa(&self.instances, instance) else { return false };
         let (Some(nodes), set) = (rule_nfa.graph, &self.sets[set.range()]) else { return false };
@@ -130,7 +130,7 @@ impl Program {
 
     /// The representative of a state for tokens of at most `reach` bytes. `reach` must be the same
     /// in each call.
-    pub(crate) fn stand_in(&mut self, state: u32, reach: u32) -> NodeRepresentative {
+    pub(crate) fn node_representative(&mut self, state: u32, reach: u32) -> NodeRepresentative {
         let Some(position) = self.graph_position(state) else {
             return NodeRepresentative::State(state);
         };
@@ -186,7 +186,7 @@ impl Program {
 
     /// Records the result of a measurement: the most moves of a token from this state; `None` if
     /// unbounded.
-    pub(crate) fn note_moves(&mut self, state: u32, moves: Option<u32>) {
+    pub(crate) fn record_moves(&mut self, state: u32, moves: Option<u32>) {
         if let Some(position) = self.graph_position(state) {
             self.node_classes
                 .by_instance
@@ -222,7 +222,7 @@ impl Program {
     }
 
     /// Whether `steps` further steps may lead from one state to another.
-    pub(crate) fn has_room(&mut self, from: u32, (to, steps): (u32, u32)) -> bool {
+    pub(crate) fn steps_fit(&mut self, from: u32, (to, steps): (u32, u32)) -> bool {
         let (Some(from), Some(to)) = (self.graph_position(from), self.graph_position(to)) else {
             return false;
         };

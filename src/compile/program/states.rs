@@ -62,12 +62,12 @@ impl Program {
     fn has_only_its_language(&self, rule: u32) -> bool {
         let (compiled, from) = self.grammar_of_rule(rule);
         let plain = compiled
-            .parsed
+            .split_grammar
             .rules
             .get((rule - from) as usize)
             .is_some_and(|rule| rule.attributes.is_empty());
         plain
-            && self.compiled.keeps_no_account()
+            && self.compiled.frames_hold_no_counts()
             && !self.facts(rule).tracked
             && !self.ignores_members
     }
@@ -175,14 +175,14 @@ impl Program {
             scannable,
             pure_return,
             calling,
-            gate: calling && matches!(mark, DispatchMark::Fired { .. }),
-            behind: if returns {
+            is_trigger_state: calling && matches!(mark, DispatchMark::Fired { .. }),
+            return_role: if returns {
                 self.compiled.scopes.return_role(rule)
             } else {
                 ReturnRole::Nothing
             },
             name,
-            ends_name: returns && block == NO_BLOCK && only_unique_name,
+            ends_unique_name: returns && block == NO_BLOCK && only_unique_name,
             expanded: false,
             alike: UNKNOWN,
             instance,

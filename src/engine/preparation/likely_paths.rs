@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{ConstraintConfig, PathSymbol, word_cuts};
-use crate::compile::Likely;
+use crate::compile::MemberLikelihood;
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ir::SpecialToken;
@@ -793,20 +793,20 @@ fn discount_spelled_specials(
 /// Sets the likelihood of groups that lead to members of an object. That of groups after a member is
 /// relative to the likeliest of them, if all declared groups are of that kind.
 fn estimate_members(parser: &mut Parser, groups: &mut [ByteGroup]) {
-    let estimates: Vec<Option<Likely>> =
+    let estimates: Vec<Option<MemberLikelihood>> =
         groups.iter().map(|group| parser.likelihood(group.to)).collect();
     let declared =
         estimates.iter().filter(|estimate| estimate.is_none_or(|likely| !likely.is_undeclared()));
-    let after_member = |estimate: &Option<Likely>| match estimate {
-        Some(Likely::Behind(likelihood)) => Some(*likelihood),
+    let after_member = |estimate: &Option<MemberLikelihood>| match estimate {
+        Some(MemberLikelihood::Behind(likelihood)) => Some(*likelihood),
         _ => None,
     };
     let members: Option<Vec<f64>> = declared.map(after_member).collect();
     let likeliest = members.map(|members| members.into_iter().fold(f64::MIN_POSITIVE, f64::max));
     for (group, estimate) in groups.iter_mut().zip(estimates) {
         group.likelihood = match (estimate, likeliest) {
-            (Some(Likely::Among(likelihood)), _) => likelihood,
-            (Some(Likely::Behind(likelihood)), Some(likeliest)) => likelihood / likeliest,
+            (Some(MemberLikelihood::Among(likelihood)), _) => likelihood,
+            (Some(MemberLikelihood::Behind(likelihood)), Some(likeliest)) => likelihood / likeliest,
             _ => 1.0,
         };
     }

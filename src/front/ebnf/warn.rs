@@ -122,8 +122,8 @@ fn derives(expr: &Expr, rules: &[bool]) -> bool {
         Expr::Repeat { body, min, .. } => *min == 0 || derives(body, rules),
         Expr::Automaton(dfa) => !dfa.is_empty(),
         Expr::Members(members) => members.derives(|part| derives(part, rules)),
-        Expr::Counted(counted) => derives(&counted.written_out(), rules),
-        Expr::Except(except) => derives(&except.written_out(), rules),
+        Expr::Counted(counted) => derives(&counted.to_graph(), rules),
+        Expr::Except(except) => derives(&except.to_graph(), rules),
         Expr::Graph(graph) => {
             let mut reached = vec![false; graph.nodes as usize];
             let mut out: Vec<Vec<u32>> = vec![Vec::new(); reached.len()];

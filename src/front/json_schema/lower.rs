@@ -762,7 +762,9 @@ fn derives(expr: &Expr, is_productive: &mut dyn FnMut(RuleId) -> bool) -> bool {
         Expr::Automaton(dfa) => !dfa.is_empty(),
         // Such a graph is made only if it derives a text.
         Expr::Counted(_) => true,
-        Expr::Except(except) => except.closes() || derives(&except.written_out(), is_productive),
+        Expr::Except(except) => {
+            except.is_always_productive() || derives(&except.to_graph(), is_productive)
+        }
         Expr::Ref(rule) => is_productive(*rule),
         Expr::Seq(parts) => parts.iter().all(|p| derives(p, is_productive)),
         Expr::Alt(parts) => parts.iter().any(|p| derives(p, is_productive)),

@@ -215,8 +215,8 @@ impl Expr {
             Expr::Members(members) => {
                 members.parts().map(Expr::size).sum::<usize>() + members.once.len() + 1
             }
-            Expr::Except(except) => except.written_out().size(),
-            Expr::Counted(counted) => counted.written_out().size(),
+            Expr::Except(except) => except.to_graph().size(),
+            Expr::Counted(counted) => counted.to_graph().size(),
             Expr::Dispatch(dispatch) => {
                 dispatch.tags.len() + dispatch.stops.len() + dispatch.excludes.len() + 1
             }
@@ -238,10 +238,10 @@ impl Expr {
     /// Replaces every [`Expr::Except`] and [`Expr::Counted`] by its graph.
     fn expand_compact(&mut self) {
         match self {
-            Expr::Except(except) => *self = except.written_out(),
+            Expr::Except(except) => *self = except.to_graph(),
             Expr::Counted(counted) => {
                 counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.expand_compact());
-                *self = counted.written_out();
+                *self = counted.to_graph();
             }
             Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(Expr::expand_compact),
             Expr::Repeat { body, .. } => body.expand_compact(),

@@ -75,8 +75,10 @@ fn is_productive(expr: &Expr, ranks: &[u32]) -> bool {
         Expr::Repeat { max: Some(max), min, .. } if max < min => false,
         Expr::Repeat { body, min, .. } => *min == 0 || is_productive(body, ranks),
         Expr::Members(members) => members.derives(|part| is_productive(part, ranks)),
-        Expr::Counted(counted) => is_productive(&counted.written_out(), ranks),
-        Expr::Except(except) => except.closes() || is_productive(&except.written_out(), ranks),
+        Expr::Counted(counted) => is_productive(&counted.to_graph(), ranks),
+        Expr::Except(except) => {
+            except.is_always_productive() || is_productive(&except.to_graph(), ranks)
+        }
         Expr::Graph(graph) => {
             let passes: Vec<bool> =
                 graph.edges.iter().map(|(_, e, _)| is_productive(e, ranks)).collect();

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::compile::{Program, Role};
+use crate::compile::{DistinctRole, Program};
 use crate::fuel;
 use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
@@ -35,7 +35,7 @@ impl Parser {
                 + 4 * self.scratch.called.len()
                 + 2 * self.scratch.outer.len(),
         );
-        if self.program.lacks_rules() {
+        if self.program.has_unbuildable_rules() {
             return Err(ParserLimit::Deferred);
         }
         let mut out = std::mem::take(&mut self.scratch.out);
@@ -43,7 +43,7 @@ impl Parser {
         let mut done = done;
         for item in &self.scratch.kernel {
             let state = self.program.state(item.state);
-            let gated = state.gate && item.frame == GATED;
+            let gated = state.is_trigger_state && item.frame == GATED;
             if state.scannable || gated {
                 out.push(*item);
             }
@@ -54,7 +54,7 @@ impl Parser {
             for called in &self.scratch.called {
                 self.scratch.slot[called.rule as usize] = UNKNOWN;
                 if called.frame != NO_FRAME {
-                    let heads = self.program.heads(called.rule);
+                    let heads = self.program.first_readers(called.rule);
                     out.extend(heads.iter().map(|&state| Item {
                         state,
                         count: 0,
@@ -83,13 +83,13 @@ impl Parser {
         };
         for item in kernel.iter() {
             let state = program.state(item.state);
-            if !state.calling || state.gate && item.frame == GATED {
+            if !state.calling || state.is_trigger_state && item.frame == GATED {
                 continue;
             }
             program.expand(item.state);
             for &(rule, to) in program.calls(item.state) {
                 add(program, slot, called, rule);
-                let count = program.count_behind(to, item.count);
+                let count = program.return_count(to, item.count);
                 outer.push((rule, Item { state: to, count, frame: item.frame }));
             }
         }
@@ -143,7 +143,7 @@ impl Parser {
                 let calls = (&mut outer_calls, &mut inner_calls);
                 self.collect_returns(slot, group.as_ref(), calls, &mut entries);
                 if group.is_none() {
-                    if self.compiled().scopes.role(first.rule) == Some(Role::Element) {
+                    if self.compiled().scopes.role(first.rule) == Some(DistinctRole::Element) {
                         self.begin_element(&mut entries);
                     }
                     let frame =
@@ -187,7 +187,7 @@ impl Parser {
                 _ => self.scratch.called[caller as usize].frame,
             };
             if frame != NO_FRAME {
-                let count = self.program.count_behind(to, 0);
+                let count = self.program.return_count(to, 0);
                 entries.push(Item { state: to, count, frame });
             }
             *inner = rest;
@@ -228,7 +228,7 @@ impl Parser {
             && let Some(vocab) = &self.vocab
         {
             for entry in entries.iter() {
-                self.program.alike(entry.state, vocab.triples());
+                self.program.equivalent_state(entry.state, vocab.triples());
             }
         }
         let reach = self.reach();
@@ -239,7 +239,7 @@ impl Parser {
     /// as nothing.
     fn is_tail_caller(&self, item: &Item) -> bool {
         let state = self.program.state(item.state);
-        state.pure_return || state.ends_name && item.is_alone()
+        state.pure_return || state.ends_unique_name && item.is_alone()
     }
 
     /// Replaces tail callers by the items that they return to. Sorts and removes duplicates.
