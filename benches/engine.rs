@@ -62,9 +62,10 @@ fn vocabulary() -> Vocabulary {
 fn json() -> Grammar {
     let mut b = GrammarBuilder::new();
     let value = b.declare("value");
-    let ws = Expr::repeat(Expr::class(ByteSet::of(b" \t\r\n")), 0, Some(40));
-    let plain = Expr::class(ByteSet::of(b"\"\\").union(&ByteSet::range(0, 0x1f)).complement());
-    let escape = Expr::seq([Expr::text("\\"), Expr::class(ByteSet::of(b"\"\\/bfnrt"))]);
+    let ws = Expr::repeat(Expr::class(ByteSet::from_bytes(b" \t\r\n")), 0, Some(40));
+    let plain =
+        Expr::class(ByteSet::from_bytes(b"\"\\").union(&ByteSet::range(0, 0x1f)).complement());
+    let escape = Expr::seq([Expr::text("\\"), Expr::class(ByteSet::from_bytes(b"\"\\/bfnrt"))]);
     let chars = Expr::star(Expr::alt([plain, escape]));
     let string = b.rule("string", Expr::seq([Expr::text("\""), chars, Expr::text("\"")]));
     let digits = Expr::repeat(Expr::class(ByteSet::range(b'0', b'9')), 1, None);

@@ -20,7 +20,7 @@ fn json() -> Grammar {
     let mut b = GrammarBuilder::new();
     let value = b.declare("value");
     let class = |set| Expr::class(set);
-    let space = b.rule("space", Expr::star(class(ByteSet::of(b" \t\r\n"))));
+    let space = b.rule("space", Expr::star(class(ByteSet::from_bytes(b" \t\r\n"))));
     let digit = b.rule("digit", class(ByteSet::range(b'0', b'9')));
     let one_nine = b.rule("onenine", class(ByteSet::range(b'1', b'9')));
     let digits = b.rule("digits", Expr::repeat(Expr::Ref(digit), 1, None));
@@ -48,7 +48,7 @@ fn json() -> Grammar {
     ]);
     let named = b"\"\\/bfnrt".iter().map(|byte| Expr::bytes(&[*byte]));
     let escape = b.rule("escape", Expr::alt(named.chain([unicode])));
-    let plain = class(ByteSet::of(b"\"\\").union(&ByteSet::range(0, 0x1f)).complement());
+    let plain = class(ByteSet::from_bytes(b"\"\\").union(&ByteSet::range(0, 0x1f)).complement());
     let character =
         b.rule("character", Expr::alt([plain, Expr::seq([Expr::text("\\"), Expr::Ref(escape)])]));
     let characters = b.declare("characters");

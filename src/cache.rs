@@ -194,8 +194,6 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     }
 }
 
-pub(crate) use ProcessCache as Shared; // RENAME-ALIAS
-
 /// A cache that all engines of the process share: a static, made when it is first used.
 pub(crate) struct ProcessCache<K, V> {
     max_bytes: usize,

@@ -92,7 +92,7 @@ pub struct EngineOptions {
     pub pool_scope: PoolScope,
     /// Memory of the grammar cache, in bytes: constraints with their configurations and masks, as
     /// measured when a constraint is asked for. Used by [`Engine::compile_json_schema`],
-    /// [`Engine::compile_json_schema_in`] without a registry, and [`Engine::kept`]. The least
+    /// [`Engine::compile_json_schema_in`] without a registry, and [`Engine::get_or_compile`]. The least
     /// recently used are evicted. The default is 64 MiB; with 0 nothing is cached.
     pub grammar_cache_bytes: usize,
     /// Trie nodes that a new mask may visit in one direct walk before it is assembled from pooled

@@ -242,8 +242,6 @@ pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -
     }
 }
 
-pub(crate) use with_separate_budget as apart; // RENAME-ALIAS
-
 /// Runs work whose result others share with a budget of its own, regardless of the surrounding
 /// budget and of cancel tokens.
 pub(crate) fn with_separate_budget<T>(units: u64, work: impl FnOnce() -> T) -> T {

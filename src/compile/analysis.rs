@@ -12,7 +12,7 @@ use super::components::Components;
 use super::dispatch::UnresolvedDispatch;
 use super::thompson::{self, Nesting};
 use super::{ByteClasses, CompileError, Compiled};
-use crate::fsm::{ByteSet, LONG_GAP, Levels, TooLarge};
+use crate::fsm::{ByteSet, ExactSteps, LONG_GAP, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::{Label, RuleId};
@@ -261,7 +261,7 @@ struct Scan<'g> {
     bodies: Vec<&'g Expr>,
     dispatches: HashMap<u32, UnresolvedDispatch>,
     /// Path lengths of counted graphs, by the address of their expression.
-    step_levels: HashMap<usize, std::sync::Arc<Levels>>,
+    step_levels: HashMap<usize, std::sync::Arc<ExactSteps>>,
     /// Bytes that some expression tells apart from the byte before them.
     boundaries: ByteSet,
     /// Member sets, with the rules that contain them.
@@ -521,7 +521,8 @@ impl<'g> Scan<'g> {
         counted: &'g Counted,
     ) -> Result<usize, CompileError> {
         let graph = &counted.graph;
-        let levels = Levels::of(graph.nodes as usize, &counted.steps(), &graph.ends, counted.max);
+        let levels =
+            ExactSteps::new(graph.nodes as usize, &counted.steps(), &graph.ends, counted.max);
         let Some(levels) = levels else {
             let limit = self.limits.automaton_states;
             return Err(CompileError::Limit {

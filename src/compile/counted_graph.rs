@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::rule_nfa::LiveNfa;
-use crate::fsm::{Edge, Levels};
+use crate::fsm::{Edge, ExactSteps};
 
 /// No node.
 pub(super) const NO_NODE: u32 = u32::MAX;
@@ -27,7 +27,7 @@ pub(super) struct StepCounts {
     /// By state inside of a step: the node that the step leads to, or [`NO_NODE`].
     pub(super) leads_to: Vec<u32>,
     /// The possible numbers of steps from each node to an end.
-    pub(super) levels: Arc<Levels>,
+    pub(super) levels: Arc<ExactSteps>,
 }
 
 impl StepCounts {

@@ -17,7 +17,7 @@ use self::matches::MatchTable;
 use super::DispatchMark;
 use super::analysis::RuleFacts;
 use super::rule_nfa::StateSummary;
-use crate::cache::Shared;
+use crate::cache::ProcessCache;
 use crate::fsm::TooLarge;
 use crate::fuel;
 use crate::hash::HashMap;
@@ -93,7 +93,8 @@ impl CompiledDispatch {
 }
 
 /// Automata by texts (compared in full).
-static AUTOMATA: Shared<Arc<DispatchTexts>, Arc<DispatchAutomaton>> = Shared::new(MAX_BYTES);
+static AUTOMATA: ProcessCache<Arc<DispatchTexts>, Arc<DispatchAutomaton>> =
+    ProcessCache::new(MAX_BYTES);
 
 impl UnresolvedDispatch {
     /// Builds the automaton, unless the process-wide table has it. `limit`: the most states.

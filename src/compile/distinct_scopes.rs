@@ -277,8 +277,10 @@ impl StringCheck<'_> {
         match expr {
             Expr::Seq(parts) => parts.last().is_some_and(|part| self.is_open(part)),
             Expr::Alt(parts) => parts.iter().all(|part| self.is_open(part)),
-            Expr::Ref(rule) => self.look_through_rule(*rule, Self::is_open, Dfa::goes_on),
-            Expr::Automaton(dfa) => dfa.goes_on(),
+            Expr::Ref(rule) => {
+                self.look_through_rule(*rule, Self::is_open, Dfa::has_infinite_residuals)
+            }
+            Expr::Automaton(dfa) => dfa.has_infinite_residuals(),
             Expr::Except(except) => {
                 self.is_open(&Expr::Ref(except.tail)) && self.is_open(&Expr::Ref(except.other))
             }

@@ -258,7 +258,7 @@ mod tests {
         let [list, item] = &automata[..] else { panic!("{automata:?}") };
         assert_eq!(
             list.states[0].edges,
-            [AutomatonEdge { on: EdgeKind::Bytes(ByteSet::of(b"[")), to: 1 }]
+            [AutomatonEdge { on: EdgeKind::Bytes(ByteSet::from_bytes(b"[")), to: 1 }]
         );
         assert_eq!(list.states[1].edges, [AutomatonEdge { on: EdgeKind::Call(1), to: 2 }]);
         assert!(list.states[2].edges.iter().any(|e| e.on == EdgeKind::Call(0)));

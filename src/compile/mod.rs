@@ -40,7 +40,7 @@ pub(crate) use shared_automata::shared_automata_stats;
 
 use std::sync::{Arc, OnceLock};
 
-use crate::fsm::{ByteSet, Levels};
+use crate::fsm::{ByteSet, ExactSteps};
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Grammar, GrammarError, SpecialToken, Spent};
@@ -175,7 +175,7 @@ pub struct Compiled {
     /// Auxiliary rules, by the address of their expression in `split_grammar`.
     auxiliary: HashMap<usize, u32>,
     /// Path lengths of counted graphs, by the address of their expression in `split_grammar`.
-    step_levels: HashMap<usize, Arc<Levels>>,
+    step_levels: HashMap<usize, Arc<ExactSteps>>,
     /// Nondeterministic automata of auxiliary rules; built by the analysis.
     rule_nfas: HashMap<u32, Arc<rule_nfa::RuleNfa>>,
     /// Tag dispatches, by rule.
@@ -281,7 +281,7 @@ impl Compiled {
         // left.
         self.deferred
             .get(&rule)?
-            .get_or_init(|| fuel::apart(self.limits.compile_fuel, made))
+            .get_or_init(|| fuel::with_separate_budget(self.limits.compile_fuel, made))
             .as_ref()
     }
 

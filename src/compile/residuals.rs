@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::cache::Shared;
+use crate::cache::ProcessCache;
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
 
@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 4 << 20;
 const ENTRY_BYTES: usize = 48;
 
 /// Ids of residual languages, by canonical form (compared in full). An id is never reused.
-static LANGUAGES: Shared<Box<[u32]>, u32> = Shared::new(MAX_BYTES);
+static LANGUAGES: ProcessCache<Box<[u32]>, u32> = ProcessCache::new(MAX_BYTES);
 /// The next id.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
@@ -96,7 +96,7 @@ mod tests {
 
     /// Any text without a quote, then a quote.
     fn text(nfa: &mut Nfa, from: u32) -> u32 {
-        for (lo, hi) in ByteSet::of(b"\"").complement().ranges() {
+        for (lo, hi) in ByteSet::from_bytes(b"\"").complement().ranges() {
             nfa.edge(from, u32::from(lo), u32::from(hi), from);
         }
         let end = nfa.state();

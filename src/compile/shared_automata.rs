@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::analysis::Regularity;
 use super::{Compiled, thompson};
-use crate::cache::{CacheStats, Shared};
+use crate::cache::{CacheStats, ProcessCache};
 use crate::fsm::Dfa;
 use crate::fuel;
 use crate::ir::Expr;
@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 16 << 20;
 const NODE_BYTES: usize = 48;
 
 /// Minimal DFAs by expression (compared in full).
-static AUTOMATA: Shared<Expr, Arc<Dfa>> = Shared::new(MAX_BYTES);
+static AUTOMATA: ProcessCache<Expr, Arc<Dfa>> = ProcessCache::new(MAX_BYTES);
 
 /// Statistics of the process-wide table.
 pub(crate) fn shared_automata_stats() -> CacheStats {

@@ -10,7 +10,7 @@ use super::analysis::{countable, expr_address, is_bounded_white_space, is_tiny, 
 use super::counted_graph::{NO_NODE, StepCounts};
 use super::member_sets::{MemberFragments, MemberSets};
 use super::rule_nfa::{BlockNfa, EdgeSymbol, GraphNodes, LiveNfa, RuleNfa};
-use crate::fsm::{Levels, Nfa};
+use crate::fsm::{ExactSteps, Nfa};
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Grammar, Members};
 
@@ -37,7 +37,7 @@ pub(super) fn rule_nfa(compiled: &Compiled, body: &Expr) -> RuleNfa {
 pub(super) fn counted_rule_nfa(
     compiled: &Compiled,
     counted: &Counted,
-    levels: Arc<Levels>,
+    levels: Arc<ExactSteps>,
 ) -> RuleNfa {
     let mut thompson = Thompson::new(compiled);
     let (mut nfa, graph) = (Nfa::new(), &counted.graph);

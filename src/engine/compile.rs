@@ -153,10 +153,11 @@ impl Engine {
             return make(&parsed, options);
         }
         let key = SchemaKey::new(parsed, *options);
-        let (constraint, relaxed) =
-            self.kept(key, schema.len() * CACHED_BYTES_PER_SOURCE_BYTE, |key: &SchemaKey| {
-                make(key.schema(), key.options())
-            })?;
+        let (constraint, relaxed) = self.get_or_compile(
+            key,
+            schema.len() * CACHED_BYTES_PER_SOURCE_BYTE,
+            |key: &SchemaKey| make(key.schema(), key.options()),
+        )?;
         Ok((constraint, relaxed.to_vec()))
     }
 

@@ -292,7 +292,7 @@ fn first_extendable(
     boundaries: TokenBoundaries,
 ) -> Result<usize, ParserLimit> {
     let trie = index.vocab.trie();
-    for from in bytes.len().saturating_sub(index.vocab.reach())..bytes.len() {
+    for from in bytes.len().saturating_sub(index.vocab.max_token_bytes())..bytes.len() {
         let begins = from == 0 || tokens.iter().any(|&(_, end)| end == from);
         if boundaries == TokenBoundaries::OfTokens && !begins {
             continue;

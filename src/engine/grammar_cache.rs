@@ -148,7 +148,7 @@ impl Engine {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn kept<K, T, E>(
+    pub fn get_or_compile<K, T, E>(
         &self,
         key: K,
         bytes: usize,

@@ -351,7 +351,11 @@ impl Pattern {
                 }
                 Assertion::Ahead { pattern, negated } => {
                     let begins = pattern.search_dfa(limit)?;
-                    let rest = if *negated { begins.flipped(&SCALARS, limit)? } else { begins };
+                    let rest = if *negated {
+                        begins.complement_of_minimal(&SCALARS, limit)?
+                    } else {
+                        begins
+                    };
                     Ok(assertions::MarkCondition::Rest(rest))
                 }
             })

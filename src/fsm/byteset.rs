@@ -40,11 +40,6 @@ impl ByteSet {
         set
     }
 
-    /// RENAME-ALIAS of [`ByteSet::from_bytes`].
-    pub fn of(bytes: &[u8]) -> Self {
-        Self::from_bytes(bytes)
-    }
-
     /// Adds one byte.
     #[inline]
     pub fn insert(&mut self, byte: u8) {

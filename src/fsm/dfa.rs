@@ -79,7 +79,7 @@ impl Dfa {
     }
 
     /// The empty language.
-    pub fn never() -> Dfa {
+    pub fn empty_language() -> Dfa {
         Dfa::from_parts(vec![0, 0], Vec::new(), vec![false])
     }
 
@@ -260,7 +260,7 @@ impl Dfa {
     }
 
     /// Whether infinitely many words can be read from every state that has an edge. Cost: linear.
-    pub fn goes_on(&self) -> bool {
+    pub fn has_infinite_residuals(&self) -> bool {
         // A state that leads only to states with finite languages has a finite one. Each edge is
         // removed once.
         let states = 0..self.len() as u32;
@@ -337,7 +337,7 @@ impl DfaBuilder {
     /// The automaton. Panics in debug builds if edges of one state overlap.
     pub fn finish(mut self) -> Dfa {
         if self.finals.is_empty() {
-            return Dfa::never();
+            return Dfa::empty_language();
         }
         let mut offsets = Vec::with_capacity(self.finals.len() + 1);
         let mut edges = Vec::with_capacity(self.edges.iter().map(Vec::len).sum());

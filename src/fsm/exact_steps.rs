@@ -72,16 +72,6 @@ impl ExactSteps {
         }
     }
 
-    /// RENAME-ALIAS of [`ExactSteps::new`].
-    pub(crate) fn of(
-        nodes: usize,
-        edges: &[(u32, u32)],
-        ends: &[u32],
-        horizon: Option<u32>,
-    ) -> Option<ExactSteps> {
-        Self::new(nodes, edges, ends, horizon)
-    }
-
     /// The greatest of the nodes' fewest numbers of steps.
     pub(crate) fn farthest(&self) -> u32 {
         self.nearest.iter().flatten().copied().max().unwrap_or(0)
@@ -117,7 +107,7 @@ mod tests {
             ends in prop::collection::vec(0..6u32, 0..3),
             horizon in prop::option::of(0..12u32),
         ) {
-            let steps = ExactSteps::of(6, &edges, &ends, horizon).unwrap();
+            let steps = ExactSteps::new(6, &edges, &ends, horizon).unwrap();
             // By definition: the nodes from which an end is reached in exactly `steps` steps.
             let mut walks = vec![(0..6).map(|node| ends.contains(&node)).collect::<Vec<bool>>()];
             for steps in 0..40 {

@@ -46,7 +46,7 @@ impl Dfa {
     }
 
     /// The union of several languages. Minimal; fails past `limit` states.
-    pub fn any_of<'d>(
+    pub fn union<'d>(
         languages: impl IntoIterator<Item = &'d Dfa>,
         limit: usize,
     ) -> Result<Dfa, TooLarge> {

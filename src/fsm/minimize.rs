@@ -177,7 +177,7 @@ impl Dfa {
         }
         let keep = self.useful_states();
         if !keep[0] {
-            return Dfa::never();
+            return Dfa::empty_language();
         }
         if !keep.iter().all(|&keep| keep) {
             return self.restricted_to(&keep).minimize();
@@ -204,7 +204,7 @@ impl Dfa {
         match keep.iter().all(|&keep| keep) {
             true => self.clone(),
             false if keep[0] => self.restricted_to(&keep),
-            false => Dfa::never(),
+            false => Dfa::empty_language(),
         }
     }
 

@@ -32,7 +32,6 @@ mod product;
 mod trigrams;
 pub(crate) mod utf8;
 
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use byte_summary::{
     ASCII_LETTERS, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, kind_bytes, shape,
     shape_bytes, shape_kinds,
@@ -41,23 +40,12 @@ pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};
 pub(crate) use csr::Csr;
 pub use dfa::{Dfa, DfaBuilder, Edge};
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use exact_steps::ExactSteps;
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use node_moves::NodeMoves;
 pub use product::{Combine, LanguageClass};
 pub(crate) use trigrams::Trigrams;
-
-pub(crate) use byte_summary::NON_SPACE_CODE_POINTS as BLACK_CODE_POINTS; // RENAME-ALIAS
-pub(crate) use byte_summary::kind_bit as kind; // RENAME-ALIAS
-pub(crate) use byte_summary::kind_bytes as bytes_of; // RENAME-ALIAS
-pub(crate) use csr::Csr as Grouped; // RENAME-ALIAS
-pub(crate) use exact_steps::ExactSteps as Levels; // RENAME-ALIAS
-pub(crate) use node_moves::NodeMoves as Moves; // RENAME-ALIAS
-pub use product::LanguageClass as Class; // RENAME-ALIAS
-pub(crate) use trigrams::Trigrams as Triples; // RENAME-ALIAS
 
 use crate::fuel::OutOfFuel;
 

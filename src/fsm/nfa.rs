@@ -170,7 +170,7 @@ impl Nfa {
     /// past `limit` states.
     pub fn determinize(&self, limit: usize) -> Result<Dfa, TooLarge> {
         if self.is_empty() {
-            return Ok(Dfa::never());
+            return Ok(Dfa::empty_language());
         }
         let mut closure = EpsilonClosure::new(self);
         let mut sets = StateSets::default();

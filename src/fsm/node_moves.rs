@@ -82,14 +82,9 @@ impl NodeMoves {
         Some(NodeMoves { edges, ends, levels: Vec::new(), is_stable: false })
     }
 
-    /// RENAME-ALIAS of [`NodeMoves::new`].
-    pub(crate) fn of(nfa: &Nfa, graph: (u32, u32, u32)) -> Option<NodeMoves> {
-        Self::new(nfa, graph)
-    }
-
     /// Whether no text with at most `moves` moves from one of the nodes tells it from the other.
     /// Cost of a new number of moves: all edges.
-    pub(crate) fn are_alike(&mut self, a: u32, b: u32, moves: u32) -> bool {
+    pub(crate) fn are_equivalent(&mut self, a: u32, b: u32, moves: u32) -> bool {
         if a == b {
             return true;
         }
@@ -101,7 +96,7 @@ impl NodeMoves {
 
     /// Whether merging equivalent nodes is worth it: the node has a self-loop, and several nodes
     /// are equivalent to it for so many moves.
-    pub(crate) fn has_many_like(&mut self, node: u32, moves: u32) -> bool {
+    pub(crate) fn has_many_equivalents(&mut self, node: u32, moves: u32) -> bool {
         /// With fewer, merging is not worth it.
         const MIN_EQUIVALENT_NODES: usize = 4;
         let stays = self.edges[node as usize].iter().any(|&(_, _, to)| to == node);
@@ -220,7 +215,7 @@ mod tests {
             {
                 let same = a == b || accepts_the_same(&edges, &ends, (a, b), most, 12);
                 prop_assert!(
-                    !moves.are_alike(a, b, most) || same,
+                    !moves.are_equivalent(a, b, most) || same,
                     "{} and {}, {} moves",
                     a,
                     b,
@@ -249,15 +244,21 @@ mod tests {
         let (nfa, graph) = automaton(20, &edges, &ends);
         let mut moves = NodeMoves::new(&nfa, graph).unwrap();
         assert!(
-            moves.are_alike(0, 12, 4) && moves.are_alike(1, 13, 4) && !moves.are_alike(0, 1, 4)
+            moves.are_equivalent(0, 12, 4)
+                && moves.are_equivalent(1, 13, 4)
+                && !moves.are_equivalent(0, 1, 4)
         );
         assert!(
-            !moves.are_alike(0, 12, 8) && !moves.are_alike(0, 18, 1) && moves.are_alike(18, 18, 1)
+            !moves.are_equivalent(0, 12, 8)
+                && !moves.are_equivalent(0, 18, 1)
+                && moves.are_equivalent(18, 18, 1)
         );
         assert!(
-            moves.has_many_like(4, 3) && !moves.has_many_like(19, 1) && !moves.has_many_like(0, 19)
+            moves.has_many_equivalents(4, 3)
+                && !moves.has_many_equivalents(19, 1)
+                && !moves.has_many_equivalents(0, 19)
         );
-        assert!(!moves.has_many_like(0, 1_000));
+        assert!(!moves.has_many_equivalents(0, 1_000));
         // An edge of two symbols is not supported.
         let mut nfa = Nfa::new();
         let (a, b, c, d) = (nfa.state(), nfa.state(), nfa.state(), nfa.state());

@@ -320,7 +320,11 @@ impl Dfa {
     /// As [`Dfa::complement`], for a minimal automaton whose symbols all are in `alphabet`, whose
     /// ranges must not touch. Final states become non-final and vice versa, and missing edges lead
     /// to one new state. Minimal. Fails past `limit` states. Cost: linear.
-    pub fn flipped(&self, alphabet: &[(u32, u32)], limit: usize) -> Result<Dfa, TooLarge> {
+    pub fn complement_of_minimal(
+        &self,
+        alphabet: &[(u32, u32)],
+        limit: usize,
+    ) -> Result<Dfa, TooLarge> {
         if self.is_empty() {
             return Dfa::counted(alphabet, 0, None, limit);
         }
@@ -333,7 +337,7 @@ impl Dfa {
                 && edges.iter().map(|e| (e.lo, e.hi)).eq(alphabet.iter().copied())
         });
         if all == Some(0) {
-            return Ok(Dfa::never());
+            return Ok(Dfa::empty_language());
         }
         let mut numbers = vec![DEAD; self.len()];
         numbers[0] = 0;

@@ -21,7 +21,7 @@ impl Trigrams {
     }
 
     /// Whether a trigram of the text is missing, so that no text of the set contains it.
-    pub(crate) fn lack(&self, text: &[u8]) -> bool {
+    pub(crate) fn excludes(&self, text: &[u8]) -> bool {
         text.windows(3).any(|trigram| {
             let bit = index(trigram);
             self.0[bit / 64] >> (bit % 64) & 1 == 0
@@ -42,10 +42,10 @@ mod tests {
     fn texts_with_a_missing_trigram_are_excluded() {
         let trigrams = Trigrams::new([&b"abcd"[..], b"bd", b"", b"\"x\""]);
         for text in [&b"abcd"[..], b"abc", b"bcd", b"\"x\"", b"ab", b"zz", b""] {
-            assert!(!trigrams.lack(text), "{text:?}");
+            assert!(!trigrams.excludes(text), "{text:?}");
         }
         for text in [&b"abd"[..], b"abcde", b"x\"a", b",\"x"] {
-            assert!(trigrams.lack(text), "{text:?}");
+            assert!(trigrams.excludes(text), "{text:?}");
         }
     }
 }

@@ -63,8 +63,6 @@ pub(crate) struct Utf8Automaton {
     table: [[u8; 128]; NON_SPACE_STATES as usize],
 }
 
-pub(crate) use {BOUNDARY as WHOLE, NON_SPACE as BLACK, Utf8Automaton as Steps}; // RENAME-ALIAS
-
 /// The automaton of [`next_state`].
 pub(crate) static ANY: Utf8Automaton = Utf8Automaton::new(ANY_STATES, false);
 /// The automaton of [`next_non_space_state`].

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Expr, Grammar, GrammarBuilder, GrammarError, Graph};
-use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Grouped, TooLarge};
+use crate::fsm::{ByteSet, Combine, Csr, Dfa, DfaBuilder, TooLarge};
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
@@ -517,7 +517,7 @@ impl Intersection<'_> {
             .map(|(i, _)| i)
             .collect();
         // Backward reachability from the ends.
-        let back = Grouped::new(pairs.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
+        let back = Csr::new(pairs.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
         let live = back.reached(ends.iter().copied());
         if !live[0] {
             return Ok(Expr::Never);

@@ -101,12 +101,13 @@ mod tests {
                 words.into_iter().map(|word| word.as_bytes().into()).collect();
             let mut builder = GrammarBuilder::new();
             // Behind the words: letters and `#`. Instead of a byte: `x#`.
-            let tail = Expr::seq([Expr::star(Expr::Class(ByteSet::of(b"abx"))), Expr::text("#")]);
+            let tail =
+                Expr::seq([Expr::star(Expr::Class(ByteSet::from_bytes(b"abx"))), Expr::text("#")]);
             let tail = builder.rule("tail", tail);
             let other = builder.rule("other", Expr::text("x#"));
             let except = Except {
                 words: words.clone(),
-                leave: ByteSet::of(b"ab"),
+                leave: ByteSet::from_bytes(b"ab"),
                 tail,
                 other,
                 close: b"#"[..].into(),

@@ -21,7 +21,7 @@ use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, Exit, Parser, ParserLimit};
-use crate::vocab::{Planting, Shapes, Tree, Trie, Vocabulary, descend};
+use crate::vocab::{ShapeTree, Tree, TreeBuilder, Trie, Vocabulary, descend};
 
 /// A walk over at least one in so many nodes of the tree of shapes is long.
 const LONG_WALK_FRACTION: usize = 4;
@@ -155,7 +155,7 @@ impl ByteClassTries {
         }
         let (entry, visited) = MaskEntry::build(parser, vocab, all, isolated)?;
         if let RuleTries::Tries(_, walks) = rule_tries {
-            *walks += u32::from(visited > vocab.shapes().tree().len() / LONG_WALK_FRACTION);
+            *walks += u32::from(visited > vocab.shape_tree().tree().len() / LONG_WALK_FRACTION);
         }
         Ok(Arc::new(entry))
     }
@@ -184,7 +184,7 @@ const TRIE_NODE: u32 = 1 << 31;
 /// apart.
 struct VocabularyTree<'v> {
     trie: &'v Trie,
-    shapes: &'v Shapes,
+    shapes: &'v ShapeTree,
 }
 
 impl VocabularyTree<'_> {
@@ -251,11 +251,11 @@ impl ByteClassTrie {
         isolated: ConfigId,
     ) -> Result<Option<ByteClassTrie>, WalkError> {
         let (trie, vocab_tree) =
-            (vocab.trie(), VocabularyTree { trie: vocab.trie(), shapes: vocab.shapes() });
+            (vocab.trie(), VocabularyTree { trie: vocab.trie(), shapes: vocab.shape_tree() });
         let mut memo: HashMap<ConfigId, ConfigByteClasses> = HashMap::default();
         let mut ids: HashMap<Box<[ByteSet]>, u32> = HashMap::default();
         let mut class_bytes: Vec<Box<[ByteSet]>> = Vec::new();
-        let mut tree = Planting::with_words(trie.words_below(0).len(), |_| false);
+        let mut tree = TreeBuilder::with_words(trie.words_below(0).len(), |_| false);
         let (mut class_ids, mut marks, mut exits) = (Vec::new(), vec![0], Vec::new());
         let (mut nodes, mut pending): (Vec<u32>, Vec<PendingNode>) = Default::default();
         let (mut sources, mut children): (Vec<u32>, Vec<(u8, u32)>) = (vec![0], Vec::new());

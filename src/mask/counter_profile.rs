@@ -200,7 +200,7 @@ struct TreeNode {
 impl TreeNode {
     /// The tree that the node is of.
     fn tree(self, vocab: &Vocabulary) -> &Tree {
-        if self.in_shapes { vocab.shapes().tree() } else { vocab.trie() }
+        if self.in_shapes { vocab.shape_tree().tree() } else { vocab.trie() }
     }
 }
 
@@ -212,7 +212,7 @@ impl ProfileBuilder {
         vocab: &Vocabulary,
         start: ConfigId,
     ) -> Result<Option<ProfileBuilder>, WalkError> {
-        let (shapes, trie) = (vocab.shapes(), vocab.trie());
+        let (shapes, trie) = (vocab.shape_tree(), vocab.trie());
         let mut builder = ProfileBuilder::default();
         let mut countable = true;
         descend(

@@ -86,7 +86,8 @@ impl Index {
         let mask = self.mask(state, uncompared)?;
         if state.parser.compares_strings(config) {
             // Only a token with two quotes contains a whole string element.
-            let quoting_tokens = self.filter_by_mask(state, &mask, self.vocab.quoting().two());
+            let quoting_tokens =
+                self.filter_by_mask(state, &mask, self.vocab.quoted_tokens().with_two_quotes());
             let candidates: Arc<[TokenId]> =
                 self.rejected_tokens(state, limited, &quoting_tokens)?.into();
             state.distinct_candidates.insert(limited, candidates.clone());

@@ -65,8 +65,9 @@ impl KeyPosition {
         trie: &Trie,
         config: ConfigId,
     ) -> Result<Option<KeyPosition>, ParserLimit> {
-        let Some(white) =
-            trie.white().filter(|_| parser.name_status(config) == NameStatus::MayBegin)
+        let Some(white) = trie
+            .leading_white_space()
+            .filter(|_| parser.name_status(config) == NameStatus::MayBegin)
         else {
             return Ok(None);
         };
@@ -90,7 +91,7 @@ impl KeyPosition {
         }
         let (config, plain) = after_quote;
         let nodes = trie.root_child(QUOTE).into_iter();
-        let nodes = nodes.chain(white.behind(QUOTE).filter(|_| reads_white)).collect();
+        let nodes = nodes.chain(white.first_byte_after(QUOTE).filter(|_| reads_white)).collect();
         Ok(Some(KeyPosition { nodes, config, plain, begin: false }))
     }
 }
@@ -195,7 +196,7 @@ impl Index {
         let candidates = self.tokens_with_further_key(
             state,
             (memo_config, naming),
-            (self.vocab.quoting().two(), mask),
+            (self.vocab.quoted_tokens().with_two_quotes(), mask),
         )?;
         let candidates: Arc<[TokenId]> = candidates.into();
         state.key_candidates.insert((memo_config, naming), candidates.clone());
@@ -321,7 +322,7 @@ impl Index {
         let candidates = self.tokens_with_further_key(
             state,
             (config, naming),
-            (self.vocab.quoting().four(), mask),
+            (self.vocab.quoted_tokens().with_four_quotes(), mask),
         )?;
         self.rejected_tokens(state, config, &candidates)
     }

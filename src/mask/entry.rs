@@ -146,7 +146,7 @@ impl MaskEntry {
             && matches!(&base.accepted, TokenSet::Row { base: other, .. } if Arc::ptr_eq(row, other))
         {
             let mut positions = base.not_accepted(vocab).to_vec();
-            positions.extend(remove.iter().filter_map(|&id| vocab.place(id)));
+            positions.extend(remove.iter().filter_map(|&id| vocab.trie_position(id)));
             positions.sort_unstable();
             return positions.into();
         }
@@ -173,7 +173,7 @@ impl MaskEntry {
         let (accepted, visited) = (shape_walk.accepted(vocab, all), shape_walk.visited());
         let (mut shape_exits, mut exits) = (shape_walk.exits, shape_walk.on_trie.exits);
         // A few exits are moved to the trie, which has the remaining tokens in order.
-        let shapes = vocab.shapes();
+        let shapes = vocab.shape_tree();
         let sources =
             shape_exits.iter().map(|&(_, node)| shapes.sources(node).len()).sum::<usize>();
         if sources <= FEW_SOURCES {

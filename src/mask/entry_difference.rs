@@ -73,8 +73,10 @@ impl EntryDifference {
             visited += 1;
             if this_config != DEAD && base_config != DEAD && nodes >= MIN_SKIP_NODES {
                 // Both accept everything below, whatever stays context-dependent on the way.
-                let (any_text, query) =
-                    ((trie.kinds_below(node), trie.longest_below(node)), (&query_budget, visited));
+                let (any_text, query) = (
+                    (trie.byte_kinds_below(node), trie.longest_below(node)),
+                    (&query_budget, visited),
+                );
                 if parser.reads_all_texts(this_config, any_text, query)?
                     && parser.reads_all_texts(base_config, any_text, query)?
                 {

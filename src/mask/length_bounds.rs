@@ -31,7 +31,7 @@ impl Index {
         config: ConfigId,
         chars: usize,
     ) -> Result<TokenSet, ParserLimit> {
-        let long_tokens = self.vocab.of_chars(chars);
+        let long_tokens = self.vocab.with_chars_at_least(chars);
         if long_tokens.len() > MAX_BUDGET_TOKENS {
             return self.build_by_walk(state, config);
         }
@@ -56,7 +56,7 @@ impl Index {
         config: ConfigId,
     ) -> Result<Option<(Arc<TokenSet>, bool)>, ParserLimit> {
         let Some(mut near_bound) = state.parser.near_step_bound(config) else { return Ok(None) };
-        let long_tokens = self.vocab.of_chars(near_bound.chars);
+        let long_tokens = self.vocab.with_chars_at_least(near_bound.chars);
         if long_tokens.len() > MAX_STEP_TOKENS {
             return Ok(None);
         }

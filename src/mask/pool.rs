@@ -143,7 +143,7 @@ impl MaskPool {
             let key = grammar.keys.state_key(
                 parser.program_mut(),
                 &mut caches.structural_ids,
-                (item.state, UNBOUNDED_COUNT, vocab.reach() as u32),
+                (item.state, UNBOUNDED_COUNT, vocab.max_token_bytes() as u32),
             );
             if let Some(profile) = caches.profiles.get(&key) {
                 return Ok(profile);
@@ -168,7 +168,7 @@ impl MaskPool {
         let key = keys.state_key(
             parser.program_mut(),
             structural_ids,
-            (items[0].state, items[0].count, vocab.reach() as u32),
+            (items[0].state, items[0].count, vocab.max_token_bytes() as u32),
         );
         // The state determines which of its calls are tail calls.
         if items.len() > 1 { [&key[..], &[WITH_TAIL_CALLS]].concat().into() } else { key }

@@ -34,7 +34,7 @@ impl ShapeWalk {
         vocab: &Vocabulary,
         isolated: ConfigId,
     ) -> Result<ShapeWalk, WalkError> {
-        let (trie, shapes) = (vocab.trie(), vocab.shapes());
+        let (trie, shapes) = (vocab.trie(), vocab.shape_tree());
         let mut result = ShapeWalk {
             runs: Vec::new(),
             exits: Vec::new(),
@@ -49,7 +49,7 @@ impl ShapeWalk {
             let (nodes, length) =
                 (shapes.tree().node(node).end - node, shapes.tree().longest_below(node));
             let (large, query) = (nodes >= MIN_SKIP_NODES, (&query_budget, result.visited()));
-            let kinds = shapes.kinds_below(node);
+            let kinds = shapes.byte_kinds_below(node);
             if large
                 && parser.reads_all_texts(
                     config,
@@ -57,7 +57,7 @@ impl ShapeWalk {
                     query,
                 )?
             {
-                result.add_range(shapes.range_from(node));
+                result.add_range(shapes.range_of_subtree(node));
                 return Ok(None);
             }
             if !parser.is_uniform_shape(config, shape)? {
@@ -76,7 +76,7 @@ impl ShapeWalk {
             if again && parser.loops_on(next, kinds)?
                 || large && parser.reads_all_texts(next, (kinds, length), query)?
             {
-                result.add_range(shapes.range_from(node));
+                result.add_range(shapes.range_of_subtree(node));
                 return Ok(None);
             }
             result.add_range(shapes.tree().range_at(node));
@@ -110,7 +110,7 @@ impl ShapeWalk {
 
     /// All accepted tokens. `all` is the row of every token with text.
     pub(super) fn accepted(&self, vocab: &Vocabulary, all: &Arc<[u32]>) -> TokenSet {
-        let tokens = vocab.shapes().words();
+        let tokens = vocab.shape_tree().words();
         if self.on_trie.tokens.is_empty() {
             return TokenSet::new(&self.runs, all, tokens);
         }

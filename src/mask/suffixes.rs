@@ -138,7 +138,7 @@ impl Suffixes {
         exits: &[(Exit, u32)],
     ) -> Option<Suffixes> {
         let is_trie = std::ptr::eq(tree, &**vocab.trie());
-        let is_shapes = std::ptr::eq(tree, vocab.shapes().tree());
+        let is_shapes = std::ptr::eq(tree, vocab.shape_tree().tree());
         let (mut buckets, mut nodes) = (ShapeBuckets::new(is_trie), Vec::new());
         // Context-dependent tokens of one subtree, and for each of its tokens how many of them come
         // before it.

@@ -14,7 +14,7 @@ use crate::ids::TokenId;
 use crate::matcher::{
     ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance, may_be_self_loop,
 };
-use crate::vocab::{Fan, Trie};
+use crate::vocab::{ChildTable, Trie};
 
 /// Nodes for which fuel is spent at once.
 const FUEL_BATCH: usize = 64;
@@ -199,7 +199,7 @@ impl TrieWalk {
         config: ConfigId,
         left: &mut usize,
     ) -> Result<bool, WalkError> {
-        let Some(white) = trie.white() else { return Ok(false) };
+        let Some(white) = trie.leading_white_space() else { return Ok(false) };
         let next = parser.step(config, b' ')?;
         if next == DEAD
             || parser.store().done(next).open()
@@ -218,7 +218,7 @@ impl TrieWalk {
         }
         for byte in parser.allowed(next).intersect(&ByteSet::WHITE_SPACE.complement()).iter() {
             let reached = parser.step(next, byte)?;
-            for node in white.behind(byte) {
+            for node in white.first_byte_after(byte) {
                 self.enter(parser, trie, node, (next, reached), left)?;
             }
         }
@@ -278,7 +278,7 @@ impl TrieWalk {
         if nodes < MIN_SKIP_NODES {
             return Ok(false);
         }
-        let (kinds, query) = (trie.kinds_below(node), (&self.asking, self.visited));
+        let (kinds, query) = (trie.byte_kinds_below(node), (&self.asking, self.visited));
         let loops = may_loop && parser.loops_on(config, kinds)?;
         if !loops
             && (self.rule_only
@@ -314,7 +314,7 @@ impl TrieWalk {
         config: ConfigId,
         left: &mut usize,
     ) -> Result<(), WalkError> {
-        if let Some(fan) = trie.fan(node) {
+        if let Some(fan) = trie.child_table(node) {
             return self.fan_out(parser, trie, &fan, config, left);
         }
         let base = self.stack.len();
@@ -359,7 +359,7 @@ impl TrieWalk {
                 index = node.end;
                 continue;
             }
-            if let Some(fan) = trie.fan(index - 1) {
+            if let Some(fan) = trie.child_table(index - 1) {
                 self.stack.push(top);
                 self.fan_out(parser, trie, &fan, next, left)?;
                 top = self.stack.pop().unwrap_or((end, config));
@@ -379,7 +379,7 @@ impl TrieWalk {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        fan: &Fan<'_>,
+        fan: &ChildTable<'_>,
         config: ConfigId,
         left: &mut usize,
     ) -> Result<(), WalkError> {

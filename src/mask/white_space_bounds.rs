@@ -38,7 +38,8 @@ impl Index {
         let white_space = self.vocab.white_space();
         let room = if let WhiteSpaceBound::Exact(room) = gap { room } else { u32::MAX };
         // All masks with the same room for white space share this row.
-        let rows = self.vocab.white_row(u32::MAX).zip(self.vocab.white_row(room.max(1)));
+        let rows =
+            self.vocab.white_space_mask(u32::MAX).zip(self.vocab.white_space_mask(room.max(1)));
         let rebased =
             rows.and_then(|(unlimited, limited)| relaxed_mask.rebased(&unlimited, &limited));
         let is_new = rebased.is_some();
@@ -52,16 +53,20 @@ impl Index {
             // Tokens that begin with white space are in neither mask, or the length of their white
             // space decides.
             WhiteSpaceBound::Outside | WhiteSpaceBound::Exact(_) => {
-                self.rejected_by_bytes(state, config, white_space.inner())?
+                self.rejected_by_bytes(state, config, white_space.with_inner_run())?
             }
             WhiteSpaceBound::AtLeast(_) => self.rejected_long_white_space(state, config)?,
         };
         if let WhiteSpaceBound::AtLeast(least) = gap
             && (least as usize) < LONG_GAP
         {
-            too_long.extend(self.rejected_by_bytes(state, config, white_space.beyond(least))?);
+            too_long.extend(self.rejected_by_bytes(
+                state,
+                config,
+                white_space.leading_more_than(least),
+            )?);
         }
-        let removed = [white_space.beyond(room), &too_long].concat();
+        let removed = [white_space.leading_more_than(room), &too_long].concat();
         if removed.is_empty() {
             return Ok((relaxed_mask, is_new));
         }
@@ -96,18 +101,18 @@ impl Index {
     ) -> Result<Vec<TokenId>, ParserLimit> {
         if let Some(endless) = state.parser.unbounded_white_space(config)? {
             let mut rejected =
-                self.rejected_by_bytes(state, config, self.vocab.white_space().mixed())?;
-            rejected.extend(self.vocab.white_space().runs_beside(endless));
+                self.rejected_by_bytes(state, config, self.vocab.white_space().run_and_text())?;
+            rejected.extend(self.vocab.white_space().long_runs_with_other_bytes(endless));
             return Ok(rejected);
         }
-        let long = self.vocab.white_space().long();
+        let long = self.vocab.white_space().long_trie();
         let mut walk = TrieWalk::default();
         match walk.run(&mut state.parser, long, 0, config, usize::MAX) {
             Ok(()) => {}
             Err(WalkError::Parser(limit)) => return Err(limit),
             Err(WalkError::Budget) => return Err(ParserLimit::Memory),
         }
-        let all_long = self.vocab.white_space().all_long();
+        let all_long = self.vocab.white_space().long_tokens();
         if walk.tokens.len() == all_long.len() {
             return Ok(Vec::new());
         }

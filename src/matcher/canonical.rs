@@ -36,7 +36,7 @@ impl Parser {
         }
         let Some(vocab) = self.vocab().cloned() else { return canonical };
         let representative_state = |parser: &mut Parser, state| {
-            Ok(parser.program_mut().equivalent_state(state, vocab.triples()))
+            Ok(parser.program_mut().equivalent_state(state, vocab.trigrams()))
         };
         let mapped = self.map_states(canonical, representative_state).unwrap_or(canonical);
         let representative = self.store_and_program().0.representative_config(mapped);

@@ -126,7 +126,7 @@ impl Parser {
             && max.saturating_sub(count) > reach
             && max.saturating_sub(probe_count) > reach;
         // Without masks, canonical configurations are not needed.
-        let longest = self.vocab().map_or(u32::MAX, |vocab| vocab.reach() as u32 + 1);
+        let longest = self.vocab().map_or(u32::MAX, |vocab| vocab.max_token_bytes() as u32 + 1);
         let position = CountedPosition {
             rule: program.rule(state),
             frame,

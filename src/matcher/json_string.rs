@@ -135,8 +135,8 @@ impl EscapeState {
                     if first == self.high_surrogate =>
                 {
                     return match self.phase {
-                        EscapePhase::Plain => ByteSet::of(b"\\"),
-                        EscapePhase::Backslash => ByteSet::of(b"u"),
+                        EscapePhase::Plain => ByteSet::from_bytes(b"\\"),
+                        EscapePhase::Backslash => ByteSet::from_bytes(b"u"),
                         EscapePhase::Unit(digits, value) => next_digit(second, digits, value),
                     };
                 }
@@ -148,7 +148,7 @@ impl EscapeState {
         }
         let Some(&byte) = rest.first() else {
             return if self.phase == EscapePhase::Plain {
-                ByteSet::of(b"\"")
+                ByteSet::from_bytes(b"\"")
             } else {
                 ByteSet::EMPTY
             };
@@ -192,7 +192,7 @@ fn next_digit(unit: u16, digits: u8, value: u16) -> ByteSet {
         return ByteSet::EMPTY;
     }
     match char::from_digit(unit >> (12 - 4 * digits) & 15, 16) {
-        Some(digit) => ByteSet::of(&[digit as u8, digit.to_ascii_uppercase() as u8]),
+        Some(digit) => ByteSet::from_bytes(&[digit as u8, digit.to_ascii_uppercase() as u8]),
         None => ByteSet::EMPTY,
     }
 }

@@ -94,15 +94,15 @@ impl MoveMeasurement {
         vocab: &Vocabulary,
         from: WalkPosition,
     ) -> Result<(), MeasureError> {
-        let (shapes, trie) = (vocab.shapes(), vocab.trie());
+        let (shapes, trie) = (vocab.shape_tree(), vocab.trie());
         descend(shapes.tree(), from, |at, shape, before| {
             if parser.is_uniform_shape(before.config, shape)? {
-                let below = shapes.kinds_below(at);
+                let below = shapes.byte_kinds_below(at);
                 return self.step(parser, (shapes.tree(), at, below), shape_bytes(shape).0, before);
             }
             for &node in shapes.sources(at) {
                 let mut step = |node: u32, byte: u8, before| {
-                    self.step(parser, (trie, node, trie.kinds_below(node)), byte, before)
+                    self.step(parser, (trie, node, trie.byte_kinds_below(node)), byte, before)
                 };
                 if let Some(behind) = step(node, trie.node(node).byte, before)? {
                     descend_from(trie, node, behind, step)?;

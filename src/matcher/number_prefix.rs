@@ -153,7 +153,7 @@ impl NumberPrefix {
             next.insert(b'E');
         }
         if self.equals(number) {
-            next = next.union(&ByteSet::of(TERMINATORS));
+            next = next.union(&ByteSet::from_bytes(TERMINATORS));
         }
         next
     }

@@ -637,7 +637,7 @@ impl Parser {
 
     /// The longest token of the vocabulary, in bytes.
     fn reach(&self) -> Option<u32> {
-        self.vocab.as_ref().map(|vocab| vocab.reach() as u32)
+        self.vocab.as_ref().map(|vocab| vocab.max_token_bytes() as u32)
     }
 
     /// The vocabulary that masks are built for.

@@ -8,7 +8,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{Completed, ConfigId, DEAD, GATED, Item};
 use crate::compile::NO_BLOCK;
-use crate::fsm::{BLACK_CODE_POINTS, CODE_POINTS, bytes_of, shape_bytes, utf8};
+use crate::fsm::{CODE_POINTS, NON_SPACE_CODE_POINTS, kind_bytes, shape_bytes, utf8};
 
 /// Fewest bytes that count as a majority; text in most languages uses few other bytes.
 const MIN_MAJORITY: u32 = 48;
@@ -86,7 +86,7 @@ impl Parser {
             .map(|(c, _)| c))
     }
 
-    /// Whether all bytes of these kinds (see [`crate::fsm::kind`] and [`CODE_POINTS`]) lead a
+    /// Whether all bytes of these kinds (see [`crate::fsm::kind_bit`] and [`CODE_POINTS`]) lead a
     /// configuration back to itself. Memoised by kind.
     pub(crate) fn loops_on(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
         let (mut looping, leaving) =
@@ -105,7 +105,7 @@ impl Parser {
             let kind_bit = pending & pending.wrapping_neg();
             let loops = match kind_bit {
                 CODE_POINTS => self.loops_on_code_points(config, &utf8::ANY)?,
-                BLACK_CODE_POINTS => self.loops_on_code_points(config, &utf8::BLACK)?,
+                NON_SPACE_CODE_POINTS => self.loops_on_code_points(config, &utf8::NON_SPACE)?,
                 _ => self.loops_on_kind(config, kind_bit)?,
             };
             if !loops {
@@ -124,7 +124,7 @@ impl Parser {
         // Constraints distinguish bytes that share a class.
         let by_byte = self.compares_values(config);
         let mut last = None;
-        for &byte in bytes_of(kind_bit) {
+        for &byte in kind_bytes(kind_bit) {
             if last.replace(self.class(byte)) == Some(self.class(byte)) && !by_byte {
                 continue;
             }
@@ -140,11 +140,11 @@ impl Parser {
     fn loops_on_code_points(
         &mut self,
         config: ConfigId,
-        code_points: &utf8::Steps,
+        code_points: &utf8::Utf8Automaton,
     ) -> Result<bool, ParserLimit> {
         // Constraints distinguish bytes that share a class.
         let by_byte = self.compares_values(config);
-        let mut inside = vec![(utf8::WHOLE, config)];
+        let mut inside = vec![(utf8::BOUNDARY, config)];
         let mut at = 0;
         while let Some(&(state, from_inside)) = inside.get(at) {
             at += 1;
@@ -158,12 +158,12 @@ impl Parser {
                 }
                 let next = self.step(from_inside, byte)?;
                 if next == DEAD
-                    || state == utf8::WHOLE && next != config
+                    || state == utf8::BOUNDARY && next != config
                     || inside.len() > MAX_INSIDE_CONFIGS
                 {
                     return Ok(false);
                 }
-                if state != utf8::WHOLE && !inside.contains(&(state, next)) {
+                if state != utf8::BOUNDARY && !inside.contains(&(state, next)) {
                     inside.push((state, next));
                 }
             }

@@ -10,7 +10,9 @@
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD};
-use crate::fsm::{ASCII_LETTERS, BLACK_CODE_POINTS, ByteSet, CODE_POINTS, NOT_ASCII, kind, utf8};
+use crate::fsm::{
+    ASCII_LETTERS, ByteSet, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, utf8,
+};
 use crate::hash::HashSet;
 
 /// Cost control: a walk may explore once it has visited 1/`WALK_SHARE` of the trie's nodes, and
@@ -40,7 +42,7 @@ const UNBOUNDED: u16 = u16::MAX;
 /// Texts that can be read from a configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UniversalText {
-    /// Byte kinds of the texts; see [`kind`].
+    /// Byte kinds of the texts; see [`kind_bit`].
     kinds: u64,
     /// Largest number of characters of a text in ASCII.
     length: u16,
@@ -95,7 +97,7 @@ enum ExplorationEnd {
 }
 
 impl Parser {
-    /// Whether every text of at most `length` characters, all of these kinds (see [`kind`] and
+    /// Whether every text of at most `length` characters, all of these kinds (see [`kind_bit`] and
     /// [`CODE_POINTS`]), can be read from a configuration. Answers no if that is not known and an
     /// exploration is not worth its cost yet. Cost: a look-up, or an exploration.
     pub(crate) fn reads_all_texts(
@@ -109,7 +111,7 @@ impl Parser {
             None if allowance.is_worth(self, visited) => self.find_universal(config)?,
             None => return Ok(false),
         };
-        let max_length = if kinds & (CODE_POINTS | BLACK_CODE_POINTS) == 0 {
+        let max_length = if kinds & (CODE_POINTS | NON_SPACE_CODE_POINTS) == 0 {
             universal.length
         } else {
             universal.non_ascii_length
@@ -202,7 +204,7 @@ impl Parser {
         let (mut length, mut non_ascii_length) = (UNBOUNDED, UNBOUNDED);
         let max_configs = self.store().configs() + MAX_NEW_CONFIGS;
         // Code points without white space are a subset of all code points.
-        let code_points = [(CODE_POINTS, &utf8::ANY), (BLACK_CODE_POINTS, &utf8::BLACK)];
+        let code_points = [(CODE_POINTS, &utf8::ANY), (NON_SPACE_CODE_POINTS, &utf8::NON_SPACE)];
         let code_points = code_points.into_iter().find(|(kind_bit, _)| kinds & kind_bit != 0);
         let mut next_boundary = 0;
         while let Some(&(from, chars)) =
@@ -211,7 +213,7 @@ impl Parser {
             next_boundary += 1;
             for bytes in self.bytes_by_edges(from) {
                 let mut group =
-                    bytes.intersect(&ascii).iter().filter(|&byte| kind(byte) & kinds != 0);
+                    bytes.intersect(&ascii).iter().filter(|&byte| kind_bit(byte) & kinds != 0);
                 let Some(byte) = group.next() else { continue };
                 let next = self.step(from, byte)?;
                 if exploration.reached.contains(&next) {
@@ -223,7 +225,7 @@ impl Parser {
                     exploration.boundaries.push((next, chars + 1));
                     continue;
                 }
-                let group_kinds = group.fold(kind(byte), |all, byte| all | kind(byte));
+                let group_kinds = group.fold(kind_bit(byte), |all, byte| all | kind_bit(byte));
                 if chars + 1 < SUFFICIENT_CHARS && kinds & ASCII_LETTERS & !readable_kinds == 0 {
                     return Ok(ExplorationEnd::Without(kinds & !readable_kinds));
                 }
@@ -261,10 +263,10 @@ impl Parser {
     fn explore_code_points(
         &mut self,
         (from, chars): (ConfigId, u16),
-        (kinds, steps): (u64, &utf8::Steps),
+        (kinds, steps): (u64, &utf8::Utf8Automaton),
         exploration: &mut Exploration,
     ) -> Result<bool, ParserLimit> {
-        let mut pending = vec![(utf8::WHOLE, from)];
+        let mut pending = vec![(utf8::BOUNDARY, from)];
         while let Some((state, from_inside)) = pending.pop() {
             let mut last = None;
             for byte in 0x80..=0xFFu8 {
@@ -276,7 +278,7 @@ impl Parser {
                 if next == DEAD {
                     return Ok(false);
                 }
-                if state != utf8::WHOLE {
+                if state != utf8::BOUNDARY {
                     if exploration.inside.insert((state, next)) {
                         pending.push((state, next));
                     }
@@ -305,7 +307,7 @@ impl Parser {
             return 0;
         }
         let refused =
-            self.allowed(config).complement().iter().fold(0, |all, byte| all | kind(byte));
+            self.allowed(config).complement().iter().fold(0, |all, byte| all | kind_bit(byte));
         !refused & !NOT_ASCII
     }
 }
@@ -355,7 +357,7 @@ mod tests {
     /// The kinds of a text; a code point outside ASCII counts as [`CODE_POINTS`].
     fn kinds(text: &str) -> u64 {
         text.chars().fold(0, |all, c| {
-            all | u8::try_from(c).ok().filter(u8::is_ascii).map_or(CODE_POINTS, kind)
+            all | u8::try_from(c).ok().filter(u8::is_ascii).map_or(CODE_POINTS, kind_bit)
         })
     }
 
@@ -403,7 +405,8 @@ mod tests {
             let start = parser.start();
             let at = parser.step(start, b'"').expect("within limits");
             let allowance = QueryAllowance::new(&parser, 0);
-            let letters = ByteSet::of(b"abxQ").iter().fold(0, |all, byte| all | kind(byte));
+            let letters =
+                ByteSet::from_bytes(b"abxQ").iter().fold(0, |all, byte| all | kind_bit(byte));
             let mut claimed = |length| {
                 parser
                     .reads_all_texts(at, (letters, length), (&allowance, usize::MAX))

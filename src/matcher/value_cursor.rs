@@ -337,7 +337,7 @@ impl CursorTable {
         number: &impl Deref<Target = NumberPrefix>,
     ) -> ByteSet {
         let ValueCursor { container, position } = cursor;
-        let spaced = |bytes: &[u8]| ByteSet::of(bytes).union(&ByteSet::WHITE_SPACE);
+        let spaced = |bytes: &[u8]| ByteSet::from_bytes(bytes).union(&ByteSet::WHITE_SPACE);
         match (position, position.node().map(|node| &value.nodes[node as usize])) {
             (CursorPosition::Before(_), Some(JsonNode::Word(node_value))) => {
                 spaced(&node_value[..1])
@@ -354,7 +354,7 @@ impl CursorTable {
                 spaced(self.expected_punctuation(value, container).as_slice())
             }
             (CursorPosition::Word(_, read), Some(JsonNode::Word(node_value))) => {
-                ByteSet::of(&node_value[read as usize..][..1])
+                ByteSet::from_bytes(&node_value[read as usize..][..1])
             }
             (CursorPosition::Number(_), Some(JsonNode::Number(node_value))) => {
                 number.next_bytes(node_value)

@@ -11,9 +11,6 @@ mod white_space;
 
 pub(crate) use quotes::QuotedTokens;
 pub(crate) use shape_tree::ShapeTree;
-pub(crate) use shape_tree::ShapeTree as Shapes; // RENAME-ALIAS
-pub(crate) use trie::{ChildTable as Fan, TreeBuilder as Planting}; // RENAME-ALIAS
-#[allow(unused_imports)] // RENAME-ALIAS
 pub(crate) use trie::{ChildTable, TreeBuilder, descend, descend_from};
 pub use trie::{Node, Tree, Trie};
 
@@ -178,19 +175,19 @@ impl Vocabulary {
 
     /// Tokens of at least `chars` code points, each with their number. Bytes that continue a code
     /// point are not counted.
-    pub(crate) fn of_chars(&self, chars: usize) -> &[(u32, TokenId)] {
+    pub(crate) fn with_chars_at_least(&self, chars: usize) -> &[(u32, TokenId)] {
         &self.by_chars[..self.by_chars.partition_point(|&(n, _)| n as usize >= chars)]
     }
 
     /// Tokens with enough quotes to contain whole JSON strings.
-    pub(crate) fn quoting(&self) -> &QuotedTokens {
+    pub(crate) fn quoted_tokens(&self) -> &QuotedTokens {
         &self.quoted_tokens
     }
 
     /// The mask of the tokens that consist of at most `most` bytes of white space. `None` where the
     /// vocabulary has few tokens of white space.
-    pub(crate) fn white_row(&self, most: u32) -> Option<Arc<[u32]>> {
-        let white = self.trie.white()?;
+    pub(crate) fn white_space_mask(&self, most: u32) -> Option<Arc<[u32]>> {
+        let white = self.trie.leading_white_space()?;
         Some(self.white_space.mask_of_short_runs(&white.only, most, self.mask_words()))
     }
 
@@ -200,12 +197,12 @@ impl Vocabulary {
     }
 
     /// The trigrams (three consecutive bytes) of all tokens.
-    pub(crate) fn triples(&self) -> &Trigrams {
+    pub(crate) fn trigrams(&self) -> &Trigrams {
         &self.trigrams
     }
 
     /// The position of a token with text in the trie's list of words.
-    pub(crate) fn place(&self, token: TokenId) -> Option<u32> {
+    pub(crate) fn trie_position(&self, token: TokenId) -> Option<u32> {
         /// Marks a token without text.
         const NO_POSITION: u32 = u32::MAX;
         let positions = self.trie_positions.get_or_init(|| {
@@ -302,7 +299,7 @@ impl Vocabulary {
     }
 
     /// The trie by the shapes of bytes.
-    pub(crate) fn shapes(&self) -> &ShapeTree {
+    pub(crate) fn shape_tree(&self) -> &ShapeTree {
         &self.shape_tree
     }
 
@@ -313,7 +310,7 @@ impl Vocabulary {
     }
 
     /// Length of the longest token, in bytes.
-    pub fn reach(&self) -> usize {
+    pub fn max_token_bytes(&self) -> usize {
         self.reach
     }
 

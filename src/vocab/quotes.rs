@@ -27,12 +27,12 @@ impl QuotedTokens {
     }
 
     /// Tokens that can contain a whole string.
-    pub(crate) fn two(&self) -> &[TokenId] {
+    pub(crate) fn with_two_quotes(&self) -> &[TokenId] {
         &self.with_two
     }
 
     /// Tokens that can contain two whole strings.
-    pub(crate) fn four(&self) -> &[TokenId] {
+    pub(crate) fn with_four_quotes(&self) -> &[TokenId] {
         &self.with_four
     }
 }

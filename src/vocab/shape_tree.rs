@@ -34,7 +34,7 @@ impl ShapeTree {
         let mut children: Vec<(u8, u32)> = Vec::new();
         let (mut depth, mut here) = (0, vec![0]);
         loop {
-            kinds.push(here.iter().fold(0, |kinds, &node| kinds | trie.kinds_below(node)));
+            kinds.push(here.iter().fold(0, |kinds, &node| kinds | trie.byte_kinds_below(node)));
             source_offsets.push(sources.len() as u32);
             sources.extend_from_slice(&here);
             for &node in &here {
@@ -63,7 +63,7 @@ impl ShapeTree {
     }
 
     /// The kinds of all bytes strictly below a node; see [`Trie::kinds_below`].
-    pub(crate) fn kinds_below(&self, node: u32) -> u64 {
+    pub(crate) fn byte_kinds_below(&self, node: u32) -> u64 {
         self.kinds[node as usize]
     }
 
@@ -79,7 +79,7 @@ impl ShapeTree {
     }
 
     /// Positions, in the list of words, of those that end in a node's subtree.
-    pub(crate) fn range_from(&self, node: u32) -> Range<usize> {
+    pub(crate) fn range_of_subtree(&self, node: u32) -> Range<usize> {
         self.tree.range_at(node).start..self.tree.range_below(node).end
     }
 }
@@ -106,8 +106,8 @@ mod tests {
             let mut seen = vec![false; words.len()];
             for node in 0..shapes.tree().len() as u32 {
                 prop_assert_eq!(
-                    shapes.kinds_below(node),
-                    shapes.sources(node).iter().fold(0, |all, &n| all | trie.kinds_below(n))
+                    shapes.byte_kinds_below(node),
+                    shapes.sources(node).iter().fold(0, |all, &n| all | trie.byte_kinds_below(n))
                 );
                 for &word in shapes.tree().words_at(node) {
                     prop_assert!(!std::mem::replace(&mut seen[word.index()], true));

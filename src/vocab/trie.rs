@@ -343,7 +343,7 @@ impl LeadingWhiteSpace {
     }
 
     /// The nodes of words whose first byte after white space is this one.
-    pub(crate) fn behind(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn first_byte_after(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
         let from = self.behind.partition_point(|&(other, _)| other < byte);
         self.behind[from..]
             .iter()
@@ -432,13 +432,13 @@ impl Trie {
 
     /// The words that begin with white space, if many are nothing else.
     #[inline]
-    pub(crate) fn white(&self) -> Option<&LeadingWhiteSpace> {
+    pub(crate) fn leading_white_space(&self) -> Option<&LeadingWhiteSpace> {
         self.leading_white_space.as_ref()
     }
 
     /// The child table of a node, if it has one.
     #[inline]
-    pub(crate) fn fan(&self, node: u32) -> Option<ChildTable<'_>> {
+    pub(crate) fn child_table(&self, node: u32) -> Option<ChildTable<'_>> {
         if self.node(node).end - node < LARGE_SUBTREE_NODES {
             return None;
         }
@@ -449,7 +449,7 @@ impl Trie {
     /// The kinds of all bytes strictly below a node. Bytes that are not ASCII are replaced by
     /// [`CODE_POINTS`] or [`NON_SPACE_CODE_POINTS`] where they spell code points from the node on.
     #[inline]
-    pub(crate) fn kinds_below(&self, node: u32) -> u64 {
+    pub(crate) fn byte_kinds_below(&self, node: u32) -> u64 {
         self.below[node as usize]
     }
 

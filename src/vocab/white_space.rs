@@ -85,7 +85,7 @@ impl WhiteSpaceIndex {
     }
 
     /// Tokens with more than `max(most, 1)` bytes of white space at their start.
-    pub(crate) fn beyond(&self, most: u32) -> &[TokenId] {
+    pub(crate) fn leading_more_than(&self, most: u32) -> &[TokenId] {
         &self.by_leading_count
             [..self.by_leading_count.partition_point(|&id| self.lead(id) > most.max(1))]
     }
@@ -114,27 +114,30 @@ impl WhiteSpaceIndex {
     }
 
     /// Tokens with a long run after other bytes.
-    pub(crate) fn inner(&self) -> &[TokenId] {
+    pub(crate) fn with_inner_run(&self) -> &[TokenId] {
         &self.with_inner_run
     }
 
     /// Tokens that are one long run and contain a byte outside of `bytes`.
-    pub(crate) fn runs_beside(&self, bytes: ByteSet) -> impl Iterator<Item = TokenId> + '_ {
+    pub(crate) fn long_runs_with_other_bytes(
+        &self,
+        bytes: ByteSet,
+    ) -> impl Iterator<Item = TokenId> + '_ {
         self.only_run.iter().filter(move |(own, _)| own.union(&bytes) != bytes).map(|&(_, id)| id)
     }
 
     /// Tokens with a long run and other bytes.
-    pub(crate) fn mixed(&self) -> &[TokenId] {
+    pub(crate) fn run_and_text(&self) -> &[TokenId] {
         &self.run_and_text
     }
 
     /// The trie over all tokens with a long run.
-    pub(crate) fn long(&self) -> &Trie {
+    pub(crate) fn long_trie(&self) -> &Trie {
         &self.long_trie
     }
 
     /// The same tokens, in ascending order.
-    pub(crate) fn all_long(&self) -> &[TokenId] {
+    pub(crate) fn long_tokens(&self) -> &[TokenId] {
         &self.long_sorted
     }
 }

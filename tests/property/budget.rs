@@ -112,7 +112,7 @@ fn check_masks(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
 #[test]
 fn a_cut_rule_ends_where_all_others_are_spent() {
     let token_budget = |tokens, spent| Some(Budget { tokens: Some(tokens), chars: None, spent });
-    let letters = Expr::star(Expr::Class(ByteSet::of(b"ab")));
+    let letters = Expr::star(Expr::Class(ByteSet::from_bytes(b"ab")));
     let start = Expr::seq([Expr::Ref(RuleId::new(1)), Expr::Ref(RuleId::new(2))]);
     let end = Expr::text("a");
     let rules = [

@@ -155,7 +155,7 @@ fn expr(specials: bool) -> impl Strategy<Value = Expr> {
         1 => Just(Expr::Never),
         16 => word(1..4).prop_map(|word| Expr::bytes(&word)),
         1 => Just(Expr::Class(ByteSet::EMPTY)),
-        8 => vec(letter(), 1..4).prop_map(|letters| Expr::Class(ByteSet::of(&letters))),
+        8 => vec(letter(), 1..4).prop_map(|letters| Expr::Class(ByteSet::from_bytes(&letters))),
         2 * special => (0..SPECIALS.len()).prop_map(|s| Expr::Special(SpecialId::new(s))),
         16 => (0..MAX_RULES).prop_map(|r| Expr::Ref(RuleId::from_raw(r))),
         4 => automaton(),
@@ -240,7 +240,7 @@ fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
 fn counted() -> impl Strategy<Value = Expr> {
     let step = prop_oneof![
         word(1..4).prop_map(|word| Expr::bytes(&word)),
-        vec(letter(), 1..4).prop_map(|letters| Expr::Class(ByteSet::of(&letters))),
+        vec(letter(), 1..4).prop_map(|letters| Expr::Class(ByteSet::from_bytes(&letters))),
     ];
     (graph(step), 0..5u32, proptest::option::of(0..7u32)).prop_map(|(graph, min, max)| {
         let Expr::Graph(mut graph) = graph else { return Expr::Never };
@@ -254,7 +254,8 @@ fn except() -> impl Strategy<Value = Expr> {
     let rule = || (0..MAX_RULES).prop_map(RuleId::from_raw);
     (words, vec(letter(), 0..4), rule(), rule(), word(1..3)).prop_map(
         |(words, leave, tail, other, close)| {
-            let (words, leave) = (words.into_iter().map(Into::into).collect(), ByteSet::of(&leave));
+            let (words, leave) =
+                (words.into_iter().map(Into::into).collect(), ByteSet::from_bytes(&leave));
             Expr::Except(Box::new(Except { words, leave, tail, other, close: close.into() }))
         },
     )

@@ -61,7 +61,7 @@ impl MemberSet {
             let (name, value) = text.split_once(':').expect("a colon");
             let value = b.rule(
                 format!("v{i}"),
-                Expr::seq([Expr::text(value), Expr::class(ByteSet::of(b".!"))]),
+                Expr::seq([Expr::text(value), Expr::class(ByteSet::from_bytes(b".!"))]),
             );
             let body = Expr::seq([Expr::text(name), Expr::text(":"), Expr::Ref(value)]);
             if i.is_multiple_of(2) { body } else { Expr::Ref(b.rule(format!("m{i}"), body)) }

@@ -59,14 +59,15 @@ impl ToolRequest {
         let bytes = key.bytes();
         // One budget of work for all schemas of the request.
         let fuel = key.request.limits.compile_budget(bytes / BYTES_PER_SCHEMA_BYTE);
-        let (constraint, plan) = engine.kept(key, bytes, |RequestKey { format, request }| {
-            fuel::limited(fuel, || {
-                let plan = format.bind(engine.vocab()).lower(request)?;
-                let constraint = engine.compile(plan.grammar().clone())?;
-                constraint.make_first_mask()?;
-                Ok::<_, ConstraintError>((constraint, plan))
-            })
-        })?;
+        let (constraint, plan) =
+            engine.get_or_compile(key, bytes, |RequestKey { format, request }| {
+                fuel::limited(fuel, || {
+                    let plan = format.bind(engine.vocab()).lower(request)?;
+                    let constraint = engine.compile(plan.grammar().clone())?;
+                    constraint.make_first_mask()?;
+                    Ok::<_, ConstraintError>((constraint, plan))
+                })
+            })?;
         Ok((Plan::clone(&plan), constraint))
     }
 }

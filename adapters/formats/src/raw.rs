@@ -65,7 +65,7 @@ struct AhoCorasick {
 
 impl AhoCorasick {
     fn new(texts: &[Vec<u8>]) -> AhoCorasick {
-        let bytes: Vec<u8> = ByteSet::of(&texts.concat()).iter().collect();
+        let bytes: Vec<u8> = ByteSet::from_bytes(&texts.concat()).iter().collect();
         let column = |byte: u8| bytes.binary_search(&byte).unwrap_or(0);
         let (mut children, mut is_end) = (vec![vec![None; bytes.len()]], vec![false]);
         for text in texts {

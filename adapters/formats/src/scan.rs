@@ -1,7 +1,7 @@
 //! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
-use louver::front::json_schema::Kinds;
+use louver::front::json_schema::JsonTypes;
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 use louver::spec::tools::MAX_TOOL_NAME_BYTES;
@@ -315,7 +315,7 @@ impl Scanner<'_> {
                 let reader = match reader {
                     Some(reader) => reader.clone().without_input(),
                     None => {
-                        let reader = TaggedReader::new(style, Vec::new(), Kinds::ALL);
+                        let reader = TaggedReader::new(style, Vec::new(), JsonTypes::ALL);
                         ArgumentReader::Tagged(Box::new(reader))
                     }
                 };

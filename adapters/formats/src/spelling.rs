@@ -287,7 +287,7 @@ impl<'a> Lowering<'a> {
             watched.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
         let tail = self.builder.rule("other name", Expr::Automaton(name));
         let other = self.builder.rule("nothing", Expr::Never);
-        let leave = ByteSet::of(&first).complement();
+        let leave = ByteSet::from_bytes(&first).complement();
         let except = Except { words, leave, tail, other, close: vec![end].into() };
         let body = Expr::seq([Expr::Except(Box::new(except)), Expr::Automaton(behind)]);
         Ok(Some(self.builder.labelled("text behind a marker", Role::ResumedText.label(), body)))
@@ -320,7 +320,7 @@ impl<'a> Lowering<'a> {
                 shortest_non_prefixes(&automaton(&watched)?)
             }
             TextKind::UpTo(end) => {
-                let end = ByteSet::of(&[*end]);
+                let end = ByteSet::from_bytes(&[*end]);
                 let before = Expr::star(Expr::Class(end.complement()));
                 automaton(&Expr::seq([before, Expr::Class(end)]))?
             }

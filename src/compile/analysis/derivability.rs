@@ -5,7 +5,7 @@
 use super::{Bodies, expr_address, is_tiny};
 use crate::compile::Compiled;
 use crate::compile::components::Components;
-use crate::fsm::Grouped;
+use crate::fsm::Csr;
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar, Graph};
 
@@ -128,5 +128,5 @@ impl Compiled {
 pub(super) fn reached(graph: &Graph, passes: impl Fn(&Expr) -> bool) -> Vec<bool> {
     let passing: Vec<(u32, u32)> =
         graph.edges.iter().filter(|(_, e, _)| passes(e)).map(|&(from, _, to)| (from, to)).collect();
-    Grouped::new(graph.nodes as usize, || passing.iter().copied()).reached([graph.start])
+    Csr::new(graph.nodes as usize, || passing.iter().copied()).reached([graph.start])
 }

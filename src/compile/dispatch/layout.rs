@@ -11,7 +11,7 @@ use super::super::rule_nfa::{EdgeSymbol, StateSummary};
 use super::DispatchTexts;
 use super::matches::{MatchTable, TriggerOrStop};
 use super::trie::{ROOT, count_steps};
-use crate::fsm::{Edge, Grouped};
+use crate::fsm::{Csr, Edge};
 use crate::ir::{AfterTag, DispatchEnd};
 
 /// The start state: free text at the root.
@@ -318,7 +318,7 @@ impl DispatchAutomaton {
                 (node, targets)
             })
             .collect();
-        let back = Grouped::new(len, || {
+        let back = Csr::new(len, || {
             rows.iter().flat_map(|(from, targets)| targets.iter().map(|&to| (to, *from)))
         });
         back.reached((0..len as u32).filter(|&node| live[node as usize]))

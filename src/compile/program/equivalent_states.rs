@@ -13,7 +13,7 @@ use super::{NO_BLOCK, Program, State, StateSource, UNKNOWN};
 use crate::compile::ByteEdge;
 use crate::compile::member_sets::{EquivalenceKey, Substitutes};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
-use crate::fsm::Triples;
+use crate::fsm::Trigrams;
 use crate::hash::{HashMap, HashSet};
 
 /// Longest common prefix of all members that is examined, in bytes.
@@ -121,7 +121,7 @@ impl Program {
 
     /// The representative of a state: no token tells the two apart. It is the first state with the
     /// same equivalence key. Memoised.
-    pub(crate) fn equivalent_state(&mut self, state: u32, tokens: &Triples) -> u32 {
+    pub(crate) fn equivalent_state(&mut self, state: u32, tokens: &Trigrams) -> u32 {
         if self.states[state as usize].alike == UNKNOWN {
             let representative = self.find_equivalent(state, tokens);
             self.states[state as usize].alike = representative;
@@ -130,7 +130,7 @@ impl Program {
     }
 
     /// Computes the representative of a state.
-    fn find_equivalent(&mut self, state: u32, tokens: &Triples) -> u32 {
+    fn find_equivalent(&mut self, state: u32, tokens: &Trigrams) -> u32 {
         let State { instance, block, .. } = self.states[state as usize];
         if block != NO_BLOCK {
             return self.equivalent_in_block(state, block, tokens);
@@ -167,7 +167,7 @@ impl Program {
 
     /// The counterpart of a block state: the same block, placed in front of the representative of
     /// its exit.
-    fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Triples) -> u32 {
+    fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Trigrams) -> u32 {
         let exit = self.blocks[block as usize].exit;
         let representative = self.equivalent_state(exit, tokens);
         let State { instance, set, .. } = self.states[state as usize];
@@ -259,7 +259,7 @@ impl Program {
         &mut self,
         instance: u32,
         names: &MemberNames,
-        tokens: &Triples,
+        tokens: &Trigrams,
     ) -> Arc<HashSet<u32>> {
         if let Some(known) = self.member_classes.covered.get(&instance) {
             return known.clone();
@@ -274,7 +274,7 @@ impl Program {
                 .windows(3)
                 .enumerate()
                 .rev()
-                .find(|(at, three)| at + 2 <= read && tokens.lack(three));
+                .find(|(at, three)| at + 2 <= read && tokens.excludes(three));
             covered.extend(
                 last.into_iter().flat_map(|(at, _)| &spelled[..=at]).map(|&(position, _)| position),
             );
@@ -329,7 +329,7 @@ impl Program {
 
     /// Whether no token spans the end of a separator and the distinguishing part of a following
     /// member. Memoised.
-    fn separates_members(&mut self, instance: u32, tokens: &Triples) -> bool {
+    fn separates_members(&mut self, instance: u32, tokens: &Trigrams) -> bool {
         if let Some(&known) = self.member_classes.separation.get(&instance) {
             return known;
         }
@@ -339,7 +339,7 @@ impl Program {
     }
 
     /// `None` if that cannot be decided.
-    fn find_separation(&mut self, instance: u32, tokens: &Triples) -> Option<bool> {
+    fn find_separation(&mut self, instance: u32, tokens: &Trigrams) -> Option<bool> {
         let (rule_nfa, number) =
             self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))?;
         for member_set in 0..rule_nfa.member_sets.len() {
@@ -355,7 +355,7 @@ impl Program {
             for (last, next) in texts {
                 let text: Vec<u8> =
                     [last].into_iter().chain(common.iter().copied()).chain([next]).collect();
-                if !tokens.lack(&text) {
+                if !tokens.excludes(&text) {
                     return Some(false);
                 }
             }

@@ -2,13 +2,13 @@
 //!
 //! A state may be one node of its rule's graph, such as a pattern that counts words. An edge to
 //! another node is a *move*. If a token makes at most `k` moves, all nodes with equal continuations
-//! of `k` moves have the same mask (bounded bisimulation; partition refinement in [`Moves`]).
+//! of `k` moves have the same mask (bounded bisimulation; partition refinement in [`NodeMoves`]).
 //! Likewise, a step count farther from its bounds than a token reaches has no effect.
 
 use super::{Instance, Program, State, StateSource};
 use crate::compile::counted_graph::{FAR, NO_NODE};
 use crate::compile::rule_nfa::RuleNfa;
-use crate::fsm::Moves;
+use crate::fsm::NodeMoves;
 use crate::hash::HashMap;
 
 /// A node is measured only if many others are equivalent to it for this many moves.
@@ -37,7 +37,7 @@ pub(super) struct NodeClasses {
 #[derive(Debug, Default)]
 struct GraphClasses {
     /// The partition, computed on first use; `Some(None)`: it is too large.
-    moves: Option<Option<Moves>>,
+    moves: Option<Option<NodeMoves>>,
     /// The first node that was asked for.
     first: Option<u32>,
     /// Measured nodes, with the most moves of a token from there; `None`: unbounded.
@@ -166,16 +166,16 @@ impl Program {
             return Ok(first);
         }
         let moves = classes.moves.get_or_insert_with(|| {
-            Moves::of(&rule_nfa.main.nfa, (nodes.first, nodes.count, nodes.end))
+            NodeMoves::new(&rule_nfa.main.nfa, (nodes.first, nodes.count, nodes.end))
         });
         let Some(moves) = moves else { return Ok(position.node) };
         for &(node, measured) in &classes.measured {
             let Some(most_moves) = measured else { return Ok(position.node) };
-            if moves.are_alike(node, position.node, most_moves) {
+            if moves.are_equivalent(node, position.node, most_moves) {
                 return Ok(node);
             }
         }
-        let mut is_worth_measuring = |node: u32| moves.has_many_like(node, FEW_MOVES);
+        let mut is_worth_measuring = |node: u32| moves.has_many_equivalents(node, FEW_MOVES);
         match classes.measured.len() {
             0 if is_worth_measuring(first) => Err(first),
             MAX_MEASURED.. => Ok(position.node),

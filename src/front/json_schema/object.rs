@@ -20,7 +20,7 @@ use super::punctuation::Delimiters;
 use super::spelling::plain_ascii;
 use super::{AdditionalNames, Escapes, MemberOrder, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
-use crate::fsm::{Class, Combine, Dfa};
+use crate::fsm::{Combine, Dfa, LanguageClass};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Graph, Members};
@@ -57,7 +57,7 @@ enum NameClass {
     /// The names that match a pattern, or those that do not.
     Automaton(Arc<Dfa>),
     /// A class of a partition by several tests.
-    Partition(Class),
+    Partition(LanguageClass),
 }
 
 impl NameClass {
@@ -371,7 +371,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 continue;
             }
             if let Some(dfa) = remaining.unwrap_or_else(|| self.subtract_names(&names, &excluded)) {
-                let (goes_on, is_infinite) = (dfa.goes_on(), dfa.is_infinite());
+                let (goes_on, is_infinite) = (dfa.has_infinite_residuals(), dfa.is_infinite());
                 let names = self.name_expr(NameSet::Automaton(dfa));
                 let candidates =
                     self.witness_candidates(facets, |_, witness| match &witness.matching {
@@ -480,7 +480,7 @@ impl<'a> SchemaLowering<'a, '_> {
             return self.or_report_limit(loc, Dfa::counted(&SCALARS, 0, None, limit));
         }
         let conj = self.normalizer.conjunction(names);
-        let mut out = Dfa::never();
+        let mut out = Dfa::empty_language();
         for f in self.normalizer.alternatives(&conj).iter() {
             let names = self.string_automaton(f)?;
             out = self.or_report_limit(loc, out.combine(&names, Combine::Or, limit))?;
@@ -491,7 +491,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The strings that satisfy facets, as an automaton over code points.
     fn string_automaton(&mut self, facets: &Facets<'a>) -> Option<Dfa> {
         if !facets.types.meets(TypeSet::STRING) {
-            return Some(Dfa::never());
+            return Some(Dfa::empty_language());
         }
         self.normalizer.report_unenforced(facets, TypeSet::STRING);
         if let Some(values) = &facets.values {

@@ -67,7 +67,7 @@ fn cached_automaton(
 fn any_char_expr(non_ascii: NonAscii) -> Expr {
     let surrogate = |lo| {
         let kind = if lo { hex(0xC, 0xF) } else { hex(8, 0xB) };
-        Expr::seq([Expr::Class(ByteSet::of(b"dD")), kind, hex(0, 15), hex(0, 15)])
+        Expr::seq([Expr::Class(ByteSet::from_bytes(b"dD")), kind, hex(0, 15), hex(0, 15)])
     };
     let not_d = {
         let Expr::Class(mut set) = hex(0, 15) else { return Expr::Never };
@@ -77,11 +77,13 @@ fn any_char_expr(non_ascii: NonAscii) -> Expr {
     };
     let unit = Expr::alt([
         Expr::seq([not_d, hex(0, 15), hex(0, 15), hex(0, 15)]),
-        Expr::seq([Expr::Class(ByteSet::of(b"dD")), hex(0, 7), hex(0, 15), hex(0, 15)]),
+        Expr::seq([Expr::Class(ByteSet::from_bytes(b"dD")), hex(0, 7), hex(0, 15), hex(0, 15)]),
         Expr::seq([surrogate(false), Expr::text("\\u"), surrogate(true)]),
     ]);
-    let escape =
-        Expr::alt([Expr::Class(ByteSet::of(b"\"\\/bfnrt")), Expr::seq([Expr::text("u"), unit])]);
+    let escape = Expr::alt([
+        Expr::Class(ByteSet::from_bytes(b"\"\\/bfnrt")),
+        Expr::seq([Expr::text("u"), unit]),
+    ]);
     let raw = if non_ascii == NonAscii::Escaped {
         Expr::Never
     } else {

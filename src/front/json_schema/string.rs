@@ -15,7 +15,7 @@ use super::normalize::Normalizer;
 use super::spelling::plain_ascii;
 use super::{Escapes, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
-use crate::fsm::{ByteSet, Dfa, Edge, Levels, TooLarge};
+use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
 use crate::ir::{Counted, Expr, Graph};
 
 impl<'a> SchemaLowering<'a, '_> {
@@ -231,7 +231,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
         edges(self, &mut graph);
         let counted = Counted { graph, min, max };
-        let levels = Levels::of(dfa.len(), &counted.steps(), &counted.graph.ends, max)?;
+        let levels = ExactSteps::new(dfa.len(), &counted.steps(), &counted.graph.ends, max)?;
         levels.ends_within(0, min, max).then(|| Expr::Counted(Box::new(counted)))
     }
 

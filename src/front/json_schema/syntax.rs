@@ -125,15 +125,18 @@ fn python_char(quote: u8) -> Expr {
     let mut plain = ByteSet::range(0x20, 0x7E);
     plain.remove(quote);
     plain.remove(b'\\');
-    let hex = || Expr::Class(ByteSet::of(b"0123456789abcdefABCDEF"));
-    let not_d = ByteSet::of(b"0123456789abcefABCEF");
+    let hex = || Expr::Class(ByteSet::from_bytes(b"0123456789abcdefABCDEF"));
+    let not_d = ByteSet::from_bytes(b"0123456789abcefABCEF");
     let unit = |first: ByteSet, second: ByteSet| {
         Expr::seq([Expr::text("u"), Expr::Class(first), Expr::Class(second), hex(), hex()])
     };
-    let any = ByteSet::of(b"0123456789abcdefABCDEF");
-    let scalar = Expr::alt([unit(not_d, any), unit(ByteSet::of(b"dD"), ByteSet::of(b"01234567"))]);
+    let any = ByteSet::from_bytes(b"0123456789abcdefABCDEF");
+    let scalar = Expr::alt([
+        unit(not_d, any),
+        unit(ByteSet::from_bytes(b"dD"), ByteSet::from_bytes(b"01234567")),
+    ]);
     let escape = Expr::alt([
-        Expr::Class(ByteSet::of(b"\\\"'nrtbf")),
+        Expr::Class(ByteSet::from_bytes(b"\\\"'nrtbf")),
         Expr::seq([Expr::text("x"), hex(), hex()]),
         scalar,
     ]);

@@ -297,7 +297,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             return Some(self.dispatch(&tools, &triggers, *min));
         }
         let first =
-            self.session.charge_states(Dfa::any_of(match_dfas.values(), limit), limit, Dfa::len);
+            self.session.charge_states(Dfa::union(match_dfas.values(), limit), limit, Dfa::len);
         let first = self.report_limit(first, body)?.shortest();
         let free =
             self.session.charge_states(any.without_prefix(&first, &BYTES, limit), limit, Dfa::len);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::{Pattern, RegexError, SCALARS, node_count};
-use crate::cache::{CacheStats, Shared};
+use crate::cache::{CacheStats, ProcessCache};
 use crate::fsm::{Dfa, TooLarge};
 use crate::fuel;
 use crate::limits::Limits;
@@ -42,7 +42,7 @@ struct LazyDfa {
 }
 
 /// Cached patterns by source. For a pattern that is parsed under several limits, the last one.
-static PATTERN_CACHE: Shared<Box<str>, Arc<CachedPattern>> = Shared::new(MAX_BYTES);
+static PATTERN_CACHE: ProcessCache<Box<str>, Arc<CachedPattern>> = ProcessCache::new(MAX_BYTES);
 
 /// Statistics of the pattern cache.
 pub(crate) fn pattern_stats() -> CacheStats {
@@ -91,7 +91,7 @@ impl CachedPattern {
     /// The minimal automaton of the texts that contain no match.
     pub(crate) fn complement(self: &Arc<Self>, limit: usize) -> Result<Arc<Dfa>, TooLarge> {
         self.get_or_build(&self.complement, limit, || {
-            self.search_dfa(limit)?.flipped(&SCALARS, limit)
+            self.search_dfa(limit)?.complement_of_minimal(&SCALARS, limit)
         })
     }
 

@@ -112,7 +112,7 @@ fn words_are_split_at_the_marker() {
     );
     let whole = body.concat(&marker, LIMIT).unwrap().shortest();
     let pairs = split(&whole, &body, &marker, LIMIT).unwrap();
-    let union = pairs.iter().fold(Dfa::never(), |all, (a, b)| {
+    let union = pairs.iter().fold(Dfa::empty_language(), |all, (a, b)| {
         all.combine(&a.concat(b, LIMIT).unwrap(), Combine::Or, LIMIT).unwrap()
     });
     assert_eq!(union, whole);

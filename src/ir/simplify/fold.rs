@@ -94,7 +94,7 @@ fn seq(parts: &mut Vec<Expr>) -> Option<Expr> {
 fn alt(parts: &mut Vec<Expr>) -> Option<Expr> {
     let single = |part: &Expr| match part {
         Expr::Class(set) => Some(*set),
-        Expr::Bytes(bytes) if bytes.len() == 1 => Some(ByteSet::of(bytes)),
+        Expr::Bytes(bytes) if bytes.len() == 1 => Some(ByteSet::from_bytes(bytes)),
         _ => None,
     };
     let nested = parts.iter().any(|p| matches!(p, Expr::Never | Expr::Alt(_)));

@@ -228,7 +228,7 @@ impl Parser {
             && let Some(vocab) = &self.vocab
         {
             for entry in entries.iter() {
-                self.program.equivalent_state(entry.state, vocab.triples());
+                self.program.equivalent_state(entry.state, vocab.trigrams());
             }
         }
         let reach = self.reach();

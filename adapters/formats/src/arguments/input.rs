@@ -1,6 +1,6 @@
 //! The input of a custom tool: on the wire, the one string in arguments `{"input": "..."}`.
 
-use louver::front::json_schema::{Kinds, Piece, Whitespace};
+use louver::front::json_schema::{JsonTypes, MemberPart, Whitespace};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{Expr, Grammar, Homomorphism};
@@ -200,8 +200,8 @@ impl Lowering<'_> {
                 (body, ArgumentReader::Literal(LiteralReader::delimited(&mark.write())))
             }
             ArgumentStyle::Tagged(style) => {
-                let kinds = vec![(INPUT.to_owned(), Kinds::STRING)];
-                let reader = TaggedReader::new(style, kinds, Kinds::STRING);
+                let kinds = vec![(INPUT.to_owned(), JsonTypes::STRING)];
+                let reader = TaggedReader::new(style, kinds, JsonTypes::STRING);
                 let body = self.tagged_input(style, grammar)?;
                 (body, ArgumentReader::Tagged(Box::new(reader)))
             }
@@ -256,10 +256,10 @@ impl Lowering<'_> {
             .ok_or_else(|| CustomErrorReason::Empty { format: format.name.clone() })?;
         for piece in self.tag_pieces(style) {
             parts.push(match piece {
-                Piece::Fixed(expr) => expr,
-                Piece::Name | Piece::Value => Expr::text(&name),
-                Piece::Kind(words) => {
-                    let word = words.iter().find(|(kinds, _)| kinds.meets(Kinds::STRING));
+                MemberPart::Fixed(expr) => expr,
+                MemberPart::Name | MemberPart::Value => Expr::text(&name),
+                MemberPart::Kind(words) => {
+                    let word = words.iter().find(|(kinds, _)| kinds.meets(JsonTypes::STRING));
                     word.map_or(Expr::Never, |(_, word)| Expr::bytes(word))
                 }
             });

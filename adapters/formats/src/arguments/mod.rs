@@ -17,8 +17,8 @@ pub use write::RenderError;
 pub(crate) use write::{arguments as write, code};
 
 use louver::front::json_schema::{
-    self, LoweredParameters, Parameters, Piece, Raw, Reading, Registry, SchemaError, SchemaErrors,
-    Syntax, Whitespace,
+    self, AmbiguousText, LoweredParameters, MemberPart, ParameterStyle, RawStrings, Registry,
+    SchemaError, SchemaErrors, ValueSyntax, Whitespace,
 };
 use louver::ids::RuleId;
 use louver::ir::Expr;
@@ -188,13 +188,17 @@ impl Lowering<'_> {
             }
             ArgumentStyle::Keywords => {
                 let comma = Expr::seq([Expr::text(","), Expr::optional(Expr::text(" "))]);
-                let style = Parameters {
+                let style = ParameterStyle {
                     open: Expr::Empty,
                     between: comma,
                     close: Expr::Empty,
-                    member: vec![Piece::Name, Piece::Fixed(Expr::text("=")), Piece::Value],
+                    member: vec![
+                        MemberPart::Name,
+                        MemberPart::Fixed(Expr::text("=")),
+                        MemberPart::Value,
+                    ],
                     raw: None,
-                    syntax: Syntax::Python,
+                    syntax: ValueSyntax::Python,
                     other_kinds: Vec::new(),
                     name: &|name| is_keyword(name).then(|| name.to_owned()),
                 };
@@ -212,7 +216,7 @@ impl Lowering<'_> {
                 })
             }
             ArgumentStyle::Delimited(marker) => {
-                let syntax = Syntax::Delimited(self.triggers(marker));
+                let syntax = ValueSyntax::Delimited(self.triggers(marker));
                 options.whitespace = Whitespace::Compact;
                 let lowered =
                     json_schema::lower_syntax(&mut self.builder, schema, &options, limits, &syntax);
@@ -234,13 +238,13 @@ impl Lowering<'_> {
     }
 
     /// The parts of an argument's opening tag.
-    pub(crate) fn tag_pieces(&mut self, style: &TaggedStyle) -> Vec<Piece> {
+    pub(crate) fn tag_pieces(&mut self, style: &TaggedStyle) -> Vec<MemberPart> {
         let pieces = style.open.iter().map(|part| match part {
-            TagPart::Text(text) => Piece::Fixed(Expr::text(text)),
-            TagPart::Marker(marker) => Piece::Fixed(self.marker(marker)),
-            TagPart::Gap { .. } => Piece::Fixed(gap()),
-            TagPart::Key { .. } => Piece::Name,
-            TagPart::Kind { kind } => Piece::Kind(tagged::kinds_by_word(kind)),
+            TagPart::Text(text) => MemberPart::Fixed(Expr::text(text)),
+            TagPart::Marker(marker) => MemberPart::Fixed(self.marker(marker)),
+            TagPart::Gap { .. } => MemberPart::Fixed(gap()),
+            TagPart::Key { .. } => MemberPart::Name,
+            TagPart::Kind { kind } => MemberPart::Kind(tagged::kinds_by_word(kind)),
         });
         pieces.collect()
     }
@@ -252,25 +256,25 @@ impl Lowering<'_> {
         pointer: &str,
     ) -> Option<LoweredParameters> {
         let mut member = self.tag_pieces(style);
-        member.push(Piece::Value);
+        member.push(MemberPart::Value);
         let end = self.triggers_and_rests(&style.close);
         let excludes =
             self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
         let tagged_style = style;
-        let style = Parameters {
+        let style = ParameterStyle {
             open: self.glue(&style.before),
             between: self.glue(&style.between),
             close: self.glue(&style.behind),
             member,
-            raw: Some(Raw {
+            raw: Some(RawStrings {
                 end,
                 lead: style.lead.clone().into_bytes(),
                 trail: style.trail.clone().into_bytes(),
                 excludes,
                 spaced: false,
-                reading: Reading::Json,
+                reading: AmbiguousText::Json,
             }),
-            syntax: Syntax::Json,
+            syntax: ValueSyntax::Json,
             other_kinds: Vec::new(),
             name: &|name| tagged::written_name(tagged_style, name),
         };

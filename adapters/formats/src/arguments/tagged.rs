@@ -1,6 +1,6 @@
 //! A streaming reader of arguments between tags.
 
-use louver::front::json_schema::Kinds;
+use louver::front::json_schema::JsonTypes;
 use louver::spec::json::Json;
 
 use crate::channel::decode;
@@ -12,7 +12,7 @@ use crate::marker::{NameStyle, escape_json};
 enum TagPiece {
     Text(Vec<u8>),
     Gap,
-    Kind(Vec<(Kinds, Vec<u8>)>),
+    Kind(Vec<(JsonTypes, Vec<u8>)>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,28 +47,28 @@ pub(crate) struct TaggedReader {
     trail: Vec<u8>,
     close: Vec<u8>,
     /// The types of the arguments by name.
-    kinds: Vec<(String, Kinds)>,
+    kinds: Vec<(String, JsonTypes)>,
     /// The types of all other arguments.
-    others: Kinds,
+    others: JsonTypes,
     state: TaggedState,
     /// Bytes that were not decided.
     buffer: Vec<u8>,
     /// The types that the open value may have.
-    value: Kinds,
+    value: JsonTypes,
     has_argument: bool,
     out: String,
 }
 
 /// The types that each word stands for.
-pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(Kinds, Vec<u8>)> {
-    let mut out: Vec<(Kinds, Vec<u8>)> = Vec::new();
+pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(JsonTypes, Vec<u8>)> {
+    let mut out: Vec<(JsonTypes, Vec<u8>)> = Vec::new();
     for (kind, word) in [
-        (Kinds::STRING, &words.string),
-        (Kinds::NUMBER, &words.number),
-        (Kinds::BOOLEAN, &words.boolean),
-        (Kinds::NULL, &words.null),
-        (Kinds::ARRAY, &words.array),
-        (Kinds::OBJECT, &words.object),
+        (JsonTypes::STRING, &words.string),
+        (JsonTypes::NUMBER, &words.number),
+        (JsonTypes::BOOLEAN, &words.boolean),
+        (JsonTypes::NULL, &words.null),
+        (JsonTypes::ARRAY, &words.array),
+        (JsonTypes::OBJECT, &words.object),
     ] {
         match out.iter_mut().find(|(_, known)| known == word.as_bytes()) {
             Some((kinds, _)) => *kinds = kinds.with(kind),
@@ -112,7 +112,11 @@ fn is_space(byte: u8) -> bool {
 }
 
 impl TaggedReader {
-    pub(crate) fn new(style: &TaggedStyle, kinds: Vec<(String, Kinds)>, others: Kinds) -> Self {
+    pub(crate) fn new(
+        style: &TaggedStyle,
+        kinds: Vec<(String, JsonTypes)>,
+        others: JsonTypes,
+    ) -> Self {
         let mut pieces: Vec<TagPiece> = Vec::new();
         for part in style.open.iter().skip(2) {
             match part {
@@ -136,7 +140,7 @@ impl TaggedReader {
             others,
             state: TaggedState::Between,
             buffer: Vec::new(),
-            value: Kinds::default(),
+            value: JsonTypes::default(),
             has_argument: false,
             out: String::new(),
         }
@@ -205,14 +209,15 @@ impl TaggedReader {
                 if self.buffer.starts_with(&self.lead) {
                     self.buffer.drain(..self.lead.len());
                 }
-                self.state = if !self.value.meets(Kinds::STRING) && self.value != Kinds::default() {
-                    TaggedState::Json { seen: 0, string: None }
-                } else if self.value.within(Kinds::STRING) == self.value {
-                    self.out.push('"');
-                    TaggedState::Text
-                } else {
-                    TaggedState::Undecided
-                };
+                self.state =
+                    if !self.value.meets(JsonTypes::STRING) && self.value != JsonTypes::default() {
+                        TaggedState::Json { seen: 0, string: None }
+                    } else if self.value.within(JsonTypes::STRING) == self.value {
+                        self.out.push('"');
+                        TaggedState::Text
+                    } else {
+                        TaggedState::Undecided
+                    };
                 true
             }
             TaggedState::Undecided => self.undecided(),
@@ -334,8 +339,8 @@ impl TaggedReader {
         match self.buffer.first() {
             None => false,
             Some(byte)
-                if *byte == b'[' && self.value.meets(Kinds::ARRAY)
-                    || *byte == b'{' && self.value.meets(Kinds::OBJECT) =>
+                if *byte == b'[' && self.value.meets(JsonTypes::ARRAY)
+                    || *byte == b'{' && self.value.meets(JsonTypes::OBJECT) =>
             {
                 self.state = TaggedState::Json { seen: 0, string: None };
                 true
@@ -358,24 +363,24 @@ impl TaggedReader {
         let word = |kind, words: &[&str]| {
             self.value.meets(kind) && words.iter().any(|word| word.as_bytes().starts_with(text))
         };
-        word(Kinds::NULL, &["null"])
-            || word(Kinds::BOOLEAN, &["true", "false"])
-            || self.value.meets(Kinds::NUMBER)
+        word(JsonTypes::NULL, &["null"])
+            || word(JsonTypes::BOOLEAN, &["true", "false"])
+            || self.value.meets(JsonTypes::NUMBER)
                 && text.iter().all(|b| b"0123456789+-.eE".contains(b))
     }
 }
 
 /// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same
 /// rule.
-pub(crate) fn looks_like(text: &str, kinds: Kinds) -> bool {
+pub(crate) fn looks_like(text: &str, kinds: JsonTypes) -> bool {
     match text.as_bytes().first() {
-        Some(b'[') => kinds.meets(Kinds::ARRAY),
-        Some(b'{') => kinds.meets(Kinds::OBJECT),
+        Some(b'[') => kinds.meets(JsonTypes::ARRAY),
+        Some(b'{') => kinds.meets(JsonTypes::OBJECT),
         Some(_) if text.trim() != text || text.starts_with('"') => false,
         _ => match Json::parse(text, &louver::limits::Limits::default()) {
-            Ok(Json::Null) => kinds.meets(Kinds::NULL),
-            Ok(Json::Bool(_)) => kinds.meets(Kinds::BOOLEAN),
-            Ok(Json::Number(_)) => kinds.meets(Kinds::NUMBER),
+            Ok(Json::Null) => kinds.meets(JsonTypes::NULL),
+            Ok(Json::Bool(_)) => kinds.meets(JsonTypes::BOOLEAN),
+            Ok(Json::Number(_)) => kinds.meets(JsonTypes::NUMBER),
             _ => false,
         },
     }
