@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
+mod byte_groups;
 mod likely_paths;
 mod word_cuts;
 

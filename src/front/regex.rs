@@ -312,8 +312,12 @@ impl Pattern {
     /// The automaton for a scope, with all assertions resolved.
     fn dfa(&self, scope: Scope, limit: usize) -> Result<Dfa, TooLarge> {
         let anchored = !self.hir.properties().look_set().is_empty();
-        let mut builder =
-            NfaBuilder { nfa: Nfa::new(), layers: if anchored { 4 } else { 1 }, edges: 0, limit };
+        let mut builder = PatternNfaBuilder {
+            nfa: Nfa::new(),
+            layers: if anchored { 4 } else { 1 },
+            edges: 0,
+            limit,
+        };
         let start = builder.state()?;
         let end = builder.state()?;
         let mut from = start;
@@ -655,7 +659,7 @@ const READ_ENDED: u32 = 3;
 /// Builds a layered NFA, in which anchors are exact at any position. Each state exists once for
 /// each combination of "nothing read yet" and "the end was asserted". Patterns without anchors need
 /// one layer.
-struct NfaBuilder {
+struct PatternNfaBuilder {
     nfa: Nfa,
     /// Number of layers: one or four.
     layers: u32,
@@ -665,7 +669,7 @@ struct NfaBuilder {
     limit: usize,
 }
 
-impl NfaBuilder {
+impl PatternNfaBuilder {
     /// Adds a state in all layers.
     fn state(&mut self) -> Result<u32, TooLarge> {
         if self.nfa.len() >= self.limit.saturating_mul(4)
@@ -774,7 +778,7 @@ impl NfaBuilder {
         })
     }
 
-    /// As [`NfaBuilder::hir`], for a repeat.
+    /// As [`PatternNfaBuilder::hir`], for a repeat.
     fn repetition(&mut self, from: u32, r: &Repetition) -> Result<u32, TooLarge> {
         let mut at = from;
         for _ in 0..r.min {

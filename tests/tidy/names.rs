@@ -84,9 +84,13 @@ fn documents_name_what_exists() {
                 && owner.starts_with(char::is_uppercase)
                 && item.chars().all(|c| c.is_alphanumeric() || c == '_')
             {
+                let field = format!(" {item}: ");
                 let (function, variant) =
                     (format!("fn {item}"), item.starts_with(char::is_uppercase));
-                !variant && !sources.iter().any(|source| source.contains(&function))
+                !variant
+                    && !sources
+                        .iter()
+                        .any(|source| source.contains(&function) || source.contains(&field))
             } else if quote.contains('/') && (quote.ends_with(".rs") || quote.ends_with('/')) {
                 !quote.contains(['{', '*', ' ', 'N']) && !root().join(quote).exists()
             } else {

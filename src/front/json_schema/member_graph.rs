@@ -256,7 +256,7 @@ impl<'a> SchemaLowering<'a, '_> {
             members[..sequences.common_from].iter_mut().for_each(|member| self.make_rule(member));
         }
         let uncounted = min == 0 && max.is_none() && facets.witnesses.is_empty();
-        let graph = MemberGraph {
+        let graph = MemberOrderGraph {
             graph: Graph::default(),
             nodes: HashMap::default(),
             by_position: uncounted.then(|| vec![u32::MAX; 3 * (positions + 1)]),
@@ -316,7 +316,7 @@ impl<'a> SchemaLowering<'a, '_> {
 }
 
 /// The graph of an object under construction; nodes are interned.
-struct MemberGraph<'m> {
+struct MemberOrderGraph<'m> {
     graph: Graph,
     nodes: HashMap<(Position, MemberCounts), u32>,
     /// Without counts: the nodes by index of their position.
@@ -333,7 +333,7 @@ struct MemberGraph<'m> {
     sequences: Sequences,
 }
 
-impl MemberGraph<'_> {
+impl MemberOrderGraph<'_> {
     /// The object with its delimiters. `unordered`: declared members come in any order.
     fn build(mut self, frame: &Delimiters, unordered: bool, witnesses: usize) -> Expr {
         let Delimiters { open, close, comma, empty } = frame;
