@@ -18,13 +18,19 @@ quick:
     cargo test -p louver -p louver-formats -p louver-hf-tokenizers
     cargo test -p louver-cli --no-default-features
 
+# LiteLLM and pydantic-ai against the server with the embedded model: minutes.
+frameworks *args:
+    bash tests/frameworks/run {{args}}
+
 # The inspector's page in a headless browser, without the server: seconds.
 inspector:
     python3 server/tests/inspector/run.py
 
-# The property tests with many more cases.
-soak cases="20000":
-    PROPTEST_CASES={{cases}} cargo test -p louver --test suite property
+# The property tests with many more cases and a new seed, which is printed.
+soak cases="20000" seed=`date +%s`:
+    @echo "seed {{seed}}"
+    PROPTEST_RNG_SEED={{seed}} PROPTEST_CASES={{cases}} cargo test -p louver --test suite property
+    PROPTEST_RNG_SEED={{seed}} PROPTEST_CASES={{cases}} cargo test -p louver --lib
 
 # Engine steps on eight threads with small caches, rollbacks, forks and work ahead; checked on the way.
 soak-engine steps="100000000":
@@ -40,7 +46,7 @@ deny:
 
 # The fuzz targets without a fuzzer: mutated seeds for so many seconds each.
 fuzz seconds="60":
-    LOUVER_FUZZ_SECONDS={{seconds}} cargo test -p louver -p louver-formats fuzz_mutated -- --nocapture
+    PROPTEST_RNG_SEED=`date +%s` LOUVER_FUZZ_SECONDS={{seconds}} cargo test -p louver -p louver-formats fuzz_mutated -- --nocapture
 
 # Every cut, corruption and real call of every wire format (minutes; more of them with ../shared/data).
 formats:
