@@ -1,4 +1,5 @@
-//! The tree keeps its shape: file sizes, the direction of imports, what the README and ARCHITECTURE.md promise.
+//! The tree keeps its shape: file sizes, the direction of imports, what the README and
+//! ARCHITECTURE.md promise.
 
 mod names;
 mod shape;
@@ -140,8 +141,8 @@ fn imports_are_seen() {
     assert_eq!(imports(text).into_iter().collect::<Vec<_>>(), ["front", "ids", "ir", "vocab"]);
 }
 
-/// Only the plugin knows the host, only it and the masks of batches know candle, and the engine knows neither tokenizers nor
-/// model files.
+/// Only the plugin knows the host, only it and the masks of batches know candle, and the engine
+/// knows neither tokenizers nor model files.
 #[test]
 fn foreign_crates_stay_in_their_adapter() {
     let manifest = |path: &str| -> BTreeSet<String> {
@@ -213,8 +214,8 @@ fn readme_has_the_commands() {
     );
 }
 
-/// Keys come from requests: no map has a hash function that others know. The seeded ones are `crate::hash` in the engine and the
-/// standard library's default elsewhere.
+/// Keys come from requests: no map has a hash function that others know. The seeded ones are
+/// `crate::hash` in the engine and the standard library's default elsewhere.
 #[test]
 fn no_map_has_a_fixed_seed() {
     // Spelled in two halves, so that this file does not name them.
@@ -243,7 +244,8 @@ fn no_map_has_a_fixed_seed() {
             if fixed.iter().any(|fixed| line.contains(fixed.as_str())) {
                 wrong.push(format!("{name}:{}: {}", i + 1, line.trim()));
             }
-            // In the engine, the map of the standard library comes with the seed of `crate::hash`; a default of another crate has its own.
+            // In the engine, the map of the standard library comes with the seed of `crate::hash`;
+            // a default of another crate has its own.
             let imports =
                 line.starts_with("use ") || line.trim_start().starts_with("pub(crate) type");
             maps += usize::from(imports && (line.contains("HashMap") || line.contains("HashSet")));

@@ -1,6 +1,8 @@
-//! Random schemas and instances against the `jsonschema` crate, in both directions: an instance is valid if and only if one of
-//! its texts (members in any order) is accepted; with `order: any`, all of them. `LOUVER_DIFFERENTIAL=100000` sets the number of instances, `LOUVER_SEED` the
-//! first seed. Strings are spelt with all kinds of escapes where the options allow them, numbers with exponents.
+//! Random schemas and instances against the `jsonschema` crate, in both directions: an instance is
+//! valid if and only if one of its texts (members in any order) is accepted; with `order: any`, all
+//! of them. `LOUVER_DIFFERENTIAL=100000` sets the number of instances, `LOUVER_SEED` the first
+//! seed. Strings are spelt with all kinds of escapes where the options allow them, numbers with
+//! exponents.
 
 use std::sync::Arc;
 
@@ -67,8 +69,8 @@ fn permutations<T: Clone>(items: Vec<T>) -> Vec<Vec<T>> {
     out
 }
 
-/// The same JSON, with escapes for any characters of its strings; with `exponents` its numbers have one digit before the point, and an
-/// exponent.
+/// The same JSON, with escapes for any characters of its strings; with `exponents` its numbers have
+/// one digit before the point, and an exponent.
 fn respelt(text: &str, rng: &mut Rng, exponents: bool) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -126,7 +128,8 @@ struct Counts {
     valid: usize,
 }
 
-/// What `jsonschema` 0.33 decides otherwise than the specification: it does not count 1.0 as an integer in a list of types.
+/// What `jsonschema` 0.33 decides otherwise than the specification: it does not count 1.0 as an
+/// integer in a list of types.
 fn compare(seed: u64, counts: &mut Counts) {
     let mut rng = Rng(seed);
     let root = generate::document(&mut rng);

@@ -1,4 +1,5 @@
-//! JSON Schema against others: the official suite, the `jsonschema` crate, and documents walked out of masks.
+//! JSON Schema against others: the official suite, the `jsonschema` crate, and documents walked out
+//! of masks.
 
 mod deferred;
 mod differential;

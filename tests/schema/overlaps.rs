@@ -1,5 +1,5 @@
-//! Combinations of object schemas that overlap, against the `jsonschema` crate on every object there is over a few names and values.
-//! `LOUVER_OVERLAPS` sets the number of schemas.
+//! Combinations of object schemas that overlap, against the `jsonschema` crate on every object
+//! there is over a few names and values. `LOUVER_OVERLAPS` sets the number of schemas.
 
 use std::sync::Arc;
 
@@ -134,7 +134,8 @@ fn overlapping_branches_are_told_apart() {
     );
 }
 
-/// Commands that are told apart by one member: as many alternatives as there are commands, not as many as sets of them.
+/// Commands that are told apart by one member: as many alternatives as there are commands, not as
+/// many as sets of them.
 #[test]
 fn discriminated_branches_stay_few() {
     let branches = |n: usize| {

@@ -1,5 +1,5 @@
-//! The official JSON-Schema-Test-Suite, as far as it is at hand: every outcome is compared with the baseline, and none may
-//! get worse. `LOUVER_UPDATE_BASELINES=1` writes a new baseline.
+//! The official JSON-Schema-Test-Suite, as far as it is at hand: every outcome is compared with the
+//! baseline, and none may get worse. `LOUVER_UPDATE_BASELINES=1` writes a new baseline.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! The tables of docs/JSON_SCHEMA.md are generated from data that is checked. `LOUVER_UPDATE_BASELINES=1` writes them.
+//! The tables of docs/JSON_SCHEMA.md are generated from data that is checked.
+//! `LOUVER_UPDATE_BASELINES=1` writes them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

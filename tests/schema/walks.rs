@@ -1,5 +1,5 @@
-//! Any walk through the masks from the start to a stop token yields a document that the `jsonschema` crate accepts.
-//! `LOUVER_WALKS=1000 LOUVER_WALK_SCHEMAS=200` is the full measure.
+//! Any walk through the masks from the start to a stop token yields a document that the
+//! `jsonschema` crate accepts. `LOUVER_WALKS=1000 LOUVER_WALK_SCHEMAS=200` is the full measure.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -104,7 +104,8 @@ fn underflows(text: &str) -> bool {
     })
 }
 
-/// Whether a number is so large that doubles are not all the integers there are: the oracle cannot tell of what it is a multiple.
+/// Whether a number is so large that doubles are not all the integers there are: the oracle cannot
+/// tell of what it is a multiple.
 fn is_coarse(text: &str) -> bool {
     let numbers = text.split(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
     numbers.filter_map(|number| number.parse::<f64>().ok()).any(|number| number.abs() >= 9e15)
