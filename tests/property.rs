@@ -122,11 +122,14 @@ proptest! {
         // All live to the end, so that engines that share a pool find entries of the others.
         let mut live = Vec::new();
         for (name, change) in SWITCH_CONFIGURATIONS {
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else {
+                return Ok(());
+            };
             oracle.back_to(0);
             let mut options = crate::harness::unlimited();
             change(&mut options);
-            let outcome = check_short_prefixes(&constraint, &mut oracle).and_then(|()| check_walk(&constraint, &mut oracle, &path));
+            let outcome = check_short_prefixes(&constraint, &mut oracle)
+                .and_then(|()| check_walk(&constraint, &mut oracle, &path));
             match outcome {
                 // Without counters, a few grammars exceed the memory limit, and matchers report it.
                 Err(TestCaseError::Reject(_)) if !options.switches.counters.is_on() => {}
@@ -151,7 +154,9 @@ proptest! {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
         for (_, change) in MASK_CONFIGURATIONS {
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else {
+                return Ok(());
+            };
             oracle.back_to(0);
             check_prefixes_and_walk(&constraint, &mut oracle, &path)?;
         }
@@ -170,15 +175,20 @@ proptest! {
             let Ok(compiled) = Compiled::new(&body, &limits()) else { continue };
             if !Recognizer::new(Arc::new(compiled)).is_complete() {
                 let rule = rule % grammar.rules.len();
-                grammar.rules[rule].body = Expr::Deferred(Deferred::new(move || Some(body.clone())));
+                grammar.rules[rule].body =
+                    Expr::Deferred(Deferred::new(move || Some(body.clone())));
             }
         }
         let vocab = Arc::new(vocab.build());
-        let inlined = grammar.with_deferred_bodies().expect("what is deferred can be made").into_owned();
+        let inlined =
+            grammar.with_deferred_bodies().expect("what is deferred can be made").into_owned();
         let mut oracle = Oracle::new(&inlined);
         for walks in [(crate::harness::unlimited().direct_walk, 2), (0, 2), (3, 0)] {
-            let change = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = walks;
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
+            let change =
+                |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = walks;
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else {
+                return Ok(());
+            };
             oracle.back_to(0);
             // The walk comes first, as it meets bodies that nothing else has made.
             no_limit(check_walk(&constraint, &mut oracle, &path))?;
@@ -194,7 +204,9 @@ proptest! {
         path in proptest::collection::vec(any::<u16>(), STEPS),
     ) {
         let tag = StructuralTag { format };
-        let Ok(lowered) = tag.lower(&StructuralTagOptions::default(), &Limits::default()) else { return Ok(()) };
+        let Ok(lowered) = tag.lower(&StructuralTagOptions::default(), &Limits::default()) else {
+            return Ok(());
+        };
         let grammar = lowered.grammar;
         if grammar.rules.iter().any(|rule| !rule.attributes.is_empty()) {
             // Budgets have other tests.
@@ -202,7 +214,8 @@ proptest! {
         }
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let by_rules = |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = (0, 0);
+        let by_rules =
+            |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = (0, 0);
         let Some(constraint) = compile(&grammar, &vocab, &oracle, by_rules)? else { return Ok(()) };
         oracle.back_to(0);
         check_prefixes_and_walk(&constraint, &mut oracle, &path)?;

@@ -191,12 +191,15 @@ proptest! {
         path in proptest::collection::vec(any::<u16>(), 40),
     ) {
         let vocab = Arc::new(vocab.build());
-        let constraints: Vec<Option<Constraint>> = LEVELS.iter().map(|&simplify| {
-            let limits = Limits { config_items: 500, ..Limits::default() };
-            let options = EngineOptions { limits, simplify, ..EngineOptions::default() };
-            let engine = Engine::new(vocab.clone(), options);
-            engine.compile(&grammar).ok()
-        }).collect();
+        let constraints: Vec<Option<Constraint>> = LEVELS
+            .iter()
+            .map(|&simplify| {
+                let limits = Limits { config_items: 500, ..Limits::default() };
+                let options = EngineOptions { limits, simplify, ..EngineOptions::default() };
+                let engine = Engine::new(vocab.clone(), options);
+                engine.compile(&grammar).ok()
+            })
+            .collect();
         prop_assert!(constraints.iter().all(|c| c.is_some() == constraints[0].is_some()));
         let Some(plain) = &constraints[0] else { return Ok(()) };
         let (tokens, want) = walk_and_trace(plain, &path);

@@ -207,7 +207,9 @@ mod tests {
     proptest! {
         #[test]
         fn ranges_bytes_and_bounds_agree_with_membership(
-            bytes in prop::collection::vec(any::<u8>(), 0..80), lo: u8, hi: u8,
+            bytes in prop::collection::vec(any::<u8>(), 0..80),
+            lo: u8,
+            hi: u8,
         ) {
             let mut set = ByteSet::from_bytes(&bytes);
             if lo <= hi {

@@ -141,7 +141,10 @@ proptest! {
         prop_assert_eq!(language(&a.complement(&all, 10_000).unwrap(), &words), not);
         for alphabet in [&all[..], &[(0, 3), (5, 6)]] {
             let complement = a.complement(alphabet, 10_000).unwrap();
-            prop_assert_eq!(a.minimize().complement_of_minimal(alphabet, 10_000).unwrap(), complement);
+            prop_assert_eq!(
+                a.minimize().complement_of_minimal(alphabet, 10_000).unwrap(),
+                complement
+            );
         }
         // De Morgan, and minimal automata of equal languages are equal.
         let left = a.combine(&b, Combine::Or, 10_000).unwrap().complement(&all, 10_000).unwrap();
@@ -172,10 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn partitions_agree_with_membership(
-        a in nfa(),
-        others in prop::collection::vec(nfa(), 0..4),
-    ) {
+    fn partitions_agree_with_membership(a in nfa(), others in prop::collection::vec(nfa(), 0..4)) {
         let words = words(5);
         let a = a.determinize(1_000).unwrap();
         let others: Vec<Dfa> =

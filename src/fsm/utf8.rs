@@ -115,7 +115,8 @@ mod tests {
     proptest! {
         #[test]
         fn texts_and_prefixes_agree_with_the_standard_library(
-            bytes in prop::collection::vec(any::<u8>(), 0..6), text: String,
+            bytes in prop::collection::vec(any::<u8>(), 0..6),
+            text: String,
         ) {
             for bytes in [&bytes[..], text.as_bytes()] {
                 let read = std::str::from_utf8(bytes);

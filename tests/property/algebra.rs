@@ -105,7 +105,10 @@ proptest! {
         let both = match grammar.intersect(&dfa, &limits) {
             Ok(both) => both,
             Err(IntersectError::Dispatch { rule }) => {
-                let has = grammar.rules.iter().any(|r| r.name == rule && format!("{:?}", r.body).contains("Dispatch"));
+                let has = grammar
+                    .rules
+                    .iter()
+                    .any(|r| r.name == rule && format!("{:?}", r.body).contains("Dispatch"));
                 prop_assert!(has, "no dispatch in {}", rule);
                 return Ok(());
             }
@@ -116,8 +119,11 @@ proptest! {
             Err(error) => return Err(TestCaseError::fail(error.to_string())),
         };
         prop_assert_eq!(both.validate(), Ok(()));
-        let (Some(of_grammar), Some(of_both)) = (sentences(&grammar), sentences(&both)) else { return Ok(()) };
-        let want: Sentences = of_grammar.into_iter().filter(|w| dfa.accepts(w.iter().map(|&b| b.into()))).collect();
+        let (Some(of_grammar), Some(of_both)) = (sentences(&grammar), sentences(&both)) else {
+            return Ok(());
+        };
+        let want: Sentences =
+            of_grammar.into_iter().filter(|w| dfa.accepts(w.iter().map(|&b| b.into()))).collect();
         prop_assert_eq!(of_both, want, "of\n{}", both);
     }
 
@@ -128,27 +134,43 @@ proptest! {
         Shown(grammar) in generate::byte_grammar().prop_map(Shown),
         images in proptest::collection::vec(proptest::collection::vec(proptest::sample::select(generate::LETTERS), 0..3), 1..4),
     ) {
-        let image_of = |byte: u8| generate::LETTERS.iter().position(|&l| l == byte).and_then(|k| images.get(k)).cloned();
+        let image_of = |byte: u8| {
+            generate::LETTERS.iter().position(|&l| l == byte).and_then(|k| images.get(k)).cloned()
+        };
         let letters = Homomorphism::new(|byte| image_of(byte).unwrap_or_else(|| vec![byte]));
         let image = match grammar.image(&letters, &Limits::default()) {
             Ok(image) => image,
             Err(MapError::Dispatch { rule }) => {
-                let has = grammar.rules.iter().any(|r| r.name == rule && format!("{:?}", r.body).contains("Dispatch"));
+                let has = grammar
+                    .rules
+                    .iter()
+                    .any(|r| r.name == rule && format!("{:?}", r.body).contains("Dispatch"));
                 prop_assert!(has, "no dispatch in {}", rule);
                 return Ok(());
             }
             Err(error) => return Err(TestCaseError::fail(error.to_string())),
         };
         prop_assert_eq!(image.validate(), Ok(()));
-        let (Some(of_grammar), Some(of_image)) = (sentences(&grammar), sentences(&image)) else { return Ok(()) };
+        let (Some(of_grammar), Some(of_image)) = (sentences(&grammar), sentences(&image)) else {
+            return Ok(());
+        };
         // Short images of short sentences are in the image.
         for word in &of_grammar {
             let written = letters.apply(word);
-            prop_assert!(written.len() > LEN || of_image.contains(&written), "{:?} of\n{}", written, image);
+            prop_assert!(
+                written.len() > LEN || of_image.contains(&written),
+                "{:?} of\n{}",
+                written,
+                image
+            );
         }
         // Where no letter maps to nothing, there is nothing else.
         if maps_no_letter_to_nothing(&letters) {
-            let want: Sentences = of_grammar.iter().map(|word| letters.apply(word)).filter(|w| w.len() <= LEN).collect();
+            let want: Sentences = of_grammar
+                .iter()
+                .map(|word| letters.apply(word))
+                .filter(|w| w.len() <= LEN)
+                .collect();
             prop_assert_eq!(of_image, want, "of\n{}", image);
         }
     }

@@ -38,10 +38,15 @@ proptest! {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
         let direct_walk = if direct { crate::harness::unlimited().direct_walk } else { 0 };
-        let Some(constraint) = compile(&grammar, &vocab, &oracle, |options| options.direct_walk = direct_walk)? else { return Ok(()) };
+        let Some(constraint) =
+            compile(&grammar, &vocab, &oracle, |options| options.direct_walk = direct_walk)?
+        else {
+            return Ok(());
+        };
         let (words, width) = (vocab.mask_words(), vocab.width());
         // The oracle's mask and verdict per node: `None` where its token may not follow.
-        let (mut paths, mut masks): (Vec<Vec<TokenId>>, Vec<Option<Vec<bool>>>) = (Vec::new(), Vec::new());
+        let (mut paths, mut masks): (Vec<Vec<TokenId>>, Vec<Option<Vec<bool>>>) =
+            (Vec::new(), Vec::new());
         let (mut parents, mut tokens) = (Vec::new(), Vec::new());
         let first = oracle.mask(&vocab);
         for &(parent, token, wild) in &nodes {
@@ -51,12 +56,16 @@ proptest! {
             let parent = usize::from(parent) % (parents.len() + 1);
             let is_root = parent == parents.len();
             let before = if is_root { Some(&first) } else { masks[parent].as_ref() };
-            let follow: Vec<usize> = (0..width).filter(|&id| wild == 0 || before.is_some_and(|m| m[id])).collect();
-            let Some(&token) = follow.get(usize::from(token) % follow.len().max(1)) else { continue };
+            let follow: Vec<usize> =
+                (0..width).filter(|&id| wild == 0 || before.is_some_and(|m| m[id])).collect();
+            let Some(&token) = follow.get(usize::from(token) % follow.len().max(1)) else {
+                continue;
+            };
             let token = TokenId::new(token);
             let mut path = if is_root { Vec::new() } else { paths[parent].clone() };
             // Nothing is taken after a stop token, whose row allows more of them.
-            let allowed = before.is_some_and(|m| m[token.index()]) && path.last() != Some(&generate::STOP);
+            let allowed =
+                before.is_some_and(|m| m[token.index()]) && path.last() != Some(&generate::STOP);
             path.push(token);
             oracle.back_to(0);
             let read = allowed && path.iter().all(|&t| oracle.push_token(&vocab, t));
@@ -64,7 +73,9 @@ proptest! {
                 (false, _) => None,
                 (true, true) => Some(oracle.mask(&vocab)),
                 // A stop token is the only one that may follow and is not read.
-                (true, false) => Some((0..width).map(|id| TokenId::new(id) == generate::STOP).collect()),
+                (true, false) => {
+                    Some((0..width).map(|id| TokenId::new(id) == generate::STOP).collect())
+                }
             });
             paths.push(path);
             parents.push(if is_root { DraftTree::ROOT } else { parent });
@@ -113,8 +124,11 @@ proptest! {
             }
             oracle.back_to(position);
             let mask = oracle.mask(&vocab);
-            let follow: Vec<TokenId> =
-                (0..vocab.width()).filter(|&id| mask[id]).map(TokenId::new).filter(|&t| !vocab.is_stop(t)).collect();
+            let follow: Vec<TokenId> = (0..vocab.width())
+                .filter(|&id| mask[id])
+                .map(TokenId::new)
+                .filter(|&t| !vocab.is_stop(t))
+                .collect();
             if follow.is_empty() || oracle.work() > WORK {
                 break;
             }
@@ -144,14 +158,18 @@ proptest! {
             return Ok(());
         }
         let options = EngineOptions {
-            limits: Limits { parser_bytes: if small { 20_000 } else { 64 << 20 }, ..super::limits() },
+            limits: Limits {
+                parser_bytes: if small { 20_000 } else { 64 << 20 },
+                ..super::limits()
+            },
             direct_walk: if direct { 1024 } else { 0 },
             background_threads: 2,
             ..crate::harness::unlimited()
         };
         let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile(&grammar).expect("compiles");
-        let prepared = constraint.prepare(PrepareBudget { steps: 1_024, ..PrepareBudget::default() });
+        let prepared =
+            constraint.prepare(PrepareBudget { steps: 1_024, ..PrepareBudget::default() });
         if wait {
             prepared.wait();
         }
@@ -164,8 +182,11 @@ proptest! {
                 break;
             }
             prop_assert_eq!(&got, &want);
-            let follow: Vec<TokenId> =
-                (0..vocab.width()).filter(|&id| want[id]).map(TokenId::new).filter(|&t| !vocab.is_stop(t)).collect();
+            let follow: Vec<TokenId> = (0..vocab.width())
+                .filter(|&id| want[id])
+                .map(TokenId::new)
+                .filter(|&t| !vocab.is_stop(t))
+                .collect();
             if follow.is_empty() || oracle.work() > WORK {
                 break;
             }

@@ -51,11 +51,20 @@ proptest! {
         let vocab = Arc::new(words.build());
         let mut oracle = Oracle::new(&plain);
         // Ambiguous recursion with a budget at every level has a state for each way to count.
-        let limits = Limits { config_items: 200, parser_bytes: 1 << 20, ..crate::harness::unlimited().limits };
-        let options = EngineOptions { limits, direct_walk, mutual_rules, ..crate::harness::unlimited() };
+        let limits = Limits {
+            config_items: 200,
+            parser_bytes: 1 << 20,
+            ..crate::harness::unlimited().limits
+        };
+        let options =
+            EngineOptions { limits, direct_walk, mutual_rules, ..crate::harness::unlimited() };
         let engine = Engine::new(vocab.clone(), options);
         let Ok(constraint) = engine.compile(&grammar) else { return Ok(()) };
-        let finishes = grammar.rules.iter().filter_map(|r| r.attributes.budget).all(|b| b.spent == Spent::Finish && b.tokens != Some(0));
+        let finishes = grammar
+            .rules
+            .iter()
+            .filter_map(|r| r.attributes.budget)
+            .all(|b| b.spent == Spent::Finish && b.tokens != Some(0));
         check_walk(&constraint, finishes.then_some(&mut oracle), &path)?;
     }
 
@@ -69,19 +78,30 @@ proptest! {
         dispatch in any::<bool>(),
     ) {
         let vocab = Arc::new(words.build());
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
+        let engine = Engine::new(
+            vocab.clone(),
+            EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() },
+        );
         let constraint = engine.compile(text(budget, dispatch)).unwrap();
         let mut state = Some(CountingRecognizer::Before);
         let mut matcher = constraint.matcher();
         for choice in path {
             let Some(here) = state else { break };
-            let want: Vec<bool> = (0..vocab.width()).map(|id| match vocab.bytes(TokenId::new(id)) {
-                _ if vocab.is_stop(TokenId::new(id)) => here == CountingRecognizer::After,
-                Some(bytes) => here.token(budget, bytes).is_some(),
-                None => false,
-            }).collect();
-            prop_assert_eq!(mask(&mut matcher, &vocab), &want[..], "after {:?}", show(&vocab, matcher.tokens()));
-            let follow: Vec<TokenId> = (1..vocab.width()).filter(|&id| want[id]).map(TokenId::new).collect();
+            let want: Vec<bool> = (0..vocab.width())
+                .map(|id| match vocab.bytes(TokenId::new(id)) {
+                    _ if vocab.is_stop(TokenId::new(id)) => here == CountingRecognizer::After,
+                    Some(bytes) => here.token(budget, bytes).is_some(),
+                    None => false,
+                })
+                .collect();
+            prop_assert_eq!(
+                mask(&mut matcher, &vocab),
+                &want[..],
+                "after {:?}",
+                show(&vocab, matcher.tokens())
+            );
+            let follow: Vec<TokenId> =
+                (1..vocab.width()).filter(|&id| want[id]).map(TokenId::new).collect();
             let Some(&token) = follow.get(usize::from(choice) % follow.len().max(1)) else { break };
             prop_assert_eq!(matcher.advance(token), Ok(()));
             state = here.token(budget, vocab.bytes(token).unwrap());

@@ -88,11 +88,20 @@ proptest! {
     ) {
         let pattern = pattern.replace('N', &n.to_string()).replace('M', &m.to_string());
         let most = bounds.1.map_or(String::new(), |max| format!(r#", "maxLength": {max}"#));
-        let mut schema = format!(r#"{{"type": "string", "pattern": "{pattern}", "minLength": {}{most}}}"#, bounds.0);
+        let mut schema = format!(
+            r#"{{"type": "string", "pattern": "{pattern}", "minLength": {}{most}}}"#,
+            bounds.0
+        );
         schema = around.replace("STRING", &schema);
-        let options = EngineOptions { direct_walk, pool_scope: PoolScope::Engine, ..crate::harness::unlimited() };
+        let options = EngineOptions {
+            direct_walk,
+            pool_scope: PoolScope::Engine,
+            ..crate::harness::unlimited()
+        };
         let engine = Engine::new(VOCABULARY.clone(), options);
-        let Ok(constraint) = engine.compile_json_schema(&schema, &SchemaOptions::default()) else { return Ok(()) };
+        let Ok(constraint) = engine.compile_json_schema(&schema, &SchemaOptions::default()) else {
+            return Ok(());
+        };
         let vocab = constraint.vocab().clone();
         for walk in walks {
             let mut matcher = constraint.matcher();
@@ -118,7 +127,10 @@ proptest! {
                     !content || bytes.len() > 1 && !bytes.contains(&b'"') && !bytes.contains(&b'\\')
                 };
                 let ids = |filter: &dyn Fn(&TokenId) -> bool| -> Vec<TokenId> {
-                    (0..vocab.width()).map(TokenId::new).filter(|id| allowed[id.index()] && filter(id)).collect()
+                    (0..vocab.width())
+                        .map(TokenId::new)
+                        .filter(|id| allowed[id.index()] && filter(id))
+                        .collect()
                 };
                 let mut next = ids(&stays);
                 if next.is_empty() {
@@ -146,7 +158,9 @@ proptest! {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
         for direct_walk in [crate::harness::unlimited().direct_walk, 0] {
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, |o| o.direct_walk = direct_walk)? else {
+            let Some(constraint) =
+                compile(&grammar, &vocab, &oracle, |o| o.direct_walk = direct_walk)?
+            else {
                 return Ok(());
             };
             oracle.back_to(0);

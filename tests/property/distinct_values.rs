@@ -301,7 +301,10 @@ proptest! {
         }
         let mut random = Random(seed);
         let vocab = Arc::new(vocabulary(&sentences, &mut random));
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
+        let engine = Engine::new(
+            vocab.clone(),
+            EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() },
+        );
         let constraint = engine.compile(lists.grammar()).expect("compiles");
         let mut pending = vec![Vec::new()];
         let longest = |text: &[u8]| lists.recursive && text.ends_with(&[b'z'; LETTERS - 2]);
@@ -311,7 +314,8 @@ proptest! {
                 break;
             }
             let prefix: Vec<TokenId> = pending.swap_remove(pick % pending.len());
-            let text: Vec<u8> = prefix.iter().flat_map(|&t| vocab.bytes(t).unwrap().to_vec()).collect();
+            let text: Vec<u8> =
+                prefix.iter().flat_map(|&t| vocab.bytes(t).unwrap().to_vec()).collect();
             if longest(&text) {
                 continue;
             }
@@ -328,7 +332,8 @@ proptest! {
                     sentence_prefixes.contains(&behind[..])
                 };
                 // Longer recursive elements are sentences as well, but not enumerated.
-                let unknown = lists.recursive && behind.windows(LETTERS).any(|w| w == [b'z'; LETTERS]);
+                let unknown =
+                    lists.recursive && behind.windows(LETTERS).any(|w| w == [b'z'; LETTERS]);
                 prop_assert!(
                     got == want || unknown,
                     "{:?} behind {:?} in {}\n{}",
@@ -337,7 +342,13 @@ proptest! {
                     lists.text(),
                     got
                 );
-                prop_assert_eq!(got, matcher.clone().advance(token).is_ok(), "{:?} {:?}", String::from_utf8_lossy(&behind), String::from_utf8_lossy(&text));
+                prop_assert_eq!(
+                    got,
+                    matcher.clone().advance(token).is_ok(),
+                    "{:?} {:?}",
+                    String::from_utf8_lossy(&behind),
+                    String::from_utf8_lossy(&text)
+                );
                 if want && !vocab.is_stop(token) && !unknown {
                     let mut longer = prefix.clone();
                     longer.push(token);
@@ -463,7 +474,10 @@ proptest! {
     ) {
         let tokens: Vec<&[u8]> = tokens.iter().map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
+        let engine = Engine::new(
+            vocab.clone(),
+            EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() },
+        );
         let schema = r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true}"#;
         let options = SchemaOptions { whitespace: Whitespace::Compact, ..SchemaOptions::default() };
         let constraint = engine.compile_json_schema(schema, &options).expect("compiles");
@@ -479,14 +493,22 @@ proptest! {
                         prop_assert_eq!(got, reader.place == ArrayPosition::End);
                         continue;
                     };
-                    if bytes.iter().any(|byte| !(0x20..0x7F).contains(byte)) || bytes.ends_with(b"d") {
+                    if bytes.iter().any(|byte| !(0x20..0x7F).contains(byte))
+                        || bytes.ends_with(b"d")
+                    {
                         // Parts of characters, and of surrogate pairs.
                         continue;
                     }
                     let next = reader.clone().read(bytes);
-                    prop_assert!(got == next.is_some(), "{:?} behind {reader:?}: {got}", String::from_utf8_lossy(bytes));
+                    prop_assert!(
+                        got == next.is_some(),
+                        "{:?} behind {reader:?}: {got}",
+                        String::from_utf8_lossy(bytes)
+                    );
                     prop_assert_eq!(got, matcher.clone().advance(token).is_ok());
-                    if let Some(next) = next.filter(|_| bytes.len() > 1 || b"[]\",ab".contains(&bytes[0])) {
+                    if let Some(next) =
+                        next.filter(|_| bytes.len() > 1 || b"[]\",ab".contains(&bytes[0]))
+                    {
                         follow.push((token, next));
                     }
                 }
@@ -496,9 +518,14 @@ proptest! {
                 let (token, next) = follow.swap_remove(random.below(follow.len()));
                 prop_assert_eq!(matcher.advance(token), Ok(()));
                 reader = next;
-                let end = matcher.shortest_completion(&CompletionOptions::default()).expect("within limits");
+                let end = matcher
+                    .shortest_completion(&CompletionOptions::default())
+                    .expect("within limits");
                 let whole = reader.clone().read(&end.bytes().expect("short"));
-                prop_assert!(whole.is_some_and(|whole| whole.place == ArrayPosition::End), "{end:?} behind {reader:?}");
+                prop_assert!(
+                    whole.is_some_and(|whole| whole.place == ArrayPosition::End),
+                    "{end:?} behind {reader:?}"
+                );
             }
         }
     }

@@ -289,13 +289,18 @@ proptest! {
         let white = if white { WHITE_SPACE_TOKENS } else { &[] };
         let tokens: Vec<&[u8]> = tokens.iter().chain(white).map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let engine = Engine::new(vocab.clone(), EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() });
-        let (with_distinct_keys, with_repeating_keys) = (subject.grammar(AdditionalNames::Differ), subject.grammar(AdditionalNames::MayRepeat));
+        let engine = Engine::new(
+            vocab.clone(),
+            EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() },
+        );
+        let (with_distinct_keys, with_repeating_keys) =
+            (subject.grammar(AdditionalNames::Differ), subject.grammar(AdditionalNames::MayRepeat));
         let constraint = engine.compile(with_distinct_keys).expect("compiles");
         let repeating = engine.compile(with_repeating_keys).expect("compiles");
         let mut prefix: Vec<TokenId> = Vec::new();
         for pick in picks {
-            let text: Vec<u8> = prefix.iter().flat_map(|&t| vocab.bytes(t).unwrap().to_vec()).collect();
+            let text: Vec<u8> =
+                prefix.iter().flat_map(|&t| vocab.bytes(t).unwrap().to_vec()).collect();
             let column = COLUMNS[pick as usize % COLUMNS.len()];
             let mut matcher = column.matcher(&constraint, &prefix, &[]);
             let mut other = column.matcher(&repeating, &prefix, &[]);
@@ -312,12 +317,15 @@ proptest! {
                     String::from_utf8_lossy(&text),
                 );
                 prop_assert_eq!(got, matcher.clone().advance(token).is_ok());
-                let likely = vocab.bytes(token).is_some_and(|b| b.len() > 1 || b"{}[]\",:1ab".contains(&b[0]));
+                let likely = vocab
+                    .bytes(token)
+                    .is_some_and(|b| b.len() > 1 || b"{}[]\",:1ab".contains(&b[0]));
                 if got && !vocab.is_stop(token) && likely {
                     follow.push(token);
                 }
             }
-            let end = matcher.shortest_completion(&CompletionOptions::default()).expect("within limits");
+            let end =
+                matcher.shortest_completion(&CompletionOptions::default()).expect("within limits");
             let whole = [&text[..], &end.bytes().expect("short")].concat();
             prop_assert!(subject.keys_are_distinct(&whole), "{}", String::from_utf8_lossy(&whole));
             if !matches!(subject, Subject::Grammar(text) if text.contains("max_")) {

@@ -254,16 +254,25 @@ proptest! {
     /// text that parses to it.
     #[test]
     fn any_text_parses_or_is_rejected(text in pieces(), whole in any::<bool>()) {
-        let text = if whole { format!("root ::= \"a\" {text}\na ::= \"b\"\nb.c ::= a\n") } else { text };
+        let text =
+            if whole { format!("root ::= \"a\" {text}\na ::= \"b\"\nb.c ::= a\n") } else { text };
         for dialect in [Dialect::Common, Dialect::Gbnf, Dialect::Xgrammar, Dialect::Kbnf] {
-            let limits = Limits { automaton_states: 2_000, nodes: 1_000, depth: 20, ..Limits::default() };
+            let limits =
+                Limits { automaton_states: 2_000, nodes: 1_000, depth: 20, ..Limits::default() };
             let options = EbnfOptions { dialect, ..EbnfOptions::default() };
             match ebnf::lower(&text, &options, &limits) {
                 Ok(lowered) => {
                     prop_assert_eq!(lowered.grammar.validate(), Ok(()));
                     prop_assert!(!lowered.warnings.has_errors());
-                    let again = ebnf::lower(&lowered.grammar.to_string(), &EbnfOptions::default(), &Limits::default());
-                    prop_assert_eq!(again.map(|again| again.grammar), Ok(as_printed(&lowered.grammar)));
+                    let again = ebnf::lower(
+                        &lowered.grammar.to_string(),
+                        &EbnfOptions::default(),
+                        &Limits::default(),
+                    );
+                    prop_assert_eq!(
+                        again.map(|again| again.grammar),
+                        Ok(as_printed(&lowered.grammar))
+                    );
                 }
                 Err(diagnostics) => {
                     prop_assert!(diagnostics.has_errors());

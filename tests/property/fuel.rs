@@ -69,8 +69,13 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         for (name, change) in MASK_CONFIGURATIONS {
-            let compile_with_fuel = |fuel| Engine::new(vocab.clone(), constraint_options(change, fuel)).compile(&grammar);
-            let (Ok(ample), Ok(scarce)) = (compile_with_fuel(200_000), compile_with_fuel(fuel)) else { return Ok(()) };
+            let compile_with_fuel = |fuel| {
+                Engine::new(vocab.clone(), constraint_options(change, fuel)).compile(&grammar)
+            };
+            let (Ok(ample), Ok(scarce)) = (compile_with_fuel(200_000), compile_with_fuel(fuel))
+            else {
+                return Ok(());
+            };
             let (mut reference, mut matcher) = (ample.matcher(), scarce.matcher());
             for choice in &path {
                 let want = mask(&mut reference, &vocab);
@@ -80,7 +85,9 @@ proptest! {
                 let Some(got) = retry_mask(&mut matcher, &vocab)? else { break };
                 prop_assert_eq!(&got, &want, "{}, after {:?}", name, matcher.tokens());
                 let allowed: Vec<usize> = (0..want.len()).filter(|&id| want[id]).collect();
-                let Some(&id) = allowed.get(usize::from(*choice) % allowed.len().max(1)) else { break };
+                let Some(&id) = allowed.get(usize::from(*choice) % allowed.len().max(1)) else {
+                    break;
+                };
                 let token = TokenId::new(id);
                 if reference.advance(token).is_err() || !retry_advance(&mut matcher, token)? {
                     break;

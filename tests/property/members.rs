@@ -129,7 +129,11 @@ proptest! {
     #![proptest_config(config(150))]
 
     #[test]
-    fn large_member_sets_agree_with_counting(set in set(), picks in vec(any::<u16>(), 0..70), times in 0usize..2) {
+    fn large_member_sets_agree_with_counting(
+        set in set(),
+        picks in vec(any::<u16>(), 0..70),
+        times in 0usize..2,
+    ) {
         let grammar = set.grammar();
         let compiled = match Compiled::new(&grammar, &Limits::default()) {
             Ok(compiled) => compiled,
@@ -140,7 +144,8 @@ proptest! {
             Err(error) => return Err(TestCaseError::fail(error.to_string())),
         };
         prop_assert!(set.shortest(&[]).is_some());
-        let mut list: Vec<usize> = picks.iter().map(|&pick| usize::from(pick) % set.len().max(1)).collect();
+        let mut list: Vec<usize> =
+            picks.iter().map(|&pick| usize::from(pick) % set.len().max(1)).collect();
         list.retain(|&i| i < set.len());
         let mut recognizer = Recognizer::new(Arc::new(compiled));
         let mut accepts = |list: &[usize]| {
@@ -151,7 +156,13 @@ proptest! {
         // them again.
         prop_assert_eq!(accepts(&list), set.is_sentence(&list));
         let mut seen = Vec::new();
-        list.retain(|&i| i >= set.once.len() || { let new = !seen.contains(&i); seen.push(i); new });
+        list.retain(|&i| {
+            i >= set.once.len() || {
+                let new = !seen.contains(&i);
+                seen.push(i);
+                new
+            }
+        });
         prop_assert_eq!(accepts(&list), set.is_sentence(&list));
         let required = (0..set.once.len()).filter(|i| set.once[*i].1 && !list.contains(i));
         let whole: Vec<usize> = required.chain(list.iter().copied()).collect();
@@ -162,7 +173,10 @@ proptest! {
             return Ok(());
         }
         // Behind every other member: the shortest completion, and what may follow.
-        let engine = Engine::new(Arc::new(Vocabulary::toy(&[b", m1", b".}", b", mm"])), crate::harness::unlimited());
+        let engine = Engine::new(
+            Arc::new(Vocabulary::toy(&[b", m1", b".}", b", mm"])),
+            crate::harness::unlimited(),
+        );
         let constraint = engine.compile(&grammar).expect("compiles");
         for upto in (0..=list.len()).step_by(2) {
             let text = set.write(&list[..upto]);
@@ -173,10 +187,13 @@ proptest! {
                 break;
             };
             let mut matcher = matcher_behind(&constraint, text);
-            let completion = matcher.shortest_completion(&CompletionOptions::default()).expect("no limit");
+            let completion =
+                matcher.shortest_completion(&CompletionOptions::default()).expect("no limit");
             prop_assert_eq!(completion.length, length + 1, "behind {:?}", text);
             let bytes = completion.bytes().expect("text");
-            bytes.iter().for_each(|&byte| matcher.advance(TokenId::from_raw(byte.into())).expect("allowed"));
+            bytes.iter().for_each(|&byte| {
+                matcher.advance(TokenId::from_raw(byte.into())).expect("allowed")
+            });
             prop_assert!(matcher.is_complete());
         }
     }
@@ -278,20 +295,35 @@ proptest! {
         let mut names = names;
         let turn = order as usize % names.len();
         names.rotate_left(turn);
-        let extra: std::collections::BTreeSet<String> = pieces.iter().map(|pieces| pieces.concat()).filter(|t| t.len() > 1).collect();
+        let extra: std::collections::BTreeSet<String> =
+            pieces.iter().map(|pieces| pieces.concat()).filter(|t| t.len() > 1).collect();
         // As in most models' vocabularies: no token goes from a comma into a name, so states do not
         // depend on earlier members.
-        let goes_into_name = |text: &str| text.as_bytes().windows(3).any(|three| b", ".contains(&three[0]) && three[1] == b'"' && b"abc".contains(&three[2]));
+        let goes_into_name = |text: &str| {
+            text.as_bytes().windows(3).any(|three| {
+                b", ".contains(&three[0]) && three[1] == b'"' && b"abc".contains(&three[2])
+            })
+        };
         // No token contains a quote with so much of a name before it.
-        let ends_name = |text: &str| text.as_bytes().windows(3).any(|three| b"\"abc".contains(&three[0]) && b"abc".contains(&three[1]) && three[2] == b'"');
-        let extra: std::collections::BTreeSet<String> =
-            extra.into_iter().filter(|text| !(apart && goes_into_name(text) || whole && ends_name(text))).collect();
+        let ends_name = |text: &str| {
+            text.as_bytes().windows(3).any(|three| {
+                b"\"abc".contains(&three[0]) && b"abc".contains(&three[1]) && three[2] == b'"'
+            })
+        };
+        let extra: std::collections::BTreeSet<String> = extra
+            .into_iter()
+            .filter(|text| !(apart && goes_into_name(text) || whole && ends_name(text)))
+            .collect();
         let extra: Vec<&[u8]> = extra.iter().map(String::as_bytes).collect();
         let vocab = Arc::new(Vocabulary::toy(&extra));
-        let options = EngineOptions { direct_walk: if direct { 16_384 } else { 0 }, ..crate::harness::unlimited() };
+        let options = EngineOptions {
+            direct_walk: if direct { 16_384 } else { 0 },
+            ..crate::harness::unlimited()
+        };
         let engine = Engine::new(vocab.clone(), options);
         let schema = object(&names, (required, kinds, closed), true);
-        let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).expect("compiles");
+        let constraint =
+            engine.compile_json_schema(&schema, &SchemaOptions::default()).expect("compiles");
         let mut row = vec![0; vocab.mask_words()];
         for walk in walks {
             let mut matcher = constraint.matcher();
@@ -300,10 +332,20 @@ proptest! {
                 let mut follow = Vec::new();
                 for id in (0..vocab.width()).map(TokenId::new) {
                     let allowed = matcher.allows(id);
-                    prop_assert_eq!(bit(&row, id), allowed, "{} {:?} behind {}", id, vocab.bytes(id).map(String::from_utf8_lossy), &text(&vocab, &matcher));
+                    prop_assert_eq!(
+                        bit(&row, id),
+                        allowed,
+                        "{} {:?} behind {}",
+                        id,
+                        vocab.bytes(id).map(String::from_utf8_lossy),
+                        &text(&vocab, &matcher)
+                    );
                     // Tokens that lead on: not only white space, and declared names rather than
                     // others.
-                    let leads_on = |bytes: &[u8]| bytes.iter().all(|byte| b"\"{}[],: abc1tfrueals".contains(byte)) && bytes != b" ";
+                    let leads_on = |bytes: &[u8]| {
+                        bytes.iter().all(|byte| b"\"{}[],: abc1tfrueals".contains(byte))
+                            && bytes != b" "
+                    };
                     if allowed && vocab.bytes(id).is_some_and(leads_on) {
                         follow.push(id);
                     }
@@ -313,7 +355,9 @@ proptest! {
                 }
                 // Longer tokens come last.
                 let from = if choice % 4 == 0 { 0 } else { follow.len() / 2 };
-                matcher.advance(follow[from + usize::from(choice / 4) % (follow.len() - from)]).expect("is allowed");
+                matcher
+                    .advance(follow[from + usize::from(choice / 4) % (follow.len() - from)])
+                    .expect("is allowed");
             }
         }
     }
