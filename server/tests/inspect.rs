@@ -3,7 +3,9 @@
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use louver_formats::{CallKind, Event};
-use louver_server::{App, Config, Outcome, Recorder, RequestSummary, TimingSummary, router};
+use louver_server::{
+    App, Config, RequestSummary, TimingSummary, TraceOutcome, TraceRecorder, router,
+};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -45,14 +47,14 @@ fn app(config: &str) -> App {
 }
 
 /// Records a generation of so many steps.
-fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreError> {
+fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::TraceStoreError> {
     let request = RequestSummary {
         route: "/v1/chat/completions".to_owned(),
         model: "tiny".to_owned(),
         body: json!({"messages": [{"role": "user", "content": "</script>"}]}).into(),
         ..RequestSummary::default()
     };
-    let mut recorder = Recorder::new(request, app.config().limits.traces.trace_bytes);
+    let mut recorder = TraceRecorder::new(request, app.config().limits.traces.trace_bytes);
     recorder.event(
         2,
         &Event::CallStart {
@@ -66,7 +68,7 @@ fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreE
     recorder.event(steps, &Event::End);
     let steps: Vec<Value> = (0..steps).map(|i| json!({"position": i, "text": "a"})).collect();
     let report = json!({"level": "full"});
-    let outcome = Outcome {
+    let outcome = TraceOutcome {
         prompt_tokens: 7,
         vocabulary: 548,
         finish: "tool_calls",
@@ -151,7 +153,7 @@ async fn traces_are_listed_and_given() {
     assert_eq!(trace["report"]["level"], "full");
 
     let error = record(&app, "large", 1000).expect_err("too large");
-    assert_eq!(error, louver_server::StoreError::TooLarge { limit: 4096 });
+    assert_eq!(error, louver_server::TraceStoreError::TooLarge { limit: 4096 });
     assert_eq!(app.traces().entries().len(), 2);
     for gone in ["chatcmpl-a", "large", "%2e%2e", "%22%3Cscript%3E"] {
         let (status, body) = json(&app, &format!("/v1/louver/traces/{gone}")).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use louver_server::Processors;
+use louver_server::LogitsProcessors;
 use mistralrs::CustomLogitsProcessor;
 use serde_json::{Value, json};
 
@@ -162,14 +162,14 @@ async fn prompts_are_bounded_before_they_are_tokenized() {
 /// A processor that does something once it is told to.
 fn on_signal(
     act: impl Fn(&mistralrs::Tensor) -> mistralrs::Tensor + Send + Sync + 'static,
-) -> (Processors, Arc<AtomicBool>) {
+) -> (LogitsProcessors, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
     let told = signal.clone();
     let processor: Arc<dyn CustomLogitsProcessor> =
         Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
             Ok(if told.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
         });
-    (Processors(vec![processor]), signal)
+    (LogitsProcessors(vec![processor]), signal)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use louver_server::Processors;
+use louver_server::LogitsProcessors;
 use mistralrs::CustomLogitsProcessor;
 use serde_json::json;
 
 use crate::support::{PATIENCE, Server, ask};
 
 /// A processor that keeps the host waiting at each token, once it is told to.
-fn waits(how: impl Fn() + Send + Sync + 'static) -> (Processors, Arc<AtomicBool>) {
+fn waits(how: impl Fn() + Send + Sync + 'static) -> (LogitsProcessors, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
     let told = signal.clone();
     let processor: Arc<dyn CustomLogitsProcessor> =
@@ -22,7 +22,7 @@ fn waits(how: impl Fn() + Send + Sync + 'static) -> (Processors, Arc<AtomicBool>
             }
             Ok(logits.clone())
         });
-    (Processors(vec![processor]), signal)
+    (LogitsProcessors(vec![processor]), signal)
 }
 
 async fn serves_again(server: &Server) {

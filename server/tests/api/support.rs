@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use louver_server::{App, Config, ModelConfig, Processors, Served, load, serve};
+use louver_server::{App, Config, LogitsProcessors, ModelConfig, ServedModel, load, serve};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -62,14 +62,14 @@ impl Server {
     }
 
     /// A server whose generations go through these processors.
-    pub(crate) async fn with_processors(toml: &str, processors: Processors) -> Server {
+    pub(crate) async fn with_processors(toml: &str, processors: LogitsProcessors) -> Server {
         let config = config(toml);
         let builder = mistralrs::TextModelBuilder::new(&config.models[0].model)
             .with_force_cpu()
             .with_dtype(mistralrs::ModelDType::F32)
             .with_prefix_cache_n(None);
         let (model, louver) = louver_mistralrs::Louver::load(builder).await.unwrap();
-        let mut served = Served::new(&config.models[0], model, louver);
+        let mut served = ServedModel::new(&config.models[0], model, louver);
         served.processors = processors;
         Server::run(App::new(config, vec![served])).await
     }
