@@ -1,37 +1,41 @@
-//! Which part of the host's context was generated. The host tells neither the prompt's length nor which sequence it is,
-//! and after a prefix-cache hit its first context is only the prompt's uncached end.
+//! The prompt boundary: finds the generated part of the host's context. The host passes neither the
+//! prompt's length nor the sequence's identity. After a prefix-cache hit its first context is only
+//! the uncached end of the prompt.
 
-/// What is known of the prompt.
+/// How the prompt's length is determined.
 #[derive(Debug)]
-pub(crate) enum Prompt {
-    /// We made it: this many tokens.
-    Known(usize),
-    /// The host made it. Nothing is generated at the first call; the second call's context has one token more than the
-    /// prompt.
+pub(crate) enum PromptBoundary {
+    /// Louver sent the prompt: its length in tokens.
+    Fixed(usize),
+    /// The host rendered the prompt. At the first call nothing is generated; the context of the
+    /// second call is one token longer than the prompt.
     Learned {
-        /// The first context, or the end of it that the prefix cache did not have.
-        first: Option<Vec<u32>>,
+        /// The first context, or its part that was not in the prefix cache.
+        first_context: Option<Vec<u32>>,
         /// The prompt's length, once known.
         len: Option<usize>,
     },
 }
 
-impl Prompt {
-    /// A prompt the host makes.
-    pub(crate) fn unknown() -> Prompt {
-        Prompt::Learned { first: None, len: None }
+impl PromptBoundary {
+    /// A prompt that the host renders.
+    pub(crate) fn learned() -> PromptBoundary {
+        PromptBoundary::Learned { first_context: None, len: None }
     }
 
-    /// The generated end of a context: a function of the contexts' contents, not of how often each is shown.
+    /// The generated part of a context. It depends on the contexts only, not on the number of
+    /// calls.
     pub(crate) fn generated<'c>(&mut self, context: &'c [u32]) -> &'c [u32] {
         let prompt = match self {
-            Prompt::Known(len) => *len,
-            Prompt::Learned { len: Some(len), .. } => *len,
-            Prompt::Learned { first: Some(first), len } if first.as_slice() != context => {
+            PromptBoundary::Fixed(len) => *len,
+            PromptBoundary::Learned { len: Some(len), .. } => *len,
+            PromptBoundary::Learned { first_context: Some(first_context), len }
+                if first_context.as_slice() != context =>
+            {
                 *len.insert(context.len().saturating_sub(1))
             }
-            Prompt::Learned { first, .. } => {
-                first.get_or_insert_with(|| context.to_vec());
+            PromptBoundary::Learned { first_context, .. } => {
+                first_context.get_or_insert_with(|| context.to_vec());
                 return &[];
             }
         };
@@ -49,8 +53,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_prompt_with_a_suffix_as_first_context() {
-        let mut prompt = Prompt::Known(4);
+    fn fixed_length_ignores_a_partial_first_context() {
+        let mut prompt = PromptBoundary::Fixed(4);
         assert_eq!(prompt.generated(&[3, 4]), [0u32; 0]);
         assert_eq!(prompt.generated(&[1, 2, 3, 4, 5]), [5]);
         assert_eq!(prompt.generated(&[1, 2, 3, 4, 5]), [5]);
@@ -58,11 +62,11 @@ mod tests {
     }
 
     #[test]
-    fn learned_prompt_whatever_is_cached_and_repeated() {
-        for first in [&[1, 2, 3, 4][..], &[4], &[3, 4]] {
-            let mut prompt = Prompt::unknown();
-            assert_eq!(prompt.generated(first), [0u32; 0]);
-            assert_eq!(prompt.generated(first), [0u32; 0]);
+    fn learned_length_ignores_cached_and_repeated_contexts() {
+        for first_context in [&[1, 2, 3, 4][..], &[4], &[3, 4]] {
+            let mut prompt = PromptBoundary::learned();
+            assert_eq!(prompt.generated(first_context), [0u32; 0]);
+            assert_eq!(prompt.generated(first_context), [0u32; 0]);
             assert_eq!(prompt.generated(&[1, 2, 3, 4, 5]), [5]);
             assert_eq!(prompt.generated(&[1, 2, 3, 4, 5]), [5]);
             assert_eq!(prompt.generated(&[1, 2, 3, 4, 5, 6]), [5, 6]);
@@ -72,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes() {
+    fn common_prefixes() {
         assert_eq!(common_prefix(&[1, 2, 3], &[1, 2, 4, 5]), 2);
         assert_eq!(common_prefix(&[], &[1]), 0);
     }

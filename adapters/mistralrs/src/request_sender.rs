@@ -1,4 +1,4 @@
-//! The way to a model's engine.
+//! Request channel: sends requests to the engine of a model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,61 +8,63 @@ use tokio::sync::mpsc::Sender;
 
 use crate::error::RequestError;
 
-/// Where ids begin that are not the host's own.
-const FIRST_ID: usize = 1 << 40;
+/// First request id that Louver assigns itself, beyond the host's own ids.
+const FIRST_LOUVER_ID: usize = 1 << 40;
 
-/// Sends requests to a model.
+/// A handle to the host of a model.
 #[derive(Clone)]
 pub(crate) enum Host {
-    /// The host itself: an engine that died is started anew by it.
+    /// The host itself, which restarts a dead engine.
     Runner(Arc<MistralRs>),
-    /// The host's channel, where only a reference to the host was to be had.
-    Line(Sender<Request>, Arc<AtomicUsize>),
+    /// The host's channel, if only a reference to the host was available.
+    Channel(Sender<Request>, Arc<AtomicUsize>),
 }
 
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Host::Runner(_) => "Runner",
-            Host::Line(..) => "Line",
+            Host::Channel(..) => "Line",
         })
     }
 }
 
 impl Host {
-    /// The channel of a host that is only borrowed.
-    pub(crate) fn line(host: &MistralRs) -> Result<Host, RequestError> {
-        Ok(Host::Line(sender(host)?, Arc::new(AtomicUsize::new(FIRST_ID))))
+    /// The channel of a borrowed host.
+    pub(crate) fn from_borrowed(host: &MistralRs) -> Result<Host, RequestError> {
+        Ok(Host::Channel(sender(host)?, Arc::new(AtomicUsize::new(FIRST_LOUVER_ID))))
     }
 
-    pub(crate) fn open(&self) -> Result<Line<'_>, RequestError> {
+    pub(crate) fn open(&self) -> Result<RequestSender<'_>, RequestError> {
         match self {
-            Host::Runner(host) => Line::of(host),
-            Host::Line(sender, ids) => Ok(Line { sender: sender.clone(), ids: Ids::Ours(ids) }),
+            Host::Runner(host) => RequestSender::new(host),
+            Host::Channel(sender, ids) => {
+                Ok(RequestSender { sender: sender.clone(), ids: IdSource::Louver(ids) })
+            }
         }
     }
 }
 
-/// One use of the way.
-pub(crate) struct Line<'h> {
+/// A sender for one request, and the source of its id.
+pub(crate) struct RequestSender<'h> {
     pub(crate) sender: Sender<Request>,
-    ids: Ids<'h>,
+    ids: IdSource<'h>,
 }
 
-enum Ids<'h> {
+enum IdSource<'h> {
     Host(&'h MistralRs),
-    Ours(&'h AtomicUsize),
+    Louver(&'h AtomicUsize),
 }
 
-impl<'h> Line<'h> {
-    pub(crate) fn of(host: &'h MistralRs) -> Result<Line<'h>, RequestError> {
-        Ok(Line { sender: sender(host)?, ids: Ids::Host(host) })
+impl<'h> RequestSender<'h> {
+    pub(crate) fn new(host: &'h MistralRs) -> Result<RequestSender<'h>, RequestError> {
+        Ok(RequestSender { sender: sender(host)?, ids: IdSource::Host(host) })
     }
 
-    pub(crate) fn id(&self) -> usize {
+    pub(crate) fn next_id(&self) -> usize {
         match self.ids {
-            Ids::Host(host) => host.next_request_id(),
-            Ids::Ours(ids) => ids.fetch_add(1, Ordering::Relaxed),
+            IdSource::Host(host) => host.next_request_id(),
+            IdSource::Louver(ids) => ids.fetch_add(1, Ordering::Relaxed),
         }
     }
 }
