@@ -31,10 +31,7 @@ fn good(folder: &Folder, args: &[&str]) -> (String, Vec<Value>) {
     let (ran, lines) = bench(folder, args);
     let text = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert_eq!(ran.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(
-        text.ends_with("all is as it should be\n")
-            && lines.iter().all(|line| line.get("error").is_none())
-    );
+    assert!(text.ends_with("passed\n") && lines.iter().all(|line| line.get("error").is_none()));
     (text, lines)
 }
 

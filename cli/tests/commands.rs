@@ -30,7 +30,8 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("a path of UTF-8")
 }
 
-/// A tokenizer of single characters: ids 0 to 94 are `!` to DEL's predecessor, with GPT-2's letters for the other bytes.
+/// A tokenizer of single characters: ids 0 to 94 are `!` to DEL's predecessor, with GPT-2's letters
+/// for the other bytes.
 fn tokenizer(folder: &Folder) -> PathBuf {
     let mut vocab = serde_json::Map::new();
     let printable = |b: u8| matches!(b, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
@@ -277,7 +278,8 @@ fn bench_schema_measures_and_judges() {
         let lines = read_lines(&out);
         let ids: Vec<&str> = lines.iter().filter_map(|l| l["id"].as_str()).collect();
         assert_eq!(ids, ["ok", "wrong", "refused", "none", "line 5"]);
-        // `{"a": true}` is { " a ": ␠ tr u e }, 9 tokens; `{"a": 1}` fails at its 6th; `{}` at its 2nd.
+        // `{"a": true}` is { " a ": ␠ tr u e }, 9 tokens; `{"a": 1}` fails at its 6th; `{}` at its
+        // 2nd.
         assert_eq!(lines[0]["masks_ns"].as_array().map(Vec::len), Some(9 + 6 + 2));
         assert_eq!(lines[0]["wrong"], json!([]));
         assert!(
@@ -346,7 +348,8 @@ fn bench_tools_feeds_calls_in_the_format() {
         lines[0]
     );
     assert_eq!(run("nope").status.code(), Some(2));
-    // Masks are made ahead: that changes no verdict, is measured apart, and some of them are needed.
+    // Masks are made ahead: that changes no verdict, is measured apart, and some of them are
+    // needed.
     let ran = louver(&[
         "bench",
         "tools",

@@ -1,5 +1,5 @@
-//! The guides hold what they say: each block behind a `<!-- check: KIND -->` is checked as its kind is. Programs in Rust are compiled with
-//! the documentation tests of louver-mistralrs.
+//! The guides hold what they say: each block behind a `<!-- check: KIND -->` is checked as its kind
+//! is. Programs in Rust are compiled with the documentation tests of louver-mistralrs.
 
 #![cfg(feature = "host")]
 
@@ -424,7 +424,8 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// The client's program: compiled where there is a Python, run where that has the `openai` package (LOUVER_PYTHON names another one).
+/// The client's program: compiled where there is a Python, run where that has the `openai` package
+/// (LOUVER_PYTHON names another one).
 fn python(server: &Served) {
     let python = std::env::var("LOUVER_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     if !has(&python) {

@@ -81,7 +81,7 @@ fn stages_are_shown() {
         "round 1 Fold",
         "1 blocks",
         "{3,500}",
-        "behind \"ab\":\n  bytes: [e]\n  may end: yes",
+        "after \"ab\":\n  bytes: [e]\n  may end: yes",
     ] {
         assert!(out.contains(part), "{part:?} is not in\n{out}");
     }
