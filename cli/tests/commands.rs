@@ -1,4 +1,4 @@
-//! The `louver` binary from outside: verdicts, exit codes, output files.
+//! The `louver` binary: results, exit codes, output files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -59,7 +59,7 @@ fn tokenizer(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn check_cases_gives_a_verdict_or_an_error_on_every_line() {
+fn check_cases_has_a_result_or_an_error_per_line() {
     let folder = Folder::new("cases");
     let tools = json!([{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}},
         "required": ["n"], "additionalProperties": false}}]);
@@ -238,7 +238,7 @@ fn check_schema_reads_standard_input() {
 }
 
 #[test]
-fn bench_schema_measures_and_judges() {
+fn bench_schema_measures_and_validates() {
     let folder = Folder::new("bench-schema");
     let tokenizer = tokenizer(&folder);
     let object =
@@ -348,8 +348,7 @@ fn bench_tools_feeds_calls_in_the_format() {
         lines[0]
     );
     assert_eq!(run("nope").status.code(), Some(2));
-    // Masks are made ahead: that changes no verdict, is measured apart, and some of them are
-    // needed.
+    // Preparation changes no result, is measured separately, and some prepared masks are used.
     let ran = louver(&[
         "bench",
         "tools",
@@ -376,7 +375,7 @@ fn bench_tools_feeds_calls_in_the_format() {
         prepared[0]
     );
     assert!(String::from_utf8_lossy(&ran.stderr).contains(" masks made, "), "{ran:?}");
-    // Harmony's special tokens, which this vocabulary lacks, are text.
+    // Harmony's special tokens, which this vocabulary lacks, are treated as text.
     let ran = run("all");
     assert!(ran.status.success(), "{ran:?}");
     let lines = read_lines(&out);

@@ -46,7 +46,7 @@ fn app(config: &str) -> App {
     App::new(toml::from_str::<Config>(config).expect("a configuration"), Vec::new())
 }
 
-/// Records a generation of so many steps.
+/// Records a generation with a number of steps.
 fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::TraceStoreError> {
     let request = RequestSummary {
         route: "/v1/chat/completions".to_owned(),
@@ -81,7 +81,7 @@ fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::TraceS
 }
 
 #[tokio::test]
-async fn the_page_loads_nothing_from_elsewhere() {
+async fn page_loads_nothing_from_other_servers() {
     let app = app("");
     let mut seen = 0;
     for entry in std::fs::read_dir(PAGE).expect("the page's folder") {
@@ -101,7 +101,7 @@ async fn the_page_loads_nothing_from_elsewhere() {
             _ => "text/javascript",
         };
         assert!(answer.kind.starts_with(kind), "{path}: {}", answer.kind);
-        // The browser tests run under the same policy.
+        // The browser tests use the same policy.
         let quoted: String =
             answer.policy.split("form-action").collect::<Vec<_>>().join("\"\n    \"form-action");
         assert!(STATIC.contains(&quoted), "{path}: {}", answer.policy);
@@ -126,7 +126,7 @@ async fn the_page_loads_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn traces_are_listed_and_given() {
+async fn traces_are_listed_and_served() {
     let app = app("[limits.traces]\ntraces = 2\nbytes = 4096");
     let (status, empty) = json(&app, "/v1/louver/traces").await;
     assert_eq!(
@@ -166,7 +166,7 @@ async fn traces_are_listed_and_given() {
 }
 
 #[tokio::test]
-async fn traces_need_a_key_and_the_page_does_not() {
+async fn traces_require_a_key_and_the_page_does_not() {
     let app = app("api_keys = [\"secret\"]");
     record(&app, "chatcmpl-a", 3).expect("fits");
     for path in ["/v1/louver/traces", "/v1/louver/traces/chatcmpl-a"] {
@@ -177,6 +177,6 @@ async fn traces_need_a_key_and_the_page_does_not() {
     for path in ["/inspect", "/inspect/page.js"] {
         assert_eq!(get(&app, path, None).await.status, StatusCode::OK, "{path}");
     }
-    // What only begins alike is not open.
+    // Routes that only share the prefix are not public.
     assert_eq!(get(&app, "/inspector", None).await.status, StatusCode::UNAUTHORIZED);
 }

@@ -1,4 +1,4 @@
-//! Mistakes that users are likely to make, each with the message it gets.
+//! Common mistakes of users and their error messages, from a table.
 
 use louver_server::Config;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ struct Mistakes {
 #[serde(deny_unknown_fields)]
 struct Request {
     body: String,
-    /// A part of the message; empty: it is no mistake.
+    /// A part of the message; empty if the request is valid.
     message: String,
 }
 
@@ -28,7 +28,7 @@ struct Configuration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_mistake_has_its_message() {
+async fn common_mistakes_have_their_messages() {
     let mistakes: Mistakes = toml::from_str(include_str!("mistakes.toml")).unwrap();
     let server = Server::start("").await;
     let mut wrong = Vec::new();
