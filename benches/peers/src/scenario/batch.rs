@@ -1,4 +1,4 @@
-//! Many sequences, one mask each, filled by a few threads.
+//! Batches: masks of many sequences, filled by several threads.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -10,33 +10,33 @@ use serde::Serialize;
 
 use super::corpus::SCHEMAS;
 use crate::cases::{self, Case, Task};
-use crate::engine::{Engine, Kind, Llguidance, Louver};
+use crate::engine::{Engine, EngineKind, Llguidance, Louver};
 use crate::options::Common;
 use crate::output;
 use crate::setup::Setup;
-use crate::table::{Times, micros};
+use crate::table::{SortedTimes, micros};
 
-/// Schemas the sequences are spread over.
+/// Number of schemas that the sequences use.
 const SCHEMAS_USED: usize = 20;
-/// Bytes of a schema's text, for the sake of engines that compile eagerly.
+/// Maximum bytes of a schema, because some engines compile eagerly.
 const LARGEST: usize = 3000;
-/// Timed fills of the whole batch.
+/// Number of timed fills of the whole batch.
 const ROUNDS: usize = 40;
 
-/// A sequence that goes through its text again and again.
+/// A sequence that repeats its text.
 trait Seat: Send {
     fn fill(&mut self, row: &mut [u32]);
     fn step(&mut self);
-    /// Tokens of the text.
+    /// Number of tokens of the text.
     fn length(&self) -> usize;
 }
 
-/// The whole batch's fill.
+/// Times of filling the whole batch.
 pub(super) struct Fill {
-    /// At the same places as the fill before.
-    pub(super) standing: Times,
-    /// Each sequence one token on.
-    pub(super) moving: Times,
+    /// With unchanged configurations.
+    pub(super) standing: SortedTimes,
+    /// With each sequence advanced by one token.
+    pub(super) moving: SortedTimes,
 }
 
 #[derive(Serialize)]
@@ -73,8 +73,12 @@ pub(super) fn run(common: &Common, matchers: usize, threads: usize) -> Result<()
     output::write_lines(&common.out, &format!("batch.{}.jsonl", common.tokenizer), lines)
 }
 
-/// Schemas from all over the file, each with one valid instance, that all the engines take and read to the end.
-pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Option<Vec<Case>>> {
+/// Schemas from the whole file, each with one valid instance that all engines accept.
+pub(super) fn schemas(
+    common: &Common,
+    setup: &Setup,
+    kinds: &[EngineKind],
+) -> Result<Option<Vec<Case>>> {
     let Some(lines) = cases::lines(common, SCHEMAS.file)? else { return Ok(None) };
     let encoder = setup.encoder();
     let engines = setup.engines(kinds)?;
@@ -100,17 +104,17 @@ pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<
     Ok((!cases.is_empty()).then_some(cases))
 }
 
-/// Fills of a batch, warm.
+/// Measures warm fills of a batch.
 pub(super) fn measure(
     setup: &Setup,
-    kind: Kind,
+    kind: EngineKind,
     cases: &[Case],
     matchers: usize,
     threads: usize,
 ) -> Result<Fill> {
     match kind {
-        Kind::Louver => louver_fills(setup, cases, matchers, threads),
-        Kind::Llguidance => {
+        EngineKind::Louver => louver_fills(setup, cases, matchers, threads),
+        EngineKind::Llguidance => {
             let engine = Llguidance::new(setup.tok_env()?)?;
             let fresh: Result<Vec<_>, String> =
                 cases.iter().map(|c| engine.matcher(&c.task).1).collect();
@@ -125,13 +129,13 @@ pub(super) fn measure(
             Ok(fills(seats.collect(), setup.vocab.mask_words(), threads))
         }
         #[cfg(feature = "xgr")]
-        Kind::Xgrammar => xgrammar_batch::fills(setup, cases, matchers, threads),
+        EngineKind::Xgrammar => xgrammar_batch::fills(setup, cases, matchers, threads),
         #[cfg(not(feature = "xgr"))]
-        Kind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
+        EngineKind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
     }
 }
 
-/// For each sequence its case, its text and where in it it begins.
+/// The case, text and start position of each sequence.
 fn places(cases: &[Case], matchers: usize) -> impl Iterator<Item = (usize, &[u32], usize)> {
     (0..matchers).map(move |i| {
         let tokens = cases[i % cases.len()].instances[0].0.as_slice();
@@ -147,7 +151,7 @@ struct LlguidanceSeat<'a> {
 }
 
 impl Seat for LlguidanceSeat<'_> {
-    /// The engine allocates its masks; a host would copy them into the row, which is left out here.
+    /// The engine allocates its masks; the host's copy into the row is not measured.
     fn fill(&mut self, _row: &mut [u32]) {
         std::hint::black_box(self.matcher.compute_mask().is_ok());
     }
@@ -165,8 +169,9 @@ impl Seat for LlguidanceSeat<'_> {
     }
 }
 
-/// Fills the batch with threads that live throughout, each with its own part of the sequences. A fill is from the first
-/// thread's beginning to the last one's end; every sequence has been at its places before.
+/// Fills the batch with permanent threads, each with its part of the sequences. A fill lasts from
+/// the first thread's start to the last thread's end; every sequence has visited its configurations
+/// before.
 fn fills<S: Seat>(mut seats: Vec<S>, words: usize, threads: usize) -> Fill {
     let mut rows = vec![0u32; seats.len() * words];
     let part = seats.len().div_ceil(threads).max(1);
@@ -184,15 +189,15 @@ fn fills<S: Seat>(mut seats: Vec<S>, words: usize, threads: usize) -> Fill {
         u64::try_from((end - begin).as_nanos()).ok()
     };
     Fill {
-        standing: Times::new((0..ROUNDS).filter_map(whole)),
-        moving: Times::new((ROUNDS..2 * ROUNDS).filter_map(whole)),
+        standing: SortedTimes::new((0..ROUNDS).filter_map(whole)),
+        moving: SortedTimes::new((ROUNDS..2 * ROUNDS).filter_map(whole)),
     }
 }
 
-/// When a thread's part of a fill began and ended.
+/// Start and end of a thread's part of a fill.
 type Span = (Instant, Instant);
 
-/// One thread's part: every sequence once through its text, then the fills.
+/// One thread's part: each sequence once through its text, then the timed fills.
 fn work<S: Seat>(seats: &mut [S], rows: &mut [u32], words: usize, together: &Barrier) -> Vec<Span> {
     for (seat, row) in seats.iter_mut().zip(rows.chunks_mut(words)) {
         for _ in 0..seat.length() {
@@ -212,13 +217,13 @@ fn work<S: Seat>(seats: &mut [S], rows: &mut [u32], words: usize, together: &Bar
     (0..2 * ROUNDS).map(fill).collect()
 }
 
-/// A batch that one call of its engine fills, on threads of the engine.
+/// A batch that the engine fills in one call, on its own threads.
 trait Batch {
     fn fill(&mut self) -> Result<()>;
     fn step(&mut self) -> Result<()>;
 }
 
-/// Fills a batch with calls of its engine, after so many that are not timed.
+/// Times an engine's batch calls, after some untimed ones.
 fn calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
     for _ in 0..untimed {
         batch.fill()?;
@@ -234,14 +239,14 @@ fn calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
         let times = if round < ROUNDS { &mut standing } else { &mut moving };
         times.push(u64::try_from(begin.elapsed().as_nanos())?);
     }
-    Ok(Fill { standing: Times::new(standing), moving: Times::new(moving) })
+    Ok(Fill { standing: SortedTimes::new(standing), moving: SortedTimes::new(moving) })
 }
 
 struct LouverSequences<'a> {
     engine: &'a louver::engine::Engine,
     constraints: &'a [Constraint],
     all: Vec<Matcher>,
-    /// The constraint and the text of each, and where in it it is.
+    /// The constraint, text and position of each sequence.
     places: Vec<(usize, &'a [u32], usize)>,
     masks: Vec<u32>,
 }
@@ -299,7 +304,7 @@ mod xgrammar_batch {
 
     struct Sequences<'a> {
         all: Vec<GrammarMatcher>,
-        /// The text of each, and where in it it is.
+        /// The text and position of each sequence.
         places: Vec<(&'a [u32], usize)>,
         rows: SafeManagedTensorVersioned,
         batch: BatchGrammarMatcher,
@@ -326,7 +331,7 @@ mod xgrammar_batch {
         }
         let rows = bitmask(setup.tokenizer_info()?, matchers)?;
         let batch = BatchGrammarMatcher::with_max_threads(i32::try_from(threads)?);
-        // All masks were made when the schemas were compiled.
+        // All masks were computed when the schemas were compiled.
         calls(&mut Sequences { all, places: at, rows, batch }, 1)
     }
 
