@@ -201,7 +201,10 @@ fn keys_from_environment(value: Option<std::ffi::OsString>) -> anyhow::Result<Ve
 fn log_keys(config: &Config) {
     match config.api_keys.len() {
         0 => {
-            tracing::warn!(host = %config.host, "API keys are off: anyone who can reach the address may send requests")
+            tracing::warn!(
+                host = %config.host,
+                "API keys are off: anyone who can reach the address may send requests"
+            )
         }
         keys => tracing::info!(keys, "API keys are on"),
     }

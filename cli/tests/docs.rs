@@ -292,7 +292,8 @@ fn documented_services_start_the_server() {
         }
         let log = folder.0.join("error.log");
         let text = format!(
-            "pid {}/pid;\nevents {{}}\nhttp {{\naccess_log off;\nserver {{\nlisten 127.0.0.1:18080;\n{}}}\n}}\n",
+            "pid {}/pid;\nevents {{}}\nhttp {{\naccess_log off;\nserver {{\nlisten \
+             127.0.0.1:18080;\n{}}}\n}}\n",
             folder.0.display(),
             block.text
         );
@@ -336,7 +337,8 @@ impl RunningServer {
         let mut stream = TcpStream::connect(&self.address).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: \
+             application/json\r\ncontent-length: {}\r\n\r\n",
             self.address,
             body.len()
         );
@@ -444,7 +446,8 @@ fn python(server: &RunningServer) {
             Command::new(&python).args(["-c", "import openai"]).output().expect("it runs");
         if !package.status.success() {
             println!(
-                "SKIPPED: {python} has no openai package; the client's program was compiled and not run"
+                "SKIPPED: {python} has no openai package; the client's program was compiled and \
+                 not run"
             );
             continue;
         }

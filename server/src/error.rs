@@ -170,7 +170,10 @@ impl ApiError {
     pub fn body(&self) -> Value {
         let error_json = |fault: &ApiFault| {
             json!({
-                "message": fault.to_string(), "type": self.kind.name(), "param": fault.param, "code": fault.code,
+                "message": fault.to_string(),
+                "type": self.kind.name(),
+                "param": fault.param,
+                "code": fault.code,
             })
         };
         match self.others.is_empty() {

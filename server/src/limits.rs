@@ -306,7 +306,8 @@ mod tests {
     #[test]
     fn limits_are_parsed_and_validated() {
         let limits: ServerLimits = toml::from_str(
-            "[http]\nbody_bytes = 1000\nwrite_timeout_s = 0.5\n[requests]\nconcurrent = 4\nn = 2\n[schema]\ndepth = 64",
+            "[http]\nbody_bytes = 1000\nwrite_timeout_s = 0.5\n[requests]\nconcurrent = 4\nn = 2\n\
+             [schema]\ndepth = 64",
         )
         .unwrap();
         assert_eq!(

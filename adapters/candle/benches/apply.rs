@@ -44,7 +44,8 @@ fn noise(row: usize, at: usize) -> u32 {
 
 fn against_fill() {
     println!(
-        "[{ROWS}, {IDS}] f32, microseconds a batch; fill: slice::fill of the same rows on as many threads"
+        "[{ROWS}, {IDS}] f32, microseconds a batch; fill: slice::fill of the same rows on as many \
+         threads"
     );
     println!(
         "{:20} {:>9} {:>9} {:>6}   {:>9} {:>9} {:>6}",
@@ -107,7 +108,8 @@ fn single_rows() {
 
 fn choices() {
     println!(
-        "\n[{ROWS}, {IDS}], microseconds a batch, half at random: mask then argmax (candle), and greedy in one pass"
+        "\n[{ROWS}, {IDS}], microseconds a batch, half at random: mask then argmax (candle), and \
+         greedy in one pass"
     );
     let masks = batch(noise);
     for dtype in [DType::F32, DType::BF16, DType::F16] {

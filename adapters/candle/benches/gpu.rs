@@ -100,7 +100,8 @@ fn floors(device: &Device) -> Outcome<()> {
             ],
         )?;
         println!(
-            "{name:20} floor {floor:7.1}, masks {apply:7.1} ({:.2}x), greedy {choose:7.1}, masks and argmax {separate:7.1}",
+            "{name:20} floor {floor:7.1}, masks {apply:7.1} ({:.2}x), greedy {choose:7.1}, masks \
+             and argmax {separate:7.1}",
             apply / floor
         );
     }
@@ -144,7 +145,8 @@ fn overlap(device: &Device) -> Outcome<()> {
     }
     let [alone, during, after] = times.map(median);
     println!(
-        "\nforward pass and {rows} new masks, microseconds: forward alone {alone:.0}, masks sent during it {during:.0}, after it {after:.0}"
+        "\nforward pass and {rows} new masks, microseconds: forward alone {alone:.0}, masks sent \
+         during it {during:.0}, after it {after:.0}"
     );
     Ok(())
 }

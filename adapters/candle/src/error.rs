@@ -87,8 +87,8 @@ pub enum ApplyError {
     DType(DType),
     /// The ids of a row are not contiguous, or rows overlap.
     #[error(
-        "logits of {dims:?} with strides {strides:?}: the ids of a row must be contiguous, and rows \
-         must not overlap"
+        "logits of {dims:?} with strides {strides:?}: the ids of a row must be contiguous, and \
+         rows must not overlap"
     )]
     Layout {
         /// The tensor's dimensions.

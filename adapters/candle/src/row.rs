@@ -26,12 +26,12 @@ macro_rules! dispatch_simd {
             {
                 // SAFETY: the processor supports all features that the function is compiled for, as
                 // checked above.
-                #[allow(unsafe_code, reason = "a call of a function compiled for more than the baseline")]
+                #[allow(unsafe_code, reason = "calls a function with CPU-specific instructions")]
                 return unsafe { avx512($($arg),*) };
             }
             if has_avx2 {
                 // SAFETY: the processor supports AVX2, as checked above.
-                #[allow(unsafe_code, reason = "a call of a function compiled for more than the baseline")]
+                #[allow(unsafe_code, reason = "calls a function with CPU-specific instructions")]
                 return unsafe { avx2($($arg),*) };
             }
         }

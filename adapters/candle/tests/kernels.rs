@@ -227,8 +227,7 @@ impl Launches {
         assert!(got.status.success(), "{}", got.status);
         let wrong = got.stdout.iter().zip(&self.output).position(|(a, b)| a != b);
         if let Some(position) = wrong {
-            let label =
-                self.labels.iter().find(|(end, _)| position < *end).map(|(_, label)| label);
+            let label = self.labels.iter().find(|(end, _)| position < *end).map(|(_, label)| label);
             panic!("byte {position}: {label:?}");
         }
         assert_eq!(got.stdout.len(), self.output.len());

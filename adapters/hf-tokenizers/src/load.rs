@@ -42,7 +42,8 @@ pub enum Warning {
     MissingBytes(ByteSet),
     /// The tokenizer's decoder disagrees with the derived bytes; the token is never allowed.
     #[error(
-        "token {id} {token:?} is left out: it should decode to {expected:?}, but decodes to {decoded:?}"
+        "token {id} {token:?} is left out: it should decode to {expected:?}, but decodes to \
+         {decoded:?}"
     )]
     Undecodable {
         /// The id.
@@ -112,7 +113,7 @@ pub enum LoadError {
     Tokenizer {
         /// The file.
         path: PathBuf,
-        /// What the `tokenizers` crate says.
+        /// The message of the `tokenizers` crate.
         message: String,
     },
     /// The decoder cannot be used per token.

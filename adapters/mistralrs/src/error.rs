@@ -34,7 +34,8 @@ pub enum LoadError {
     /// The host ends generations at a token that the wire format needs within a turn. Models loaded
     /// with [`Louver::load`](crate::Louver::load) do not.
     #[error(
-        "the host ends every generation at {token:?}, which the wire format needs; use `Louver::load`"
+        "the host ends every generation at {token:?}, which the wire format needs; use \
+         `Louver::load`"
     )]
     EarlyEnd {
         /// The token.

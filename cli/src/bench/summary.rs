@@ -116,10 +116,11 @@ impl fmt::Display for Summary {
         for (name, times) in rows.into_iter().chain(prepare) {
             writeln!(f, "{name:<18} {:>9} {times}", times.0.len())?;
         }
-        if let Some([places, built, known, used]) = self.ahead {
+        if let Some([positions, built, known, used]) = self.ahead {
             writeln!(
                 f,
-                "ahead: {places} places, {built} masks built, {known} cached, {used} of the built were used"
+                "ahead: {positions} positions, {built} masks built, {known} cached, {used} of the \
+                 built were used"
             )?;
         }
         if !self.refused_for.is_empty() {
@@ -139,8 +140,9 @@ pub(super) struct SummaryRow {
 }
 
 impl SummaryRow {
-    /// What the columns are.
-    pub(super) const HEADING: &str = "microseconds     refused passing | time to matcher: avg p50 p99 | first mask: avg p99 | mask + advance: avg p50 p99 p99.9";
+    /// The names of the columns.
+    pub(super) const HEADING: &str = "microseconds     refused passing | \
+        time to matcher: avg p50 p99 | first mask: avg p99 | mask + advance: avg p50 p99 p99.9";
 
     /// A line of this name.
     pub(super) fn new(name: &str, records: &[CaseRecord]) -> SummaryRow {

@@ -92,7 +92,9 @@ async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Model, Lo
                 "model      tiny Llama of random weights, {how} in {:.2?}: {dir}",
                 started.elapsed()
             ));
-            output.print_line("           Its weights are random: what it says is noise. The structure is guaranteed.");
+            output.print_line(
+                "           Its weights are random: the text is noise, the structure is guaranteed.",
+            );
             output.record(
                 json!({"type": "model", "model": dir.to_string(), "random_weights": true, "fresh": tiny.fresh}),
             );

@@ -9,7 +9,8 @@ use louver::ir::Grammar;
 /// the called rule in brackets; dotted edges repeat and leave counted blocks.
 pub(super) fn write_dot(automata: &[RuleAutomaton], grammar: &Grammar) -> String {
     let mut out = String::from(
-        "digraph louver {\n  rankdir=LR;\n  node [shape=circle, fontsize=10];\n  edge [fontsize=10];\n",
+        "digraph louver {\n  rankdir=LR;\n  node [shape=circle, fontsize=10];\n  \
+         edge [fontsize=10];\n",
     );
     for (i, automaton) in automata.iter().enumerate() {
         cluster(&mut out, i, automaton, automata, grammar);

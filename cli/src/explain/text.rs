@@ -47,7 +47,8 @@ impl fmt::Display for TextReport<'_> {
         }
         writeln!(
             f,
-            "\nautomata (compile {:.1} us, all automata {:.1} us): {} rules, {} states, {} edges, {} blocks, {} byte classes",
+            "\nautomata (compile {:.1} us, all automata {:.1} us): {} rules, {} states, {} edges, \
+             {} blocks, {} byte classes",
             costs.compile,
             costs.automata,
             compiled.rules,

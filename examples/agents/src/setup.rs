@@ -33,7 +33,7 @@ impl Setup {
             None => {
                 let tiny = louver_tiny_model::ensure(&louver_tiny_model::default_parent())?;
                 println!(
-                    "model      tiny, of random weights: what it says is noise, its structure is guaranteed"
+                    "model      tiny, random weights: the text is noise, the structure guaranteed"
                 );
                 // The prefix cache is off: with it, the engine of mistralrs 0.8.1 fails on
                 // concurrent requests.

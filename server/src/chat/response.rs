@@ -124,10 +124,11 @@ fn choice_json(
     if !turn.calls.is_empty() {
         message.insert("tool_calls".to_owned(), turn.calls.iter().map(call_json).collect());
     }
+    let logprobs = meta.logprobs.map_or(Value::Null, |top| logprobs(&generation.steps, top, vocab));
     json!({
         "index": choice,
         "message": message,
-        "logprobs": meta.logprobs.map_or(Value::Null, |top| logprobs(&generation.steps, top, vocab)),
+        "logprobs": logprobs,
         "finish_reason": finish_reason(generation),
     })
 }

@@ -89,7 +89,9 @@ impl Queue {
         let taken = tokio::select! {
             biased;
             () = self.wait_until_abandoned(write_timeout) => false,
-            taken = timeout_at((deadline + write_timeout).into(), self.wait_until_empty()) => taken.is_ok(),
+            taken = timeout_at((deadline + write_timeout).into(), self.wait_until_empty()) => {
+                taken.is_ok()
+            }
         };
         if !taken {
             self.abort(app);

@@ -173,7 +173,9 @@ impl RunningTurn {
         let error = tokio::select! {
             // The deadline is polled first: a generation that always has output must not outrun it.
             biased;
-            () = late => ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long"),
+            () = late => {
+                ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long")
+            }
             () = app.phases().reached(ServerPhase::Cancelling) => {
                 ApiError::general(ErrorKind::Unavailable, "stopping", "the server is stopping")
             }

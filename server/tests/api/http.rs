@@ -63,7 +63,8 @@ async fn invalid_bodies_are_rejected() {
     );
     // A body that does not arrive.
     let mut slow = TcpStream::connect(server.address()).await.unwrap();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\n";
     slow.write_all(format!("{head}content-length: 100\r\n\r\n{{").as_bytes()).await.unwrap();
     let mut answer = vec![0; 1000];
     let read = tokio::time::timeout(TIMEOUT, slow.read(&mut answer)).await.unwrap().unwrap();

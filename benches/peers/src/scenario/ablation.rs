@@ -98,7 +98,8 @@ fn of_corpus(common: &Common, corpus: &Corpus) -> Result<()> {
         records[0].len()
     );
     println!(
-        "| configuration | preprocessing avg | p99 | first mask avg | TBM avg | p50 | p99 | p99.9 | max |"
+        "| configuration | preprocessing avg | p99 | first mask avg | TBM avg | p50 | p99 | p99.9 \
+         | max |"
     );
     println!("|:--|--:|--:|--:|--:|--:|--:|--:|--:|");
     for ((name, _), records) in CONFIGURATIONS.iter().zip(&records) {

@@ -78,7 +78,8 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     output::heading("How cost grows", &common.tokenizer, &kinds);
     println!("Medians of {ROUNDS} rounds with fresh engines, microseconds.\n");
     println!(
-        "| what | how much | engine | compile to first mask | TBM avg | TBM avg, seen before | batch |\n|:--|--:|:--|--:|--:|--:|--:|"
+        "| what | how much | engine | compile to first mask | TBM avg | TBM avg, seen before | \
+         batch |\n|:--|--:|:--|--:|--:|--:|--:|"
     );
     for (name, x, points) in &all {
         for point in points {

@@ -53,7 +53,8 @@ pub(super) fn run(common: &Common) -> Result<()> {
     }
     output::heading("Resident memory after all schemas", &common.tokenizer, &kinds);
     println!(
-        "MiB, each engine in a process of its own; the tokenizer that cuts the texts is part of it.\n"
+        "MiB, each engine in a process of its own; the tokenizer that cuts the texts is part of \
+         it.\n"
     );
     println!(
         "| engine | cases | tokens | tokenizer and engine | after all cases | difference | peak |"

@@ -263,7 +263,8 @@ impl FaultBench {
         let body = body.to_string();
         let mut stream = TcpStream::connect(self.address).await?;
         let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
             self.address,
             body.len()
         );

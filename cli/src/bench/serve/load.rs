@@ -87,7 +87,8 @@ fn summarise(
         .fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     let mut summary = vec![
         format!(
-            "requests   {} over {connections} connections in {seconds:.0} s: {:.1} a second, {:.0} tokens a second",
+            "requests   {} over {connections} connections in {seconds:.0} s: {:.1} a second, \
+             {:.0} tokens a second",
             records.len(),
             records.len() as f64 / seconds,
             tokens as f64 / seconds

@@ -157,7 +157,8 @@ impl PhaseProgress {
     fn line(&self, memory: Option<u64>, observations: &Observations) -> String {
         let slowest = observations.health_ns.iter().max().copied().unwrap_or(0) as f64 / 1e6;
         format!(
-            "{} {} of {} in {:.0} s: {} whole generations, {} faulty, {} health checks ({} failed, slowest {slowest:.1} ms), {} MiB",
+            "{} {} of {} in {:.0} s: {} whole generations, {} faulty, {} health checks ({} \
+             failed, slowest {slowest:.1} ms), {} MiB",
             self.name,
             self.done,
             self.total,
