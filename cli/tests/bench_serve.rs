@@ -13,7 +13,7 @@ use support::Folder;
 /// The output of a run and the lines of its results.
 fn bench(folder: &Folder, args: &[&str]) -> (Output, Vec<Value>) {
     let out = folder.0.join("out.jsonl");
-    let ran = Command::new(env!("CARGO_BIN_EXE_louver"))
+    let output = Command::new(env!("CARGO_BIN_EXE_louver"))
         .args(["bench", "serve"])
         .args(args)
         .arg("--out")
@@ -24,14 +24,19 @@ fn bench(folder: &Folder, args: &[&str]) -> (Output, Vec<Value>) {
     let lines = std::fs::read_to_string(&out).unwrap_or_default();
     let lines =
         lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
-    (ran, lines)
+    (output, lines)
 }
 
 /// The output and the lines of a successful run.
 fn successful_run(folder: &Folder, args: &[&str]) -> (String, Vec<Value>) {
-    let (ran, lines) = bench(folder, args);
-    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert_eq!(ran.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&ran.stderr));
+    let (output, lines) = bench(folder, args);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(text.ends_with("passed\n") && lines.iter().all(|line| line.get("error").is_none()));
     (text, lines)
 }
@@ -48,8 +53,8 @@ fn matrix_responses_match_their_schemas() {
         "{text}"
     );
     assert!(lines.iter().any(|line| line["calls"].as_u64() > Some(0)), "{text}");
-    let (ran, _) = bench(&Folder::new("matrix-usage"), &["matrix", "--formats", "nope"]);
-    assert_eq!(ran.status.code(), Some(2));
+    let (output, _) = bench(&Folder::new("matrix-usage"), &["matrix", "--formats", "nope"]);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
@@ -104,6 +109,6 @@ fn attacks_do_not_affect_good_requests() {
         let row = rows.iter().find(|row| row.starts_with(&format!("| {name} |")));
         assert!(row.is_some_and(|row| row.contains(got)), "{text}");
     }
-    let (ran, _) = bench(&Folder::new("beside-usage"), &["beside", "--attacks", "nope"]);
-    assert_eq!(ran.status.code(), Some(2));
+    let (output, _) = bench(&Folder::new("beside-usage"), &["beside", "--attacks", "nope"]);
+    assert_eq!(output.status.code(), Some(2));
 }

@@ -328,8 +328,8 @@ fn bench_tools_feeds_calls_in_the_format() {
         ];
         louver(&args)
     };
-    let ran = run("qwen3");
-    assert!(ran.status.success(), "{ran:?}");
+    let output = run("qwen3");
+    assert!(output.status.success(), "{output:?}");
     let lines = read_lines(&out);
     assert_eq!((&lines[0]["wrong"], &lines[0]["tools"]), (&json!([]), &json!(1)));
     assert_eq!(lines[1]["wrong"], json!([[0, true, false]]));
@@ -349,7 +349,7 @@ fn bench_tools_feeds_calls_in_the_format() {
     );
     assert_eq!(run("nope").status.code(), Some(2));
     // Preparation changes no result, is measured separately, and some prepared masks are used.
-    let ran = louver(&[
+    let output = louver(&[
         "bench",
         "tools",
         "--prepare",
@@ -362,7 +362,7 @@ fn bench_tools_feeds_calls_in_the_format() {
         "--out",
         path(&out),
     ]);
-    assert!(ran.status.success(), "{ran:?}");
+    assert!(output.status.success(), "{output:?}");
     let prepared = read_lines(&out);
     for (line, other) in prepared.iter().zip(&lines) {
         assert_eq!((&line["wrong"], line.get("error")), (&other["wrong"], other.get("error")));
@@ -374,10 +374,10 @@ fn bench_tools_feeds_calls_in_the_format() {
         "{}",
         prepared[0]
     );
-    assert!(String::from_utf8_lossy(&ran.stderr).contains(" masks made, "), "{ran:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(" masks built, "), "{output:?}");
     // Harmony's special tokens, which this vocabulary lacks, are treated as text.
-    let ran = run("all");
-    assert!(ran.status.success(), "{ran:?}");
+    let output = run("all");
+    assert!(output.status.success(), "{output:?}");
     let lines = read_lines(&out);
     let right = |line: &&Value| line["wrong"].as_array().is_some_and(Vec::is_empty);
     assert_eq!((lines.len() % 3, lines.iter().filter(right).count()), (0, lines.len() / 3));

@@ -69,9 +69,9 @@ fn blocks_of_kind(kind: &str) -> Vec<Block> {
 }
 
 fn is_installed(program: &str) -> bool {
-    let ran =
+    let status =
         Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    ran.is_ok_and(|status| status.success())
+    status.is_ok_and(|status| status.success())
 }
 
 /// Splits a command line into words, with a shell's quotes.
@@ -107,10 +107,10 @@ fn command_error(words: &[String]) -> Option<String> {
     if subcommand == "--version" {
         return None;
     }
-    let known = flags(subcommand);
+    let defined = flags(subcommand);
     let used = words.iter().filter(|word| word.starts_with("--"));
     let unknown: Vec<&String> =
-        used.filter(|word| !known.contains(word.split('=').next().unwrap_or(word))).collect();
+        used.filter(|word| !defined.contains(word.split('=').next().unwrap_or(word))).collect();
     (!unknown.is_empty()).then(|| format!("louver {subcommand} has no {unknown:?}"))
 }
 
@@ -197,14 +197,17 @@ fn documented_explain_output_is_current() {
         .args(&words(explain.text.trim())[1..])
         .output()
         .expect("the binary runs");
-    let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    let found = said.lines().find_map(|line| line.trim().strip_prefix("bytes: "));
+    let stdout = String::from_utf8_lossy(&out.stdout).into_owned();
+    let printed = stdout.lines().find_map(|line| line.trim().strip_prefix("bytes: "));
     let guide = std::fs::read_to_string(root().join("docs/TUTORIAL.md")).expect("the guide");
-    let told = guide
+    let documented = guide
         .split("The bytes that may follow are `")
         .nth(1)
         .and_then(|rest| rest.split('`').next());
-    assert!(out.status.success() && found.is_some() && found == told, "{told:?} {said}");
+    assert!(
+        out.status.success() && printed.is_some() && printed == documented,
+        "{documented:?} {stdout}"
+    );
 }
 
 #[test]
@@ -224,7 +227,7 @@ fn documented_configurations_are_valid() {
         for section in block.text.lines().filter(|line| line.starts_with('[')) {
             let path = folder.file("unknown.toml", &format!("{section}\nno_such_limit = 1\n"));
             let error = ServerLimits::read(&path).expect_err("an unknown member").to_string();
-            let known: Vec<&str> = error
+            let limit_names: Vec<&str> = error
                 .rsplit("expected")
                 .next()
                 .unwrap_or("")
@@ -232,8 +235,8 @@ fn documented_configurations_are_valid() {
                 .skip(1)
                 .step_by(2)
                 .collect();
-            assert!(known.len() > 1, "{error}");
-            for name in known {
+            assert!(limit_names.len() > 1, "{error}");
+            for name in limit_names {
                 assert!(
                     block.text.lines().any(|line| line.starts_with(&format!("{name} = "))),
                     "{section} {name}"
@@ -268,8 +271,8 @@ fn documented_services_start_the_server() {
         let path = folder.file("louver-docs.service", &block.text.replace(&program, LOUVER));
         let verified =
             Command::new("systemd-analyze").arg("verify").arg(&path).output().expect("it runs");
-        let said = String::from_utf8_lossy(&verified.stderr).into_owned();
-        let about: Vec<&str> = said.lines().filter(|line| line.contains("louver-docs")).collect();
+        let stderr = String::from_utf8_lossy(&verified.stderr).into_owned();
+        let about: Vec<&str> = stderr.lines().filter(|line| line.contains("louver-docs")).collect();
         assert!(about.is_empty(), "{about:#?}");
     }
     for block in blocks_of_kind("container") {
@@ -384,10 +387,10 @@ fn documented_requests_and_metrics_work() {
         );
         let (status, answer) = server.ask("POST", &block.argument, body);
         assert_eq!(status, 200, "{answer}");
-        let (asked, answer): (Value, Value) = (json(body), json(&answer));
+        let (request, answer): (Value, Value) = (json(body), json(&answer));
         let call = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
-        assert_eq!(call["name"], asked["tools"][0]["function"]["name"], "{answer}");
-        let schema = &asked["tools"][0]["function"]["parameters"];
+        assert_eq!(call["name"], request["tools"][0]["function"]["name"], "{answer}");
+        let schema = &request["tools"][0]["function"]["parameters"];
         let arguments = json(call["arguments"].as_str().expect("text"));
         assert!(jsonschema::is_valid(schema, &arguments), "{arguments}");
     }
@@ -451,10 +454,10 @@ fn python(server: &RunningServer) {
             );
             continue;
         }
-        let ran = Command::new(&python).arg(&path).output().expect("it runs");
-        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-        let answer = said.trim().split_once(' ').map_or("", |(_, answer)| answer);
-        assert!(json(answer)["umbrella"].is_boolean(), "{said}");
+        let output = Command::new(&python).arg(&path).output().expect("it runs");
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer = stdout.trim().split_once(' ').map_or("", |(_, answer)| answer);
+        assert!(json(answer)["umbrella"].is_boolean(), "{stdout}");
     }
 }

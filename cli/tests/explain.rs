@@ -162,8 +162,9 @@ fn allowed_tokens_are_shown() {
 #[test]
 fn rejected_prefixes_are_explained() {
     let tokenizer = tokenizer("prefix.json");
-    for more in [&[][..], &["--tokenizer", tokenizer.path()]] {
-        let (code, out, _) = explain(&[&["--regex", "abc", "--at", "abx"], more].concat());
+    for tokenizer_args in [&[][..], &["--tokenizer", tokenizer.path()]] {
+        let (code, out, _) =
+            explain(&[&["--regex", "abc", "--at", "abx"], tokenizer_args].concat());
         assert_eq!(code, Some(1), "{out}");
         assert!(
             out.contains("not allowed: byte 2 is not allowed: \"x\"") && out.contains("bytes: [c]"),

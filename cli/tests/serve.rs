@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 /// The log of a server whose port is in use; no model is loaded before.
 fn log(flags: &[&str], keys: Option<&str>) -> String {
-    let taken = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let port = taken.local_addr().expect("its address").port().to_string();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("its address").port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_louver"));
     command.args(["serve", "--model", "no/such", "--port", &port]).args(flags);
     command.env_remove("LOUVER_API_KEY").env_remove("RUST_LOG").stdin(Stdio::null());
-    let ran =
+    let output =
         command.envs(keys.map(|keys| ("LOUVER_API_KEY", keys))).output().expect("the binary runs");
-    assert!(!ran.status.success());
-    String::from_utf8(ran.stderr).expect("text")
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).expect("text")
 }
 
 #[test]

@@ -81,8 +81,8 @@ async fn health(State(app): State<App>) -> Result<Response, ApiError> {
         return Err(unavailable("stopping", "the server is stopping".to_owned()));
     }
     for served in app.models() {
-        let asked = served.clone();
-        let alive = tokio::task::spawn_blocking(move || asked.is_alive());
+        let model_to_check = served.clone();
+        let alive = tokio::task::spawn_blocking(move || model_to_check.is_alive());
         if !matches!(tokio::time::timeout(HEALTH, alive).await, Ok(Ok(true))) {
             return Err(unavailable(
                 "host_gone",

@@ -155,12 +155,12 @@ async fn traces_are_listed_and_served() {
     let error = record(&app, "large", 1000).expect_err("too large");
     assert_eq!(error, louver_server::TraceStoreError::TooLarge { limit: 4096 });
     assert_eq!(app.traces().entries().len(), 2);
-    for gone in ["chatcmpl-a", "large", "%2e%2e", "%22%3Cscript%3E"] {
-        let (status, body) = json(&app, &format!("/v1/louver/traces/{gone}")).await;
+    for id in ["chatcmpl-a", "large", "%2e%2e", "%22%3Cscript%3E"] {
+        let (status, body) = json(&app, &format!("/v1/louver/traces/{id}")).await;
         assert_eq!(
             (status, &body["error"]["code"]),
             (StatusCode::NOT_FOUND, &json!("trace_not_found")),
-            "{gone}"
+            "{id}"
         );
     }
 }

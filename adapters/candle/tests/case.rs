@@ -226,10 +226,10 @@ pub(crate) fn check<T: Element>(
             assert_eq!(picks.collect::<Vec<_>>(), expected, "{label}");
         }
         louver_candle::apply_bitmask_(&view, &batch, rows).expect(&label);
-        let got: Vec<u32> = T::values(&whole_tensor).iter().map(|x| x.bits()).collect();
+        let actual: Vec<u32> = T::values(&whole_tensor).iter().map(|x| x.bits()).collect();
         let expected = expected_logits(&values, layout, &batch, rows);
-        let wrong = got.iter().zip(&expected).position(|(a, b)| a != b);
-        assert!(wrong.is_none(), "{label}: element {wrong:?}");
+        let difference = actual.iter().zip(&expected).position(|(a, b)| a != b);
+        assert!(difference.is_none(), "{label}: element {difference:?}");
     }
 }
 

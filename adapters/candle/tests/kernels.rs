@@ -66,10 +66,11 @@ fn nvcc_reproduces_the_ptx() {
         println!("skipped: there is no nvcc 13.0.88 here");
         return;
     }
-    let made = Command::new("bash").arg(cuda().join("build-ptx")).output().expect("build-ptx runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let built =
+        Command::new("bash").arg(cuda().join("build-ptx")).output().expect("build-ptx runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     assert!(
-        String::from_utf8_lossy(&made.stdout) == read("bitmask.ptx"),
+        String::from_utf8_lossy(&built.stdout) == read("bitmask.ptx"),
         "run cuda/build-ptx > cuda/bitmask.ptx"
     );
 }
@@ -192,9 +193,9 @@ impl Launches {
         self.input.extend(list(rows.unwrap_or_default()));
         self.input.extend(temperatures.iter().flat_map(|x: &f32| x.to_le_bytes()));
         let mut out = vec![0; 2 * batch.len()];
-        let mut left: Vec<u32> = values.iter().map(|x| x.bits()).collect();
+        let mut expected: Vec<u32> = values.iter().map(|x| x.bits()).collect();
         match op {
-            Op::Apply => left = expected_logits(&values, layout, &batch, rows),
+            Op::Apply => expected = expected_logits(&values, layout, &batch, rows),
             Op::Greedy => {
                 for (row, (token, score)) in
                     expected_picks(&values, layout, &batch, rows, &temperatures).iter().enumerate()
@@ -204,7 +205,7 @@ impl Launches {
                 }
             }
         }
-        self.output.extend(bytes(&left[begin..]));
+        self.output.extend(bytes(&expected[begin..]));
         self.output.extend(list(&out));
         self.output.extend([0; 4]);
         let label =
@@ -222,15 +223,15 @@ impl Launches {
         let mut stdin = child.stdin.take().expect("standard input");
         let input = self.input;
         let writer = std::thread::spawn(move || stdin.write_all(&input));
-        let got = child.wait_with_output().expect("the program ends");
+        let actual = child.wait_with_output().expect("the program ends");
         writer.join().expect("no panic").expect("all is read");
-        assert!(got.status.success(), "{}", got.status);
-        let wrong = got.stdout.iter().zip(&self.output).position(|(a, b)| a != b);
-        if let Some(position) = wrong {
+        assert!(actual.status.success(), "{}", actual.status);
+        let difference = actual.stdout.iter().zip(&self.output).position(|(a, b)| a != b);
+        if let Some(position) = difference {
             let label = self.labels.iter().find(|(end, _)| position < *end).map(|(_, label)| label);
             panic!("byte {position}: {label:?}");
         }
-        assert_eq!(got.stdout.len(), self.output.len());
+        assert_eq!(actual.stdout.len(), self.output.len());
     }
 }
 

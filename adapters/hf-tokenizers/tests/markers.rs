@@ -76,9 +76,9 @@ impl TestSetup<'_> {
                 matcher.fill_mask(&mut mask);
                 bit(&mask, token)
             });
-            let taken = matcher.advance_traced(token, &mut tracer).is_ok();
-            assert!(allowed.is_none_or(|allowed| allowed == taken), "{token:?}");
-            if !taken {
+            let accepted = matcher.advance_traced(token, &mut tracer).is_ok();
+            assert!(allowed.is_none_or(|allowed| allowed == accepted), "{token:?}");
+            if !accepted {
                 return None;
             }
             events.extend(extractor.push(tracer.drain()));

@@ -79,10 +79,10 @@ impl Common {
 
     /// The requested engines that are built in. Prints which are not.
     pub(crate) fn kinds(&self) -> Vec<EngineKind> {
-        let asked =
+        let requested =
             if self.engines.is_empty() { EngineKind::ALL.to_vec() } else { self.engines.clone() };
         let (built, missing): (Vec<EngineKind>, Vec<EngineKind>) =
-            asked.into_iter().partition(|kind| kind.is_built_in());
+            requested.into_iter().partition(|kind| kind.is_built_in());
         for kind in missing {
             eprintln!("skipped: {} is not built in (build with `--features xgr`)", kind.name());
         }

@@ -34,8 +34,8 @@ mod tests {
     fn output_equals_pythons() {
         let text = r#"{"b":[1,-0,2.50,1e3,1E-7,123456789012345678901234567890],"a":{"x":"é\u0007\"/\u007f","y":null},"c":[],"d":{},"e":true}"#;
         let value = Json::parse(text, &Limits::default()).unwrap();
-        let want = "{\"b\": [1, 0, 2.5, 1000.0, 1e-07, 123456789012345678901234567890], \
+        let expected = "{\"b\": [1, 0, 2.5, 1000.0, 1e-07, 123456789012345678901234567890], \
                     \"a\": {\"x\": \"é\\u0007\\\"/\u{7f}\", \"y\": null}, \"c\": [], \"d\": {}, \"e\": true}";
-        assert_eq!(dumps(&value), want);
+        assert_eq!(dumps(&value), expected);
     }
 }

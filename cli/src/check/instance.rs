@@ -125,8 +125,8 @@ fn example(compiled: Arc<Compiled>, prefix: &[u8]) -> Option<String> {
     for &byte in prefix {
         matcher.advance(TokenId::from_raw(byte.into())).ok()?;
     }
-    let rest = matcher.shortest_completion(&CompletionOptions::default()).ok()?.bytes()?;
-    let text = String::from_utf8([prefix, &rest].concat()).ok()?;
+    let completion = matcher.shortest_completion(&CompletionOptions::default()).ok()?.bytes()?;
+    let text = String::from_utf8([prefix, &completion].concat()).ok()?;
     let begin = text.char_indices().rev().nth(MAX_EXAMPLE - 1).map_or(0, |(index, _)| index);
     Some(format!("{}{}", if begin > 0 { "..." } else { "" }, &text[begin..]))
 }

@@ -162,8 +162,8 @@ mod tests {
         let text = r#"{"a": 1, "seed": 1, "user": 2, "bias": {"1": 2}, "x": 3}"#;
         assert_eq!(check(text, UnknownMembers::Ignore), ["/bias"]);
         let structural = r#"{"regex": "a", "responseFormat": {"type": "x"}, "jsonMode": true, "min_tokens": 1, "format_x": null}"#;
-        let want = ["/responseFormat", "/jsonMode", "/min_tokens"];
-        assert_eq!(check(structural, UnknownMembers::Ignore), want);
+        let expected = ["/responseFormat", "/jsonMode", "/min_tokens"];
+        assert_eq!(check(structural, UnknownMembers::Ignore), expected);
         assert_eq!(check(text, UnknownMembers::Refuse), ["/bias", "/x"]);
         assert_eq!(check(r#"{"bias": {}, "x": null}"#, UnknownMembers::Refuse), [""; 0]);
     }

@@ -211,16 +211,16 @@ mod tests {
         assert_eq!(members.count(&mut faults, "i", 2), None);
         assert_eq!(members.number(&mut faults, "huge", 0.0..=1.0), None);
         assert_eq!(members.one_of(&mut faults, "s", &["a", "b"]), None);
-        let places: Vec<_> =
+        let reported: Vec<_> =
             faults.iter().map(|f| (f.param.as_deref().unwrap(), f.message.as_str())).collect();
-        let want = [
+        let expected = [
             ("/x/n", "must be an integer"),
             ("/x/a~1b", "must be a string"),
             ("/x/i", "must be from 1 to 2"),
             ("/x/huge", "must be from 0 to 1"),
             ("/x/s", "must be one of \"a\", \"b\""),
         ];
-        assert_eq!(places, want);
+        assert_eq!(reported, expected);
         assert!(Members::from_json(&Json::Null, "", &mut faults).is_none());
     }
 }

@@ -215,13 +215,13 @@ mod tests {
         let json = Json::parse(text, &Limits::default()).unwrap();
         let mut faults = Faults::new();
         let members = Members::from_json(&json, "", &mut faults).unwrap();
-        let found = read(&members, &RequestLimits::default(), &mut faults);
-        (found, faults.into_iter().map(|f| f.param.unwrap()).collect())
+        let messages = read(&members, &RequestLimits::default(), &mut faults);
+        (messages, faults.into_iter().map(|f| f.param.unwrap()).collect())
     }
 
     #[test]
     fn messages_are_converted_for_templates() {
-        let (found, faults) = messages(
+        let (messages, faults) = messages(
             r#"{"messages": [
                 {"role": "developer", "content": "be brief"},
                 {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
@@ -234,7 +234,7 @@ mod tests {
             ]}"#,
         );
         assert_eq!(faults, [""; 0]);
-        let want = json!([
+        let expected = json!([
             {"role": "system", "content": "be brief"},
             {"role": "user", "content": "a\nb"},
             {"role": "assistant", "content": "", "tool_calls": [
@@ -244,7 +244,7 @@ mod tests {
             {"role": "tool", "content": "r", "tool_call_id": "1", "name": "f"},
             {"role": "assistant", "content": "done", "reasoning_content": "hm"},
         ]);
-        assert_eq!(Value::from(found), want);
+        assert_eq!(Value::from(messages), expected);
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
                 {"role": "function", "content": "x"}
             ]}"#,
         );
-        let want = [
+        let expected = [
             "/messages/0",
             "/messages/1/role",
             "/messages/2/role",
@@ -279,7 +279,7 @@ mod tests {
             "/messages/8/tool_call_id",
             "/messages/9/role",
         ];
-        assert_eq!(faults, want);
+        assert_eq!(faults, expected);
         assert_eq!(messages(r#"{"messages": []}"#).1, ["/messages"]);
         assert_eq!(messages("{}").1, ["/messages"]);
         assert_eq!(messages(r#"{"messages": "hi"}"#).1, ["/messages"]);

@@ -382,13 +382,13 @@ mod tests {
         let (extension, faults) = with(text, Extension::read);
         assert_eq!(faults, [""; 0]);
         let base = SchemaOptions { policy: Policy::Validate, ..SchemaOptions::default() };
-        let want = SchemaOptions {
+        let expected = SchemaOptions {
             integers: Integers::ZeroFraction,
             max_digits: Some(9),
             whitespace: Whitespace::Compact,
             ..base
         };
-        assert_eq!(extension.schema_options(base), want);
+        assert_eq!(extension.schema_options(base), expected);
         let text = r#"{"louver": {"schema_options": {"policy": "best_effort"}}}"#;
         assert_eq!(with(text, Extension::read).1, ["/louver/schema_options/policy"]);
         let text = r#"{"louver": {"schema_options": {"integer": 1}}}"#;

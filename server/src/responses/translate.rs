@@ -358,7 +358,7 @@ mod tests {
             ]
         });
         let translated = read(&body).unwrap();
-        let want = json!({
+        let expected = json!({
             "model": "m", "tools": [{"type": "function", "name": "f", "strict": true}, {"type": "custom", "name": "c"}], "temperature": 0.5,
             "max_completion_tokens": 9, "reasoning_effort": "none",
             "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": true}},
@@ -373,7 +373,7 @@ mod tests {
                 {"role": "assistant", "tool_calls": [{"id": "3", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
             ]
         });
-        assert_eq!(crate::request::to_value(&translated.body), want);
+        assert_eq!(crate::request::to_value(&translated.body), expected);
         for (from, to) in [
             ("/messages/1/content", "/input/0/content"),
             ("/messages/2/content/0/type", "/input/2/content/0/type"),

@@ -309,8 +309,8 @@ async fn traces_are_recorded_on_request() {
     let trace = server.get(&format!("/v1/louver/traces/{id}-1")).await.json();
     assert_eq!(trace["request"]["body"], body);
     assert!(trace["steps"].as_array().unwrap().len() > 5);
-    let told = server.stream(&ask(json!({"logprobs": true, "louver": {"trace": true}}))).await;
-    let end = told.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
+    let stream = server.stream(&ask(json!({"logprobs": true, "louver": {"trace": true}}))).await;
+    let end = stream.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
     let trace = server
         .get(&format!("/v1/louver/traces/{}", end["louver"]["trace"].as_str().unwrap()))
         .await
@@ -329,15 +329,15 @@ async fn traces_are_bounded_while_they_grow() {
     let server = Server::start("[limits.traces]\ntrace_bytes = 20000").await;
     let more =
         json!({"max_tokens": 200, "seed": 3, "temperature": 0.5, "reasoning_effort": "none"});
-    let asked = |trace: bool, logprobs: bool| {
+    let traced_request = |trace: bool, logprobs: bool| {
         let mut body = ask(more.clone());
         (body["louver"]["trace"], body["logprobs"]) = (trace.into(), logprobs.into());
         body
     };
-    let plain = server.chat(&asked(false, true)).await.json();
+    let plain = server.chat(&traced_request(false, true)).await.json();
     assert!(plain["usage"]["completion_tokens"].as_u64() > Some(60), "{plain}");
     for logprobs in [false, true] {
-        let body = asked(true, logprobs);
+        let body = traced_request(true, logprobs);
         let complete_response = server.chat(&body).await.json();
         let chunks = server.stream(&body).await;
         let streamed = chunks.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();

@@ -35,11 +35,11 @@ async fn enforceable_requests_are_accepted() {
         "{answer}"
     );
     assert!(answer["grammar"]["rules"].as_u64().unwrap() > 5, "{answer}");
-    let want = json!([
+    let expected = json!([
         {"name": "weather", "type": "function", "callable": false},
         {"name": "book", "type": "function", "callable": true},
     ]);
-    assert_eq!(answer["tools"], want);
+    assert_eq!(answer["tools"], expected);
     // The prompt equals that of a completion.
     let sent = server
         .chat(&json!({"messages": messages, "tools": tools(), "tool_choice": chat["tool_choice"], "max_tokens": 300}))
@@ -78,21 +78,24 @@ async fn errors_of_all_parts_are_reported() {
     });
     let answer = check(&server, &body).await;
     assert_eq!(answer["ok"], false);
-    let mut found = pointers(&answer);
-    found.sort_unstable();
-    let want = [
+    let mut pointers_found = pointers(&answer);
+    pointers_found.sort_unstable();
+    let expected = [
         "/response_format/json_schema/schema/pattern",
         "/tools/0/function/parameters/properties/x/type",
         "/tools/0/function/parameters/properties/y/minLength",
         "/tools/1/custom/format/grammar/definition",
         "/tools/2/function/parameters/$ref",
     ];
-    assert_eq!(found, want, "{answer}");
+    assert_eq!(pointers_found, expected, "{answer}");
     let of = |pointer: &str| {
         answer["errors"].as_array().unwrap().iter().find(|e| e["pointer"] == pointer).unwrap()
     };
-    assert_eq!(of(want[1])["keyword"], "type");
-    assert!(of(want[3])["message"].as_str().unwrap().starts_with("line 1, column 8: "), "{answer}");
+    assert_eq!(of(expected[1])["keyword"], "type");
+    assert!(
+        of(expected[3])["message"].as_str().unwrap().starts_with("line 1, column 8: "),
+        "{answer}"
+    );
     // Member faults are reported before schemas are parsed.
     let answer = check(&server, &json!({"messages": [], "temperature": 9})).await;
     assert_eq!(

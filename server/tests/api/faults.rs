@@ -168,10 +168,10 @@ fn on_signal(
     act: impl Fn(&mistralrs::Tensor) -> mistralrs::Tensor + Send + Sync + 'static,
 ) -> (LogitsProcessors, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
-    let told = signal.clone();
+    let notify = signal.clone();
     let processor: Arc<dyn CustomLogitsProcessor> =
         Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
-            Ok(if told.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
+            Ok(if notify.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
         });
     (LogitsProcessors(vec![processor]), signal)
 }

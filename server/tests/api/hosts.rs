@@ -16,10 +16,10 @@ fn delaying_processor(
     how: impl Fn() + Send + Sync + 'static,
 ) -> (LogitsProcessors, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
-    let told = signal.clone();
+    let notify = signal.clone();
     let processor: Arc<dyn CustomLogitsProcessor> =
         Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
-            if told.load(Ordering::Relaxed) {
+            if notify.load(Ordering::Relaxed) {
                 how();
             }
             Ok(logits.clone())

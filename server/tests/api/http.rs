@@ -270,8 +270,8 @@ async fn request_ids_are_returned() {
     assert_eq!(get("abc-1").await.headers["x-request-id"], "abc-1");
     let long = "x".repeat(500);
     for bad in ["a b", long.as_str()] {
-        let made = get(bad).await.headers["x-request-id"].to_str().unwrap().to_owned();
-        assert!(made.starts_with("req_") && made.len() == 28, "{made}");
+        let generated = get(bad).await.headers["x-request-id"].to_str().unwrap().to_owned();
+        assert!(generated.starts_with("req_") && generated.len() == 28, "{generated}");
     }
     let (one, two) = (server.get("/nope").await, server.get("/nope").await);
     assert_ne!(one.headers["x-request-id"], two.headers["x-request-id"]);

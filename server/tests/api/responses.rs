@@ -74,16 +74,16 @@ impl Case {
             assert_eq!(body["error"]["param"], **param, "{name}: {body}");
         }
         if let Some(params) = &self.params {
-            let mut found: Vec<&str> = body["errors"]
+            let mut pointers: Vec<&str> = body["errors"]
                 .as_array()
                 .unwrap()
                 .iter()
                 .map(|e| e["param"].as_str().unwrap())
                 .collect();
-            let mut want: Vec<&str> = params.iter().map(String::as_str).collect();
-            found.sort_unstable();
-            want.sort_unstable();
-            assert_eq!(found, want, "{name}: {body}");
+            let mut expected: Vec<&str> = params.iter().map(String::as_str).collect();
+            pointers.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(pointers, expected, "{name}: {body}");
         }
     }
 
@@ -187,8 +187,8 @@ fn joined_deltas(events: &[Value]) -> Vec<String> {
 
 /// The same text of complete items.
 fn written(item: &Value) -> &str {
-    let places = [&item["arguments"], &item["input"], &item["content"][0]["text"]];
-    places.into_iter().find_map(Value::as_str).expect("a text")
+    let texts = [&item["arguments"], &item["input"], &item["content"][0]["text"]];
+    texts.into_iter().find_map(Value::as_str).expect("a text")
 }
 
 /// Removes what differs between responses.

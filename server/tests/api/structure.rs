@@ -104,11 +104,11 @@ async fn reports_have_pointers_into_the_request() {
         let answer = answer.json();
         let relaxed =
             answer["louver"]["report"]["relaxed"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        let places: Vec<&str> =
+        let pointers: Vec<&str> =
             relaxed.iter().map(|relaxed| relaxed["pointer"].as_str().unwrap()).collect();
         assert!(
-            !places.is_empty() && places.iter().all(|pointer| pointer.starts_with(place)),
-            "{route}: {places:?}"
+            !pointers.is_empty() && pointers.iter().all(|pointer| pointer.starts_with(place)),
+            "{route}: {pointers:?}"
         );
     }
 }

@@ -89,14 +89,14 @@ mod tests {
             {"type": "custom", "custom": {"name": "d", "description": "e"}}
         ]);
         let input = TemplateInput::new(tools.as_array().unwrap(), Some(true));
-        let want = json!([
+        let expected = json!([
             {"type": "function", "function": {"name": "a", "parameters": {"z": 1, "a": 2.5}}},
             {"type": "function", "function": {"name": "b"}},
             {"type": "function", "function": {"name": "c"}},
             {"type": "function", "function": {"name": "d", "description": "e", "parameters": {"type": "object", "properties":
                 {"input": {"type": "string"}}, "required": ["input"], "additionalProperties": false}}},
         ]);
-        assert_eq!(Value::from(input.tools.clone()), want);
+        assert_eq!(Value::from(input.tools.clone()), expected);
         assert_eq!(
             (input.builtin_tools, input.enable_thinking),
             (vec!["browser".to_owned(), "python".to_owned()], Some(true))

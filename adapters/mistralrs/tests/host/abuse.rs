@@ -31,13 +31,15 @@ async fn irregular_rows_become_usable() {
     {
         let processor = plan.processor();
         let row = Tensor::from_vec(vec![value; len], len, &Device::Cpu).unwrap();
-        let left = finite_ids(&processor.apply(&row, &[1, 2, 3]).unwrap());
+        let allowed = finite_ids(&processor.apply(&row, &[1, 2, 3]).unwrap());
         assert!(
-            !left.is_empty() && left.len() < 40 && left.iter().all(|token_id| *token_id < len),
-            "{len} {value} {left:?}"
+            !allowed.is_empty()
+                && allowed.len() < 40
+                && allowed.iter().all(|token_id| *token_id < len),
+            "{len} {value} {allowed:?}"
         );
         if len >= width {
-            assert!(left.iter().all(|token_id| *token_id < width
+            assert!(allowed.iter().all(|token_id| *token_id < width
                 && !stop_ids(&host.louver).contains(&(*token_id as u32))));
         }
     }

@@ -157,9 +157,9 @@ impl Seat for LlguidanceSeat<'_> {
     }
 
     fn step(&mut self) {
-        let taken = self.matcher.consume_token(self.tokens[self.at]);
+        let accepted = self.matcher.consume_token(self.tokens[self.at]);
         self.at += 1;
-        if taken.is_err() || self.at == self.tokens.len() {
+        if accepted.is_err() || self.at == self.tokens.len() {
             (self.matcher, self.at) = (self.fresh.deep_clone(), 0);
         }
     }
@@ -281,9 +281,9 @@ impl Batch for LouverSequences<'_> {
 
     fn step(&mut self) -> Result<()> {
         for (matcher, (constraint, tokens, at)) in self.all.iter_mut().zip(&mut self.places) {
-            let taken = matcher.advance(TokenId::from_raw(tokens[*at]));
+            let accepted = matcher.advance(TokenId::from_raw(tokens[*at]));
             *at += 1;
-            if taken.is_err() || *at == tokens.len() {
+            if accepted.is_err() || *at == tokens.len() {
                 (*matcher, *at) = (self.constraints[*constraint].matcher(), 0);
             }
         }
@@ -344,9 +344,9 @@ mod xgrammar_batch {
 
         fn step(&mut self) -> Result<()> {
             for (sequence, (tokens, at)) in self.all.iter_mut().zip(&mut self.places) {
-                let taken = sequence.accept_token(i32::try_from(tokens[*at])?, None);
+                let accepted = sequence.accept_token(i32::try_from(tokens[*at])?, None);
                 *at += 1;
-                if !taken || *at == tokens.len() {
+                if !accepted || *at == tokens.len() {
                     sequence.reset();
                     *at = 0;
                 }

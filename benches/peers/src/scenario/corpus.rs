@@ -122,9 +122,9 @@ pub(crate) type Row = Vec<Option<Record>>;
 fn tables(all_kinds: &[EngineKind], rows: &[Row], bars: &[Bar]) {
     let all: Vec<&Row> = rows.iter().collect();
     let shared: Vec<&Row> = rows.iter().filter(|row| row.iter().all(Option::is_some)).collect();
-    let taken =
+    let accepted =
         |row: &&Row| row.iter().all(|record| record.as_ref().is_some_and(|r| r.error.is_none()));
-    let accepted: Vec<&Row> = rows.iter().filter(taken).collect();
+    let accepted: Vec<&Row> = rows.iter().filter(accepted).collect();
     let print = |title: &str, kinds: &[EngineKind], rows: &[&Row]| {
         let column = |&kind: &EngineKind| {
             let k = all_kinds.iter().position(|k| *k == kind);

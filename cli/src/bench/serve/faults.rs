@@ -178,8 +178,8 @@ impl FaultBench {
             }
             ClientAction::GiveUp { reference, micros } => {
                 let body = self.references[reference].0.body(false);
-                let asked = self.client.send_chat(&body);
-                match tokio::time::timeout(Duration::from_micros(micros), asked).await {
+                let pending = self.client.send_chat(&body);
+                match tokio::time::timeout(Duration::from_micros(micros), pending).await {
                     Ok(response) => Ok((Some(response?), None)),
                     Err(_) => Ok((None, None)),
                 }
@@ -205,8 +205,8 @@ impl FaultBench {
             },
             ClientAction::Hostile(which) => {
                 let (name, body) = bodies::hostile(self.model(which), which);
-                let asked = tokio::time::timeout(HOSTILE_TIMEOUT, self.client.send(body)).await;
-                let Ok(response) = asked else {
+                let outcome = tokio::time::timeout(HOSTILE_TIMEOUT, self.client.send(body)).await;
+                let Ok(response) = outcome else {
                     bail!("{name}: no answer in {} s", HOSTILE_TIMEOUT.as_secs())
                 };
                 let response = response.context(name)?;
