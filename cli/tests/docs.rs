@@ -28,7 +28,7 @@ fn root() -> PathBuf {
 #[derive(Debug)]
 struct Block {
     kind: String,
-    /// The arguments after the kind in the mark.
+    /// The arguments after the kind in the marker comment.
     argument: String,
     text: String,
 }
@@ -38,12 +38,12 @@ fn blocks(guide: &str) -> Vec<Block> {
     let mut out = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        let Some(mark) =
+        let Some(marker) =
             line.strip_prefix("<!-- check: ").and_then(|rest| rest.strip_suffix(" -->"))
         else {
             continue;
         };
-        let (kind, argument) = mark.split_once(' ').unwrap_or((mark, ""));
+        let (kind, argument) = marker.split_once(' ').unwrap_or((marker, ""));
         let fenced = lines.peek().is_some_and(|line| line.starts_with("```"));
         let body: Vec<&str> = if fenced {
             lines.next();
@@ -51,7 +51,7 @@ fn blocks(guide: &str) -> Vec<Block> {
         } else {
             lines.by_ref().take_while(|line| !line.is_empty()).collect()
         };
-        assert!(!body.is_empty(), "{guide}: nothing behind {line}");
+        assert!(!body.is_empty(), "{guide}: nothing after {line}");
         out.push(Block {
             kind: kind.to_owned(),
             argument: argument.to_owned(),
@@ -115,7 +115,7 @@ fn command_error(words: &[String]) -> Option<String> {
 }
 
 #[test]
-fn marks_have_known_kinds() {
+fn marker_comments_have_known_kinds() {
     let kinds =
         ["shell", "curl", "python", "config", "limits", "systemd", "container", "nginx", "metrics"];
     for guide in GUIDES {
@@ -331,7 +331,7 @@ impl RunningServer {
         let mut line = String::new();
         BufReader::new(process.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
         let address = line.trim().rsplit("http://").next().unwrap_or_default().to_owned();
-        assert!(line.contains("http://"), "the server says where it listens: {line:?}");
+        assert!(line.contains("http://"), "the server prints its address: {line:?}");
         RunningServer { process, address }
     }
 
@@ -382,7 +382,7 @@ fn documented_requests_and_metrics_work() {
             .0;
         assert!(
             block.text.contains(&block.argument),
-            "the route is the mark's: {}",
+            "the marker names the route: {}",
             block.argument
         );
         let (status, answer) = server.ask("POST", &block.argument, body);

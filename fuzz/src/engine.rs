@@ -148,7 +148,7 @@ fn walk_in_lockstep(plain: &Constraint, simple: &Constraint, data: &[u8]) {
         assert_eq!(mask, second, "simplification changed a mask behind {:?}", matcher.tokens());
         let allowed: Vec<TokenId> =
             (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
-        assert!(!allowed.is_empty(), "nothing is allowed behind {:?}", matcher.tokens());
+        assert!(!allowed.is_empty(), "nothing is allowed after {:?}", matcher.tokens());
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let any = TokenId::from_raw(seed >> 8 & 0xFF);
         if matcher.limit().is_none() {

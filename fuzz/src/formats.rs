@@ -99,7 +99,7 @@ fn walk(constraint: &Constraint, seed: &[u8]) -> Vec<TokenId> {
         matcher.fill_mask(&mut mask);
         let allowed: Vec<TokenId> =
             (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
-        assert!(!allowed.is_empty(), "nothing is allowed behind {:?}", matcher.tokens());
+        assert!(!allowed.is_empty(), "nothing is allowed after {:?}", matcher.tokens());
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let token = allowed[(random >> 16) as usize % allowed.len()];
         if matcher.limit().is_some() || vocab.is_stop(token) {

@@ -98,7 +98,7 @@ async fn required_calls_are_complete_at_every_limit() {
             completion => {
                 truncated += 1;
                 assert_eq!((completion, safe.finish), (Completion::Truncated, Finish::Length));
-                assert!(safe.turn.calls.is_empty(), "a call that was cut off is none");
+                assert!(safe.turn.calls.is_empty(), "a truncated call is not a call");
                 assert_eq!(off.report.completion, Completion::Truncated, "{limit}");
                 continue;
             }

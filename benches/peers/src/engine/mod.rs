@@ -42,8 +42,8 @@ impl EngineKind {
             .split(&entry)
             .nth(1)
             .and_then(|rest| rest.split('"').next());
-        let behind = if self == EngineKind::Xgrammar { " (the crate; xgrammar 0.2.8)" } else { "" };
-        format!("{} {}{behind}", self.name(), version.unwrap_or("of unknown version"))
+        let suffix = if self == EngineKind::Xgrammar { " (the crate; xgrammar 0.2.8)" } else { "" };
+        format!("{} {}{suffix}", self.name(), version.unwrap_or("of unknown version"))
     }
 }
 

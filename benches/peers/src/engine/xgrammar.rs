@@ -77,8 +77,8 @@ pub(crate) fn matcher(compiled: &CompiledGrammar) -> GrammarMatcher {
 
 /// An error without its prefix of time and C++ source position.
 fn message(error: &str) -> String {
-    let behind = error.split_once(".cc:").and_then(|(_, rest)| rest.split_once(": "));
-    behind.map_or(error, |(_, message)| message).to_owned()
+    let after_position = error.split_once(".cc:").and_then(|(_, rest)| rest.split_once(": "));
+    after_position.map_or(error, |(_, message)| message).to_owned()
 }
 
 fn structural_tag(tools: &Tools) -> String {
