@@ -2,7 +2,7 @@
 //!
 //! An engine fills a [`MaskBatch`]; [`apply_bitmask_`] applies it in place to the logits of all
 //! sequences. On the CPU it works row by row, vectorised; on a CUDA device (feature `cuda`) with
-//! one copy and one kernel launch per step. [`greedy`] masks and selects tokens in one pass.
+//! one copy and one kernel launch per step. [`greedy()`] masks and selects tokens in one pass.
 //! `docs/CANDLE.md` describes the integration into a host with batched logits.
 //!
 //! ```
