@@ -1,7 +1,8 @@
-//! The work of a grammar, in fuel and in time: how the default budgets were set.
+//! Measures a grammar's work in fuel and time. The default budgets were set with it.
 //!
-//! `cargo run --release --example fuel -- ebnf 'root ::= root root | "a"'` compiles the grammar for a
-//! vocabulary of bytes and words, then makes the mask and takes one allowed token, again and again.
+//! `cargo run --release --example fuel -- ebnf 'root ::= root root | "a"'` compiles the grammar for
+//! a vocabulary of bytes and words, then repeatedly fills the mask and advances by an allowed
+//! token.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use louver::limits::Limits;
 use louver::mask::bit;
 use louver::vocab::Vocabulary;
 
-/// Steps that are taken.
+/// Number of steps.
 const STEPS: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -53,13 +54,13 @@ fn compile(engine: &Engine, kind: &str, text: &str) -> Result<Constraint, Box<dy
     })
 }
 
-/// What this thread has computed for, where the system says so: others on the machine do not count.
+/// The processor time of this thread, where the system reports it; other processes do not count.
 fn cpu_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
 }
 
-/// Prints the time and the fuel of some work.
+/// Runs work and prints its time and fuel.
 fn measured<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let (begun, busy) = (Instant::now(), cpu_time());
     let (result, units) = fuel::measure(work);

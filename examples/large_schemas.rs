@@ -1,7 +1,8 @@
-//! Schemas of about two megabytes, of many shapes: each is read, lowered and compiled up to its first mask, or refused, in a process of
-//! its own. Prints how long that took and how much memory the process needed at most.
+//! Schemas of about two megabytes with different shapes. Each is parsed, lowered and compiled up to
+//! its first mask, or rejected, in a separate process. Prints the time and the peak memory.
 //!
-//! `cargo run --release --example large_schemas [-- SHAPE]`. Exit code 1 if one takes 2 s or 500 MB.
+//! `cargo run --release --example large_schemas [-- SHAPE]`. Exit code 1 if one takes 2 s or 500
+//! MB.
 
 use std::fmt::Write;
 use std::process::{Command, ExitCode};
@@ -176,7 +177,7 @@ fn member(i: usize) -> String {
     )
 }
 
-/// An object with some properties, and one that tells it from others if `apart`.
+/// An object with some properties, with a discriminating one if `apart`.
 fn branch(i: usize, size: usize, apart: bool) -> String {
     let kind = if apart { format!("\"kind\":{{\"const\":\"k{i}\"}},") } else { String::new() };
     let members: Vec<String> =
@@ -185,7 +186,7 @@ fn branch(i: usize, size: usize, apart: bool) -> String {
     format!("{{\"type\":\"object\",{required}\"properties\":{{{kind}{}}}}}", members.join(","))
 }
 
-/// Up to so many items, and no more than [`BYTES`].
+/// A list of at most `most` items and [`BYTES`] bytes.
 fn list(open: &str, most: usize, item: impl Fn(usize) -> String, close: &str) -> String {
     let mut out = String::from(open);
     for i in 0..most {
@@ -215,14 +216,14 @@ fn refer(i: usize, n: usize) -> String {
     format!("{{\"$ref\":\"#/$defs/d{}\"}}", i % n)
 }
 
-/// Definitions that refer to each other, from the first.
+/// Definitions that refer to each other, starting with the first.
 fn defs(definition: impl Fn(usize, usize) -> String) -> String {
     let n = BYTES / (definition(54_321, 98_765).len() + 12);
     let all: Vec<String> = (0..n).map(|i| format!("\"d{i}\":{}", definition(i, n))).collect();
     format!("{{\"$ref\":\"#/$defs/d0\",\"$defs\":{{{}}}}}", all.join(","))
 }
 
-/// What the kernel counts of this process, in megabytes.
+/// A memory value of this process from the kernel, in megabytes.
 fn memory(field: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));

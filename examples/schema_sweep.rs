@@ -1,9 +1,10 @@
-//! Runs a corpus of schemas with instances through lowering, compiling and recognising, and prints what happened.
+//! Runs a corpus of schemas and instances through lowering, compilation and recognition, and prints
+//! the results.
 //!
-//! `cargo run --release --example schema_sweep -- FILE.jsonl [--verbose] [--options JSON] [--lower N]`. With `--lower` every schema is
-//! only lowered, N times. Each line is `{"schema", "tests": [{"valid",
-//! "data"}]}` (MaskBench, JSON-Schema-Test-Suite). Instances are written like Python's `json.dumps`. Exit code 1 if an
-//! invalid instance was accepted.
+//! `cargo run --release --example schema_sweep -- FILE.jsonl [--verbose] [--options JSON] [--lower
+//! N]`. With `--lower` every schema is only lowered, N times. Each line is `{"schema", "tests":
+//! [{"valid", "data"}]}` (MaskBench, JSON-Schema-Test-Suite). Instances are written like Python's
+//! `json.dumps`. Exit code 1 if an invalid instance was accepted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use louver::spec::json::Json;
 use serde_json::Value;
 
 #[derive(Default)]
-struct Tally {
+struct Counts {
     schemas: usize,
     refused: BTreeMap<String, usize>,
     right: usize,
@@ -55,7 +56,7 @@ fn case(
     line: &Value,
     options: &SchemaOptions,
     (verbose, lower_only): (bool, usize),
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) {
     let limits = Limits::default();
     let name =
@@ -69,11 +70,11 @@ fn case(
             .or_insert_with(|| Value::from("http://json-schema.org/draft-07/schema#"));
     }
     let json = Json::from(&schema);
-    tally.schemas += 1;
+    counts.schemas += 1;
     for _ in 0..lower_only {
         let begin = Instant::now();
         let _ = std::hint::black_box(lower(&json, options, &limits));
-        tally.lowering.push(begin.elapsed());
+        counts.lowering.push(begin.elapsed());
     }
     if lower_only > 0 {
         return;
@@ -89,7 +90,7 @@ fn case(
                 SchemaErrorReason::Unsatisfiable(_) => "unsatisfiable",
                 _ => "limit",
             };
-            *tally.refused.entry(format!("{kind} {}", first.keyword)).or_default() += 1;
+            *counts.refused.entry(format!("{kind} {}", first.keyword)).or_default() += 1;
             let satisfiable =
                 line["tests"].as_array().into_iter().flatten().any(|t| t["valid"] == true);
             if verbose && (kind != "unsatisfiable" || satisfiable) {
@@ -98,25 +99,25 @@ fn case(
             return;
         }
     };
-    tally.lowering.push(begin.elapsed());
+    counts.lowering.push(begin.elapsed());
     let begin = Instant::now();
     let compiled = match Compiled::new(&grammar, &limits) {
         Ok(compiled) => Arc::new(compiled),
         Err(error) => {
-            *tally.refused.entry("compile".into()).or_default() += 1;
+            *counts.refused.entry("compile".into()).or_default() += 1;
             println!("not compiled {name}: {error}");
             return;
         }
     };
-    tally.compiling.push(begin.elapsed());
+    counts.compiling.push(begin.elapsed());
     if verbose
-        && (tally.compiling.last() > Some(&Duration::from_millis(20))
-            || tally.lowering.last() > Some(&Duration::from_millis(5)))
+        && (counts.compiling.last() > Some(&Duration::from_millis(20))
+            || counts.lowering.last() > Some(&Duration::from_millis(5)))
     {
         println!(
             "slow {name}: {:?} {:?} {:?}",
-            tally.lowering.last(),
-            tally.compiling.last(),
+            counts.lowering.last(),
+            counts.compiling.last(),
             compiled.size()
         );
     }
@@ -129,17 +130,17 @@ fn case(
         let accepted = pushed.is_ok() && recognizer.is_complete();
         match (accepted, test["valid"] == true) {
             (true, false) => {
-                tally.wrongly_accepted += 1;
+                counts.wrongly_accepted += 1;
                 println!("WRONGLY ACCEPTED {name}: {text:.300}");
             }
             (false, true) => {
-                tally.wrongly_rejected += 1;
+                counts.wrongly_rejected += 1;
                 if verbose {
                     let why = pushed.err().map(|e| e.to_string()).unwrap_or_default();
                     println!("rejected {name}: {why:.80} in {text:.300}");
                 }
             }
-            _ => tally.right += 1,
+            _ => counts.right += 1,
         }
     }
 }
@@ -157,9 +158,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             other => return Err(format!("unknown argument {other}").into()),
         }
     }
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     for line in std::fs::read_to_string(path)?.lines() {
-        case(&serde_json::from_str(line)?, &options, (verbose, lower_only), &mut tally);
+        case(&serde_json::from_str(line)?, &options, (verbose, lower_only), &mut counts);
     }
     let spread = |name: &str, mut times: Vec<Duration>| {
         times.sort_unstable();
@@ -174,15 +175,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             at(1000)
         );
     };
-    spread("lowering", std::mem::take(&mut tally.lowering));
-    spread("compiling", std::mem::take(&mut tally.compiling));
-    let refused: usize = tally.refused.values().sum();
-    println!("schemas {} refused {refused}: {:?}", tally.schemas, tally.refused);
+    spread("lowering", std::mem::take(&mut counts.lowering));
+    spread("compiling", std::mem::take(&mut counts.compiling));
+    let refused: usize = counts.refused.values().sum();
+    println!("schemas {} refused {refused}: {:?}", counts.schemas, counts.refused);
     println!(
         "instances: right {}, wrongly rejected {}, wrongly accepted {}",
-        tally.right, tally.wrongly_rejected, tally.wrongly_accepted
+        counts.right, counts.wrongly_rejected, counts.wrongly_accepted
     );
-    if tally.wrongly_accepted > 0 {
+    if counts.wrongly_accepted > 0 {
         std::process::exit(1);
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! What simplification costs and saves on the schemas of a corpus: time a pass, time to compile and to
-//! read one instance before and after, sizes.
+//! Costs and benefits of simplification on a corpus of schemas: time per pass, compilation time,
+//! time to read one instance before and after, and sizes.
 //!
-//! `cargo run --release --example simplify_sweep -- FILE.jsonl [--limit N] [--print ID]`. Each line has a `schema`. Each time is the least of
-//! three, so that a busy machine does not show.
+//! `cargo run --release --example simplify_sweep -- FILE.jsonl [--limit N] [--print ID]`. Each line
+//! has a `schema`. Each time is the minimum of three, to reduce the effect of other processes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const LEVELS: [Simplify; 3] = [Simplify::Off, Simplify::Cheap, Simplify::Full];
 
-fn least<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
+fn min_time<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
     let mut timed = || {
         let begin = Instant::now();
         let out = work();
@@ -27,8 +27,11 @@ fn least<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
     [timed(), timed()].into_iter().fold(timed(), |a, b| if b.0 < a.0 { b } else { a })
 }
 
-/// Time of a step that takes a grammar, making the grammar not counted.
-fn on(grammar: &Grammar, mut work: impl FnMut(Grammar) -> Grammar) -> (Duration, Grammar) {
+/// Time of a step that consumes a grammar, without the time of cloning it.
+fn time_on_clone(
+    grammar: &Grammar,
+    mut work: impl FnMut(Grammar) -> Grammar,
+) -> (Duration, Grammar) {
     let mut best: Option<(Duration, Grammar)> = None;
     for _ in 0..3 {
         let own = grammar.clone();
@@ -107,11 +110,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let valid =
             line["tests"].as_array().into_iter().flatten().find(|test| test["valid"] == true);
         let instance = valid.map(|test| test["data"].to_string());
-        table.add("clone us", us(least(|| grammar.clone()).0));
-        table.add("validate us", us(least(|| grammar.validate()).0));
+        table.add("clone us", us(min_time(|| grammar.clone()).0));
+        table.add("validate us", us(min_time(|| grammar.validate()).0));
         let mut at = grammar.clone();
         for (i, pass) in Pass::ALL.into_iter().enumerate() {
-            let (time, next) = on(&at, |mut g| {
+            let (time, next) = time_on_clone(&at, |mut g| {
                 pass.run(&mut g);
                 g
             });
@@ -120,7 +123,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             at = next;
         }
         for level in LEVELS {
-            let (time, simple) = least(|| grammar.simplify(level).expect("valid"));
+            let (time, simple) = min_time(|| grammar.simplify(level).expect("valid"));
             table.add(
                 &format!("{level:?} changes nothing"),
                 f64::from(u8::from(matches!(simple, Cow::Borrowed(_)))),
@@ -132,13 +135,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             table.add(&format!("{level:?} rules"), simple.rules.len() as f64);
             table.add(&format!("{level:?} size"), simple.size() as f64);
             let simple = Arc::new(simple.into_owned());
-            let (time, compiled) = least(|| Compiled::new(simple.clone(), &limits));
+            let (time, compiled) = min_time(|| Compiled::new(simple.clone(), &limits));
             if compiled.is_ok() {
                 table.add(&format!("{level:?} compile us"), us(time));
             }
-            // Rules become states when a parse gets to them, so what is compiled shows when something is read.
+            // Rules are compiled when a parse reaches them, so this cost shows when an instance is
+            // read.
             let Some(text) = &instance else { continue };
-            let (time, read) = least(|| {
+            let (time, read) = min_time(|| {
                 let compiled = Arc::new(Compiled::new(simple.clone(), &limits).ok()?);
                 Recognizer::new(compiled).push(text.as_bytes()).ok()
             });

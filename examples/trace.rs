@@ -1,4 +1,4 @@
-//! All stages of one schema, printed: `cargo run -p louver --example trace`.
+//! Prints all stages of one schema: `cargo run -p louver --example trace`.
 
 use std::sync::Arc;
 

@@ -1,11 +1,12 @@
-//! The `louver` command: a demo agent on mistral.rs, a server, checking inputs against specs, explaining grammars, and benchmarks.
+//! The `louver` command: a demo agent on mistral.rs, a server, validation of inputs, explanation of
+//! grammars, and benchmarks.
 
 mod bench;
 mod check;
 #[cfg(feature = "host")]
 mod demo;
 mod explain;
-mod lines;
+mod jsonl;
 #[cfg(feature = "host")]
 mod serve;
 
@@ -31,14 +32,14 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Check inputs against JSON Schemas, regular expressions and tools.
     Check(check::CheckArgs),
-    /// Show what becomes of a grammar, and what may follow a prefix.
+    /// Show how a grammar is compiled, and what may follow a prefix.
     Explain(explain::ExplainArgs),
     /// Measure mask times and correctness.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
 }
 
-/// Exit code for wrong usage and unusable specs; clap uses the same.
+/// Exit code for wrong usage and unusable specs, as in clap.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {

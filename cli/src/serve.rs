@@ -12,64 +12,65 @@ use louver::front::json_schema::Policy;
 use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits};
 use tracing_subscriber::EnvFilter;
 
-/// Keys in the environment, separated by commas.
-const KEYS: &str = "LOUVER_API_KEY";
+/// The environment variable with API keys, separated by commas.
+const KEYS_VARIABLE: &str = "LOUVER_API_KEY";
 
-/// Serves models with OpenAI's API: chat completions, responses, models; health, metrics, an inspector.
+/// Serves models with OpenAI's API: chat completions, responses, models; health, metrics, an
+/// inspector.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// A configuration in TOML; the flags below add to it (docs/SERVER.md).
+    /// TOML configuration file; flags override it or add to it (docs/SERVER.md).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A model: a directory or a Hugging Face id.
     #[arg(long, value_name = "PATH_OR_ID")]
     model: Option<String>,
-    /// What requests call the model [default: its id, or the directory's name].
+    /// Model name in requests [default: the id, or the directory's name].
     #[arg(long, value_name = "NAME", requires = "model")]
     name: Option<String>,
-    /// The tiny model of random weights, as the model `tiny`.
+    /// Serve the tiny model with random weights, as the model `tiny`.
     #[arg(long, conflicts_with = "model")]
     tiny: bool,
-    /// Where the tiny model is kept [default: the platform's cache directory].
+    /// Directory of the tiny model [default: the platform's cache directory].
     #[arg(long, value_name = "DIR", requires = "tiny")]
     model_dir: Option<PathBuf>,
-    /// The model's wire format [default: found by its chat template].
+    /// The model's wire format [default: detected from its chat template].
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
-    /// Quantisation while loading: 4, 8, Q4K, ...
+    /// In-situ quantisation: 4, 8, Q4K, ...
     #[arg(long, value_name = "TYPE")]
     isq: Option<String>,
-    /// Where the model runs: auto, cpu, cuda, cuda:N, metal.
+    /// Device of the model: auto, cpu, cuda, cuda:N, metal.
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceChoice>,
-    /// The address to listen at [default: 127.0.0.1].
+    /// Address to listen on [default: 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
     host: Option<IpAddr>,
-    /// The port to listen at; 0 takes any that is free [default: 8080].
+    /// Port to listen on; 0 selects a free port [default: 8080].
     #[arg(long)]
     port: Option<u16>,
-    /// A key that clients may use; may be given several times. Also read from LOUVER_API_KEY, separated by commas.
+    /// API key of clients; repeatable. Also read from LOUVER_API_KEY, separated by commas.
     #[arg(long, value_name = "KEY")]
     api_key: Vec<String>,
-    /// Lets everyone ask who reaches the address: without keys only the loopback's are served otherwise.
+    /// Allow requests without an API key on non-loopback addresses.
     #[arg(long)]
     allow_no_keys: bool,
-    /// A name of this server, beside the loopback's, that requests may have in their Host header; may be given several times.
+    /// Additional host name that requests may use in their Host header; repeatable.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
-    /// Limits in TOML, in place of the configuration's.
+    /// TOML file with limits, which replaces the configuration's limits.
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
-    /// Longest body, in bytes.
+    /// Maximum length of a request body, in bytes.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     max_body: Option<u32>,
-    /// What happens to a schema keyword that cannot be enforced.
+    /// Handling of schema keywords that cannot be enforced.
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
-    /// Seconds that running requests have to finish after SIGTERM or SIGINT.
+    /// Grace period for running requests after SIGTERM or SIGINT, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     grace: Option<Seconds>,
-    /// How log lines are written, to standard error. RUST_LOG sets what is logged.
+    /// Format of the log on standard error. RUST_LOG sets the log level.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
 }
@@ -77,11 +78,11 @@ pub(crate) struct ServeArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum PolicyArg {
-    /// The request is refused.
+    /// Reject the request.
     Strict,
-    /// It is relaxed and reported; the caller validates the text.
+    /// Relax and report the keyword, and validate the output afterwards.
     Validate,
-    /// It is relaxed and reported.
+    /// Relax and report the keyword.
     BestEffort,
 }
 
@@ -89,7 +90,7 @@ enum PolicyArg {
 enum LogFormat {
     /// For people.
     Text,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -103,12 +104,12 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     log_to_stderr(args.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(async {
-        let config = config(&args)?;
+        let config = build_config(&args)?;
         config.check()?;
         log_keys(&config);
         let stop = stop_signal()?;
         let (host, port) = (config.host, config.port);
-        // The address first: whoever cannot have it need not wait for the model.
+        // Bind before loading, so that an address in use is reported immediately.
         let listener = tokio::net::TcpListener::bind((host, port)).await;
         let listener = listener.with_context(|| format!("cannot listen at {host}:{port}"))?;
         let app = louver_server::load(config).await?;
@@ -120,14 +121,14 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
                 "serving"
             );
         }
-        // For scripts; nobody may be reading.
+        // For scripts; standard output may be closed.
         let _ = writeln!(std::io::stdout(), "listening on http://{address}");
         let _ = std::io::stdout().flush();
         louver_server::serve(listener, app, stop).await?;
         tracing::info!("stopped");
         anyhow::Ok(ExitCode::SUCCESS)
     });
-    // Clients that were given up may still hold connections.
+    // Aborted clients may still hold connections.
     runtime.shutdown_background();
     served
 }
@@ -146,21 +147,21 @@ fn log_to_stderr(format: LogFormat) {
     }
 }
 
-/// The configuration file, and what the flags add to it.
-fn config(args: &ServeArgs) -> anyhow::Result<Config> {
+/// Reads the configuration file and applies the flags.
+fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
     let mut config = match &args.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
-    if let Some(model) = model(args)? {
+    if let Some(model) = model_from_flags(args)? {
         config.models.insert(0, model);
     } else if let Some(first) = config.models.first_mut() {
-        overrule(args, first);
+        apply_model_flags(args, first);
     }
     config.host = args.host.unwrap_or(config.host);
     config.port = args.port.unwrap_or(config.port);
     config.api_keys.extend(args.api_key.iter().cloned());
-    config.api_keys.extend(keys_of_environment(std::env::var_os(KEYS))?);
+    config.api_keys.extend(keys_from_environment(std::env::var_os(KEYS_VARIABLE))?);
     config.allow_no_keys |= args.allow_no_keys;
     config.allowed_hosts.extend(args.allowed_host.iter().cloned());
     if let Some(path) = &args.limits {
@@ -182,32 +183,35 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// The keys in the environment. A variable that is set and holds none, or a blank one, is a mistake that
-/// must not open the server.
-fn keys_of_environment(value: Option<std::ffi::OsString>) -> anyhow::Result<Vec<String>> {
+/// The API keys in the environment. A variable that is set without a key, or with a blank one, is
+/// an error, so that a mistake does not open the server.
+fn keys_from_environment(value: Option<std::ffi::OsString>) -> anyhow::Result<Vec<String>> {
     let Some(value) = value else { return Ok(Vec::new()) };
-    let value = value.into_string().map_err(|_| anyhow::anyhow!("{KEYS} is not UTF-8"))?;
+    let value = value.into_string().map_err(|_| anyhow::anyhow!("{KEYS_VARIABLE} is not UTF-8"))?;
     let keys: Vec<String> = value.split(',').map(|key| key.trim().to_owned()).collect();
     if keys.iter().any(String::is_empty) {
         anyhow::bail!(
-            "{KEYS} is set but has a blank key: unset it, or set it to keys with commas between"
+            "{KEYS_VARIABLE} is set but has a blank key: unset it, or set it to comma-separated keys"
         );
     }
     Ok(keys)
 }
 
-/// Says whether keys are on.
+/// Logs whether API keys are required.
 fn log_keys(config: &Config) {
     match config.api_keys.len() {
         0 => {
-            tracing::warn!(host = %config.host, "API keys are off: everyone who reaches the address may ask")
+            tracing::warn!(
+                host = %config.host,
+                "API keys are off: anyone who can reach the address may send requests"
+            )
         }
         keys => tracing::info!(keys, "API keys are on"),
     }
 }
 
-/// The model that flags name.
-fn model(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig>> {
+/// The model given by flags.
+fn model_from_flags(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig>> {
     let mut model = match (&args.model, args.tiny) {
         (Some(model), _) => {
             ModelConfig { model: model.clone(), name: args.name.clone(), ..ModelConfig::default() }
@@ -225,18 +229,18 @@ fn model(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig>> {
         }
         (None, false) => return Ok(None),
     };
-    overrule(args, &mut model);
+    apply_model_flags(args, &mut model);
     Ok(Some(model))
 }
 
-/// What flags say of the first model.
-fn overrule(args: &ServeArgs, model: &mut ModelConfig) {
+/// Applies flags to the first model.
+fn apply_model_flags(args: &ServeArgs, model: &mut ModelConfig) {
     model.format = args.format.clone().or(model.format.take());
     model.isq = args.isq.clone().or(model.isq.take());
     model.device = args.device.unwrap_or(model.device);
 }
 
-/// Done when the process is told to stop.
+/// Completes when the process is told to stop.
 #[cfg(unix)]
 fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -250,7 +254,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     })
 }
 
-/// Done when the process is told to stop.
+/// Completes when the process is told to stop.
 #[cfg(not(unix))]
 fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     Ok(async { drop(tokio::signal::ctrl_c().await) })
@@ -263,18 +267,18 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Only {
+    struct TestCli {
         #[command(flatten)]
         serve: ServeArgs,
     }
 
     fn parse(flags: &[&str]) -> Config {
         let args = std::iter::once("louver").chain(flags.iter().copied());
-        config(&Only::try_parse_from(args).unwrap().serve).unwrap()
+        build_config(&TestCli::try_parse_from(args).unwrap().serve).unwrap()
     }
 
     #[test]
-    fn flags_become_a_configuration() {
+    fn flags_are_applied_to_the_configuration() {
         let flags = [
             "--model",
             "org/name",
@@ -319,15 +323,15 @@ mod tests {
         assert!(!config.allow_no_keys && parse(&["--allow-no-keys"]).allow_no_keys);
         assert!(parse(&["--model", "x", "--api-key", " "]).check().is_err());
         assert!(parse(&[]).check().is_err());
-        assert!(Only::try_parse_from(["louver", "--device", "tpu"]).is_err());
-        assert!(Only::try_parse_from(["louver", "--tiny", "--model", "x"]).is_err());
+        assert!(TestCli::try_parse_from(["louver", "--device", "tpu"]).is_err());
+        assert!(TestCli::try_parse_from(["louver", "--tiny", "--model", "x"]).is_err());
     }
     #[test]
-    fn keys_in_the_environment() {
-        let keys = |value: &str| keys_of_environment(Some(value.into()));
+    fn blank_keys_in_the_environment_are_errors() {
+        let keys = |value: &str| keys_from_environment(Some(value.into()));
         assert_eq!(keys("a").unwrap(), ["a"]);
         assert_eq!(keys(" a , b").unwrap(), ["a", "b"]);
-        assert!(keys_of_environment(None).unwrap().is_empty());
+        assert!(keys_from_environment(None).unwrap().is_empty());
         for blank in ["", " ", ",", " , ", "a,", ",a", "a,,b"] {
             assert!(
                 keys(blank).unwrap_err().to_string().starts_with("LOUVER_API_KEY is set but"),

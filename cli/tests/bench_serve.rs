@@ -1,4 +1,5 @@
-//! `louver bench serve` at a small size: the binary, the tiny model, the real host and server.
+//! The command `louver bench serve` at a small size: the binary, the tiny model, the real host and
+//! server.
 #![cfg(feature = "host")]
 
 use std::process::{Command, Output};
@@ -9,10 +10,10 @@ mod support;
 
 use support::Folder;
 
-/// The output, and the lines of the results.
+/// The output of a run and the lines of its results.
 fn bench(folder: &Folder, args: &[&str]) -> (Output, Vec<Value>) {
     let out = folder.0.join("out.jsonl");
-    let ran = Command::new(env!("CARGO_BIN_EXE_louver"))
+    let output = Command::new(env!("CARGO_BIN_EXE_louver"))
         .args(["bench", "serve"])
         .args(args)
         .arg("--out")
@@ -23,24 +24,26 @@ fn bench(folder: &Folder, args: &[&str]) -> (Output, Vec<Value>) {
     let lines = std::fs::read_to_string(&out).unwrap_or_default();
     let lines =
         lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
-    (ran, lines)
+    (output, lines)
 }
 
-/// The lines of a run that ended well.
-fn good(folder: &Folder, args: &[&str]) -> (String, Vec<Value>) {
-    let (ran, lines) = bench(folder, args);
-    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert_eq!(ran.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(
-        text.ends_with("all is as it should be\n")
-            && lines.iter().all(|line| line.get("error").is_none())
+/// The output and the lines of a successful run.
+fn successful_run(folder: &Folder, args: &[&str]) -> (String, Vec<Value>) {
+    let (output, lines) = bench(folder, args);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
     );
+    assert!(text.ends_with("passed\n") && lines.iter().all(|line| line.get("error").is_none()));
     (text, lines)
 }
 
 #[test]
-fn matrix() {
-    let (text, lines) = good(
+fn matrix_responses_match_their_schemas() {
+    let (text, lines) = successful_run(
         &Folder::new("matrix"),
         &["matrix", "--requests", "48", "--formats", "qwen3,llama3_function"],
     );
@@ -50,14 +53,14 @@ fn matrix() {
         "{text}"
     );
     assert!(lines.iter().any(|line| line["calls"].as_u64() > Some(0)), "{text}");
-    let (ran, _) = bench(&Folder::new("matrix-usage"), &["matrix", "--formats", "nope"]);
-    assert_eq!(ran.status.code(), Some(2));
+    let (output, _) = bench(&Folder::new("matrix-usage"), &["matrix", "--formats", "nope"]);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
-fn faults() {
+fn faulty_requests_do_not_affect_others() {
     let (text, lines) =
-        good(&Folder::new("faults"), &["faults", "--requests", "64", "--soak", "16"]);
+        successful_run(&Folder::new("faults"), &["faults", "--requests", "64", "--soak", "16"]);
     assert_eq!(lines.len(), 80);
     assert!(text.contains("0 failed") && text.contains("nothing runs"), "{text}");
     let left = |line: &&Value| {
@@ -70,26 +73,28 @@ fn faults() {
 }
 
 #[test]
-fn load() {
+fn load_has_no_failures() {
     let (text, lines) =
-        good(&Folder::new("load"), &["load", "--connections", "4", "--seconds", "3"]);
+        successful_run(&Folder::new("load"), &["load", "--connections", "4", "--seconds", "3"]);
     assert!(!lines.is_empty() && lines.iter().all(|line| line["status"] == 200), "{text}");
     assert!(lines.iter().any(|line| line["louver_ns"].as_u64() > Some(0)), "{text}");
 }
 
 #[test]
-fn throughput() {
-    let (text, lines) =
-        good(&Folder::new("throughput"), &["throughput", "--tokens", "24", "--rounds", "2"]);
-    // Two shapes, one and eight at once, four ways, two rounds.
+fn throughput_is_measured_for_all_setups() {
+    let (text, lines) = successful_run(
+        &Folder::new("throughput"),
+        &["throughput", "--tokens", "24", "--rounds", "2"],
+    );
+    // Two shapes, one and eight concurrent requests, four setups, two rounds.
     assert_eq!(lines.len(), 32, "{text}");
     assert!(lines.iter().all(|line| line["tokens_per_second"].as_f64() > Some(0.0)), "{text}");
     assert_eq!(text.matches("Constrained / Free").count(), 4, "{text}");
 }
 
 #[test]
-fn beside() {
-    let (text, lines) = good(&Folder::new("beside"), &["beside", "--requests", "6"]);
+fn attacks_do_not_affect_good_requests() {
+    let (text, lines) = successful_run(&Folder::new("beside"), &["beside", "--requests", "6"]);
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
     assert_eq!(rows.len(), 11, "{text}");
     assert_eq!(lines.len(), 11 * 12);
@@ -97,13 +102,13 @@ fn beside() {
         lines.iter().all(|line| line["status"] == 200 && line["tokens"].as_u64() > Some(0)),
         "{text}"
     );
-    // What the attacks do is what their names say.
+    // The attacks have the expected outcomes.
     for (name, got) in
         [("ordinary", "200: "), ("stop-strings", "400: "), ("dropped-compiles", "left: ")]
     {
         let row = rows.iter().find(|row| row.starts_with(&format!("| {name} |")));
         assert!(row.is_some_and(|row| row.contains(got)), "{text}");
     }
-    let (ran, _) = bench(&Folder::new("beside-usage"), &["beside", "--attacks", "nope"]);
-    assert_eq!(ran.status.code(), Some(2));
+    let (output, _) = bench(&Folder::new("beside-usage"), &["beside", "--attacks", "nope"]);
+    assert_eq!(output.status.code(), Some(2));
 }

@@ -1,4 +1,4 @@
-//! The `louver` binary from outside: verdicts, exit codes, output files.
+//! The `louver` binary: results, exit codes, output files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -30,7 +30,8 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("a path of UTF-8")
 }
 
-/// A tokenizer of single characters: ids 0 to 94 are `!` to DEL's predecessor, with GPT-2's letters for the other bytes.
+/// A tokenizer of single characters: ids 0 to 94 are `!` to DEL's predecessor, with GPT-2's letters
+/// for the other bytes.
 fn tokenizer(folder: &Folder) -> PathBuf {
     let mut vocab = serde_json::Map::new();
     let printable = |b: u8| matches!(b, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
@@ -58,7 +59,7 @@ fn tokenizer(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn check_cases_gives_a_verdict_or_an_error_on_every_line() {
+fn check_cases_has_a_result_or_an_error_per_line() {
     let folder = Folder::new("cases");
     let tools = json!([{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}},
         "required": ["n"], "additionalProperties": false}}]);
@@ -237,7 +238,7 @@ fn check_schema_reads_standard_input() {
 }
 
 #[test]
-fn bench_schema_measures_and_judges() {
+fn bench_schema_measures_and_validates() {
     let folder = Folder::new("bench-schema");
     let tokenizer = tokenizer(&folder);
     let object =
@@ -277,7 +278,8 @@ fn bench_schema_measures_and_judges() {
         let lines = read_lines(&out);
         let ids: Vec<&str> = lines.iter().filter_map(|l| l["id"].as_str()).collect();
         assert_eq!(ids, ["ok", "wrong", "refused", "none", "line 5"]);
-        // `{"a": true}` is { " a ": ␠ tr u e }, 9 tokens; `{"a": 1}` fails at its 6th; `{}` at its 2nd.
+        // `{"a": true}` is { " a ": ␠ tr u e }, 9 tokens; `{"a": 1}` fails at its 6th; `{}` at its
+        // 2nd.
         assert_eq!(lines[0]["masks_ns"].as_array().map(Vec::len), Some(9 + 6 + 2));
         assert_eq!(lines[0]["wrong"], json!([]));
         assert!(
@@ -326,8 +328,8 @@ fn bench_tools_feeds_calls_in_the_format() {
         ];
         louver(&args)
     };
-    let ran = run("qwen3");
-    assert!(ran.status.success(), "{ran:?}");
+    let output = run("qwen3");
+    assert!(output.status.success(), "{output:?}");
     let lines = read_lines(&out);
     assert_eq!((&lines[0]["wrong"], &lines[0]["tools"]), (&json!([]), &json!(1)));
     assert_eq!(lines[1]["wrong"], json!([[0, true, false]]));
@@ -346,8 +348,8 @@ fn bench_tools_feeds_calls_in_the_format() {
         lines[0]
     );
     assert_eq!(run("nope").status.code(), Some(2));
-    // Masks are made ahead: that changes no verdict, is measured apart, and some of them are needed.
-    let ran = louver(&[
+    // Preparation changes no result, is measured separately, and some prepared masks are used.
+    let output = louver(&[
         "bench",
         "tools",
         "--prepare",
@@ -360,7 +362,7 @@ fn bench_tools_feeds_calls_in_the_format() {
         "--out",
         path(&out),
     ]);
-    assert!(ran.status.success(), "{ran:?}");
+    assert!(output.status.success(), "{output:?}");
     let prepared = read_lines(&out);
     for (line, other) in prepared.iter().zip(&lines) {
         assert_eq!((&line["wrong"], line.get("error")), (&other["wrong"], other.get("error")));
@@ -372,10 +374,10 @@ fn bench_tools_feeds_calls_in_the_format() {
         "{}",
         prepared[0]
     );
-    assert!(String::from_utf8_lossy(&ran.stderr).contains(" masks made, "), "{ran:?}");
-    // Harmony's special tokens, which this vocabulary lacks, are text.
-    let ran = run("all");
-    assert!(ran.status.success(), "{ran:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(" masks built, "), "{output:?}");
+    // Harmony's special tokens, which this vocabulary lacks, are treated as text.
+    let output = run("all");
+    assert!(output.status.success(), "{output:?}");
     let lines = read_lines(&out);
     let right = |line: &&Value| line["wrong"].as_array().is_some_and(Vec::is_empty);
     assert_eq!((lines.len() % 3, lines.iter().filter(right).count()), (0, lines.len() / 3));

@@ -1,4 +1,4 @@
-//! `louver demo` as a user runs it: the binary, the tiny model, the real host.
+//! The command `louver demo`: the binary, the tiny model, the real host.
 #![cfg(feature = "host")]
 
 use std::process::{Command, Output};
@@ -23,7 +23,7 @@ fn events(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
-fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+fn events_of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
@@ -44,13 +44,13 @@ fn constrained_runs_are_valid_and_repeatable() {
     );
     assert_eq!(summary["answer_valid"], true);
     let names: Vec<_> =
-        of_type(&first, "call_start").into_iter().map(|event| &event["name"]).collect();
+        events_of_type(&first, "call_start").into_iter().map(|event| &event["name"]).collect();
     assert!(
         names.contains(&&Value::from("forecast")) && names.contains(&&Value::from("calculate")),
         "{names:?}"
     );
-    assert_eq!(of_type(&first, "tool_result").len() as u64, summary["calls"]);
-    // All but the times is the same.
+    assert_eq!(events_of_type(&first, "tool_result").len() as u64, summary["calls"]);
+    // Everything except times is equal.
     let count = first.len();
     assert_eq!(second.len(), count);
     assert_eq!(first[1..count - 1], second[1..count - 1]);
@@ -71,7 +71,7 @@ fn text_output_ends_with_the_report() {
 }
 
 #[test]
-fn without_louver_it_breaks() {
+fn unconstrained_runs_fail() {
     let output = demo(&Folder::new("free"), &["--json", "--unconstrained", "--max-tokens", "200"]);
     assert_eq!(output.status.code(), Some(1));
     let events = events(&output);
@@ -80,21 +80,21 @@ fn without_louver_it_breaks() {
         (&summary["constrained"], &summary["answer_valid"]),
         (&Value::Bool(false), &Value::Bool(false))
     );
-    assert!(of_type(&events, "call_start").is_empty());
+    assert!(events_of_type(&events, "call_start").is_empty());
 }
 
 #[test]
-fn a_call_that_is_cut_off_is_no_call() {
+fn truncated_calls_are_not_calls() {
     let output = demo(&Folder::new("cut"), &["--json", "--max-tokens", "12"]);
     assert_eq!(output.status.code(), Some(1));
     let events = events(&output);
-    assert!(!of_type(&events, "incomplete").is_empty());
-    assert!(of_type(&events, "call_end").is_empty());
+    assert!(!events_of_type(&events, "incomplete").is_empty());
+    assert!(events_of_type(&events, "call_end").is_empty());
     assert_eq!(events.last().expect("a summary")["missing"], 1);
 }
 
 #[test]
-fn wrong_usage_is_told_apart() {
+fn wrong_usage_has_its_exit_code() {
     let folder = Folder::new("usage");
     for args in [&["--tool-choice", "nope"][..], &["--format", "nope"], &["--max-tokens", "0"]] {
         let output = demo(&folder, args);

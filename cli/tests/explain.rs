@@ -1,4 +1,4 @@
-//! `louver explain` from outside.
+//! The command `louver explain`.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -23,13 +23,13 @@ fn explain(args: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
-fn explained(args: &[&str]) -> Value {
+fn explain_json(args: &[&str]) -> Value {
     let (code, out, err) = explain(&[args, &["--json"]].concat());
     assert!(code == Some(0) || code == Some(1), "{err}");
     serde_json::from_str(&out).expect("one JSON object")
 }
 
-/// A file that goes away with the test.
+/// A file that is removed at the end of the test.
 struct File {
     _folder: Folder,
     path: PathBuf,
@@ -81,25 +81,25 @@ fn stages_are_shown() {
         "round 1 Fold",
         "1 blocks",
         "{3,500}",
-        "behind \"ab\":\n  bytes: [e]\n  may end: yes",
+        "after \"ab\":\n  bytes: [e]\n  may end: yes",
     ] {
         assert!(out.contains(part), "{part:?} is not in\n{out}");
     }
 }
 
 #[test]
-fn passes_say_what_they_did() {
+fn passes_report_their_effect() {
     let schema = File::new(
         "passes.json",
         r#"{"anyOf": [{"type": "boolean"}, {"type": "boolean"}], "type": "boolean"}"#,
     );
-    let off = explained(&["--schema", schema.path(), "--simplify", "off"]);
+    let off = explain_json(&["--schema", schema.path(), "--simplify", "off"]);
     assert_eq!((&off["passes"], &off["simplified"]), (&json!([]), &Value::Null));
-    let full = explained(&["--schema", schema.path()]);
+    let full = explain_json(&["--schema", schema.path()]);
     let passes = full["passes"].as_array().expect("passes");
     assert_eq!(passes[0]["pass"], "Reach");
     assert_eq!(passes[0]["rules_before"], full["grammar"]["rules"]);
-    // Each pass begins where the one before ended, and the last one ends with what is compiled.
+    // Each pass starts with the result of the previous one, and the last result is compiled.
     for pair in passes.windows(2) {
         assert_eq!(
             (&pair[0]["rules"], &pair[0]["size"]),
@@ -116,11 +116,11 @@ fn passes_say_what_they_did() {
 }
 
 #[test]
-fn what_may_follow_in_tokens() {
+fn allowed_tokens_are_shown() {
     let tokenizer = tokenizer("tokens.json");
     let args = ["--regex", "x(true|false)", "--tokenizer", tokenizer.path(), "--at"];
     let at = |prefix: &str, more: &[&str]| {
-        explained(&[&args[..], &[prefix], more].concat())["at"].clone()
+        explain_json(&[&args[..], &[prefix], more].concat())["at"].clone()
     };
     let start = at("x", &[]);
     assert_eq!(start["bytes"], "[ft]");
@@ -137,7 +137,7 @@ fn what_may_follow_in_tokens() {
         (&json!(true), &json!(true), &json!(98))
     );
     assert_eq!(end["tokens"]["prefix"], json!(["x", "true"]));
-    // By id and by text; which byte fails and what was expected there.
+    // By id and by text: the rejected byte and what was expected there.
     for token in ["97", "tru"] {
         let why = &at("xf", &["--why", token])["why"];
         assert_eq!(
@@ -146,7 +146,7 @@ fn what_may_follow_in_tokens() {
         );
         assert_eq!(why["why"], "its byte 0 (t) is not allowed; expected [a]");
     }
-    let why = &explained(&[
+    let why = &explain_json(&[
         "--regex",
         "tr(y|ap)",
         "--tokenizer",
@@ -160,10 +160,11 @@ fn what_may_follow_in_tokens() {
 }
 
 #[test]
-fn a_prefix_that_is_not_allowed_is_explained() {
+fn rejected_prefixes_are_explained() {
     let tokenizer = tokenizer("prefix.json");
-    for more in [&[][..], &["--tokenizer", tokenizer.path()]] {
-        let (code, out, _) = explain(&[&["--regex", "abc", "--at", "abx"], more].concat());
+    for tokenizer_args in [&[][..], &["--tokenizer", tokenizer.path()]] {
+        let (code, out, _) =
+            explain(&[&["--regex", "abc", "--at", "abx"], tokenizer_args].concat());
         assert_eq!(code, Some(1), "{out}");
         assert!(
             out.contains("not allowed: byte 2 is not allowed: \"x\"") && out.contains("bytes: [c]"),
@@ -177,19 +178,19 @@ fn a_prefix_that_is_not_allowed_is_explained() {
 }
 
 #[test]
-fn dispatches_and_drawings() {
+fn dispatches_and_graphs_are_written() {
     let tools = json!([{"name": "f", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}]);
     let tools = File::new("tools.json", &tools.to_string());
     let dot = File::new("drawing.dot", "");
     let report =
-        explained(&["--tools", tools.path(), "--dot", dot.path(), "--at", "Hm. <tool_call>"]);
+        explain_json(&["--tools", tools.path(), "--dot", dot.path(), "--at", "Hm. <tool_call>"]);
     let dispatches = report["dispatches"].as_array().expect("dispatches");
     let text = dispatches
         .iter()
         .find(|d| d["tags"][0] == json!(["<tool_call>", "call of f"]))
         .expect("a dispatch of tags");
-    // One state for each proper prefix of a trigger or exclude, in text before and after a call.
-    // What has fired goes on alike from both; each spelling of a call has a state of its own.
+    // One state per proper prefix of a trigger or exclude, in text before and after a call. After a
+    // trigger both continue alike; each spelling of a call has its own state.
     let tags = text["tags"].as_array().expect("tags").len() as u64;
     assert!((1..=tags).contains(&text["fired_states"].as_u64().expect("a number")), "{text}");
     assert!(text["text_states"].as_u64().expect("a number") > "<tool_call>".len() as u64, "{text}");
@@ -207,7 +208,7 @@ fn dispatches_and_drawings() {
 }
 
 #[test]
-fn grammars_of_every_kind() {
+fn all_kinds_of_grammars_are_explained() {
     let ebnf =
         File::new("list.ebnf", "root ::= item (\",\" item)*\nitem ::= [a-z]+\nspare ::= \"x\"\n");
     let (code, out, err) = explain(&["--ebnf", ebnf.path(), "--at", "a,"]);
@@ -215,10 +216,10 @@ fn grammars_of_every_kind() {
     assert!(out.contains("spare") && out.contains("list.ebnf") && out.contains("warning"), "{out}");
     assert!(out.contains("grammar (") && out.contains("bytes: [a-z]\n  may end: no"), "{out}");
     let lark = File::new("list.lark", "start: item (\",\" item)*\nitem: /[a-z]+/\n");
-    assert_eq!(explained(&["--lark", lark.path(), "--at", "a"])["at"]["bytes"], "[,a-z]");
+    assert_eq!(explain_json(&["--lark", lark.path(), "--at", "a"])["at"]["bytes"], "[,a-z]");
     let tag = json!({"type": "structural_tag", "format": {"type": "const_string", "value": "yes"}});
     let tag = File::new("tag.json", &tag.to_string());
-    assert_eq!(explained(&["--structural-tag", tag.path(), "--at", "ye"])["at"]["bytes"], "[s]");
+    assert_eq!(explain_json(&["--structural-tag", tag.path(), "--at", "ye"])["at"]["bytes"], "[s]");
     let wrong = File::new("wrong.ebnf", "root ::= itme\nitem ::= \"a\"\n");
     let (code, _, err) = explain(&["--ebnf", wrong.path()]);
     assert_eq!(code, Some(2));
@@ -227,13 +228,13 @@ fn grammars_of_every_kind() {
 
 #[test]
 fn texts_are_explained_without_a_tokenizer() {
-    let why = &explained(&["--regex", "xtr(y|ap)", "--at", "x", "--why", "true"])["at"]["why"];
+    let why = &explain_json(&["--regex", "xtr(y|ap)", "--at", "x", "--why", "true"])["at"]["why"];
     assert_eq!(
         (&why["id"], &why["token"], &why["allowed"]),
         (&Value::Null, &json!("true"), &json!(false))
     );
     assert_eq!(why["why"], "its byte 2 (u) is not allowed after \"tr\"; expected [ay]");
-    let why = &explained(&["--regex", "try", "--why", "t"])["at"]["why"];
+    let why = &explain_json(&["--regex", "try", "--why", "t"])["at"]["why"];
     assert_eq!(why["why"], "it is allowed");
     let (code, out, _) = explain(&["--regex", "try", "--why", "ta"]);
     assert_eq!(code, Some(0));

@@ -1,24 +1,24 @@
-//! `louver serve` as it starts: what it says of keys, and when it refuses to.
+//! Startup of `louver serve`: log lines about API keys, and refused configurations.
 #![cfg(feature = "host")]
 
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-/// The log of a server that cannot listen, as its port is taken; no model is loaded before.
+/// The log of a server whose port is in use; no model is loaded before.
 fn log(flags: &[&str], keys: Option<&str>) -> String {
-    let taken = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let port = taken.local_addr().expect("its address").port().to_string();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("its address").port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_louver"));
     command.args(["serve", "--model", "no/such", "--port", &port]).args(flags);
     command.env_remove("LOUVER_API_KEY").env_remove("RUST_LOG").stdin(Stdio::null());
-    let ran =
+    let output =
         command.envs(keys.map(|keys| ("LOUVER_API_KEY", keys))).output().expect("the binary runs");
-    assert!(!ran.status.success());
-    String::from_utf8(ran.stderr).expect("text")
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).expect("text")
 }
 
 #[test]
-fn the_first_log_line_says_whether_keys_are_on() {
+fn first_log_line_reports_api_keys() {
     for (flags, keys, said) in [
         (&[][..], None, "API keys are off"),
         (&["--log-format", "json"], None, "API keys are off"),
@@ -35,7 +35,7 @@ fn the_first_log_line_says_whether_keys_are_on() {
 }
 
 #[test]
-fn a_server_that_would_be_open_by_mistake_does_not_start() {
+fn unprotected_servers_do_not_start() {
     for (flags, keys, said) in [
         (&[][..], Some(""), &["LOUVER_API_KEY"][..]),
         (&[], Some(" , "), &["LOUVER_API_KEY"]),
@@ -49,6 +49,6 @@ fn a_server_that_would_be_open_by_mistake_does_not_start() {
         assert!(said.iter().all(|part| log.contains(part)), "{flags:?} {keys:?}: {log}");
         assert!(!log.contains("cannot listen"), "{log}");
     }
-    // With the flag it gets as far as listening.
+    // With the flag it proceeds to listening.
     assert!(log(&["--host", "127.0.0.1", "--allow-no-keys"], None).contains("cannot listen"));
 }

@@ -1,4 +1,4 @@
-"""Where to ask."""
+"""The server's address, and helpers for the examples."""
 
 import os
 
@@ -7,7 +7,8 @@ import openai
 BASE = os.environ.get("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")
 KEY = os.environ.get("OPENAI_API_KEY", "none")
 
-# The embedded model has random weights: without reasoning, and in one spelling of JSON, its noise is short.
+# Options for the embedded model. Its weights are random; without reasoning and with fixed
+# whitespace in JSON, its output is short.
 QUIET = {"reasoning_effort": "none", "extra_body": {"louver": {"whitespace": "python_like"}}}
 
 
@@ -20,11 +21,12 @@ def asynchronous():
 
 
 def model():
-    with client() as asked:
-        return os.environ.get("MODEL") or asked.models.list().data[0].id
+    """The model named by MODEL, or the first one that the server lists."""
+    with client() as openai_client:
+        return os.environ.get("MODEL") or openai_client.models.list().data[0].id
 
 
-def closed(**properties):
+def closed_object(**properties):
     """The schema of an object with exactly these members."""
     return {
         "type": "object",
@@ -35,6 +37,11 @@ def closed(**properties):
 
 
 def function(name, description, **properties):
-    """A strict tool."""
-    tool = {"name": name, "description": description, "parameters": closed(**properties), "strict": True}
+    """A function tool with strict parameters."""
+    tool = {
+        "name": name,
+        "description": description,
+        "parameters": closed_object(**properties),
+        "strict": True,
+    }
     return {"type": "function", "function": tool}

@@ -1,4 +1,4 @@
-"""A custom tool: no JSON, but text that obeys a Lark grammar."""
+"""A custom tool. Its input is text that matches a Lark grammar, not JSON."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""One call that must be made, with arguments that match the schema whatever the model is."""
+"""A forced call of one tool. Its arguments match the schema, whatever the model."""
 
 import json
 

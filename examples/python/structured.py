@@ -1,4 +1,4 @@
-"""An answer that is parsed into a pydantic model while it is streamed."""
+"""A streamed response that is parsed into a pydantic model."""
 
 from typing import Literal
 

@@ -1,5 +1,6 @@
-//! Targets of the engine: a text is read, lowered and compiled, and its masks are followed on a toy
-//! vocabulary, with the default limits. Fuel bounds the work of an input; nothing is timed.
+//! Fuzz targets of the engine: a text is parsed, lowered and compiled, and its masks are followed
+//! on a toy vocabulary, with the default limits. Fuel bounds the work of an input; nothing is
+//! timed.
 
 use louver::engine::{Constraint, Engine, EngineOptions};
 use louver::front::ebnf::{self, EbnfOptions};
@@ -15,7 +16,7 @@ use louver::mask::bit;
 use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 
-/// Steps of a walk.
+/// Number of steps of a walk.
 const STEPS: usize = 12;
 
 /// All targets by name.
@@ -27,20 +28,20 @@ pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("structural_tag", structural_tag),
 ];
 
-/// Most fuel of one input, in units of about 10 ns: two seconds.
-const FUEL: u64 = 200_000_000;
+/// Maximum fuel of one input, in units of about 10 ns: two seconds.
+const MAX_FUEL: u64 = 200_000_000;
 
-/// Runs a target. Panics if it takes more than its fuel.
+/// Runs a target. Panics if it exceeds its fuel.
 pub fn bounded(target: fn(&[u8]), data: &[u8]) {
     let ((), spent) = fuel::measure(|| target(data));
-    assert!(spent <= FUEL, "{spent} units of fuel");
+    assert!(spent <= MAX_FUEL, "{spent} units of fuel");
 }
 
 fn limits() -> Limits {
     Limits::default()
 }
 
-/// A regular expression; the first byte chooses options.
+/// Regular expressions; the first byte selects options.
 pub fn regex(data: &[u8]) {
     let Some((&choice, data)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -57,7 +58,7 @@ pub fn regex(data: &[u8]) {
     }
 }
 
-/// A JSON Schema.
+/// JSON Schemas.
 pub fn json_schema(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let limits = limits();
@@ -68,7 +69,7 @@ pub fn json_schema(data: &[u8]) {
     }
 }
 
-/// A grammar in EBNF; the first byte chooses the dialect.
+/// EBNF grammars; the first byte selects the dialect.
 pub fn ebnf(data: &[u8]) {
     let Some((&choice, data)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -87,7 +88,7 @@ pub fn ebnf(data: &[u8]) {
     }
 }
 
-/// A grammar in Lark.
+/// Lark grammars.
 pub fn lark(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match lark::lower(text, &LarkOptions::default(), &limits()) {
@@ -99,7 +100,7 @@ pub fn lark(data: &[u8]) {
     }
 }
 
-/// A structural tag.
+/// Structural tags.
 pub fn structural_tag(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match structural_tag::lower(text, &StructuralTagOptions::default(), &limits()) {
@@ -108,7 +109,7 @@ pub fn structural_tag(data: &[u8]) {
     }
 }
 
-/// Compiles a grammar as it is and simplified, and walks along both in step.
+/// Compiles a grammar with and without simplification, and walks along both in lockstep.
 fn walk(grammar: &Grammar, data: &[u8]) {
     drop(grammar.to_string());
     let engine = |simplify| {
@@ -127,11 +128,12 @@ fn walk(grammar: &Grammar, data: &[u8]) {
     let (Some(plain), Some(simple)) = (compile(Simplify::Off), compile(Simplify::Full)) else {
         return;
     };
-    along(&plain, &simple, data);
+    walk_in_lockstep(&plain, &simple, data);
 }
 
-/// One walk. At each step the two masks are the same, the mask says what `allows` says, and some token is allowed.
-fn along(plain: &Constraint, simple: &Constraint, data: &[u8]) {
+/// One walk. Invariants at each step: both masks are equal, the mask agrees with `allows`, and some
+/// token is allowed.
+fn walk_in_lockstep(plain: &Constraint, simple: &Constraint, data: &[u8]) {
     let vocab = plain.vocab().clone();
     let (mut matcher, mut other) = (plain.matcher(), simple.matcher());
     let (mut mask, mut second) = (vec![0; vocab.mask_words()], vec![0; vocab.mask_words()]);
@@ -146,7 +148,7 @@ fn along(plain: &Constraint, simple: &Constraint, data: &[u8]) {
         assert_eq!(mask, second, "simplification changed a mask behind {:?}", matcher.tokens());
         let allowed: Vec<TokenId> =
             (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
-        assert!(!allowed.is_empty(), "nothing is allowed behind {:?}", matcher.tokens());
+        assert!(!allowed.is_empty(), "nothing is allowed after {:?}", matcher.tokens());
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let any = TokenId::from_raw(seed >> 8 & 0xFF);
         if matcher.limit().is_none() {

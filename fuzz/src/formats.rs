@@ -1,5 +1,5 @@
-//! Targets of the wire formats: bodies of requests, custom tools, and texts that a model wrote, with
-//! the default limits. Fuel bounds the work of an input; nothing is timed.
+//! Fuzz targets of the wire formats: request bodies, custom tools, and model output, with the
+//! default limits. Fuel bounds the work of an input; nothing is timed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,29 +14,29 @@ use louver::vocab::Vocabulary;
 use louver_formats::{Catalog, Event, Plan, ToolRequest, Turn, TurnCollector, WireFormat};
 use serde_json::{Value, json};
 
-/// Tokens of a walk.
+/// Number of tokens of a walk.
 const STEPS: usize = 60;
-/// Most fuel of one input, in units of about 10 ns: two seconds.
-const FUEL: u64 = 200_000_000;
+/// Maximum fuel of one input, in units of about 10 ns: two seconds.
+const MAX_FUEL: u64 = 200_000_000;
 
 /// All targets by name.
 pub const TARGETS: &[(&str, fn(&[u8]))] =
     &[("request", request), ("custom_tool", custom_tool), ("wire_text", wire_text)];
 
-/// Runs a target. Panics if it takes more than its fuel.
+/// Runs a target. Panics if it exceeds its fuel.
 pub fn bounded(target: fn(&[u8]), data: &[u8]) {
     let ((), spent) = fuel::measure(|| target(data));
-    assert!(spent <= FUEL, "{spent} units of fuel");
+    assert!(spent <= MAX_FUEL, "{spent} units of fuel");
 }
 
-/// Every wire format, its markers spelled as text.
+/// All wire formats, with markers spelled as text.
 fn formats() -> &'static [WireFormat] {
     static ALL: OnceLock<Vec<WireFormat>> = OnceLock::new();
     ALL.get_or_init(|| Catalog::builtin().formats().iter().map(WireFormat::spelled).collect())
 }
 
-/// A wire format and what is left of the input: the first byte chooses.
-fn choose(data: &[u8]) -> Option<(&'static WireFormat, &str)> {
+/// Selects a wire format by the first byte and returns the rest of the input.
+fn select_format(data: &[u8]) -> Option<(&'static WireFormat, &str)> {
     let (&choice, data) = data.split_first()?;
     let all = formats();
     Some((&all[usize::from(choice) % all.len()], std::str::from_utf8(data).ok()?))
@@ -50,9 +50,9 @@ fn engine() -> Engine {
     Engine::new(Arc::new(Vocabulary::toy(&words)), options)
 }
 
-/// The body of a request. The first byte chooses the wire format.
+/// Request bodies. The first byte selects the wire format.
 pub fn request(data: &[u8]) {
-    let Some((format, text)) = choose(data) else { return };
+    let Some((format, text)) = select_format(data) else { return };
     let Ok(body) = Json::parse(text, &Limits::default()) else { return };
     match ToolRequest::parse(&body) {
         Ok(request) => turn(format, request, text.as_bytes()),
@@ -60,10 +60,10 @@ pub fn request(data: &[u8]) {
     }
 }
 
-/// The grammar of a custom tool: Lark, or a regular expression if it begins with `/`. The first byte
-/// chooses the wire format.
+/// Grammars of custom tools: Lark, or a regular expression if it begins with `/`. The first byte
+/// selects the wire format.
 pub fn custom_tool(data: &[u8]) {
-    let Some((format, text)) = choose(data) else { return };
+    let Some((format, text)) = select_format(data) else { return };
     let (syntax, definition) =
         text.strip_prefix('/').map_or(("lark", text), |pattern| ("regex", pattern));
     let grammar = json!({"syntax": syntax, "definition": definition});
@@ -75,7 +75,7 @@ pub fn custom_tool(data: &[u8]) {
     }
 }
 
-/// Compiles a request and follows the masks of a turn. The events of the turn say what its text does.
+/// Compiles a request and follows the masks of a turn. The events must agree with the turn's text.
 fn turn(format: &WireFormat, request: ToolRequest, seed: &[u8]) {
     let (plan, constraint) = match request.compile(&engine(), format) {
         Ok(made) => made,
@@ -99,7 +99,7 @@ fn walk(constraint: &Constraint, seed: &[u8]) -> Vec<TokenId> {
         matcher.fill_mask(&mut mask);
         let allowed: Vec<TokenId> =
             (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
-        assert!(!allowed.is_empty(), "nothing is allowed behind {:?}", matcher.tokens());
+        assert!(!allowed.is_empty(), "nothing is allowed after {:?}", matcher.tokens());
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let token = allowed[(random >> 16) as usize % allowed.len()];
         if matcher.limit().is_some() || vocab.is_stop(token) {
@@ -114,7 +114,7 @@ fn walk(constraint: &Constraint, seed: &[u8]) -> Vec<TokenId> {
     matcher.tokens().to_vec()
 }
 
-/// What a text says, as far as the grammar takes it.
+/// Parses tokens as far as the grammar accepts them.
 fn extract(plan: &Plan, mut matcher: Matcher, tokens: &[TokenId]) -> Turn {
     let (mut tracer, mut extractor, mut turn) =
         (Tracer::new(), plan.extractor(0), TurnCollector::new());
@@ -131,15 +131,15 @@ fn extract(plan: &Plan, mut matcher: Matcher, tokens: &[TokenId]) -> Turn {
     turn.finish()
 }
 
-/// Texts that a model wrote, with and without a constraint. The first byte chooses the wire format.
+/// Model output, with and without a constraint. The first byte selects the wire format.
 pub fn wire_text(data: &[u8]) {
-    let Some((format, text)) = choose(data) else { return };
-    let request = offered();
+    let Some((format, text)) = select_format(data) else { return };
+    let request = confusing_tools();
     let Ok((plan, constraint)) = request.clone().compile(&engine(), format) else { return };
     let tokens: Vec<TokenId> =
         text.bytes().map(|byte| TokenId::from_raw(u32::from(byte))).collect();
     drop(extract(&plan, constraint.matcher(), &tokens));
-    // The reader of texts that nothing has constrained.
+    // The lenient parser of unconstrained output.
     let reading = format.read(&request, text).expect("the request compiles");
     if reading.differences.is_empty() {
         let constrained = extract(&plan, constraint.matcher(), &tokens);
@@ -148,8 +148,8 @@ pub fn wire_text(data: &[u8]) {
     }
 }
 
-/// Tools with names and arguments that are hard to tell from markers.
-fn offered() -> ToolRequest {
+/// Tools with names and arguments that resemble markers.
+fn confusing_tools() -> ToolRequest {
     let function = |name: &str, parameters: Value| json!({"name": name, "parameters": parameters});
     let city = json!({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
     let tools = json!([

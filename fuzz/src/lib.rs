@@ -1,5 +1,5 @@
-//! What the fuzz targets do with an input, and what must hold. Two files, as the tests of two crates
-//! replay seeds and regressions through the same functions.
+//! The functions of the fuzz targets and their invariants. Two files, because the tests of two
+//! crates replay seeds and regressions through them.
 
 pub mod engine;
 pub mod formats;

@@ -1,4 +1,4 @@
-//! The routes.
+//! The HTTP router: all routes of the server and their middleware.
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -10,15 +10,16 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::origin::check_origin;
-use crate::http::phase::Phase;
+use crate::http::phase::ServerPhase;
 use crate::http::{authorize, observe};
-use crate::state::{App, Served};
+use crate::state::{App, ServedModel};
 use crate::{chat, check, inspect, responses};
 
-/// How long the host may take to say that it is there.
+/// Longest time that the health check waits for the host.
 const HEALTH: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// All routes, to be served by [`serve`](crate::serve) or within another axum application.
+/// Builds the router with all routes. Serve it with [`serve`](crate::serve), or nest it in another
+/// axum application.
 pub fn router(app: App) -> Router {
     Router::new()
         .merge(chat::routes())
@@ -31,32 +32,32 @@ pub fn router(app: App) -> Router {
         .route("/metrics", get(metrics))
         .fallback(not_found)
         .method_not_allowed_fallback(other_method)
-        // The last is the outermost.
+        // The layer added last runs first.
         .layer(from_fn_with_state(app.clone(), authorize))
         .layer(from_fn_with_state(app.clone(), check_origin))
         .layer(from_fn_with_state(app.clone(), observe))
         .with_state(app)
 }
 
-/// An answer in JSON.
+/// A 200 response with a JSON body.
 pub(crate) fn json_response(value: &Value) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], value.to_string())
         .into_response()
 }
 
 async fn not_found() -> ApiError {
-    ApiError::whole(ErrorKind::NotFound, "unknown_route", "there is no such route")
+    ApiError::general(ErrorKind::NotFound, "unknown_route", "there is no such route")
 }
 
 async fn other_method() -> ApiError {
-    ApiError::whole(
+    ApiError::general(
         ErrorKind::Method,
         "method_not_allowed",
-        "the route has other methods: see the Allow header",
+        "the method is not allowed here: see the Allow header",
     )
 }
 
-fn model_object(served: &Served, name: &str) -> Value {
+fn model_object(served: &ServedModel, name: &str) -> Value {
     json!({"id": name, "object": "model", "created": served.created, "owned_by": "louver"})
 }
 
@@ -71,16 +72,17 @@ async fn model(State(app): State<App>, Path(id): Path<String>) -> Result<Respons
     Ok(json_response(&model_object(served, &id)))
 }
 
-/// 200 while all hosts take requests; 503 if one does not, or if the server is stopping.
+/// Health check: 200 while all hosts accept requests; 503 if one does not or the server is
+/// stopping.
 async fn health(State(app): State<App>) -> Result<Response, ApiError> {
     let unavailable =
-        |code, message: String| ApiError::whole(ErrorKind::Unavailable, code, message);
-    if app.phases().now() != Phase::Running {
+        |code, message: String| ApiError::general(ErrorKind::Unavailable, code, message);
+    if app.phases().current() != ServerPhase::Running {
         return Err(unavailable("stopping", "the server is stopping".to_owned()));
     }
     for served in app.models() {
-        let asked = served.clone();
-        let alive = tokio::task::spawn_blocking(move || asked.is_alive());
+        let model_to_check = served.clone();
+        let alive = tokio::task::spawn_blocking(move || model_to_check.is_alive());
         if !matches!(tokio::time::timeout(HEALTH, alive).await, Ok(Ok(true))) {
             return Err(unavailable(
                 "host_gone",
@@ -93,7 +95,7 @@ async fn health(State(app): State<App>) -> Result<Response, ApiError> {
 
 async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
     let failed =
-        |_| ApiError::whole(ErrorKind::Internal, "metrics", "the counters cannot be written");
+        |_| ApiError::general(ErrorKind::Internal, "metrics", "the counters cannot be written");
     let text = app.metrics().text().map_err(failed)?;
     let kind =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");

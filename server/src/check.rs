@@ -1,4 +1,4 @@
-//! `POST /v1/louver/check`: a request compiled and priced, and not run.
+//! `POST /v1/louver/check`: compiles a request and reports its cost without running it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,102 +17,107 @@ use crate::app::json_response;
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
-use crate::http::owned;
-use crate::request::places::Places;
+use crate::http::spawn_owned;
+use crate::request::pointers::PointerMap;
 use crate::responses;
-use crate::state::{App, Served};
-use crate::turn::{Demand, Work};
+use crate::state::{App, ServedModel};
+use crate::turn::{BlockingWork, TurnRequest};
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
     Router::new().route("/v1/louver/check", post(check))
 }
 
-/// A request of either route, as far as it was understood.
-struct Checked {
-    demand: Result<Demand, ApiError>,
-    /// Whether there is a conversation to render.
+/// A parsed Chat Completions or Responses request, or the errors that parsing found.
+struct CheckRequest {
+    request: Result<TurnRequest, ApiError>,
+    /// Whether the request has a conversation to render.
     has_messages: bool,
 }
 
-/// 200 for every body that is JSON and names a model that is there: what is wrong is in the answer.
-/// Checks have places and a deadline of their own, so that they take none from completions.
+/// Answers 200 for every JSON body that names an existing model; errors in the request are part of
+/// the response. Checks have their own slots and deadline, so that they do not compete with
+/// completions.
 async fn check(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let body = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
-    let late = |_| ApiError::whole(ErrorKind::Timeout, "timeout", "the check took too long");
+    let timed_out = |_| ApiError::general(ErrorKind::Timeout, "timeout", "the check took too long");
     let limit = app.config().limits.requests.check_timeout_s.0;
-    let checked = owned(timeout(limit, compile(app, served, body))).await;
-    Ok(json_response(&checked.map_err(late)??))
+    let checked = spawn_owned(timeout(limit, compile(app, served, body))).await;
+    Ok(json_response(&checked.map_err(timed_out)??))
 }
 
-/// Waits for a place among the checks and does the work.
-async fn compile(app: App, served: Arc<Served>, body: Json) -> Result<Value, ApiError> {
-    let permit = app.checks().enter(1, app.metrics()).await?;
-    let work = Work::default();
-    work.run(permit, move || Ok(understand(body, &app).answer(&served))).await
+/// Waits for a check slot, then compiles the request.
+async fn compile(app: App, served: Arc<ServedModel>, body: Json) -> Result<Value, ApiError> {
+    let permit = app.check_gate().acquire(1, app.metrics()).await?;
+    let work = BlockingWork::default();
+    work.run(permit, move || Ok(parse_request(body, &app).answer(&served))).await
 }
 
-fn understand(body: Json, app: &App) -> Checked {
+fn parse_request(body: Json, app: &App) -> CheckRequest {
     if body.get("input").is_some() && body.get("messages").is_none() {
-        let demand = responses::read(&body, app).map(|request| request.demand);
-        return Checked { demand, has_messages: true };
+        let request = responses::parse(&body, app).map(|request| request.turn);
+        return CheckRequest { request, has_messages: true };
     }
     let has_messages = body.get("messages").is_some();
-    let body = if has_messages { body } else { with_message(body) };
-    let demand = ChatRequest::read(&body, app).map(|request| request.demand);
-    Checked { demand, has_messages }
+    let body = if has_messages { body } else { add_empty_message(body) };
+    let request = ChatRequest::parse(&body, app).map(|request| request.turn);
+    CheckRequest { request, has_messages }
 }
 
-/// A request without a conversation is checked all the same.
-fn with_message(body: Json) -> Json {
+/// Adds an empty user message, so that a request without a conversation can be checked.
+fn add_empty_message(body: Json) -> Json {
     let Json::Object(members) = &body else { return body };
     let message = Json::from(json!([{"role": "user", "content": ""}]));
-    let kept = members
+    let others = members
         .iter()
         .filter(|(name, _)| *name != "messages")
         .map(|(name, value)| (name.to_owned(), value.clone()));
-    let members = kept.chain([("messages".to_owned(), message)]).collect();
+    let members = others.chain([("messages".to_owned(), message)]).collect();
     Object::new(members).map_or(body, Json::Object)
 }
 
-impl Checked {
-    fn answer(self, served: &Served) -> Value {
+impl CheckRequest {
+    fn answer(self, served: &ServedModel) -> Value {
         let format = served.louver.format().ok();
         let refused = |errors: Vec<Value>| json!({"ok": false, "format": format, "errors": errors});
-        let demand = match self.demand {
-            Ok(demand) => demand,
-            // The pointers are those of the request as it was sent.
-            Err(error) => return refused(of_api(&error, &Places::default())),
+        let request = match self.request {
+            Ok(request) => request,
+            // These pointers already refer to the request as sent.
+            Err(error) => return refused(api_fault_json(&error, &PointerMap::default())),
         };
-        let places = &demand.places;
-        let begun = Instant::now();
-        let plan = match served.louver.plan(demand.tools.clone(), demand.template()) {
+        let pointers = &request.pointers;
+        let started = Instant::now();
+        let plan = match served.louver.plan(request.tools.clone(), request.template()) {
             Ok(plan) => plan,
             Err(PlanError::Lower(error)) => {
                 return refused(
-                    error.faults().iter().map(|fault| of_fault(fault, places)).collect(),
+                    error
+                        .faults()
+                        .iter()
+                        .map(|fault| request_fault_json(fault, pointers))
+                        .collect(),
                 );
             }
-            Err(error) => return refused(of_api(&error.into(), places)),
+            Err(error) => return refused(api_fault_json(&error.into(), pointers)),
         };
-        let compile_us = (begun.elapsed().as_secs_f64() * 1e7).round() / 10.0;
+        let compile_us = (started.elapsed().as_secs_f64() * 1e7).round() / 10.0;
         let prompt_tokens =
-            match self.has_messages.then(|| plan.prompt(&demand.messages)).transpose() {
+            match self.has_messages.then(|| plan.prompt(&request.messages)).transpose() {
                 Ok(prompt) => prompt.map(|prompt| prompt.len()),
-                Err(error) => return refused(of_api(&error.into(), places)),
+                Err(error) => return refused(api_fault_json(&error.into(), pointers)),
             };
-        places.whole(
+        pointers.add_plan(
             &plan,
             json!({"ok": true, "format": format, "prompt_tokens": prompt_tokens, "compile_us": compile_us}),
         )
     }
 }
 
-impl Places {
-    /// What there is to say of a plan.
-    fn whole(&self, plan: &Plan, mut answer: Value) -> Value {
+impl PointerMap {
+    /// Adds the relaxed keywords, tools, grammar size and warnings of a plan to `answer`.
+    fn add_plan(&self, plan: &Plan, mut answer: Value) -> Value {
         let relaxed: Vec<Value> = (plan.relaxed().iter())
             .map(|r| json!({"pointer": self.original(&r.pointer), "keyword": r.keyword, "reason": r.reason}))
             .collect();
@@ -125,21 +130,21 @@ impl Places {
             answer["tools"] = lowered.tools().iter().map(tool).collect();
             answer["grammar"] = json!({"rules": lowered.grammar().rules.len()});
             answer["warnings"] =
-                lowered.warnings().iter().map(|fault| of_fault(fault, self)).collect();
+                lowered.warnings().iter().map(|fault| request_fault_json(fault, self)).collect();
         }
         answer["errors"] = json!([]);
         answer
     }
 }
 
-fn of_fault(fault: &RequestFault, places: &Places) -> Value {
-    json!({"pointer": places.original(&fault.pointer), "keyword": fault.keyword, "message": fault.message})
+fn request_fault_json(fault: &RequestFault, pointers: &PointerMap) -> Value {
+    json!({"pointer": pointers.original(&fault.pointer), "keyword": fault.keyword, "message": fault.message})
 }
 
-fn of_api(error: &ApiError, places: &Places) -> Vec<Value> {
-    let one = |fault: &crate::error::ApiFault| {
-        let pointer = places.original(fault.param.as_deref().unwrap_or_default());
+fn api_fault_json(error: &ApiError, pointers: &PointerMap) -> Vec<Value> {
+    let fault_json = |fault: &crate::error::ApiFault| {
+        let pointer = pointers.original(fault.param.as_deref().unwrap_or_default());
         json!({"pointer": pointer, "keyword": null, "message": fault.message})
     };
-    error.faults().map(one).collect()
+    error.faults().map(fault_json).collect()
 }

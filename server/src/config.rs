@@ -1,4 +1,4 @@
-//! The configuration: a TOML file (`--config`), which the command's flags add to.
+//! Server configuration: a TOML file (`--config`), extended by command-line flags.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -11,38 +11,39 @@ use serde::Deserialize;
 use crate::http::origin::{host_fault, origin_fault};
 use crate::limits::{Seconds, ServerLimits};
 
-/// How the server runs and which models it serves.
+/// The server's configuration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The address to listen at.
+    /// The address to listen on.
     pub host: IpAddr,
-    /// The port; 0 takes any that is free.
+    /// The port; 0 selects a free one.
     pub port: u16,
-    /// Keys of clients, sent as `Authorization: Bearer KEY`. None: everyone may ask.
+    /// API keys, sent as `Authorization: Bearer KEY`. If empty, no key is required.
     pub api_keys: Vec<String>,
-    /// Whether the server may listen at an address beside the loopback's without keys.
+    /// Whether the server may listen on a non-loopback address without API keys.
     pub allow_no_keys: bool,
-    /// Names of this server beside the loopback's that requests may have in their `Host` header. Without
-    /// keys no other name is served; with keys all are, unless there is a list.
+    /// Host names of this server besides the loopback names. Without API keys, requests with any
+    /// other `Host` are rejected; with keys, only if this list is not empty.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may ask, such as `https://app.example`. None: only the server's own.
+    /// Origins of web pages that may send requests, such as `https://app.example`. By default only
+    /// the server's own origin may.
     pub cors_origins: Vec<String>,
-    /// What happens to a schema keyword that cannot be enforced.
+    /// Handling of schema keywords that cannot be enforced.
     pub policy: Policy,
-    /// How schemas are read. Its `policy` is the member above.
+    /// Schema options. Their `policy` is set by the member above.
     pub schema_options: SchemaOptions,
-    /// Whose arguments match their schema: every tool's (`all`), or those of tools that are `strict` (`as_flagged`, as in
-    /// OpenAI's API).
+    /// Which tools' arguments must match their schema: every tool's (`all`), or those of tools
+    /// marked `strict` (`as_flagged`, as in OpenAI's API).
     #[serde(deserialize_with = "strictness")]
     pub strict_tools: Strictness,
-    /// What happens to members of a request that mean nothing to the server.
+    /// Handling of request members that the server does not know.
     pub unknown_members: UnknownMembers,
-    /// How long running requests may take to finish when the server is told to stop.
+    /// Grace period for running requests at shutdown.
     pub grace_s: Seconds,
-    /// What clients may cost.
+    /// Resource limits.
     pub limits: ServerLimits,
-    /// The models; a request that names none is for the first.
+    /// The models. A request without a model name uses the first.
     #[serde(rename = "model")]
     pub models: Vec<ModelConfig>,
 }
@@ -67,7 +68,7 @@ impl Default for Config {
     }
 }
 
-/// In TOML: `"as_flagged"` or `"all"`.
+/// Parses `"as_flagged"` or `"all"`.
 fn strictness<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Strictness, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "snake_case")]
@@ -81,57 +82,58 @@ fn strictness<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Stric
     })
 }
 
-/// What happens to members of a request that mean nothing to the server.
+/// Handling of request members that the server does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownMembers {
-    /// They are ignored.
+    /// Ignore them.
     #[default]
     Ignore,
-    /// The request is refused.
+    /// Reject the request.
     Refuse,
 }
 
-/// One model: where it is, and how it is loaded.
+/// The source and loading options of one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
     /// A directory or a Hugging Face id.
     pub model: String,
-    /// What requests call it; by default the id, or the directory's name.
+    /// The name in requests; by default the id or the directory's name.
     pub name: Option<String>,
-    /// Further names.
+    /// Alternative names.
     pub aliases: Vec<String>,
-    /// The wire format; found by the chat template if none is given.
+    /// The wire format; detected from the chat template by default.
     pub format: Option<String>,
-    /// Files with wire formats of one's own.
+    /// Files with custom wire formats.
     pub format_files: Vec<PathBuf>,
-    /// Quantisation while loading, in the host's spelling: `4`, `8`, `Q4K`, ...
+    /// In-situ quantisation, in the host's notation: `4`, `8`, `Q4K`, ...
     pub isq: Option<String>,
-    /// Where it runs.
+    /// The device.
     pub device: DeviceChoice,
-    /// The weights' type, in the host's spelling: `auto`, `f32`, `bf16`, ...
+    /// The data type of the weights, in the host's notation: `auto`, `f32`, `bf16`, ...
     pub dtype: Option<String>,
-    /// A Jinja file in place of the model's own chat template.
+    /// A Jinja file that replaces the model's chat template.
     pub chat_template: Option<PathBuf>,
-    /// A `tokenizer.json` in place of the model's own.
+    /// A `tokenizer.json` that replaces the model's.
     pub tokenizer: Option<PathBuf>,
-    /// The revision on the hub.
+    /// The revision on the Hugging Face Hub.
     pub revision: Option<String>,
-    /// Whether the host may compute several generations together.
+    /// Whether the host may batch several generations.
     pub batching: Batching,
-    /// Most sequences the host batches.
+    /// Maximum number of sequences that the host batches.
     pub max_sequences: Option<usize>,
-    /// Prefixes the host keeps. None by default: mistral.rs 0.8.1 panics where it batches requests that continue cached
-    /// prompts of different lengths without paged attention.
+    /// Number of prompt prefixes that the host caches. None by default: mistral.rs 0.8.1 panics
+    /// when it batches requests that continue cached prompts of different lengths without paged
+    /// attention.
     pub prefix_cache: Option<usize>,
-    /// Most tokens of one generation of this model, where that is less than the server's limit.
+    /// Maximum tokens of one generation of this model, where lower than the server's limit.
     pub max_tokens: Option<usize>,
 }
 
 impl ModelConfig {
-    /// Whether the host computes one generation at a time.
-    pub fn is_one_at_a_time(&self) -> bool {
+    /// Whether the host runs one generation at a time.
+    pub fn is_serial(&self) -> bool {
         let on_cpu = || match self.device {
             DeviceChoice::Cpu => true,
             DeviceChoice::Auto => {
@@ -146,37 +148,37 @@ impl ModelConfig {
         }
     }
 
-    /// What requests call it.
+    /// The name in requests.
     pub fn served_name(&self) -> String {
-        let by_path =
+        let directory_name =
             || Path::new(&self.model).file_name().map(|name| name.to_string_lossy().into_owned());
         let is_directory = Path::new(&self.model).is_dir();
-        let found = self.name.clone().or_else(|| by_path().filter(|_| is_directory));
-        found.unwrap_or_else(|| self.model.clone())
+        let name = self.name.clone().or_else(|| directory_name().filter(|_| is_directory));
+        name.unwrap_or_else(|| self.model.clone())
     }
 }
 
-/// Whether the host may compute several generations of a model together.
+/// Whether the host may batch several generations of a model.
 ///
-/// On the CPU, mistral.rs 0.8.1 must not: its attention mixes the sequences of a batch up, so that a generation depends on its
-/// neighbours and on what they were asked.
+/// On the CPU, mistral.rs 0.8.1 must not: its attention mixes up the sequences of a batch, so that
+/// a generation depends on the other sequences and their prompts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Batching {
-    /// Not on the CPU.
+    /// Batch, except on the CPU.
     #[default]
     Auto,
-    /// Always.
+    /// Always batch.
     On,
-    /// Never.
+    /// Never batch.
     Off,
 }
 
-/// Where a model runs.
+/// The device of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum DeviceChoice {
-    /// Where the host thinks best.
+    /// The host's choice.
     #[default]
     Auto,
     /// The CPU.
@@ -212,7 +214,7 @@ impl TryFrom<String> for DeviceChoice {
     }
 }
 
-/// The configuration cannot be used.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -221,29 +223,29 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The file is not valid TOML or has unknown or ill-typed members.
     #[error("{}: {source}", path.display())]
     Toml {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The position and the cause.
         source: toml::de::Error,
     },
-    /// A value that makes no sense.
+    /// A value is invalid.
     #[error("{member}: {problem}")]
     Value {
         /// The member, such as `limits.http.body_bytes`.
         member: String,
-        /// What is wrong.
+        /// What is wrong with the value.
         problem: String,
     },
 }
 
 impl Config {
-    /// How schemas are read where a request says nothing else.
+    /// The schema options of requests without their own.
     pub(crate) fn schema_options(&self) -> SchemaOptions {
         SchemaOptions { policy: self.policy, ..self.schema_options }
     }
@@ -253,7 +255,7 @@ impl Config {
         read_toml(path)
     }
 
-    /// Whether the configuration can be used: limits, names, keys.
+    /// Validates limits, names and API keys.
     pub fn check(&self) -> Result<(), ConfigError> {
         let fault = |member: &str, problem: String| {
             Err(ConfigError::Value { member: member.to_owned(), problem })
@@ -274,8 +276,9 @@ impl Config {
             && !self.allow_no_keys
             && !self.host.to_canonical().is_loopback()
         {
-            let problem = "others reach this address and there are no keys: set some (LOUVER_API_KEY, --api-key or \
-                           api_keys), or let everyone ask (--allow-no-keys or allow_no_keys = true)";
+            let problem = "this address is reachable from other machines and there are no API \
+                           keys: set some (LOUVER_API_KEY, --api-key or api_keys), or allow \
+                           requests without a key (--allow-no-keys or allow_no_keys = true)";
             return fault("host", format!("{}: {problem}", self.host));
         }
         if let Some(problem) = self.allowed_hosts.iter().find_map(|name| host_fault(name)) {
@@ -321,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_configuration() {
+    fn configuration_file_is_parsed() {
         let config: Config = toml::from_str(
             r#"
             host = "0.0.0.0"
@@ -376,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_configurations_have_errors() {
         let check =
             |text: &str| toml::from_str::<Config>(text).unwrap().check().unwrap_err().to_string();
         assert_eq!(check(""), "model: there is no model to serve");

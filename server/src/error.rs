@@ -1,5 +1,6 @@
-//! Errors as OpenAI's API has them: `{"error": {"message", "type", "param", "code"}}`, `param` a JSON pointer into the
-//! request's body. Where a request has several faults, `error` is the first and `errors` has them all.
+//! Errors in OpenAI's format: `{"error": {"message", "type", "param", "code"}}`, where `param` is a
+//! JSON pointer into the request body. If a request has several faults, `error` is the first one
+//! and `errors` lists all.
 
 use std::fmt;
 
@@ -15,27 +16,27 @@ use louver_mistralrs::{Fault, GenerationError, PlanError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What kind of failure it is: decides the status.
+/// The category of an error. It decides the HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The request is wrong, or asks for what cannot be done: 400.
+    /// The request is invalid or unsupported: 400.
     Invalid,
-    /// No key, or not one of the server's: 401.
+    /// The API key is missing or invalid: 401.
     Unauthorized,
-    /// A foreign name of the server, or a foreign web page: 403.
+    /// The request's `Host` or `Origin` is not allowed: 403.
     Forbidden,
-    /// No such route, model or thing: 404.
+    /// The route, model or resource does not exist: 404.
     NotFound,
-    /// The route has other methods: 405.
+    /// The method is not allowed on this route: 405.
     Method,
-    /// The request took too long to arrive or to be answered: 408.
+    /// The request took too long to arrive or to process: 408.
     Timeout,
     /// The body is too long: 413.
     TooLarge,
-    /// The body is not JSON by its content type: 415.
+    /// The content type is not JSON: 415.
     MediaType,
-    /// Too many requests wait already, or this one waited too long: 429.
+    /// The request queue is full, or the request waited too long: 429.
     Busy,
     /// The host or the server failed: 500.
     Internal,
@@ -44,7 +45,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The status.
+    /// The HTTP status.
     pub fn status(self) -> StatusCode {
         match self {
             ErrorKind::Invalid => StatusCode::BAD_REQUEST,
@@ -61,7 +62,7 @@ impl ErrorKind {
         }
     }
 
-    /// The error's `type`, as OpenAI's API names it.
+    /// The error's `type` in OpenAI's API.
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::Unauthorized => "authentication_error",
@@ -80,15 +81,15 @@ impl ErrorKind {
 /// One fault of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ApiFault {
-    /// What is wrong, for people.
+    /// A description for people.
     pub message: String,
-    /// Where: a JSON pointer into the body.
+    /// A JSON pointer to the invalid member of the body.
     pub param: Option<String>,
-    /// What is wrong, for programs.
+    /// A stable code for programs.
     pub code: &'static str,
 }
 
-/// With its place.
+/// The message, preceded by the pointer.
 impl fmt::Display for ApiFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.param.as_deref() {
@@ -99,7 +100,7 @@ impl fmt::Display for ApiFault {
 }
 
 impl ApiFault {
-    /// A fault at a place of the body.
+    /// A fault of the member at a JSON pointer.
     pub fn at(
         pointer: impl Into<String>,
         code: &'static str,
@@ -109,16 +110,16 @@ impl ApiFault {
     }
 
     /// A fault of the request as a whole.
-    pub fn whole(code: &'static str, message: impl Into<String>) -> ApiFault {
+    pub fn general(code: &'static str, message: impl Into<String>) -> ApiFault {
         ApiFault { message: message.into(), param: None, code }
     }
 }
 
-/// An answer that is an error. Never without a fault.
+/// An error response. It has at least one fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.first())]
 pub struct ApiError {
-    /// Decides the status.
+    /// The category, which decides the status.
     pub kind: ErrorKind,
     first: ApiFault,
     others: Vec<ApiFault>,
@@ -130,8 +131,8 @@ impl ApiError {
         ApiError { kind, first: fault, others: Vec::new() }
     }
 
-    /// A request that is wrong in these ways; `Ok` if there are none.
-    pub fn refuse(faults: Vec<ApiFault>) -> Result<(), ApiError> {
+    /// Rejects a request with these faults; `Ok` if there are none.
+    pub fn reject(faults: Vec<ApiFault>) -> Result<(), ApiError> {
         let mut faults = faults.into_iter();
         match faults.next() {
             None => Ok(()),
@@ -141,7 +142,7 @@ impl ApiError {
         }
     }
 
-    /// A request that is wrong at one place.
+    /// An invalid request with one fault.
     pub fn invalid(
         pointer: impl Into<String>,
         code: &'static str,
@@ -150,9 +151,9 @@ impl ApiError {
         ApiError::new(ErrorKind::Invalid, ApiFault::at(pointer, code, message))
     }
 
-    /// An error without a place in the body.
-    pub fn whole(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError::new(kind, ApiFault::whole(code, message))
+    /// An error that concerns no particular member.
+    pub fn general(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> ApiError {
+        ApiError::new(kind, ApiFault::general(code, message))
     }
 
     /// The first fault.
@@ -165,22 +166,25 @@ impl ApiError {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The body: OpenAI's shape, and `errors` where there are several.
+    /// The response body in OpenAI's format, with `errors` if there are several faults.
     pub fn body(&self) -> Value {
-        let shape = |fault: &ApiFault| {
+        let error_json = |fault: &ApiFault| {
             json!({
-                "message": fault.to_string(), "type": self.kind.name(), "param": fault.param, "code": fault.code,
+                "message": fault.to_string(),
+                "type": self.kind.name(),
+                "param": fault.param,
+                "code": fault.code,
             })
         };
         match self.others.is_empty() {
-            true => json!({"error": shape(&self.first)}),
+            true => json!({"error": error_json(&self.first)}),
             false => {
-                json!({"error": shape(&self.first), "errors": self.faults().map(shape).collect::<Vec<_>>()})
+                json!({"error": error_json(&self.first), "errors": self.faults().map(error_json).collect::<Vec<_>>()})
             }
         }
     }
 
-    /// The same error with pointers translated, for routes whose bodies have another shape than Chat Completions.
+    /// Translates the JSON pointers, for routes whose bodies differ from Chat Completions.
     #[must_use]
     pub fn map_pointers(mut self, translate: impl Fn(&str) -> String) -> ApiError {
         for fault in std::iter::once(&mut self.first).chain(&mut self.others) {
@@ -205,7 +209,7 @@ impl IntoResponse for ApiError {
             }
             _ => {}
         }
-        // For the log and the metrics.
+        // The middleware reads the error for the log and the metrics.
         response.extensions_mut().insert(self);
         response
     }
@@ -213,7 +217,7 @@ impl IntoResponse for ApiError {
 
 impl From<JsonError> for ApiError {
     fn from(error: JsonError) -> Self {
-        ApiError::whole(
+        ApiError::general(
             ErrorKind::Invalid,
             "invalid_json",
             format!("the body is not JSON: {error}"),
@@ -226,7 +230,7 @@ impl From<ToolErrors> for ApiError {
         let fault = |error: louver::spec::tools::ToolError| {
             ApiFault::at(error.pointer, "invalid_tool", error.kind.to_string())
         };
-        several(errors.0.into_iter().map(fault).collect(), "/tools")
+        from_faults(errors.0.into_iter().map(fault).collect(), "/tools")
     }
 }
 
@@ -251,14 +255,15 @@ impl From<SchemaErrors> for ApiError {
             let message = format!("{}; {}", error.reason, error.hint());
             ApiFault::at(error.pointer, code, message)
         };
-        several(errors.0.into_iter().map(fault).collect(), "")
+        from_faults(errors.0.into_iter().map(fault).collect(), "")
     }
 }
 
-/// An error of several faults; lists from the lower crates are never empty, and if one were, `place` is at fault.
-fn several(faults: Vec<ApiFault>, place: &str) -> ApiError {
-    let nothing = || ApiError::invalid(place, "invalid", "refused without a reason");
-    ApiError::refuse(faults).err().unwrap_or_else(nothing)
+/// An error with several faults. Lists from lower crates are never empty; an empty one would become
+/// a fault at `pointer`.
+fn from_faults(faults: Vec<ApiFault>, pointer: &str) -> ApiError {
+    let no_fault = || ApiError::invalid(pointer, "invalid", "refused without a reason");
+    ApiError::reject(faults).err().unwrap_or_else(no_fault)
 }
 
 impl From<CompileError> for ApiError {
@@ -268,7 +273,7 @@ impl From<CompileError> for ApiError {
             CompileError::Empty { .. } => "unsatisfiable",
             _ => "grammar",
         };
-        ApiError::whole(ErrorKind::Invalid, code, error.to_string())
+        ApiError::general(ErrorKind::Invalid, code, error.to_string())
     }
 }
 
@@ -279,14 +284,14 @@ impl From<LowerError> for ApiError {
             LowerError::Choice(error) => error.into(),
             LowerError::Schemas(errors) => errors.into(),
             LowerError::Parts(errors) => {
-                several(errors.faults().into_iter().map(of_part).collect(), "")
+                from_faults(errors.faults().into_iter().map(request_fault).collect(), "")
             }
             LowerError::NoReasoning { .. } => {
                 ApiError::invalid("/louver/reasoning_budget", "no_reasoning", message)
             }
             LowerError::NoBuiltins { .. } => ApiError::invalid("/tools", "no_builtins", message),
             LowerError::Combination { what } => {
-                ApiError::invalid(combination_place(what), "unsupported_combination", message)
+                ApiError::invalid(combination_pointer(what), "unsupported_combination", message)
             }
             LowerError::TooMuchText { ref pointer, .. } => {
                 ApiError::invalid(pointer, "too_much_text", message)
@@ -294,19 +299,19 @@ impl From<LowerError> for ApiError {
             LowerError::TooManyCalls { .. } => {
                 ApiError::invalid("/parallel_tool_calls", "too_many_calls", message)
             }
-            _ => ApiError::whole(ErrorKind::Invalid, "grammar", message),
+            _ => ApiError::general(ErrorKind::Invalid, "grammar", message),
         }
     }
 }
 
-/// A fault of a schema, a custom tool or a structural tag.
-fn of_part(fault: louver_formats::RequestFault) -> ApiFault {
+/// A fault in a schema, a custom tool or a structural tag.
+fn request_fault(fault: louver_formats::RequestFault) -> ApiFault {
     let code = if fault.keyword.is_some() { "invalid_schema" } else { "invalid_grammar" };
     ApiFault::at(fault.pointer, code, fault.message)
 }
 
-/// The member a combination is about, as far as its words say.
-fn combination_place(what: &str) -> &'static str {
+/// The member that an unsupported combination concerns, derived from its description.
+fn combination_pointer(what: &str) -> &'static str {
     if what.contains("stop string") {
         "/stop"
     } else if what.contains("reasoning") {
@@ -338,10 +343,11 @@ impl From<louver_formats::RequestError> for ApiError {
                 "unknown_member",
                 format!("there is no such member{hint}"),
             ),
-            RequestError::StructuralTag(_) => {
-                several(error.faults().into_iter().map(of_part).collect(), "/response_format")
-            }
-            _ => ApiError::whole(ErrorKind::Invalid, "invalid", message),
+            RequestError::StructuralTag(_) => from_faults(
+                error.faults().into_iter().map(request_fault).collect(),
+                "/response_format",
+            ),
+            _ => ApiError::general(ErrorKind::Invalid, "invalid", message),
         }
     }
 }
@@ -356,8 +362,10 @@ impl From<PlanError> for ApiError {
             PlanError::AlwaysReasons => {
                 ApiError::invalid("/reasoning_effort", "always_reasons", message)
             }
-            PlanError::Format(_) => ApiError::whole(ErrorKind::Internal, "unknown_format", message),
-            _ => ApiError::whole(ErrorKind::Invalid, "plan", message),
+            PlanError::Format(_) => {
+                ApiError::general(ErrorKind::Internal, "unknown_format", message)
+            }
+            _ => ApiError::general(ErrorKind::Invalid, "plan", message),
         }
     }
 }
@@ -371,11 +379,11 @@ impl From<louver_mistralrs::RequestError> for ApiError {
             RequestError::TooLong { .. } | RequestError::TooManyBytes { .. } => {
                 ApiError::invalid("/messages", "context_length_exceeded", message)
             }
-            RequestError::Host(_) => ApiError::whole(ErrorKind::Unavailable, "host", message),
+            RequestError::Host(_) => ApiError::general(ErrorKind::Unavailable, "host", message),
             RequestError::Unsupported(_) => {
-                ApiError::whole(ErrorKind::Invalid, "unsupported", message)
+                ApiError::general(ErrorKind::Invalid, "unsupported", message)
             }
-            _ => ApiError::whole(ErrorKind::Internal, "request", message),
+            _ => ApiError::general(ErrorKind::Internal, "request", message),
         }
     }
 }
@@ -385,16 +393,16 @@ impl From<GenerationError> for ApiError {
         let message = error.to_string();
         match error {
             GenerationError::HostGone => {
-                ApiError::whole(ErrorKind::Unavailable, "host_gone", message)
+                ApiError::general(ErrorKind::Unavailable, "host_gone", message)
             }
-            // Masks of the request's schema or grammar need too much work.
+            // A mask of the request's schema or grammar exceeds its fuel.
             GenerationError::Fault(Fault::Limit(_)) => {
-                ApiError::whole(ErrorKind::Invalid, "schema_limit", message)
+                ApiError::general(ErrorKind::Invalid, "schema_limit", message)
             }
             GenerationError::Fault(_) => {
-                ApiError::whole(ErrorKind::Internal, "generation", message)
+                ApiError::general(ErrorKind::Internal, "generation", message)
             }
-            _ => ApiError::whole(ErrorKind::Internal, "host", message),
+            _ => ApiError::general(ErrorKind::Internal, "host", message),
         }
     }
 }
@@ -407,46 +415,49 @@ mod tests {
 
     use super::*;
 
-    fn lowered(body: &str) -> ApiError {
+    fn lower_error(body: &str) -> ApiError {
         let body = Json::parse(body, &Limits::default()).unwrap();
         let request = ToolRequest::parse(&body).unwrap();
         Catalog::builtin().get("qwen3").unwrap().lower(&request).unwrap_err().into()
     }
 
     #[test]
-    fn all_schema_errors_keep_their_pointers() {
-        let error = lowered(
+    fn schema_errors_keep_their_pointers() {
+        let error = lower_error(
             r#"{"tools": [{"type": "function", "function": {"name": "a", "parameters": {"type": 5, "minimum": "x"}}},
                 {"type": "function", "function": {"name": "b", "parameters": {"allOf": [{"type": "string"}, {"type": "null"}]}}}]}"#,
         );
-        let places: Vec<_> = error.faults().map(|f| f.param.clone().unwrap()).collect();
+        let pointers: Vec<_> = error.faults().map(|f| f.param.clone().unwrap()).collect();
         assert!(
-            places.iter().any(|p| p.starts_with("/tools/0/function/parameters/")),
-            "{places:?}"
+            pointers.iter().any(|p| p.starts_with("/tools/0/function/parameters/")),
+            "{pointers:?}"
         );
-        assert!(places.iter().any(|p| p.starts_with("/tools/1/function/parameters")), "{places:?}");
+        assert!(
+            pointers.iter().any(|p| p.starts_with("/tools/1/function/parameters")),
+            "{pointers:?}"
+        );
         let body = error.body();
         assert_eq!(body["error"], body["errors"][0]);
         assert_eq!(body["error"]["type"], "invalid_request_error");
     }
 
     #[test]
-    fn combinations_have_places() {
+    fn unsupported_combinations_name_a_member() {
         let both = r#"{"stop": "x", "response_format": {"type": "json_object"}}"#;
-        assert_eq!(lowered(both).first().param.as_deref(), Some("/stop"));
+        assert_eq!(lower_error(both).first().param.as_deref(), Some("/stop"));
         let marker = r#"{"stop": "<tool_call>", "tools": [{"name": "f"}]}"#;
-        assert_eq!(lowered(marker).first().param.as_deref(), Some("/stop"));
+        assert_eq!(lower_error(marker).first().param.as_deref(), Some("/stop"));
     }
 
     #[test]
-    fn the_shape_is_openais() {
+    fn error_bodies_have_openais_format() {
         let response = ApiError::invalid("/n", "too_many", "no").into_response();
         assert_eq!(response.status(), 400);
         let error = ApiError::invalid("/n", "too_many", "no").map_pointers(|p| format!("/x{p}"));
-        let shape = json!({"error": {"message": "/x/n: no", "type": "invalid_request_error", "param": "/x/n", "code": "too_many"}});
-        assert_eq!(error.body(), shape);
-        assert!(ApiError::refuse(Vec::new()).is_ok());
-        let busy = ApiError::whole(ErrorKind::Busy, "queue_full", "busy").into_response();
+        let error_json = json!({"error": {"message": "/x/n: no", "type": "invalid_request_error", "param": "/x/n", "code": "too_many"}});
+        assert_eq!(error.body(), error_json);
+        assert!(ApiError::reject(Vec::new()).is_ok());
+        let busy = ApiError::general(ErrorKind::Busy, "queue_full", "busy").into_response();
         assert_eq!(
             (busy.status().as_u16(), &busy.headers()["retry-after"]),
             (429, &"1".parse().unwrap())

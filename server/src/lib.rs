@@ -1,16 +1,17 @@
 //! `louver serve`: an OpenAI-compatible HTTP server over mistral.rs, with Louver's guarantees.
 //!
 //! ```text
-//! bytes ──► http/      connections, ids, keys, bodies, limits
-//!       ──► request/   members with JSON pointers, messages, sampling
-//!       ──► turn/      admission, plan, the running generations
-//!       ──► chat/, responses/, check.rs    one route's own shapes of request and answer
-//!       ──► metrics.rs, inspect/           what it came to
+//! bytes ──► http/      connections, request ids, API keys, bodies, limits
+//!       ──► request/   parsing of members, messages and sampling options, with JSON pointers
+//!       ──► turn/      admission, planning, the running generations
+//!       ──► chat/, responses/, check.rs    request and response formats of one route each
+//!       ──► metrics.rs, inspect/           metrics and traces
 //! ```
 //!
-//! What is refused is refused before anything is generated, in OpenAI's error shape, with a JSON pointer to the member
-//! that is at fault. A client that is slow or has vanished costs its own request only: what the model says is drained at
-//! once, and dropping an answer's body ends its generation at the next token.
+//! Invalid requests are rejected before generation starts. The error has OpenAI's format and a JSON
+//! pointer to the invalid member. A slow or disconnected client affects its own request only:
+//! output of the model is drained immediately, and dropping a response body cancels its generation
+//! at the next token.
 
 mod app;
 mod chat;
@@ -32,8 +33,9 @@ pub use config::{Batching, Config, ConfigError, DeviceChoice, ModelConfig, Unkno
 pub use error::{ApiError, ApiFault, ErrorKind};
 pub use http::serve;
 pub use inspect::{
-    Entry, Outcome, Recorder, RequestSummary, StoreError, TimingSummary, TraceLimits, TraceStore,
+    RequestSummary, TimingSummary, TraceEntry, TraceLimits, TraceOutcome, TraceRecorder,
+    TraceStore, TraceStoreError,
 };
 pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
 pub use load::{LoadError, load};
-pub use state::{App, HostModel, Processors, Served};
+pub use state::{App, HostModel, LogitsProcessors, ServedModel};

@@ -1,4 +1,4 @@
-//! What clients may cost. Every limit has a safe default, and exceeding it has an error of its own.
+//! Resource limits of the server. Every limit has a safe default and its own error.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde::Deserialize;
 
 use crate::inspect::TraceLimits;
 
-/// A length of time, in TOML a positive number of seconds.
+/// A duration; in TOML a positive number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Seconds(pub Duration);
 
-/// Longest time that can be set: a year.
-const MOST_SECONDS: f64 = 31_536_000.0;
+/// Maximum configurable duration: one year.
+const MAX_SECONDS: f64 = 31_536_000.0;
 
 impl TryFrom<f64> for Seconds {
     type Error = String;
 
     fn try_from(seconds: f64) -> Result<Self, String> {
-        if seconds > 0.0 && seconds <= MOST_SECONDS {
+        if seconds > 0.0 && seconds <= MAX_SECONDS {
             Ok(Seconds(Duration::from_secs_f64(seconds)))
         } else {
-            Err(format!("must be a number of seconds above 0 and at most {MOST_SECONDS}"))
+            Err(format!("must be a number of seconds above 0 and at most {MAX_SECONDS}"))
         }
     }
 }
@@ -33,7 +33,7 @@ impl Seconds {
     }
 }
 
-/// All limits: the file behind `--limits`, or `[limits]` in the configuration.
+/// All limits: the file given by `--limits`, or `[limits]` in the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerLimits {
@@ -43,7 +43,7 @@ pub struct ServerLimits {
     pub requests: RequestLimits,
     /// Schemas, grammars and parsers.
     pub schema: SchemaLimits,
-    /// Traces of requests that asked to be recorded.
+    /// Recorded traces.
     pub traces: TraceLimits,
 }
 
@@ -51,22 +51,24 @@ pub struct ServerLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpLimits {
-    /// Longest body, in bytes; a longer one is answered 413.
+    /// Maximum body length in bytes; 413 beyond.
     pub body_bytes: usize,
-    /// Bytes that have arrived of bodies that are not read yet, all clients together; the first 64 KiB
-    /// of each are not counted. 503 beyond.
+    /// Total bytes of received, unprocessed bodies of all clients. The first 64 KiB of each body
+    /// are not counted. 503 beyond.
     pub bodies_bytes: usize,
-    /// Most connections. A further one takes the place of one on which nothing is asked, or is answered 503.
+    /// Maximum number of connections. A further one evicts an inactive connection, or is answered
+    /// 503.
     pub connections: usize,
-    /// Most connections of one address (of one /64 network of IPv6), in the same way.
+    /// Maximum number of connections of one IPv4 address or one IPv6 /64 network; handled in the
+    /// same way.
     pub connections_per_peer: usize,
-    /// Longest time for the head of a request to arrive; the connection is closed afterwards.
+    /// Time limit for a request head to arrive; then the connection is closed.
     pub header_timeout_s: Seconds,
-    /// Longest time for a body to arrive; 408 afterwards.
+    /// Time limit for a body to arrive; 408 beyond.
     pub read_timeout_s: Seconds,
-    /// Longest time a connection may be open without a request on it.
+    /// Time limit for a connection without a request.
     pub idle_timeout_s: Seconds,
-    /// A client that takes nothing of its answer for so long is gone.
+    /// Time limit for a client that reads nothing of its response; then the request is cancelled.
     pub write_timeout_s: Seconds,
 }
 
@@ -89,39 +91,40 @@ impl Default for HttpLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RequestLimits {
-    /// Most generations at the same time; a request with `n` choices is n of them.
+    /// Maximum number of concurrent generations. A request with `n` choices counts as `n`.
     pub concurrent: usize,
-    /// Most requests that wait for their turn; further ones are answered 429.
+    /// Maximum number of waiting requests; 429 beyond.
     pub queue: usize,
-    /// Longest time a request waits for its turn; 429 afterwards.
+    /// Time limit for a waiting request; 429 beyond.
     pub queue_timeout_s: Seconds,
-    /// Longest time a request may take, the waiting included: 408, or an error event in a stream.
+    /// Time limit for a request, including waiting: 408, or an error event in a stream.
     pub timeout_s: Seconds,
-    /// Most tokens of one generation: the default, and the most a request may ask for.
+    /// Maximum tokens of one generation; also the default if a request has no limit.
     pub max_tokens: usize,
-    /// Most bytes of a prompt, as the chat template writes it: 400 beyond, before it is tokenized.
+    /// Maximum bytes of a prompt as rendered by the chat template; 400 beyond, before tokenization.
     pub prompt_bytes: usize,
-    /// Most choices.
+    /// Maximum number of choices.
     pub n: usize,
-    /// Most messages.
+    /// Maximum number of messages.
     pub messages: usize,
-    /// Most tools.
+    /// Maximum number of tools.
     pub tools: usize,
-    /// Most stop strings.
+    /// Maximum number of stop strings.
     pub stop: usize,
-    /// Most checks (`/v1/louver/check`) at the same time. Eight times as many wait; 429 beyond.
+    /// Maximum number of concurrent checks (`/v1/louver/check`). Eight times as many wait; 429
+    /// beyond.
     pub checks: usize,
-    /// Longest time a check may take, the waiting included; 408 afterwards.
+    /// Time limit for a check, including waiting; 408 beyond.
     pub check_timeout_s: Seconds,
 }
 
-/// How many checks wait for each that runs.
-const WAITING_CHECKS: usize = 8;
+/// Number of waiting checks per running check.
+const WAITING_CHECKS_PER_SLOT: usize = 8;
 
 impl RequestLimits {
-    /// The limits of the gate of checks.
-    pub(crate) fn of_checks(self) -> RequestLimits {
-        let queue = self.checks.saturating_mul(WAITING_CHECKS);
+    /// The limits of the admission gate of checks.
+    pub(crate) fn for_checks(self) -> RequestLimits {
+        let queue = self.checks.saturating_mul(WAITING_CHECKS_PER_SLOT);
         RequestLimits {
             concurrent: self.checks,
             queue,
@@ -154,27 +157,27 @@ impl Default for RequestLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SchemaLimits {
-    /// Deepest nesting of a body, schema or grammar.
+    /// Maximum nesting depth of a body, schema or grammar.
     pub depth: usize,
-    /// Most schema nodes or grammar expressions.
+    /// Maximum number of schema nodes or grammar expressions.
     pub nodes: usize,
-    /// Most states of one automaton while it is built.
+    /// Maximum states of one automaton during construction.
     pub automaton_states: usize,
-    /// Most states of one compiled grammar.
+    /// Maximum states of one compiled grammar.
     pub compiled_states: usize,
-    /// Most items of one parser configuration.
+    /// Maximum items of one parser configuration.
     pub config_items: usize,
-    /// Most bytes of the triggers, stops and excludes of one free text together.
+    /// Maximum total bytes of the triggers, stop strings and excludes of one free text.
     pub dispatch_bytes: usize,
-    /// Memory of one grammar's parser, in bytes.
+    /// Maximum memory of one grammar's parser, in bytes.
     pub parser_bytes: usize,
-    /// Memory of one grammar's masks, in bytes.
+    /// Maximum memory of one grammar's masks, in bytes.
     pub mask_bytes: usize,
-    /// Work of one compilation of up to 200 KiB, in units of about 10 ns: 400 beyond.
+    /// Fuel of one compilation of up to 200 KiB, in units of about 10 ns; 400 beyond.
     pub compile_fuel: u64,
-    /// Work of one mask or one token, in the same units: beyond, the generation ends.
+    /// Fuel of one mask or one token, in the same units; beyond, the generation ends.
     pub mask_fuel: u64,
-    /// Work of one preparation in the background, in the same units.
+    /// Fuel of one background preparation, in the same units.
     pub prepare_fuel: u64,
 }
 
@@ -210,8 +213,8 @@ impl Default for SchemaLimits {
     }
 }
 
-/// Deepest nesting that can be set: bodies are read recursively.
-const MOST_DEPTH: usize = 512;
+/// Maximum configurable depth; bodies are parsed recursively.
+const MAX_DEPTH: usize = 512;
 
 impl ServerLimits {
     /// The engine's limits.
@@ -245,7 +248,7 @@ impl ServerLimits {
         }
     }
 
-    /// What is wrong with the limits, if anything: which one, and what it must be.
+    /// The first invalid limit: its name, and what it must be.
     pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
         let positive = [
             ("http.body_bytes", self.http.body_bytes),
@@ -273,7 +276,7 @@ impl ServerLimits {
         if self.http.bodies_bytes < self.http.body_bytes {
             return Some(("http.bodies_bytes", "must be at least http.body_bytes".to_owned()));
         }
-        // A semaphore counts the bytes of bodies.
+        // A semaphore with `u32` permits counts these bytes.
         if self.http.bodies_bytes > u32::MAX as usize {
             return Some(("http.bodies_bytes", format!("must be at most {}", u32::MAX)));
         }
@@ -289,8 +292,8 @@ impl ServerLimits {
                 "must be at most 100000 (http.connections: 1000000)".to_owned(),
             ));
         }
-        if self.schema.depth > MOST_DEPTH {
-            return Some(("schema.depth", format!("must be at most {MOST_DEPTH}")));
+        if self.schema.depth > MAX_DEPTH {
+            return Some(("schema.depth", format!("must be at most {MAX_DEPTH}")));
         }
         None
     }
@@ -301,9 +304,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_and_checked() {
+    fn limits_are_parsed_and_validated() {
         let limits: ServerLimits = toml::from_str(
-            "[http]\nbody_bytes = 1000\nwrite_timeout_s = 0.5\n[requests]\nconcurrent = 4\nn = 2\n[schema]\ndepth = 64",
+            "[http]\nbody_bytes = 1000\nwrite_timeout_s = 0.5\n[requests]\nconcurrent = 4\nn = 2\n\
+             [schema]\ndepth = 64",
         )
         .unwrap();
         assert_eq!(

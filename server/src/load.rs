@@ -1,4 +1,4 @@
-//! Models of a configuration -> models that are served.
+//! Model loading: from the configured models to the shared server state.
 
 use std::path::{Path, PathBuf};
 
@@ -8,37 +8,37 @@ use louver_mistralrs::{Louver, LouverOptions};
 use mistralrs::{Device, ModelDType, TextModelBuilder, parse_isq_value};
 
 use crate::config::{Config, ConfigError, DeviceChoice, ModelConfig};
-use crate::state::{App, Served};
+use crate::state::{App, ServedModel};
 
-/// The server cannot begin.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The configuration.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A model.
+    /// A model cannot be loaded.
     #[error("model {model:?}: {source}")]
     Model {
-        /// Its name.
+        /// The model's name.
         model: String,
-        /// Why.
+        /// The cause.
         source: louver_mistralrs::LoadError,
     },
-    /// A model's option.
+    /// An option of a model is invalid.
     #[error("model {model:?}: {member}: {problem}")]
     Option {
-        /// Its name.
+        /// The model's name.
         model: String,
-        /// Which option.
+        /// The option's name.
         member: &'static str,
-        /// What is wrong.
+        /// What is wrong with the value.
         problem: String,
     },
 }
 
-/// Loads the models of a configuration. A model whose wire format is not known is an error: nothing it says could be read.
-/// Cost: the models' own loading, and each tokenizer decoded once.
+/// Loads the models of a configuration. Fails if the wire format of a model is unknown, because its
+/// output could not be parsed. Cost: the models' own loading time; each tokenizer is decoded once.
 pub async fn load(config: Config) -> Result<App, LoadError> {
     config.check()?;
     let mut models = Vec::with_capacity(config.models.len());
@@ -48,7 +48,7 @@ pub async fn load(config: Config) -> Result<App, LoadError> {
     Ok(App::new(config, models))
 }
 
-async fn load_model(config: &Config, model: &ModelConfig) -> Result<Served, LoadError> {
+async fn load_model(config: &Config, model: &ModelConfig) -> Result<ServedModel, LoadError> {
     let name = model.served_name();
     let builder = builder(model)?;
     let options = LouverOptions {
@@ -67,7 +67,7 @@ async fn load_model(config: &Config, model: &ModelConfig) -> Result<Served, Load
     for warning in louver.warnings() {
         tracing::warn!(model = name, "{warning}");
     }
-    Ok(Served::new(model, host, louver))
+    Ok(ServedModel::new(model, host, louver))
 }
 
 fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
@@ -98,12 +98,13 @@ fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
         builder = builder.with_dtype(dtype);
     }
     if let Some(template) = &config.chat_template {
-        let there = existing(template).map_err(|problem| fault("chat_template", problem))?;
-        builder = builder.with_jinja_explicit(there);
+        let path_text =
+            existing_file(template).map_err(|problem| fault("chat_template", problem))?;
+        builder = builder.with_jinja_explicit(path_text);
     }
     if let Some(tokenizer) = &config.tokenizer {
-        let there = existing(tokenizer).map_err(|problem| fault("tokenizer", problem))?;
-        builder = builder.with_tokenizer_json(there);
+        let path_text = existing_file(tokenizer).map_err(|problem| fault("tokenizer", problem))?;
+        builder = builder.with_tokenizer_json(path_text);
     }
     if let Some(revision) = &config.revision {
         builder = builder.with_hf_revision(revision);
@@ -114,8 +115,8 @@ fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
     Ok(builder)
 }
 
-/// The path as text, if there is such a file: the host panics where one is missing.
-fn existing(path: &Path) -> Result<String, String> {
+/// Checks that a file exists and returns its path as text. The host panics on a missing file.
+fn existing_file(path: &Path) -> Result<String, String> {
     if path.is_file() {
         Ok(path.display().to_string())
     } else {

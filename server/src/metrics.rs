@@ -1,4 +1,5 @@
-//! What `GET /metrics` shows: counters of requests and generations, and at each scrape what the models' engines have counted.
+//! Metrics of `GET /metrics`: request and generation metrics, and engine statistics read at each
+//! scrape.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::error::ApiError;
-use crate::state::Served;
+use crate::state::ServedModel;
 
 /// Labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -41,16 +42,16 @@ pub(crate) struct FinishLabels {
     pub(crate) finish: &'static str,
 }
 
-/// Labels of what is counted for each model.
+/// Labels of per-model metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ModelLabels {
     pub(crate) model: String,
 }
 
-type ByModel = Family<ModelLabels, Counter>;
-type Times = Family<ModelLabels, Histogram>;
+type CounterByModel = Family<ModelLabels, Counter>;
+type HistogramByModel = Family<ModelLabels, Histogram>;
 
-/// All counters. Cost of counting: an atomic addition, and a read lock where there are labels.
+/// All metrics. Cost of an update: an atomic addition, plus a read lock for labelled metrics.
 pub(crate) struct Metrics {
     registry: Mutex<Registry>,
     pub(crate) requests: Family<RequestLabels, Counter>,
@@ -59,18 +60,18 @@ pub(crate) struct Metrics {
     pub(crate) waiting: Gauge,
     pub(crate) generations: Gauge,
     pub(crate) finished: Family<FinishLabels, Counter>,
-    pub(crate) prompt_tokens: ByModel,
-    pub(crate) generated_tokens: ByModel,
-    pub(crate) calls: ByModel,
-    pub(crate) forced: ByModel,
-    pub(crate) refused: ByModel,
-    pub(crate) truncated: ByModel,
-    pub(crate) repaired: ByModel,
-    pub(crate) violations: ByModel,
-    pub(crate) unchecked: ByModel,
-    pub(crate) compile: Times,
-    pub(crate) mask: Times,
-    pub(crate) first_token: Times,
+    pub(crate) prompt_tokens: CounterByModel,
+    pub(crate) generated_tokens: CounterByModel,
+    pub(crate) calls: CounterByModel,
+    pub(crate) forced: CounterByModel,
+    pub(crate) refused: CounterByModel,
+    pub(crate) truncated: CounterByModel,
+    pub(crate) repaired: CounterByModel,
+    pub(crate) violations: CounterByModel,
+    pub(crate) unchecked: CounterByModel,
+    pub(crate) compile: HistogramByModel,
+    pub(crate) mask: HistogramByModel,
+    pub(crate) first_token: HistogramByModel,
     pub(crate) louver: Family<ModelLabels, Counter<f64, AtomicU64>>,
     pub(crate) steps: Family<ModelLabels, Counter<f64, AtomicU64>>,
 }
@@ -81,18 +82,18 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// From 1 us to 1 s, each twice the one before.
-fn short() -> Histogram {
+/// A histogram with buckets from 1 µs to 1 s, by factors of two.
+fn microsecond_histogram() -> Histogram {
     Histogram::new(exponential_buckets(1e-6, 2.0, 21))
 }
 
-/// From 1 ms to 2 minutes.
-fn long() -> Histogram {
+/// A histogram with buckets from 1 ms to 2 minutes, by factors of two.
+fn millisecond_histogram() -> Histogram {
     Histogram::new(exponential_buckets(1e-3, 2.0, 18))
 }
 
 impl Metrics {
-    pub(crate) fn new(models: &[Arc<Served>]) -> Metrics {
+    pub(crate) fn new(models: &[Arc<ServedModel>]) -> Metrics {
         let metrics = Metrics {
             registry: Mutex::new(Registry::with_prefix("louver")),
             requests: Family::default(),
@@ -110,24 +111,24 @@ impl Metrics {
             repaired: Family::default(),
             violations: Family::default(),
             unchecked: Family::default(),
-            compile: Family::new_with_constructor(short),
-            mask: Family::new_with_constructor(short),
-            first_token: Family::new_with_constructor(long),
+            compile: Family::new_with_constructor(microsecond_histogram),
+            mask: Family::new_with_constructor(microsecond_histogram),
+            first_token: Family::new_with_constructor(millisecond_histogram),
             louver: Family::default(),
             steps: Family::default(),
         };
         let mut registry = metrics.registry.lock();
         metrics.register(&mut registry);
-        registry.register_collector(Box::new(Engines(models.to_vec())));
+        registry.register_collector(Box::new(EngineCollector(models.to_vec())));
         models
             .iter()
-            .for_each(|served| metrics.show_zeros(&ModelLabels { model: served.name.clone() }));
+            .for_each(|served| metrics.initialize(&ModelLabels { model: served.name.clone() }));
         drop(registry);
         metrics
     }
 
-    /// Counters that have counted nothing are shown too.
-    fn show_zeros(&self, labels: &ModelLabels) {
+    /// Creates the per-model metrics, so that they are exported as zero before their first update.
+    fn initialize(&self, labels: &ModelLabels) {
         let counters = [
             &self.prompt_tokens,
             &self.generated_tokens,
@@ -148,53 +149,53 @@ impl Metrics {
     fn register(&self, registry: &mut Registry) {
         registry.register("requests", "Requests by route and status", self.requests.clone());
         registry.register("errors", "Errors by type and code", self.errors.clone());
-        registry.register(
-            "active_requests",
-            "Requests that are not answered in full yet",
-            self.active.clone(),
-        );
+        registry.register("active_requests", "Requests in progress", self.active.clone());
         registry.register(
             "waiting_requests",
-            "Requests that wait for their turn",
+            "Requests waiting for admission",
             self.waiting.clone(),
         );
-        registry.register(
-            "running_generations",
-            "Generations that are running",
-            self.generations.clone(),
-        );
+        registry.register("running_generations", "Running generations", self.generations.clone());
         registry.register(
             "generations",
-            "Generations that are over, by how they ended",
+            "Finished generations by finish reason",
             self.finished.clone(),
         );
-        registry.register("prompt_tokens", "Tokens of prompts", self.prompt_tokens.clone());
+        registry.register("prompt_tokens", "Prompt tokens", self.prompt_tokens.clone());
         registry.register("generated_tokens", "Generated tokens", self.generated_tokens.clone());
-        registry.register("dispatch_fired", "Calls the models have begun", self.calls.clone());
-        registry.register("forced_tokens", "Tokens without an alternative", self.forced.clone());
-        let refused = "Steps at which the likeliest token was not allowed";
+        registry.register("dispatch_fired", "Tool calls started", self.calls.clone());
+        registry.register(
+            "forced_tokens",
+            "Tokens that were the only one allowed",
+            self.forced.clone(),
+        );
+        let refused = "Steps at which the most likely token was not allowed";
         registry.register("refused_tokens", refused, self.refused.clone());
-        let truncated = "Generations that a length limit ended before their grammar did";
+        let truncated = "Generations ended by a length limit before their grammar was complete";
         registry.register("truncated", truncated, self.truncated.clone());
         registry.register(
             "repaired_rows",
-            "Rows of logits that were unusable",
+            "Unusable rows of logits that were repaired",
             self.repaired.clone(),
         );
         let violations =
-            "Calls and answers against a schema that was relaxed, found by the policy validate";
+            "Calls and responses that violate a relaxed schema, found by the policy validate";
         registry.register("violations", violations, self.violations.clone());
-        let unchecked = "Calls and answers that the policy validate could not validate";
+        let unchecked = "Calls and responses that the policy validate could not check";
         registry.register("unchecked", unchecked, self.unchecked.clone());
         let compile = "Time to lower and compile a request's grammar";
         registry.register("compile_seconds", compile, self.compile.clone());
-        registry.register("mask_seconds", "Time to make and apply one mask", self.mask.clone());
+        registry.register("mask_seconds", "Time to compute and apply one mask", self.mask.clone());
         let first = "Time from a request's arrival to its first event";
         registry.register("first_token_seconds", first, self.first_token.clone());
-        registry.register("work_seconds", "Louver's own work within steps", self.louver.clone());
+        registry.register(
+            "work_seconds",
+            "Time of Louver's own work within decoding steps",
+            self.louver.clone(),
+        );
         registry.register(
             "step_seconds",
-            "Time of the steps, the model's included",
+            "Time of decoding steps, including the model",
             self.steps.clone(),
         );
     }
@@ -205,7 +206,7 @@ impl Metrics {
         self.errors.get_or_create(&labels).inc();
     }
 
-    /// The text of a scrape.
+    /// The metrics in OpenMetrics text format.
     pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry.lock())?;
@@ -213,37 +214,39 @@ impl Metrics {
     }
 }
 
-/// The models' engine counters, read at each scrape.
-struct Engines(Vec<Arc<Served>>);
+/// Exports the engine statistics of all models, read at each scrape.
+struct EngineCollector(Vec<Arc<ServedModel>>);
 
-impl fmt::Debug for Engines {
+impl fmt::Debug for EngineCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engines").finish_non_exhaustive()
     }
 }
 
-/// Name, meaning and how it is read.
+/// Metric name, help text and accessor.
 type EngineCounter = (&'static str, &'static str, fn(&EngineStats, &PoolStats) -> u64);
 
 const ENGINE_COUNTERS: [EngineCounter; 9] = [
     (
         "limits_reached",
-        "Masks and tokens given up at a limit, which ends their generation",
+        "Masks and tokens that exceeded a limit, which ends their generation",
         |e, _| e.limits_reached,
     ),
-    ("overlap_prefetches", "Prefetches that had something to do", |e, _| e.prefetches),
-    ("overlap_prefetches_dropped", "Prefetches that gave way to later ones", |e, _| {
+    ("overlap_prefetches", "Prefetches with masks to compute", |e, _| e.prefetches),
+    ("overlap_prefetches_dropped", "Prefetches superseded by later ones", |e, _| {
         e.prefetches_dropped
     }),
-    ("overlap_built", "Masks made ahead", |e, _| e.ahead_built),
-    ("overlap_known", "Masks that were to be made ahead and were known", |e, _| e.ahead_known),
-    ("overlap_used", "Masks made ahead that were then asked for", |e, _| e.ahead_used),
-    ("overlap_lost", "Masks that were made ahead too late", |e, _| e.ahead_lost),
-    ("cache_hits", "Mask entries found in the pool all grammars share", |_, p| p.hits),
+    ("overlap_built", "Masks computed ahead of time", |e, _| e.ahead_built),
+    ("overlap_known", "Masks requested ahead of time that were already cached", |e, _| {
+        e.ahead_known
+    }),
+    ("overlap_used", "Masks computed ahead of time that were used", |e, _| e.ahead_used),
+    ("overlap_lost", "Masks computed ahead of time too late to be used", |e, _| e.ahead_lost),
+    ("cache_hits", "Mask entries found in the cross-grammar mask pool", |_, p| p.hits),
     ("cache_misses", "Mask entries that had to be built", |_, p| p.misses),
 ];
 
-impl Collector for Engines {
+impl Collector for EngineCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let stats: Vec<_> = self
             .0

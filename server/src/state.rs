@@ -1,4 +1,4 @@
-//! What all requests share.
+//! Server state shared by all requests: configuration, models, metrics, traces and admission gates.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,68 +9,68 @@ use tokio::sync::Semaphore;
 
 use crate::config::{Config, ModelConfig};
 use crate::error::{ApiError, ApiFault, ErrorKind};
-use crate::http::phase::Phases;
+use crate::http::phase::PhaseWatch;
 use crate::inspect::TraceStore;
 use crate::limits::RequestLimits;
 use crate::metrics::Metrics;
-use crate::turn::Gate;
+use crate::turn::AdmissionGate;
 
-/// A model that is served.
+/// A loaded model and the settings under which it is served.
 #[derive(Debug)]
-pub struct Served {
-    /// What requests call it, and what answers say.
+pub struct ServedModel {
+    /// The name in requests and responses.
     pub name: String,
-    /// Further names.
+    /// Alternative names in requests.
     pub aliases: Vec<String>,
     /// The host's model.
     pub model: HostModel,
-    /// Louver for it.
+    /// Louver, set up for this model's tokenizer and wire format.
     pub louver: Louver,
-    /// Most tokens of one generation, where that is less than the server's limit.
+    /// Maximum tokens of one generation, where lower than the server's limit.
     pub max_tokens: Option<usize>,
-    /// When it was loaded, in seconds since 1970.
+    /// Unix time at which the model was loaded, in seconds.
     pub created: u64,
-    /// Logits processors that every generation gets, before Louver's.
-    pub processors: Processors,
-    /// The host computes one generation at a time: see [`Batching`](crate::Batching).
-    pub one_at_a_time: bool,
-    alone: Option<OneAtATime>,
+    /// Logits processors that every generation applies before Louver's.
+    pub processors: LogitsProcessors,
+    /// Whether the host runs one generation at a time: see [`Batching`](crate::Batching).
+    pub is_serial: bool,
+    serial_gates: Option<SerialGates>,
 }
 
-/// The gates of a model that runs one generation at a time. Requests are compiled while another
-/// one's generation runs, so that a costly compilation delays nobody's tokens.
+/// Admission gates of a model that runs one generation at a time. Requests are compiled while
+/// another request generates, so that an expensive compilation does not stall generation.
 #[derive(Debug)]
-pub(crate) struct OneAtATime {
-    /// Requests that are compiled, or compiled and waiting for the generation's place. Few, because
-    /// a compiled request may be large.
-    pub(crate) planning: Gate,
-    /// The generation.
-    pub(crate) generation: Gate,
+pub(crate) struct SerialGates {
+    /// Admits requests to compilation. A request holds its slot until generation starts. The number
+    /// is small, because a compiled request may be large.
+    pub(crate) planning: AdmissionGate,
+    /// Admits one request to generation.
+    pub(crate) generation: AdmissionGate,
 }
 
-/// Most requests of a model with one place that are compiled, or compiled and waiting for it.
-const PLANNED: usize = 4;
+/// Maximum number of requests of a serial model that are compiling, or compiled and waiting.
+const MAX_PLANNED: usize = 4;
 
-impl OneAtATime {
-    fn new(limits: RequestLimits) -> OneAtATime {
-        let planning = Gate::new(RequestLimits { concurrent: PLANNED, ..limits });
-        // `queue` bounds those who wait to be planned and those who were planned together.
-        let generation = planning.behind(1);
-        OneAtATime { planning, generation }
+impl SerialGates {
+    fn new(limits: RequestLimits) -> SerialGates {
+        let planning = AdmissionGate::new(RequestLimits { concurrent: MAX_PLANNED, ..limits });
+        // `queue` bounds the requests that wait at either gate, together.
+        let generation = planning.with_shared_queue(1);
+        SerialGates { planning, generation }
     }
 }
 
 /// Logits processors of the host.
 #[derive(Clone, Default)]
-pub struct Processors(pub Vec<Arc<dyn CustomLogitsProcessor>>);
+pub struct LogitsProcessors(pub Vec<Arc<dyn CustomLogitsProcessor>>);
 
-impl std::fmt::Debug for Processors {
+impl std::fmt::Debug for LogitsProcessors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Processors").field(&self.0.len()).finish()
     }
 }
 
-/// The host's model. `Debug` says nothing of it: the host's type has none.
+/// The host's model. A wrapper, because the host's type does not implement `Debug`.
 pub struct HostModel(pub Model);
 
 impl std::fmt::Debug for HostModel {
@@ -79,28 +79,29 @@ impl std::fmt::Debug for HostModel {
     }
 }
 
-impl Served {
-    /// A loaded model as the configuration names it.
-    pub fn new(config: &ModelConfig, model: Model, louver: Louver) -> Served {
-        Served {
+impl ServedModel {
+    /// Combines a loaded model with its configuration.
+    pub fn new(config: &ModelConfig, model: Model, louver: Louver) -> ServedModel {
+        ServedModel {
             name: config.served_name(),
             aliases: config.aliases.clone(),
             model: HostModel(model),
             louver,
             max_tokens: config.max_tokens,
             created: now(),
-            processors: Processors::default(),
-            one_at_a_time: config.is_one_at_a_time(),
-            alone: None,
+            processors: LogitsProcessors::default(),
+            is_serial: config.is_serial(),
+            serial_gates: None,
         }
     }
 
-    /// The model's own gates, where it runs one generation at a time.
-    pub(crate) fn alone(&self) -> Option<&OneAtATime> {
-        self.alone.as_ref()
+    /// The model's own gates, if it runs one generation at a time.
+    pub(crate) fn serial_gates(&self) -> Option<&SerialGates> {
+        self.serial_gates.as_ref()
     }
 
-    /// What answers carry as `system_fingerprint`: the same as long as model, wire format and version are.
+    /// The `system_fingerprint` of responses. It changes with the model name, the wire format and
+    /// Louver's version only.
     pub fn fingerprint(&self) -> String {
         let text = format!(
             "{}\n{}\n{}",
@@ -111,66 +112,68 @@ impl Served {
         format!("louver_{:016x}", fnv1a(text.as_bytes()))
     }
 
-    /// Whether the host takes requests. mistral.rs starts a dead engine anew when it is asked for its sender.
+    /// Whether the host accepts requests. Asking mistral.rs for its sender restarts a dead engine.
     pub(crate) fn is_alive(&self) -> bool {
         self.model.0.inner().get_sender(None).is_ok_and(|sender| !sender.is_closed())
     }
 }
 
-/// The 64-bit FNV-1a hash (Fowler, Noll and Vo, 1991): stable across builds, which the standard library's is not.
+/// The 64-bit FNV-1a hash (Fowler, Noll and Vo, 1991). Stable across builds, unlike the standard
+/// library's hash.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Seconds since 1970.
+/// Unix time in seconds.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-/// What all requests share. Cheap to clone.
+/// Server state shared by all requests. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App {
-    inner: Arc<Inner>,
+    inner: Arc<AppInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct AppInner {
     config: Config,
-    models: Vec<Arc<Served>>,
+    models: Vec<Arc<ServedModel>>,
     metrics: Metrics,
     traces: Arc<TraceStore>,
-    /// One permit a byte of the bodies that are arriving.
-    bodies: Arc<Semaphore>,
-    gate: Gate,
-    checks: Gate,
-    phases: Phases,
+    /// Memory budget of request bodies in transit: one permit per byte.
+    body_budget: Arc<Semaphore>,
+    generation_gate: AdmissionGate,
+    check_gate: AdmissionGate,
+    phases: PhaseWatch,
 }
 
 impl App {
-    /// The server's state. The models are those of the configuration, in its order.
-    pub fn new(config: Config, models: Vec<Served>) -> App {
+    /// Creates the state. `models` are those of the configuration, in the same order.
+    pub fn new(config: Config, models: Vec<ServedModel>) -> App {
         let limits = config.limits.requests;
-        let gated = |served: Served| Served {
-            alone: served.one_at_a_time.then(|| OneAtATime::new(limits)),
+        let with_gates = |served: ServedModel| ServedModel {
+            serial_gates: served.is_serial.then(|| SerialGates::new(limits)),
             ..served
         };
-        let models: Vec<Arc<Served>> =
-            models.into_iter().map(|served| Arc::new(gated(served))).collect();
-        let bodies = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
-        let (metrics, gate) = (Metrics::new(&models), Gate::new(config.limits.requests));
-        let checks = Gate::new(config.limits.requests.of_checks());
-        let (traces, phases) = (TraceStore::new(config.limits.traces), Phases::default());
+        let models: Vec<Arc<ServedModel>> =
+            models.into_iter().map(|served| Arc::new(with_gates(served))).collect();
+        let body_budget = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
+        let (metrics, generation_gate) =
+            (Metrics::new(&models), AdmissionGate::new(config.limits.requests));
+        let check_gate = AdmissionGate::new(config.limits.requests.for_checks());
+        let (traces, phases) = (TraceStore::new(config.limits.traces), PhaseWatch::default());
         App {
-            inner: Arc::new(Inner {
+            inner: Arc::new(AppInner {
                 config,
                 models,
                 metrics,
                 traces,
-                bodies,
-                gate,
-                checks,
+                body_budget,
+                generation_gate,
+                check_gate,
                 phases,
             }),
         }
@@ -181,53 +184,56 @@ impl App {
         &self.inner.config
     }
 
-    /// The models.
-    pub fn models(&self) -> &[Arc<Served>] {
+    /// The loaded models.
+    pub fn models(&self) -> &[Arc<ServedModel>] {
         &self.inner.models
     }
 
-    /// The model a request names; the first if it names none.
-    pub fn model(&self, name: Option<&str>) -> Result<&Arc<Served>, ApiError> {
+    /// The model that a request names; the first one if it names none.
+    pub fn model(&self, name: Option<&str>) -> Result<&Arc<ServedModel>, ApiError> {
         let mut models = self.models().iter();
-        let found = match name {
+        let model = match name {
             None => models.next(),
             Some(name) => {
                 models.find(|m| m.name == name || m.aliases.iter().any(|alias| alias == name))
             }
         };
-        found.ok_or_else(|| {
-            let known: Vec<&str> = self.models().iter().map(|m| m.name.as_str()).collect();
-            let message =
-                format!("there is no model {:?}; known: {}", name.unwrap_or(""), known.join(", "));
+        model.ok_or_else(|| {
+            let known_names: Vec<&str> = self.models().iter().map(|m| m.name.as_str()).collect();
+            let message = format!(
+                "there is no model {:?}; known: {}",
+                name.unwrap_or(""),
+                known_names.join(", ")
+            );
             ApiError::new(ErrorKind::NotFound, ApiFault::at("/model", "model_not_found", message))
         })
     }
 
-    /// The counters.
+    /// The metrics.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.inner.metrics
     }
 
-    /// The traces of requests that asked to be recorded.
+    /// The recorded traces.
     pub fn traces(&self) -> &Arc<TraceStore> {
         &self.inner.traces
     }
 
-    pub(crate) fn bodies(&self) -> &Arc<Semaphore> {
-        &self.inner.bodies
+    pub(crate) fn body_budget(&self) -> &Arc<Semaphore> {
+        &self.inner.body_budget
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
-        &self.inner.gate
+    pub(crate) fn generation_gate(&self) -> &AdmissionGate {
+        &self.inner.generation_gate
     }
 
-    /// The gate of `/v1/louver/check`.
-    pub(crate) fn checks(&self) -> &Gate {
-        &self.inner.checks
+    /// The admission gate of `/v1/louver/check`.
+    pub(crate) fn check_gate(&self) -> &AdmissionGate {
+        &self.inner.check_gate
     }
 
-    /// Whether the server is stopping.
-    pub(crate) fn phases(&self) -> &Phases {
+    /// The phase of the server's life cycle.
+    pub(crate) fn phases(&self) -> &PhaseWatch {
         &self.inner.phases
     }
 }

@@ -1,4 +1,4 @@
-//! The server against the real mistral.rs with the tiny model, through HTTP.
+//! HTTP tests of the server on the real mistral.rs with the tiny model.
 
 #[path = "api/support.rs"]
 mod support;

@@ -3,7 +3,9 @@
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use louver_formats::{CallKind, Event};
-use louver_server::{App, Config, Outcome, Recorder, RequestSummary, TimingSummary, router};
+use louver_server::{
+    App, Config, RequestSummary, TimingSummary, TraceOutcome, TraceRecorder, router,
+};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -44,15 +46,15 @@ fn app(config: &str) -> App {
     App::new(toml::from_str::<Config>(config).expect("a configuration"), Vec::new())
 }
 
-/// Records a generation of so many steps.
-fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreError> {
+/// Records a generation with a number of steps.
+fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::TraceStoreError> {
     let request = RequestSummary {
         route: "/v1/chat/completions".to_owned(),
         model: "tiny".to_owned(),
         body: json!({"messages": [{"role": "user", "content": "</script>"}]}).into(),
         ..RequestSummary::default()
     };
-    let mut recorder = Recorder::new(request, app.config().limits.traces.trace_bytes);
+    let mut recorder = TraceRecorder::new(request, app.config().limits.traces.trace_bytes);
     recorder.event(
         2,
         &Event::CallStart {
@@ -66,7 +68,7 @@ fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreE
     recorder.event(steps, &Event::End);
     let steps: Vec<Value> = (0..steps).map(|i| json!({"position": i, "text": "a"})).collect();
     let report = json!({"level": "full"});
-    let outcome = Outcome {
+    let outcome = TraceOutcome {
         prompt_tokens: 7,
         vocabulary: 548,
         finish: "tool_calls",
@@ -79,7 +81,7 @@ fn record(app: &App, id: &str, steps: usize) -> Result<(), louver_server::StoreE
 }
 
 #[tokio::test]
-async fn the_page_loads_nothing_from_elsewhere() {
+async fn page_loads_nothing_from_other_servers() {
     let app = app("");
     let mut seen = 0;
     for entry in std::fs::read_dir(PAGE).expect("the page's folder") {
@@ -99,7 +101,7 @@ async fn the_page_loads_nothing_from_elsewhere() {
             _ => "text/javascript",
         };
         assert!(answer.kind.starts_with(kind), "{path}: {}", answer.kind);
-        // The browser tests run under the same policy.
+        // The browser tests use the same policy.
         let quoted: String =
             answer.policy.split("form-action").collect::<Vec<_>>().join("\"\n    \"form-action");
         assert!(STATIC.contains(&quoted), "{path}: {}", answer.policy);
@@ -124,7 +126,7 @@ async fn the_page_loads_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn traces_are_listed_and_given() {
+async fn traces_are_listed_and_served() {
     let app = app("[limits.traces]\ntraces = 2\nbytes = 4096");
     let (status, empty) = json(&app, "/v1/louver/traces").await;
     assert_eq!(
@@ -151,20 +153,20 @@ async fn traces_are_listed_and_given() {
     assert_eq!(trace["report"]["level"], "full");
 
     let error = record(&app, "large", 1000).expect_err("too large");
-    assert_eq!(error, louver_server::StoreError::TooLarge { limit: 4096 });
+    assert_eq!(error, louver_server::TraceStoreError::TooLarge { limit: 4096 });
     assert_eq!(app.traces().entries().len(), 2);
-    for gone in ["chatcmpl-a", "large", "%2e%2e", "%22%3Cscript%3E"] {
-        let (status, body) = json(&app, &format!("/v1/louver/traces/{gone}")).await;
+    for id in ["chatcmpl-a", "large", "%2e%2e", "%22%3Cscript%3E"] {
+        let (status, body) = json(&app, &format!("/v1/louver/traces/{id}")).await;
         assert_eq!(
             (status, &body["error"]["code"]),
             (StatusCode::NOT_FOUND, &json!("trace_not_found")),
-            "{gone}"
+            "{id}"
         );
     }
 }
 
 #[tokio::test]
-async fn traces_need_a_key_and_the_page_does_not() {
+async fn traces_require_a_key_and_the_page_does_not() {
     let app = app("api_keys = [\"secret\"]");
     record(&app, "chatcmpl-a", 3).expect("fits");
     for path in ["/v1/louver/traces", "/v1/louver/traces/chatcmpl-a"] {
@@ -175,6 +177,6 @@ async fn traces_need_a_key_and_the_page_does_not() {
     for path in ["/inspect", "/inspect/page.js"] {
         assert_eq!(get(&app, path, None).await.status, StatusCode::OK, "{path}");
     }
-    // What only begins alike is not open.
+    // Routes that only share the prefix are not public.
     assert_eq!(get(&app, "/inspector", None).await.status, StatusCode::UNAUTHORIZED);
 }

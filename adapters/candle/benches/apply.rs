@@ -1,6 +1,6 @@
-//! Masks on the CPU, against writing the same rows with minus infinity (`slice::fill`). What is compared runs in turn, round
-//! by round, on the same threads; the fastest of all rounds counts, so that other programs count less.
-//! `cargo bench -p louver-candle --bench apply`
+//! CPU benchmark: masks against filling the same rows with minus infinity (`slice::fill`). The
+//! compared operations alternate on the same threads; the fastest round counts, to reduce the
+//! effect of other processes. `cargo bench -p louver-candle --bench apply`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const ROWS: usize = 64;
 const IDS: usize = 128_256;
 const ROUNDS: usize = 200;
 
-/// Microseconds of the fastest round of operations that take turns.
+/// The fastest round of each of the alternating operations, in microseconds.
 fn compare<const N: usize>(mut run: [&mut dyn FnMut(); N]) -> [f64; N] {
     let mut best = [Duration::MAX; N];
     for _ in 0..ROUNDS {
@@ -26,7 +26,7 @@ fn compare<const N: usize>(mut run: [&mut dyn FnMut(); N]) -> [f64; N] {
     best.map(|time| time.as_secs_f64() * 1e6)
 }
 
-/// Masks of the batch by what a word is.
+/// A batch whose mask words are given by a function.
 fn batch(word: impl Fn(usize, usize) -> u32) -> MaskBatch {
     let mut batch = MaskBatch::new(IDS);
     batch.resize(ROWS);
@@ -44,7 +44,8 @@ fn noise(row: usize, at: usize) -> u32 {
 
 fn against_fill() {
     println!(
-        "[{ROWS}, {IDS}] f32, microseconds a batch; fill: slice::fill of the same rows on as many threads"
+        "[{ROWS}, {IDS}] f32, microseconds a batch; fill: slice::fill of the same rows on as many \
+         threads"
     );
     println!(
         "{:20} {:>9} {:>9} {:>6}   {:>9} {:>9} {:>6}",
@@ -85,7 +86,7 @@ fn against_fill() {
     }
 }
 
-/// Rows one after the other on one thread, without the tensor.
+/// Single rows on one thread, without a tensor.
 fn single_rows() {
     println!("\n[{IDS}] f32, microseconds a row, one row again and again (in the cache)");
     let words = |word: fn(usize, usize) -> u32| {
@@ -101,13 +102,14 @@ fn single_rows() {
             &mut || mask_row(black_box(&mut row), words),
             &mut || scalar::mask_row(black_box(&mut third), words),
         ]);
-        println!("{name:28} fill {fill:7.2}, mask_row {fast:7.2}, scalar twin {slow:7.2}");
+        println!("{name:28} fill {fill:7.2}, mask_row {fast:7.2}, scalar reference {slow:7.2}");
     }
 }
 
 fn choices() {
     println!(
-        "\n[{ROWS}, {IDS}], microseconds a batch, half at random: mask then argmax (candle), and greedy in one pass"
+        "\n[{ROWS}, {IDS}], microseconds a batch, half at random: mask then argmax (candle), and \
+         greedy in one pass"
     );
     let masks = batch(noise);
     for dtype in [DType::F32, DType::BF16, DType::F16] {

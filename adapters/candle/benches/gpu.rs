@@ -1,5 +1,5 @@
-//! Masks on a CUDA device: against the time it takes to move the same bytes, fused against separate, and how much of a
-//! mask's way hides behind a forward pass. `just gpu` runs it.
+//! CUDA benchmark: masks against moving the same bytes, fused against separate operations, and how
+//! much of the upload overlaps with a forward pass. Run by `just gpu`.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use half::bf16;
 use louver_candle::{MaskBatch, apply_bitmask_, greedy};
 
 const ROUNDS: usize = 101;
-/// Launches that are timed together, so that the clock and the wait do not count.
+/// Launches per measurement, to amortise timing and synchronisation.
 const REPEAT: u32 = 20;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -19,7 +19,8 @@ fn median(mut times: Vec<Duration>) -> f64 {
     times[times.len() / 2].as_secs_f64() * 1e6
 }
 
-/// Medians in microseconds a run of what takes turns; the device is idle before and after each turn.
+/// Medians of the alternating operations in microseconds per run; the device is idle before and
+/// after each.
 fn compare<const N: usize>(
     device: &Device,
     mut run: [&mut dyn FnMut() -> Outcome<()>; N],
@@ -56,7 +57,8 @@ fn batch(rows: usize, ids: usize, word: impl Fn(usize, usize) -> u32) -> Outcome
     Ok(batch)
 }
 
-/// The bytes-moved floor is a copy on the device that reads and writes as many bytes as the kernel must.
+/// Compares with the lower bound of memory traffic: a device copy that reads and writes as many
+/// bytes as the kernel must.
 fn floors(device: &Device) -> Outcome<()> {
     let (rows, ids) = (256, 128_256);
     println!("[{rows}, {ids}] bf16, microseconds a batch, masks on the device");
@@ -66,7 +68,7 @@ fn floors(device: &Device) -> Outcome<()> {
     let half = ids / 64;
     let kinds = [
         ("half, at random", batch(rows, ids, noise)?, 1.0),
-        // Written, not read: half the traffic of a copy of that many.
+        // Written, not read: half the traffic of a copy of that size.
         (
             "half, in one piece",
             batch(rows, ids, move |_, at| if at < half { u32::MAX } else { 0 })?,
@@ -98,14 +100,15 @@ fn floors(device: &Device) -> Outcome<()> {
             ],
         )?;
         println!(
-            "{name:20} floor {floor:7.1}, masks {apply:7.1} ({:.2}x), greedy {choose:7.1}, masks and argmax {separate:7.1}",
+            "{name:20} floor {floor:7.1}, masks {apply:7.1} ({:.2}x), greedy {choose:7.1}, masks \
+             and argmax {separate:7.1}",
             apply / floor
         );
     }
     Ok(())
 }
 
-/// A forward pass (products of matrices) with masks sent before it ends, and after.
+/// A forward pass (matrix products) with masks uploaded during it and after it.
 fn overlap(device: &Device) -> Outcome<()> {
     let (rows, ids) = (256, 128_256);
     let mut masks = batch(rows, ids, noise)?;
@@ -114,7 +117,7 @@ fn overlap(device: &Device) -> Outcome<()> {
     let mut times = [const { Vec::new() }; 3];
     for round in 0..ROUNDS {
         for (way, times) in times.iter_mut().enumerate() {
-            // Every mask is another one than before.
+            // Every mask changes.
             for row in 0..rows {
                 let words: Vec<u32> =
                     (0..masks.row_words()).map(|at| noise(row + round + way, at)).collect();
@@ -142,7 +145,8 @@ fn overlap(device: &Device) -> Outcome<()> {
     }
     let [alone, during, after] = times.map(median);
     println!(
-        "\nforward pass and {rows} new masks, microseconds: forward alone {alone:.0}, masks sent during it {during:.0}, after it {after:.0}"
+        "\nforward pass and {rows} new masks, microseconds: forward alone {alone:.0}, masks sent \
+         during it {during:.0}, after it {after:.0}"
     );
     Ok(())
 }

@@ -1,6 +1,7 @@
-// Runs bitmask.cu on a CPU, thread by thread, for machines without a GPU: tests/kernels.rs compiles this with the host's
-// compiler, writes cases to standard input and compares what comes back with the Rust twin. Blocks run one after the
-// other; the threads of a block are threads, since they meet at barriers.
+// Emulates a GPU for bitmask.cu on a CPU, for machines without a GPU. tests/kernels.rs compiles
+// this file with the host's compiler, writes cases to standard input and compares the output with
+// the scalar reference in Rust. Blocks run sequentially. The threads of a block are host threads,
+// because they synchronise at barriers.
 
 #include <barrier>
 #include <cstdint>
@@ -24,10 +25,10 @@ struct alignas(16) uint4 {
 
 static Dim gridDim, blockDim, blockIdx;
 static thread_local Dim threadIdx;
-static std::barrier<>* meeting;
-static unsigned long long exchanged[1024];
+static std::barrier<>* block_barrier;
+static unsigned long long shuffle_values[1024];
 
-static void __syncthreads() { meeting->arrive_and_wait(); }
+static void __syncthreads() { block_barrier->arrive_and_wait(); }
 static void __threadfence() {}
 
 static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
@@ -35,10 +36,10 @@ static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 }
 
 static unsigned long long __shfl_down_sync(unsigned, unsigned long long value, unsigned step) {
-    exchanged[threadIdx.x] = value;
+    shuffle_values[threadIdx.x] = value;
     __syncthreads();
     unsigned lane = threadIdx.x & 31;
-    unsigned long long other = lane + step < 32 ? exchanged[threadIdx.x + step] : value;
+    unsigned long long other = lane + step < 32 ? shuffle_values[threadIdx.x + step] : value;
     __syncthreads();
     return other;
 }
@@ -55,23 +56,23 @@ static unsigned __float_as_uint(float value) {
     return bits;
 }
 
-// Only the first thread of a block comes here, and blocks run one after the other.
+// Only the first thread of a block uses atomics and blocks run sequentially, so plain accesses do.
 template <typename T>
-static T atomicMax(T* at, T value) {
-    T before = *at;
-    if (value > before) *at = value;
+static T atomicMax(T* address, T value) {
+    T before = *address;
+    if (value > before) *address = value;
     return before;
 }
 template <typename T>
-static T atomicAdd(T* at, T value) {
-    T before = *at;
-    *at += value;
+static T atomicAdd(T* address, T value) {
+    T before = *address;
+    *address += value;
     return before;
 }
 template <typename T>
-static T atomicExch(T* at, T value) {
-    T before = *at;
-    *at = value;
+static T atomicExch(T* address, T value) {
+    T before = *address;
+    *address = value;
     return before;
 }
 
@@ -88,8 +89,8 @@ static void launch(bool barriers, const std::function<void()>& kernel) {
                 }
                 continue;
             }
-            std::barrier<> all(blockDim.x);
-            meeting = &all;
+            std::barrier<> barrier(blockDim.x);
+            block_barrier = &barrier;
             std::vector<std::thread> threads;
             for (unsigned t = 0; t < blockDim.x; t++)
                 threads.emplace_back([&, t] {
@@ -100,7 +101,9 @@ static void launch(bool barriers, const std::function<void()>& kernel) {
         }
 }
 
-static bool read(void* to, size_t bytes) { return bytes == 0 || fread(to, 1, bytes, stdin) == bytes; }
+static bool read(void* target, size_t bytes) {
+    return bytes == 0 || fread(target, 1, bytes, stdin) == bytes;
+}
 
 template <typename T>
 static std::vector<T> read_list(u32 count) {
@@ -109,7 +112,7 @@ static std::vector<T> read_list(u32 count) {
     return list;
 }
 
-// What a case begins with; the lists follow in this order.
+// The header of a case. The lists follow, in the order in which `main` reads them.
 struct Case {
     u32 greedy, type, stride, ids, rows, blocks, threads, skew;
     u32 row_words, width, elements, words, named, temperatures;
@@ -125,8 +128,8 @@ int main() {
         auto named = read_list<u32>(c.named);
         auto temperatures = read_list<float>(c.temperatures);
         // Rows begin `skew` elements after a 16-byte boundary.
-        std::vector<uint4> room(((c.elements + c.skew) * size + 15) / 16);
-        unsigned char* begin = (unsigned char*)room.data() + c.skew * size;
+        std::vector<uint4> buffer(((c.elements + c.skew) * size + 15) / 16);
+        unsigned char* begin = (unsigned char*)buffer.data() + c.skew * size;
         memcpy(begin, values.data(), c.elements * size);
         std::vector<u64> keys(c.rows);
         std::vector<u32> done(c.rows), out(2 * c.rows);
@@ -135,20 +138,26 @@ int main() {
         u64 logits = (u64)begin, rows = c.named ? (u64)named.data() : 0;
         u64 i = (u64)index.data(), w = (u64)words.data(), t = (u64)temperatures.data();
         u64 k = (u64)keys.data(), d = (u64)done.data(), o = (u64)out.data();
-        u32 each = c.temperatures > 1;
-        auto apply = c.type == 0 ? louver_apply_f32 : c.type == 1 ? louver_apply_f16 : louver_apply_bf16;
-        auto greedy = c.type == 0 ? louver_greedy_f32 : c.type == 1 ? louver_greedy_f16 : louver_greedy_bf16;
+        u32 per_row = c.temperatures > 1;
+        auto apply = c.type == 0   ? louver_apply_f32
+                     : c.type == 1 ? louver_apply_f16
+                                   : louver_apply_bf16;
+        auto greedy = c.type == 0   ? louver_greedy_f32
+                      : c.type == 1 ? louver_greedy_f16
+                                    : louver_greedy_bf16;
         launch(c.greedy, [&] {
             if (c.greedy)
-                greedy(logits, c.stride, c.ids, i, rows, w, c.row_words, c.width, t, each, k, d, o);
+                greedy(logits, c.stride, c.ids, i, rows, w, c.row_words, c.width, t, per_row, k, d,
+                       o);
             else
                 apply(logits, c.stride, c.ids, i, rows, w, c.row_words, c.width);
         });
-        u32 left = 0;
-        for (u32 y = 0; y < c.rows; y++) left += keys[y] != 0 || done[y] != 0;
+        // Greedy kernels must reset their scratch memory.
+        u32 not_reset = 0;
+        for (u32 y = 0; y < c.rows; y++) not_reset += keys[y] != 0 || done[y] != 0;
         fwrite(begin, 1, c.elements * size, stdout);
         fwrite(out.data(), 4, 2 * c.rows, stdout);
-        fwrite(&left, 4, 1, stdout);
+        fwrite(&not_reset, 4, 1, stdout);
     }
     fflush(stdout);
 }

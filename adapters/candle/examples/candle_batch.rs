@@ -1,10 +1,13 @@
-//! A decode loop on candle: a small Llama with random weights, a batch of sequences, some constrained and some free. The
-//! masks of a step are filled while its forward pass runs, applied to all rows at once where the logits live, and one
-//! token a row is drawn. What a random model says is noise; the structure of the constrained rows is not.
+//! A decode loop on candle: a small Llama with random weights and a batch of constrained and
+//! unconstrained sequences. The masks of a step are filled during its forward pass and applied to
+//! all rows at once on the logits' device; then one token per row is sampled. The output of a
+//! random model is noise, except for the structure of the constrained rows.
 //!
-//!     cargo run --release -p louver-candle --example candle_batch -- [STEPS] [SEED]
+//! ```text
+//! cargo run --release -p louver-candle --example candle_batch -- [STEPS] [SEED]
+//! ```
 //!
-//! On a CUDA device: add `--features cuda`.
+//! On a CUDA device, add `--features cuda`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -22,10 +25,10 @@ use louver_candle::{MaskBatch, apply_bitmask_};
 
 /// The stop token; ids below it are bytes, ids above it words.
 const STOP: u32 = 256;
-/// The logits are wider than the vocabulary, as those of real models are.
+/// The logits are wider than the vocabulary, as in real models.
 const PADDING: usize = 64;
 
-/// What the rows of the batch have to be; none is free. Equal schemas share masks.
+/// The schema of each row; `None` is unconstrained. Equal schemas share masks.
 const ROWS: [Option<&str>; 6] = [
     Some(PERSON),
     Some(
@@ -47,7 +50,7 @@ const PERSON: &str = r#"{
     "additionalProperties": false
 }"#;
 
-/// Bytes, a stop token, and all words of up to three syllables, with and without a space before.
+/// Bytes, a stop token, and all words of up to three syllables, with and without a leading space.
 fn vocabulary() -> Result<Vocabulary, Box<dyn Error>> {
     let syllables = [
         "an", "be", "co", "du", "er", "fi", "go", "he", "in", "ka", "lo", "mi", "no", "re", "st",
@@ -99,7 +102,7 @@ fn model(vocab_size: usize, device: &Device) -> candle_core::Result<(Llama, Cach
     Ok((llama, Cache::new(true, DType::F32, &config, device)?))
 }
 
-/// Where the time of the steps went.
+/// Total times of the steps.
 #[derive(Default)]
 struct Times {
     forward: Duration,
@@ -132,7 +135,7 @@ impl Batch {
         Ok(Self { engine, matchers, masks: MaskBatch::for_vocabulary(&vocab), texts, ended })
     }
 
-    /// Masks of all rows, on the engine's threads, and off they go to the device.
+    /// Fills the masks of all rows on the engine's threads and starts their upload.
     fn fill(&mut self, device: &Device) -> Result<(), Box<dyn Error + Send + Sync>> {
         let status = self.masks.fill(&self.engine, self.matchers.iter_mut().map(Option::as_mut))?;
         if let Some(row) =
@@ -143,7 +146,7 @@ impl Batch {
         Ok(self.masks.upload(device)?)
     }
 
-    /// Takes the tokens that were drawn; a row that has ended goes on with stop tokens.
+    /// Advances by the sampled tokens; a finished row continues with stop tokens.
     fn advance(&mut self, tokens: &mut [u32]) -> Result<(), Box<dyn Error>> {
         for (row, token) in tokens.iter_mut().enumerate() {
             if self.ended[row] {
@@ -181,7 +184,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         vocab.width() + PADDING
     );
 
-    // Each row begins with another prompt of the same length.
+    // Each row has a different prompt of the same length.
     let prompt = 8;
     let prompts: Vec<u32> = (0..ROWS.len() * prompt).map(|i| (i * 37 % 256) as u32).collect();
     let mut input = Tensor::from_vec(prompts, (ROWS.len(), prompt), &device)?;
@@ -189,8 +192,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut times = Times::default();
     while position < steps + prompt && !batch.constrained_have_ended() {
         let begin = Instant::now();
-        // The forward pass on a thread of its own (on CUDA it only queues work); the masks meanwhile on this one and the
-        // engine's.
+        // The forward pass runs on its own thread (on CUDA it only queues work), and the masks on
+        // this thread and the engine's.
         let (logits, forward, filled, fill) = std::thread::scope(|scope| {
             let forward = scope.spawn(|| {
                 let begin = Instant::now();
@@ -215,7 +218,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let begin = Instant::now();
         let mut tokens = Vec::new();
         for row in 0..ROWS.len() {
-            // Free rows are not cut at the vocabulary by a mask: the padding is left out here.
+            // Masks do not limit free rows to the vocabulary, so the padding is left out here.
             let row = logits.i((row, ..vocab.width()))?;
             tokens.push(draw.sample(&row)?);
         }

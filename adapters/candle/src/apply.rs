@@ -1,29 +1,32 @@
-//! Masks applied in place.
+//! In-place application of mask batches to logits.
 
 use candle_core::{CpuStorage, InplaceOp1, Layout, Tensor};
 use rayon::prelude::*;
 
-use crate::batch::{ALL, FREE, MaskBatch, RowMask};
+use crate::batch::{ALL_IDS, FREE_ROW, MaskBatch, RowMask};
 use crate::error::ApplyError;
 use crate::geometry::Geometry;
 use crate::logit::Logit;
 use crate::row::mask_row;
 
-/// Bytes of logits from which on rows are worth several threads.
+/// Bytes of logits from which several threads pay off.
 const PARALLEL_BYTES: usize = 1 << 20;
 
-/// Sets the logits that a batch of masks does not allow to minus infinity, in place, where the logits live.
+/// Sets the logits that a batch of masks does not allow to minus infinity, in place, on their
+/// device.
 ///
-/// `logits` is `[B, V]`, or `[V]` for a batch of one row; f32, f16 or bf16; the ids of a row must lie side by side, rows may
-/// lie anywhere apart (a view of a larger tensor, whose other elements are not touched). Without `rows`, row `i` of the
-/// batch is for row `i` of the logits; with it, row `i` of the batch is for row `rows[i]`, and rows not named are not
-/// touched. Logits may be wider than the masks (ids beyond are masked in every row that is not free) or narrower. Allowed
-/// logits keep their bits, NaN and infinities included. Like every in-place operation of candle, it changes all tensors that
-/// share the storage, and it is not differentiable.
+/// `logits` is `[B, V]`, or `[V]` for a batch of one row, of type f32, f16 or bf16. The ids of a
+/// row must be contiguous; rows may have any distance (a view of a larger tensor, whose other
+/// elements are not modified). Without `rows`, row `i` of the batch applies to row `i` of the
+/// logits; with it, to row `rows[i]`, and unnamed rows are not modified. Logits may be wider than
+/// the masks (ids beyond are masked in every constrained row) or narrower. Allowed logits keep
+/// their bits, including NaN and infinities. Like every in-place operation of candle, it changes
+/// all tensors that share the storage, and it is not differentiable.
 ///
-/// Cost: on the CPU, one pass over the masks of the rows that are constrained and over the logits near something masked;
-/// several threads (rayon's) for large batches. On CUDA, one copy of what has changed since the last call and one kernel
-/// launch, both on the tensor's own device; [`MaskBatch::upload`] starts the copy early.
+/// Cost on the CPU: one pass over the masks of constrained rows and over logits near masked ids;
+/// several threads (rayon's) for large batches. On CUDA: one copy of the changes since the last
+/// call and one kernel launch, both on the tensor's device; [`MaskBatch::upload`] starts the copy
+/// early.
 ///
 /// ```
 /// use candle_core::{Device, Tensor};
@@ -42,12 +45,12 @@ pub fn apply_bitmask_(
     masks: &MaskBatch,
     rows: Option<&[u32]>,
 ) -> Result<(), ApplyError> {
-    let geometry = Geometry::of(logits)?;
+    let geometry = Geometry::new(logits)?;
     geometry.check(masks, rows)?;
     let all_free = masks
         .index()
         .iter()
-        .all(|&mask| mask == FREE || (mask == ALL && geometry.ids <= masks.width()));
+        .all(|&mask| mask == FREE_ROW || (mask == ALL_IDS && geometry.ids <= masks.width()));
     if all_free || geometry.ids == 0 {
         return Ok(());
     }
@@ -67,28 +70,28 @@ struct Apply<'a> {
 impl Apply<'_> {
     fn cpu<T: Logit>(&self, storage: &mut [T]) {
         let Geometry { rows, ids, stride, offset } = self.geometry;
-        let mut wanted = vec![FREE; rows];
+        let mut row_masks = vec![FREE_ROW; rows];
         for (row, &mask) in self.masks.index().iter().enumerate() {
-            wanted[Geometry::target(self.rows, row)] = mask;
+            row_masks[Geometry::logits_row(self.rows, row)] = mask;
         }
         let rows = storage[offset..]
             .chunks_mut(stride)
             .map(|row| if row.len() > ids { &mut row[..ids] } else { row });
         let work: Vec<(&mut [T], RowMask<'_>)> = rows
-            .zip(wanted)
-            .filter(|&(_, mask)| mask != FREE)
-            .map(|(row, mask)| (row, self.masks.slot(mask)))
+            .zip(row_masks)
+            .filter(|&(_, mask)| mask != FREE_ROW)
+            .map(|(row, mask)| (row, self.masks.mask_by_number(mask)))
             .collect();
         let width = self.masks.width();
-        let one = |(row, mask): (&mut [T], RowMask<'_>)| match mask {
+        let mask_one_row = |(row, mask): (&mut [T], RowMask<'_>)| match mask {
             RowMask::Free => {}
             RowMask::All => row.iter_mut().skip(width).for_each(|x| *x = T::MASKED),
             RowMask::Words(words) => mask_row(row, words),
         };
         if work.len() > 1 && work.len() * ids * size_of::<T>() >= PARALLEL_BYTES {
-            work.into_par_iter().for_each(one);
+            work.into_par_iter().for_each(mask_one_row);
         } else {
-            work.into_iter().for_each(one);
+            work.into_iter().for_each(mask_one_row);
         }
     }
 }

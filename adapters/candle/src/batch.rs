@@ -1,31 +1,31 @@
-//! The masks of a batch: which mask each row has, and each distinct mask once.
+//! The masks of a batch: each distinct mask once, and an index from rows to masks.
 
 use louver::engine::{Engine, Matcher, RowStatus, UniqueRows};
 use louver::vocab::Vocabulary;
 
 use crate::error::MaskError;
 
-/// In place of a mask's number: the row is not constrained.
-pub(crate) const FREE: u32 = u32::MAX;
-/// In place of a mask's number: every id of the mask's width is allowed.
-pub(crate) const ALL: u32 = u32::MAX - 1;
+/// Index entry of an unconstrained row.
+pub(crate) const FREE_ROW: u32 = u32::MAX;
+/// Index entry of a row that allows every id below the mask's width.
+pub(crate) const ALL_IDS: u32 = u32::MAX - 1;
 
-/// What a row of a batch allows.
+/// The mask of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowMask<'a> {
-    /// Everything; the row is not touched, however wide the logits are.
+    /// Everything is allowed; the row is not modified, whatever its width.
     Free,
-    /// Every id below the batch's width. Only logits that are wider have something to mask.
+    /// Every id below the batch's width is allowed. Only wider logits have ids to mask.
     All,
-    /// The ids whose bits are set, the lowest bit of the first word first.
+    /// The ids whose bits are set, least significant bit of the first word first.
     Words(&'a [u32]),
 }
 
-/// The masks of a batch, kept from step to step: its buffers are not made anew unless they have to grow.
+/// The masks of a batch, reused from step to step: its buffers only grow.
 ///
-/// Rows that allow the same share one mask through an index, so that a batch on one schema has one row of words however
-/// many sequences it has. With the feature `cuda`, the batch also keeps a copy on the device and knows which masks have
-/// changed since: [`MaskBatch::upload`] sends those.
+/// Rows with equal masks share one through an index, so that a batch with one schema has one mask
+/// whatever its number of sequences. With the feature `cuda` the batch also keeps a copy on the
+/// device and tracks which masks have changed; [`MaskBatch::upload`] sends those.
 ///
 /// ```
 /// use louver_candle::{MaskBatch, RowMask};
@@ -43,15 +43,15 @@ pub enum RowMask<'a> {
 pub struct MaskBatch {
     width: usize,
     row_words: usize,
-    /// The masks, one after the other. No mask has a bit at or beyond `width`.
+    /// The masks, concatenated. No mask has a bit at or beyond `width`.
     words: Vec<u32>,
-    /// Per row: the number of its mask, [`FREE`] or [`ALL`].
+    /// Per row: the number of its mask, or [`FREE_ROW`] or [`ALL_IDS`].
     index: Vec<u32>,
-    /// Per mask: when it was last written. Times are counted, and never go back.
-    written: Vec<u64>,
-    /// When the index was last written.
-    indexed: u64,
-    now: u64,
+    /// Per mask: the version at which it was last written. Versions only increase.
+    mask_versions: Vec<u64>,
+    /// The version at which the index was last written.
+    index_version: u64,
+    version: u64,
     status: Vec<RowStatus>,
     scratch: Vec<u32>,
     #[cfg(feature = "cuda")]
@@ -59,16 +59,16 @@ pub struct MaskBatch {
 }
 
 impl MaskBatch {
-    /// An empty batch for masks of this many ids, usually [`Vocabulary::width`].
+    /// Creates an empty batch for masks of `width` ids, usually [`Vocabulary::width`].
     pub fn new(width: usize) -> Self {
         Self {
             width,
             row_words: width.div_ceil(32),
             words: Vec::new(),
             index: Vec::new(),
-            written: Vec::new(),
-            indexed: 0,
-            now: 0,
+            mask_versions: Vec::new(),
+            index_version: 0,
+            version: 0,
             status: Vec::new(),
             scratch: Vec::new(),
             #[cfg(feature = "cuda")]
@@ -76,22 +76,22 @@ impl MaskBatch {
         }
     }
 
-    /// An empty batch for masks of this vocabulary.
+    /// Creates an empty batch for masks of this vocabulary.
     pub fn for_vocabulary(vocab: &Vocabulary) -> Self {
         Self::new(vocab.width())
     }
 
-    /// Ids that a mask says something of. Ids beyond it are not allowed in rows that are constrained.
+    /// Width of the masks in ids. Ids beyond it are not allowed in constrained rows.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Words of a mask.
+    /// Number of words per mask.
     pub fn row_words(&self) -> usize {
         self.row_words
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.index.len()
     }
@@ -101,26 +101,26 @@ impl MaskBatch {
         self.index.is_empty()
     }
 
-    /// Masks that are kept, those that no row has any more included.
+    /// Number of stored masks, including those that no row uses any more.
     pub fn masks(&self) -> usize {
-        self.written.len()
+        self.mask_versions.len()
     }
 
-    /// What a row allows; none where there is no such row.
+    /// The mask of a row; `None` if there is no such row.
     pub fn row(&self, row: usize) -> Option<RowMask<'_>> {
-        self.index.get(row).map(|&mask| self.slot(mask))
+        self.index.get(row).map(|&mask| self.mask_by_number(mask))
     }
 
-    /// What became of the rows when they were last filled by an engine ([`RowStatus::Constrained`] or [`RowStatus::Free`] for
-    /// rows set by hand).
+    /// The status of each row from the last fill by an engine. Rows set by hand are
+    /// [`RowStatus::Constrained`] or [`RowStatus::Free`].
     pub fn status(&self) -> &[RowStatus] {
         &self.status
     }
 
-    pub(crate) fn slot(&self, mask: u32) -> RowMask<'_> {
+    pub(crate) fn mask_by_number(&self, mask: u32) -> RowMask<'_> {
         match mask {
-            FREE => RowMask::Free,
-            ALL => RowMask::All,
+            FREE_ROW => RowMask::Free,
+            ALL_IDS => RowMask::All,
             mask => RowMask::Words(&self.words[mask as usize * self.row_words..][..self.row_words]),
         }
     }
@@ -135,19 +135,19 @@ impl MaskBatch {
     }
 
     #[cfg(any(test, feature = "cuda"))]
-    pub(crate) fn written(&self) -> &[u64] {
-        &self.written
+    pub(crate) fn mask_versions(&self) -> &[u64] {
+        &self.mask_versions
     }
 
     #[cfg(any(test, feature = "cuda"))]
-    pub(crate) fn indexed(&self) -> u64 {
-        self.indexed
+    pub(crate) fn index_version(&self) -> u64 {
+        self.index_version
     }
 
-    /// Fills the batch with the masks of these matchers, one a row, in parallel ([`Engine::fill_masks_unique`]). Takes anything
-    /// that iterates over `&mut Matcher`, or over `Option<&mut Matcher>`, where a row without a matcher is
-    /// [`RowMask::Free`]. The batch then has as many rows as there are matchers. Cost: for known masks, one look-up a row and
-    /// one copy a distinct mask.
+    /// Fills the batch in parallel with the masks of these matchers, one per row
+    /// ([`Engine::fill_masks_unique`]). Accepts iterators over `&mut Matcher` or `Option<&mut
+    /// Matcher>`; a row without a matcher becomes [`RowMask::Free`]. The batch then has one row per
+    /// matcher. Cost for cached masks: one look-up per row and one copy per distinct mask.
     pub fn fill<'m, M>(&mut self, engine: &Engine, matchers: M) -> Result<&[RowStatus], MaskError>
     where
         M: IntoIterator,
@@ -161,21 +161,25 @@ impl MaskBatch {
             matcher
         });
         let unique = engine.fill_masks_unique(matchers, &mut self.words)?;
-        self.now += 1;
-        self.indexed = self.now;
-        self.written.clear();
-        self.written.resize(unique.masks, self.now);
+        self.version += 1;
+        self.index_version = self.version;
+        self.mask_versions.clear();
+        self.mask_versions.resize(unique.masks, self.version);
         self.index.clear();
         self.index.extend(
-            unique.rows.iter().zip(&constrained).map(|(&(_, mask), &held)| slot_of(mask, held)),
+            unique
+                .rows
+                .iter()
+                .zip(&constrained)
+                .map(|(&(_, mask), &has_matcher)| mask_number(mask, has_matcher)),
         );
         self.status.clear();
         self.status.extend(unique.rows.iter().map(|&(status, _)| status));
         Ok(&self.status)
     }
 
-    /// Fills these rows with the masks of these matchers, and leaves the others as they are: what is sent to a device next is
-    /// only what is new. Cost as of [`MaskBatch::fill`] for these rows, and a pass over the index.
+    /// Fills the given rows and keeps the others, so that the next upload only sends new masks.
+    /// Cost: that of [`MaskBatch::fill`] for these rows, and a pass over the index.
     pub fn refill<'m, M>(
         &mut self,
         engine: &Engine,
@@ -191,9 +195,10 @@ impl MaskBatch {
         if matchers.len() != rows.len() {
             return Err(MaskError::Matchers { rows: rows.len(), matchers: matchers.len() });
         }
-        let mut named = vec![false; self.len()];
+        let mut is_named = vec![false; self.len()];
         for &row in rows {
-            let seen = named.get_mut(row).ok_or(MaskError::Row { row, rows: self.index.len() })?;
+            let seen =
+                is_named.get_mut(row).ok_or(MaskError::Row { row, rows: self.index.len() })?;
             if std::mem::replace(seen, true) {
                 return Err(MaskError::Repeated { row });
             }
@@ -202,64 +207,66 @@ impl MaskBatch {
         let mut scratch = std::mem::take(&mut self.scratch);
         let unique = engine.fill_masks_unique(matchers, &mut scratch);
         self.scratch = scratch;
-        self.place(rows, &constrained, &unique?);
+        self.assign_masks(rows, &constrained, &unique?);
         Ok(&self.status)
     }
 
-    /// Puts the masks of `scratch` where no other row's mask is, and the rows on them.
-    fn place(&mut self, rows: &[usize], constrained: &[bool], unique: &UniqueRows) {
+    /// Stores the masks of `scratch` in unused places and assigns them to the rows.
+    fn assign_masks(&mut self, rows: &[usize], constrained: &[bool], unique: &UniqueRows) {
         for &row in rows {
-            self.index[row] = FREE;
+            self.index[row] = FREE_ROW;
         }
-        let mut used = self.used();
-        let mut places: Vec<Option<u32>> = vec![None; unique.masks];
-        for ((&row, &held), &(status, mask)) in rows.iter().zip(constrained).zip(&unique.rows) {
+        let mut in_use = self.masks_in_use();
+        let mut numbers: Vec<Option<u32>> = vec![None; unique.masks];
+        for ((&row, &has_matcher), &(status, mask)) in
+            rows.iter().zip(constrained).zip(&unique.rows)
+        {
             self.status[row] = status;
             self.index[row] = match mask {
-                None => slot_of(None, held),
-                Some(mask) => match places[mask as usize] {
-                    Some(place) => place,
+                None => mask_number(None, has_matcher),
+                Some(mask) => match numbers[mask as usize] {
+                    Some(number) => number,
                     None => {
                         let scratch = std::mem::take(&mut self.scratch);
-                        let place = self.put(
+                        let number = self.store_mask(
                             &scratch[mask as usize * self.row_words..][..self.row_words],
-                            &mut used,
+                            &mut in_use,
                         );
                         self.scratch = scratch;
-                        places[mask as usize] = Some(place);
-                        place
+                        numbers[mask as usize] = Some(number);
+                        number
                     }
                 },
             };
         }
-        self.now += 1;
-        self.indexed = self.now;
+        self.version += 1;
+        self.index_version = self.version;
     }
 
-    /// Per mask, whether some row has it.
-    fn used(&self) -> Vec<bool> {
-        let mut used = vec![false; self.masks()];
+    /// Per mask, whether a row uses it.
+    fn masks_in_use(&self) -> Vec<bool> {
+        let mut in_use = vec![false; self.masks()];
         for &mask in &self.index {
-            if let Some(used) = used.get_mut(mask as usize) {
-                *used = true;
+            if let Some(is_used) = in_use.get_mut(mask as usize) {
+                *is_used = true;
             }
         }
-        used
+        in_use
     }
 
-    /// Writes a mask where none is in use, and says where.
-    fn put(&mut self, words: &[u32], used: &mut Vec<bool>) -> u32 {
-        let place = used.iter().position(|used| !used).unwrap_or(used.len());
-        if place == used.len() {
-            used.push(false);
-            self.written.push(0);
-            self.words.resize(self.written.len() * self.row_words, 0);
+    /// Stores a mask in an unused place and returns its number.
+    fn store_mask(&mut self, words: &[u32], in_use: &mut Vec<bool>) -> u32 {
+        let number = in_use.iter().position(|used| !used).unwrap_or(in_use.len());
+        if number == in_use.len() {
+            in_use.push(false);
+            self.mask_versions.push(0);
+            self.words.resize(self.mask_versions.len() * self.row_words, 0);
         }
-        used[place] = true;
-        self.words[place * self.row_words..][..self.row_words].copy_from_slice(words);
-        self.now += 1;
-        self.written[place] = self.now;
-        place as u32
+        in_use[number] = true;
+        self.words[number * self.row_words..][..self.row_words].copy_from_slice(words);
+        self.version += 1;
+        self.mask_versions[number] = self.version;
+        number as u32
     }
 
     fn check_width(&self, engine: &Engine) -> Result<(), MaskError> {
@@ -275,71 +282,71 @@ impl MaskBatch {
         if row < self.len() { Ok(()) } else { Err(MaskError::Row { row, rows: self.len() }) }
     }
 
-    /// Gives the batch this many rows; new ones are [`RowMask::Free`].
+    /// Sets the number of rows; new ones are [`RowMask::Free`].
     pub fn resize(&mut self, rows: usize) {
-        self.index.resize(rows, FREE);
+        self.index.resize(rows, FREE_ROW);
         self.status.resize(rows, RowStatus::Free);
-        self.now += 1;
-        self.indexed = self.now;
+        self.version += 1;
+        self.index_version = self.version;
     }
 
-    /// Sets the mask of a row by hand. Bits at or beyond the width are not looked at; a mask that allows every id
-    /// becomes [`RowMask::All`]. Other rows keep what they have, also those that shared this row's mask. Cost: a pass
-    /// over the index and a copy.
+    /// Sets the mask of a row by hand. Bits at or beyond the width are ignored; a mask that allows
+    /// every id becomes [`RowMask::All`]. Other rows keep their masks, including those that shared
+    /// this row's mask. Cost: a pass over the index and a copy.
     pub fn set(&mut self, row: usize, words: &[u32]) -> Result<(), MaskError> {
         self.check_row(row)?;
         if words.len() != self.row_words {
             return Err(MaskError::Words { words: self.row_words, got: words.len() });
         }
-        self.index[row] = FREE;
-        let within = |at: usize| match self.width - at * 32 {
+        self.index[row] = FREE_ROW;
+        let valid_bits = |at: usize| match self.width - at * 32 {
             ids @ 0..32 => (1 << ids) - 1,
             _ => u32::MAX,
         };
         let words: Vec<u32> =
-            words.iter().enumerate().map(|(at, word)| word & within(at)).collect();
-        let all = words.iter().enumerate().all(|(at, &word)| word == within(at));
+            words.iter().enumerate().map(|(at, word)| word & valid_bits(at)).collect();
+        let all = words.iter().enumerate().all(|(at, &word)| word == valid_bits(at));
         self.index[row] = if all {
-            ALL
+            ALL_IDS
         } else {
-            let mut used = self.used();
-            self.put(&words, &mut used)
+            let mut in_use = self.masks_in_use();
+            self.store_mask(&words, &mut in_use)
         };
         self.status[row] = if all { RowStatus::Free } else { RowStatus::Constrained };
-        self.now += 1;
-        self.indexed = self.now;
+        self.version += 1;
+        self.index_version = self.version;
         Ok(())
     }
 
-    /// Frees a row: it is not touched.
+    /// Makes a row unconstrained.
     pub fn set_free(&mut self, row: usize) -> Result<(), MaskError> {
         self.check_row(row)?;
-        self.index[row] = FREE;
+        self.index[row] = FREE_ROW;
         self.status[row] = RowStatus::Free;
-        self.now += 1;
-        self.indexed = self.now;
+        self.version += 1;
+        self.index_version = self.version;
         Ok(())
     }
 
-    /// Gives a row the mask of another row, without a copy.
+    /// Assigns another row's mask to a row, without a copy.
     pub fn share(&mut self, row: usize, with: usize) -> Result<(), MaskError> {
         self.check_row(row)?;
         self.check_row(with)?;
         self.index[row] = self.index[with];
         self.status[row] = self.status[with];
-        self.now += 1;
-        self.indexed = self.now;
+        self.version += 1;
+        self.index_version = self.version;
         Ok(())
     }
 }
 
-/// The index of a row that an engine has filled: one without a matcher is free, one whose grammar allows everything still
-/// ends at the width.
-fn slot_of(mask: Option<u32>, held: bool) -> u32 {
-    match (mask, held) {
+/// The index entry of a row filled by an engine. A row without a matcher is free; a row whose
+/// grammar allows everything is still limited to the width.
+fn mask_number(mask: Option<u32>, has_matcher: bool) -> u32 {
+    match (mask, has_matcher) {
         (Some(mask), _) => mask,
-        (None, true) => ALL,
-        (None, false) => FREE,
+        (None, true) => ALL_IDS,
+        (None, false) => FREE_ROW,
     }
 }
 

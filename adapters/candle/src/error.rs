@@ -1,9 +1,9 @@
-//! What can be wrong with a batch of masks, or with the logits they are for.
+//! Errors of mask batches and of applying them to logits.
 
 use candle_core::{DType, DeviceLocation};
 use louver::engine::BatchError;
 
-/// Why the rows of a [`MaskBatch`](crate::MaskBatch) cannot be set. Nothing was changed.
+/// Why rows of a [`MaskBatch`](crate::MaskBatch) cannot be set. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MaskError {
@@ -18,7 +18,7 @@ pub enum MaskError {
     /// There is no such row.
     #[error("row {row} of a batch of {rows}")]
     Row {
-        /// The row asked for.
+        /// The requested row.
         row: usize,
         /// Rows of the batch.
         rows: usize,
@@ -29,7 +29,7 @@ pub enum MaskError {
         /// That row.
         row: usize,
     },
-    /// A mask has another number of words than a row.
+    /// A mask has the wrong number of words.
     #[error("a mask of {got} words for rows of {words}")]
     Words {
         /// Words of a row.
@@ -37,7 +37,7 @@ pub enum MaskError {
         /// Words given.
         got: usize,
     },
-    /// There is not one matcher a row.
+    /// The number of matchers differs from the number of rows.
     #[error("{matchers} matchers for {rows} rows")]
     Matchers {
         /// Rows named.
@@ -50,22 +50,22 @@ pub enum MaskError {
     Batch(#[from] BatchError),
 }
 
-/// Why masks cannot be applied to logits. Nothing was changed, unless it is [`ApplyError::Candle`].
+/// Why masks cannot be applied to logits. Nothing was changed, except with [`ApplyError::Candle`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
-    /// Logits are `[V]` or `[B, V]`.
+    /// The logits are not `[V]` or `[B, V]`.
     #[error("logits have one or two dimensions, not {dims:?}")]
     Rank {
         /// The tensor's dimensions.
         dims: Vec<usize>,
     },
-    /// The batch of masks does not have one row for each row of logits (or for each of the rows named).
+    /// The number of mask rows differs from the number of logit rows or named rows.
     #[error("masks of {masks} rows for {rows} rows of logits")]
     Rows {
         /// Rows of the batch of masks.
         masks: usize,
-        /// Rows of the logits, or how many are named.
+        /// Rows of the logits, or number of named rows.
         rows: usize,
     },
     /// A row that is named lies outside the logits.
@@ -82,12 +82,13 @@ pub enum ApplyError {
         /// That row.
         row: u32,
     },
-    /// Logits are f32, f16 or bf16.
+    /// The logits are not f32, f16 or bf16.
     #[error("logits are f32, f16 or bf16, not {0:?}")]
     DType(DType),
-    /// The ids of a row do not lie side by side, or rows share memory.
+    /// The ids of a row are not contiguous, or rows overlap.
     #[error(
-        "logits of {dims:?} with strides {strides:?}: the ids of a row must lie side by side, and rows apart"
+        "logits of {dims:?} with strides {strides:?}: the ids of a row must be contiguous, and \
+         rows must not overlap"
     )]
     Layout {
         /// The tensor's dimensions.
@@ -95,18 +96,18 @@ pub enum ApplyError {
         /// Its strides, in elements.
         strides: Vec<usize>,
     },
-    /// Masks are applied on the CPU and, with the feature `cuda`, on CUDA devices.
-    #[error("no masks on {0:?}: the CPU, and CUDA devices with the feature `cuda`")]
+    /// The device is not supported: only the CPU and, with the feature `cuda`, CUDA devices are.
+    #[error("unsupported device {0:?}: use the CPU, or CUDA devices with the feature `cuda`")]
     Device(DeviceLocation),
-    /// More than the kernels can count (2^32 ids, 65,535 rows, 2^32 words of masks).
+    /// A size exceeds the kernels' limits (2^32 ids, 65,535 rows, 2^32 words of masks).
     #[error("too large for a device: {what} {got}")]
     Large {
-        /// What there is too much of.
+        /// The quantity.
         what: &'static str,
-        /// How much there is.
+        /// Its value.
         got: usize,
     },
-    /// There is neither one temperature nor one a row.
+    /// The number of temperatures is neither one nor the number of rows.
     #[error("{got} temperatures for {rows} rows")]
     Temperatures {
         /// Rows of the batch of masks.

@@ -1,24 +1,24 @@
-//! Where the rows of logits lie, and which mask each of them has: everything that can be wrong is found here, before
-//! anything is written.
+//! Memory layout of rows of logits, and their assignment to mask rows. All validation happens here,
+//! before anything is written.
 
 use candle_core::{DType, Device, Tensor};
 
 use crate::batch::MaskBatch;
 use crate::error::ApplyError;
 
-/// Where rows lie in their storage, in elements.
+/// The layout of rows in their storage, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     pub rows: usize,
     pub ids: usize,
-    /// From one row to the next; at least `ids` where there are several rows.
+    /// Distance between rows; at least `ids` if there are several rows.
     pub stride: usize,
     pub offset: usize,
 }
 
 impl Geometry {
-    /// Of logits that the operations know how to treat.
-    pub(crate) fn of(logits: &Tensor) -> Result<Self, ApplyError> {
+    /// The layout of supported logits.
+    pub(crate) fn new(logits: &Tensor) -> Result<Self, ApplyError> {
         if !matches!(logits.dtype(), DType::F32 | DType::F16 | DType::BF16) {
             return Err(ApplyError::DType(logits.dtype()));
         }
@@ -40,21 +40,21 @@ impl Geometry {
                 strides: layout.stride().to_vec(),
             });
         }
-        // The stride of a single row may be anything.
+        // A single row may have any stride.
         let stride = if rows > 1 { stride } else { ids };
         Ok(Self { rows, ids, stride, offset: layout.start_offset() })
     }
 
-    /// Whether the batch has a row for each row of logits, or for each that is named.
+    /// Checks that the batch has one row per row of logits, or per named row.
     pub(crate) fn check(&self, masks: &MaskBatch, rows: Option<&[u32]>) -> Result<(), ApplyError> {
-        let wanted = rows.map_or(self.rows, <[u32]>::len);
-        if masks.len() != wanted {
-            return Err(ApplyError::Rows { masks: masks.len(), rows: wanted });
+        let expected = rows.map_or(self.rows, <[u32]>::len);
+        if masks.len() != expected {
+            return Err(ApplyError::Rows { masks: masks.len(), rows: expected });
         }
-        let mut named = vec![false; if rows.is_some() { self.rows } else { 0 }];
+        let mut is_named = vec![false; if rows.is_some() { self.rows } else { 0 }];
         for &row in rows.unwrap_or_default() {
             let seen =
-                named.get_mut(row as usize).ok_or(ApplyError::Row { row, rows: self.rows })?;
+                is_named.get_mut(row as usize).ok_or(ApplyError::Row { row, rows: self.rows })?;
             if std::mem::replace(seen, true) {
                 return Err(ApplyError::Repeated { row });
             }
@@ -62,8 +62,8 @@ impl Geometry {
         Ok(())
     }
 
-    /// The row of logits that a row of the batch is.
-    pub(crate) fn target(rows: Option<&[u32]>, row: usize) -> usize {
+    /// The row of logits that a batch row belongs to.
+    pub(crate) fn logits_row(rows: Option<&[u32]>, row: usize) -> usize {
         rows.map_or(row, |rows| rows[row] as usize)
     }
 }

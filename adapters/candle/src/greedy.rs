@@ -1,4 +1,4 @@
-//! Mask, temperature and argmax in one pass, for greedy decoding.
+//! Greedy decoding: mask, temperature and argmax in one pass.
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Shape, Tensor};
 use rayon::prelude::*;
@@ -9,37 +9,37 @@ use crate::geometry::Geometry;
 use crate::logit::Logit;
 use crate::row::greedy_row;
 
-/// Logits from which on rows are worth several threads.
+/// Number of logits from which several threads pay off.
 const PARALLEL_IDS: usize = 1 << 17;
 
-/// What a row chose.
+/// The selected token of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pick {
-    /// The allowed id with the largest logit, the lowest of equals; what is not a number comes after minus infinity. None
-    /// where no id of the row is allowed.
+    /// The allowed id with the largest logit; the lowest id among equals. NaN ranks below minus
+    /// infinity. `None` if no id of the row is allowed.
     pub token: Option<u32>,
-    /// Its logit divided by the row's temperature; minus infinity where there is none.
+    /// The token's logit divided by the row's temperature; minus infinity if there is no token.
     pub score: f32,
 }
 
-/// The choices of a batch, where the logits live.
+/// The selected tokens of a batch, on the logits' device.
 #[derive(Clone, Debug)]
 pub struct Picks {
-    /// `[2, rows]` u32: tokens, then the bits of scores.
+    /// `[2, rows]` u32: tokens, then the bit patterns of scores.
     raw: Tensor,
 }
 
 impl Picks {
-    /// In place of a token in [`Picks::tokens`]: no id of the row is allowed.
+    /// The entry of [`Picks::tokens`] for a row without an allowed id.
     pub const NONE: u32 = u32::MAX;
 
-    /// The tokens as a u32 tensor `[rows]` on the logits' device, in the order of the batch's rows, to go on with without
-    /// waiting for it.
+    /// The tokens as a u32 tensor `[rows]` on the logits' device, in the order of the batch's rows.
+    /// Does not wait for the device.
     pub fn tokens(&self) -> candle_core::Result<Tensor> {
         self.raw.get(0)
     }
 
-    /// Tokens and scores, in the order of the batch's rows. Waits for the device; one copy.
+    /// The tokens and scores, in the order of the batch's rows. Waits for the device; one copy.
     pub fn read(&self) -> candle_core::Result<Vec<Pick>> {
         let raw = self.raw.to_vec2::<u32>()?;
         let (tokens, scores) = (raw[0].iter(), raw[1].iter());
@@ -51,12 +51,12 @@ impl Picks {
     }
 }
 
-/// Chooses each row's allowed id with the largest logit. Logits, masks and `rows` are as in
-/// [`apply_bitmask_`](crate::apply_bitmask_), but nothing is written to the logits, free rows choose among all ids, and rows
-/// not named choose nothing. `temperatures` has one number for all rows or one a row of the batch; it scales the score and
-/// never changes the choice.
+/// Selects each row's allowed id with the largest logit. Logits, masks and `rows` are as in
+/// [`apply_bitmask_`](crate::apply_bitmask_), but the logits are not modified, free rows select
+/// among all ids, and unnamed rows select nothing. `temperatures` has one number for all rows or
+/// one per row of the batch. It scales the score and never changes the selection.
 ///
-/// Cost: one pass over the logits that are allowed; on CUDA, one launch for the batch.
+/// Cost: one pass over the allowed logits; on CUDA one launch per batch.
 ///
 /// ```
 /// use candle_core::{Device, Tensor};
@@ -77,7 +77,7 @@ pub fn greedy(
     rows: Option<&[u32]>,
     temperatures: &[f32],
 ) -> Result<Picks, ApplyError> {
-    let geometry = Geometry::of(logits)?;
+    let geometry = Geometry::new(logits)?;
     geometry.check(masks, rows)?;
     if temperatures.len() != 1 && temperatures.len() != masks.len() {
         return Err(ApplyError::Temperatures { rows: masks.len(), got: temperatures.len() });
@@ -106,10 +106,10 @@ impl Greedy<'_> {
     fn cpu<T: Logit>(&self, storage: &[T]) -> Vec<u32> {
         let Geometry { ids, stride, offset, .. } = self.geometry;
         let ones = vec![u32::MAX; ids.div_ceil(32)];
-        let one = |row: usize| {
-            let at = offset + Geometry::target(self.rows, row) * stride;
-            let logits = &storage[at..at + ids];
-            let token = match self.masks.slot(self.masks.index()[row]) {
+        let select_row = |row: usize| {
+            let start = offset + Geometry::logits_row(self.rows, row) * stride;
+            let logits = &storage[start..start + ids];
+            let token = match self.masks.mask_by_number(self.masks.index()[row]) {
                 RowMask::Free => greedy_row(logits, &ones),
                 RowMask::All => greedy_row(&logits[..ids.min(self.masks.width())], &ones),
                 RowMask::Words(words) => greedy_row(logits, words),
@@ -120,9 +120,9 @@ impl Greedy<'_> {
         };
         let rows = self.masks.len();
         let (mut tokens, scores): (Vec<u32>, Vec<u32>) = if rows > 1 && rows * ids >= PARALLEL_IDS {
-            (0..rows).into_par_iter().map(one).unzip()
+            (0..rows).into_par_iter().map(select_row).unzip()
         } else {
-            (0..rows).map(one).unzip()
+            (0..rows).map(select_row).unzip()
         };
         tokens.extend(scores);
         tokens

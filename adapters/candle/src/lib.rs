@@ -1,8 +1,9 @@
-//! Token masks of a whole batch, applied to candle tensors where they live.
+//! Batched token masks for candle: masks applied to logits tensors on their own device.
 //!
-//! An engine fills a [`MaskBatch`], [`apply_bitmask_`] applies it to the logits of all sequences in place: on the CPU row by
-//! row, vectorised; on a CUDA device (feature `cuda`) with one copy and one kernel launch a step. [`greedy`] masks and chooses
-//! in one pass. `docs/CANDLE.md` says how a host with batched logits plugs this in.
+//! An engine fills a [`MaskBatch`]; [`apply_bitmask_`] applies it in place to the logits of all
+//! sequences. On the CPU it works row by row, vectorised; on a CUDA device (feature `cuda`) with
+//! one copy and one kernel launch per step. [`greedy()`] masks and selects tokens in one pass.
+//! `docs/CANDLE.md` describes the integration into a host with batched logits.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -15,10 +16,12 @@
 //!
 //! let vocab = Arc::new(Vocabulary::toy(&[b"true", b"null"]));
 //! let engine = Engine::new(vocab.clone(), EngineOptions::default());
-//! let mut matcher = engine.compile_json_schema(r#"{"const": true}"#, &SchemaOptions::default())?.matcher();
+//! let schema = r#"{"const": true}"#;
+//! let constraint = engine.compile_json_schema(schema, &SchemaOptions::default())?;
+//! let mut matcher = constraint.matcher();
 //! let mut masks = MaskBatch::for_vocabulary(&vocab);
 //!
-//! // Two sequences, the second one not constrained.
+//! // Two sequences; the second one is unconstrained.
 //! let logits = Tensor::zeros((2, vocab.width()), candle_core::DType::F32, &Device::Cpu)?;
 //! masks.fill(&engine, [Some(&mut matcher), None])?;
 //! apply_bitmask_(&logits, &masks, None)?;
@@ -45,9 +48,9 @@ pub use batch::{MaskBatch, RowMask};
 pub use error::{ApplyError, MaskError};
 pub use greedy::{Pick, Picks, greedy};
 pub use logit::Logit;
-pub use row::{Checked, greedy_row, mask_row, mask_row_checked};
+pub use row::{LogitCheck, greedy_row, mask_row, mask_row_checked};
 
-/// The programs of `docs/CANDLE.md` compile.
+/// Compiles the programs of `docs/CANDLE.md` as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/CANDLE.md")]
 struct Guide;

@@ -1,4 +1,4 @@
-//! What a logit may be.
+//! Element types of logits.
 
 use candle_core::DType;
 use half::{bf16, f16};
@@ -12,20 +12,20 @@ mod sealed {
 
 /// An element type of logits: `f32`, `f16` or `bf16`.
 pub trait Logit: sealed::Sealed + Copy + Send + Sync + 'static {
-    /// What a masked logit becomes: minus infinity.
+    /// The value of a masked logit: minus infinity.
     const MASKED: Self;
-    /// candle's name of the type.
+    /// The candle type.
     const DTYPE: DType;
-    /// Its order among logits: larger for larger values, equal for the two zeros. What is not a number comes before minus
-    /// infinity, and no logit has [`i32::MIN`].
+    /// An integer that orders logits: larger for larger values, equal for both zeros. NaN ranks
+    /// below minus infinity, and no logit has [`i32::MIN`].
     fn order(self) -> i32;
-    /// The value, exactly.
+    /// The exact value.
     fn value(self) -> f32;
-    /// Whether it is neither infinite nor not a number.
+    /// Whether it is neither infinite nor NaN.
     fn is_finite(self) -> bool;
 }
 
-/// Orders sign and magnitude, given in the upper bits of 32.
+/// Converts a float's sign and magnitude, in the upper bits of `bits`, to an ordered integer.
 #[inline(always)]
 fn order(bits: u32, infinite: u32) -> i32 {
     let magnitude = (bits & 0x7fff_ffff) as i32;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_is_that_of_the_values() {
+    fn order_agrees_with_float_comparison() {
         let values = [
             f32::NEG_INFINITY,
             -65504.0,

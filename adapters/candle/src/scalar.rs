@@ -1,7 +1,8 @@
-//! What the operations mean, one id at a time: the twin that tests compare the vectorised rows and the kernels with.
+//! Scalar reference implementation of the operations, one id at a time. Tests compare the
+//! vectorised rows and the kernels with it.
 //!
-//! Nothing here is fast. A mask has one bit an id, the lowest bit of the first word first; ids beyond its words are not
-//! allowed.
+//! It is not optimised. A mask has one bit per id, least significant bit of the first word first;
+//! ids beyond its words are not allowed.
 
 use crate::logit::Logit;
 
@@ -19,8 +20,8 @@ pub fn mask_row<T: Logit>(row: &mut [T], words: &[u32]) {
     }
 }
 
-/// The allowed id with the largest logit, the lowest of equals; not a number comes after minus infinity. None where no id of
-/// the row is allowed.
+/// The allowed id with the largest logit; the lowest id among equals. NaN ranks below minus
+/// infinity. `None` if no id of the row is allowed.
 pub fn greedy_row<T: Logit>(row: &[T], words: &[u32]) -> Option<usize> {
     let mut best: Option<usize> = None;
     for id in (0..row.len()).filter(|&id| allows(words, id)) {

@@ -1,10 +1,10 @@
-//! Random batches, and what the twin says of them.
+//! Random batches and their expected results from the scalar reference.
 
 use candle_core::{DType, Device, Tensor};
 use half::{bf16, f16};
 use louver_candle::{Logit, MaskBatch, RowMask, scalar};
 
-/// A small generator with a fixed seed, so that a failure can be repeated.
+/// A small random generator with a fixed seed, so that failures are reproducible.
 pub(crate) struct Random(pub u64);
 
 impl Random {
@@ -19,20 +19,20 @@ impl Random {
     }
 }
 
-/// Where the logits lie in the tensor they are a view of.
+/// The position of a logits view within its tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ViewLayout {
     pub rows: usize,
     pub ids: usize,
-    /// Elements before the first row, between rows, and rows before and after.
+    /// Padding of the view: elements before and after each row, and rows before and after.
     pub left: usize,
     pub right: usize,
     pub above: usize,
     pub below: usize,
 }
 
-impl Place {
-    pub(crate) fn plain(rows: usize, ids: usize) -> Self {
+impl ViewLayout {
+    pub(crate) fn contiguous(rows: usize, ids: usize) -> Self {
         Self { rows, ids, left: 0, right: 0, above: 0, below: 0 }
     }
 
@@ -40,28 +40,28 @@ impl Place {
         self.left + self.ids + self.right
     }
 
-    /// Elements of the tensor that holds the view.
+    /// Number of elements of the whole tensor.
     pub(crate) fn elements(&self) -> usize {
         (self.above + self.rows + self.below) * self.stride()
     }
 
-    pub(crate) fn at(&self, row: usize) -> std::ops::Range<usize> {
+    pub(crate) fn row_range(&self, row: usize) -> std::ops::Range<usize> {
         let begin = (self.above + row) * self.stride() + self.left;
         begin..begin + self.ids
     }
 
-    pub(crate) fn view(&self, whole: &Tensor) -> Tensor {
-        let rows = whole.narrow(0, self.above, self.rows).expect("rows");
+    pub(crate) fn view(&self, whole_tensor: &Tensor) -> Tensor {
+        let rows = whole_tensor.narrow(0, self.above, self.rows).expect("rows");
         rows.narrow(1, self.left, self.ids).expect("ids")
     }
 
-    pub(crate) fn whole<T: Element>(&self, values: &[T], device: &Device) -> Tensor {
+    pub(crate) fn whole_tensor<T: Element>(&self, values: &[T], device: &Device) -> Tensor {
         let rows = self.above + self.rows + self.below;
         T::tensor(values, (rows, self.stride()), device)
     }
 }
 
-/// An element type that tensors are made of.
+/// An element type of tensors.
 pub(crate) trait Element: Logit {
     fn of(bits: u32) -> Self;
     fn bits(self) -> u32;
@@ -91,7 +91,7 @@ macro_rules! element {
         }
     };
 }
-// Every 13th is infinite or not a number.
+// Every 13th value is infinite or NaN.
 element!(f32, |bits| f32::from_bits(if bits.is_multiple_of(13) {
     bits | 0x7f80_0000
 } else {
@@ -104,14 +104,14 @@ element!(bf16, |bits| bf16::from_bits(
     (bits >> 8) as u16 | if bits.is_multiple_of(13) { 0x7f80 } else { 0 }
 ));
 
-/// Any logits; now and then only four different ones, so that many are equal.
+/// Random logits; sometimes only four distinct values, so that many are equal.
 pub(crate) fn logits<T: Element>(random: &mut Random, count: usize) -> Vec<T> {
     let few = [1, 2, 3, 4].map(|_| T::of(random.next()));
     let any = random.below(3) > 0;
     (0..count).map(|_| if any { T::of(random.next()) } else { few[random.below(4)] }).collect()
 }
 
-/// A batch of this many rows for masks of this width: free rows, shared ones, and words of every kind.
+/// A random batch with free rows, shared masks, and masks of different kinds.
 pub(crate) fn masks(random: &mut Random, rows: usize, width: usize) -> MaskBatch {
     let mut batch = MaskBatch::new(width);
     batch.resize(rows);
@@ -138,7 +138,7 @@ pub(crate) fn masks(random: &mut Random, rows: usize, width: usize) -> MaskBatch
     batch
 }
 
-/// The words of a row as the twin takes them: free rows have enough for any id.
+/// The mask words of a row for the scalar reference; a free row allows all ids.
 pub(crate) fn words(batch: &MaskBatch, row: usize, ids: usize) -> Vec<u32> {
     let ones = |ids: usize| {
         let mut words = vec![u32::MAX; ids / 32];
@@ -152,33 +152,33 @@ pub(crate) fn words(batch: &MaskBatch, row: usize, ids: usize) -> Vec<u32> {
     }
 }
 
-/// What the operations should leave of the whole tensor.
-pub(crate) fn masked<T: Element>(
+/// The expected contents of the whole tensor after masking.
+pub(crate) fn expected_logits<T: Element>(
     values: &[T],
-    place: Place,
+    layout: ViewLayout,
     batch: &MaskBatch,
     rows: Option<&[u32]>,
 ) -> Vec<u32> {
     let mut values = values.to_vec();
     for row in 0..batch.len() {
         let target = rows.map_or(row, |rows| rows[row] as usize);
-        scalar::mask_row(&mut values[place.at(target)], &words(batch, row, place.ids));
+        scalar::mask_row(&mut values[layout.row_range(target)], &words(batch, row, layout.ids));
     }
     values.iter().map(|x| x.bits()).collect()
 }
 
-/// What the rows should choose: token and the bits of the score.
-pub(crate) fn chosen<T: Element>(
+/// The expected selection per row: token and bits of the score.
+pub(crate) fn expected_picks<T: Element>(
     values: &[T],
-    place: Place,
+    layout: ViewLayout,
     batch: &MaskBatch,
     rows: Option<&[u32]>,
     temperatures: &[f32],
 ) -> Vec<(Option<u32>, u32)> {
     let one = |row: usize| {
         let target = rows.map_or(row, |rows| rows[row] as usize);
-        let logits = &values[place.at(target)];
-        let id = scalar::greedy_row(logits, &words(batch, row, place.ids));
+        let logits = &values[layout.row_range(target)];
+        let id = scalar::greedy_row(logits, &words(batch, row, layout.ids));
         let temperature = temperatures[if temperatures.len() == 1 { 0 } else { row }];
         let score = id.map_or(f32::NEG_INFINITY, |id| logits[id].value() / temperature);
         (id.map(|id| id as u32), if score.is_nan() { f32::NAN.to_bits() } else { score.to_bits() })
@@ -186,7 +186,7 @@ pub(crate) fn chosen<T: Element>(
     (0..batch.len()).map(one).collect()
 }
 
-/// A subset of the rows in any order.
+/// A random subset of the rows in random order.
 pub(crate) fn subset(random: &mut Random, rows: usize) -> Vec<u32> {
     let mut all: Vec<u32> = (0..rows as u32).collect();
     for i in (1..all.len()).rev() {
@@ -196,15 +196,20 @@ pub(crate) fn subset(random: &mut Random, rows: usize) -> Vec<u32> {
     all
 }
 
-/// Runs both operations on one random batch and compares.
-pub(crate) fn check<T: Element>(random: &mut Random, place: Place, width: usize, device: &Device) {
-    let values: Vec<T> = logits(random, place.elements());
-    for named in [None, Some(subset(random, place.rows))] {
+/// Compares both operations with the reference on one random batch.
+pub(crate) fn check<T: Element>(
+    random: &mut Random,
+    layout: ViewLayout,
+    width: usize,
+    device: &Device,
+) {
+    let values: Vec<T> = logits(random, layout.elements());
+    for named in [None, Some(subset(random, layout.rows))] {
         let rows = named.as_deref();
-        let batch = masks(random, rows.map_or(place.rows, <[u32]>::len), width);
-        let whole = place.whole(&values, device);
-        let view = place.view(&whole);
-        let label = format!("{:?} {place:?} width {width} rows {rows:?}", T::DTYPE);
+        let batch = masks(random, rows.map_or(layout.rows, <[u32]>::len), width);
+        let whole_tensor = layout.whole_tensor(&values, device);
+        let view = layout.view(&whole_tensor);
+        let label = format!("{:?} {layout:?} width {width} rows {rows:?}", T::DTYPE);
         let temperatures: Vec<f32> = match random.below(2) {
             0 => vec![0.7],
             _ => (0..batch.len()).map(|row| 0.25 + row as f32).collect(),
@@ -217,34 +222,34 @@ pub(crate) fn check<T: Element>(random: &mut Random, place: Place, width: usize,
                     if pick.score.is_nan() { f32::NAN.to_bits() } else { pick.score.to_bits() },
                 )
             });
-            let expected = chosen(&values, place, &batch, rows, &temperatures);
+            let expected = expected_picks(&values, layout, &batch, rows, &temperatures);
             assert_eq!(picks.collect::<Vec<_>>(), expected, "{label}");
         }
         louver_candle::apply_bitmask_(&view, &batch, rows).expect(&label);
-        let got: Vec<u32> = T::values(&whole).iter().map(|x| x.bits()).collect();
-        let expected = masked(&values, place, &batch, rows);
-        let wrong = got.iter().zip(&expected).position(|(a, b)| a != b);
-        assert!(wrong.is_none(), "{label}: element {wrong:?}");
+        let actual: Vec<u32> = T::values(&whole_tensor).iter().map(|x| x.bits()).collect();
+        let expected = expected_logits(&values, layout, &batch, rows);
+        let difference = actual.iter().zip(&expected).position(|(a, b)| a != b);
+        assert!(difference.is_none(), "{label}: element {difference:?}");
     }
 }
 
-/// As [`check`], for an element type known at run time.
+/// As [`check`], for a dynamic element type.
 pub(crate) fn check_dtype(
     dtype: DType,
     random: &mut Random,
-    place: Place,
+    layout: ViewLayout,
     width: usize,
     device: &Device,
 ) {
     match dtype {
-        DType::F32 => check::<f32>(random, place, width, device),
-        DType::F16 => check::<f16>(random, place, width, device),
-        DType::BF16 => check::<bf16>(random, place, width, device),
+        DType::F32 => check::<f32>(random, layout, width, device),
+        DType::F16 => check::<f16>(random, layout, width, device),
+        DType::BF16 => check::<bf16>(random, layout, width, device),
         other => panic!("{other:?}"),
     }
 }
 
 pub(crate) const DTYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// The widths that a kernel or a row gets wrong first, and those of real models.
+/// Widths at typical boundaries, and those of real models.
 pub(crate) const WIDTHS: [usize; 10] = [1, 31, 32, 33, 127, 1000, 4097, 128_256, 151_936, 200_064];

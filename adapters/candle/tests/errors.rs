@@ -1,4 +1,4 @@
-//! What cannot be done is refused with a typed error, and nothing is written.
+//! Unsupported calls are rejected with a typed error, and nothing is written.
 
 use candle_core::{DType, Device, Tensor};
 use louver_candle::{ApplyError, MaskBatch, apply_bitmask_, greedy};
@@ -16,10 +16,10 @@ fn zeros(shape: &[usize]) -> Tensor {
     Tensor::zeros(shape, DType::F32, &Device::Cpu).expect("zeros")
 }
 
-fn refused(logits: &Tensor, masks: &MaskBatch, rows: Option<&[u32]>) -> ApplyError {
+fn rejection(logits: &Tensor, masks: &MaskBatch, rows: Option<&[u32]>) -> ApplyError {
     let error = apply_bitmask_(logits, masks, rows).expect_err("refused");
-    let same = greedy(logits, masks, rows, &[1.0]).expect_err("refused");
-    assert_eq!(error.to_string(), same.to_string());
+    let greedy_error = greedy(logits, masks, rows, &[1.0]).expect_err("refused");
+    assert_eq!(error.to_string(), greedy_error.to_string());
     if logits.dtype() == DType::F32 {
         let values = logits.flatten_all().and_then(|t| t.to_vec1::<f32>()).expect("values");
         assert!(values.iter().all(|x| *x == 0.0), "{error}");
@@ -28,52 +28,52 @@ fn refused(logits: &Tensor, masks: &MaskBatch, rows: Option<&[u32]>) -> ApplyErr
 }
 
 #[test]
-fn shapes() {
+fn shapes_are_checked() {
     assert!(
-        matches!(refused(&zeros(&[]), &batch(1), None), ApplyError::Rank { dims } if dims.is_empty())
+        matches!(rejection(&zeros(&[]), &batch(1), None), ApplyError::Rank { dims } if dims.is_empty())
     );
     assert!(
-        matches!(refused(&zeros(&[1, 2, 4]), &batch(1), None), ApplyError::Rank { dims } if dims == [1, 2, 4])
+        matches!(rejection(&zeros(&[1, 2, 4]), &batch(1), None), ApplyError::Rank { dims } if dims == [1, 2, 4])
     );
     assert!(matches!(
-        refused(&zeros(&[2, 4]), &batch(3), None),
+        rejection(&zeros(&[2, 4]), &batch(3), None),
         ApplyError::Rows { masks: 3, rows: 2 }
     ));
     assert!(matches!(
-        refused(&zeros(&[4]), &batch(2), None),
+        rejection(&zeros(&[4]), &batch(2), None),
         ApplyError::Rows { masks: 2, rows: 1 }
     ));
     assert!(matches!(
-        refused(&zeros(&[2, 4]), &batch(2), Some(&[0])),
+        rejection(&zeros(&[2, 4]), &batch(2), Some(&[0])),
         ApplyError::Rows { masks: 2, rows: 1 }
     ));
     assert!(matches!(
-        refused(&zeros(&[2, 4]), &batch(1), Some(&[2])),
+        rejection(&zeros(&[2, 4]), &batch(1), Some(&[2])),
         ApplyError::Row { row: 2, rows: 2 }
     ));
     assert!(matches!(
-        refused(&zeros(&[2, 4]), &batch(2), Some(&[1, 1])),
+        rejection(&zeros(&[2, 4]), &batch(2), Some(&[1, 1])),
         ApplyError::Repeated { row: 1 }
     ));
 }
 
 #[test]
-fn element_types() {
+fn element_types_are_checked() {
     for dtype in [DType::F64, DType::U32, DType::U8, DType::I64] {
         let logits = Tensor::zeros((1, 4), dtype, &Device::Cpu).expect("zeros");
         assert!(
-            matches!(refused(&logits, &batch(1), None), ApplyError::DType(got) if got == dtype)
+            matches!(rejection(&logits, &batch(1), None), ApplyError::DType(got) if got == dtype)
         );
     }
 }
 
 #[test]
-fn layouts() {
+fn layouts_are_checked() {
     let turned = zeros(&[4, 2]).t().expect("a view");
-    assert!(matches!(refused(&turned, &batch(2), None), ApplyError::Layout { .. }));
+    assert!(matches!(rejection(&turned, &batch(2), None), ApplyError::Layout { .. }));
     let repeated = zeros(&[1, 4]).broadcast_as((2, 4)).expect("a view");
-    assert!(matches!(refused(&repeated, &batch(2), None), ApplyError::Layout { .. }));
-    // One row may come from anywhere, and a column is a row of one id each.
+    assert!(matches!(rejection(&repeated, &batch(2), None), ApplyError::Layout { .. }));
+    // A single row may have any stride, and a column is a set of one-id rows.
     apply_bitmask_(&zeros(&[3, 4]).narrow(0, 1, 1).expect("a view"), &batch(1), None)
         .expect("one row");
     apply_bitmask_(&zeros(&[2, 4]).narrow(1, 2, 1).expect("a view"), &batch(2), None)
@@ -94,7 +94,7 @@ fn temperatures() {
 }
 
 #[test]
-fn nothing_to_do_is_no_error() {
+fn empty_batches_are_no_error() {
     apply_bitmask_(&zeros(&[0, 4]), &batch(0), None).expect("no rows");
     apply_bitmask_(&zeros(&[2, 0]), &batch(2), None).expect("no ids");
     apply_bitmask_(&zeros(&[2, 4]), &batch(0), Some(&[])).expect("no rows named");

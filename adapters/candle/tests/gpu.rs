@@ -1,9 +1,10 @@
-//! The kernels on a CUDA device. Without one these tests print a line and pass, unless `LOUVER_GPU=required` (`just gpu`).
+//! Kernel tests on a CUDA device. Without one they print a line and pass, unless
+//! `LOUVER_GPU=required` (`just gpu`).
 
 use candle_core::{DType, Device, Tensor};
 use louver_candle::{MaskBatch, apply_bitmask_, greedy};
 
-use crate::case::{DTYPES, Place, Random, WIDTHS, check_dtype, masks};
+use crate::case::{DTYPES, Random, ViewLayout, WIDTHS, check_dtype, masks};
 
 fn device() -> Option<Device> {
     match Device::new_cuda(0) {
@@ -18,7 +19,8 @@ fn device() -> Option<Device> {
     }
 }
 
-/// Small enough for compute-sanitizer: all types, widths around a word and a vector, views off their alignment.
+/// Small enough for compute-sanitizer: all types, widths around a word and a vector, unaligned
+/// views.
 #[test]
 fn gpu_small() {
     let Some(device) = device() else { return };
@@ -27,9 +29,14 @@ fn gpu_small() {
         for ids in [1, 7, 31, 32, 33, 127, 1000, 4097] {
             for left in [0, 1, 3, 8] {
                 for width in [ids, (ids / 2).max(1), ids + 40] {
-                    let place =
-                        Place { left, right: 8 - left, above: 1, below: 1, ..Place::plain(3, ids) };
-                    check_dtype(dtype, &mut random, place, width, &device);
+                    let layout = ViewLayout {
+                        left,
+                        right: 8 - left,
+                        above: 1,
+                        below: 1,
+                        ..ViewLayout::contiguous(3, ids)
+                    };
+                    check_dtype(dtype, &mut random, layout, width, &device);
                 }
             }
         }
@@ -43,16 +50,22 @@ fn gpu_all_widths() {
     for dtype in DTYPES {
         for ids in WIDTHS {
             for rows in [1, 5, 70] {
-                check_dtype(dtype, &mut random, Place::plain(rows, ids), ids, &device);
-                let place =
-                    Place { left: 5, right: 2, above: 1, below: 0, ..Place::plain(rows, ids) };
-                check_dtype(dtype, &mut random, place, ids.saturating_sub(100).max(1), &device);
+                check_dtype(dtype, &mut random, ViewLayout::contiguous(rows, ids), ids, &device);
+                let layout = ViewLayout {
+                    left: 5,
+                    right: 2,
+                    above: 1,
+                    below: 0,
+                    ..ViewLayout::contiguous(rows, ids)
+                };
+                check_dtype(dtype, &mut random, layout, ids.saturating_sub(100).max(1), &device);
             }
         }
     }
 }
 
-/// One batch kept over many steps, some rows changed at each, sent ahead or not: what the device has is never stale.
+/// One batch over many steps with some changed rows each, uploaded early or not: the device copy is
+/// never stale.
 #[test]
 fn gpu_steps() {
     let Some(device) = device() else { return };
@@ -88,7 +101,7 @@ fn gpu_steps() {
     }
 }
 
-/// A batch is used on the CPU and on the device in turn.
+/// A batch alternates between the CPU and the device.
 #[test]
 fn gpu_and_cpu_share_a_batch() {
     let Some(device) = device() else { return };
@@ -96,8 +109,8 @@ fn gpu_and_cpu_share_a_batch() {
     batch.resize(1);
     for word in [1, 2, 4] {
         batch.set(0, &[word, 0]).expect("set");
-        for place in [&Device::Cpu, &device, &Device::Cpu] {
-            let logits = Tensor::zeros(64, DType::BF16, place).expect("zeros");
+        for location in [&Device::Cpu, &device, &Device::Cpu] {
+            let logits = Tensor::zeros(64, DType::BF16, location).expect("zeros");
             let pick = greedy(&logits, &batch, None, &[1.0])
                 .and_then(|p| Ok(p.read()?))
                 .expect("chosen")[0];

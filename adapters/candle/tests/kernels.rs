@@ -1,5 +1,5 @@
-//! The CUDA source without a GPU: it is what the committed PTX was made of, and run on a CPU by the host's compiler
-//! (`cuda/host.cpp`) it does what the twin says.
+//! Tests of the CUDA source without a GPU: the committed PTX matches it, and compiled by the host
+//! compiler (`cuda/compile_for_host.cpp`) it agrees with the scalar reference.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use half::{bf16, f16};
 use louver_candle::{MaskBatch, RowMask};
 
-use crate::case::{Element, Place, Random, chosen, logits, masked, masks, subset};
+use crate::case::{
+    Element, Random, ViewLayout, expected_logits, expected_picks, logits, masks, subset,
+};
 
 fn cuda() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda")
@@ -35,7 +37,7 @@ fn cksum(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn ptx_was_made_of_this_source() {
+fn ptx_matches_the_source_checksum() {
     assert_eq!(cksum(b"123456789"), 930_766_865);
     let (source, ptx) = (read("bitmask.cu"), read("bitmask.ptx"));
     let line = format!("// bitmask.cu: cksum {} {}", cksum(source.as_bytes()), source.len());
@@ -52,9 +54,9 @@ fn ptx_was_made_of_this_source() {
     }
 }
 
-/// Where the compiler that made the PTX is at hand, it makes the same again.
+/// If the right nvcc is installed, it reproduces the PTX.
 #[test]
-fn ptx_is_what_nvcc_makes() {
+fn nvcc_reproduces_the_ptx() {
     let nvcc = std::env::var("NVCC").unwrap_or_else(|_| "nvcc".into());
     let version = Command::new(&nvcc)
         .arg("--version")
@@ -64,16 +66,17 @@ fn ptx_is_what_nvcc_makes() {
         println!("skipped: there is no nvcc 13.0.88 here");
         return;
     }
-    let made = Command::new("bash").arg(cuda().join("build-ptx")).output().expect("build-ptx runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let built =
+        Command::new("bash").arg(cuda().join("build-ptx")).output().expect("build-ptx runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     assert!(
-        String::from_utf8_lossy(&made.stdout) == read("bitmask.ptx"),
+        String::from_utf8_lossy(&built.stdout) == read("bitmask.ptx"),
         "run cuda/build-ptx > cuda/bitmask.ptx"
     );
 }
 
-/// The source compiled for this machine; none, with a line, where there is no C++ compiler.
-fn host() -> Option<PathBuf> {
+/// Compiles the source for this machine; `None`, with a message, if there is no C++ compiler.
+fn compile_for_host() -> Option<PathBuf> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     if Command::new(&compiler).arg("--version").output().is_err() {
         println!("skipped: there is no C++ compiler here");
@@ -91,7 +94,7 @@ fn host() -> Option<PathBuf> {
             .output()
             .expect("the compiler runs")
     };
-    // Addresses out of bounds and vectors off their alignment are found where the compiler can look for them.
+    // Sanitizers find out-of-bounds accesses and misaligned vectors, where available.
     let mut out = compile(&["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
     if !out.status.success() {
         println!("no sanitizers with this compiler");
@@ -101,7 +104,7 @@ fn host() -> Option<PathBuf> {
     Some(program)
 }
 
-/// One launch, and what it should leave.
+/// Launches and their expected results.
 #[derive(Default)]
 struct Launches {
     input: Vec<u8>,
@@ -109,7 +112,7 @@ struct Launches {
     labels: Vec<(usize, String)>,
 }
 
-/// How many blocks and threads a launch has, and how far its rows are from an aligned address, in elements.
+/// Blocks and threads of a launch, and the misalignment of its rows in elements.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     blocks: u32,
@@ -123,8 +126,8 @@ enum Op {
     Greedy,
 }
 
-/// The batch as the kernels get it: the index and the words.
-fn staged(batch: &MaskBatch) -> (Vec<u32>, Vec<u32>) {
+/// The batch in the kernels' format: the index and the words.
+fn kernel_input(batch: &MaskBatch) -> (Vec<u32>, Vec<u32>) {
     let (mut index, mut words) = (Vec::new(), Vec::new());
     for row in 0..batch.len() {
         index.push(match batch.row(row).expect("a row") {
@@ -144,34 +147,34 @@ impl Launches {
         &mut self,
         random: &mut Random,
         op: Op,
-        place: Place,
+        layout: ViewLayout,
         width: usize,
         shape: Shape,
     ) {
         let named = (random.below(2) == 1)
-            .then(|| subset(random, place.rows))
+            .then(|| subset(random, layout.rows))
             .filter(|rows| !rows.is_empty());
         let rows = named.as_deref();
-        let batch = masks(random, rows.map_or(place.rows, <[u32]>::len), width);
+        let batch = masks(random, rows.map_or(layout.rows, <[u32]>::len), width);
         let temperatures = vec![0.5; if random.below(2) == 0 { 1 } else { batch.len() }];
-        let values: Vec<T> = logits(random, place.elements());
-        let (index, words) = staged(&batch);
+        let values: Vec<T> = logits(random, layout.elements());
+        let (index, words) = kernel_input(&batch);
         let kind = match T::DTYPE {
             candle_core::DType::F32 => 0,
             candle_core::DType::F16 => 1,
             _ => 2,
         };
-        // The kernels get a pointer to the first row; what lies before it is not theirs.
-        let begin = place.at(0).start;
+        // The kernels get a pointer to the first row; memory before it is out of bounds.
+        let begin = layout.row_range(0).start;
         let part = &values[begin..];
         let list = |list: &[u32]| list.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
         let bytes = |bits: &[u32]| -> Vec<u8> {
             bits.iter().flat_map(|x| x.to_le_bytes()[..size_of::<T>()].to_vec()).collect()
         };
-        let stride = if place.rows > 1 { place.at(1).start - begin } else { place.ids };
+        let stride = if layout.rows > 1 { layout.row_range(1).start - begin } else { layout.ids };
         let Shape { blocks, threads, skew } = shape;
         let greedy = u32::from(op == Op::Greedy);
-        let sizes = [stride, place.ids, batch.len()].map(|n| n as u32);
+        let sizes = [stride, layout.ids, batch.len()].map(|n| n as u32);
         let lists = [
             batch.row_words(),
             width,
@@ -190,27 +193,27 @@ impl Launches {
         self.input.extend(list(rows.unwrap_or_default()));
         self.input.extend(temperatures.iter().flat_map(|x: &f32| x.to_le_bytes()));
         let mut out = vec![0; 2 * batch.len()];
-        let mut left: Vec<u32> = values.iter().map(|x| x.bits()).collect();
+        let mut expected: Vec<u32> = values.iter().map(|x| x.bits()).collect();
         match op {
-            Op::Apply => left = masked(&values, place, &batch, rows),
+            Op::Apply => expected = expected_logits(&values, layout, &batch, rows),
             Op::Greedy => {
                 for (row, (token, score)) in
-                    chosen(&values, place, &batch, rows, &temperatures).iter().enumerate()
+                    expected_picks(&values, layout, &batch, rows, &temperatures).iter().enumerate()
                 {
                     out[row] = token.unwrap_or(u32::MAX);
                     out[batch.len() + row] = *score;
                 }
             }
         }
-        self.output.extend(bytes(&left[begin..]));
+        self.output.extend(bytes(&expected[begin..]));
         self.output.extend(list(&out));
         self.output.extend([0; 4]);
         let label =
-            format!("{op:?} {:?} {place:?} width {width} {shape:?} rows {rows:?}", T::DTYPE);
+            format!("{op:?} {:?} {layout:?} width {width} {shape:?} rows {rows:?}", T::DTYPE);
         self.labels.push((self.output.len(), label));
     }
 
-    /// Runs all launches in one process and compares.
+    /// Runs all launches in one process and compares the results.
     fn check(self, program: &Path) {
         let mut child = Command::new(program)
             .stdin(Stdio::piped())
@@ -220,40 +223,41 @@ impl Launches {
         let mut stdin = child.stdin.take().expect("standard input");
         let input = self.input;
         let writer = std::thread::spawn(move || stdin.write_all(&input));
-        let got = child.wait_with_output().expect("the program ends");
+        let actual = child.wait_with_output().expect("the program ends");
         writer.join().expect("no panic").expect("all is read");
-        assert!(got.status.success(), "{}", got.status);
-        let wrong = got.stdout.iter().zip(&self.output).position(|(a, b)| a != b);
-        if let Some(at) = wrong {
-            let label = self.labels.iter().find(|(end, _)| at < *end).map(|(_, label)| label);
-            panic!("byte {at}: {label:?}");
+        assert!(actual.status.success(), "{}", actual.status);
+        let difference = actual.stdout.iter().zip(&self.output).position(|(a, b)| a != b);
+        if let Some(position) = difference {
+            let label = self.labels.iter().find(|(end, _)| position < *end).map(|(_, label)| label);
+            panic!("byte {position}: {label:?}");
         }
-        assert_eq!(got.stdout.len(), self.output.len());
+        assert_eq!(actual.stdout.len(), self.output.len());
     }
 }
 
 #[test]
-fn kernels_do_what_the_twin_says() {
-    let Some(program) = host() else { return };
+fn kernels_match_the_scalar_reference() {
+    let Some(program) = compile_for_host() else { return };
     let mut random = Random(11);
     let mut launches = Launches::default();
     for ids in [1, 7, 8, 31, 32, 33, 100, 127, 128, 1000] {
         for (skew, right) in [(0, 0), (0, 8), (1, 3), (3, 0), (7, 1)] {
             for op in [Op::Apply, Op::Greedy] {
-                let place = Place { right, ..Place::plain(2 + random.below(3), ids) };
+                let layout =
+                    ViewLayout { right, ..ViewLayout::contiguous(2 + random.below(3), ids) };
                 let shape = Shape { blocks: 1 + random.below(3) as u32, threads: 32, skew };
                 let width = [ids, (ids / 2).max(1), ids + 9, 4 * ids][random.below(4)];
-                launches.add::<f32>(&mut random, op, place, width, shape);
-                launches.add::<f16>(&mut random, op, place, width, shape);
-                launches.add::<bf16>(&mut random, op, place, width, shape);
+                launches.add::<f32>(&mut random, op, layout, width, shape);
+                launches.add::<f16>(&mut random, op, layout, width, shape);
+                launches.add::<bf16>(&mut random, op, layout, width, shape);
             }
         }
     }
-    // Several warps, which meet in shared memory.
+    // Several warps, which reduce through shared memory.
     for ids in [33, 5000] {
         let shape = Shape { blocks: 2, threads: 96, skew: 2 };
-        launches.add::<f32>(&mut random, Op::Greedy, Place::plain(2, ids), ids, shape);
-        launches.add::<bf16>(&mut random, Op::Greedy, Place::plain(2, ids), ids, shape);
+        launches.add::<f32>(&mut random, Op::Greedy, ViewLayout::contiguous(2, ids), ids, shape);
+        launches.add::<bf16>(&mut random, Op::Greedy, ViewLayout::contiguous(2, ids), ids, shape);
     }
     launches.check(&program);
     let _ = std::fs::remove_file(&program);

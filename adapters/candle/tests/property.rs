@@ -1,22 +1,30 @@
-//! `op(logits, mask)[i]` is `logits[i]`, bit for bit, where `i` is allowed, and minus infinity elsewhere.
+//! Property tests: `op(logits, mask)[i]` is bitwise equal to `logits[i]` if `i` is allowed, and
+//! minus infinity otherwise.
 
 use candle_core::Device;
 use proptest::prelude::*;
 
-use crate::case::{DTYPES, Place, Random, WIDTHS, check_dtype};
+use crate::case::{DTYPES, Random, ViewLayout, WIDTHS, check_dtype};
 
-fn place() -> impl Strategy<Value = Place> {
+fn layout() -> impl Strategy<Value = ViewLayout> {
     (0..5usize, 0..200usize, 0..9usize, 0..9usize, 0..3usize, 0..2usize).prop_map(
-        |(rows, ids, left, right, above, below)| Place { rows, ids, left, right, above, below },
+        |(rows, ids, left, right, above, below)| ViewLayout {
+            rows,
+            ids,
+            left,
+            right,
+            above,
+            below,
+        },
     )
 }
 
 proptest! {
     #[test]
     fn allowed_logits_keep_their_bits_and_others_are_masked(
-        place in place(), width in 1..220usize, dtype in 0..3usize, seed in any::<u64>()
+        layout in layout(), width in 1..220usize, dtype in 0..3usize, seed in any::<u64>()
     ) {
-        check_dtype(DTYPES[dtype], &mut Random(seed), place, width, &Device::Cpu);
+        check_dtype(DTYPES[dtype], &mut Random(seed), layout, width, &Device::Cpu);
     }
 }
 
@@ -26,13 +34,19 @@ fn all_widths_and_types() {
     for dtype in DTYPES {
         for ids in WIDTHS {
             let views = [
-                Place::plain(3, ids),
-                Place { left: 3, right: 2, above: 1, below: 1, ..Place::plain(3, ids) },
+                ViewLayout::contiguous(3, ids),
+                ViewLayout {
+                    left: 3,
+                    right: 2,
+                    above: 1,
+                    below: 1,
+                    ..ViewLayout::contiguous(3, ids)
+                },
             ];
-            for place in views {
-                // Masks as wide as the logits, narrower, and wider.
+            for layout in views {
+                // Masks as wide as the logits, narrower and wider.
                 for width in [ids, (ids / 2).max(1), ids + 40] {
-                    check_dtype(dtype, &mut random, place, width, &Device::Cpu);
+                    check_dtype(dtype, &mut random, layout, width, &Device::Cpu);
                 }
             }
         }
@@ -44,7 +58,7 @@ fn all_widths_and_types() {
 fn large_batches() {
     let mut random = Random(8);
     for dtype in DTYPES {
-        let place = Place { right: 8, ..Place::plain(40, 20_000) };
-        check_dtype(dtype, &mut random, place, 20_000, &Device::Cpu);
+        let layout = ViewLayout { right: 8, ..ViewLayout::contiguous(40, 20_000) };
+        check_dtype(dtype, &mut random, layout, 20_000, &Device::Cpu);
     }
 }

@@ -1,4 +1,5 @@
-//! The operations on tensors against their scalar twin: all element types, layouts, widths and subsets of rows.
+//! Tensor operations against the scalar reference: all element types, layouts, widths and subsets
+//! of rows.
 
 mod case;
 mod errors;

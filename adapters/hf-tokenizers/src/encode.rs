@@ -1,25 +1,26 @@
-//! Text to tokens as a model would emit them in the middle of its output.
+//! Encoding of text to tokens as a model emits them in the middle of its output.
 
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
 use tokenizers::Tokenizer;
 
-/// A text could not be encoded.
+/// The tokenizer failed to encode a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot encode the text: {message}")]
 pub struct EncodeError {
-    /// What the `tokenizers` crate says.
+    /// The message of the `tokenizers` crate.
     pub message: String,
 }
 
-/// Encodes text without the special tokens and the space that some tokenizers put in front of everything.
+/// Encodes text without the special tokens and the leading space that some tokenizers add.
 #[derive(Debug)]
 pub struct Encoder<'t> {
     tokenizer: &'t Tokenizer,
     anchor: Option<Anchor>,
 }
 
-/// Text put in front and taken away again, for tokenizers that prefix a space.
+/// A prefix that is added before encoding and removed afterwards, for tokenizers that add a leading
+/// space.
 #[derive(Debug)]
 struct Anchor {
     text: &'static str,
@@ -30,8 +31,8 @@ struct Anchor {
 const ANCHOR: &str = "\u{2}";
 
 impl<'t> Encoder<'t> {
-    /// An encoder. Special tokens written out in a text are taken for those tokens; use
-    /// `set_encode_special_tokens` of the tokenizer where they should stay text.
+    /// Creates an encoder. Special tokens in a text are encoded as such; to keep them as text, use
+    /// the tokenizer's `set_encode_special_tokens`.
     pub fn new(tokenizer: &'t Tokenizer, vocab: &Vocabulary) -> Encoder<'t> {
         let plain = Encoder { tokenizer, anchor: None };
         let first = plain.encode("a").unwrap_or_default();
@@ -42,7 +43,7 @@ impl<'t> Encoder<'t> {
         plain
     }
 
-    /// The token ids of a text. Fails only where the tokenizer's own pre-tokenizer or model does.
+    /// The token ids of a text. Errors: those of the tokenizer's pre-tokenizer or model.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, EncodeError> {
         let run = |text: String| match self.tokenizer.encode(text, false) {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
@@ -57,7 +58,7 @@ impl<'t> Encoder<'t> {
     }
 }
 
-/// The bytes that tokens spell; special tokens as their text.
+/// The bytes of tokens; special tokens as their text.
 fn bytes(vocab: &Vocabulary, ids: &[u32]) -> Vec<u8> {
     let mut out = Vec::new();
     for &id in ids {

@@ -1,13 +1,15 @@
 //! Louver vocabularies from Hugging Face `tokenizer.json` files.
 //!
-//! A token's bytes are what the tokenizer's own decoder shows for it in the middle of a text, because that is what the
-//! host streams: byte-level alphabets (GPT-2), byte fallback (`<0x0A>`, `▁`) and plain replacements are understood; every
-//! token is then decoded once and compared. What does not agree is left out and reported, never guessed.
+//! A token's bytes are those that the tokenizer's own decoder produces for it in the middle of a
+//! text, because the host streams these. Supported are byte-level alphabets (GPT-2), byte fallback
+//! (`<0x0A>`, `▁`) and plain replacements. Every token is then decoded once and compared. Tokens
+//! that do not agree are left out and reported, never guessed.
 //!
 //! ```no_run
 //! use louver_hf_tokenizers::{VocabOptions, load};
 //!
-//! let loaded = load("model/tokenizer.json", &VocabOptions { width: Some(151_936), ..VocabOptions::default() })?;
+//! let options = VocabOptions { width: Some(151_936), ..VocabOptions::default() };
+//! let loaded = load("model/tokenizer.json", &options)?;
 //! for warning in &loaded.warnings {
 //!     eprintln!("warning: {warning}");
 //! }

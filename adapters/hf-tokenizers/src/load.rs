@@ -1,4 +1,4 @@
-//! From a tokenizer to a vocabulary.
+//! Conversion of a tokenizer to a vocabulary.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,41 +8,42 @@ use louver::vocab::{MAX_TOKEN_BYTES, VocabError, Vocabulary};
 use tokenizers::Tokenizer;
 
 use crate::decode::{DecoderError, TokenDecoder};
-use crate::stops::{self, Stop};
+use crate::stops::{self, StopToken};
 
-/// How a vocabulary is made.
+/// Options of the conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VocabOptions {
-    /// Width of the model's logits. Models pad their vocabularies: ids beyond the tokenizer's are never allowed. Without it,
-    /// the tokenizer's own width.
+    /// Width of the model's logits. Models pad their vocabularies: ids beyond the tokenizer's are
+    /// never allowed. By default the tokenizer's own width.
     pub width: Option<usize>,
-    /// Tokens that end a generation, by id.
+    /// Stop tokens by id.
     pub stop_ids: Vec<u32>,
-    /// The same by text; what the tokenizer lacks is a warning.
+    /// Stop tokens by text; unknown ones cause a warning.
     pub stop_names: Vec<String>,
 }
 
-/// A vocabulary, and what could not be taken over.
+/// A vocabulary with its tokenizer and warnings.
 #[derive(Debug)]
 pub struct Loaded {
     /// The vocabulary.
     pub vocab: Vocabulary,
-    /// The tokenizer it came from.
+    /// The tokenizer.
     pub tokenizer: Tokenizer,
-    /// What to tell the user.
+    /// Warnings for the user.
     pub warnings: Vec<Warning>,
 }
 
-/// What could not be taken over as it was.
+/// A part of the tokenizer that could not be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
-    /// No token is one of these bytes; a grammar that needs one can come to a point where nothing is allowed.
+    /// No single token has one of these bytes; a grammar that needs one can reach a dead end.
     #[error("no token can express the bytes {0}")]
     MissingBytes(ByteSet),
-    /// The tokenizer's decoder shows something else than the bytes derived for the token; it is never allowed.
+    /// The tokenizer's decoder disagrees with the derived bytes; the token is never allowed.
     #[error(
-        "token {id} {token:?} is left out: it should decode to {expected:?}, but decodes to {decoded:?}"
+        "token {id} {token:?} is left out: it should decode to {expected:?}, but decodes to \
+         {decoded:?}"
     )]
     Undecodable {
         /// The id.
@@ -51,20 +52,20 @@ pub enum Warning {
         token: String,
         /// Its derived bytes as text.
         expected: String,
-        /// What the decoder shows.
+        /// The decoder's output.
         decoded: String,
     },
-    /// An added token that the decoder shows differently from its text; its bytes are what is shown.
+    /// An added token whose decoded text differs from its own; it has the decoded bytes.
     #[error("added token {id} {token:?} is shown as {shown:?}")]
     ShownDifferently {
         /// The id.
         id: u32,
         /// Its text in the tokenizer.
         token: String,
-        /// What the decoder shows.
+        /// The decoder's output.
         shown: String,
     },
-    /// Tokens without any text; they are never allowed.
+    /// A token without text; it is never allowed.
     #[error("token {id} {token:?} is left out: it has no text")]
     NoText {
         /// The id.
@@ -80,20 +81,20 @@ pub enum Warning {
         /// Its length in bytes.
         len: usize,
     },
-    /// Ids of the tokenizer beyond the logits.
+    /// Token ids beyond the width of the logits.
     #[error("{count} tokens from id {first} on are left out: the logits have {width} ids")]
     BeyondWidth {
-        /// The first.
+        /// The first id.
         first: u32,
-        /// How many.
+        /// Their number.
         count: usize,
         /// The logits' width.
         width: usize,
     },
-    /// A stop token was named that the tokenizer lacks.
+    /// The tokenizer does not have a named stop token.
     #[error("stop token {0:?} is not in the tokenizer")]
     UnknownStop(String),
-    /// No stop token was given or found in the files; a well-known one was taken.
+    /// No stop token was given or found in the files; a well-known one was used.
     #[error("no stop token was given; taking {name} (id {id})")]
     StopGuessed {
         /// The id.
@@ -103,28 +104,29 @@ pub enum Warning {
     },
 }
 
-/// Why there is no vocabulary.
+/// Why a tokenizer cannot be converted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The file cannot be read or is no tokenizer.
+    /// The file cannot be read or is not a tokenizer.
     #[error("cannot load tokenizer {path}: {message}")]
     Tokenizer {
         /// The file.
         path: PathBuf,
-        /// What the `tokenizers` crate says.
+        /// The message of the `tokenizers` crate.
         message: String,
     },
-    /// Its decoder gives no bytes per token.
+    /// The decoder cannot be used per token.
     #[error(transparent)]
     Decoder(#[from] DecoderError),
-    /// The tokens make no vocabulary.
+    /// The tokens are not a valid vocabulary.
     #[error(transparent)]
     Vocab(#[from] VocabError),
 }
 
-/// Loads a `tokenizer.json`. Stop tokens are those of the options or, where these name none, those of
-/// `generation_config.json`, `config.json` and `tokenizer_config.json` in the same folder, or else a well-known one.
+/// Loads a `tokenizer.json`. Stop tokens are those of the options or, if there are none, those of
+/// `generation_config.json`, `config.json` and `tokenizer_config.json` in the same folder, or else
+/// a well-known one.
 ///
 /// Cost: decodes every token once; a fraction of a second for 150,000 tokens.
 pub fn load(path: impl AsRef<Path>, options: &VocabOptions) -> Result<Loaded, LoadError> {
@@ -135,10 +137,10 @@ pub fn load(path: impl AsRef<Path>, options: &VocabOptions) -> Result<Loaded, Lo
     })?;
     let mut options = options.clone();
     if options.stop_ids.is_empty() && options.stop_names.is_empty() {
-        for stop in stops::beside(path.parent().unwrap_or(Path::new("."))) {
+        for stop in stops::read_from_folder(path.parent().unwrap_or(Path::new("."))) {
             match stop {
-                Stop::Id(id) => options.stop_ids.push(id),
-                Stop::Name(name) => options.stop_names.push(name),
+                StopToken::Id(id) => options.stop_ids.push(id),
+                StopToken::Name(name) => options.stop_names.push(name),
             }
         }
     }
@@ -146,25 +148,25 @@ pub fn load(path: impl AsRef<Path>, options: &VocabOptions) -> Result<Loaded, Lo
     Ok(Loaded { vocab, tokenizer, warnings })
 }
 
-/// The vocabulary of a tokenizer that is already loaded. Reads no files.
+/// Converts a loaded tokenizer. Reads no files.
 pub fn vocabulary(
     tokenizer: &Tokenizer,
     options: &VocabOptions,
 ) -> Result<(Vocabulary, Vec<Warning>), LoadError> {
     let decoder = TokenDecoder::new(tokenizer)?;
     let mut warnings = Vec::new();
-    let tokens = tokens(tokenizer);
-    let needed = tokens.last_key_value().map_or(0, |(id, _)| *id as usize + 1);
-    let width = options.width.unwrap_or(needed);
+    let tokens = collect_tokens(tokenizer);
+    let required_width = tokens.last_key_value().map_or(0, |(id, _)| *id as usize + 1);
+    let width = options.width.unwrap_or(required_width);
     let mut builder = Vocabulary::builder(width);
-    let probe = Probe::new(tokenizer, &decoder, &tokens);
-    let mut beyond: Option<(u32, usize)> = None;
+    let probe = DecodeProbe::new(tokenizer, &decoder, &tokens);
+    let mut beyond_width: Option<(u32, usize)> = None;
     for (&id, token) in &tokens {
         if id as usize >= width {
-            beyond = Some(beyond.map_or((id, 1), |(first, count)| (first, count + 1)));
+            beyond_width = Some(beyond_width.map_or((id, 1), |(first, count)| (first, count + 1)));
             continue;
         }
-        if token.kind == Kind::Special {
+        if token.kind == TokenKind::Special {
             builder.special(id, &token.text);
             continue;
         }
@@ -184,7 +186,7 @@ pub fn vocabulary(
         } else if bytes.len() > MAX_TOKEN_BYTES {
             warnings.push(Warning::TooLong { id, len: bytes.len() });
         } else {
-            if token.kind == Kind::Added && bytes != token.text.as_bytes() {
+            if token.kind == TokenKind::Added && bytes != token.text.as_bytes() {
                 warnings.push(Warning::ShownDifferently {
                     id,
                     token: token.text.clone(),
@@ -194,7 +196,11 @@ pub fn vocabulary(
             builder.token(id, &bytes);
         }
     }
-    warnings.extend(beyond.map(|(first, count)| Warning::BeyondWidth { first, count, width }));
+    warnings.extend(beyond_width.map(|(first, count)| Warning::BeyondWidth {
+        first,
+        count,
+        width,
+    }));
     let stops = stop_ids(tokenizer, options, &mut warnings);
     for id in stops {
         builder.stop(id);
@@ -207,48 +213,50 @@ pub fn vocabulary(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Of the model's vocabulary.
+enum TokenKind {
+    /// A token of the model's vocabulary.
     Model,
-    /// Added, and flagged special.
+    /// An added token with the flag `special`.
     Special,
-    /// Added, not special: text.
+    /// An added token without the flag: text.
     Added,
 }
 
-struct Token {
+struct TokenizerEntry {
     text: String,
-    kind: Kind,
+    kind: TokenKind,
 }
 
-/// All tokens by id; an added token hides the model's of the same id.
-fn tokens(tokenizer: &Tokenizer) -> BTreeMap<u32, Token> {
+/// All tokens by id; an added token overrides the model's token with the same id.
+fn collect_tokens(tokenizer: &Tokenizer) -> BTreeMap<u32, TokenizerEntry> {
     let model = tokenizer.get_vocab(false).into_iter();
-    let mut tokens: BTreeMap<u32, Token> =
-        model.map(|(text, id)| (id, Token { text, kind: Kind::Model })).collect();
+    let mut tokens: BTreeMap<u32, TokenizerEntry> =
+        model.map(|(text, id)| (id, TokenizerEntry { text, kind: TokenKind::Model })).collect();
     for (id, added) in tokenizer.get_added_tokens_decoder() {
-        let kind = if added.special { Kind::Special } else { Kind::Added };
-        tokens.insert(id, Token { text: added.content, kind });
+        let kind = if added.special { TokenKind::Special } else { TokenKind::Added };
+        tokens.insert(id, TokenizerEntry { text: added.content, kind });
     }
     tokens
 }
 
-/// Decodes tokens as they appear in the middle of a text: behind an anchor, because decoders treat the first token apart.
-struct Probe<'t> {
+/// Decodes tokens in the middle of a text: after an anchor token, because decoders treat the first
+/// token differently.
+struct DecodeProbe<'t> {
     tokenizer: &'t Tokenizer,
     anchor: Option<(u32, String)>,
 }
 
-impl<'t> Probe<'t> {
+impl<'t> DecodeProbe<'t> {
     fn new(
         tokenizer: &'t Tokenizer,
         decoder: &TokenDecoder,
-        tokens: &BTreeMap<u32, Token>,
+        tokens: &BTreeMap<u32, TokenizerEntry>,
     ) -> Self {
         let anchor = tokens.iter().find_map(|(&id, token)| {
-            // A letter that stands for itself: behind `<0x61>`, another byte token would be one invalid run with it.
+            // A literal letter: after `<0x61>`, another byte token would form one invalid run with
+            // it.
             let letter = token.text.len() == 1 && token.text.as_bytes()[0].is_ascii_alphanumeric();
-            if token.kind != Kind::Model
+            if token.kind != TokenKind::Model
                 || !letter
                 || decoder.bytes(&token.text) != token.text.as_bytes()
             {
@@ -257,7 +265,7 @@ impl<'t> Probe<'t> {
             let text = tokenizer.decode(&[id], false).ok()?;
             (text == token.text).then_some((id, text))
         });
-        Probe { tokenizer, anchor }
+        DecodeProbe { tokenizer, anchor }
     }
 
     fn decode(&self, id: u32) -> String {
@@ -285,7 +293,7 @@ fn stop_ids(
         }
     }
     if ids.is_empty()
-        && let Some((id, name)) = stops::common(tokenizer)
+        && let Some((id, name)) = stops::find_common(tokenizer)
     {
         warnings.push(Warning::StopGuessed { id, name: name.to_owned() });
         ids.push(id);

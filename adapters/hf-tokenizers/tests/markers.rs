@@ -1,5 +1,5 @@
-//! Markers of calls on real tokenizers: as special tokens, as added tokens that are not special,
-//! and spelled in ordinary tokens, they mean the same. Where the shared data is at hand.
+//! Call markers on real tokenizers: as special tokens, as added tokens that are not special, and
+//! spelled in ordinary tokens, they have the same meaning. Needs the shared data.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use louver::spec::tools::Tool;
 use louver_formats::{Catalog, Plan, Reasoning, ToolRequest, Turn};
 use louver_hf_tokenizers::{Encoder, Loaded, VocabOptions, load};
 
-/// Tokenizers, and families whose calls are tried on them.
+/// Tokenizers, and the model families whose calls are tested on them.
 const FAMILIES: [(&str, &[&str]); 4] = [
     ("qwen3", &["qwen3", "qwen3_coder", "qwen2_5", "glm4_7", "phi4_mini", "minimax_m2"]),
     ("deepseek_v3", &["deepseek_v3", "deepseek_r1", "deepseek_v3_1", "deepseek_v3_2"]),
@@ -27,7 +27,7 @@ const TOOLS: &str = r#"[
   {"name": "get_time", "parameters": {}}
 ]"#;
 
-/// The spellings of a family: calls, and what cannot be written.
+/// The spellings of a family: valid calls, and rejected texts.
 fn spellings(family: &str) -> (Vec<String>, Vec<String>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/data/spellings.toml");
     let file: toml::Table =
@@ -46,15 +46,15 @@ fn spellings(family: &str) -> (Vec<String>, Vec<String>) {
     (calls.collect(), refused.unwrap_or_default())
 }
 
-struct Setting<'a> {
+struct TestSetup<'a> {
     encoder: Encoder<'a>,
     plan: Plan,
     constraint: Constraint,
 }
 
-impl Setting<'_> {
-    /// The tokens of a text as the tokenizer has them, and of pieces of it that no marker fits
-    /// into.
+impl TestSetup<'_> {
+    /// The tokens of a text as the tokenizer splits it, and of pieces that are too short for any
+    /// marker.
     fn tokens(&self, wire: &str) -> Vec<Vec<u32>> {
         let chars: Vec<char> = wire.chars().collect();
         let cut = |size: usize| {
@@ -64,7 +64,7 @@ impl Setting<'_> {
         vec![cut(chars.len().max(1)), cut(5), cut(1)]
     }
 
-    /// What the tokens say, if they are a whole turn.
+    /// Parses tokens, if they are a complete turn.
     fn read(&self, tokens: &[u32], masks: bool) -> Option<Turn> {
         let mut matcher = self.constraint.matcher();
         let mut mask = vec![0; self.constraint.vocab().mask_words()];
@@ -76,9 +76,9 @@ impl Setting<'_> {
                 matcher.fill_mask(&mut mask);
                 bit(&mask, token)
             });
-            let taken = matcher.advance_traced(token, &mut tracer).is_ok();
-            assert!(allowed.is_none_or(|allowed| allowed == taken), "{token:?}");
-            if !taken {
+            let accepted = matcher.advance_traced(token, &mut tracer).is_ok();
+            assert!(allowed.is_none_or(|allowed| allowed == accepted), "{token:?}");
+            if !accepted {
                 return None;
             }
             events.extend(extractor.push(tracer.drain()));
@@ -91,7 +91,7 @@ impl Setting<'_> {
 }
 
 #[test]
-fn markers_mean_the_same_however_they_are_tokenized() {
+fn markers_are_independent_of_tokenization() {
     let mut checked = 0;
     for (name, families) in FAMILIES {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -108,16 +108,16 @@ fn markers_mean_the_same_however_they_are_tokenized() {
         for family in families {
             let catalog = Catalog::builtin();
             let format = catalog.get(family).expect("format").bind(&vocab);
-            let setting = |reasoning| {
+            let setup = |reasoning| {
                 let tools = Tool::parse_text(TOOLS, &Limits::default()).expect("tools");
                 let request = ToolRequest { tools, reasoning, ..ToolRequest::default() };
                 let plan = format.lower(&request).expect("lowers");
                 let constraint = engine.compile(plan.grammar().clone()).expect("compiles");
-                Setting { encoder: Encoder::new(&tokenizer, &vocab), plan, constraint }
+                TestSetup { encoder: Encoder::new(&tokenizer, &vocab), plan, constraint }
             };
             let (plain, thinking) = (
-                setting(Reasoning::Off),
-                format.reasoning.as_ref().map(|_| setting(Reasoning::Opened)),
+                setup(Reasoning::Off),
+                format.reasoning.as_ref().map(|_| setup(Reasoning::Opened)),
             );
             let (calls, refused) = spellings(family);
             for (n, wire) in calls.iter().enumerate() {
@@ -135,14 +135,14 @@ fn markers_mean_the_same_however_they_are_tokenized() {
                 for tokens in plain.tokens(&wire.replace("get_weather", "get_wether")) {
                     assert_eq!(plain.read(&tokens, false), None, "{name}, {family}: {wire:?}");
                 }
-                // A call in the reasoning is none; JSON there is a draft.
+                // A call within reasoning does not count; JSON there is a draft.
                 let thinking = thinking.as_ref().filter(|_| wire.trim_start().starts_with('<'));
-                for (setting, tokens) in thinking.into_iter().flat_map(|s| {
+                for (setup, tokens) in thinking.into_iter().flat_map(|s| {
                     s.tokens(&format!("Hm, {}", wire.trim_start())).into_iter().map(move |t| (s, t))
                 }) {
-                    let read = setting.read(&tokens, false);
+                    let read = setup.read(&tokens, false);
                     assert!(read.is_none(), "{name}, {family}: {wire:?}: {read:?}");
-                    let mut matcher = setting.constraint.matcher();
+                    let mut matcher = setup.constraint.matcher();
                     let whole = tokens
                         .iter()
                         .all(|&token| matcher.advance(TokenId::from_raw(token)).is_ok());

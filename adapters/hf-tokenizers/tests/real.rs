@@ -1,4 +1,4 @@
-//! The tokenizers of real models, where the shared data is at hand.
+//! Tokenizers of real models. Needs the shared data.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ const PROBES: &[&str] = &[
     "\u{0}\u{1}\u{1b}\u{7f}",
 ];
 
-/// The shared tokenizers that are there; says which are not.
-fn real(name: &str) -> Option<PathBuf> {
+/// The path of a shared tokenizer; prints a line if it is missing.
+fn shared_tokenizer(name: &str) -> Option<PathBuf> {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tokenizers");
     let path = shared.join(name).join("tokenizer.json");
     if path.is_file() {
@@ -26,14 +26,14 @@ fn real(name: &str) -> Option<PathBuf> {
 }
 
 fn check(name: &str, stop: &str) {
-    let Some(path) = real(name) else { return };
+    let Some(path) = shared_tokenizer(name) else { return };
     let Loaded { vocab, tokenizer, warnings } =
         load(&path, &VocabOptions::default()).expect("loads");
     assert_eq!(warnings, [], "{name}");
     assert!(vocab.missing_bytes().is_empty(), "{name}");
     let stops: Vec<&str> = vocab.stops().iter().filter_map(|&id| vocab.special_name(id)).collect();
     assert_eq!(stops, [stop], "{name}");
-    every_token_is_what_decode_shows(&tokenizer, &vocab);
+    check_decoded_tokens(&tokenizer, &vocab);
     let encoder = Encoder::new(&tokenizer, &vocab);
     for text in PROBES {
         let ids = encoder.encode(text).expect("tokens");
@@ -45,8 +45,8 @@ fn check(name: &str, stop: &str) {
     }
 }
 
-/// Each token behind each of two neighbours: what decoding adds is the token's bytes.
-fn every_token_is_what_decode_shows(tokenizer: &Tokenizer, vocab: &louver::vocab::Vocabulary) {
+/// Each token after each of two other tokens: decoding adds exactly the token's bytes.
+fn check_decoded_tokens(tokenizer: &Tokenizer, vocab: &louver::vocab::Vocabulary) {
     let mut texts = 0;
     for front in ["x", "\""] {
         let front_id = tokenizer.token_to_id(front).expect("a token for an ASCII character");
@@ -61,28 +61,28 @@ fn every_token_is_what_decode_shows(tokenizer: &Tokenizer, vocab: &louver::vocab
 }
 
 #[test]
-fn llama3_1() {
+fn llama3_1_tokens_have_their_decoded_bytes() {
     check("llama3_1", "<|eot_id|>");
 }
 
 #[test]
-fn qwen3() {
+fn qwen3_tokens_have_their_decoded_bytes() {
     check("qwen3", "<|im_end|>");
-    let Some(path) = real("qwen3") else { return };
+    let Some(path) = shared_tokenizer("qwen3") else { return };
     let loaded = load(path, &VocabOptions { width: Some(151_936), ..VocabOptions::default() })
         .expect("loads");
     let id = loaded.tokenizer.token_to_id("<tool_call>").expect("an added token");
-    // Not flagged special: it is text.
+    // Without the flag `special` it is text.
     assert_eq!(loaded.vocab.bytes(TokenId::from_raw(id)), Some(&b"<tool_call>"[..]));
     assert!(!loaded.vocab.is_used(TokenId::from_raw(151_935)));
 }
 
 #[test]
-fn deepseek_v3() {
+fn deepseek_v3_tokens_have_their_decoded_bytes() {
     check("deepseek_v3", "<｜end▁of▁sentence｜>");
 }
 
 #[test]
-fn llama2() {
+fn llama2_tokens_have_their_decoded_bytes() {
     check("llama2", "</s>");
 }

@@ -1,4 +1,4 @@
-//! Tokenizers built in code, one for each decoder family.
+//! Tokenizers built in code, one per decoder family.
 
 use louver::ids::TokenId;
 use louver_hf_tokenizers::{
@@ -16,7 +16,7 @@ fn added(id: u32, content: &str, special: bool) -> Value {
            "lstrip": false, "rstrip": false, "normalized": false})
 }
 
-/// The character that stands for a byte in GPT-2's alphabet, by its definition.
+/// The character for a byte in GPT-2's alphabet, from its definition.
 fn gpt2(byte: u8) -> char {
     let stands_for_itself =
         |b: u8| (b'!'..=b'~').contains(&b) || (0xa1..=0xac).contains(&b) || b >= 0xae;
@@ -27,7 +27,8 @@ fn gpt2(byte: u8) -> char {
     char::from_u32(0x100 + rank).expect("below U+0180")
 }
 
-/// 256 bytes as ids 0..=255, three words, a special token, two added ones, one that decodes to a byte of its own.
+/// 256 bytes with ids 0..=255, three words, a special token, two added ones, one of which decodes
+/// to other bytes.
 fn byte_level() -> Value {
     let mut vocab: serde_json::Map<String, Value> =
         (0..=255u8).map(|b| (gpt2(b).to_string(), json!(b))).collect();
@@ -96,7 +97,8 @@ fn byte_level_tokens_have_their_bytes() {
     assert_eq!(bytes(262).as_deref(), Some(&b"  "[..]), "an added token's spaces are spaces");
     assert_eq!(bytes(264).as_deref(), Some("<｜sep｜>".as_bytes()));
     assert!(vocab.missing_bytes().is_empty());
-    // The byte-level decoder shows the added token `éé` as the bytes 0xE9 0xE9, and so does the host.
+    // The byte-level decoder decodes the added token `éé` to the bytes 0xE9 0xE9, and so does the
+    // host.
     assert_eq!(bytes(263), Some(vec![0xe9, 0xe9]));
     assert_eq!(
         warnings,
@@ -144,7 +146,7 @@ fn encoding_has_no_prefix_space() {
 }
 
 #[test]
-fn width_pads_or_cuts() {
+fn width_pads_or_truncates() {
     let tokenizer = tokenizer(&byte_level());
     let wide = VocabOptions { width: Some(512), ..stops(&[260]) };
     let (vocab, _) = vocabulary(&tokenizer, &wide).expect("a vocabulary");
@@ -187,7 +189,7 @@ fn stop_tokens_come_from_options_then_files_then_common_names() {
 }
 
 #[test]
-fn what_is_no_byte_decoder_is_refused() {
+fn unsupported_decoders_are_rejected() {
     let mut value = byte_level();
     value["decoder"] = Value::Null;
     let refused = vocabulary(&tokenizer(&value), &stops(&[260]));
@@ -207,8 +209,8 @@ fn what_is_no_byte_decoder_is_refused() {
 }
 
 #[test]
-fn tokens_that_decode_to_something_else_are_left_out() {
-    // A replacement that makes letters vanish leaves tokens without text; bytes then lack a token.
+fn inconsistent_tokens_are_left_out() {
+    // A replacement that removes letters leaves tokens without text; then a byte has no token.
     let mut value = byte_level();
     value["decoder"] = json!({"type": "Sequence", "decoders": [
         {"type": "Replace", "pattern": {"String": "q"}, "content": ""}, value["decoder"].take()]});

@@ -1,4 +1,4 @@
-//! A conversation's next turn in the host's own style: an SDK request in, events out.
+//! Chat requests in the host's style: an SDK request in, events out.
 
 use louver::spec::tools::ToolChoice;
 use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness};
@@ -6,21 +6,23 @@ use mistralrs::{RequestBuilder, RequestLike};
 
 use crate::error::{PlanError, RequestError};
 use crate::model::Louver;
-use crate::plan::{Overlap, PlanBuilder, Run, RunOptions, ToolList, single};
+use crate::plan::{Overlap, PlanBuilder, Run, RunOptions, ToolList, single_stream};
 use crate::record::Record;
-use crate::safety::Truncation;
 use crate::stream::{EventStream, Generation};
+use crate::truncation::Truncation;
 
-/// A request on its way to the model. Tools and tool choice are taken from the SDK's request, or given here.
+/// A request to the model. Tools and tool choice come from the SDK's request or are set here.
 ///
 /// ```no_run
 /// # use louver_mistralrs::{Event, Louver};
 /// # use mistralrs::{RequestBuilder, TextMessageRole, TextModelBuilder};
 /// # async fn example(tools: Vec<mistralrs::Tool>) -> Result<(), Box<dyn std::error::Error>> {
 /// let (_model, louver) = Louver::load(TextModelBuilder::new("Qwen/Qwen3-4B")).await?;
-/// let request = RequestBuilder::new().add_message(TextMessageRole::User, "Weather in Oslo?").set_tools(tools);
-/// let answer = louver.chat(request).required().send().await?;
-/// for call in answer.turn.calls {
+/// let request = RequestBuilder::new()
+///     .add_message(TextMessageRole::User, "Weather in Oslo?")
+///     .set_tools(tools);
+/// let response = louver.chat(request).required().send().await?;
+/// for call in response.turn.calls {
 ///     println!("{}({})", call.name, call.arguments);
 /// }
 /// # Ok(())
@@ -28,17 +30,17 @@ use crate::stream::{EventStream, Generation};
 /// ```
 pub struct Chat {
     louver: Louver,
-    request: Taken,
+    request: RequestReader,
     tools: ToolList,
     settings: Vec<Setting>,
     options: RunOptions,
 }
 
-/// A choice that is made when the plan is built.
+/// A plan setting, applied when the plan is built.
 type Setting = Box<dyn for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send>;
 
-/// The request without its tools.
-type Taken =
+/// Reads the rest of the request, without its tools.
+type RequestReader =
     Box<dyn FnOnce(&crate::plan::Plan, RunOptions) -> Result<(Vec<u32>, Run), RequestError> + Send>;
 
 impl std::fmt::Debug for Chat {
@@ -60,11 +62,12 @@ impl Chat {
             };
             settings.push(Box::new(|plan| plan.choice(choice)));
         }
-        let request: Taken = Box::new(move |plan, options| plan.take(&mut request, options));
+        let request: RequestReader =
+            Box::new(move |plan, options| plan.take_request(&mut request, options));
         Chat { louver, request, tools, settings, options: RunOptions::default() }
     }
 
-    fn set(
+    fn add_setting(
         mut self,
         setting: impl for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send + 'static,
     ) -> Self {
@@ -72,54 +75,54 @@ impl Chat {
         self
     }
 
-    /// The tools in OpenAI's JSON form, with everything such a form can say (`strict`, order of members).
+    /// Sets the tools in OpenAI's JSON format, including `strict` and the order of members.
     pub fn tools(mut self, tools: impl Into<ToolList>) -> Self {
         self.tools = tools.into();
         self
     }
 
-    /// Whether and which of them must be called.
+    /// Sets whether and which tools must be called.
     pub fn choice(self, choice: ToolChoice) -> Self {
-        self.set(|plan| plan.choice(choice))
+        self.add_setting(|plan| plan.choice(choice))
     }
 
-    /// Some tool must be called.
+    /// Requires a tool call.
     pub fn required(self) -> Self {
         self.choice(ToolChoice::Required)
     }
 
-    /// How many calls the turn may have.
+    /// Sets the number of calls that the turn may have.
     pub fn parallel(self, parallel: Parallel) -> Self {
-        self.set(move |plan| plan.parallel(parallel))
+        self.add_setting(move |plan| plan.parallel(parallel))
     }
 
-    /// Whose arguments match their schema: every tool's, by default.
+    /// Sets which tools' arguments must match their schema; by default every tool's.
     pub fn strictness(self, strictness: Strictness) -> Self {
-        self.set(move |plan| plan.strictness(strictness))
+        self.add_setting(move |plan| plan.strictness(strictness))
     }
 
-    /// What the reasoning block may be.
+    /// Sets the reasoning mode.
     pub fn reasoning(self, reasoning: Reasoning) -> Self {
-        self.set(move |plan| plan.reasoning(reasoning))
+        self.add_setting(move |plan| plan.reasoning(reasoning))
     }
 
-    /// How much reasoning there may be.
-    pub fn reasoning_budget(self, most: ReasoningBudget) -> Self {
-        self.set(move |plan| plan.reasoning_budget(most))
+    /// Limits the length of reasoning.
+    pub fn reasoning_budget(self, max: ReasoningBudget) -> Self {
+        self.add_setting(move |plan| plan.reasoning_budget(max))
     }
 
-    /// The JSON Schema of the answer.
+    /// Sets the JSON Schema of the response.
     pub fn response_format(self, schema: &serde_json::Value) -> Self {
         let schema = schema.clone();
-        self.set(move |plan| plan.response_format(&schema))
+        self.add_setting(move |plan| plan.response_format(&schema))
     }
 
-    /// Any other setting of a [`PlanBuilder`].
+    /// Applies any other setting of a [`PlanBuilder`].
     pub fn with(
         self,
         setting: impl for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send + 'static,
     ) -> Self {
-        self.set(setting)
+        self.add_setting(setting)
     }
 
     /// Makes sampling a function of this seed: see [`RunOptions::seed`].
@@ -128,35 +131,35 @@ impl Chat {
         self
     }
 
-    /// What happens near the length limit.
+    /// Sets the behaviour near the length limit.
     pub fn truncation(mut self, truncation: Truncation) -> Self {
         self.options.truncation = truncation;
         self
     }
 
-    /// What is done ahead.
+    /// Sets the speculative work.
     pub fn overlap(mut self, overlap: Overlap) -> Self {
         self.options.overlap = overlap;
         self
     }
 
-    /// What is kept of each step.
+    /// Sets what is recorded of each step.
     pub fn record(mut self, record: Record) -> Self {
         self.options.record = record;
         self
     }
 
-    /// Sends the request and streams what the model says. The request must have one choice.
+    /// Sends the request and streams its events. The request must have one choice.
     pub async fn stream(self) -> Result<EventStream, RequestError> {
-        single(self.choices().await?)
+        single_stream(self.choices().await?)
     }
 
-    /// Sends the request and waits for the end.
+    /// Sends the request and waits for its end.
     pub async fn send(self) -> Result<Generation, ChatError> {
         Ok(self.stream().await?.finish().await?)
     }
 
-    /// Sends the request and streams each of its choices by itself.
+    /// Sends the request and returns one stream per choice.
     pub async fn choices(self) -> Result<Vec<EventStream>, RequestError> {
         let Chat { louver, request, tools, settings, options } = self;
         let host = louver.host.clone().ok_or(RequestError::NoModel)?;
@@ -169,21 +172,21 @@ impl Chat {
     }
 }
 
-/// A request that failed, before or while it ran.
+/// Why a chat request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatError {
-    /// Before.
+    /// It could not be sent.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// While it ran.
+    /// Its generation failed.
     #[error(transparent)]
     Generation(#[from] crate::error::GenerationError),
 }
 
-/// What [`RequestBuilder`] gains.
+/// Extension of the SDK's [`RequestBuilder`].
 pub trait RequestExt: Sized {
-    /// A turn of this model: `request.louver(&louver).required().send()`.
+    /// A chat request to this model: `request.louver(&louver).required().send()`.
     fn louver(self, louver: &Louver) -> Chat;
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, by when it does: at loading, while a request is made, while it runs.
+//! Errors by stage: loading, planning, sending a request, generation.
 
 use louver::compile::CompileError;
 use louver::matcher::AdvanceError;
@@ -6,24 +6,24 @@ use louver_formats::{DetectError, LowerError, UnknownFormat};
 
 use crate::prompt::TemplateError;
 
-/// The model cannot be used.
+/// Why Louver cannot be set up for a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The host did not load it.
+    /// The host failed to load the model.
     #[error("mistral.rs cannot load the model: {0}")]
     Host(String),
     /// The pipeline has no tokenizer: not a text model.
     #[error("the model has no tokenizer")]
     NoTokenizer,
-    /// mistralrs 0.8.1 samples several rows of a speculative pipeline with the context of the first: no processor can be
-    /// right there.
+    /// mistralrs 0.8.1 samples several rows of a speculative pipeline with the context of the first
+    /// row, so no logits processor can be correct.
     #[error("speculative pipelines of this mistral.rs cannot be constrained")]
     Speculative,
-    /// A file that the model should have been loaded from is not there: [`Louver::load`](crate::Louver::load) asks the host
-    /// instead.
+    /// A file of the model is missing. [`Louver::load`](crate::Louver::load) asks the host instead.
     #[error(
-        "the model {model:?} has no file {file} in its directory or the Hugging Face cache; use `Louver::load`"
+        "the model {model:?} has no file {file} in its directory or the Hugging Face \
+         cache; use `Louver::load`"
     )]
     NoFile {
         /// The model's name.
@@ -31,139 +31,142 @@ pub enum LoadError {
         /// The file.
         file: String,
     },
-    /// The host, as it was built, ends generations at a token that the wire format needs inside a turn. Models loaded with
-    /// [`Louver::load`](crate::Louver::load) do not.
+    /// The host ends generations at a token that the wire format needs within a turn. Models loaded
+    /// with [`Louver::load`](crate::Louver::load) do not.
     #[error(
-        "the host ends every generation at {token:?}, which the wire format needs; use `Louver::load`"
+        "the host ends every generation at {token:?}, which the wire format needs; use \
+         `Louver::load`"
     )]
     EarlyEnd {
         /// The token.
         token: String,
     },
-    /// Its tokenizer gives no vocabulary.
+    /// The tokenizer cannot be converted to a vocabulary.
     #[error(transparent)]
     Vocabulary(#[from] louver_hf_tokenizers::LoadError),
-    /// The wire format that was asked for does not exist.
+    /// The requested wire format does not exist.
     #[error(transparent)]
     Format(#[from] UnknownFormat),
 }
 
-/// The request cannot become a constraint.
+/// Why a request cannot be compiled to a plan.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The tools are not tools.
+    /// The tools are invalid.
     #[error(transparent)]
     Tools(#[from] louver_formats::RequestError),
-    /// The model's wire format is not known.
+    /// The model's wire format is unknown.
     #[error(transparent)]
     Format(#[from] DetectError),
-    /// Reasoning is to be off, but the model's chat template begins it regardless.
+    /// Reasoning was disabled, but the model's chat template always opens it.
     #[error("reasoning cannot be off: the model's chat template always opens it")]
     AlwaysReasons,
-    /// Something in the request cannot be enforced.
+    /// Part of the request cannot be enforced.
     #[error(transparent)]
     Lower(#[from] LowerError),
-    /// The grammar is over a limit.
+    /// The grammar exceeds a limit.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
 
-/// The request cannot be sent.
+/// Why a request cannot be sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The chat template fails.
+    /// The chat template failed.
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// The prompt cannot be tokenised.
     #[error("the prompt cannot be tokenised: {0}")]
     Tokenize(String),
-    /// The prompt leaves no room.
+    /// The prompt leaves no room for output.
     #[error("the prompt has {tokens} tokens, the model's context {limit}")]
     TooLong {
         /// The prompt's length.
         tokens: usize,
-        /// The model's.
+        /// The model's context length.
         limit: usize,
     },
-    /// The prompt's text is too long to be tokenized: over a limit, or it cannot fit into the context.
+    /// The prompt's text exceeds a limit or cannot fit the context; it is not tokenized.
     #[error("the prompt has {bytes} bytes, more than the {limit} that are tokenized")]
     TooManyBytes {
         /// The text's length.
         bytes: usize,
-        /// The most that is tokenized.
+        /// The limit.
         limit: usize,
     },
-    /// The request asks for something that would break the constraint or that cannot be done beside it.
+    /// The request uses a feature that would break the constraint or cannot be combined with it.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// What was asked for cannot become a constraint.
+    /// The request cannot be compiled to a plan.
     #[error(transparent)]
     Plan(#[from] Box<PlanError>),
-    /// [`Louver`](crate::Louver) was made for a pipeline and does not know its model.
+    /// [`Louver`](crate::Louver) was set up for a pipeline and has no model.
     #[error("no model: use `Louver::load`, `Louver::for_model` or `Louver::with_model`")]
     NoModel,
-    /// The host does not take requests.
-    #[error("mistral.rs does not take the request: {0}")]
+    /// The host does not accept requests.
+    #[error("mistral.rs does not accept the request: {0}")]
     Host(String),
 }
 
-/// The generation failed.
+/// Why a generation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerationError {
-    /// The host said so.
+    /// The host reported an error.
     #[error("mistral.rs: {0}")]
     Host(String),
-    /// The host went away without a word.
-    #[error("mistral.rs stopped answering")]
+    /// The host disappeared without an error.
+    #[error("mistral.rs stopped responding")]
     HostGone,
-    /// The constraint could not be kept up; the generation was ended.
+    /// The constraint could not be maintained; the generation was ended.
     #[error("the generation was ended: {0}")]
     Fault(#[from] Fault),
 }
 
-/// A running turn cannot go on under another plan. It goes on under the one it has.
+/// Why a running turn cannot change to another plan. It continues under its current plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExtendError {
     /// One of the two plans has no constraint.
     #[error("a plan without a constraint cannot be extended")]
     Unconstrained,
-    /// The generation is over, or will be at the next token.
+    /// The generation has ended or ends at the next token.
     #[error("the generation is over")]
     Over,
-    /// The other plan does not begin with the tools of the one that runs.
-    #[error("the other plan's tools do not begin with those of the plan that runs")]
+    /// The new plan's tools do not begin with the current plan's.
+    #[error("the new plan's tools must begin with the current plan's tools")]
     Tools,
-    /// What has been said so far is no beginning of a turn of the other plan.
+    /// The output so far is not a valid prefix under the new plan.
     #[error(transparent)]
     Resume(#[from] louver::engine::ResumeError),
 }
 
-/// Why a constraint could not be kept up. Such a generation is ended at once; no other request is touched.
+/// Why a constraint could not be maintained. The generation ends immediately; other requests are
+/// not affected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The host chose a token that was not allowed (a processor behind Louver's, or a host that changed a token later).
-    #[error("the host chose token {token}, which was not allowed: {why}")]
+    /// The host chose a token that was not allowed, because of a processor after Louver's or a host
+    /// that changes tokens later.
+    #[error("the host chose token {token}, which was not allowed: {reason}")]
     Rejected {
         /// The token.
         token: u32,
-        /// What the matcher says.
-        why: String,
+        /// The matcher's error.
+        reason: String,
     },
-    /// The model's logits have no id that is allowed here.
+    /// None of the model's logits belongs to an allowed token.
     #[error("none of the allowed tokens is among the model's {width} logits")]
     NothingAllowed {
         /// The row's width.
         width: usize,
     },
-    /// The parser ran into a limit.
+    /// The parser exceeded a limit.
     #[error("parser limit reached: {0}")]
     Limit(String),
-    /// A row of logits of a kind that cannot be read.
+    /// The row of logits has an unsupported type or layout.
     #[error("unreadable logits: {0}")]
     Logits(String),
     /// A bug in Louver.
@@ -172,19 +175,21 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Why a chosen token was not taken: it is not allowed, or reading it needs more than the
-    /// limits.
-    pub(crate) fn of_token(token: u32, error: &AdvanceError) -> Fault {
+    /// The fault of a chosen token that was rejected: it is not allowed, or reading it exceeds a
+    /// limit.
+    pub(crate) fn rejected_token(token: u32, error: &AdvanceError) -> Fault {
         match error {
             AdvanceError::Limit { what } => Fault::Limit((*what).to_owned()),
-            error => Fault::Rejected { token, why: error.to_string() },
+            error => Fault::Rejected { token, reason: error.to_string() },
         }
     }
 }
 
 #[cfg(test)]
 #[test]
-fn limits_are_no_fault_of_the_host() {
+fn exceeded_limits_are_not_attributed_to_the_host() {
     let limit = AdvanceError::Limit { what: "fuel for one mask or token" };
-    assert!(matches!(Fault::of_token(91, &limit), Fault::Limit(what) if what.starts_with("fuel")));
+    assert!(
+        matches!(Fault::rejected_token(91, &limit), Fault::Limit(what) if what.starts_with("fuel"))
+    );
 }

@@ -1,4 +1,5 @@
-//! Louver inside mistral.rs: tool calls that always match their schema, in the format the model was trained on.
+//! Louver for mistral.rs: tool calls that always match their schema, in the model's own wire
+//! format.
 //!
 //! ```no_run
 //! use louver_mistralrs::{Event, Louver, ToolChoice};
@@ -7,7 +8,8 @@
 //! # async fn example(tools: serde_json::Value) -> Result<(), Box<dyn std::error::Error>> {
 //! let (model, louver) = Louver::load(TextModelBuilder::new("Qwen/Qwen3-4B")).await?;
 //! let plan = louver.tools(&tools).choice(ToolChoice::Required).build()?;
-//! let request = RequestBuilder::new().add_message(TextMessageRole::User, "What is the weather in Oslo?");
+//! let question = "What is the weather in Oslo?";
+//! let request = RequestBuilder::new().add_message(TextMessageRole::User, question);
 //! let mut stream = plan.stream(&model, request).await?;
 //! while let Some(event) = stream.next().await {
 //!     if let Event::CallStart { name, .. } = event {
@@ -21,35 +23,37 @@
 //! # }
 //! ```
 //!
-//! mistral.rs (0.8.1) offers one hook, a logits processor. Louver masks the logits there, in place, and reads the tokens
-//! there too; the prompt is rendered from the model's own chat template and sent as tokens, and the host's tool parser,
-//! grammars and reasoning parser stay out of the way.
+//! mistral.rs (0.8.1) offers one hook, a logits processor. Louver masks the logits in place there
+//! and reads the generated tokens there. The prompt is rendered from the model's own chat template
+//! and sent as tokens. The host's tool parser, grammars and reasoning parser are not used.
 //!
-//! Bugs of mistral.rs 0.8.1 that Louver cannot mend, both on the CPU:
+//! Bugs of mistral.rs 0.8.1 that Louver cannot work around, both on the CPU:
 //!
-//! * Without paged attention and with its prefix cache on (both are the default there), its engine panics when it batches requests
-//!   that continue cached prompts of different lengths: load the model with `with_prefix_cache_n(None)`.
-//! * In a batch of several sequences, every one gets the attention of the last: what a request is told then depends on its
-//!   neighbours, and is not what the model would say. Structure is not touched. The fault lies in the attention kernel for the CPU. Run one
-//!   generation at a time there, as `louver serve` does.
+//! * Without paged attention and with its prefix cache on (both are the default there), its engine
+//!   panics when it batches requests that continue cached prompts of different lengths. Load the
+//!   model with `with_prefix_cache_n(None)`.
+//! * In a batch of several sequences, every sequence gets the attention of the last one. The output
+//!   of a request then depends on the other sequences and is not what the model would generate.
+//!   Structure is not affected. The fault is in the CPU attention kernel. Run one generation at a
+//!   time there, as `louver serve` does.
 
 mod chat;
-mod context;
 mod error;
 mod extend;
-mod files;
 mod hook;
-mod host;
 mod model;
+mod model_files;
 mod plan;
 mod prompt;
+mod prompt_boundary;
 mod reader;
 mod record;
 mod report;
+mod request_sender;
 mod row;
-mod safety;
 mod sampler;
 mod stream;
+mod truncation;
 mod validate;
 
 pub use chat::{Chat, ChatError, RequestExt};
@@ -64,17 +68,18 @@ pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList, 
 pub use prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput};
 pub use record::{Candidate, Phase, Record, Step};
 pub use report::{
-    Completion, EnforcementReport, Level, Part, Relaxed, Timing, Violation, ViolationKind,
+    CheckedPart, Completion, EnforcementLevel, EnforcementReport, Relaxed, Timing, Violation,
+    ViolationKind,
 };
-pub use safety::Truncation;
 pub use stream::{EventStream, Finish, Generation};
+pub use truncation::Truncation;
 
-/// The README's programs, compiled (and, where they need no model, run) with the documentation tests.
+/// Compiles the README's programs (and runs those that need no model) as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// So are the tutorial's.
+/// Compiles the tutorial's programs as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/TUTORIAL.md")]
 struct Tutorial;

@@ -1,4 +1,4 @@
-//! A loaded model's engine.
+//! Louver for a loaded model: engine, tokenizer, chat template and wire format.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,81 +12,83 @@ use tokio::sync::Mutex;
 
 use crate::chat::Chat;
 use crate::error::{LoadError, PlanError, RequestError};
-use crate::files;
-use crate::host::Host;
+use crate::model_files;
 use crate::plan::{Plan, PlanBuilder, ToolList};
-use crate::prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput, longest_text};
+use crate::prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput, max_text_bytes};
+use crate::request_sender::Host;
 
-/// How a model's engine is made.
+/// Options of setting up Louver for a model.
 #[derive(Clone, Debug, Default)]
 pub struct LouverOptions {
-    /// The wire format's name; found by the chat template, the model's configuration and its tokens if none is given.
+    /// The wire format's name; by default detected from the chat template, the model's
+    /// configuration and its tokens.
     pub format: Option<String>,
-    /// Wire formats beside those that Louver ships; one of the same name replaces the shipped one.
+    /// Additional wire formats; one with the name of a built-in format replaces it.
     pub formats: Vec<WireFormat>,
-    /// The engine's limits.
+    /// Options of the engine.
     pub engine: EngineOptions,
-    /// Most bytes of a prompt's text. A longer one is refused before it is tokenized, and so is one that
-    /// cannot fit into the model's context, as far as the tokenizer tells.
+    /// Maximum bytes of a prompt's text. A longer one is rejected before tokenization, and so is
+    /// one that cannot fit the model's context, as far as the tokenizer tells.
     pub prompt_bytes: Option<usize>,
 }
 
 /// Louver for one loaded model: its vocabulary, wire format and chat template. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Louver {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<LouverInner>,
     pub(crate) host: Option<Host>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct LouverInner {
     pub(crate) engine: Engine,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) template: Result<ChatTemplate, TemplateError>,
     pub(crate) format: Result<WireFormat, DetectError>,
     pub(crate) max_context: usize,
-    /// Most bytes of a prompt's text.
+    /// Maximum bytes of a prompt's text.
     prompt_bytes: usize,
     pub(crate) stops: Vec<u32>,
-    /// Tokens that the host takes for ends and the wire format does not.
+    /// Tokens that end a generation for the host but not in the wire format.
     early_ends: Vec<String>,
     warnings: Vec<String>,
-    /// Whether prompts end inside a reasoning block: with `enable_thinking` false, true, undefined.
-    opens: [OnceLock<bool>; 3],
+    /// Whether prompts end inside a reasoning block, with `enable_thinking` false, true and
+    /// undefined.
+    opens_reasoning_cache: [OnceLock<bool>; 3],
 }
 
-/// What a model's engine is made of.
-pub(crate) struct Parts {
+/// The parts of a model that Louver needs.
+pub(crate) struct ModelParts {
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) template: Result<ChatTemplate, TemplateError>,
     pub(crate) max_context: usize,
     /// The tokens that end a generation.
     pub(crate) ends: Vec<u32>,
-    /// What the model's configuration says it is.
+    /// The model type of its configuration.
     pub(crate) kind: ModelKind,
 }
 
-/// What a model's configuration says it is, where it is known.
+/// The model type in a model's configuration, where known.
 #[derive(Debug, Default)]
 pub(crate) struct ModelKind {
     pub(crate) model_type: Option<String>,
     pub(crate) architectures: Vec<String>,
 }
 
-impl Inner {
+impl LouverInner {
     pub(crate) fn tokenize(&self, text: &str) -> Result<Vec<u32>, RequestError> {
         if text.len() > self.prompt_bytes {
             return Err(RequestError::TooManyBytes { bytes: text.len(), limit: self.prompt_bytes });
         }
-        // Special tokens are the template's affair.
+        // The template adds special tokens.
         let encoding = self.tokenizer.encode_fast(text, false);
         Ok(encoding.map_err(|error| RequestError::Tokenize(error.to_string()))?.get_ids().to_vec())
     }
 }
 
-impl Inner {
-    /// Whether a prompt ends inside a reasoning block: the template writes the marker that opens it. Rendered once for each
-    /// value of `enable_thinking`.
+impl LouverInner {
+    /// Whether a prompt ends inside a reasoning block, because the template writes the opening
+    /// marker. Rendered once for each value of `enable_thinking`.
     pub(crate) fn opens_reasoning(&self, enable_thinking: Option<bool>) -> bool {
         let opens = || {
             let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
@@ -95,28 +97,29 @@ impl Inner {
                 PromptParts { messages: &messages, enable_thinking, ..PromptParts::default() };
             template.render(&parts).is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
         };
-        let known = &self.opens[enable_thinking.map_or(2, usize::from)];
-        *known.get_or_init(opens)
+        let cached = &self.opens_reasoning_cache[enable_thinking.map_or(2, usize::from)];
+        *cached.get_or_init(opens)
     }
 }
 
 impl Louver {
-    /// Loads a model with one of the SDK's builders, and Louver for it.
+    /// Loads a model with one of the SDK's builders and sets up Louver for it.
     pub async fn load(builder: impl Into<AnyModelBuilder>) -> Result<(Model, Louver), LoadError> {
         Louver::load_with(builder, LouverOptions::default()).await
     }
 
     /// As [`Louver::load`], with options.
     ///
-    /// Where the host takes tokens of the wire format for ends of the generation (Harmony's `<|channel|>`, 0.8.1), its own
-    /// end detection is switched off for the whole model: requests that go past Louver need stop tokens of their own then.
+    /// If the host ends generations at tokens that the wire format needs (Harmony's `<|channel|>`,
+    /// 0.8.1), its end detection is switched off for the whole model. Requests that do not use
+    /// Louver then need their own stop tokens.
     pub async fn load_with(
         builder: impl Into<AnyModelBuilder>,
         options: LouverOptions,
     ) -> Result<(Model, Louver), LoadError> {
-        let built = builder.into().build_pipeline().await;
+        let pipeline_parts = builder.into().build_pipeline().await;
         let (pipeline, scheduler, config) =
-            built.map_err(|error| LoadError::Host(format!("{error:#}")))?;
+            pipeline_parts.map_err(|error| LoadError::Host(format!("{error:#}")))?;
         let mut louver = Louver::for_pipeline(&pipeline, options).await?;
         let engine = config.engine_config;
         let mut runner = MistralRsBuilder::new(
@@ -149,10 +152,11 @@ impl Louver {
         Ok((Model::new(runner), louver))
     }
 
-    /// Louver for a model that the SDK has loaded. The host does not give its tokenizer and chat template away, so they
-    /// are read from the files it was loaded from: a directory, or the Hugging Face cache. Cost: reads and decodes the
-    /// vocabulary. Fails for models without these files (GGUF), for Harmony (see [`Louver::load`], which can switch the
-    /// host's end detection off) and for templates given to the builder by hand: use [`Louver::load`] there.
+    /// Sets up Louver for a model that the SDK has loaded. The host does not expose its tokenizer
+    /// and chat template, so they are read from the model's files: a directory, or the Hugging Face
+    /// cache. Cost: reads and decodes the vocabulary. Fails for models without these files (GGUF),
+    /// for Harmony (see [`Louver::load`], which can switch the host's end detection off), and for
+    /// templates given to the builder; use [`Louver::load`] in these cases.
     pub async fn for_model(model: &Model) -> Result<Louver, LoadError> {
         Louver::for_model_with(model, LouverOptions::default()).await
     }
@@ -170,7 +174,7 @@ impl Louver {
         }
         let max_context =
             host.max_sequence_length(None).map_err(|error| LoadError::Host(error.to_string()))?;
-        let parts = files::read(&id, max_context)?;
+        let parts = model_files::read(&id, max_context)?;
         let louver = Louver::assemble(parts, options)?;
         match louver.inner.early_ends.first() {
             Some(token) => Err(LoadError::EarlyEnd { token: token.clone() }),
@@ -178,9 +182,9 @@ impl Louver {
         }
     }
 
-    /// Louver for a pipeline, before or after it is given to a `MistralRsBuilder`. Cost: decodes every token once.
-    /// [`Louver::chat`] needs the model too: see [`Louver::with_model`]. For Harmony, build the host with
-    /// `with_disable_eos_stop(true)`.
+    /// Sets up Louver for a pipeline, before or after it is given to a `MistralRsBuilder`. Cost:
+    /// decodes every token once. [`Louver::chat`] also needs the model: see [`Louver::with_model`].
+    /// For Harmony, build the host with `with_disable_eos_stop(true)`.
     pub async fn for_pipeline(
         pipeline: &Arc<Mutex<dyn Pipeline>>,
         options: LouverOptions,
@@ -196,83 +200,91 @@ impl Louver {
             None => Err(TemplateError::Missing),
         };
         let (max_context, ends) = (metadata.max_seq_len, metadata.eos_tok.clone());
-        let kind = files::kind(&pipeline.name());
-        Louver::assemble(Parts { tokenizer, template, max_context, ends, kind }, options)
+        let kind = model_files::kind(&pipeline.name());
+        Louver::assemble(ModelParts { tokenizer, template, max_context, ends, kind }, options)
     }
 
-    /// The same, for requests to this model: the one the pipeline was given to. An engine of it that dies later is not
-    /// started anew by [`Louver::chat`]; [`Plan::stream`] and models of [`Louver::load`] do that.
+    /// Sets the model for requests: the one that the pipeline was given to. [`Louver::chat`] does
+    /// not restart an engine of it that dies later; [`Plan::stream`] and models of [`Louver::load`]
+    /// do.
     pub fn with_model(mut self, model: &Model) -> Result<Louver, RequestError> {
-        self.host = Some(Host::line(model.inner())?);
+        self.host = Some(Host::from_borrowed(model.inner())?);
         Ok(self)
     }
 
-    fn assemble(parts: Parts, options: LouverOptions) -> Result<Louver, LoadError> {
-        let Parts { tokenizer, template, max_context, ends, kind } = parts;
+    fn assemble(parts: ModelParts, options: LouverOptions) -> Result<Louver, LoadError> {
+        let ModelParts { tokenizer, template, max_context, ends, kind } = parts;
         let mut catalog = Catalog::builtin();
         options.formats.into_iter().for_each(|format| catalog.add(format));
         let format = match &options.format {
             Some(name) => Ok(catalog.get(name)?.clone()),
             None => detect(&catalog, template.as_ref().ok(), &tokenizer, &kind),
         };
-        // Formats that end every message by a marker say themselves which of them end the turn.
-        let own = format.as_ref().ok().filter(|format| format.messages.is_some());
-        let own: Option<Vec<u32>> = own.and_then(|format| {
+        // Formats that end every message with a marker specify which markers end the turn.
+        let format_stops = format.as_ref().ok().filter(|format| format.messages.is_some());
+        let format_stops: Option<Vec<u32>> = format_stops.and_then(|format| {
             format.stop_tokens.iter().map(|name| tokenizer.token_to_id(name)).collect()
         });
-        let stops = own.unwrap_or_else(|| ends.clone());
-        let early = ends.iter().filter(|id| !stops.contains(id));
-        let early_ends = early.filter_map(|id| tokenizer.id_to_token(*id)).collect();
-        // The logits' width is seen only when the first row comes; ids beyond the tokenizer's are masked there.
+        let stops = format_stops.unwrap_or_else(|| ends.clone());
+        let early_end_ids = ends.iter().filter(|id| !stops.contains(id));
+        let early_ends = early_end_ids.filter_map(|id| tokenizer.id_to_token(*id)).collect();
+        // The width of the logits is only known with the first row; ids beyond the tokenizer's are
+        // masked there.
         let vocab_options = VocabOptions { stop_ids: stops.clone(), ..VocabOptions::default() };
         let (vocab, warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
         let stops = vocab.stops().iter().map(|id| id.raw()).collect();
-        let fitting = longest_text(&tokenizer, max_context).unwrap_or(usize::MAX);
+        let max_prompt_bytes = max_text_bytes(&tokenizer, max_context).unwrap_or(usize::MAX);
         Ok(Louver {
-            inner: Arc::new(Inner {
+            inner: Arc::new(LouverInner {
                 engine: Engine::new(Arc::new(vocab), options.engine),
                 tokenizer,
                 template,
                 format,
                 max_context,
-                prompt_bytes: options.prompt_bytes.unwrap_or(usize::MAX).min(fitting),
+                prompt_bytes: options.prompt_bytes.unwrap_or(usize::MAX).min(max_prompt_bytes),
                 stops,
                 early_ends,
                 warnings: warnings.iter().map(ToString::to_string).collect(),
-                opens: Default::default(),
+                opens_reasoning_cache: Default::default(),
             }),
             host: None,
         })
     }
 
-    /// A conversation's next turn, sent to the model: see [`Chat`].
+    /// Prepares the next turn of a conversation: see [`Chat`].
     pub fn chat(&self, request: impl RequestLike + Send + 'static) -> Chat {
         Chat::new(self.clone(), request)
     }
 
-    /// A turn as an OpenAI-shaped request asks for it. The engine's limits hold; `reasoning` is taken as given, except
-    /// that [`Reasoning::Optional`](louver_formats::Reasoning::Optional) becomes [`Reasoning::Opened`](louver_formats::Reasoning::Opened) where the chat template opens the block.
-    pub fn plan(&self, request: ToolRequest, shown: TemplateInput) -> Result<Plan, PlanError> {
-        Plan::new(self.inner.clone(), request, shown)
+    /// Compiles an OpenAI-style request. The engine's limits apply. `reasoning` is used as given,
+    /// except that [`Reasoning::Optional`](louver_formats::Reasoning::Optional) becomes
+    /// [`Reasoning::Opened`](louver_formats::Reasoning::Opened) if the chat template opens the
+    /// block.
+    pub fn plan(
+        &self,
+        request: ToolRequest,
+        template_input: TemplateInput,
+    ) -> Result<Plan, PlanError> {
+        Plan::new(self.inner.clone(), request, template_input)
     }
 
-    /// A turn with these tools on offer.
+    /// Begins a plan of a turn with these tools.
     pub fn tools(&self, tools: impl Into<ToolList>) -> PlanBuilder<'_> {
         PlanBuilder::new(self, tools.into())
     }
 
-    /// A turn that is an answer of this JSON Schema.
+    /// Begins a plan of a turn that matches this JSON Schema.
     pub fn answer(&self, schema: &serde_json::Value) -> PlanBuilder<'_> {
         PlanBuilder::new(self, ToolList::default()).response_format(schema)
     }
 
-    /// A turn without any constraint, for comparison: the model sees the tools and says what it likes, and all of it comes
-    /// as text.
+    /// A plan without a constraint, for comparison: the model sees the tools, and all its output is
+    /// text.
     pub fn unconstrained(&self, tools: impl Into<ToolList>) -> Plan {
         Plan::unconstrained(self.inner.clone(), tools.into())
     }
 
-    /// The wire format's name, or why it is not known.
+    /// The wire format's name, or why it was not detected.
     pub fn format(&self) -> Result<&str, &DetectError> {
         self.inner.format.as_ref().map(|format| format.name.as_str())
     }
@@ -287,12 +299,12 @@ impl Louver {
         self.inner.template.as_ref()
     }
 
-    /// Longest prompt and answer together, in tokens.
+    /// Maximum length of prompt and output together, in tokens.
     pub fn max_context(&self) -> usize {
         self.inner.max_context
     }
 
-    /// What could not be taken over from the tokenizer, for people.
+    /// Warnings about the tokenizer, for people.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }
@@ -313,9 +325,9 @@ fn detect(
         model_type: kind.model_type.as_deref(),
         architectures: &architectures,
     };
-    let found = catalog.detect(hints)?;
+    let detected = catalog.detect(hints)?;
     catalog
-        .get(&found.name)
+        .get(&detected.name)
         .cloned()
         .map_err(|error| DetectError::Unknown { seen: "catalog", known: error.known })
 }

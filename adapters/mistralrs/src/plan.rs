@@ -1,4 +1,4 @@
-//! A turn's demands, compiled for a model, and the requests that follow them.
+//! Plans: the constraints of a turn compiled for a model, and the requests that use them.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use mistralrs_core::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::context::Prompt;
 use crate::error::{PlanError, RequestError};
-use crate::hook::{Hook, HookOptions, Shared, Tap};
-use crate::host::Line;
-use crate::model::{Inner, Louver};
+use crate::hook::{GenerationState, LogitsHook, LogitsHookOptions, TokenEvent};
+use crate::model::{Louver, LouverInner};
 use crate::prompt::{self, PromptParts, TemplateInput};
+use crate::prompt_boundary::PromptBoundary;
 use crate::reader::Reader;
 use crate::record::Record;
 use crate::report::Relaxed;
-use crate::safety::Truncation;
+use crate::request_sender::RequestSender;
 use crate::sampler::{Sampler, mix};
 use crate::stream::{self, EventStream};
-use crate::validate::Checks;
+use crate::truncation::Truncation;
+use crate::validate::SchemaValidators;
 
-/// Room in the host's response channel; the reading task empties it at once.
-const CHANNEL: usize = 10_000;
+/// Capacity of the host's response channel. The reading task empties it immediately.
+const CHANNEL_CAPACITY: usize = 10_000;
 
-/// Tools in OpenAI's JSON form: from such a list, or from the SDK's tools.
+/// Tools in OpenAI's JSON format, from JSON or from the SDK's types.
 #[derive(Clone, Debug, Default)]
 pub struct ToolList(serde_json::Value);
 
@@ -51,7 +51,7 @@ impl From<&serde_json::Value> for ToolList {
 
 impl From<&[mistralrs::Tool]> for ToolList {
     fn from(tools: &[mistralrs::Tool]) -> Self {
-        // The SDK's tools are plain data: they serialise.
+        // The SDK's tools are plain data, so serialisation succeeds.
         ToolList(tools.iter().map(|tool| serde_json::to_value(tool).unwrap_or_default()).collect())
     }
 }
@@ -62,7 +62,7 @@ impl From<&Vec<mistralrs::Tool>> for ToolList {
     }
 }
 
-/// Collects what a turn may be: a [`ToolConstraint`] for a model, with the tools as its chat template sees them.
+/// Builder of a [`Plan`]: a [`ToolConstraint`] and the tools for the chat template.
 #[derive(Clone, Debug)]
 pub struct PlanBuilder<'l> {
     louver: &'l Louver,
@@ -75,63 +75,64 @@ impl<'l> PlanBuilder<'l> {
         PlanBuilder { louver, tools: tools.0, constraint: ToolConstraint::new() }
     }
 
-    fn with(self, demand: impl FnOnce(ToolConstraint) -> ToolConstraint) -> Self {
-        PlanBuilder { constraint: demand(self.constraint), ..self }
+    fn map_constraint(self, change: impl FnOnce(ToolConstraint) -> ToolConstraint) -> Self {
+        PlanBuilder { constraint: change(self.constraint), ..self }
     }
 
-    /// Whether and which tools must be called.
+    /// Sets whether and which tools must be called.
     pub fn choice(self, choice: ToolChoice) -> Self {
-        self.with(|constraint| constraint.choice(choice))
+        self.map_constraint(|constraint| constraint.choice(choice))
     }
 
-    /// How many calls the turn may have.
+    /// Sets the number of calls that the turn may have.
     pub fn parallel(self, parallel: Parallel) -> Self {
-        self.with(|constraint| constraint.parallel(parallel))
+        self.map_constraint(|constraint| constraint.parallel(parallel))
     }
 
-    /// What the reasoning block may be. [`Reasoning::Off`] also tells the chat template to leave it out. By default there
-    /// may be one, and the turn begins inside it where the chat template opens it.
+    /// Sets the reasoning mode. [`Reasoning::Off`] also tells the chat template to leave reasoning
+    /// out. By default reasoning is optional, and the turn begins inside the block if the chat
+    /// template opens it.
     pub fn reasoning(self, reasoning: Reasoning) -> Self {
-        self.with(|constraint| constraint.reasoning(reasoning))
+        self.map_constraint(|constraint| constraint.reasoning(reasoning))
     }
 
-    /// The JSON Schema of the answer.
+    /// Sets the JSON Schema of the response.
     pub fn response_format(self, schema: &serde_json::Value) -> Self {
-        self.with(|constraint| constraint.response_format(Json::from(schema)))
+        self.map_constraint(|constraint| constraint.response_format(Json::from(schema)))
     }
 
-    /// How schemas are read.
+    /// Sets the schema options.
     pub fn schema_options(self, options: SchemaOptions) -> Self {
-        self.with(|constraint| constraint.schema_options(options))
+        self.map_constraint(|constraint| constraint.schema_options(options))
     }
 
-    /// The only tools that may be called, by name.
+    /// Restricts calls to these tools, by name.
     pub fn allow<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
-        self.with(|constraint| constraint.allow(names))
+        self.map_constraint(|constraint| constraint.allow(names))
     }
 
-    /// Whose arguments match their schema: every tool's, by default.
+    /// Sets which tools' arguments must match their schema; by default every tool's.
     pub fn strictness(self, strictness: Strictness) -> Self {
-        self.with(|constraint| constraint.strictness(strictness))
+        self.map_constraint(|constraint| constraint.strictness(strictness))
     }
 
-    /// How much reasoning there may be.
-    pub fn reasoning_budget(self, most: ReasoningBudget) -> Self {
-        self.with(|constraint| constraint.reasoning_budget(most))
+    /// Limits the length of reasoning.
+    pub fn reasoning_budget(self, max: ReasoningBudget) -> Self {
+        self.map_constraint(|constraint| constraint.reasoning_budget(max))
     }
 
-    /// Free text ends with this, and the turn with it.
+    /// Adds a stop string: it ends free text and the turn.
     pub fn stop(self, text: impl Into<String>) -> Self {
-        self.with(|constraint| constraint.stop(text))
+        self.map_constraint(|constraint| constraint.stop(text))
     }
 
-    /// Free text never contains this.
+    /// Forbids a string in free text.
     pub fn ban(self, text: impl Into<String>) -> Self {
-        self.with(|constraint| constraint.ban(text))
+        self.map_constraint(|constraint| constraint.ban(text))
     }
 
-    /// Compiles. Whatever cannot be enforced is an error, with the JSON pointers of all faults. Masks are built later, when
-    /// they are first needed.
+    /// Compiles the plan. Constraints that cannot be enforced are errors with the JSON pointers of
+    /// all faults. Masks are computed later, on first use.
     pub fn build(self) -> Result<Plan, PlanError> {
         let PlanBuilder { louver, tools, constraint } = self;
         let mut request = ToolRequest::from(constraint);
@@ -149,44 +150,45 @@ impl<'l> PlanBuilder<'l> {
 }
 
 #[derive(Clone, Debug)]
-struct Constrained {
+struct CompiledConstraint {
     constraint: Constraint,
     lowered: louver_formats::Plan,
-    /// Whether the turn must have a form: a forced call, or a response format.
-    formed: bool,
-    /// What is validated when it has been said, where the policy asks for it.
-    checks: Option<Arc<Checks>>,
+    /// Whether the turn must be structured: a required call or a response format.
+    is_structured: bool,
+    /// Validators of relaxed schemas, under the policy `validate`.
+    validators: Option<Arc<SchemaValidators>>,
 }
 
-/// What a turn may be, compiled for a model. Make it once and use it for any number of requests; cheap to clone.
+/// A turn's constraints compiled for a model. Reusable for any number of requests; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    inner: Arc<Inner>,
-    constrained: Option<Constrained>,
-    shown: TemplateInput,
+    inner: Arc<LouverInner>,
+    compiled: Option<CompiledConstraint>,
+    template_input: TemplateInput,
 }
 
-/// How a request is run.
+/// Options of running a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Makes sampling a function of this seed, whatever else the host is doing (the host itself draws all requests from
-    /// one generator). Choice `i` of several has seed + i. Louver draws then, which is faster than the host's way; penalties
-    /// are the host's and still hold.
+    /// Makes sampling a function of this seed, independent of the host's other requests (the host
+    /// draws for all requests from one generator). Choice `i` uses seed + i. Louver then samples
+    /// itself, which is faster than the host's sampler; the host's penalties still apply.
     pub seed: Option<u64>,
-    /// What happens near the length limit.
+    /// Behaviour near the length limit.
     pub truncation: Truncation,
-    /// What is done ahead, on the engine's background threads.
+    /// Speculative work on the engine's background threads.
     pub overlap: Overlap,
-    /// What is kept of each step.
+    /// What is recorded of each step.
     pub record: Record,
 }
 
-/// What is done while the model computes.
+/// Speculative work that overlaps with the model's computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// The first masks are made while the host reads the prompt.
+    /// Computes the first masks while the host processes the prompt.
     pub prepare: bool,
-    /// The next mask is made while the model computes. Only where Louver draws (a seed is set), so that the token is known.
+    /// Computes the next mask while the model computes. Only if Louver samples (a seed is set),
+    /// because the token must be known.
     pub prefetch: Prefetch,
 }
 
@@ -196,10 +198,10 @@ impl Default for Overlap {
     }
 }
 
-/// When the next mask is made ahead.
+/// When to prefetch the next mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefetch {
-    /// While masks have been slow to make lately: those that are known already cost less than handing them over.
+    /// While recent masks were slow. Cached masks cost less than the hand-over to another thread.
     #[default]
     Adaptive,
     /// At every step.
@@ -208,20 +210,21 @@ pub enum Prefetch {
     Off,
 }
 
-/// A request to the host: see [`Plan::start`].
+/// Parameters of a request to the host: see [`Plan::start`].
 #[derive(Clone, Default)]
 pub struct Run {
-    /// Sampling. `n_choices` choices are separate requests to the host; stop tokens are the plan's.
+    /// Sampling parameters. The `n_choices` choices become separate requests to the host; stop
+    /// tokens come from the plan.
     pub sampling: Option<SamplingParams>,
-    /// Further logits processors, which run before Louver's.
+    /// Additional logits processors, which run before Louver's.
     pub processors: Vec<Arc<dyn mistralrs::CustomLogitsProcessor>>,
-    /// Ids of earlier calls of the conversation ([`call_ids`]), which no call of this turn gets.
+    /// Ids of earlier calls in the conversation ([`call_ids`]), which new calls do not reuse.
     pub earlier_ids: Vec<String>,
-    /// The rest.
+    /// Further options.
     pub options: RunOptions,
 }
 
-/// The ids of the calls in messages in OpenAI's JSON form.
+/// The ids of the calls in messages in OpenAI's JSON format.
 pub fn call_ids(messages: &[serde_json::Value]) -> Vec<String> {
     let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
     calls.filter_map(|call| call["id"].as_str().map(str::to_owned)).collect()
@@ -229,12 +232,12 @@ pub fn call_ids(messages: &[serde_json::Value]) -> Vec<String> {
 
 impl Plan {
     pub(crate) fn new(
-        inner: Arc<Inner>,
+        inner: Arc<LouverInner>,
         mut request: ToolRequest,
-        mut shown: TemplateInput,
+        mut template_input: TemplateInput,
     ) -> Result<Plan, PlanError> {
         let format = inner.format.clone()?;
-        let opens = inner.opens_reasoning(shown.enable_thinking);
+        let opens = inner.opens_reasoning(template_input.enable_thinking);
         request.reasoning = match request.reasoning {
             Reasoning::Off if opens => return Err(PlanError::AlwaysReasons),
             Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
@@ -246,49 +249,52 @@ impl Plan {
                 ConstraintError::Compile(error) => PlanError::from(error),
             })?;
         if request.tool_choice == ToolChoice::None {
-            shown.clear();
+            template_input.clear();
         }
-        let forced = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        let formed = forced || request.response_format.is_some() || request.answer_tag.is_some();
-        let validates =
+        let is_call_required =
+            matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+        let is_structured =
+            is_call_required || request.response_format.is_some() || request.answer_tag.is_some();
+        let has_validators =
             request.schema_options.policy == Policy::Validate && !lowered.loose().is_empty();
-        let checks = validates.then(|| Arc::new(Checks::new(&lowered, &request.schema_options)));
+        let validators = has_validators
+            .then(|| Arc::new(SchemaValidators::new(&lowered, &request.schema_options)));
         Ok(Plan {
             inner,
-            constrained: Some(Constrained { constraint, lowered, formed, checks }),
-            shown,
+            compiled: Some(CompiledConstraint { constraint, lowered, is_structured, validators }),
+            template_input,
         })
     }
 
-    pub(crate) fn unconstrained(inner: Arc<Inner>, tools: ToolList) -> Plan {
+    pub(crate) fn unconstrained(inner: Arc<LouverInner>, tools: ToolList) -> Plan {
         let tools = tools.0.as_array().map(Vec::as_slice).unwrap_or_default();
-        Plan { inner, constrained: None, shown: TemplateInput::new(tools, None) }
+        Plan { inner, compiled: None, template_input: TemplateInput::new(tools, None) }
     }
 
-    /// The request as it was lowered in the model's wire format; none for a plan without a constraint.
+    /// The request lowered to the model's wire format; `None` for a plan without a constraint.
     pub fn lowered(&self) -> Option<&louver_formats::Plan> {
-        self.constrained.as_ref().map(|c| &c.lowered)
+        self.compiled.as_ref().map(|c| &c.lowered)
     }
 
-    /// The grammar and its caches; none for a plan without.
+    /// The compiled grammar and its caches; `None` for a plan without a constraint.
     pub fn constraint(&self) -> Option<&Constraint> {
-        self.constrained.as_ref().map(|c| &c.constraint)
+        self.compiled.as_ref().map(|c| &c.constraint)
     }
 
-    /// The grammar and what its labels mean.
+    /// The grammar and the meaning of its labels.
     pub(crate) fn parts(&self) -> Option<(Constraint, louver_formats::Plan)> {
-        self.constrained.as_ref().map(|c| (c.constraint.clone(), c.lowered.clone()))
+        self.compiled.as_ref().map(|c| (c.constraint.clone(), c.lowered.clone()))
     }
 
-    /// What is validated when it has been said.
-    pub(crate) fn checks(&self) -> Option<Arc<Checks>> {
-        self.constrained.as_ref()?.checks.clone()
+    /// Validators of relaxed schemas, under the policy `validate`.
+    pub(crate) fn validators(&self) -> Option<Arc<SchemaValidators>> {
+        self.compiled.as_ref()?.validators.clone()
     }
 
-    /// What the request says and the grammar does not enforce. With the policy `validate`, the report of a generation says what
-    /// was said against it.
+    /// The parts of the request that the grammar does not enforce. With the policy `validate`, the
+    /// report of a generation lists violations of them.
     pub fn relaxed(&self) -> Vec<Relaxed> {
-        let relaxed = self.constrained.as_ref().map(|c| c.lowered.relaxed());
+        let relaxed = self.compiled.as_ref().map(|c| c.lowered.relaxed());
         relaxed.unwrap_or_default().iter().map(Relaxed::from).collect()
     }
 
@@ -301,33 +307,34 @@ impl Plan {
         self.stream_with(model, request, RunOptions::default()).await
     }
 
-    /// Sends a request of one choice and streams what the model says.
+    /// Sends a request with one choice and streams its events.
     ///
-    /// The request is the SDK's: messages, sampling, further logits processors (which run before Louver's). Tools are the
-    /// plan's. What would break the constraint or cannot be seen by it is refused: tools, constraints and stop sequences of
-    /// the host's own, web search, media. Needs a tokio runtime.
+    /// The request is the SDK's: messages, sampling, further logits processors (which run before
+    /// Louver's). Tools come from the plan. Requests that would break the constraint or bypass it
+    /// are rejected: the host's own tools, constraints and stop sequences, web search, media. Needs
+    /// a tokio runtime.
     pub async fn stream_with(
         &self,
         model: &Model,
         request: impl RequestLike,
         options: RunOptions,
     ) -> Result<EventStream, RequestError> {
-        single(self.stream_choices(model, request, options).await?)
+        single_stream(self.stream_choices(model, request, options).await?)
     }
 
-    /// Sends a request and streams each of its choices by itself: to the host they are separate requests.
+    /// Sends a request and returns one stream per choice. To the host they are separate requests.
     pub async fn stream_choices(
         &self,
         model: &Model,
         mut request: impl RequestLike,
         options: RunOptions,
     ) -> Result<Vec<EventStream>, RequestError> {
-        let (prompt, run) = self.take(&mut request, options)?;
+        let (prompt, run) = self.take_request(&mut request, options)?;
         self.start(model, prompt, run).await
     }
 
-    /// What a request of the SDK holds.
-    pub(crate) fn take(
+    /// Extracts the prompt and run parameters from an SDK request.
+    pub(crate) fn take_request(
         &self,
         request: &mut impl RequestLike,
         options: RunOptions,
@@ -335,31 +342,29 @@ impl Plan {
         let (prompt, earlier_ids) = self.take_prompt(request)?;
         let sampling = request.take_sampling_params();
         if sampling.stop_toks.is_some() {
-            return Err(RequestError::Unsupported(
-                "stop sequences: they could end a call in the middle",
-            ));
+            return Err(RequestError::Unsupported("stop sequences: they could end a call early"));
         }
         if !matches!(request.take_constraint(), HostConstraint::None) {
-            return Err(RequestError::Unsupported("a constraint of the host beside Louver's"));
+            return Err(RequestError::Unsupported("a host constraint in addition to Louver's"));
         }
         let processors = request.take_logits_processors().unwrap_or_default();
         Ok((prompt, Run { sampling: Some(sampling), processors, earlier_ids, options }))
     }
 
-    /// Sends a prompt to the model and streams what it says, each choice by itself. The model is the one Louver was made for.
-    /// Needs a tokio runtime.
+    /// Sends a prompt to the model and returns one stream per choice. The model must be the one
+    /// that Louver was set up for. Needs a tokio runtime.
     pub async fn start(
         &self,
         model: &Model,
         prompt: Vec<u32>,
         run: Run,
     ) -> Result<Vec<EventStream>, RequestError> {
-        self.start_on(Line::of(model.inner())?, prompt, run).await
+        self.start_on(RequestSender::new(model.inner())?, prompt, run).await
     }
 
     pub(crate) async fn start_on(
         &self,
-        line: Line<'_>,
+        request_sender: RequestSender<'_>,
         prompt: Vec<u32>,
         run: Run,
     ) -> Result<Vec<EventStream>, RequestError> {
@@ -369,15 +374,15 @@ impl Plan {
         if sampling.max_len == Some(0) {
             return Err(RequestError::Unsupported("a length limit of 0"));
         }
-        let room = self.inner.max_context.saturating_sub(prompt.len());
-        if room == 0 {
+        let available = self.inner.max_context.saturating_sub(prompt.len());
+        if available == 0 {
             return Err(RequestError::TooLong {
                 tokens: prompt.len(),
                 limit: self.inner.max_context,
             });
         }
-        let limit = sampling.max_len.unwrap_or(room).min(room);
-        // One more than the limit: the last token is always a stop token, see the hook.
+        let limit = sampling.max_len.unwrap_or(available).min(available);
+        // One more than the limit, because the last token is always a stop token: see the hook.
         sampling.max_len = Some(limit + 1);
         sampling.stop_toks = Some(StopTokens::Ids(self.inner.stops.clone()));
         if let (true, Some(constraint)) = (options.overlap.prepare, self.constraint()) {
@@ -387,46 +392,53 @@ impl Plan {
         for choice in 0..choices as u64 {
             let seed = options.seed.map(|seed| seed.wrapping_add(choice));
             let options = RunOptions { seed, ..options };
-            let (tap, taps) = mpsc::unbounded_channel();
-            let shared = Arc::new(Shared::default());
-            let hook = self.hook(&sampling, options, (prompt.len(), limit), Some(tap));
+            let (token_sender, token_receiver) = mpsc::unbounded_channel();
+            let shared = Arc::new(GenerationState::default());
+            let hook = self.hook(&sampling, options, (prompt.len(), limit), Some(token_sender));
             let mut processors = processors.clone();
-            processors.push(Arc::new(Hook::new(hook, shared.clone())));
-            let (response, responses) = mpsc::channel(CHANNEL);
+            processors.push(Arc::new(LogitsHook::new(hook, shared.clone())));
+            let (response, responses) = mpsc::channel(CHANNEL_CAPACITY);
             let message = RequestMessage::CompletionTokens(prompt.clone());
             let mut sampling = sampling.clone();
             if seed.is_some() {
-                // Drawn by the hook: the host takes the largest.
+                // The hook samples; the host takes the largest logit.
                 (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) =
                     (Some(0.0), None, None, None);
             }
             let normal = NormalRequest {
                 is_streaming: true,
                 logits_processors: Some(processors),
-                ..NormalRequest::new_simple(message, sampling, response, line.id(), None, None)
+                ..NormalRequest::new_simple(
+                    message,
+                    sampling,
+                    response,
+                    request_sender.next_id(),
+                    None,
+                    None,
+                )
             };
-            let sent = line.sender.send(Request::Normal(Box::new(normal))).await;
+            let sent = request_sender.sender.send(Request::Normal(Box::new(normal))).await;
             sent.map_err(|error| RequestError::Host(error.to_string()))?;
-            let (events_in, events) = mpsc::unbounded_channel();
-            let (outcome_in, outcome) = oneshot::channel();
+            let (event_sender, events) = mpsc::unbounded_channel();
+            let (outcome_sender, outcome) = oneshot::channel();
             let steps = Arc::default();
             let id_seed = id_seed(seed.unwrap_or_else(fresh_seed).wrapping_add(choice), &prompt);
             let reader = self.reader(id_seed, &earlier_ids);
             let reading = stream::read(
                 responses,
-                taps,
+                token_receiver,
                 reader,
-                events_in,
+                event_sender,
                 (shared.clone(), Arc::clone(&steps)),
             );
-            tokio::spawn(async move { drop(outcome_in.send(reading.await)) });
+            tokio::spawn(async move { drop(outcome_sender.send(reading.await)) });
             streams.push(EventStream {
                 events,
                 steps,
                 position: 0,
-                relaxed: self.constrained.is_some().then(|| self.relaxed()),
-                checks: self.checks(),
-                lowered: self.constrained.as_ref().map(|c| c.lowered.clone()),
+                relaxed: self.compiled.is_some().then(|| self.relaxed()),
+                validators: self.validators(),
+                lowered: self.compiled.as_ref().map(|c| c.lowered.clone()),
                 outcome,
                 shared,
                 collector: Default::default(),
@@ -441,11 +453,11 @@ impl Plan {
         sampling: &SamplingParams,
         options: RunOptions,
         (prompt, limit): (usize, usize),
-        tap: Option<mpsc::UnboundedSender<Tap>>,
-    ) -> HookOptions {
-        let safe = match options.truncation {
-            Truncation::Auto => self.constrained.as_ref().is_some_and(|c| c.formed),
-            Truncation::Safe => self.constrained.is_some(),
+        token_sender: Option<mpsc::UnboundedSender<TokenEvent>>,
+    ) -> LogitsHookOptions {
+        let narrows_near_limit = match options.truncation {
+            Truncation::Auto => self.compiled.as_ref().is_some_and(|c| c.is_structured),
+            Truncation::Safe => self.compiled.is_some(),
             Truncation::Off => false,
         };
         let sampler = options.seed.map(|seed| Sampler {
@@ -455,21 +467,21 @@ impl Plan {
             top_p: sampling.top_p,
             min_p: sampling.min_p,
         });
-        HookOptions {
+        LogitsHookOptions {
             constraint: self.constraint().cloned(),
             vocab: self.inner.engine.vocab().clone(),
             stops: self.inner.stops.clone(),
-            prompt: Prompt::Known(prompt),
+            prompt: PromptBoundary::Fixed(prompt),
             limit: Some(limit),
             sampler,
-            safe,
+            narrows_near_limit,
             prefetch: options.overlap.prefetch,
             record: options.record,
-            tap,
+            token_sender,
         }
     }
 
-    /// What generated tokens say, read at once. A stop token at the end may be there or not.
+    /// Parses complete generated tokens. A final stop token is optional.
     pub fn read(&self, tokens: &[u32]) -> Turn {
         let mut reader = self.reader(0, &[]);
         let mut events: Vec<Event> = reader.push(tokens);
@@ -477,22 +489,23 @@ impl Plan {
         Turn::collect(&events)
     }
 
-    /// Louver as a processor for the host's own chat route (`RequestBuilder::add_logits_processor`), one object for each
-    /// generation, `n_choices` 1. The prompt's length is learned from the host's calls. The output is then the host's to
-    /// show; turn its tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
+    /// Louver as a logits processor for the host's own chat route
+    /// (`RequestBuilder::add_logits_processor`), one object per generation, with `n_choices` 1. The
+    /// prompt's length is learned from the host's calls. The host then formats the output; turn its
+    /// tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
     pub fn processor(&self) -> Arc<dyn mistralrs::CustomLogitsProcessor> {
-        let hook = HookOptions {
-            prompt: Prompt::unknown(),
+        let hook = LogitsHookOptions {
+            prompt: PromptBoundary::learned(),
             limit: None,
-            safe: false,
+            narrows_near_limit: false,
             ..self.hook(&SamplingParams::neutral(), RunOptions::default(), (0, 0), None)
         };
-        Arc::new(Hook::new(hook, Arc::new(Shared::default())))
+        Arc::new(LogitsHook::new(hook, Arc::new(GenerationState::default())))
     }
 
     fn reader(&self, id_seed: u64, earlier_ids: &[String]) -> Reader {
         let vocab = self.inner.engine.vocab().clone();
-        match &self.constrained {
+        match &self.compiled {
             Some(c) => {
                 let mut extractor = c.lowered.extractor(id_seed);
                 extractor.reserve_ids(earlier_ids.iter().cloned());
@@ -502,12 +515,12 @@ impl Plan {
         }
     }
 
-    /// The prompt's tokens: the model's own chat template over the messages (in OpenAI's JSON form; arguments of earlier
-    /// calls as text or as objects) and the plan's tools.
+    /// Renders the prompt's tokens from the model's chat template, the messages (in OpenAI's JSON
+    /// format, with arguments of earlier calls as text or objects) and the plan's tools.
     pub fn prompt(&self, messages: &[serde_json::Value]) -> Result<Vec<u32>, RequestError> {
         let messages: Vec<serde_json::Value> =
             messages.iter().map(prompt::openai_message).collect();
-        self.render(&messages, self.shown.enable_thinking)
+        self.render(&messages, self.template_input.enable_thinking)
     }
 
     fn render(
@@ -516,13 +529,13 @@ impl Plan {
         enable_thinking: Option<bool>,
     ) -> Result<Vec<u32>, RequestError> {
         let template = self.inner.template.as_ref().map_err(Clone::clone)?;
-        let TemplateInput { tools, builtin_tools, .. } = &self.shown;
+        let TemplateInput { tools, builtin_tools, .. } = &self.template_input;
         let text =
             template.render(&PromptParts { messages, tools, builtin_tools, enable_thinking })?;
         self.inner.tokenize(&text)
     }
 
-    /// The prompt's tokens, and the ids of earlier calls.
+    /// Extracts the prompt's tokens and the ids of earlier calls.
     fn take_prompt(
         &self,
         request: &mut impl RequestLike,
@@ -533,7 +546,7 @@ impl Plan {
             ));
         }
         if request.take_web_search_options().is_some() {
-            return Err(RequestError::Unsupported("web search beside a constraint"));
+            return Err(RequestError::Unsupported("web search together with a constraint"));
         }
         let (messages, enable_thinking) = match request.take_messages() {
             RequestMessage::Chat { messages, enable_thinking, .. } => (messages, enable_thinking),
@@ -544,20 +557,20 @@ impl Plan {
                 ));
             }
         };
-        let messages: Vec<serde_json::Value> = messages.iter().map(prompt::message).collect();
-        let prompt = self.render(&messages, self.shown.enable_thinking.or(enable_thinking))?;
+        let messages: Vec<serde_json::Value> = messages.iter().map(prompt::sdk_message).collect();
+        let prompt =
+            self.render(&messages, self.template_input.enable_thinking.or(enable_thinking))?;
         Ok((prompt, call_ids(&messages)))
     }
 }
 
-/// The seed of the ids of a generation's calls. The same prompt and seed give the same ids; the
-/// turns of a conversation have different prompts, so that its ids differ although the seed is the
-/// same.
+/// Derives the seed of a generation's call ids. The same prompt and seed give the same ids. The
+/// turns of a conversation have different prompts, so their ids differ even with the same seed.
 fn id_seed(seed: u64, prompt: &[u32]) -> u64 {
     prompt.iter().fold(seed, |hash, token| mix(hash ^ u64::from(*token)))
 }
 
-/// Ids of calls need not be unpredictable, only different.
+/// A random seed. Call ids need not be unpredictable, only different.
 pub(crate) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)
@@ -574,11 +587,11 @@ fn ids_differ_by_prompt_and_are_repeatable() {
     assert!(seeds.contains(&id_seed(4, &[1])));
 }
 
-pub(crate) fn single(mut streams: Vec<EventStream>) -> Result<EventStream, RequestError> {
+pub(crate) fn single_stream(mut streams: Vec<EventStream>) -> Result<EventStream, RequestError> {
     match (streams.pop(), streams.is_empty()) {
         (Some(stream), true) => Ok(stream),
         _ => Err(RequestError::Unsupported(
-            "a single stream is asked for, but the request has several choices",
+            "a single stream was requested, but the request has several choices",
         )),
     }
 }

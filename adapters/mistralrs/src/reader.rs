@@ -1,4 +1,5 @@
-//! Generated tokens -> events, by a matcher of its own: off the host's thread, and from ids, not from text.
+//! The token reader: turns generated tokens into events with its own matcher, off the host's
+//! thread, from token ids rather than text.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,23 +13,28 @@ use louver_formats::{Event, Extractor, Role};
 use crate::error::Fault;
 use crate::record::Phase;
 
-/// Reads one generation.
+/// Reads the tokens of one generation.
 pub(crate) struct Reader {
     vocab: Arc<Vocabulary>,
     mode: Mode,
     tokens: Vec<u32>,
-    /// What the last token belongs to.
+    /// The phase of the last token.
     phase: Phase,
-    /// Tokens of reasoning.
-    reasoning: usize,
+    /// Number of reasoning tokens.
+    reasoning_tokens: usize,
     fault: Option<Fault>,
-    spent: Duration,
+    elapsed: Duration,
 }
 
 enum Mode {
-    /// What was constrained is read by the same grammar.
-    Constrained { matcher: Box<Matcher>, tracer: Tracer, extractor: Box<Extractor>, given: Given },
-    /// Everything is text; bytes of a character that is not whole yet are held back.
+    /// Constrained output, parsed with the same grammar.
+    Constrained {
+        matcher: Box<Matcher>,
+        tracer: Tracer,
+        extractor: Box<Extractor>,
+        delivered: DeliveredBytes,
+    },
+    /// Unconstrained output, all text. Bytes of an incomplete character are held back.
     Text { held: Vec<u8> },
 }
 
@@ -45,7 +51,7 @@ impl Reader {
                 matcher,
                 tracer: Tracer::new(),
                 extractor,
-                given: Given::default(),
+                delivered: DeliveredBytes::default(),
             },
         )
     }
@@ -60,15 +66,16 @@ impl Reader {
             mode,
             tokens: Vec::new(),
             phase: Phase::Free,
-            reasoning: 0,
+            reasoning_tokens: 0,
             fault: None,
-            spent: Duration::ZERO,
+            elapsed: Duration::ZERO,
         }
     }
 
-    /// Takes tokens; gives the events that are decided. Stop tokens are not part of the output.
+    /// Processes tokens and returns the events they complete. Stop tokens are not part of the
+    /// output.
     pub(crate) fn push(&mut self, tokens: &[u32]) -> Vec<Event> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut events = Vec::new();
         for &raw in tokens {
             let token = TokenId::from_raw(raw);
@@ -77,11 +84,11 @@ impl Reader {
             }
             self.tokens.push(raw);
             match &mut self.mode {
-                Mode::Constrained { matcher, tracer, extractor, given } => {
+                Mode::Constrained { matcher, tracer, extractor, delivered } => {
                     match matcher.advance_traced(token, tracer) {
                         Ok(()) => {
                             let spans = tracer.drain();
-                            // Bytes that are held back may be the beginning of a marker.
+                            // Held-back bytes may begin a marker.
                             self.phase = match spans.last() {
                                 _ if !tracer.held().is_empty() => Phase::Marker,
                                 Some(span) => {
@@ -89,55 +96,55 @@ impl Reader {
                                 }
                                 None => self.phase,
                             };
-                            self.reasoning += usize::from(self.phase == Phase::Reasoning);
-                            events.extend(extractor.push(given.fresh(spans)));
+                            self.reasoning_tokens += usize::from(self.phase == Phase::Reasoning);
+                            events.extend(extractor.push(delivered.retain_new(spans)));
                         }
-                        Err(error) => self.fault = Some(Fault::of_token(raw, &error)),
+                        Err(error) => self.fault = Some(Fault::rejected_token(raw, &error)),
                     }
                 }
                 Mode::Text { held } => {
                     let name = self.vocab.special_name(token).map(str::as_bytes);
                     held.extend_from_slice(self.vocab.bytes(token).or(name).unwrap_or_default());
-                    let whole = held.len() - unfinished(held);
-                    let delta = String::from_utf8_lossy(&held[..whole]).into_owned();
-                    held.drain(..whole);
+                    let complete = held.len() - incomplete_suffix_len(held);
+                    let delta = String::from_utf8_lossy(&held[..complete]).into_owned();
+                    held.drain(..complete);
                     if !delta.is_empty() {
                         events.push(Event::TextDelta { delta });
                     }
                 }
             }
         }
-        self.spent += begun.elapsed();
+        self.elapsed += started.elapsed();
         events
     }
 
-    /// Goes on under another plan: what was read is read again by its grammar, and what was passed on is not repeated.
+    /// Continues under another plan: replays the tokens with its grammar, without repeating events.
     pub(crate) fn replan(
         &mut self,
         constraint: &Constraint,
         plan: louver_formats::Plan,
     ) -> Vec<Event> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut events = Vec::new();
-        if let Mode::Constrained { matcher, tracer, extractor, given } = &mut self.mode {
+        if let Mode::Constrained { matcher, tracer, extractor, delivered } = &mut self.mode {
             (**matcher, *tracer) = (constraint.matcher(), Tracer::new());
             for raw in &self.tokens {
                 if let Err(error) = matcher.advance_traced(TokenId::from_raw(*raw), tracer) {
-                    self.fault.get_or_insert(Fault::of_token(*raw, &error));
+                    self.fault.get_or_insert(Fault::rejected_token(*raw, &error));
                 }
             }
-            given.again = given.bytes;
+            delivered.replayed = delivered.bytes;
             extractor.replan(plan);
-            events = extractor.push(given.fresh(tracer.drain()));
+            events = extractor.push(delivered.retain_new(tracer.drain()));
         }
-        self.spent += begun.elapsed();
+        self.elapsed += started.elapsed();
         events
     }
 
-    /// The stop token that ended the generation, where the turn is whole only with it: formats whose calls end with a stop
-    /// token. Where the host drew it, it is the one that may stand there.
+    /// Reads the final stop token, if the turn is incomplete without it (formats whose calls end
+    /// with a stop token). `token` is the one that was sampled, if known.
     pub(crate) fn stop(&mut self, token: Option<u32>) -> Vec<Event> {
-        let Mode::Constrained { matcher, tracer, extractor, given } = &mut self.mode else {
+        let Mode::Constrained { matcher, tracer, extractor, delivered } = &mut self.mode else {
             return Vec::new();
         };
         if self.fault.is_some() || matcher.is_complete() {
@@ -149,29 +156,29 @@ impl Reader {
             .iter()
             .copied()
             .filter(|stop| token.is_none_or(|token| token == stop.raw()));
-        let fitting: Vec<TokenId> = stops.filter(|stop| matcher.allows(*stop)).collect();
-        match fitting[..] {
-            // Several are spellings of one marker.
+        let allowed: Vec<TokenId> = stops.filter(|stop| matcher.allows(*stop)).collect();
+        match allowed[..] {
+            // Several stop tokens may denote the same marker.
             [stop, ..] if matcher.advance_traced(stop, tracer).is_ok() => {
-                extractor.push(given.fresh(tracer.drain()))
+                extractor.push(delivered.retain_new(tracer.drain()))
             }
             _ => Vec::new(),
         }
     }
 
-    /// The generation was cut off where more could follow; a stop token that comes is not the model's.
+    /// Marks the generation as truncated: a following stop token is not the model's choice.
     pub(crate) fn cut_off(&mut self) {
         if let Mode::Constrained { extractor, .. } = &mut self.mode {
             extractor.cut_off();
         }
     }
 
-    /// The end. The last event is [`Event::End`].
+    /// Ends the output. The last event is [`Event::End`].
     pub(crate) fn finish(&mut self) -> Vec<Event> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let events = match &mut self.mode {
-            Mode::Constrained { matcher, tracer, extractor, given } => {
-                let mut events = extractor.push(given.fresh(tracer.finish()));
+            Mode::Constrained { matcher, tracer, extractor, delivered } => {
+                let mut events = extractor.push(delivered.retain_new(tracer.finish()));
                 events.extend(extractor.finish(matcher.is_complete()));
                 events
             }
@@ -181,11 +188,11 @@ impl Reader {
                 text.into_iter().chain([Event::End]).collect()
             }
         };
-        self.spent += begun.elapsed();
+        self.elapsed += started.elapsed();
         events
     }
 
-    /// Whether a stop token may follow what was read.
+    /// Whether a stop token may follow.
     pub(crate) fn may_end(&mut self) -> bool {
         match &mut self.mode {
             Mode::Constrained { matcher, .. } => matcher.is_complete(),
@@ -193,7 +200,8 @@ impl Reader {
         }
     }
 
-    /// Whether the host's text ends in what looks like an unfinished character: it sends no chunk then, not even the last.
+    /// Whether the host's text ends in an incomplete character. The host then sends no chunk, not
+    /// even the final one.
     pub(crate) fn host_holds_back(&self) -> bool {
         let mut tail: Vec<u8> = Vec::new();
         for token in self.tokens.iter().rev() {
@@ -206,22 +214,22 @@ impl Reader {
         String::from_utf8_lossy(&tail).ends_with(char::REPLACEMENT_CHARACTER)
     }
 
-    /// What was generated, without the stop token.
+    /// The generated tokens, without the stop token.
     pub(crate) fn tokens(&self) -> &[u32] {
         &self.tokens
     }
 
-    /// How many tokens were reasoning.
-    pub(crate) fn reasoning(&self) -> usize {
-        self.reasoning
+    /// Number of reasoning tokens.
+    pub(crate) fn reasoning_tokens(&self) -> usize {
+        self.reasoning_tokens
     }
 
-    /// What the last token belongs to.
+    /// The phase of the last token.
     pub(crate) fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Whether there is a grammar.
+    /// Whether the output is constrained.
     pub(crate) fn is_constrained(&self) -> bool {
         matches!(self.mode, Mode::Constrained { .. })
     }
@@ -230,29 +238,29 @@ impl Reader {
         self.fault.as_ref()
     }
 
-    /// Time spent reading.
-    pub(crate) fn spent(&self) -> Duration {
-        self.spent
+    /// Time spent in the reader.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.elapsed
     }
 }
 
-/// Bytes of spans that the extractor has got.
+/// Tracks the bytes of spans that were delivered to the extractor.
 #[derive(Clone, Copy, Debug, Default)]
-struct Given {
+struct DeliveredBytes {
     bytes: usize,
-    /// Of the bytes that come, how many it has got already: those that were read again under another plan.
-    again: usize,
+    /// Number of following bytes that are replayed under another plan and were delivered before.
+    replayed: usize,
 }
 
-impl Given {
-    /// The spans without what the extractor has got.
-    fn fresh(&mut self, mut spans: Vec<Span>) -> Vec<Span> {
+impl DeliveredBytes {
+    /// Removes bytes that were delivered before.
+    fn retain_new(&mut self, mut spans: Vec<Span>) -> Vec<Span> {
         spans.retain_mut(|span| {
-            let known = self.again.min(span.bytes.len());
-            self.again -= known;
-            span.bytes.drain(..known);
+            let skipped = self.replayed.min(span.bytes.len());
+            self.replayed -= skipped;
+            span.bytes.drain(..skipped);
             self.bytes += span.bytes.len();
-            known == 0 || !span.bytes.is_empty()
+            skipped == 0 || !span.bytes.is_empty()
         });
         spans
     }
@@ -270,8 +278,8 @@ fn phase(role: Role) -> Phase {
     }
 }
 
-/// Bytes at the end that may be the beginning of a character.
-fn unfinished(bytes: &[u8]) -> usize {
+/// Length of the incomplete UTF-8 character at the end.
+fn incomplete_suffix_len(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let byte = bytes[bytes.len() - back];
         let length = match byte {
@@ -291,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_are_not_torn() {
+    fn characters_are_never_split() {
         let vocab = Arc::new(Vocabulary::toy(&[]));
         let mut reader = Reader::text(vocab);
         let mut text = String::new();
@@ -313,9 +321,10 @@ mod tests {
         assert_eq!(text, "aß世🌍\u{fffd}");
     }
 
-    /// At a length limit only stop tokens are left. One that then ends code does not make it whole; one that the model chose does.
+    /// At a length limit only stop tokens are allowed. A forced stop token does not complete a code
+    /// call; one that the model chose does.
     #[test]
-    fn code_at_a_length_limit_is_not_whole() {
+    fn code_at_a_length_limit_is_incomplete() {
         let mut builder = Vocabulary::builder(258);
         for byte in 0..=255u8 {
             builder.token(u32::from(byte), &[byte]);

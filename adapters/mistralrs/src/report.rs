@@ -1,25 +1,25 @@
-//! What a generation cost, and what held during it.
+//! Reports of a generation: timing, enforcement and violations.
 
 use std::time::{Duration, Instant};
 
 use louver::front::json_schema::SchemaError;
 use serde::{Deserialize, Serialize};
 
-/// Time spent in the hook.
+/// Measures the time spent in the hook.
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub(crate) struct StepClock {
     first: Option<Instant>,
     masks: Vec<Duration>,
     hook: Duration,
-    /// Rows with unusable logits among the allowed ones.
+    /// Number of rows with unusable allowed logits.
     pub(crate) repaired: usize,
 }
 
-impl Clock {
-    pub(crate) fn step(&mut self, begun: Instant, masked: Instant) {
-        self.first.get_or_insert(begun);
-        self.masks.push(masked - begun);
-        self.hook += masked - begun;
+impl StepClock {
+    pub(crate) fn step(&mut self, started: Instant, masked: Instant) {
+        self.first.get_or_insert(started);
+        self.masks.push(masked - started);
+        self.hook += masked - started;
     }
 
     pub(crate) fn timing(&self, reading: Duration, ended: Instant) -> Timing {
@@ -31,25 +31,25 @@ impl Clock {
     }
 }
 
-/// What a generation cost.
+/// Timing of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// For each step: following the last token, filling the mask and applying it to the row.
+    /// Per step: advancing by the last token, filling the mask, and applying it to the row.
     pub masks: Vec<Duration>,
-    /// All of Louver's work: the masks, and reading the output into events.
+    /// Total time of Louver's work: masks, and parsing the output into events.
     pub louver: Duration,
-    /// From the first call of the hook (the prompt has been read by then) to the end.
+    /// Time from the first call of the hook, after the prompt was processed, to the end.
     pub steps: Duration,
 }
 
 impl Timing {
-    /// Mean time of a mask.
+    /// Mean time per mask.
     pub fn mask_mean(&self) -> Duration {
         let count = u32::try_from(self.masks.len()).unwrap_or(u32::MAX);
         self.masks.iter().sum::<Duration>().checked_div(count).unwrap_or_default()
     }
 
-    /// The time that this share (0 to 1) of the masks did not exceed.
+    /// The quantile of the time per mask; `share` is from 0 to 1.
     pub fn mask_quantile(&self, share: f64) -> Duration {
         let mut sorted = self.masks.clone();
         sorted.sort_unstable();
@@ -57,13 +57,13 @@ impl Timing {
         sorted.get(rank.max(1) - 1).copied().unwrap_or_default()
     }
 
-    /// Share of the step time that is Louver's, 0 to 1.
+    /// Louver's share of the step time, from 0 to 1.
     pub fn share(&self) -> f64 {
         let steps = self.steps.as_secs_f64();
         if steps > 0.0 { self.louver.as_secs_f64() / steps } else { 0.0 }
     }
 
-    /// Adds another generation.
+    /// Adds the timing of another generation.
     pub fn add(&mut self, other: &Timing) {
         self.masks.extend_from_slice(&other.masks);
         self.louver += other.louver;
@@ -71,38 +71,39 @@ impl Timing {
     }
 }
 
-/// What was enforced in a generation, and how it came out.
+/// The enforcement report of a generation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnforcementReport {
-    /// How much of what the request says the grammar enforced.
-    pub level: Level,
-    /// What it did not.
+    /// How much of the request the grammar enforced.
+    pub level: EnforcementLevel,
+    /// The parts of the request that were not enforced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relaxed: Vec<Relaxed>,
-    /// With the policy `validate`: what was said against the schemas that `relaxed` speaks of, found when it had been said.
+    /// With the policy `validate`: violations of relaxed schemas, found after generation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
-    /// How the turn came out.
+    /// How the turn ended.
     pub completion: Completion,
-    /// Steps at which the grammar left one token.
+    /// Number of steps at which the grammar allowed one token only.
     pub forced_tokens: usize,
-    /// Steps at which the model's likeliest token was refused. Counted where Louver draws, that is, with a seed.
+    /// Number of steps at which the model's most likely token was not allowed. Counted only if
+    /// Louver samples, that is, with a seed.
     pub refused_tokens: usize,
 }
 
-/// How much of what a request says is enforced.
+/// How much of a request is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum EnforcementLevel {
     /// All of it.
     Full,
-    /// All but what `relaxed` lists.
+    /// All but the parts in `relaxed`.
     Partial,
     /// Nothing: the plan has no constraint.
     None,
 }
 
-/// Something that is not enforced.
+/// A keyword or schema that is not enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relaxed {
     /// JSON pointer into the request.
@@ -110,7 +111,7 @@ pub struct Relaxed {
     /// The keyword; empty for a schema as a whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub keyword: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -121,54 +122,54 @@ impl From<&SchemaError> for Relaxed {
     }
 }
 
-/// Something that was said against its schema.
+/// A violation of a relaxed schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
-    /// Where.
+    /// The part of the turn.
     #[serde(flatten)]
-    pub part: Part,
-    /// Whether it is known to be wrong.
+    pub part: CheckedPart,
+    /// Whether the text is invalid or could not be checked.
     pub kind: ViolationKind,
-    /// JSON pointer into what was said; empty for all of it.
+    /// JSON pointer into the part's value; empty for the whole value.
     pub pointer: String,
-    /// What is wrong, for people.
+    /// A description for people.
     pub message: String,
 }
 
 /// A part of a turn that has a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "part", rename_all = "snake_case")]
-pub enum Part {
+pub enum CheckedPart {
     /// The arguments of a call.
     Call {
-        /// Which of the turn's calls, from 0.
+        /// Index of the call, from 0.
         index: usize,
         /// The tool's name.
         tool: String,
     },
-    /// The answer that a response format asks for.
+    /// The response in a response format.
     ResponseFormat,
 }
 
-/// Whether a violation is one.
+/// The kind of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ViolationKind {
-    /// The text is not what the schema says.
+    /// The value does not match the schema.
     Violated,
-    /// It is not known: the schema cannot be validated, or not within bounds.
+    /// The value could not be checked: the schema cannot be validated, or not within the limits.
     Unchecked,
 }
 
-/// How a turn came out.
+/// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// Whole.
+    /// Complete.
     Complete,
-    /// Whole, but the length limit pressed: the model wanted to say more.
+    /// Complete, but narrowed at the length limit: the model preferred to continue.
     Pressed,
-    /// Cut off at the length limit.
+    /// Truncated at the length limit.
     Truncated,
     /// Cancelled.
     Cancelled,
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures() {
+    fn timing_statistics() {
         let us = Duration::from_micros;
         let mut timing =
             Timing { masks: (1..=100).map(us).collect(), louver: us(10), steps: us(40) };

@@ -1,72 +1,75 @@
-//! A row of logits, changed in place. Whatever comes in, what goes out has a finite logit and no NaN among those allowed.
+//! In-place edits of a row of logits. The result always has a finite allowed logit and no NaN among
+//! the allowed logits.
 
 use std::cell::RefCell;
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor};
-use louver_candle::{Checked, mask_row_checked, scalar};
+use louver_candle::{LogitCheck, mask_row_checked, scalar};
 
-/// A logit that may be multiplied by anything sane without becoming infinite.
+/// A large logit that stays finite when scaled.
 const LARGE: f32 = 1e30;
 
-/// What masking came to.
+/// The result of masking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Masked {
-    /// As it should be.
+pub(crate) enum MaskResult {
+    /// The allowed logits were finite.
     Fine,
-    /// Allowed logits were NaN, `+inf` or all `-inf`; they are finite now.
+    /// Allowed logits were NaN, `+inf` or all `-inf`; they were replaced by finite values.
     Repaired,
     /// No allowed id lies within the row, which is all `-inf` now.
     Nothing,
 }
 
-/// Sets the logits of ids whose bit is 0, and of ids beyond the mask, to `-inf`. Cost: one pass over the row.
-pub(crate) fn mask(row: &mut [f32], mask: &[u32]) -> Masked {
+/// Sets the logits of ids whose bit is 0, and of ids beyond the mask, to `-inf`. Cost: one pass
+/// over the row.
+pub(crate) fn mask(row: &mut [f32], mask: &[u32]) -> MaskResult {
     match mask_row_checked(row, mask) {
-        Checked::Finite => Masked::Fine,
-        Checked::Nothing => Masked::Nothing,
-        Checked::Odd => {
+        LogitCheck::Finite => MaskResult::Fine,
+        LogitCheck::NoneAllowed => MaskResult::Nothing,
+        LogitCheck::Irregular => {
             let covered = row.len().min(mask.len() * 32);
-            repair(&mut row[..covered], mask);
-            Masked::Repaired
+            repair_irregular(&mut row[..covered], mask);
+            MaskResult::Repaired
         }
     }
 }
 
-/// Makes odd allowed logits usable: NaN counts as `-inf`, `+inf` as very large; if none is left, all allowed are equal.
-fn repair(row: &mut [f32], mask: &[u32]) {
+/// Replaces irregular allowed logits: NaN by `-inf`, `+inf` by a large value. If none remains
+/// finite, all allowed logits become equal.
+fn repair_irregular(row: &mut [f32], mask: &[u32]) {
     let is_allowed = |id: usize| scalar::allows(mask, id);
-    let mut usable = false;
+    let mut has_finite = false;
     for (id, x) in row.iter_mut().enumerate() {
         if is_allowed(id) {
             *x = if x.is_nan() { f32::NEG_INFINITY } else { x.min(LARGE) };
-            usable |= x.is_finite();
+            has_finite |= x.is_finite();
         }
     }
-    if !usable {
+    if !has_finite {
         for (_, x) in row.iter_mut().enumerate().filter(|(id, _)| is_allowed(*id)) {
             *x = 0.0;
         }
     }
 }
 
-/// Leaves only these ids, equally likely; the first of the row if none of them lies within it.
-pub(crate) fn only(row: &mut [f32], ids: &[u32]) {
+/// Allows only these ids, with equal logits; the first id of the row if none lies within it.
+pub(crate) fn allow_only(row: &mut [f32], ids: &[u32]) {
     row.fill(f32::NEG_INFINITY);
-    let mut any = false;
+    let mut has_id = false;
     for id in ids {
         if let Some(x) = row.get_mut(*id as usize) {
             *x = 0.0;
-            any = true;
+            has_id = true;
         }
     }
-    if let (false, Some(x)) = (any, row.first_mut()) {
+    if let (false, Some(x)) = (has_id, row.first_mut()) {
         *x = 0.0;
     }
 }
 
-struct Edit<F>(RefCell<F>);
+struct RowEdit<F>(RefCell<F>);
 
-impl<F: FnMut(&mut [f32])> InplaceOp1 for Edit<F> {
+impl<F: FnMut(&mut [f32])> InplaceOp1 for RowEdit<F> {
     fn name(&self) -> &'static str {
         "louver-row"
     }
@@ -83,11 +86,11 @@ impl<F: FnMut(&mut [f32])> InplaceOp1 for Edit<F> {
     }
 }
 
-/// Runs `edit` over a row. The host (0.8.1) hands over an F32 row on the CPU that nobody shares: it is changed in place
-/// and no value is copied. Any other row is converted first.
+/// Runs `edit` on a row. The host (0.8.1) passes an unshared F32 row on the CPU, which is changed
+/// in place without a copy. Any other row is converted first.
 pub(crate) fn edit(logits: &Tensor, edit: impl FnMut(&mut [f32])) -> Result<Tensor> {
     let row = logits.to_dtype(DType::F32)?.to_device(&Device::Cpu)?.flatten_all()?.contiguous()?;
-    row.inplace_op1(&Edit(RefCell::new(edit)))?;
+    row.inplace_op1(&RowEdit(RefCell::new(edit)))?;
     Ok(row)
 }
 
@@ -103,7 +106,7 @@ mod tests {
             for words in [1, 2, 4] {
                 let bits: Vec<u32> = (0..words).map(|w| [0xdead_beef, u32::MAX, 0, 1][w]).collect();
                 let mut row: Vec<f32> = (0..width).map(|i| i as f32).collect();
-                assert_eq!(mask(&mut row, &bits), Masked::Fine);
+                assert_eq!(mask(&mut row, &bits), MaskResult::Fine);
                 for (id, x) in row.iter().enumerate() {
                     let allowed = bits.get(id / 32).is_some_and(|w| (w >> (id % 32)) & 1 == 1);
                     assert_eq!(*x, if allowed { id as f32 } else { -INF }, "{width} {words} {id}");
@@ -115,30 +118,30 @@ mod tests {
     #[test]
     fn nothing_allowed_in_a_narrow_row() {
         let mut row = vec![1.0; 8];
-        assert_eq!(mask(&mut row, &[0x100]), Masked::Nothing);
+        assert_eq!(mask(&mut row, &[0x100]), MaskResult::Nothing);
         assert_eq!(row, [-INF; 8]);
-        only(&mut row, &[100, 3]);
+        allow_only(&mut row, &[100, 3]);
         assert_eq!(row[3], 0.0);
-        only(&mut row, &[100]);
+        allow_only(&mut row, &[100]);
         assert_eq!(row[0], 0.0);
-        only(&mut [], &[1]);
+        allow_only(&mut [], &[1]);
     }
 
     #[test]
-    fn odd_logits_become_usable() {
+    fn irregular_logits_become_finite() {
         let mut row = vec![f32::NAN, INF, -INF, 2.0];
-        assert_eq!(mask(&mut row, &[0b1111]), Masked::Repaired);
+        assert_eq!(mask(&mut row, &[0b1111]), MaskResult::Repaired);
         assert_eq!(row, [-INF, LARGE, -INF, 2.0]);
         let mut row = vec![f32::NAN; 40];
-        assert_eq!(mask(&mut row, &[u32::MAX, 1]), Masked::Repaired);
+        assert_eq!(mask(&mut row, &[u32::MAX, 1]), MaskResult::Repaired);
         assert!(row[..33].iter().all(|x| *x == 0.0) && row[33..].iter().all(|x| *x == -INF));
         let mut row = vec![f32::NAN, 1.0];
-        assert_eq!(mask(&mut row, &[0b10]), Masked::Fine);
+        assert_eq!(mask(&mut row, &[0b10]), MaskResult::Fine);
         assert_eq!(row, [-INF, 1.0]);
     }
 
     #[test]
-    fn edits_in_place_and_converts_the_rest() {
+    fn f32_rows_are_edited_in_place_and_others_converted() {
         let row = Tensor::new(&[1f32, 2.0, 3.0], &Device::Cpu).unwrap();
         let out = edit(&row, |x| x[1] = 9.0).unwrap();
         assert_eq!(row.to_vec1::<f32>().unwrap(), [1.0, 9.0, 3.0]);

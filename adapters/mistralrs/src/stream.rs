@@ -1,4 +1,5 @@
-//! A running generation: what the host sends is drained at once, so that a slow reader never holds up its engine.
+//! The event stream of a running generation. The host's responses are drained immediately, so that
+//! a slow consumer never blocks its engine.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,11 +12,11 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
 use crate::error::GenerationError;
-use crate::hook::{Shared, Tap};
+use crate::hook::{GenerationState, TokenEvent};
 use crate::reader::Reader;
 use crate::record::{Phase, Step};
-use crate::report::{Completion, EnforcementReport, Level, Relaxed, Timing};
-use crate::validate::Checks;
+use crate::report::{Completion, EnforcementLevel, EnforcementReport, Relaxed, Timing};
+use crate::validate::SchemaValidators;
 
 /// Why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,10 +29,10 @@ pub enum Finish {
     Cancelled,
 }
 
-/// A generation that is over.
+/// A finished generation.
 #[derive(Clone, Debug)]
 pub struct Generation {
-    /// What the model said. A call that was cut off is not among the calls.
+    /// The parsed output. Truncated calls are left out.
     pub turn: Turn,
     /// Why it ended.
     pub finish: Finish,
@@ -39,20 +40,20 @@ pub struct Generation {
     pub prompt_tokens: usize,
     /// The generated tokens without the stop token.
     pub tokens: Vec<u32>,
-    /// How many of them are reasoning.
+    /// Number of reasoning tokens among them.
     pub reasoning_tokens: usize,
-    /// What it cost.
+    /// Timing.
     pub timing: Timing,
-    /// Rows in which the model gave unusable logits (NaN or infinite) to allowed tokens.
+    /// Number of rows with unusable logits (NaN or infinite) for allowed tokens.
     pub repaired_rows: usize,
-    /// What was enforced.
+    /// The enforcement report.
     pub report: EnforcementReport,
-    /// The steps that [`EventStream::take_steps`] has not taken, if steps are recorded.
+    /// Recorded steps that [`EventStream::take_steps`] has not taken.
     pub steps: Vec<Step>,
 }
 
-/// What the reading task leaves.
-pub(crate) struct Outcome {
+/// The result of the reading task.
+pub(crate) struct ReadOutcome {
     finish: Finish,
     completion: Completion,
     tokens: Vec<u32>,
@@ -61,52 +62,52 @@ pub(crate) struct Outcome {
     repaired_rows: usize,
 }
 
-/// Events of one generation as they come. Dropping it ends the generation at its next token.
+/// The events of one running generation. Dropping it ends the generation at the next token.
 #[derive(Debug)]
 pub struct EventStream {
-    pub(crate) events: UnboundedReceiver<Read>,
+    pub(crate) events: UnboundedReceiver<PositionedEvent>,
     pub(crate) steps: Arc<Mutex<Vec<Step>>>,
-    /// The tokens read when the last event was decided.
+    /// Number of tokens read when the last event was emitted.
     pub(crate) position: usize,
     pub(crate) relaxed: Option<Vec<Relaxed>>,
-    /// What is validated when it has been said.
-    pub(crate) checks: Option<Arc<Checks>>,
-    /// What the grammar's labels mean.
+    /// Validators of relaxed schemas.
+    pub(crate) validators: Option<Arc<SchemaValidators>>,
+    /// The meaning of the grammar's labels.
     pub(crate) lowered: Option<louver_formats::Plan>,
-    pub(crate) outcome: oneshot::Receiver<Result<Outcome, GenerationError>>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) outcome: oneshot::Receiver<Result<ReadOutcome, GenerationError>>,
+    pub(crate) shared: Arc<GenerationState>,
     pub(crate) collector: TurnCollector,
     pub(crate) prompt_tokens: usize,
 }
 
-/// An event, and how many tokens had been read when it was decided.
+/// An event and the number of tokens read when it was emitted.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct PositionedEvent {
     position: usize,
     event: Event,
 }
 
-impl std::fmt::Debug for Outcome {
+impl std::fmt::Debug for ReadOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outcome").field("finish", &self.finish).finish_non_exhaustive()
     }
 }
 
 impl EventStream {
-    /// The next event; none after [`Event::End`].
+    /// The next event; `None` after [`Event::End`].
     pub async fn next(&mut self) -> Option<Event> {
-        let Read { position, event } = self.events.recv().await?;
+        let PositionedEvent { position, event } = self.events.recv().await?;
         self.position = position;
         self.collector.push(&event);
         Some(event)
     }
 
-    /// How many tokens had been read when the last event was decided.
+    /// Number of tokens read when the last event was emitted.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// The steps recorded so far and not taken yet. The step of a token is there before the events it leads to.
+    /// Takes the recorded steps. The step of a token is available before the token's events.
     pub fn take_steps(&self) -> Vec<Step> {
         std::mem::take(&mut self.steps.lock())
     }
@@ -116,30 +117,30 @@ impl EventStream {
         self.prompt_tokens
     }
 
-    /// Ends the generation at its next token. Events up to there still come.
+    /// Cancels the generation at its next token. Events up to there still arrive.
     pub fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for the end; what was not read yet is read.
+    /// Waits for the end and reads the remaining events.
     pub async fn finish(mut self) -> Result<Generation, GenerationError> {
         while self.next().await.is_some() {}
         let outcome = (&mut self.outcome).await.unwrap_or(Err(GenerationError::HostGone))?;
         let level = match &self.relaxed {
-            None => Level::None,
-            Some(relaxed) if relaxed.is_empty() => Level::Full,
-            Some(_) => Level::Partial,
+            None => EnforcementLevel::None,
+            Some(relaxed) if relaxed.is_empty() => EnforcementLevel::Full,
+            Some(_) => EnforcementLevel::Partial,
         };
         let turn = std::mem::take(&mut self.collector).finish();
         let is_whole = matches!(outcome.completion, Completion::Complete | Completion::Pressed);
-        let violations = match self.checks.take() {
+        let violations = match self.validators.take() {
             None => Vec::new(),
-            // Up to a second of work, which nobody else should wait for.
-            Some(checks) => {
+            // Up to a second of work, which must not block other tasks.
+            Some(validators) => {
                 let turn = turn.clone();
-                let validating =
-                    tokio::task::spawn_blocking(move || checks.violations(&turn, is_whole));
-                validating.await.map_err(|_| GenerationError::HostGone)?
+                let task =
+                    tokio::task::spawn_blocking(move || validators.violations(&turn, is_whole));
+                task.await.map_err(|_| GenerationError::HostGone)?
             }
         };
         let report = EnforcementReport {
@@ -147,8 +148,8 @@ impl EventStream {
             violations,
             relaxed: self.relaxed.take().unwrap_or_default(),
             completion: outcome.completion,
-            forced_tokens: self.shared.forced.load(Ordering::Relaxed),
-            refused_tokens: self.shared.refused.load(Ordering::Relaxed),
+            forced_tokens: self.shared.forced_tokens.load(Ordering::Relaxed),
+            refused_tokens: self.shared.refused_tokens.load(Ordering::Relaxed),
         };
         Ok(Generation {
             report,
@@ -170,44 +171,47 @@ impl Drop for EventStream {
     }
 }
 
-/// Reads a generation to its end. Keeps the host's channel open until the first finish reason and not a moment longer.
+/// Reads a generation to its end. Keeps the host's channel open exactly until the first finish
+/// reason.
 pub(crate) async fn read(
     mut host: Receiver<Response>,
-    mut taps: UnboundedReceiver<Tap>,
+    mut token_receiver: UnboundedReceiver<TokenEvent>,
     mut reader: Reader,
-    events: UnboundedSender<Read>,
-    (shared, steps): (Arc<Shared>, Arc<Mutex<Vec<Step>>>),
-) -> Result<Outcome, GenerationError> {
-    // The user may have stopped listening; the generation is read to its end all the same.
-    let send = |position: usize, found: Vec<Event>| {
-        found.into_iter().for_each(|event| drop(events.send(Read { position, event })));
+    events: UnboundedSender<PositionedEvent>,
+    (shared, steps): (Arc<GenerationState>, Arc<Mutex<Vec<Step>>>),
+) -> Result<ReadOutcome, GenerationError> {
+    // The consumer may be gone; the generation is still read to its end.
+    let send = |position: usize, new_events: Vec<Event>| {
+        new_events
+            .into_iter()
+            .for_each(|event| drop(events.send(PositionedEvent { position, event })));
     };
-    let mut stopped = false;
-    let mut take = |reader: &mut Reader, tap: Tap| match tap {
-        Tap::Tokens { tokens, step } => {
-            let found = reader.push(&tokens);
+    let mut has_stop_token = false;
+    let mut process = |reader: &mut Reader, token_event: TokenEvent| match token_event {
+        TokenEvent::Tokens { tokens, step } => {
+            let new_events = reader.push(&tokens);
             let phase = reader.phase();
             steps.lock().extend(step.map(|step| Step { phase, ..*step }));
-            send(reader.tokens().len(), found);
+            send(reader.tokens().len(), new_events);
         }
-        Tap::Plan(plan) => {
-            let found = reader.replan(&plan.0, plan.1);
-            send(reader.tokens().len(), found);
+        TokenEvent::Plan(plan) => {
+            let new_events = reader.replan(&plan.0, plan.1);
+            send(reader.tokens().len(), new_events);
         }
-        Tap::Stopped { token, step } => {
+        TokenEvent::Stopped { token, step } => {
             let phase = if reader.is_constrained() { Phase::Marker } else { Phase::Free };
             steps.lock().extend(step.map(|step| Step { phase, ..*step }));
-            if shared.cut.load(Ordering::Relaxed) {
+            if shared.is_truncated.load(Ordering::Relaxed) {
                 reader.cut_off();
             }
-            stopped = true;
+            has_stop_token = true;
             send(reader.tokens().len(), reader.stop(Some(token)));
         }
     };
     let reason = loop {
         tokio::select! {
             biased;
-            Some(tap) = taps.recv() => take(&mut reader, tap),
+            Some(token_event) = token_receiver.recv() => process(&mut reader, token_event),
             response = host.recv() => match response {
                 None => break None,
                 Some(response) => if let Some(reason) = finish_reason(response) {
@@ -219,33 +223,33 @@ pub(crate) async fn read(
     let ended = Instant::now();
     drop(host);
     shared.changes.lock().close();
-    while let Ok(tap) = taps.try_recv() {
-        take(&mut reader, tap);
+    while let Ok(token_event) = token_receiver.try_recv() {
+        process(&mut reader, token_event);
     }
     let cancelled = shared.cancelled.load(Ordering::Relaxed);
-    let cut = shared.cut.load(Ordering::Relaxed);
-    if cut || cancelled && !stopped {
+    let is_truncated = shared.is_truncated.load(Ordering::Relaxed);
+    if is_truncated || cancelled && !has_stop_token {
         reader.cut_off();
     }
-    // The chunk with the reason is not sent if the text ends inside a character.
-    let vanished = reason.is_none() && !(reader.may_end() && reader.host_holds_back());
+    // The host sends no final chunk if the text ends inside a character.
+    let host_gone = reason.is_none() && !(reader.may_end() && reader.host_holds_back());
     if matches!(reason, Some(Ok(_))) && !cancelled {
         send(reader.tokens().len(), reader.stop(None));
     }
     let may_end = reader.may_end();
     let end = reader.finish();
-    let whole = may_end && !end.iter().any(|event| matches!(event, Event::Incomplete { .. }));
+    let is_complete = may_end && !end.iter().any(|event| matches!(event, Event::Incomplete { .. }));
     send(reader.tokens().len(), end);
 
     if let Some(fault) = shared.fault.lock().clone().or_else(|| reader.fault().cloned()) {
         return Err(fault.into());
     }
-    let pressed = shared.pressed.load(Ordering::Relaxed);
+    let is_narrowed = shared.is_narrowed.load(Ordering::Relaxed);
     let finish = match reason {
         Some(Err(message)) => return Err(GenerationError::Host(message)),
-        _ if cut || pressed && !cancelled => Finish::Length,
+        _ if is_truncated || is_narrowed && !cancelled => Finish::Length,
         _ if cancelled => Finish::Cancelled,
-        None if vanished => return Err(GenerationError::HostGone),
+        None if host_gone => return Err(GenerationError::HostGone),
         Some(Ok(reason)) if reason == "length" => Finish::Length,
         Some(Ok(reason)) if reason == "canceled" => Finish::Cancelled,
         None | Some(Ok(_)) => Finish::Stop,
@@ -253,13 +257,13 @@ pub(crate) async fn read(
     let completion = match finish {
         Finish::Cancelled => Completion::Cancelled,
         Finish::Stop => Completion::Complete,
-        Finish::Length if whole && pressed => Completion::Pressed,
+        Finish::Length if is_complete && is_narrowed => Completion::Pressed,
         Finish::Length => Completion::Truncated,
     };
     let clock = shared.clock.lock();
-    let timing = clock.timing(reader.spent(), ended);
-    let (tokens, reasoning_tokens) = (reader.tokens().to_vec(), reader.reasoning());
-    Ok(Outcome {
+    let timing = clock.timing(reader.elapsed(), ended);
+    let (tokens, reasoning_tokens) = (reader.tokens().to_vec(), reader.reasoning_tokens());
+    Ok(ReadOutcome {
         finish,
         completion,
         tokens,
@@ -269,7 +273,7 @@ pub(crate) async fn read(
     })
 }
 
-/// The finish reason of a chunk, or the host's error.
+/// The finish reason in a response, or the host's error.
 fn finish_reason(response: Response) -> Option<Result<String, String>> {
     match response {
         Response::CompletionChunk(chunk) => {
@@ -291,6 +295,6 @@ fn finish_reason(response: Response) -> Option<Result<String, String>> {
         Response::ImageGeneration(_)
         | Response::Speech { .. }
         | Response::Raw { .. }
-        | Response::Embeddings { .. } => Some(Err("an answer of another kind".to_owned())),
+        | Response::Embeddings { .. } => Some(Err("an unexpected kind of response".to_owned())),
     }
 }

@@ -1,5 +1,5 @@
-//! The adapter against the real mistral.rs, in process, with the tiny model. All tests share one engine, so that requests
-//! of different tests run beside each other.
+//! The adapter in the real mistral.rs, in process, with the tiny model. All tests share one engine,
+//! so that requests of different tests run concurrently.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! The same model around a tokenizer that is given: as wide as that one's vocabulary.
+//! The tiny model for a given tokenizer, with the width of its vocabulary.
 
 use std::fs;
 use std::path::Path;
@@ -7,17 +7,18 @@ use serde_json::{Value, json};
 
 use crate::{Files, MAX_CONTEXT, TEMPLATE, TinyModel, TinyModelError, assemble, write};
 
-/// Ids beyond this are a mistake: the weights would be gigabytes.
-const MOST_IDS: u64 = 4 << 20;
+/// Maximum token id: beyond it the weights would take gigabytes.
+const MAX_IDS: u64 = 4 << 20;
 
-/// A model whose vocabulary is that of a `tokenizer.json`, under `parent`; written there unless it already is. The token
-/// that ends a turn is the `eos_token` of the `tokenizer_config.json` beside it; the chat template is the tiny model's own,
-/// so calls are written as the Qwen3 family does. Cost: the file, and when it is written some 500 bytes of weights a token.
+/// Returns a model for a `tokenizer.json` under `parent`, and writes it if it is missing. Its stop
+/// token is the `eos_token` of the `tokenizer_config.json` next to the tokenizer. The chat template
+/// is the tiny model's own, so calls have the Qwen3 family's format. Cost: reading the file, and
+/// about 500 bytes of weights per token when writing.
 pub fn ensure_around(parent: &Path, tokenizer: &Path) -> Result<TinyModel, TinyModelError> {
     let bytes = read(tokenizer)?;
     let config_path = tokenizer.with_file_name("tokenizer_config.json");
     let config = read(&config_path)?;
-    // FNV-1a, over both files.
+    // FNV-1a over both files.
     let hash = bytes.iter().chain(&config).fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -34,7 +35,7 @@ pub fn ensure_around(parent: &Path, tokenizer: &Path) -> Result<TinyModel, TinyM
         let end = end.ok_or_else(|| problem(&config_path, "no `eos_token`"))?;
         let most =
             ids.iter().map(|(_, id)| *id).max().ok_or_else(|| problem(tokenizer, "no tokens"))?;
-        let width = Some(most).filter(|id| *id < MOST_IDS).map(|id| id + 1);
+        let width = Some(most).filter(|id| *id < MAX_IDS).map(|id| id + 1);
         let width = width.ok_or_else(|| problem(tokenizer, "ids are too large"))?;
         let id = ids.iter().find(|(text, _)| text == end).map(|(_, id)| *id);
         let id = id.ok_or_else(|| problem(tokenizer, "the `eos_token` is no token"))?;
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_around_a_tokenizer() {
+    fn models_are_written_for_given_tokenizers() {
         let parent =
             std::env::temp_dir().join(format!("louver-tiny-around-{}", std::process::id()));
         let own = crate::ensure(&parent).unwrap();

@@ -1,20 +1,21 @@
-//! Byte-level BPE: training by counting pairs, and the `tokenizer.json` of the result.
+//! Byte-level BPE: training by pair counts, and the resulting `tokenizer.json`.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// Ordinary tokens: the 256 bytes, then one for each merge.
+/// Number of ordinary tokens: the 256 bytes, then one per merge.
 const SIZE: usize = 768;
 
-/// A trained vocabulary. Token `i` of `vocab` has id `i`; tokens are spelled in the byte alphabet of [`letter`].
+/// A trained vocabulary. Token `i` of `vocab` has id `i`; tokens are written in the byte alphabet
+/// of [`letter`].
 pub(crate) struct Bpe {
     pub(crate) vocab: Vec<String>,
     merges: Vec<(String, String)>,
 }
 
-/// The printable character that stands for a byte in byte-level BPE files: the byte's own where Latin-1 has a visible
-/// one, else the next free one from U+0100 on.
+/// The printable character for a byte in byte-level BPE files: the byte's own if Latin-1 has a
+/// visible one, else the next free one from U+0100.
 fn letter(byte: u8) -> char {
     let visible = |b: u8| matches!(b, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if visible(byte) {
@@ -25,8 +26,8 @@ fn letter(byte: u8) -> char {
     }
 }
 
-/// Words as the byte-level pre-tokeniser sees them: a run of letters, of digits or of marks, with one space before it,
-/// or a run of white space.
+/// Splits text like the byte-level pre-tokenizer: runs of letters, digits or punctuation with one
+/// preceding space, or runs of white space.
 fn words(text: &str) -> Vec<String> {
     #[derive(PartialEq, Clone, Copy)]
     enum Kind {
@@ -56,7 +57,8 @@ fn words(text: &str) -> Vec<String> {
     out.into_iter().map(|(_, word)| word).collect()
 }
 
-/// Merges the most frequent pair (of equals, the first in order) until there are [`SIZE`] tokens or no pair repeats.
+/// Merges the most frequent pair (the first in order among equals) until there are [`SIZE`] tokens
+/// or no pair repeats.
 pub(crate) fn train(corpus: &str) -> Bpe {
     let mut vocab: Vec<String> = (0..=255).map(|b| letter(b).to_string()).collect();
     let mut merges = Vec::new();
@@ -93,7 +95,7 @@ pub(crate) fn train(corpus: &str) -> Bpe {
 }
 
 impl Bpe {
-    /// The file, with these added tokens (text, special) behind the ordinary ones.
+    /// The `tokenizer.json`, with these added tokens (text, special) after the ordinary ones.
     pub(crate) fn to_json(&self, added: &[(&str, bool)]) -> Value {
         let added: Vec<Value> = added
             .iter()

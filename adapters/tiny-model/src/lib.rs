@@ -1,10 +1,12 @@
-//! A random-weight Llama, written by code: 2 layers of 64, a byte-level BPE of its own, ChatML with tools.
+//! A generated Llama model with random weights: 2 layers of width 64, its own byte-level BPE,
+//! ChatML with tools.
 //!
-//! mistral.rs loads it offline in milliseconds, so the demo and the adapter's tests run the real host everywhere. The
-//! weights come from a fixed seed and are random: what the model says is noise. The logits are wider than the tokenizer
-//! on purpose, as those of real models are.
+//! mistral.rs loads it offline in milliseconds, so that the demo and the adapter's tests can run
+//! the real host everywhere. The weights are random with a fixed seed, so the model's output is
+//! noise. The logits are deliberately wider than the tokenizer, as in real models.
 //!
-//! [`ensure_around`] writes the same model around a given tokenizer, for measuring at the width of real vocabularies.
+//! [`ensure_around`] writes the same model for a given tokenizer, for measurements with the width
+//! of real vocabularies.
 
 mod around;
 mod bpe;
@@ -18,16 +20,17 @@ use serde_json::json;
 
 pub use around::ensure_around;
 
-/// Width of the logits. Wider than the tokenizer: the ids beyond it stand for nothing.
+/// Width of the logits, larger than the tokenizer's; the additional ids have no tokens.
 pub const LOGITS_WIDTH: usize = 832;
-/// Longest context, in tokens.
+/// Context length in tokens.
 pub const MAX_CONTEXT: usize = 8192;
 /// The token that ends a turn.
 pub const END_OF_TURN: &str = "<|im_end|>";
 /// The other token that ends a generation.
 pub const END_OF_TEXT: &str = "<|endoftext|>";
 
-/// Added tokens and whether the tokenizer flags them special (as in Qwen3, the tool and reasoning markers are not).
+/// Added tokens, and whether they have the flag `special` (as in Qwen3, the tool and reasoning
+/// markers do not).
 const ADDED: [(&str, bool); 7] = [
     (END_OF_TEXT, true),
     ("<|im_start|>", true),
@@ -38,22 +41,22 @@ const ADDED: [(&str, bool); 7] = [
     ("</think>", false),
 ];
 
-/// Hash of everything the model consists of; part of the directory's name, so that a changed model is never confused with
-/// an old one on disk. A test keeps it right.
+/// Hash of the model's files. It is part of the directory's name, so that a changed model is never
+/// confused with an old one. A test checks it.
 const FINGERPRINT: u64 = 0xec66_3ca5_802e_cb22;
 
-/// The model could not be written.
+/// Why the model could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TinyModelError {
-    /// The file system refused.
+    /// A file system error.
     #[error("cannot write the tiny model to {}: {source}", path.display())]
     Io {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The tensors could not be laid out.
+    /// The tensors could not be serialised.
     #[error("cannot serialise the tiny model: {0}")]
     Tensors(#[from] safetensors::SafeTensorError),
     /// A given tokenizer cannot be read.
@@ -61,22 +64,23 @@ pub enum TinyModelError {
     Tokenizer {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
 }
 
-/// Where the model lies, and whether it was there before.
+/// The model's directory, and whether it was just written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TinyModel {
-    /// Directory with config.json, tokenizer.json, tokenizer_config.json, generation_config.json and model.safetensors.
+    /// Directory with config.json, tokenizer.json, tokenizer_config.json, generation_config.json
+    /// and model.safetensors.
     pub dir: PathBuf,
-    /// Whether this call wrote it.
+    /// Whether this call wrote the model.
     pub fresh: bool,
 }
 
-/// The directory under which the model is kept by default: `louver` in the platform's cache directory, or in the
-/// temporary directory where there is none.
+/// The default parent directory of the model: `louver` in the platform's cache directory, or in the
+/// temporary directory if there is none.
 pub fn default_parent() -> PathBuf {
     let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let cache = if cfg!(target_os = "windows") {
@@ -89,20 +93,20 @@ pub fn default_parent() -> PathBuf {
     cache.unwrap_or_else(std::env::temp_dir).join("louver")
 }
 
-/// The model under `parent`, written there unless it already is. Safe against other processes doing the same: the files
-/// appear together or not at all.
+/// Returns the model under `parent` and writes it if it is missing. Safe with concurrent processes:
+/// the files appear atomically.
 pub fn ensure(parent: &Path) -> Result<TinyModel, TinyModelError> {
     write(parent, &format!("tiny-llama-{FINGERPRINT:016x}"), files)
 }
 
-/// The directory `name` under `parent`, written unless it already is.
+/// Returns the directory `name` under `parent` and writes it if it is missing.
 pub(crate) fn write(
     parent: &Path,
     name: &str,
     files: impl FnOnce() -> Result<Files, TinyModelError>,
 ) -> Result<TinyModel, TinyModelError> {
     let dir = parent.join(name);
-    if is_whole(&dir) {
+    if has_all_files(&dir) {
         return Ok(TinyModel { dir, fresh: false });
     }
     let failed = |path: &Path| {
@@ -118,15 +122,15 @@ pub(crate) fn write(
         let path = draft.join(name);
         fs::write(&path, bytes).map_err(failed(&path))?;
     }
-    if dir.exists() && !is_whole(&dir) {
+    if dir.exists() && !has_all_files(&dir) {
         fs::remove_dir_all(&dir).map_err(failed(&dir))?;
     }
     match fs::rename(&draft, &dir) {
         Ok(()) => Ok(TinyModel { dir, fresh: true }),
         Err(source) => {
-            // Another process was faster; a draft that stays behind does no harm.
+            // Another process was faster; a remaining draft is harmless.
             let _ = fs::remove_dir_all(&draft);
-            if is_whole(&dir) {
+            if has_all_files(&dir) {
                 Ok(TinyModel { dir, fresh: false })
             } else {
                 Err(failed(&dir)(source))
@@ -146,7 +150,7 @@ const NAMES: [&str; 5] = [
     "model.safetensors",
 ];
 
-fn is_whole(dir: &Path) -> bool {
+fn has_all_files(dir: &Path) -> bool {
     NAMES.iter().all(|name| dir.join(name).is_file())
 }
 
@@ -169,14 +173,14 @@ fn files() -> Result<Files, TinyModelError> {
     assemble(LOGITS_WIDTH, &ends, pretty(&tokenizer.to_json(&ADDED)), &tokenizer_config)
 }
 
-/// A chat template in the manner of the Qwen3 family.
+/// A chat template like that of the Qwen3 family.
 pub(crate) const TEMPLATE: &str = include_str!("template.jinja");
 
 fn pretty(value: &serde_json::Value) -> Vec<u8> {
     format!("{value:#}\n").into_bytes()
 }
 
-/// The files of a model of this width that ends with one of these tokens, the first before all.
+/// The files of a model of this width with these stop tokens; the first is the main one.
 pub(crate) fn assemble(
     width: usize,
     ends: &[u64],
@@ -216,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fingerprint_is_that_of_the_files() {
+    fn fingerprint_matches_the_files() {
         // FNV-1a, over names and contents.
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         for (name, bytes) in files().unwrap() {

@@ -1,4 +1,5 @@
-//! Random weights from a fixed seed. Uniform, so that every platform gets the same bits.
+//! Random weights from a fixed seed. Uniformly distributed, so that all platforms get the same
+//! bits.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -11,7 +12,7 @@ pub(crate) const HEADS: usize = 4;
 pub(crate) const KV_HEADS: usize = 2;
 const SEED: u64 = 0x0010_07e4;
 
-/// The file: F32 tensors under the names of a Hugging Face Llama.
+/// The weights file: F32 tensors with the names of a Hugging Face Llama.
 pub(crate) fn safetensors(vocab: usize) -> Result<Vec<u8>, safetensors::SafeTensorError> {
     let kv = HIDDEN / HEADS * KV_HEADS;
     let mut shapes: Vec<(String, Vec<usize>)> =
@@ -40,7 +41,8 @@ pub(crate) fn safetensors(vocab: usize) -> Result<Vec<u8>, safetensors::SafeTens
         .into_iter()
         .map(|(name, shape)| {
             let bytes = match shape[..] {
-                // Outputs of variance 1 from inputs of variance 1: 3 / fan-in is the square of the bound.
+                // Outputs have variance 1 for inputs of variance 1: the squared bound is 3 /
+                // fan-in.
                 [rows, fan_in] => {
                     let bound = (3.0 / fan_in as f32).sqrt();
                     (0..rows * fan_in)

@@ -1,4 +1,4 @@
-//! The cases: what is to be enforced, and texts that should or should not pass.
+//! Benchmark cases: constraints, with texts that should or should not be accepted.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,14 +13,14 @@ use serde_json::Value;
 use crate::options::Common;
 use crate::python;
 
-/// What an engine is to enforce.
+/// A constraint for an engine.
 pub(crate) enum Task {
     Schema(Schema),
     Tools(Tools),
     Ambiguous(Ambiguous),
 }
 
-/// A JSON Schema in the form each engine takes.
+/// A JSON Schema in the input formats of all engines.
 pub(crate) struct Schema {
     pub(crate) text: String,
     pub(crate) json: Json,
@@ -50,7 +50,7 @@ pub(crate) enum Ambiguous {
     Optionals,
 }
 
-/// Tokens, and whether they spell what should be accepted.
+/// A token sequence, and whether it should be accepted.
 pub(crate) type Instance = (Vec<u32>, bool);
 
 /// One case.
@@ -98,8 +98,8 @@ impl Tools {
     }
 }
 
-/// The lines of a file of cases that `--limit` and `--every` leave, one at a time; `None`, and a word about it, if the
-/// file is not there.
+/// The lines of a cases file after `--limit` and `--every`, one at a time; `None`, with a message,
+/// if the file is missing.
 pub(crate) fn lines(
     common: &Common,
     file: &str,
@@ -147,7 +147,7 @@ pub(crate) fn tools_case(line: &str, encoder: &Encoder<'_>) -> Result<Case> {
     })
 }
 
-/// A line of tool calls, and its calls: the name and how it stands in the text.
+/// Parses a line of tool calls, with its calls: the name and the text.
 pub(crate) fn tool_calls(line: &str) -> Result<(Json, Vec<(String, String)>)> {
     let line = read(line)?;
     let mut calls = Vec::new();
@@ -159,12 +159,13 @@ pub(crate) fn tool_calls(line: &str) -> Result<(Json, Vec<(String, String)>)> {
     Ok((line, calls))
 }
 
-/// A call as it stands in the text, and the line break behind it.
+/// A call in the text, with its line break.
 fn call_text(name: &str, arguments: &Json) -> String {
     format!("<function={name}>{}</function>\n", python::dumps(arguments))
 }
 
-/// A line's document, numbers as they were written. A case is around its schema, so it may be deeper than a schema.
+/// Parses a line with exact numbers. A case contains its schema, so it may be nested more deeply
+/// than a schema.
 fn read(line: &str) -> Result<Json> {
     let limits = Limits::default();
     let limits = Limits { depth: limits.depth + 8, ..limits };

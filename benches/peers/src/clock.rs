@@ -1,4 +1,4 @@
-//! What times are measured with.
+//! The clocks of measurements.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -6,21 +6,22 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// The command line's choice.
+/// The clock that the command line selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Choice {
+pub(crate) enum ClockChoice {
     /// The wall clock.
     Wall,
-    /// The lesser of the wall clock and the thread's own processor time: what the scheduler gave to other programs in
-    /// between does not count. Nor would waiting for another thread, so no engine may have threads of its own.
+    /// The smaller of the wall clock and the thread's processor time, so that time given to other
+    /// programs does not count. Waiting for other threads would not count either, so no engine may
+    /// have its own threads.
     Own,
 }
 
 static OWN: AtomicBool = AtomicBool::new(false);
 
 /// Sets the clock of the whole program.
-pub(crate) fn choose(choice: Choice) {
-    OWN.store(choice == Choice::Own, Ordering::Relaxed);
+pub(crate) fn choose(choice: ClockChoice) {
+    OWN.store(choice == ClockChoice::Own, Ordering::Relaxed);
 }
 
 /// A running measurement.

@@ -1,45 +1,48 @@
-//! One token sequence through one matcher, with the clock running.
+//! Timed runs of token sequences through matchers.
 
 use crate::cases::{Case, Task};
 use crate::clock::Clock;
 use crate::engine::{Engine, Matcher};
 use crate::record::Record;
 
-/// How it went.
+/// The result of one token sequence.
 #[derive(Debug, Default)]
-pub(crate) struct Fed {
-    /// Mask and advance of each token, together.
+pub(crate) struct SequenceResult {
+    /// Time of mask and advance per token.
     pub(crate) masks_ns: Vec<u64>,
-    /// The mask of the first token alone.
+    /// Time of the first mask.
     pub(crate) first_mask_ns: Option<u64>,
-    /// Every token was allowed.
+    /// Whether every token was allowed.
     pub(crate) consumed: bool,
-    /// And the text may end behind them.
+    /// Whether the text may end after them.
     pub(crate) accepted: bool,
 }
 
-/// Feeds tokens up to the first that is refused.
-pub(crate) fn feed(matcher: &mut dyn Matcher, tokens: &[u32]) -> Fed {
-    let mut fed =
-        Fed { masks_ns: Vec::with_capacity(tokens.len()), consumed: true, ..Fed::default() };
+/// Feeds tokens up to the first rejected one.
+pub(crate) fn feed(matcher: &mut dyn Matcher, tokens: &[u32]) -> SequenceResult {
+    let mut result = SequenceResult {
+        masks_ns: Vec::with_capacity(tokens.len()),
+        consumed: true,
+        ..SequenceResult::default()
+    };
     for (i, &token) in tokens.iter().enumerate() {
         let clock = Clock::start();
         let masked = matcher.mask();
         if i == 0 {
-            fed.first_mask_ns = Some(clock.nanos());
+            result.first_mask_ns = Some(clock.nanos());
         }
-        let taken = masked && matcher.take(token);
-        fed.masks_ns.push(clock.nanos());
-        if !taken {
-            fed.consumed = false;
-            return fed;
+        let is_allowed = masked && matcher.take(token);
+        result.masks_ns.push(clock.nanos());
+        if !is_allowed {
+            result.consumed = false;
+            return result;
         }
     }
-    fed.accepted = matcher.is_complete();
-    fed
+    result.accepted = matcher.is_complete();
+    result
 }
 
-/// Compiles a case and feeds all its instances.
+/// Compiles a case and runs all its instances.
 pub(crate) fn run(engine: &dyn Engine, case: &Case) -> Record {
     let compiled = engine.compile(&case.task);
     let mut record = Record {
@@ -60,11 +63,11 @@ pub(crate) fn run(engine: &dyn Engine, case: &Case) -> Record {
     };
     let (mut masks, mut wrong) = (Vec::new(), Vec::new());
     for (i, (tokens, valid)) in case.instances.iter().enumerate() {
-        let fed = feed(constraint.matcher().as_mut(), tokens);
-        record.first_mask_ns = record.first_mask_ns.or(fed.first_mask_ns);
-        masks.extend(fed.masks_ns);
-        if fed.accepted != *valid {
-            wrong.push((i, *valid, fed.consumed));
+        let result = feed(constraint.matcher().as_mut(), tokens);
+        record.first_mask_ns = record.first_mask_ns.or(result.first_mask_ns);
+        masks.extend(result.masks_ns);
+        if result.accepted != *valid {
+            wrong.push((i, *valid, result.consumed));
         }
     }
     (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));

@@ -1,8 +1,9 @@
-//! Louver against its peers: llguidance and (feature `xgr`) xgrammar, natively, in one program, on one thread, on the same
-//! tokens, case by case, so that a busy moment of the machine hits all alike.
+//! Benchmarks Louver against llguidance and (feature `xgr`) xgrammar: natively, in one program, on
+//! one thread, with the same tokens, case by case, so that a busy machine affects all alike.
 //!
-//! * *TTFM*: from the schema (or tools) as a value in the form the engine takes to a matcher that is ready; no mask yet.
-//! * *TBM*: mask and advance of one token, together.
+//! * *TTFM*, time to first matcher: from the parsed schema (or tools) in the engine's input format
+//!   to a matcher, without a mask.
+//! * *TBM*, time between masks: mask and advance of one token.
 
 mod cases;
 mod clock;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser};
 
 use crate::clock;
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::scenario::Scenario;
 
 /// Louver and its peers on the same tokens.
@@ -19,54 +19,54 @@ pub(crate) struct Cli {
     pub(crate) scenario: Scenario,
 }
 
-/// What all scenarios take.
+/// Options of all scenarios.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
-    /// Folder with the cases and the tokenizers; `../shared/data` beside the repository if left out.
+    /// Folder with the cases and the tokenizers [default: `../shared/data` next to the repository].
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The tokenizer, by its folder below `tokenizers`.
+    /// Name of the tokenizer's folder in `tokenizers`.
     #[arg(long, global = true, value_name = "NAME", default_value = "llama3_1")]
     pub(crate) tokenizer: String,
-    /// Engines to run, separated by commas; all that are built in if left out.
+    /// Engines to run, separated by commas [default: all that are built in].
     #[arg(long, global = true, value_name = "NAMES", value_delimiter = ',')]
-    engines: Vec<Kind>,
-    /// Only the first N cases.
+    engines: Vec<EngineKind>,
+    /// Run only the first N cases.
     #[arg(long, global = true, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// Only each Nth case.
+    /// Run only each Nth case.
     #[arg(long, global = true, value_name = "N", default_value = "1")]
     pub(crate) every: NonZeroUsize,
-    /// xgrammar compiles eagerly: of the cases that are run, let it have only each Nth.
+    /// Run xgrammar only on each Nth of the cases, because it compiles eagerly.
     #[arg(long, global = true, value_name = "N", default_value = "1")]
     pub(crate) xgr_every: NonZeroUsize,
-    /// Louver makes masks ahead, within the default budget, and is waited for before the first token; the schemas and tools have that
-    /// time in rows of its own.
+    /// Let Louver prepare masks within the default budget and wait for them before the first token;
+    /// schemas and tools report that time in separate rows.
     #[arg(long, global = true)]
     pub(crate) prepare: bool,
-    /// How Louver hands its masks over.
+    /// How Louver hands masks over.
     #[arg(long, global = true, value_name = "HOW", default_value = "kept")]
     pub(crate) masks: Masks,
-    /// What times are measured with.
+    /// The clock.
     #[arg(long, global = true, value_name = "CLOCK", default_value = "wall")]
-    pub(crate) clock: clock::Choice,
-    /// Folder for the records, one file a scenario and engine, one JSON object a line.
+    pub(crate) clock: clock::ClockChoice,
+    /// Folder for the records: one file per scenario and engine, one JSON object per line.
     #[arg(long, global = true, value_name = "DIR", default_value = "target/peers")]
     pub(crate) out: PathBuf,
 }
 
-/// How Louver hands its masks over.
+/// How Louver hands masks over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Masks {
-    /// In a row that is kept, where only what differs is written (`update_mask`).
+    /// In a reused row, in which only changes are written (`update_mask`).
     #[default]
     Kept,
-    /// Each is copied into a buffer (`fill_mask`).
+    /// By copying each mask into a buffer (`fill_mask`).
     Copied,
 }
 
 impl Common {
-    /// The folder with the data, or a file in it.
+    /// The path of a file in the data folder.
     pub(crate) fn data(&self, file: &str) -> PathBuf {
         let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
         self.data.clone().unwrap_or_else(default).join(file)
@@ -77,11 +77,12 @@ impl Common {
         Common { limit: None, every: NonZeroUsize::MIN, ..self.clone() }
     }
 
-    /// The engines that were asked for and are built in. Says which are not.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
-        let asked = if self.engines.is_empty() { Kind::ALL.to_vec() } else { self.engines.clone() };
-        let (built, missing): (Vec<Kind>, Vec<Kind>) =
-            asked.into_iter().partition(|kind| kind.is_built_in());
+    /// The requested engines that are built in. Prints which are not.
+    pub(crate) fn kinds(&self) -> Vec<EngineKind> {
+        let requested =
+            if self.engines.is_empty() { EngineKind::ALL.to_vec() } else { self.engines.clone() };
+        let (built, missing): (Vec<EngineKind>, Vec<EngineKind>) =
+            requested.into_iter().partition(|kind| kind.is_built_in());
         for kind in missing {
             eprintln!("skipped: {} is not built in (build with `--features xgr`)", kind.name());
         }

@@ -1,4 +1,4 @@
-//! Where results go: records to files, tables to stdout.
+//! Output of results: records to files, tables to stdout.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 
 /// Writes values as JSON Lines; creates the folder.
 pub(crate) fn write_lines<T: Serialize>(
@@ -25,8 +25,8 @@ pub(crate) fn write_lines<T: Serialize>(
     out.flush().with_context(context)
 }
 
-/// The heading above a scenario's tables: what ran, on which tokenizer, in which versions.
-pub(crate) fn heading(title: &str, tokenizer: &str, kinds: &[Kind]) {
+/// Prints the heading of a scenario: title, tokenizer and versions.
+pub(crate) fn heading(title: &str, tokenizer: &str, kinds: &[EngineKind]) {
     let versions: Vec<String> = kinds.iter().map(|kind| kind.with_version()).collect();
     println!("\n## {title}\n\nTokenizer {tokenizer}; {}.\n", versions.join(", "));
 }

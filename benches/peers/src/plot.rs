@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 
 /// One chart of a figure.
 pub(crate) struct Chart<'a> {
@@ -19,9 +19,9 @@ pub(crate) struct Chart<'a> {
     pub(crate) lines: Vec<Line>,
 }
 
-/// One engine's line. Values are positive: both axes are logarithmic.
+/// The line of one engine. Values are positive, because both axes are logarithmic.
 pub(crate) struct Line {
-    pub(crate) kind: Kind,
+    pub(crate) kind: EngineKind,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -53,7 +53,7 @@ impl Chart<'_> {
 fn draw(chart: &Chart<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
     let (x, y) =
         (span(chart.points().map(|point| point.0)), span(chart.points().map(|point| point.1)));
-    // Room for the legend.
+    // Space for the legend.
     let y = y.start..y.end * (y.end / y.start).powf(0.4);
     let mut context = ChartBuilder::on(area)
         .caption(chart.title, ("sans-serif", 15))
@@ -90,7 +90,7 @@ fn draw(chart: &Chart<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<
     .map_err(failed)
 }
 
-/// Of an axis: a little more than the values need.
+/// The range of an axis, slightly larger than that of the values.
 fn span(values: impl Iterator<Item = f64>) -> Range<f64> {
     let (low, high) =
         values.fold((f64::MAX, f64::MIN_POSITIVE), |(low, high), v| (low.min(v), high.max(v)));
@@ -105,10 +105,10 @@ fn number(value: &f64) -> String {
     }
 }
 
-fn color(kind: Kind) -> RGBColor {
+fn color(kind: EngineKind) -> RGBColor {
     match kind {
-        Kind::Louver => RGBColor(0xd5, 0x5e, 0x00),
-        Kind::Llguidance => RGBColor(0x00, 0x72, 0xb2),
-        Kind::Xgrammar => RGBColor(0x00, 0x9e, 0x73),
+        EngineKind::Louver => RGBColor(0xd5, 0x5e, 0x00),
+        EngineKind::Llguidance => RGBColor(0x00, 0x72, 0xb2),
+        EngineKind::Xgrammar => RGBColor(0x00, 0x9e, 0x73),
     }
 }

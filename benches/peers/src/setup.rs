@@ -1,4 +1,4 @@
-//! A tokenizer in the forms the engines take, made once.
+//! A tokenizer in the formats of all engines, created once.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use louver_hf_tokenizers::{Encoder, Loaded, VocabOptions};
 use tokenizers::Tokenizer;
 use toktrie::TokEnv;
 
-use crate::engine::{self, Engine, Kind};
+use crate::engine::{self, Engine, EngineKind};
 use crate::options::{Common, Masks};
 
-/// A tokenizer and what is made of it.
+/// A tokenizer with its derived forms.
 pub(crate) struct Setup {
     pub(crate) vocab: Arc<Vocabulary>,
     tokenizer: Tokenizer,
     path: PathBuf,
-    /// Louver makes masks ahead.
+    /// Whether Louver prepares masks.
     prepare: bool,
     masks: Masks,
     llguidance: OnceCell<TokEnv>,
@@ -28,7 +28,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Loads the tokenizer of this name; `None`, and a word about it, if it is not there.
+    /// Loads the tokenizer with this name; `None`, with a message, if it is missing.
     pub(crate) fn load(common: &Common, name: &str) -> Result<Option<Setup>> {
         let path = common.data("tokenizers").join(name).join("tokenizer.json");
         if !path.is_file() {
@@ -49,7 +49,7 @@ impl Setup {
         for warning in warnings {
             eprintln!("warning: {name}: {warning}");
         }
-        // Texts are text, whatever is written in them.
+        // Texts are plain: special tokens are not recognised.
         tokenizer.set_encode_special_tokens(true);
         let vocab = Arc::new(vocab);
         Ok(Setup {
@@ -69,32 +69,34 @@ impl Setup {
         &self.path
     }
 
-    /// What turns texts into tokens.
+    /// The encoder of texts.
     pub(crate) fn encoder(&self) -> Encoder<'_> {
         Encoder::new(&self.tokenizer, &self.vocab)
     }
 
-    /// Fresh engines: nothing is cached yet.
-    pub(crate) fn engines(&self, kinds: &[Kind]) -> Result<Vec<Box<dyn Engine>>> {
+    /// Creates new engines with empty caches.
+    pub(crate) fn engines(&self, kinds: &[EngineKind]) -> Result<Vec<Box<dyn Engine>>> {
         kinds.iter().map(|&kind| self.engine(kind)).collect()
     }
 
-    /// A fresh engine.
-    pub(crate) fn engine(&self, kind: Kind) -> Result<Box<dyn Engine>> {
+    /// Creates a new engine.
+    pub(crate) fn engine(&self, kind: EngineKind) -> Result<Box<dyn Engine>> {
         Ok(match kind {
-            Kind::Louver => {
+            EngineKind::Louver => {
                 let louver = engine::Louver::new(&self.vocab, EngineOptions::default())?;
                 Box::new(louver.preparing(self.prepare).handing_over(self.masks))
             }
-            Kind::Llguidance => Box::new(engine::Llguidance::new(self.tok_env()?)?),
+            EngineKind::Llguidance => Box::new(engine::Llguidance::new(self.tok_env()?)?),
             #[cfg(feature = "xgr")]
-            Kind::Xgrammar => Box::new(engine::xgrammar::Xgrammar::new(self.tokenizer_info()?)?),
+            EngineKind::Xgrammar => {
+                Box::new(engine::xgrammar::Xgrammar::new(self.tokenizer_info()?)?)
+            }
             #[cfg(not(feature = "xgr"))]
-            Kind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
+            EngineKind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
         })
     }
 
-    /// The tokenizer as llguidance takes it.
+    /// The tokenizer in llguidance's format.
     pub(crate) fn tok_env(&self) -> Result<&TokEnv> {
         if self.llguidance.get().is_none() {
             let _ = self.llguidance.set(engine::tok_env(&self.path)?);
@@ -102,7 +104,7 @@ impl Setup {
         self.llguidance.get().ok_or_else(|| anyhow::anyhow!("no tokenizer for llguidance"))
     }
 
-    /// The tokenizer as xgrammar takes it.
+    /// The tokenizer in xgrammar's format.
     #[cfg(feature = "xgr")]
     pub(crate) fn tokenizer_info(&self) -> Result<&xgrammar::TokenizerInfo> {
         if self.xgrammar.get().is_none() {

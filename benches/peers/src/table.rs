@@ -1,11 +1,11 @@
-//! Figures for people: percentiles side by side as a markdown table.
+//! Result tables: percentiles side by side in Markdown.
 
 use std::fmt;
 
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::record::Record;
 
-/// The statistics that are shown, and the percentile of each but the average.
+/// The statistics to show, each with its percentile; `None` is the average.
 const STATISTICS: [(&str, Option<f64>); 9] = [
     ("avg", None),
     ("p25", Some(25.0)),
@@ -20,13 +20,13 @@ const STATISTICS: [(&str, Option<f64>); 9] = [
 
 /// Measured times in ascending order, in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Times(Vec<u64>);
+pub(crate) struct SortedTimes(Vec<u64>);
 
-impl Times {
-    pub(crate) fn new(times: impl IntoIterator<Item = u64>) -> Times {
+impl SortedTimes {
+    pub(crate) fn new(times: impl IntoIterator<Item = u64>) -> SortedTimes {
         let mut times: Vec<u64> = times.into_iter().collect();
         times.sort_unstable();
-        Times(times)
+        SortedTimes(times)
     }
 
     /// In nanoseconds; `None` without any times.
@@ -51,7 +51,7 @@ impl Times {
     }
 }
 
-/// What Louver's figure may be at most, as a share of the better peer's (or of one peer's).
+/// A target: the maximum of Louver's value as a share of the better peer's (or of one peer's).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bar {
     pub(crate) quantity: Quantity,
@@ -59,10 +59,10 @@ pub(crate) struct Bar {
     /// One divided by this.
     pub(crate) share: f64,
     /// Only this peer counts.
-    pub(crate) against: Option<Kind>,
+    pub(crate) against: Option<EngineKind>,
 }
 
-/// What is measured.
+/// The measured quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Tbm,
@@ -84,16 +84,16 @@ impl Quantity {
         }
     }
 
-    pub(crate) fn times(self, records: &[&Record]) -> Times {
+    pub(crate) fn times(self, records: &[&Record]) -> SortedTimes {
         let ran = records.iter().filter(|record| record.error.is_none());
         match self {
             Quantity::Tbm => {
-                Times::new(ran.flat_map(|record| record.masks_ns.iter().flatten().copied()))
+                SortedTimes::new(ran.flat_map(|record| record.masks_ns.iter().flatten().copied()))
             }
-            Quantity::Ttfm => Times::new(ran.map(|record| record.ttfm_ns)),
-            Quantity::Prepare => Times::new(ran.filter_map(|record| record.prepare_ns)),
+            Quantity::Ttfm => SortedTimes::new(ran.map(|record| record.ttfm_ns)),
+            Quantity::Prepare => SortedTimes::new(ran.filter_map(|record| record.prepare_ns)),
             Quantity::TtfmAndMask => {
-                Times::new(ran.filter_map(|record| {
+                SortedTimes::new(ran.filter_map(|record| {
                     Some(record.ttfm_ns.saturating_add(record.first_mask_ns?))
                 }))
             }
@@ -103,11 +103,11 @@ impl Quantity {
 
 /// The records of one engine.
 pub(crate) struct Column<'r> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: EngineKind,
     pub(crate) records: Vec<&'r Record>,
 }
 
-/// A table of all quantities, a column an engine.
+/// A table of all quantities, with one column per engine.
 pub(crate) struct Table<'t, 'r> {
     pub(crate) columns: &'t [Column<'r>],
     pub(crate) bars: &'t [Bar],
@@ -127,7 +127,7 @@ impl fmt::Display for Table<'_, '_> {
         let extra = usize::from(peers) + usize::from(bars);
         writeln!(f, "|:--|{}", "--:|".repeat(names.len() + extra))?;
         for quantity in Quantity::ALL {
-            let times: Vec<Times> =
+            let times: Vec<SortedTimes> =
                 self.columns.iter().map(|column| quantity.times(&column.records)).collect();
             if quantity == Quantity::Prepare && times.iter().all(|times| times.0.is_empty()) {
                 continue;
@@ -152,15 +152,15 @@ impl fmt::Display for Table<'_, '_> {
 
 impl Table<'_, '_> {
     fn louver(&self) -> Option<usize> {
-        self.columns.iter().position(|column| column.kind == Kind::Louver)
+        self.columns.iter().position(|column| column.kind == EngineKind::Louver)
     }
 
-    /// Louver's value by the better peer's, or by that of one peer.
-    fn share(&self, row: &[Option<f64>], against: Option<Kind>) -> Option<f64> {
+    /// Louver's value divided by the better peer's, or by that of one peer.
+    fn share(&self, row: &[Option<f64>], against: Option<EngineKind>) -> Option<f64> {
         let louver = row[self.louver()?]?;
         let peers = self.columns.iter().zip(row).filter(|(column, _)| match against {
             Some(kind) => column.kind == kind,
-            None => column.kind != Kind::Louver,
+            None => column.kind != EngineKind::Louver,
         });
         peers.filter_map(|(_, value)| *value).min_by(f64::total_cmp).map(|better| louver / better)
     }
@@ -207,7 +207,7 @@ impl Table<'_, '_> {
     }
 }
 
-/// Nanoseconds as microseconds, with as many digits as matter.
+/// Formats nanoseconds as microseconds with the significant digits.
 pub(crate) fn micros(nanos: Option<f64>) -> String {
     match nanos.map(|nanos| nanos / 1e3) {
         None => "-".to_owned(),
@@ -217,7 +217,7 @@ pub(crate) fn micros(nanos: Option<f64>) -> String {
     }
 }
 
-/// A ratio with as many digits as matter.
+/// Formats a ratio with the significant digits.
 pub(crate) fn ratio(value: f64) -> String {
     if value < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") }
 }
@@ -239,11 +239,11 @@ mod tests {
 
     #[test]
     fn percentiles_are_ranks() {
-        let times = Times::new([4_000, 1_000, 3_000, 2_000]);
+        let times = SortedTimes::new([4_000, 1_000, 3_000, 2_000]);
         let all = [0.0, 25.0, 50.0, 99.9, 100.0].map(|p| times.percentile(p).unwrap());
         assert_eq!(all, [1_000.0, 2_000.0, 3_000.0, 4_000.0, 4_000.0]);
-        assert_eq!((times.average(), Times::default().average()), (Some(2_500.0), None));
-        assert_eq!(Times::default().percentile(50.0), None);
+        assert_eq!((times.average(), SortedTimes::default().average()), (Some(2_500.0), None));
+        assert_eq!(SortedTimes::default().percentile(50.0), None);
     }
 
     #[test]
@@ -251,13 +251,13 @@ mod tests {
         let (ours, first, second) =
             (record(10_000, &[1_000]), record(90_000, &[4_000]), record(40_000, &[50_000]));
         let columns = [
-            Column { kind: Kind::Louver, records: vec![&ours] },
-            Column { kind: Kind::Llguidance, records: vec![&first] },
-            Column { kind: Kind::Xgrammar, records: vec![&second] },
+            Column { kind: EngineKind::Louver, records: vec![&ours] },
+            Column { kind: EngineKind::Llguidance, records: vec![&first] },
+            Column { kind: EngineKind::Xgrammar, records: vec![&second] },
         ];
         let bar = |quantity, share, against| Bar { quantity, statistic: "avg", share, against };
         let bars =
-            [bar(Quantity::Tbm, 5.0, None), bar(Quantity::Ttfm, 5.0, Some(Kind::Llguidance))];
+            [bar(Quantity::Tbm, 5.0, None), bar(Quantity::Ttfm, 5.0, Some(EngineKind::Llguidance))];
         let text = Table { columns: &columns, bars: &bars }.to_string();
         assert!(
             text.contains("| TBM, avg | 1.00 | 4.00 | 50.0 | 0.250 | 1/5: missed |\n"),

@@ -1,7 +1,7 @@
-//! `louver bench`: instances fed token by token, as a host would: fill the mask, test the token's bit, advance.
+//! The command `louver bench`: feeds instances token by token, as a host does: fill the mask, test
+//! the token's bit, advance.
 
-mod encode;
-mod feed;
+mod feeder;
 mod grammar;
 mod python;
 mod record;
@@ -9,6 +9,7 @@ mod schema;
 #[cfg(feature = "host")]
 mod serve;
 mod summary;
+mod tokenizer;
 mod tools;
 mod workers;
 
@@ -30,68 +31,76 @@ use tokenizers::Tokenizer;
 
 use crate::check::spec::schema_options;
 
-/// What is measured.
+/// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// JSON Schemas with valid and invalid instances: lines {"id", "schema", "tests": [{"valid", "data"}]}.
+    /// JSON Schemas with valid and invalid instances.
+    ///
+    /// Lines: {"id", "schema", "tests": [{"valid", "data"}]}.
     Schema(SchemaArgs),
-    /// Tool calls in a model's wire format: lines {"id", "question", "tools", "calls"}.
+    /// Tool calls in a model's wire format.
+    ///
+    /// Lines: {"id", "question", "tools", "calls"}.
     Tools(ToolsArgs),
-    /// Grammars of any kind: lines {"id", "kind", "spec" or "spec_file", "options", "tests": [{"valid", "text" or "text_file"}]}.
+    /// Grammars of any kind.
+    ///
+    /// Lines: {"id", "kind", "spec" or "spec_file", "options", "tests": [{"valid", "text" or
+    /// "text_file"}]}.
     Grammar(GrammarArgs),
-    /// The server under load and abuse, and what Louver costs a generation.
+    /// The server under load and abuse, and the cost of Louver per generation.
     #[cfg(feature = "host")]
     Serve(serve::ServeArgs),
 }
 
-/// What all benchmarks take.
+/// Arguments of all benchmarks.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
-    /// The model's tokenizer.json; for tools, in programs built with it, `o200k_harmony` for that of gpt-oss.
+    /// The model's tokenizer.json; for tools also `o200k_harmony`, that of gpt-oss, if built with
+    /// it.
     #[arg(long, value_name = "tokenizer.json")]
     tokenizer: PathBuf,
-    /// Cases, one JSON object a line.
+    /// Cases, one JSON object per line.
     #[arg(long, value_name = "FILE.jsonl")]
     cases: PathBuf,
-    /// Where the results go, one JSON object a line.
+    /// Output file for results, one JSON object per line.
     #[arg(long, value_name = "FILE.jsonl")]
     out: PathBuf,
-    /// Threads that share the cases and one engine.
+    /// Number of threads, which share the cases and one engine.
     #[arg(long, value_name = "N", default_value = "1")]
     threads: std::num::NonZeroUsize,
-    /// Only the first N cases.
+    /// Run only the first N cases.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Width of the model's logits, where it is more than the tokenizer's ids.
+    /// Width of the model's logits, if larger than the tokenizer's vocabulary.
     #[arg(long, value_name = "IDS")]
     width: Option<usize>,
-    /// Masks are made ahead, within the default budget, and waited for before the first token: as behind a prompt that takes long
-    /// enough. What that takes is measured apart.
+    /// Prepare masks in the background within the default budget, and wait for them before the
+    /// first token, as after a long prompt. Preparation time is measured separately.
     #[arg(long)]
     prepare: bool,
-    /// Without bounds on work: what the fuel of the results would be.
+    /// Run without limits on fuel.
     #[arg(long)]
     unlimited: bool,
-    /// How much grammars are simplified before they are compiled.
+    /// Simplification level before compilation.
     #[arg(long, value_enum, default_value_t)]
-    simplify: Level,
+    simplify: SimplifyLevel,
 }
 
 /// [`Simplify`] on the command line.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum SimplifyLevel {
     Off,
     #[default]
     Cheap,
     Full,
 }
 
-impl From<Level> for Simplify {
-    fn from(level: Level) -> Simplify {
+impl From<SimplifyLevel> for Simplify {
+    fn from(level: SimplifyLevel) -> Simplify {
         match level {
-            Level::Off => Simplify::Off,
-            Level::Cheap => Simplify::Cheap,
-            Level::Full => Simplify::Full,
+            SimplifyLevel::Off => Simplify::Off,
+            SimplifyLevel::Cheap => Simplify::Cheap,
+            SimplifyLevel::Full => Simplify::Full,
         }
     }
 }
@@ -101,7 +110,7 @@ impl From<Level> for Simplify {
 pub(crate) struct SchemaArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// How schemas are read, such as '{"order": "any"}'; docs/JSON_SCHEMA.md has all options.
+    /// Schema options, such as '{"order": "any"}'; see docs/JSON_SCHEMA.md.
     #[arg(long, value_name = "JSON", value_parser = schema_options, default_value = "{}")]
     options: SchemaOptions,
 }
@@ -111,7 +120,8 @@ pub(crate) struct SchemaArgs {
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// The wire format's name, such as `qwen3`, a TOML file that describes one, or `all`: every family, with a line each.
+    /// The wire format's name, such as `qwen3`, a TOML file that describes one, or `all` for a
+    /// table of all families.
     #[arg(long, value_name = "NAME")]
     format: String,
 }
@@ -121,7 +131,7 @@ pub(crate) struct ToolsArgs {
 pub(crate) struct GrammarArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// The kind of cases that name none: json_schema, regex, ebnf, lark, structural_tag, tools.
+    /// The default kind of cases: json_schema, regex, ebnf, lark, structural_tag, tools.
     #[arg(long, value_name = "KIND", default_value = "ebnf")]
     kind: String,
 }
@@ -136,7 +146,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result<ExitCode> {
     }
 }
 
-/// The tokenizer and an engine on its vocabulary. Warnings go to stderr.
+/// Loads the tokenizer and creates an engine on its vocabulary. Prints warnings to stderr.
 fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
     let options = VocabOptions { width: common.width, ..VocabOptions::default() };
     let Loaded { vocab, tokenizer, warnings } =
@@ -147,7 +157,7 @@ fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
     Ok((tokenizer, engine_on(common, Arc::new(vocab))))
 }
 
-/// A fresh engine on a vocabulary.
+/// Creates an engine on a vocabulary.
 fn engine_on(common: &CommonArgs, vocab: Arc<Vocabulary>) -> Arc<Engine> {
     let mut limits = Limits::default();
     if common.unlimited {
@@ -157,14 +167,15 @@ fn engine_on(common: &CommonArgs, vocab: Arc<Vocabulary>) -> Arc<Engine> {
         limits,
         simplify: common.simplify.into(),
         simplify_texts: common.simplify.into(),
-        // Nothing is known from an engine before.
+        // No cached entries of earlier engines.
         pool_scope: PoolScope::Engine,
         ..EngineOptions::default()
     };
     Arc::new(Engine::new(vocab, options))
 }
 
-/// One line of the cases, numbers as they were written. A case is around its schema, so it may be deeper than a schema.
+/// Parses one line of the cases file with exact numbers. A case contains its schema, so it may be
+/// nested more deeply than a schema.
 fn read_case(line: &str) -> Result<Json, JsonError> {
     let limits = Limits::default();
     Json::parse(line, &Limits { depth: limits.depth + 8, ..limits })

@@ -1,8 +1,9 @@
-//! JSON as Python's `json.dumps(value, ensure_ascii=False)` writes it, from a document that keeps its numbers as text.
+//! JSON serialisation in the format of Python's `json.dumps(value, ensure_ascii=False)`, with exact
+//! numbers.
 
 use louver::spec::json::{Json, write_spaced, write_string};
 
-/// The text. Integers keep all their digits, floats are Python's `repr`.
+/// Serialises a value. Integers keep all digits; floats are written like Python's `repr`.
 pub(super) fn dumps(value: &Json) -> String {
     let mut out = String::new();
     write_spaced(&mut out, value, write_string, |out, scalar| match scalar {
@@ -30,11 +31,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_python_writes_it() {
+    fn output_equals_pythons() {
         let text = r#"{"b":[1,-0,2.50,1e3,1E-7,123456789012345678901234567890],"a":{"x":"é\u0007\"/\u007f","y":null},"c":[],"d":{},"e":true}"#;
         let value = Json::parse(text, &Limits::default()).unwrap();
-        let want = "{\"b\": [1, 0, 2.5, 1000.0, 1e-07, 123456789012345678901234567890], \
+        let expected = "{\"b\": [1, 0, 2.5, 1000.0, 1e-07, 123456789012345678901234567890], \
                     \"a\": {\"x\": \"é\\u0007\\\"/\u{7f}\", \"y\": null}, \"c\": [], \"d\": {}, \"e\": true}";
-        assert_eq!(dumps(&value), want);
+        assert_eq!(dumps(&value), expected);
     }
 }

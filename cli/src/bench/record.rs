@@ -1,80 +1,80 @@
-//! What one case gave: a line of the output file.
+//! The result of one case: a line of the output file.
 
 use std::collections::BTreeSet;
 
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use serde::Serialize;
 
-/// One line.
+/// The result of one case.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Record {
+pub(super) struct CaseRecord {
     /// The case's id.
     pub(super) id: String,
-    /// The wire format, where a run has several.
+    /// The wire format, if a run has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) format: Option<String>,
-    /// How many tools there were.
+    /// Number of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<usize>,
-    /// From the schema (or tools) as a value to a matcher that is ready.
+    /// Time to first matcher: from the parsed schema (or tools) to a matcher.
     pub(super) ttfm_ns: u64,
-    /// The very first mask, which is also part of `masks_ns`.
+    /// Time of the first mask, which is also part of `masks_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_mask_ns: Option<u64>,
-    /// Mask and advance of each token of each instance.
+    /// Time of mask and advance for each token of each instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) masks_ns: Option<Vec<u64>>,
-    /// `[instance, expected, consumed_all]` of each wrong verdict.
+    /// `[instance, expected, consumed_all]` of each wrong result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) wrong: Option<Vec<(usize, bool, bool)>>,
-    /// Fuel of compiling, in units: see `louver::fuel`.
+    /// Fuel of compilation, in units of `louver::fuel`.
     pub(super) compile_fuel: u64,
-    /// Most fuel of one mask and token.
+    /// Maximum fuel of one mask and token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mask_fuel: Option<u64>,
-    /// The limit that a mask or token has reached.
+    /// The limit that a mask or token reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<&'static str>,
-    /// Making masks ahead, where that was asked for.
+    /// Time of preparation, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prepare_ns: Option<u64>,
-    /// What came of that.
+    /// Results of preparation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ahead: Option<Ahead>,
-    /// Why the schema was refused.
+    pub(super) ahead: Option<PreparationStats>,
+    /// Why the schema was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-    /// What it was refused for, for the summary.
+    /// The reasons for rejection, for the summary.
     #[serde(skip)]
     pub(super) refused_for: Vec<String>,
 }
 
-/// Masks made ahead.
+/// Results of preparation.
 #[derive(Debug, Serialize)]
-pub(super) struct Ahead {
-    /// Places looked at.
+pub(super) struct PreparationStats {
+    /// Number of configurations visited.
     pub(super) places: usize,
     pub(super) built: usize,
     pub(super) known: usize,
-    /// How many of those that were built were asked for. With several threads, those of other cases are among them.
+    /// Number of built masks that were used. With several threads, this includes other cases.
     pub(super) used: u64,
 }
 
-impl Record {
-    /// A case that was refused, or that is none.
+impl CaseRecord {
+    /// A rejected case, or an invalid one.
     pub(super) fn refused(
         id: String,
         ttfm_ns: u64,
         error: String,
         refused_for: Vec<String>,
-    ) -> Record {
-        Record { id, ttfm_ns, error: Some(error), refused_for, ..Record::default() }
+    ) -> CaseRecord {
+        CaseRecord { id, ttfm_ns, error: Some(error), refused_for, ..CaseRecord::default() }
     }
 
-    /// A line that is no case.
-    pub(super) fn no_case(number: usize, error: &anyhow::Error) -> Record {
-        let refused_for = vec!["lines that are no case".to_owned()];
-        Record::refused(
+    /// A line that is not a case.
+    pub(super) fn invalid_line(number: usize, error: &anyhow::Error) -> CaseRecord {
+        let refused_for = vec!["lines that are not cases".to_owned()];
+        CaseRecord::refused(
             format!("line {number}"),
             0,
             format!("line {number}: {error:#}"),
@@ -82,13 +82,13 @@ impl Record {
         )
     }
 
-    /// Instances that should pass and did not, and the other way round.
-    pub(super) fn wrongly(&self, expected: bool) -> usize {
+    /// Number of instances with the expected result `expected` and the opposite actual result.
+    pub(super) fn count_wrong(&self, expected: bool) -> usize {
         self.wrong.iter().flatten().filter(|(_, valid, _)| *valid == expected).count()
     }
 }
 
-/// What a schema is refused for: the keywords, each once, and whether they are unsupported or something worse.
+/// The distinct keywords that a schema is rejected for, and whether they are unsupported or worse.
 pub(super) fn reasons<'e>(errors: impl Iterator<Item = &'e SchemaError>) -> Vec<String> {
     let reason = |error: &SchemaError| {
         let kind = match error.reason {

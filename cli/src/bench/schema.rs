@@ -1,4 +1,4 @@
-//! `louver bench schema`.
+//! The command `louver bench schema`.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -10,35 +10,35 @@ use louver::fuel;
 use louver::spec::json::Json;
 use louver_hf_tokenizers::Encoder;
 
-use super::feed::{Feeder, nanos};
-use super::record::{self, Record};
+use super::feeder::{Feeder, nanos};
+use super::record::{self, CaseRecord};
 use super::{SchemaArgs, python, read_case, workers};
 
 pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
     let (mut tokenizer, engine) = super::engine(&args.common)?;
-    // Instances are text, whatever is written in them.
+    // Instances are plain text: special tokens are not recognised.
     tokenizer.set_encode_special_tokens(true);
     let encoder = Encoder::new(&tokenizer, engine.vocab());
     workers::run(&args.common, "schemas", || {
         let mut feeder = Feeder::new(&engine, &args.common);
         let encoder = &encoder;
-        move |number, line: &str| match Case::read(line, encoder) {
+        move |number, line: &str| match SchemaCase::read(line, encoder) {
             Ok(case) => case.run(&mut feeder, &args.options),
-            Err(error) => Record::no_case(number, &error),
+            Err(error) => CaseRecord::invalid_line(number, &error),
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-struct Case {
+struct SchemaCase {
     id: String,
     schema: Json,
-    /// Tokens, and whether they spell a valid instance.
+    /// Token sequences, and whether they are valid instances.
     tests: Vec<(Vec<u32>, bool)>,
 }
 
-impl Case {
-    fn read(line: &str, encoder: &Encoder<'_>) -> Result<Case> {
+impl SchemaCase {
+    fn read(line: &str, encoder: &Encoder<'_>) -> Result<SchemaCase> {
         let line = read_case(line)?;
         let field = |name: &str| line.get(name).with_context(|| format!("`{name}` is missing"));
         let mut tests = Vec::new();
@@ -50,22 +50,24 @@ impl Case {
             ));
         }
         let id = field("id")?.as_str().unwrap_or_default().to_owned();
-        Ok(Case { id, schema: field("schema")?.clone(), tests })
+        Ok(SchemaCase { id, schema: field("schema")?.clone(), tests })
     }
 
-    fn run(self, feeder: &mut Feeder<'_>, options: &SchemaOptions) -> Record {
-        let begin = Instant::now();
-        let (made, compile_fuel) =
+    fn run(self, feeder: &mut Feeder<'_>, options: &SchemaOptions) -> CaseRecord {
+        let started = Instant::now();
+        let (compiled, compile_fuel) =
             fuel::measure(|| compile(feeder.engine(), &self.schema, options));
-        let record = match made {
-            Ok(constraint) => feeder.feed_all(self.id, begin, &constraint, &self.tests),
-            Err((error, refused_for)) => Record::refused(self.id, nanos(begin), error, refused_for),
+        let record = match compiled {
+            Ok(constraint) => feeder.feed_all(self.id, started, &constraint, &self.tests),
+            Err((error, refused_for)) => {
+                CaseRecord::refused(self.id, nanos(started), error, refused_for)
+            }
         };
-        Record { compile_fuel, ..record }
+        CaseRecord { compile_fuel, ..record }
     }
 }
 
-/// Lowers, compiles and binds; an error comes with the keywords it is about.
+/// Lowers, compiles and binds a schema. An error includes its keywords.
 fn compile(
     engine: &Engine,
     schema: &Json,

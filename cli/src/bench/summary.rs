@@ -1,14 +1,14 @@
-//! The figures of a run, for people.
+//! The summary of a run, for people.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::record::Record;
+use super::record::CaseRecord;
 
-/// Percentiles that are shown.
+/// The percentiles to show.
 const PERCENTILES: [f64; 5] = [25.0, 50.0, 90.0, 99.0, 99.9];
 
-/// Sums over all records.
+/// Totals and times over all records.
 pub(super) struct Summary {
     unit: String,
     cases: usize,
@@ -17,23 +17,23 @@ pub(super) struct Summary {
     wrongly_rejected: usize,
     refused: usize,
     refused_for: Vec<(String, usize)>,
-    masks: Times,
-    ttfm: Times,
-    first: Times,
-    /// Empty where nothing was made ahead.
-    prepare: Times,
+    masks: SortedTimes,
+    ttfm: SortedTimes,
+    first: SortedTimes,
+    /// Empty without preparation.
+    prepare: SortedTimes,
     ahead: Option<[u64; 4]>,
 }
 
-/// Measured times in ascending order, in nanoseconds.
+/// Times in ascending order, in nanoseconds.
 #[derive(Default)]
-struct Times(Vec<u64>);
+struct SortedTimes(Vec<u64>);
 
-impl Times {
-    fn new(times: impl Iterator<Item = u64>) -> Times {
+impl SortedTimes {
+    fn new(times: impl Iterator<Item = u64>) -> SortedTimes {
         let mut times: Vec<u64> = times.collect();
         times.sort_unstable();
-        Times(times)
+        SortedTimes(times)
     }
 
     fn percentile(&self, p: f64) -> u64 {
@@ -47,7 +47,7 @@ impl Times {
 }
 
 /// In microseconds.
-impl fmt::Display for Times {
+impl fmt::Display for SortedTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>10.1}", self.average() / 1e3)?;
         for p in PERCENTILES {
@@ -58,8 +58,8 @@ impl fmt::Display for Times {
 }
 
 impl Summary {
-    /// Sums up; `unit` is what a case is called.
-    pub(super) fn of(records: &[Record], unit: &str) -> Summary {
+    /// Summarises records; `unit` is the plural noun for cases.
+    pub(super) fn new(records: &[CaseRecord], unit: &str) -> Summary {
         let ran = || records.iter().filter(|r| r.error.is_none());
         let mut refused_for: BTreeMap<&str, usize> = BTreeMap::new();
         for reason in records.iter().flat_map(|r| &r.refused_for) {
@@ -72,16 +72,16 @@ impl Summary {
             unit: unit.to_owned(),
             cases: records.len(),
             passing: ran().filter(|r| r.wrong.iter().flatten().next().is_none()).count(),
-            wrongly_accepted: records.iter().map(|r| r.wrongly(false)).sum(),
-            wrongly_rejected: records.iter().map(|r| r.wrongly(true)).sum(),
+            wrongly_accepted: records.iter().map(|r| r.count_wrong(false)).sum(),
+            wrongly_rejected: records.iter().map(|r| r.count_wrong(true)).sum(),
             refused: records.len() - ran().count(),
             refused_for,
-            masks: Times::new(
+            masks: SortedTimes::new(
                 records.iter().filter_map(|r| r.masks_ns.as_ref()).flatten().copied(),
             ),
-            ttfm: Times::new(ran().map(|r| r.ttfm_ns)),
-            first: Times::new(ran().filter_map(|r| r.first_mask_ns)),
-            prepare: Times::new(ran().filter_map(|r| r.prepare_ns)),
+            ttfm: SortedTimes::new(ran().map(|r| r.ttfm_ns)),
+            first: SortedTimes::new(ran().filter_map(|r| r.first_mask_ns)),
+            prepare: SortedTimes::new(ran().filter_map(|r| r.prepare_ns)),
             ahead: ran()
                 .filter_map(|r| r.ahead.as_ref())
                 .map(|a| [a.places as u64, a.built as u64, a.known as u64, a.used])
@@ -116,10 +116,11 @@ impl fmt::Display for Summary {
         for (name, times) in rows.into_iter().chain(prepare) {
             writeln!(f, "{name:<18} {:>9} {times}", times.0.len())?;
         }
-        if let Some([places, built, known, used]) = self.ahead {
+        if let Some([positions, built, known, used]) = self.ahead {
             writeln!(
                 f,
-                "ahead: {places} places, {built} masks made, {known} known, {used} of those made were used"
+                "ahead: {positions} positions, {built} masks built, {known} cached, {used} of the \
+                 built were used"
             )?;
         }
         if !self.refused_for.is_empty() {
@@ -132,23 +133,24 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The figures of a run in one line, in microseconds.
-pub(super) struct Row {
+/// One table row per run, in microseconds.
+pub(super) struct SummaryRow {
     name: String,
     summary: Summary,
 }
 
-impl Row {
-    /// What the columns are.
-    pub(super) const HEADING: &str = "microseconds     refused passing | time to matcher: avg p50 p99 | first mask: avg p99 | mask + advance: avg p50 p99 p99.9";
+impl SummaryRow {
+    /// The names of the columns.
+    pub(super) const HEADING: &str = "microseconds     refused passing | \
+        time to matcher: avg p50 p99 | first mask: avg p99 | mask + advance: avg p50 p99 p99.9";
 
     /// A line of this name.
-    pub(super) fn of(name: &str, records: &[Record]) -> Row {
-        Row { name: name.to_owned(), summary: Summary::of(records, "") }
+    pub(super) fn new(name: &str, records: &[CaseRecord]) -> SummaryRow {
+        SummaryRow { name: name.to_owned(), summary: Summary::new(records, "") }
     }
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for SummaryRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { refused, passing, ttfm, first, masks, .. } = &self.summary;
         write!(f, "{:<16} {refused:>7} {passing:>7} |", self.name)?;
@@ -170,26 +172,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums() {
-        let ran = |wrong, masks_ns: &[u64]| Record {
+    fn records_are_summarised() {
+        let ran = |wrong, masks_ns: &[u64]| CaseRecord {
             ttfm_ns: 5_000,
             first_mask_ns: masks_ns.first().copied(),
             masks_ns: Some(masks_ns.to_vec()),
             wrong: Some(wrong),
-            ..Record::default()
+            ..CaseRecord::default()
         };
         let records = [
             ran(vec![], &[1_000, 2_000]),
             ran(vec![(0, true, false), (1, false, true)], &[3_000]),
-            Record::refused(
+            CaseRecord::refused(
                 "x".into(),
                 9_000_000,
                 "no".into(),
                 vec!["not".into(), "format".into()],
             ),
-            Record::refused("y".into(), 9_000_000, "no".into(), vec!["not".into()]),
+            CaseRecord::refused("y".into(), 9_000_000, "no".into(), vec!["not".into()]),
         ];
-        let summary = Summary::of(&records, "schemas");
+        let summary = Summary::new(&records, "schemas");
         assert_eq!((summary.passing, summary.refused), (1, 2));
         assert_eq!((summary.wrongly_accepted, summary.wrongly_rejected), (1, 1));
         assert_eq!(summary.refused_for, [("not".to_owned(), 2), ("format".to_owned(), 1)]);
@@ -201,14 +203,14 @@ mod tests {
         let text = summary.to_string();
         assert!(text.contains("schemas: 4; refused 2, passing 1\n"), "{text}");
         assert!(text.contains("      2  not\n      1  format\n"), "{text}");
-        let row = Row::of("qwen3", &records).to_string();
+        let row = SummaryRow::new("qwen3", &records).to_string();
         let row: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(row[..7], ["qwen3", "2", "1", "|", "5.0", "5.0", "5.0"]);
         assert_eq!(row[11..15], ["2.0", "2.0", "3.0", "3.0"]);
     }
 
     #[test]
-    fn nothing_is_not_a_crash() {
-        assert!(Summary::of(&[], "schemas").to_string().starts_with("schemas: 0;"));
+    fn empty_runs_have_a_summary() {
+        assert!(Summary::new(&[], "schemas").to_string().starts_with("schemas: 0;"));
     }
 }

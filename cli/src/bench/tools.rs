@@ -1,4 +1,4 @@
-//! `louver bench tools`.
+//! The command `louver bench tools`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,18 +15,18 @@ use louver_formats::{
     Call, CallKind, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat,
 };
 
-use super::encode::{Encode, Source};
-use super::feed::{Feeder, nanos};
-use super::record::{self, Record};
-use super::summary::Row;
+use super::feeder::{Feeder, nanos};
+use super::record::{self, CaseRecord};
+use super::summary::SummaryRow;
+use super::tokenizer::{TextEncoder, TokenizerSource};
 use super::{CommonArgs, ToolsArgs, python, read_case, workers};
-use crate::lines;
+use crate::jsonl;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
-    let (source, vocab) = Source::load(&args.common)?;
+    let (source, vocab) = TokenizerSource::load(&args.common)?;
     let encoder = source.encoder(&vocab);
     if args.format == "all" {
-        return every_family(args, &encoder, &vocab);
+        return run_all_families(args, &encoder, &vocab);
     }
     let engine = super::engine_on(&args.common, vocab);
     let format = wire_format(&args.format)?.bind(engine.vocab());
@@ -34,31 +34,31 @@ pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a thread runs each case with.
+/// Creates the function that a thread runs on each case.
 fn worker<'a>(
     common: &'a CommonArgs,
     engine: &'a Engine,
     format: &'a WireFormat,
-    encoder: &'a Encode<'a>,
-) -> impl Fn() -> Box<dyn FnMut(usize, &str) -> Record + 'a> + Sync {
+    encoder: &'a TextEncoder<'a>,
+) -> impl Fn() -> Box<dyn FnMut(usize, &str) -> CaseRecord + 'a> + Sync {
     move || {
         let mut feeder = Feeder::new(engine, common);
-        Box::new(move |number, line| match Case::read(line, format, encoder) {
+        Box::new(move |number, line| match ToolsCase::read(line, format, encoder) {
             Ok(case) => case.run(&mut feeder, format),
-            Err(error) => Record::no_case(number, &error),
+            Err(error) => CaseRecord::invalid_line(number, &error),
         })
     }
 }
 
-/// All families one after the other, each on an engine of its own, and a table with a line for each. What a family writes
-/// as a special token that this vocabulary lacks is text here.
-fn every_family(
+/// Runs all families in sequence, each on its own engine, and prints a table with one row each.
+/// Special tokens of a family that the vocabulary lacks are treated as text.
+fn run_all_families(
     args: &ToolsArgs,
-    encoder: &Encode<'_>,
+    encoder: &TextEncoder<'_>,
     vocab: &Arc<Vocabulary>,
 ) -> Result<ExitCode> {
     let cases = workers::cases(&args.common)?;
-    let mut out = lines::Writer::create(&args.common.out)?;
+    let mut out = jsonl::JsonlWriter::create(&args.common.out)?;
     for (k, family) in Catalog::builtin().formats().iter().enumerate() {
         let engine = super::engine_on(&args.common, vocab.clone());
         let mut format = family.bind(vocab);
@@ -75,15 +75,15 @@ fn every_family(
             out.write(record)?;
         }
         if k == 0 {
-            eprintln!("{}", Row::HEADING);
+            eprintln!("{}", SummaryRow::HEADING);
         }
-        eprintln!("{}", Row::of(&family.name, &records));
+        eprintln!("{}", SummaryRow::new(&family.name, &records));
     }
     out.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A family by its name, or a file that describes one.
+/// Finds a wire format by name, or loads it from a file.
 fn wire_format(name: &str) -> Result<WireFormat> {
     if name.ends_with(".toml") {
         return Ok(WireFormat::from_file(Path::new(name))?);
@@ -91,14 +91,14 @@ fn wire_format(name: &str) -> Result<WireFormat> {
     Ok(Catalog::builtin().get(name)?.clone())
 }
 
-struct Case {
+struct ToolsCase {
     id: String,
     tools: Json,
     tokens: Vec<u32>,
 }
 
-impl Case {
-    fn read(line: &str, format: &WireFormat, encoder: &Encode<'_>) -> Result<Case> {
+impl ToolsCase {
+    fn read(line: &str, format: &WireFormat, encoder: &TextEncoder<'_>) -> Result<ToolsCase> {
         let line = read_case(line)?;
         let text = |value: &Json, name: &str| -> Result<String> {
             let text = value
@@ -125,22 +125,27 @@ impl Case {
         let output =
             turn_text(format, turn).context("the calls cannot be written in this format")?;
         let tools = line.get("tools").context("`tools` is missing")?.clone();
-        Ok(Case { id: text(&line, "id")?, tools, tokens: encoder.encode(&output)? })
+        Ok(ToolsCase { id: text(&line, "id")?, tools, tokens: encoder.encode(&output)? })
     }
 
-    fn run(self, feeder: &mut Feeder<'_>, format: &WireFormat) -> Record {
+    fn run(self, feeder: &mut Feeder<'_>, format: &WireFormat) -> CaseRecord {
         let tools = self.tools.as_array().map(<[Json]>::len);
-        let begin = Instant::now();
-        let (made, compile_fuel) = fuel::measure(|| compile(feeder.engine(), format, &self.tools));
-        let record = match made {
-            Ok(constraint) => feeder.feed_all(self.id, begin, &constraint, &[(self.tokens, true)]),
-            Err((error, refused_for)) => Record::refused(self.id, nanos(begin), error, refused_for),
+        let started = Instant::now();
+        let (compiled, compile_fuel) =
+            fuel::measure(|| compile(feeder.engine(), format, &self.tools));
+        let record = match compiled {
+            Ok(constraint) => {
+                feeder.feed_all(self.id, started, &constraint, &[(self.tokens, true)])
+            }
+            Err((error, refused_for)) => {
+                CaseRecord::refused(self.id, nanos(started), error, refused_for)
+            }
         };
-        Record { tools, compile_fuel, ..record }
+        CaseRecord { tools, compile_fuel, ..record }
     }
 }
 
-/// The turn as the format writes it; without its text, where calls stand alone.
+/// Renders a turn in the format; without its text if the format allows calls only.
 fn turn_text(format: &WireFormat, turn: Turn) -> Result<String, RenderError> {
     match format.render(&turn) {
         Err(RenderError::TextBesideCalls) => format.render(&Turn { text: String::new(), ..turn }),
@@ -148,14 +153,14 @@ fn turn_text(format: &WireFormat, turn: Turn) -> Result<String, RenderError> {
     }
 }
 
-/// Reads, lowers and compiles the tools, to be called or not as the model likes.
+/// Parses, lowers and compiles the tools, with the tool choice `auto`.
 fn compile(
     engine: &Engine,
     format: &WireFormat,
     tools: &Json,
 ) -> Result<Constraint, (String, Vec<String>)> {
     let refused =
-        |error: &dyn std::fmt::Display, why: &str| (error.to_string(), vec![why.to_owned()]);
+        |error: &dyn std::fmt::Display, reason: &str| (error.to_string(), vec![reason.to_owned()]);
     let tools = Tool::parse_list(tools).map_err(|e| refused(&e, "lists of tools with faults"))?;
     let limits = engine.options().limits.clone();
     let request = ToolRequest { tools, limits, ..ToolRequest::default() };

@@ -1,4 +1,4 @@
-//! Cases shared among threads.
+//! Parallel execution of cases.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,55 +6,55 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Result, anyhow};
 
 use super::CommonArgs;
-use super::record::Record;
+use super::record::CaseRecord;
 use super::summary::Summary;
-use crate::lines;
+use crate::jsonl;
 
-/// Runs every line of the cases, writes the records in the order of the cases, and prints a summary to stderr. `worker` is
-/// called once a thread and makes what the thread runs each line with.
+/// Runs every case, writes the records in the order of the cases, and prints a summary to stderr.
+/// `worker` is called once per thread and returns the function that runs a case.
 pub(super) fn run<F>(common: &CommonArgs, unit: &str, worker: impl Fn() -> F + Sync) -> Result<()>
 where
-    F: FnMut(usize, &str) -> Record,
+    F: FnMut(usize, &str) -> CaseRecord,
 {
-    let mut out = lines::Writer::create(&common.out)?;
+    let mut out = jsonl::JsonlWriter::create(&common.out)?;
     let records = records(common, &cases(common)?, worker)?;
     for record in &records {
         out.write(record)?;
     }
     out.finish()?;
-    eprint!("{}", Summary::of(&records, unit));
+    eprint!("{}", Summary::new(&records, unit));
     Ok(())
 }
 
-/// The lines of the cases that are to be run.
+/// Reads the lines of the cases to run.
 pub(super) fn cases(common: &CommonArgs) -> Result<Vec<(usize, String)>> {
-    let mut cases = lines::read(&common.cases)?;
+    let mut cases = jsonl::read(&common.cases)?;
     cases.truncate(common.limit.unwrap_or(usize::MAX));
     Ok(cases)
 }
 
-/// Runs every case; the records are in the order of the cases.
+/// Runs every case and returns the records in the order of the cases.
 pub(super) fn records<F>(
     common: &CommonArgs,
     cases: &[(usize, String)],
     worker: impl Fn() -> F + Sync,
-) -> Result<Vec<Record>>
+) -> Result<Vec<CaseRecord>>
 where
-    F: FnMut(usize, &str) -> Record,
+    F: FnMut(usize, &str) -> CaseRecord,
 {
-    shared(cases, common.threads, &worker)
+    run_parallel(cases, common.threads, &worker)
 }
 
-fn shared<F>(
+fn run_parallel<F>(
     cases: &[(usize, String)],
     threads: NonZeroUsize,
     worker: &(impl Fn() -> F + Sync),
-) -> Result<Vec<Record>>
+) -> Result<Vec<CaseRecord>>
 where
-    F: FnMut(usize, &str) -> Record,
+    F: FnMut(usize, &str) -> CaseRecord,
 {
     let next = AtomicUsize::new(0);
-    let take = || {
+    let run_worker = || {
         let mut run = worker();
         let mut done = Vec::new();
         loop {
@@ -64,10 +64,10 @@ where
         }
     };
     let mut done = if threads.get() == 1 {
-        take()
+        run_worker()
     } else {
         std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads.get()).map(|_| scope.spawn(take)).collect();
+            let handles: Vec<_> = (0..threads.get()).map(|_| scope.spawn(run_worker)).collect();
             let joined: Result<Vec<_>, _> = handles.into_iter().map(|h| h.join()).collect();
             joined.map_err(|_| anyhow!("a worker thread panicked"))
         })?

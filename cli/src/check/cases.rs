@@ -1,4 +1,4 @@
-//! Many inputs against many specs.
+//! Batch validation: a file of cases, each with a spec and an input.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,12 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::spec::Specs;
-use crate::lines;
+use super::spec::SpecCache;
+use crate::jsonl;
 
-/// One line of the cases.
+/// One line of the cases file.
 #[derive(Debug, Deserialize)]
-struct Case {
+struct CheckCase {
     id: Value,
     kind: String,
     spec: Value,
@@ -23,56 +23,57 @@ struct Case {
     input: Option<String>,
     input_b64: Option<String>,
     #[serde(default)]
-    mode: Mode,
+    mode: InputMode,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Mode {
-    /// The input is a whole sentence.
+enum InputMode {
+    /// The input must be a complete sentence.
     #[default]
     Full,
-    /// The input is the beginning of one.
+    /// The input must be a prefix of a sentence.
     Prefix,
 }
 
-/// One line of the verdicts.
+/// One line of the output file.
 #[derive(Debug, Serialize)]
 struct Verdict {
     id: Value,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: CheckOutcome,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+enum CheckOutcome {
     Accepted(bool),
     Error(String),
 }
 
 pub(super) fn run(cases: &Path, out: &Path) -> Result<ExitCode> {
-    let cases = lines::read(cases)?;
-    let mut out = lines::Writer::create(out)?;
-    let mut specs = Specs::default();
+    let cases = jsonl::read(cases)?;
+    let mut out = jsonl::JsonlWriter::create(out)?;
+    let mut specs = SpecCache::default();
     let (mut accepted, mut rejected, mut errors) = (0, 0, 0);
     for (number, line) in cases {
-        let verdict = match serde_json::from_str::<Case>(&line) {
+        let verdict = match serde_json::from_str::<CheckCase>(&line) {
             Ok(case) => {
-                let outcome = case.check(&mut specs).map_or_else(Outcome::Error, Outcome::Accepted);
+                let outcome =
+                    case.check(&mut specs).map_or_else(CheckOutcome::Error, CheckOutcome::Accepted);
                 Verdict { id: case.id, outcome }
             }
             Err(error) => {
                 let id =
                     serde_json::from_str::<Value>(&line).ok().and_then(|v| v.get("id").cloned());
-                let outcome = Outcome::Error(format!("line {number} is no case: {error}"));
+                let outcome = CheckOutcome::Error(format!("line {number} is not a case: {error}"));
                 Verdict { id: id.unwrap_or_else(|| format!("line {number}").into()), outcome }
             }
         };
         match verdict.outcome {
-            Outcome::Accepted(true) => accepted += 1,
-            Outcome::Accepted(false) => rejected += 1,
-            Outcome::Error(_) => errors += 1,
+            CheckOutcome::Accepted(true) => accepted += 1,
+            CheckOutcome::Accepted(false) => rejected += 1,
+            CheckOutcome::Error(_) => errors += 1,
         }
         out.write(&verdict)?;
     }
@@ -81,8 +82,8 @@ pub(super) fn run(cases: &Path, out: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Case {
-    fn check(&self, specs: &mut Specs) -> Result<bool, String> {
+impl CheckCase {
+    fn check(&self, specs: &mut SpecCache) -> Result<bool, String> {
         let decoded;
         let input = match (&self.input, &self.input_b64) {
             (Some(text), None) => text.as_bytes(),
@@ -95,7 +96,7 @@ impl Case {
         };
         let recognizer = specs.recognizer(&self.kind, &self.spec, &self.options)?;
         match recognizer.push(input) {
-            Ok(()) => Ok(matches!(self.mode, Mode::Prefix) || recognizer.is_complete()),
+            Ok(()) => Ok(matches!(self.mode, InputMode::Prefix) || recognizer.is_complete()),
             Err(louver::matcher::Rejected::Byte { .. }) => Ok(false),
             Err(limit) => Err(limit.to_string()),
         }

@@ -1,7 +1,7 @@
-//! `louver check`: byte-level verdicts, without a tokenizer.
+//! The command `louver check`: byte-level validation, without a tokenizer.
 
 mod cases;
-mod person;
+mod instance;
 mod profile;
 pub(crate) mod spec;
 
@@ -17,22 +17,22 @@ use louver::front::json_schema::SchemaOptions;
 /// Exit code of `--schema`: 0 valid, 1 not valid, 2 the schema cannot be enforced.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// A JSON Schema; the input must be an instance of it.
+    /// JSON Schema that the input must match.
     #[arg(long, value_name = "S.json", required_unless_present = "cases")]
     schema: Option<PathBuf>,
-    /// The input; `-` or nothing for standard input. A line break at its end is not part of it.
+    /// Input file; `-` or nothing for standard input. A final line break is ignored.
     #[arg(value_name = "FILE")]
     input: Option<PathBuf>,
-    /// How the schema is read, such as '{"order": "any", "policy": "validate"}'; docs/JSON_SCHEMA.md has all options.
+    /// Schema options, such as '{"order": "any", "policy": "validate"}'; see docs/JSON_SCHEMA.md.
     #[arg(long, value_name = "JSON", value_parser = spec::schema_options, requires = "schema", default_value = "{}")]
     options: SchemaOptions,
-    /// Check the schema itself: would this API take it? Without FILE that is all.
+    /// Check whether this API accepts the schema. Without FILE, nothing else is checked.
     #[arg(long, value_name = "NAME", requires = "schema")]
     profile: Option<Profile>,
-    /// Cases, one JSON object a line: id, kind, spec, options, input or input_b64, mode.
+    /// Cases, one JSON object per line: id, kind, spec, options, input or input_b64, mode.
     #[arg(long, value_name = "FILE.jsonl", requires = "out", conflicts_with_all = ["schema", "input"])]
     cases: Option<PathBuf>,
-    /// Where the verdicts go: {"id", "accepted"} or {"id", "error"}, one a line.
+    /// Output file for results: {"id", "accepted"} or {"id", "error"}, one per line.
     #[arg(long, value_name = "FILE.jsonl", requires = "cases")]
     out: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct CheckArgs {
 /// A subset of JSON Schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Profile {
-    /// What OpenAI's strict mode takes.
+    /// The schemas that OpenAI's strict mode accepts.
     OpenaiStrict,
 }
 
@@ -48,13 +48,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     match (&args.schema, &args.cases, &args.out) {
         (_, Some(cases), Some(out)) => cases::run(cases, out),
         (Some(schema), _, _) if args.profile.is_some() => {
-            let taken = profile::run(schema)?;
-            if taken != ExitCode::SUCCESS || args.input.is_none() {
-                return Ok(taken);
+            let profile_result = profile::run(schema)?;
+            if profile_result != ExitCode::SUCCESS || args.input.is_none() {
+                return Ok(profile_result);
             }
-            person::run(schema, &args.options, args.input.as_deref())
+            instance::run(schema, &args.options, args.input.as_deref())
         }
-        (Some(schema), _, _) => person::run(schema, &args.options, args.input.as_deref()),
+        (Some(schema), _, _) => instance::run(schema, &args.options, args.input.as_deref()),
         _ => anyhow::bail!("either --schema or --cases and --out"),
     }
 }

@@ -1,4 +1,4 @@
-//! Would an API take this schema?
+//! Checks whether an API accepts a schema.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use louver::spec::json::Json;
 
 use crate::USAGE;
 
-/// Prints what OpenAI's strict mode would refuse; exit code 2 if there is anything.
+/// Prints what OpenAI's strict mode would reject; exit code 2 if there is anything.
 pub(super) fn run(schema: &Path) -> Result<ExitCode> {
     let text =
         fs::read_to_string(schema).with_context(|| format!("cannot read {}", schema.display()))?;
@@ -22,7 +22,7 @@ pub(super) fn run(schema: &Path) -> Result<ExitCode> {
         println!("{error}");
     }
     if errors.is_empty() {
-        println!("the schema would be taken");
+        println!("the schema is accepted");
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::from(USAGE))

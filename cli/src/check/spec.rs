@@ -1,4 +1,5 @@
-//! What an input is checked against, compiled once per distinct spec.
+//! Specs of `louver check` and other commands: parsing, lowering and compilation, once per distinct
+//! spec.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use louver_formats::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The wire format of `tools` specs that name none.
+/// The default wire format of `tools` specs.
 const DEFAULT_FORMAT: &str = "qwen3";
 
-/// Why a spec cannot be checked against.
+/// Why a spec cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpecError {
     #[error("kind `{0}` is unknown; known: json_schema, regex, tools, ebnf, lark, structural_tag")]
@@ -33,7 +34,7 @@ pub(crate) enum SpecError {
     SpecType { kind: &'static str, expected: &'static str },
     #[error("options of kind `{kind}`: {error}")]
     Options { kind: &'static str, error: serde_json::Error },
-    #[error("the spec is no JSON: {0}")]
+    #[error("the spec is not JSON: {0}")]
     Json(#[from] JsonError),
     #[error(transparent)]
     Schema(#[from] SchemaErrors),
@@ -53,7 +54,8 @@ pub(crate) enum SpecError {
     Compile(#[from] CompileError),
 }
 
-/// Options of `tools` specs. The choice and what follows may also stand beside `tools` in the spec, as in a request.
+/// Options of `tools` specs. The choice and the following options may also be given next to `tools`
+/// in the spec, as in a request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ToolsOptions {
@@ -64,7 +66,8 @@ struct ToolsOptions {
     /// `optional`, `off`, `required` or `opened`.
     reasoning: ReasoningOption,
     schema: SchemaOptions,
-    /// Only tools marked `strict` have arguments that match their schema; of others, arguments are any object.
+    /// Whether only the arguments of tools marked `strict` must match their schema; others accept
+    /// any object.
     strict_as_flagged: bool,
 }
 
@@ -82,9 +85,9 @@ enum ReasoningOption {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct StructuralTagSpecOptions {
-    /// How schemas are read; otherwise as the format has it.
+    /// Schema options; by default those of the format.
     schema: Option<SchemaOptions>,
-    /// Bytes alone are checked, so that tokens have no part in the verdict.
+    /// Ignored: validation works on bytes.
     #[serde(rename = "tokenizer")]
     _tokenizer: Option<Value>,
 }
@@ -93,10 +96,10 @@ struct StructuralTagSpecOptions {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct GrammarOptions {
-    /// The rule in which derivations begin, if it is not `root`.
+    /// The start rule; `root` by default.
     root_rule_name: Option<String>,
     dialect: Dialect,
-    /// How recorded cases came by their text, such as `printed`.
+    /// Ignored: how recorded cases obtained their text, such as `printed`.
     #[serde(rename = "derived")]
     _derived: Option<String>,
 }
@@ -105,9 +108,9 @@ struct GrammarOptions {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct LarkSpecOptions {
-    /// What `@name` stands for: Lark text, or `{"ebnf": text}`.
+    /// The grammars for `@name`: Lark text, or `{"ebnf": text}`.
     named_grammars: BTreeMap<String, NamedSpec>,
-    /// Bytes alone are checked, so that tokens have no part in the verdict.
+    /// Ignored: validation works on bytes.
     #[serde(rename = "tokenizer")]
     _tokenizer: Option<Value>,
     schema: SchemaOptions,
@@ -131,15 +134,15 @@ fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions
     Ok(LarkOptions { named: named.collect::<Result<_, _>>()?, schema: options.schema })
 }
 
-/// Specs met so far, each compiled once, with the recogniser that all its inputs go through.
+/// Cache of compiled specs, each with the recognizer for its inputs.
 #[derive(Debug, Default)]
-pub(crate) struct Specs {
+pub(crate) struct SpecCache {
     limits: Limits,
-    known: HashMap<(String, String, String), Result<Recognizer, String>>,
+    compiled: HashMap<(String, String, String), Result<Recognizer, String>>,
 }
 
-impl Specs {
-    /// The recogniser of a spec, at the beginning; or why there is none.
+impl SpecCache {
+    /// The reset recognizer of a spec, or why there is none.
     pub(crate) fn recognizer(
         &mut self,
         kind: &str,
@@ -148,12 +151,13 @@ impl Specs {
     ) -> Result<&mut Recognizer, String> {
         let key = (kind.to_owned(), spec.to_string(), options.to_string());
         let limits = &self.limits;
-        let found =
-            self.known.entry(key).or_insert_with(|| match compile(kind, spec, options, limits) {
+        let entry = self.compiled.entry(key).or_insert_with(|| {
+            match compile(kind, spec, options, limits) {
                 Ok(compiled) => Ok(Recognizer::with_limits(Arc::new(compiled), limits)),
                 Err(error) => Err(error.to_string()),
-            });
-        match found {
+            }
+        });
+        match entry {
             Ok(recognizer) => {
                 recognizer.reset();
                 Ok(recognizer)
@@ -173,7 +177,7 @@ fn compile(
     Ok(Compiled::new(grammar(kind, spec, options, limits)?, limits)?)
 }
 
-/// The grammar of a spec of any kind.
+/// Lowers a spec of any kind to a grammar.
 pub(crate) fn grammar(
     kind: &str,
     spec: &Value,
@@ -183,25 +187,25 @@ pub(crate) fn grammar(
     Ok(lowered(kind, spec, options, limits)?.grammar)
 }
 
-/// The grammar of a spec of any kind, with warnings.
+/// Lowers a spec of any kind to a grammar with warnings.
 pub(crate) fn lowered(
     kind: &str,
     spec: &Value,
     options: &Value,
     limits: &Limits,
 ) -> Result<Lowered, SpecError> {
-    let plain = |grammar| Ok(Lowered { grammar, warnings: Diagnostics::new(kind, "") });
+    let without_warnings = |grammar| Ok(Lowered { grammar, warnings: Diagnostics::new(kind, "") });
     match kind {
         "json_schema" => {
             let options: SchemaOptions = parse_options("json_schema", options)?;
-            plain(json_schema::lower(&json(spec, limits)?, &options, limits)?)
+            without_warnings(json_schema::lower(&json(spec, limits)?, &options, limits)?)
         }
         "regex" => {
             let Value::String(pattern) = spec else {
                 return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
             };
             let options: RegexOptions = parse_options("regex", options)?;
-            plain(regex::lower(pattern, &options, limits)?)
+            without_warnings(regex::lower(pattern, &options, limits)?)
         }
         "ebnf" => {
             let Value::String(text) = spec else {
@@ -213,7 +217,7 @@ pub(crate) fn lowered(
             let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
             Ok(ebnf::lower(text, &options, limits)?)
         }
-        "tools" => plain(tools(spec, options, limits)?),
+        "tools" => without_warnings(tools(spec, options, limits)?),
         "lark" => {
             let Value::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
@@ -232,7 +236,7 @@ pub(crate) fn lowered(
     }
 }
 
-/// Compiles a JSON Schema from its text. Returns also what the policy relaxes.
+/// Compiles a JSON Schema from its text. Also returns the keywords that the policy relaxes.
 pub(crate) fn schema_text(
     text: &str,
     options: &SchemaOptions,
@@ -243,12 +247,12 @@ pub(crate) fn schema_text(
     Ok((Compiled::new(&lowered.grammar, limits)?, lowered.relaxed))
 }
 
-/// How schemas are read, on the command line.
+/// Parses schema options of the command line.
 pub(crate) fn schema_options(text: &str) -> Result<SchemaOptions, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// A spec that is JSON, or its text.
+/// Parses a spec that is JSON, or JSON text.
 fn json(spec: &Value, limits: &Limits) -> Result<Json, JsonError> {
     match spec {
         Value::String(text) => Json::parse(text, limits),
@@ -265,8 +269,9 @@ fn parse_options<T: for<'d> Deserialize<'d>>(
     serde_json::from_value(options).map_err(|error| SpecError::Options { kind, error })
 }
 
-/// Tools as a list, or as a request with `tools`, `tool_choice`, `parallel_tool_calls` and `response_format`; or either as
-/// text. Markers count by their spelling.
+/// Lowers tools, given as a list, or as a request with `tools`, `tool_choice`,
+/// `parallel_tool_calls` and `response_format`, or as text of either. Markers are compared by their
+/// spelling.
 fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, SpecError> {
     let options: ToolsOptions = parse_options("tools", options)?;
     let spec = json(spec, limits)?;
@@ -282,15 +287,15 @@ fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, Spec
             });
         }
     };
-    let mut set = |name: &str, value: Json| {
-        body.retain(|(known, _)| known != name);
+    let mut set_member = |name: &str, value: Json| {
+        body.retain(|(member, _)| member != name);
         body.push((name.to_owned(), value));
     };
     if !options.tool_choice.is_null() {
-        set("tool_choice", Json::from(&options.tool_choice));
+        set_member("tool_choice", Json::from(&options.tool_choice));
     }
     if let Some(parallel) = options.parallel_tool_calls {
-        set("parallel_tool_calls", Json::Bool(parallel));
+        set_member("parallel_tool_calls", Json::Bool(parallel));
     }
     let Ok(body) = Object::new(body) else {
         return Err(SpecError::SpecType {

@@ -1,4 +1,4 @@
-//! The loop: question -> calls -> results -> answer.
+//! The agent loop: question, tool calls, results, answer.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use mistralrs::{
 use serde_json::{Value, json};
 
 use super::DemoArgs;
-use super::free::{self, Found};
-use super::show::Show;
-use super::tally::Tally;
+use super::lenient::{self, ParsedBlock};
+use super::output::Output;
+use super::stats::RunStats;
 use super::tools;
 
-/// Most turns in which the model may call tools.
-const MOST_TURNS: usize = 4;
+/// Maximum number of turns in which the model may call tools.
+const MAX_CALLING_TURNS: usize = 4;
 
-/// JSON as models are shown it, and not mostly white space where the weights are random.
-fn one_spelling() -> SchemaOptions {
+/// JSON in the format of training data, so that random output is not mostly white space.
+fn training_format() -> SchemaOptions {
     SchemaOptions {
         whitespace: Whitespace::PythonLike,
         integers: Integers::Digits,
@@ -35,11 +35,11 @@ pub(super) struct Agent<'a> {
     args: &'a DemoArgs,
     model: &'a Model,
     louver: &'a Louver,
-    show: &'a mut Show,
+    output: &'a mut Output,
     validators: Vec<(String, Validator)>,
     history: RequestBuilder,
     turns: u64,
-    tally: Tally,
+    stats: RunStats,
 }
 
 impl<'a> Agent<'a> {
@@ -47,7 +47,7 @@ impl<'a> Agent<'a> {
         args: &'a DemoArgs,
         model: &'a Model,
         louver: &'a Louver,
-        show: &'a mut Show,
+        output: &'a mut Output,
     ) -> anyhow::Result<Self> {
         let tools = tools::list();
         let validators = tools.as_array().into_iter().flatten().map(|tool| {
@@ -62,57 +62,58 @@ impl<'a> Agent<'a> {
             args,
             model,
             louver,
-            show,
+            output,
             validators: validators.collect::<anyhow::Result<_>>()?,
             history,
             turns: 0,
-            tally: Tally::default(),
+            stats: RunStats::default(),
         })
     }
 
-    /// Runs the loop and prints the report. Whether all went well.
+    /// Runs the loop and prints the report. Returns whether every call and the answer were valid.
     pub(super) async fn run(mut self) -> anyhow::Result<bool> {
-        let how = if self.args.unconstrained {
-            "WITHOUT Louver: nothing is guaranteed"
+        let mode = if self.args.unconstrained {
+            "WITHOUT Louver: no guarantees"
         } else {
             "constrained by Louver"
         };
-        self.show.say(format!("mode       {how}"));
-        self.show.say(format!("\nuser       {}", self.args.question));
-        self.show.record(json!({"type": "user", "text": self.args.question}));
+        self.output.print_line(format!("mode       {mode}"));
+        self.output.print_line(format!("\nuser       {}", self.args.question));
+        self.output.record(json!({"type": "user", "text": self.args.question}));
 
         let mut called = BTreeSet::new();
         let mut choice =
             Some(self.args.tool_choice.clone()).filter(|choice| *choice != ToolChoice::None);
-        for _ in 0..MOST_TURNS {
-            let Some(wanted) = choice.take() else { break };
-            let calls = self.calling_turn(&wanted).await?;
+        for _ in 0..MAX_CALLING_TURNS {
+            let Some(requested) = choice.take() else { break };
+            let calls = self.calling_turn(&requested).await?;
             called.extend(calls.iter().map(|call| call.name.clone()));
             choice = match &self.args.tool_choice {
                 ToolChoice::Auto => (!calls.is_empty()).then_some(ToolChoice::Auto),
                 ToolChoice::Required => {
-                    let left = self
+                    let remaining = self
                         .validators
                         .iter()
                         .map(|(name, _)| name)
                         .find(|name| !called.contains(*name));
-                    left.filter(|_| !calls.is_empty()).cloned().map(ToolChoice::Named)
+                    remaining.filter(|_| !calls.is_empty()).cloned().map(ToolChoice::Named)
                 }
                 ToolChoice::None | ToolChoice::Named(_) => None,
             };
         }
         self.answering_turn().await?;
 
-        self.show.say("");
+        self.output.print_line("");
         let constrained = !self.args.unconstrained;
-        self.tally.lines(constrained).into_iter().for_each(|line| self.show.say(line));
-        self.show.record(self.tally.record(constrained));
-        Ok(self.tally.good())
+        self.stats.lines(constrained).into_iter().for_each(|line| self.output.print_line(line));
+        self.output.record(self.stats.record(constrained));
+        Ok(self.stats.is_good())
     }
 
-    /// A turn in which the model may call tools. Runs what it calls and keeps calls and results for the next turn.
+    /// Runs a turn in which the model may call tools, executes its calls, and adds calls and
+    /// results to the history.
     async fn calling_turn(&mut self, choice: &ToolChoice) -> anyhow::Result<Vec<Call>> {
-        let what = match choice {
+        let description = match choice {
             ToolChoice::Auto => "the model may call tools".to_owned(),
             ToolChoice::Named(name) => format!("the model must call {name}"),
             ToolChoice::Required | ToolChoice::None => "the model must call tools".to_owned(),
@@ -121,18 +122,18 @@ impl<'a> Agent<'a> {
             self.louver.unconstrained(tools::list())
         } else {
             let plan = self.louver.tools(tools::list()).choice(choice.clone());
-            plan.reasoning(Reasoning::Off).schema_options(one_spelling()).build()?
+            plan.reasoning(Reasoning::Off).schema_options(training_format()).build()?
         };
-        let generation = self.generate(&what, &plan).await?;
+        let generation = self.generate(&description, &plan).await?;
         let (text, calls) = if self.args.unconstrained {
-            (generation.turn.text.clone(), self.read_freely(&generation.turn.text))
+            (generation.turn.text.clone(), self.parse_unconstrained(&generation.turn.text))
         } else {
             (generation.turn.text, generation.turn.calls)
         };
         if calls.is_empty() && *choice != ToolChoice::Auto {
-            self.tally.missing += 1;
-            self.show.say("  MISSING    no call, although one was required");
-            self.show.record(json!({"type": "missing_call"}));
+            self.stats.missing += 1;
+            self.output.print_line("  MISSING    no call, although one was required");
+            self.output.record(json!({"type": "missing_call"}));
         }
         let (mut valid, mut results) = (Vec::new(), Vec::new());
         for call in calls {
@@ -163,7 +164,7 @@ impl<'a> Agent<'a> {
         Ok(valid)
     }
 
-    /// The last turn: an answer by a JSON Schema.
+    /// Runs the last turn, whose answer must match a JSON Schema.
     async fn answering_turn(&mut self) -> anyhow::Result<()> {
         let schema = tools::answer_schema();
         let plan = if self.args.unconstrained {
@@ -172,7 +173,7 @@ impl<'a> Agent<'a> {
             self.louver
                 .answer(&schema)
                 .reasoning(Reasoning::Off)
-                .schema_options(one_spelling())
+                .schema_options(training_format())
                 .build()?
         };
         let generation = self.generate("the answer, by a JSON Schema", &plan).await?;
@@ -183,18 +184,19 @@ impl<'a> Agent<'a> {
                 .err()
                 .map(|error| error.to_string()),
         };
-        self.tally.answer_valid = fault.is_none();
-        self.show.say(format!(
+        self.stats.answer_valid = fault.is_none();
+        self.output.print_line(format!(
             "  check      {}",
             fault.as_deref().unwrap_or("the answer matches its schema")
         ));
-        self.show.record(json!({"type": "answer_check", "valid": fault.is_none(), "fault": fault}));
+        self.output
+            .record(json!({"type": "answer_check", "valid": fault.is_none(), "fault": fault}));
         Ok(())
     }
 
-    /// One generation, streamed.
-    async fn generate(&mut self, what: &str, plan: &Plan) -> anyhow::Result<Generation> {
-        self.show.turn(what);
+    /// Streams one generation.
+    async fn generate(&mut self, description: &str, plan: &Plan) -> anyhow::Result<Generation> {
+        self.output.turn(description);
         self.turns += 1;
         let options = RunOptions {
             seed: Some(self.args.seed.wrapping_mul(1000).wrapping_add(self.turns)),
@@ -207,36 +209,36 @@ impl<'a> Agent<'a> {
             .set_sampler_max_len(self.args.max_tokens as usize);
         let mut stream = plan.stream_with(self.model, request, options).await?;
         while let Some(event) = stream.next().await {
-            self.show.event(&event);
+            self.output.event(&event);
         }
         let generation = stream.finish().await.context("the generation failed")?;
         if generation.finish == Finish::Length {
-            self.show.say(format!(
+            self.output.print_line(format!(
                 "  cut off    after {} tokens (--max-tokens)",
                 generation.tokens.len()
             ));
         }
-        self.tally.tokens += generation.tokens.len();
-        self.tally.timing.add(&generation.timing);
+        self.stats.tokens += generation.tokens.len();
+        self.stats.timing.add(&generation.timing);
         Ok(generation)
     }
 
-    /// Checks a call and, if it is valid, runs it.
+    /// Validates a call and, if it is valid, executes it.
     fn call(&mut self, call: &Call) -> Option<Value> {
-        self.tally.calls += 1;
+        self.stats.calls += 1;
         let fault = self.fault(call);
-        self.show.record(
+        self.output.record(
             json!({"type": "call_check", "id": call.id, "valid": fault.is_none(), "fault": fault}),
         );
         if let Some(fault) = fault {
-            self.show.say(format!("  INVALID    {}: {fault}", call.name));
+            self.output.print_line(format!("  INVALID    {}: {fault}", call.name));
             return None;
         }
-        self.tally.valid += 1;
+        self.stats.valid += 1;
         let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
         let result = tools::run(&call.name, &arguments);
-        self.show.say(format!("  result     {} is valid; it returns {result}", call.name));
-        self.show.record(json!({"type": "tool_result", "id": call.id, "result": result}));
+        self.output.print_line(format!("  result     {} is valid; it returns {result}", call.name));
+        self.output.record(json!({"type": "tool_result", "id": call.id, "result": result}));
         Some(result)
     }
 
@@ -251,20 +253,21 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// The calls in what an unconstrained model said. What only looks like one counts as an invalid call.
-    fn read_freely(&mut self, text: &str) -> Vec<Call> {
+    /// Parses calls from unconstrained output. A malformed call counts as invalid.
+    fn parse_unconstrained(&mut self, text: &str) -> Vec<Call> {
         let mut calls = Vec::new();
-        for found in free::calls(text) {
+        for found in lenient::calls(text) {
             match found {
-                Found::Call { name, arguments } => {
+                ParsedBlock::Call { name, arguments } => {
                     let id = format!("call_{}", calls.len());
                     let arguments = arguments.to_string();
                     calls.push(Call { id, name, arguments, kind: CallKind::Function });
                 }
-                Found::Broken(why) => {
-                    self.tally.calls += 1;
-                    self.show.say(format!("  INVALID    {why}"));
-                    self.show.record(json!({"type": "call_check", "valid": false, "fault": why}));
+                ParsedBlock::Broken(reason) => {
+                    self.stats.calls += 1;
+                    self.output.print_line(format!("  INVALID    {reason}"));
+                    self.output
+                        .record(json!({"type": "call_check", "valid": false, "fault": reason}));
                 }
             }
         }

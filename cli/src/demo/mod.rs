@@ -1,9 +1,10 @@
-//! `louver demo`: an agent loop on a real mistral.rs, by default with a tiny model of random weights.
+//! The command `louver demo`: an agent loop on the real mistral.rs, by default with a tiny model
+//! with random weights.
 
 mod agent;
-mod free;
-mod show;
-mod tally;
+mod lenient;
+mod output;
+mod stats;
 mod tools;
 
 use std::path::PathBuf;
@@ -14,39 +15,41 @@ use louver_mistralrs::{Louver, LouverOptions, ToolChoice};
 use mistralrs::{Model, ModelDType, TextModelBuilder};
 use serde_json::json;
 
-use show::{Show, Style};
+use output::{Output, OutputStyle};
 
-/// Runs an agent loop: question, tool calls, tools, answer. By default with a tiny model of random weights on the CPU.
+/// Runs an agent loop: question, tool calls, tools, answer. By default with a tiny model with
+/// random weights on the CPU.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// What to ask.
+    /// The question.
     #[arg(default_value = "How much warmer is Lima than Oslo over the next days?")]
     question: String,
     /// A real model: a directory or a Hugging Face id.
     #[arg(long, value_name = "PATH_OR_ID")]
     model: Option<String>,
-    /// Where the tiny model is kept [default: the platform's cache directory].
+    /// Directory of the tiny model [default: the platform's cache directory].
     #[arg(long, value_name = "DIR", conflicts_with = "model")]
     model_dir: Option<PathBuf>,
-    /// The model's wire format [default: found by its chat template].
+    /// The model's wire format [default: detected from its chat template].
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
-    /// auto, required, none or a tool's name. With `required`, each tool that was not called is then asked for by name.
+    /// auto, required, none or a tool's name. With `required`, each tool that was not called is
+    /// then requested by name.
     #[arg(long, value_name = "CHOICE", default_value = "required", value_parser = parse_choice)]
     tool_choice: ToolChoice,
-    /// Seed of all sampling: the same seed gives the same run.
+    /// Seed of all sampling; the same seed gives the same run.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Sampling temperature; 0 takes the likeliest token.
+    /// Sampling temperature; 0 selects the most likely token.
     #[arg(long, default_value_t = 1.0)]
     temperature: f64,
-    /// Longest turn, in tokens.
+    /// Maximum tokens per turn.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: u32,
-    /// The same without Louver: shows what breaks.
+    /// Run without Louver, to show what breaks.
     #[arg(long)]
     unconstrained: bool,
-    /// Prints every event as a line of JSON.
+    /// Print every event as one line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -61,43 +64,45 @@ fn parse_choice(text: &str) -> Result<ToolChoice, String> {
     })
 }
 
-/// Runs the demo. The exit code is 0 only if every call the model made matched its schema, and so did its answer.
+/// Runs the demo. The exit code is 0 only if every call and the final answer matched their schemas.
 pub(crate) fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut show = Show::new(if args.json { Style::Json } else { Style::Text });
-        let (model, louver) = load(&args, &mut show).await?;
-        let good = agent::Agent::new(&args, &model, &louver, &mut show)?.run().await?;
-        Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let mut output = Output::new(if args.json { OutputStyle::Json } else { OutputStyle::Text });
+        let (model, louver) = load(&args, &mut output).await?;
+        let is_good = agent::Agent::new(&args, &model, &louver, &mut output)?.run().await?;
+        Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
-/// Writes the tiny model if need be, and loads.
-async fn load(args: &DemoArgs, show: &mut Show) -> anyhow::Result<(Model, Louver)> {
+/// Loads the model; writes the tiny model first if necessary.
+async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Model, Louver)> {
     let builder = match &args.model {
         Some(model) => {
-            show.say(format!("model      {model}"));
-            show.record(json!({"type": "model", "model": model, "random_weights": false}));
+            output.print_line(format!("model      {model}"));
+            output.record(json!({"type": "model", "model": model, "random_weights": false}));
             TextModelBuilder::new(model)
         }
         None => {
             let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
-            let begun = Instant::now();
+            let started = Instant::now();
             let tiny = louver_tiny_model::ensure(&parent)?;
             let (dir, how) = (tiny.dir.display(), if tiny.fresh { "written" } else { "found" });
-            show.say(format!(
+            output.print_line(format!(
                 "model      tiny Llama of random weights, {how} in {:.2?}: {dir}",
-                begun.elapsed()
+                started.elapsed()
             ));
-            show.say("           Its weights are random: what it says is noise. The structure is guaranteed.");
-            show.record(
+            output.print_line(
+                "           Its weights are random: the text is noise, the structure is guaranteed.",
+            );
+            output.record(
                 json!({"type": "model", "model": dir.to_string(), "random_weights": true, "fresh": tiny.fresh}),
             );
             TextModelBuilder::new(dir).with_force_cpu().with_dtype(ModelDType::F32)
         }
     };
-    show.say("host       loading with mistral.rs ...");
-    let begun = Instant::now();
+    output.print_line("host       loading with mistral.rs ...");
+    let started = Instant::now();
     let options = LouverOptions { format: args.format.clone(), ..LouverOptions::default() };
     let (model, louver) = Louver::load_with(builder, options).await?;
     let format = match louver.format() {
@@ -107,13 +112,13 @@ async fn load(args: &DemoArgs, show: &mut Show) -> anyhow::Result<(Model, Louver
         }
     };
     let ids = louver.engine().vocab().width();
-    show.say(format!(
+    output.print_line(format!(
         "           loaded in {:.2?}: {ids} token ids, wire format {format}",
-        begun.elapsed()
+        started.elapsed()
     ));
-    show.record(json!({"type": "loaded", "token_ids": ids, "format": format, "warnings": louver.warnings()}));
+    output.record(json!({"type": "loaded", "token_ids": ids, "format": format, "warnings": louver.warnings()}));
     for warning in louver.warnings().iter().take(5) {
-        show.say(format!("warning    {warning}"));
+        output.print_line(format!("warning    {warning}"));
     }
     Ok((model, louver))
 }
@@ -123,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices() {
+    fn tool_choices_are_parsed() {
         assert_eq!(parse_choice("auto"), Ok(ToolChoice::Auto));
         assert_eq!(parse_choice("required"), Ok(ToolChoice::Required));
         assert_eq!(parse_choice("none"), Ok(ToolChoice::None));

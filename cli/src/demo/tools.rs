@@ -1,4 +1,4 @@
-//! Two local tools that really run: a forecast from a small table, and a calculator.
+//! Two local tools that are executed: a forecast from a small table, and a calculator.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const CITIES: [(&str, i64, i64, i64); 5] = [
 ];
 const FIELDS: [&str; 3] = ["temperature", "wind", "rain"];
 
-/// The tools as the model sees them. Everything is bounded, so that even noise comes to an end.
+/// The tools' definitions. All arguments are bounded, so that random output ends.
 pub(super) fn list() -> Value {
     json!([
         {"type": "function", "function": {
@@ -68,7 +68,7 @@ pub(super) fn answer_schema() -> Value {
     })
 }
 
-/// Runs a tool. What it cannot do is a result too: the model should hear of it.
+/// Executes a tool. Errors are results, too, so that the model sees them.
 pub(super) fn run(name: &str, arguments: &Value) -> Value {
     let result = match name {
         "forecast" => forecast(arguments),
@@ -87,7 +87,7 @@ fn forecast(arguments: &Value) -> Option<Value> {
     let days = (1..=arguments["days"].as_i64()?).map(|day| {
         let mut report = serde_json::Map::from_iter([("day".to_owned(), json!(day))]);
         for field in FIELDS.into_iter().filter(|field| fields.contains(field)) {
-            // A little weather around the climate, the same on every run.
+            // A small deterministic variation around the climate.
             let swing = (day * 7 + name.len() as i64 * 3) % 5 - 2;
             let value = match field {
                 "temperature" if fahrenheit => (temperature + swing) * 9 / 5 + 32,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_compute() {
+    fn tools_return_results() {
         let calculate = |operation: &str, left: i64, right: i64| {
             run(
                 "calculate",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_schemas() {
+    fn tool_schemas_are_valid() {
         for tool in list().as_array().unwrap() {
             assert!(jsonschema::meta::is_valid(&tool["function"]["parameters"]));
         }

@@ -1,15 +1,16 @@
-//! Automata as Graphviz.
+//! Automata in Graphviz format.
 
 use std::fmt::Write;
 
 use louver::compile::{AutomatonEdge, DispatchState, EdgeKind, RuleAutomaton};
 use louver::ir::Grammar;
 
-/// One cluster a rule. Double circles may end the rule; dashed lines are calls, with the called rule in brackets; dotted ones go
-/// round and out of counted blocks.
-pub(super) fn draw(automata: &[RuleAutomaton], grammar: &Grammar) -> String {
+/// Writes one cluster per rule. Double circles are accepting states; dashed edges are calls, with
+/// the called rule in brackets; dotted edges repeat and leave counted blocks.
+pub(super) fn write_dot(automata: &[RuleAutomaton], grammar: &Grammar) -> String {
     let mut out = String::from(
-        "digraph louver {\n  rankdir=LR;\n  node [shape=circle, fontsize=10];\n  edge [fontsize=10];\n",
+        "digraph louver {\n  rankdir=LR;\n  node [shape=circle, fontsize=10];\n  \
+         edge [fontsize=10];\n",
     );
     for (i, automaton) in automata.iter().enumerate() {
         cluster(&mut out, i, automaton, automata, grammar);

@@ -1,7 +1,8 @@
-//! `louver explain`: what becomes of a spec, stage by stage, and what may follow a prefix.
+//! The command `louver explain`: shows the compilation stages of a spec, and what may follow a
+//! prefix.
 
-mod at;
 mod dot;
+mod prefix;
 mod report;
 mod text;
 
@@ -13,41 +14,42 @@ use clap::Args;
 use louver::limits::Limits;
 use serde_json::Value;
 
-use crate::bench::Level;
+use crate::bench::SimplifyLevel;
 
-/// Show what becomes of a grammar: its rules, the passes of simplification, automata, and what may follow a prefix.
+/// Show how a grammar is compiled: its rules, the simplification passes, the automata, and what may
+/// follow a prefix.
 ///
 /// Exit code: 0; 1 if the text of `--at` is not allowed; 2 if the spec cannot be enforced.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     spec: SpecArgs,
-    /// Options of the spec, as JSON; those of `louver check --cases`.
+    /// Options of the spec as JSON; the same as in `louver check --cases`.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     options: String,
-    /// How much the grammar is simplified before it is compiled.
+    /// Simplification level before compilation.
     #[arg(long, value_enum, default_value = "full")]
-    simplify: Level,
-    /// The model's tokenizer.json. Without it, explanations are about bytes only.
+    simplify: SimplifyLevel,
+    /// The model's tokenizer.json. Without it, explanations are in terms of bytes.
     #[arg(long, value_name = "tokenizer.json")]
     tokenizer: Option<PathBuf>,
-    /// Also: what may follow this text?
+    /// Also show what may follow this text.
     #[arg(long, value_name = "PREFIX")]
     at: Option<String>,
-    /// Why may this token (its id or its text) not follow the text of `--at`? Without a tokenizer
-    /// it is any text.
+    /// Explain why this token (its id or text) may not follow the text of `--at`. Without a
+    /// tokenizer it is any text.
     #[arg(long, value_name = "TOKEN")]
     why: Option<String>,
-    /// How many of the allowed tokens are shown.
+    /// Number of allowed tokens to show.
     #[arg(long, value_name = "N", default_value = "20")]
     tokens: usize,
     /// Write the automata as a Graphviz file.
     #[arg(long, value_name = "FILE.dot")]
     dot: Option<PathBuf>,
-    /// Everything as one JSON object.
+    /// Print the report as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Every rule and every automaton, however many there are.
+    /// Show all rules and automata.
     #[arg(long)]
     all: bool,
 }
@@ -75,18 +77,22 @@ struct SpecArgs {
     tools: Option<PathBuf>,
 }
 
-/// A spec before it is read.
-struct Source {
+/// The text of a spec.
+struct SpecSource {
     kind: &'static str,
-    /// What it is called in messages.
+    /// Its name in messages.
     name: String,
     text: String,
 }
 
 impl SpecArgs {
-    fn source(&self) -> Result<Source> {
+    fn source(&self) -> Result<SpecSource> {
         if let Some(pattern) = &self.regex {
-            return Ok(Source { kind: "regex", name: "pattern".to_owned(), text: pattern.clone() });
+            return Ok(SpecSource {
+                kind: "regex",
+                name: "pattern".to_owned(),
+                text: pattern.clone(),
+            });
         }
         let files = [
             ("json_schema", &self.schema),
@@ -99,7 +105,7 @@ impl SpecArgs {
             .iter()
             .find_map(|(kind, path)| Some((*kind, path.as_ref()?)))
             .context("no spec")?;
-        Ok(Source { kind, name: path.display().to_string(), text: read(path)? })
+        Ok(SpecSource { kind, name: path.display().to_string(), text: read(path)? })
     }
 }
 
@@ -110,26 +116,33 @@ fn read(path: &Path) -> Result<String> {
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let limits = Limits::default();
     let source = args.spec.source()?;
-    let options: Value = serde_json::from_str(&args.options).context("--options is no JSON")?;
-    let (mut report, compiled) = report::stages(&source, &options, args.simplify.into(), &limits)?;
+    let options: Value = serde_json::from_str(&args.options).context("--options is not JSON")?;
+    let (mut report, compiled) =
+        report::run_stages(&source, &options, args.simplify.into(), &limits)?;
     if let Some(path) = &args.dot {
-        let drawing = dot::draw(&compiled.automata(), compiled.grammar());
-        std::fs::write(path, drawing)
+        let dot_text = dot::write_dot(&compiled.automata(), compiled.grammar());
+        std::fs::write(path, dot_text)
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.at.is_some() || args.why.is_some() {
         let prefix = args.at.as_deref().unwrap_or_default();
         report.at = Some(match &args.tokenizer {
             Some(tokenizer) => {
-                at::tokens(compiled, tokenizer, prefix, args.why.as_deref(), args.tokens)?
+                prefix::tokens(compiled, tokenizer, prefix, args.why.as_deref(), args.tokens)?
             }
-            None => at::bytes(compiled, prefix, args.why.as_deref(), &limits)?,
+            None => prefix::bytes(compiled, prefix, args.why.as_deref(), &limits)?,
         });
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report).context("the report is no JSON")?);
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&report).context("the report cannot be serialised")?
+        );
     } else {
-        print!("{}", text::Text { report: &report, most: if args.all { usize::MAX } else { 40 } });
+        print!(
+            "{}",
+            text::TextReport { report: &report, max_lines: if args.all { usize::MAX } else { 40 } }
+        );
     }
     let refused = report.at.as_ref().is_some_and(|at| at.refused.is_some());
     Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -1,4 +1,4 @@
-//! The stages of a spec, as values.
+//! The report of `louver explain`: results of all compilation stages.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,28 +11,28 @@ use louver::limits::Limits;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Source;
-use super::at::At;
+use super::SpecSource;
+use super::prefix::PrefixReport;
 use crate::check::spec;
 
-/// Everything `louver explain` says.
+/// The report of `louver explain`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) source: SourceSummary,
     pub(super) warnings: Vec<String>,
-    /// The warnings in the source.
+    /// The warnings with their source lines.
     #[serde(skip)]
     pub(super) warnings_shown: String,
     pub(super) grammar: GrammarSummary,
     pub(super) passes: Vec<PassSummary>,
-    /// The grammar behind the passes, where they changed it.
+    /// The grammar after simplification, if it changed.
     pub(super) simplified: Option<GrammarSummary>,
-    pub(super) compiled: Sizes,
-    pub(super) automata: Vec<Automaton>,
-    pub(super) dispatches: Vec<Dispatching>,
-    pub(super) microseconds: Costs,
+    pub(super) compiled: CompiledSizes,
+    pub(super) automata: Vec<AutomatonReport>,
+    pub(super) dispatches: Vec<DispatchReport>,
+    pub(super) microseconds: StageTimes,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) at: Option<At>,
+    pub(super) at: Option<PrefixReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -62,9 +62,9 @@ pub(super) struct PassSummary {
     pub(super) size: usize,
 }
 
-/// Of all automata together.
+/// Totals over all automata.
 #[derive(Debug, Serialize)]
-pub(super) struct Sizes {
+pub(super) struct CompiledSizes {
     pub(super) rules: usize,
     pub(super) states: usize,
     pub(super) edges: usize,
@@ -73,7 +73,7 @@ pub(super) struct Sizes {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Automaton {
+pub(super) struct AutomatonReport {
     pub(super) rule: String,
     pub(super) states: usize,
     pub(super) edges: usize,
@@ -83,8 +83,8 @@ pub(super) struct Automaton {
 
 /// A tag dispatch.
 #[derive(Debug, Serialize)]
-pub(super) struct Dispatching {
-    /// The rule of the grammar it stands in.
+pub(super) struct DispatchReport {
+    /// The rule that contains it.
     pub(super) rule: String,
     /// Each trigger with the rule of its tag's body.
     pub(super) tags: Vec<(String, String)>,
@@ -92,23 +92,23 @@ pub(super) struct Dispatching {
     pub(super) excludes: Vec<String>,
     /// States of free text.
     pub(super) text_states: usize,
-    /// States in which a trigger or stop has just been read.
+    /// States directly after a trigger or stop string.
     pub(super) fired_states: usize,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Costs {
-    /// Reading and lowering.
+pub(super) struct StageTimes {
+    /// Parsing and lowering.
     pub(super) lower: f64,
     pub(super) simplify: f64,
     pub(super) compile: f64,
-    /// All automata at once. A parse builds only those it gets to.
+    /// All automata at once; a parse builds only those it reaches.
     pub(super) automata: f64,
 }
 
 /// Runs all stages.
-pub(super) fn stages(
-    source: &Source,
+pub(super) fn run_stages(
+    source: &SpecSource,
     options: &Value,
     level: Simplify,
     limits: &Limits,
@@ -116,7 +116,7 @@ pub(super) fn stages(
     let begin = Instant::now();
     let lowered = spec::lowered(source.kind, &Value::String(source.text.clone()), options, limits);
     let Lowered { grammar, warnings } = lowered.map_err(|error| spec_error(error, source))?;
-    let lower = micros(begin);
+    let lower = elapsed_micros(begin);
     let begin = Instant::now();
     let mut passes: Vec<PassSummary> = Vec::new();
     let (mut rules, mut size) = (grammar.rules.len(), grammar.size());
@@ -132,15 +132,15 @@ pub(super) fn stages(
             size,
         });
     })?;
-    let simplify = micros(begin);
+    let simplify = elapsed_micros(begin);
     let changed = *simplified != grammar;
     let simplified = simplified.into_owned();
     let begin = Instant::now();
     let compiled = Arc::new(Compiled::new(simplified.clone(), limits)?);
-    let compile = micros(begin);
+    let compile = elapsed_micros(begin);
     let begin = Instant::now();
     let automata = compiled.automata();
-    let costs = Costs { lower, simplify, compile, automata: micros(begin) };
+    let costs = StageTimes { lower, simplify, compile, automata: elapsed_micros(begin) };
     let total = compiled.size();
     let report = Report {
         source: SourceSummary {
@@ -154,7 +154,7 @@ pub(super) fn stages(
         grammar: summary(&grammar),
         passes,
         simplified: changed.then(|| summary(&simplified)),
-        compiled: Sizes {
+        compiled: CompiledSizes {
             rules: total.rules,
             states: total.states,
             edges: total.edges,
@@ -169,8 +169,8 @@ pub(super) fn stages(
     Ok((report, compiled))
 }
 
-/// A regular expression's error is shown in the pattern.
-fn spec_error(error: spec::SpecError, source: &Source) -> anyhow::Error {
+/// Shows a regular expression's error within the pattern.
+fn spec_error(error: spec::SpecError, source: &SpecSource) -> anyhow::Error {
     match error {
         spec::SpecError::Regex(error) => {
             anyhow::anyhow!("\n{}", error.diagnostics(&source.name, &source.text))
@@ -179,7 +179,7 @@ fn spec_error(error: spec::SpecError, source: &Source) -> anyhow::Error {
     }
 }
 
-fn micros(begin: Instant) -> f64 {
+fn elapsed_micros(begin: Instant) -> f64 {
     (begin.elapsed().as_nanos() as f64 / 100.0).round() / 10.0
 }
 
@@ -192,9 +192,9 @@ fn summary(grammar: &Grammar) -> GrammarSummary {
     }
 }
 
-fn automaton(automaton: &RuleAutomaton) -> Automaton {
+fn automaton(automaton: &RuleAutomaton) -> AutomatonReport {
     let bounds = |max: Option<u32>| max.map_or(String::new(), |max| max.to_string());
-    Automaton {
+    AutomatonReport {
         rule: automaton.name.clone(),
         states: automaton.states.len(),
         edges: automaton.edge_count(),
@@ -206,8 +206,8 @@ fn automaton(automaton: &RuleAutomaton) -> Automaton {
     }
 }
 
-/// The dispatches of a grammar, with the automata that belong to them: both come in the order of the rules.
-fn dispatches(grammar: &Grammar, automata: &[RuleAutomaton]) -> Vec<Dispatching> {
+/// The dispatches of a grammar with their automata; both are in the order of the rules.
+fn dispatches(grammar: &Grammar, automata: &[RuleAutomaton]) -> Vec<DispatchReport> {
     let mut out = Vec::new();
     for rule in &grammar.rules {
         let mut stack = vec![&rule.body];
@@ -233,7 +233,7 @@ fn dispatches(grammar: &Grammar, automata: &[RuleAutomaton]) -> Vec<Dispatching>
                     let tags: Vec<_> =
                         dispatch.tags.iter().map(|(t, body)| (trigger(t), name(*body))).collect();
                     let (text_states, fired_states) = dispatch_states(&tags, automata);
-                    out.push(Dispatching {
+                    out.push(DispatchReport {
                         rule: rule.name.clone(),
                         tags,
                         stops: dispatch.stops.iter().map(trigger).collect(),
@@ -253,7 +253,7 @@ fn dispatches(grammar: &Grammar, automata: &[RuleAutomaton]) -> Vec<Dispatching>
     out
 }
 
-/// States of the automaton whose calls are just the bodies of these tags.
+/// Text and fired states of the automaton whose calls are exactly the bodies of these tags.
 fn dispatch_states(tags: &[(String, String)], automata: &[RuleAutomaton]) -> (usize, usize) {
     let mut bodies: Vec<&str> = tags.iter().map(|(_, body)| body.as_str()).collect();
     bodies.sort_unstable();

@@ -1,17 +1,17 @@
-//! A report for people.
+//! The explanation as text for people.
 
 use std::fmt;
 
-use super::at::At;
+use super::prefix::PrefixReport;
 use super::report::{GrammarSummary, Report};
 
-/// A report, with at most so many lines of each list.
-pub(super) struct Text<'r> {
+/// A report, with at most `max_lines` lines of each list.
+pub(super) struct TextReport<'r> {
     pub(super) report: &'r Report,
-    pub(super) most: usize,
+    pub(super) max_lines: usize,
 }
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for TextReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { source, warnings_shown, grammar, passes, simplified, .. } = self.report;
         let Report { compiled, automata, dispatches, microseconds, at, .. } = self.report;
@@ -47,7 +47,8 @@ impl fmt::Display for Text<'_> {
         }
         writeln!(
             f,
-            "\nautomata (compile {:.1} us, all automata {:.1} us): {} rules, {} states, {} edges, {} blocks, {} byte classes",
+            "\nautomata (compile {:.1} us, all automata {:.1} us): {} rules, {} states, {} edges, \
+             {} blocks, {} byte classes",
             costs.compile,
             costs.automata,
             compiled.rules,
@@ -56,7 +57,7 @@ impl fmt::Display for Text<'_> {
             compiled.blocks,
             compiled.byte_classes
         )?;
-        for a in automata.iter().take(self.most) {
+        for a in automata.iter().take(self.max_lines) {
             writeln!(
                 f,
                 "  {:<28} {:>5} states {:>5} edges {}",
@@ -66,7 +67,7 @@ impl fmt::Display for Text<'_> {
                 a.blocks.join(" ")
             )?;
         }
-        self.left_out(f, automata.len())?;
+        self.write_omitted(f, automata.len())?;
         for d in dispatches {
             writeln!(
                 f,
@@ -79,7 +80,7 @@ impl fmt::Display for Text<'_> {
             d.stops.iter().try_for_each(|stop| writeln!(f, "  stop {stop:?}"))?;
             d.excludes.iter().try_for_each(|exclude| writeln!(f, "  exclude {exclude:?}"))?;
         }
-        at.as_ref().map_or(Ok(()), |at| following(f, at))
+        at.as_ref().map_or(Ok(()), |at| write_prefix_report(f, at))
     }
 }
 
@@ -87,47 +88,47 @@ fn rules_after(report: &Report) -> usize {
     report.simplified.as_ref().unwrap_or(&report.grammar).rules
 }
 
-impl Text<'_> {
+impl TextReport<'_> {
     fn grammar(&self, f: &mut fmt::Formatter<'_>, grammar: &GrammarSummary) -> fmt::Result {
         writeln!(f, "{} rules, size {}", grammar.rules, grammar.size)?;
-        for line in grammar.text.lines().take(self.most) {
-            writeln!(f, "  {}", short(line))?;
+        for line in grammar.text.lines().take(self.max_lines) {
+            writeln!(f, "  {}", truncate_line(line))?;
         }
-        self.left_out(f, grammar.text.lines().count())?;
+        self.write_omitted(f, grammar.text.lines().count())?;
         if !grammar.specials.is_empty() {
             writeln!(f, "  special tokens: {}", grammar.specials.join(" "))?;
         }
         Ok(())
     }
 
-    fn left_out(&self, f: &mut fmt::Formatter<'_>, of: usize) -> fmt::Result {
-        match of.checked_sub(self.most) {
+    fn write_omitted(&self, f: &mut fmt::Formatter<'_>, total: usize) -> fmt::Result {
+        match total.checked_sub(self.max_lines) {
             None | Some(0) => Ok(()),
             Some(more) => writeln!(f, "  ... and {more} more (--all)"),
         }
     }
 }
 
-/// Lines of automata have no end.
-fn short(line: &str) -> String {
+/// Truncates a line; lines of automata can be very long.
+fn truncate_line(line: &str) -> String {
     match line.char_indices().nth(300) {
-        Some((at, _)) => format!("{}...", &line[..at]),
+        Some((end, _)) => format!("{}...", &line[..end]),
         None => line.to_owned(),
     }
 }
 
-fn following(f: &mut fmt::Formatter<'_>, at: &At) -> fmt::Result {
-    writeln!(f, "\nbehind {:?}:", at.prefix)?;
-    if let Some(refused) = &at.refused {
+fn write_prefix_report(f: &mut fmt::Formatter<'_>, report: &PrefixReport) -> fmt::Result {
+    writeln!(f, "\nafter {:?}:", report.prefix)?;
+    if let Some(refused) = &report.refused {
         writeln!(f, "  not allowed: {refused}")?;
-        writeln!(f, "  in front of that:")?;
+        writeln!(f, "  before that:")?;
     }
-    writeln!(f, "  bytes: {}", if at.bytes == "[]" { "none" } else { &at.bytes })?;
-    if !at.specials.is_empty() {
-        writeln!(f, "  special tokens: {}", at.specials.join(" "))?;
+    writeln!(f, "  bytes: {}", if report.bytes == "[]" { "none" } else { &report.bytes })?;
+    if !report.specials.is_empty() {
+        writeln!(f, "  special tokens: {}", report.specials.join(" "))?;
     }
-    writeln!(f, "  may end: {}", if at.may_end { "yes" } else { "no" })?;
-    if let Some(tokens) = &at.tokens {
+    writeln!(f, "  may end: {}", if report.may_end { "yes" } else { "no" })?;
+    if let Some(tokens) = &report.tokens {
         writeln!(f, "  tokens taken: {:?}", tokens.prefix)?;
         writeln!(
             f,
@@ -138,7 +139,7 @@ fn following(f: &mut fmt::Formatter<'_>, at: &At) -> fmt::Result {
             tokens.first.iter().map(|(id, text)| format!("{text:?} ({id})")).collect();
         writeln!(f, "  first: {}", first.join(", "))?;
     }
-    if let Some(why) = &at.why {
+    if let Some(why) = &report.why {
         match why.id {
             Some(id) => writeln!(f, "token {id} {:?}: {}", why.token, why.why)?,
             None => writeln!(f, "text {:?}: {}", why.token, why.why)?,

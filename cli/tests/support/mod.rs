@@ -1,4 +1,4 @@
-//! What tests of the binary share.
+//! Support for tests of the binary.
 #![allow(
     dead_code,
     reason = "each file of tests is a program of its own, and not all need everything"
@@ -6,11 +6,11 @@
 
 use std::path::PathBuf;
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    /// A new one. Names are told apart by the caller, runs by the process.
+    /// Creates a folder. The name must be unique per test; the process id separates runs.
     pub(crate) fn new(name: &str) -> Folder {
         let program = env!("CARGO_CRATE_NAME");
         let path =
@@ -19,7 +19,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// A file in it.
+    /// Writes a file in the folder.
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, text).expect("written");
@@ -29,7 +29,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that stays behind in the temporary directory is no failure.
+        // A remaining temporary folder is no failure.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

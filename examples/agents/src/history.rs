@@ -1,4 +1,4 @@
-//! A turn's calls, run and remembered.
+//! Execution of a turn's calls, and the conversation history.
 
 use louver_mistralrs::{Call, Turn};
 use mistralrs::{CalledFunction, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Toolbox;
 
-/// Runs calls side by side. The results are in the order of the calls.
+/// Runs calls concurrently. The results are in the order of the calls.
 pub async fn run_calls(calls: &[Call], tools: &Toolbox) -> Vec<Value> {
     let run = |call: &Call| {
         let (tools, call) = (tools.clone(), call.clone());
@@ -22,8 +22,8 @@ pub async fn run_calls(calls: &[Call], tools: &Toolbox) -> Vec<Value> {
     results
 }
 
-/// The conversation with a turn's calls and their results.
-pub fn remember(history: RequestBuilder, turn: Turn, results: Vec<Value>) -> RequestBuilder {
+/// Adds a turn's calls and their results to the conversation.
+pub fn append_turn(history: RequestBuilder, turn: Turn, results: Vec<Value>) -> RequestBuilder {
     let response = |(index, call): (usize, &Call)| ToolCallResponse {
         index,
         id: call.id.clone(),

@@ -1,22 +1,23 @@
-//! What the agent examples share: loading a model, local tools that really run, and printing.
+//! Shared code of the agent examples: model loading, executable local tools, and printing.
 
 mod history;
 mod lean;
 mod setup;
 mod toolbox;
 
-pub use history::{remember, run_calls};
-pub use setup::{Setup, one_spelling};
+pub use history::{append_turn, run_calls};
+pub use setup::{Setup, training_format};
 pub use toolbox::{Tool, Toolbox, desk, travel};
 
-/// What a model says must not steer the terminal: control characters are spelled out, and long text is cut.
+/// Makes model output printable: escapes control characters, so that it cannot control the
+/// terminal, and truncates long text.
 pub fn printable(text: &str) -> String {
-    const LONGEST: usize = 200;
+    const MAX_CHARS: usize = 200;
     let mut out = String::new();
-    for c in text.chars().take(LONGEST) {
+    for c in text.chars().take(MAX_CHARS) {
         if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
     }
-    if text.chars().nth(LONGEST).is_some() {
+    if text.chars().nth(MAX_CHARS).is_some() {
         out.push_str(" ...");
     }
     out

@@ -1,4 +1,4 @@
-//! Which model an example runs on, and how it samples.
+//! Model selection and sampling options of the examples.
 
 use louver_mistralrs::{Louver, LouverOptions, RunOptions, SchemaOptions, Whitespace};
 use mistralrs::{
@@ -7,34 +7,36 @@ use mistralrs::{
 
 use crate::lean;
 
-/// What every example takes.
+/// Command-line arguments of all examples.
 #[derive(Clone, Debug, clap::Parser)]
 pub struct Setup {
-    /// A real model: a directory or a Hugging Face id [default: a tiny model of random weights].
+    /// A real model: a directory or a Hugging Face id [default: a tiny model with random weights].
     #[arg(long, value_name = "PATH_OR_ID")]
     pub model: Option<String>,
-    /// The model's wire format [default: found by its chat template].
+    /// The model's wire format [default: detected from its chat template].
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
-    /// Seed of all sampling: the same seed gives the same run.
+    /// Seed of all sampling; the same seed gives the same run.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Longest turn, in tokens.
+    /// Maximum tokens per turn.
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: u32,
 }
 
 impl Setup {
-    /// Loads the model, and Louver for it. Without `--model`: the tiny one, which is written first if need be.
+    /// Loads the model with Louver. Without `--model` it is the tiny model, which is written first
+    /// if necessary.
     pub async fn load(&self) -> anyhow::Result<(Model, Louver)> {
         let builder = match &self.model {
             Some(model) => TextModelBuilder::new(model),
             None => {
                 let tiny = louver_tiny_model::ensure(&louver_tiny_model::default_parent())?;
                 println!(
-                    "model      tiny, of random weights: what it says is noise, its structure is guaranteed"
+                    "model      tiny, random weights: the text is noise, the structure guaranteed"
                 );
-                // Its prefix cache is off: mistralrs 0.8.1 loses its engine with it when requests run side by side.
+                // The prefix cache is off: with it, the engine of mistralrs 0.8.1 fails on
+                // concurrent requests.
                 TextModelBuilder::new(tiny.dir.display())
                     .with_force_cpu()
                     .with_dtype(ModelDType::F32)
@@ -47,12 +49,12 @@ impl Setup {
         Ok((model, louver))
     }
 
-    /// A conversation with a system message and a question.
-    pub fn ask(&self, louver: &Louver, question: &str) -> RequestBuilder {
+    /// Starts a conversation with a system message and a question.
+    pub fn new_conversation(&self, louver: &Louver, question: &str) -> RequestBuilder {
         println!("user       {question}");
         let request = match self.model {
             Some(_) => RequestBuilder::new(),
-            None => RequestBuilder::new().add_logits_processor(lean::towards_markers(louver)),
+            None => RequestBuilder::new().add_logits_processor(lean::favour_markers(louver)),
         };
         request
             .set_sampling(SamplingParams::neutral())
@@ -61,8 +63,8 @@ impl Setup {
             .add_message(TextMessageRole::User, question)
     }
 
-    /// How the `step`th turn samples.
-    pub fn step(&self, step: u64) -> RunOptions {
+    /// The sampling options of a turn.
+    pub fn run_options(&self, step: u64) -> RunOptions {
         RunOptions {
             seed: Some(self.seed.wrapping_mul(1000).wrapping_add(step)),
             ..RunOptions::default()
@@ -70,7 +72,8 @@ impl Setup {
     }
 }
 
-/// JSON as models are shown it, with one space where Python writes one: not mostly white space where weights are random.
-pub fn one_spelling() -> SchemaOptions {
+/// JSON in the format of training data, with Python's white space, so that random output is
+/// not mostly white space.
+pub fn training_format() -> SchemaOptions {
     SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() }
 }

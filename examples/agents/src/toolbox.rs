@@ -1,10 +1,10 @@
-//! Local tools: JSON in, JSON out, and a delay where a real one would wait for a network.
+//! Local tools: JSON in, JSON out, with a delay that simulates a network.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A tool: what the model is shown, and what runs.
+/// A tool: its definition for the model, and its implementation.
 #[derive(Clone, Debug)]
 pub struct Tool {
     name: &'static str,
@@ -19,7 +19,7 @@ pub struct Tool {
 pub struct Toolbox(Vec<Tool>);
 
 impl Toolbox {
-    /// The tools in OpenAI's form, `strict`.
+    /// The tools' definitions in OpenAI's format, with `strict`.
     pub fn definitions(&self) -> Value {
         let define = |tool: &Tool| {
             json!({"type": "function", "function": {
@@ -34,7 +34,7 @@ impl Toolbox {
         self.0.iter().map(|tool| tool.name).collect()
     }
 
-    /// Adds tools behind those that are there; a name that is taken is left out.
+    /// Adds tools after the existing ones; duplicate names are left out.
     pub fn add(&mut self, more: Toolbox) {
         for tool in more.0 {
             if !self.0.iter().any(|known| known.name == tool.name) {
@@ -43,13 +43,13 @@ impl Toolbox {
         }
     }
 
-    /// Only the tool of this name.
+    /// Keeps only the tool with this name.
     pub fn only(mut self, name: &str) -> Toolbox {
         self.0.retain(|tool| tool.name == name);
         self
     }
 
-    /// Runs a call. What cannot be done is a result too: the model should hear of it.
+    /// Runs a call. Errors are results, too, so that the model sees them.
     pub async fn call(&self, name: &str, arguments: &str) -> Value {
         let Some(tool) = self.0.iter().find(|tool| tool.name == name) else {
             return json!({"error": format!("there is no tool {name}")});
@@ -63,15 +63,15 @@ impl Toolbox {
     }
 }
 
-/// An object schema of which every member is required.
+/// An object schema with all members required.
 fn object(properties: Value) -> Value {
     let names: Vec<String> =
         properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
 }
 
-/// A whole number, as JSON Schema understands the word: 3.0 is one too.
-fn whole(value: &Value) -> Option<i64> {
+/// An integer as in JSON Schema, which includes 3.0.
+fn as_integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().filter(|x| x.fract() == 0.0).map(|x| x as i64))
 }
 
@@ -86,7 +86,7 @@ fn city(arguments: &Value) -> Option<(&'static str, i64, &'static str)> {
     CITIES.into_iter().find(|(name, ..)| arguments["city"] == *name)
 }
 
-/// Tools of a travel desk: weather and money.
+/// Tools of a travel desk: weather and currency.
 pub fn travel() -> Toolbox {
     Toolbox(vec![
         Tool {
@@ -98,7 +98,7 @@ pub fn travel() -> Toolbox {
             })),
             run: |arguments| {
                 let (name, mean, _) = city(arguments)?;
-                let days = (0..whole(&arguments["days"])?).map(|day| mean + (day * 7) % 5 - 2);
+                let days = (0..as_integer(&arguments["days"])?).map(|day| mean + (day * 7) % 5 - 2);
                 Some(json!({"city": name, "temperatures": days.collect::<Vec<_>>()}))
             },
             takes: Duration::from_millis(120),
@@ -121,7 +121,7 @@ pub fn travel() -> Toolbox {
     ])
 }
 
-/// Tools of an office desk, found later: notes and sums.
+/// Tools of an office desk, loaded later: notes and sums.
 pub fn desk() -> Toolbox {
     Toolbox(vec![
         Tool {
@@ -142,7 +142,9 @@ pub fn desk() -> Toolbox {
                 "right": {"type": "integer", "minimum": -999, "maximum": 999},
             })),
             run: |arguments| {
-                Some(json!({"sum": whole(&arguments["left"])? + whole(&arguments["right"])?}))
+                Some(
+                    json!({"sum": as_integer(&arguments["left"])? + as_integer(&arguments["right"])?}),
+                )
             },
             takes: Duration::from_millis(1),
         },
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn they_compute() {
+    async fn tools_return_results() {
         let mut tools = travel();
         tools.add(desk());
         tools.add(desk());

@@ -1,11 +1,11 @@
-//! Every example as a user runs it: the binary, the tiny model, the real host.
+//! Runs every example: the binary, the tiny model, the real host.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A directory of this test run, removed in the end. The tiny model is written below it.
+/// A directory of this test run, removed at the end. The tiny model is written below it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -28,7 +28,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The lines of a run that ended well.
+/// The output lines of a successful run.
 fn lines(binary: &str, args: &[&str]) -> Vec<String> {
     let name = PathBuf::from(binary)
         .file_name()
@@ -42,12 +42,12 @@ fn lines(binary: &str, args: &[&str]) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// What stands behind a head.
-fn behind<'l>(lines: &'l [String], head: &str) -> Vec<&'l str> {
+/// The texts after a label.
+fn labelled<'l>(lines: &'l [String], head: &str) -> Vec<&'l str> {
     lines.iter().filter_map(|line| line.strip_prefix(head)).collect()
 }
 
-/// `name(arguments)`, read.
+/// Parses `name(arguments)`.
 fn call(text: &str) -> (String, Value) {
     let (name, rest) = text.split_once('(').unwrap_or_else(|| panic!("no call: {text}"));
     let arguments = rest.strip_suffix(')').unwrap_or_else(|| panic!("no call: {text}"));
@@ -61,7 +61,7 @@ fn call(text: &str) -> (String, Value) {
 fn strict_call() {
     for seed in ["1", "2", "3"] {
         let lines = lines(env!("CARGO_BIN_EXE_strict_call"), &["--seed", seed]);
-        let calls = behind(&lines, "call       ");
+        let calls = labelled(&lines, "call       ");
         assert!(!calls.is_empty(), "{lines:#?}");
         for text in calls {
             let (name, arguments) = call(text);
@@ -72,15 +72,16 @@ fn strict_call() {
     }
 }
 
-/// The first turn must call, every call has a result that is no error, and some turn has several calls at once.
+/// The first turn must call a tool, every call has a result without an error, and some turn has
+/// several calls.
 #[test]
 fn parallel_tools() {
     let mut several = 0;
     for seed in ["1", "2", "3", "4", "5", "6"] {
         let lines =
             lines(env!("CARGO_BIN_EXE_parallel_tools"), &["--seed", seed, "--max-tokens", "100"]);
-        let calls = behind(&lines, "step 1     calls ");
-        let results = behind(&lines, "step 1     result ");
+        let calls = labelled(&lines, "step 1     calls ");
+        let results = labelled(&lines, "step 1     result ");
         assert!((1..=3).contains(&calls.len()) && calls.len() == results.len(), "{lines:#?}");
         for (text, result) in calls.iter().zip(&results) {
             let (name, _) = call(text);
@@ -88,30 +89,30 @@ fn parallel_tools() {
             let member = if name == "weather" { "temperatures" } else { "currency" };
             assert!(result.get(member).is_some(), "{text}: {result}");
         }
-        let ends = behind(&lines, "done       ").len() + behind(&lines, "answer     ").len();
+        let ends = labelled(&lines, "done       ").len() + labelled(&lines, "answer     ").len();
         assert_eq!(ends, 1, "{lines:#?}");
         several += lines.iter().filter(|line| line.contains("tools side by side")).count();
     }
     assert!(several > 0, "no turn had several calls");
 }
 
-/// Thought of a bounded length, calls, thought again, an answer by its schema.
+/// Bounded reasoning, calls, reasoning again, and an answer that matches its schema.
 #[test]
 fn reasoning_budget() {
     for seed in ["1", "2", "3"] {
         let lines = lines(env!("CARGO_BIN_EXE_reasoning_budget"), &["--seed", seed]);
-        let thoughts = behind(&lines, "reasoning  ");
+        let thoughts = labelled(&lines, "reasoning  ");
         let lengths: Vec<usize> = thoughts
             .iter()
             .filter_map(|text| text.split(' ').next()?.parse::<usize>().ok())
             .collect();
         assert!(lengths.len() == 2 && lengths.iter().all(|length| *length <= 60), "{lines:#?}");
-        let calls = behind(&lines, "call       ");
+        let calls = labelled(&lines, "call       ");
         assert!((1..=2).contains(&calls.len()), "{lines:#?}");
         for line in calls {
             call(line.split_once(" -> ").expect("a result").0);
         }
-        let answer: Value = serde_json::from_str(behind(&lines, "answer     ")[0]).unwrap();
+        let answer: Value = serde_json::from_str(labelled(&lines, "answer     ")[0]).unwrap();
         assert!(
             ["Lima", "Tokyo", "neither"].map(Value::from).contains(&answer["warmer"]),
             "{answer}"
@@ -124,18 +125,18 @@ fn reasoning_budget() {
     }
 }
 
-/// Tools that are loaded in a turn are called in the same turn, sooner or later, with arguments they can work with.
+/// Tools loaded in a turn are called in the same turn with valid arguments.
 #[test]
 fn dynamic_tools() {
     let mut live = 0;
     for seed in ["1", "2", "3", "4", "5", "6"] {
         let lines =
             lines(env!("CARGO_BIN_EXE_dynamic_tools"), &["--seed", seed, "--max-tokens", "200"]);
-        let calls = behind(&lines, "calls      ");
+        let calls = labelled(&lines, "calls      ");
         assert!(calls[0].starts_with("load_tools("), "{lines:#?}");
-        assert!(!behind(&lines, "added      ").is_empty(), "{lines:#?}");
-        live += behind(&lines, "live       ").len();
-        for result in behind(&lines, "result     ") {
+        assert!(!labelled(&lines, "added      ").is_empty(), "{lines:#?}");
+        live += labelled(&lines, "live       ").len();
+        for result in labelled(&lines, "result     ") {
             assert!(result.contains("saved") || result.contains("sum"), "{lines:#?}");
         }
     }
@@ -143,7 +144,7 @@ fn dynamic_tools() {
 }
 
 #[test]
-fn wrong_usage_is_refused() {
+fn wrong_usage_is_rejected() {
     let scratch = Scratch::new("usage");
     for args in [&["--format", "nope"][..], &["--max-tokens", "0"], &["--nope"]] {
         let output = scratch.run(env!("CARGO_BIN_EXE_strict_call"), args);

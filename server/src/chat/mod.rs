@@ -1,7 +1,7 @@
-//! `POST /v1/chat/completions`.
+//! The route `POST /v1/chat/completions`.
 
-mod answer;
 mod request;
+mod response;
 mod stream;
 
 use std::time::Instant;
@@ -14,47 +14,47 @@ use axum::routing::post;
 use crate::app::json_response;
 use crate::error::ApiError;
 use crate::http::body::read_json;
-use crate::http::{fresh_id, owned};
+use crate::http::{fresh_id, spawn_owned};
 use crate::request::to_value;
 use crate::state::{App, now};
 use crate::turn;
 
-use answer::Frame;
-pub(crate) use answer::report;
 pub(crate) use request::ChatRequest;
+use response::ResponseMeta;
+pub(crate) use response::louver_member;
 
 const ROUTE: &str = "/v1/chat/completions";
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route(ROUTE, post(complete))
+    Router::new().route(ROUTE, post(create_completion))
 }
 
-async fn complete(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
-    let request = read_json(&app, &parts.headers, body, |body, app| {
-        let mut request = ChatRequest::read(&body, app)?;
-        request.demand.source = request.demand.extension.trace.then(|| (ROUTE, to_value(&body)));
+    let parsed = read_json(&app, &parts.headers, body, |body, app| {
+        let mut request = ChatRequest::parse(&body, app)?;
+        request.turn.trace_source = request.turn.extension.trace.then(|| (ROUTE, to_value(&body)));
         Ok(request)
     });
-    let ChatRequest { mut demand, stream } = request.await?;
+    let ChatRequest { turn: mut request, stream } = parsed.await?;
     let id = fresh_id("chatcmpl-");
-    demand.id.clone_from(&id);
-    let (report, logprobs) = (demand.extension.report, demand.sampling.logprobs);
-    owned(async move {
-        let running = turn::start(&app, demand, arrived).await?;
-        let frame = Frame {
+    request.id.clone_from(&id);
+    let (has_report, logprobs) = (request.extension.report, request.sampling.logprobs);
+    spawn_owned(async move {
+        let running = turn::start(&app, request, arrived).await?;
+        let meta = ResponseMeta {
             id,
             created: now(),
             model: running.served.name.clone(),
             fingerprint: running.served.fingerprint(),
-            report,
+            has_report,
             logprobs,
         };
         match stream {
-            None => Ok(json_response(&answer::collect(running, &frame).await?)),
-            Some(options) => Ok(stream::answer(app, running, frame, options)),
+            None => Ok(json_response(&response::collect(running, &meta).await?)),
+            Some(options) => Ok(stream::response(app, running, meta, options)),
         }
     })
     .await

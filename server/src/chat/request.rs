@@ -1,18 +1,18 @@
-//! The request's body -> a demand.
+//! Parsing of Chat Completions bodies.
 
 use louver::spec::json::Json;
 use louver_formats::ToolRequest;
 
 use crate::error::{ApiError, ApiFault};
+use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
 use crate::request::options::{Extension, Sampling, Thinking, check_stop};
-use crate::request::unknown::Table;
 use crate::request::{messages, structure, to_value};
 use crate::state::App;
-use crate::turn::Demand;
+use crate::turn::TurnRequest;
 
-const TABLE: Table = Table {
-    known: &[
+const MEMBER_TABLE: MemberTable = MemberTable {
+    accepted: &[
         "messages",
         "response_format",
         "n",
@@ -40,11 +40,11 @@ const TABLE: Table = Table {
         "reasoning_format",
         "preserved_tokens",
     ],
-    refused: &[
-        ("logit_bias", "the host has no logit bias"),
-        ("audio", "the model has no audio"),
-        ("functions", "`functions` is gone: use `tools`"),
-        ("function_call", "`function_call` is gone: use `tool_choice`"),
+    unsupported: &[
+        ("logit_bias", "the host does not support logit bias"),
+        ("audio", "the server does not support audio"),
+        ("functions", "`functions` was removed: use `tools`"),
+        ("function_call", "`function_call` was removed: use `tool_choice`"),
         ("web_search_options", "the server does not search the web"),
         ("best_of", "use `n`"),
         ("text", "use `response_format`"),
@@ -54,34 +54,35 @@ const TABLE: Table = Table {
     ],
 };
 
-/// A request that was understood.
+/// A parsed request.
 #[derive(Debug)]
 pub(crate) struct ChatRequest {
-    pub(crate) demand: Demand,
-    /// How it is streamed, if it is.
+    /// The generation request.
+    pub(crate) turn: TurnRequest,
+    /// The streaming options, if the response is streamed.
     pub(crate) stream: Option<StreamOptions>,
 }
 
-/// How an answer is streamed.
+/// Options of a streamed response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamOptions {
-    /// A last chunk has the usage.
+    /// Whether a final chunk reports token usage.
     pub(crate) include_usage: bool,
 }
 
 impl ChatRequest {
-    /// Reads a body. All faults are found together.
-    pub(crate) fn read(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
+    /// Parses a body. Reports all faults together.
+    pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
         let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
         let mut faults = Faults::new();
-        let Some(members) = Members::of(body, "", &mut faults) else {
-            ApiError::refuse(faults)?;
+        let Some(members) = Members::from_json(body, "", &mut faults) else {
+            ApiError::reject(faults)?;
             return Err(ApiError::invalid("", "invalid_type", "must be an object"));
         };
-        TABLE.check(&members, app.config().unknown_members, &mut faults);
+        MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
         let rewritten = structure::rewrite(&members, &engine, &mut faults);
-        let (rewritten, places) = rewritten.unzip();
-        let (body, places) = (rewritten.as_ref().unwrap_or(body), places.unwrap_or_default());
+        let (rewritten, pointers) = rewritten.unzip();
+        let (body, pointers) = (rewritten.as_ref().unwrap_or(body), pointers.unwrap_or_default());
         check_modalities(&members, &mut faults);
         let mut sampling = Sampling::read(&members, &mut faults);
         sampling.read_max_tokens(
@@ -106,60 +107,63 @@ impl ChatRequest {
                 format!("at most {} tools", limits.tools),
             );
         }
-        let mut demand = Demand {
+        let mut request = TurnRequest {
             model: members.string(&mut faults, "model").map(str::to_owned),
             messages: messages::read(&members, limits, &mut faults),
             thinking: Thinking::read(&members, &mut faults),
             extension: Extension::read(&members, &mut faults),
-            shown: members
+            template_tools: members
                 .get("tools")
                 .and_then(Json::as_array)
                 .unwrap_or_default()
                 .iter()
                 .map(to_value)
                 .collect(),
-            streamed: stream.is_some(),
+            is_streamed: stream.is_some(),
             sampling,
-            ..Demand::default()
+            ..TurnRequest::default()
         };
         match ToolRequest::parse(body) {
-            Ok(request) => demand.tools = request,
+            Ok(tools) => request.tools = tools,
             Err(error) => {
-                let error = ApiError::from(error).map_pointers(|pointer| places.original(pointer));
-                add(&mut faults, &error);
+                let error =
+                    ApiError::from(error).map_pointers(|pointer| pointers.original(pointer));
+                add_new_faults(&mut faults, &error);
             }
         }
-        ApiError::refuse(faults)?;
-        demand.settle(app);
-        demand.places = places;
-        Ok(ChatRequest { demand, stream })
+        ApiError::reject(faults)?;
+        request.apply_config(app);
+        request.pointers = pointers;
+        Ok(ChatRequest { turn: request, stream })
     }
 }
 
-/// Adds faults of places that have none yet.
-fn add(faults: &mut Faults, error: &ApiError) {
-    let known: Vec<Option<String>> = faults.iter().map(|fault| fault.param.clone()).collect();
-    let new = |fault: &&ApiFault| fault.param.is_none() || !known.contains(&fault.param);
-    faults.extend(error.faults().filter(new).cloned());
+/// Adds the faults whose pointers have none yet.
+fn add_new_faults(faults: &mut Faults, error: &ApiError) {
+    let known_params: Vec<Option<String>> =
+        faults.iter().map(|fault| fault.param.clone()).collect();
+    let is_new = |fault: &&ApiFault| fault.param.is_none() || !known_params.contains(&fault.param);
+    faults.extend(error.faults().filter(is_new).cloned());
 }
 
 fn check_modalities(members: &Members<'_>, faults: &mut Faults) {
-    let Some(kinds) = members.array(faults, "modalities") else { return };
-    if kinds.iter().any(|kind| kind.as_str() != Some("text")) {
-        members.fail(faults, "modalities", "unsupported", "the model has text only");
+    let Some(call_kinds) = members.array(faults, "modalities") else { return };
+    if call_kinds.iter().any(|kind| kind.as_str() != Some("text")) {
+        members.fail(faults, "modalities", "unsupported", "only text output is supported");
     }
 }
 
 fn read_stream(members: &Members<'_>, faults: &mut Faults) -> Option<StreamOptions> {
     let is_streamed = members.boolean(faults, "stream").unwrap_or(false);
     let mut options = StreamOptions::default();
-    if let Some(given) = members.object(faults, "stream_options") {
+    if let Some(members_of_options) = members.object(faults, "stream_options") {
         if !is_streamed {
-            members.fail(faults, "stream_options", "contradiction", "needs `stream` to be true");
+            members.fail(faults, "stream_options", "contradiction", "requires `stream` to be true");
         }
-        options.include_usage = given.boolean(faults, "include_usage").unwrap_or(false);
-        // Padding against eavesdroppers is a proxy's affair; asking for none is fine.
-        given.boolean(faults, "include_obfuscation");
+        options.include_usage =
+            members_of_options.boolean(faults, "include_usage").unwrap_or(false);
+        // Padding against traffic analysis is left to proxies; the member is accepted and ignored.
+        members_of_options.boolean(faults, "include_obfuscation");
     }
     is_streamed.then_some(options)
 }

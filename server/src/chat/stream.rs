@@ -1,4 +1,4 @@
-//! What a turn says, as server-sent events while it says it.
+//! Streamed Chat Completions responses: `chat.completion.chunk` events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,47 +11,61 @@ use louver_formats::{CallKind, Event};
 use louver_mistralrs::Step;
 use serde_json::{Value, json};
 
-use crate::chat::answer::{Frame, Usage, finish_reason, logprobs, report};
 use crate::chat::request::StreamOptions;
+use crate::chat::response::{ResponseMeta, Usage, finish_reason, logprobs, louver_member};
 use crate::error::ApiError;
-use crate::state::{App, Served};
-use crate::turn::{Progress, Running, Teller, told};
+use crate::state::{App, ServedModel};
+use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
 
-/// One server-sent event.
+/// Formats one server-sent event.
 fn sse(value: &Value) -> Bytes {
     format!("data: {value}\n\n").into()
 }
 
-/// The end of every stream that did not fail.
+/// The end marker of every stream without an error.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
-/// Says what happens.
-struct Sender {
-    frame: Frame,
-    served: Arc<Served>,
+/// Serialises a turn's events as chunks.
+struct ChatEventWriter {
+    meta: ResponseMeta,
+    served: Arc<ServedModel>,
     /// Time to lower and compile the grammar.
     compiled_in: Duration,
     options: StreamOptions,
     usage: Usage,
-    /// Choices whose role was sent.
-    begun: Vec<bool>,
-    /// What kind of tool each choice calls.
-    kinds: Vec<CallKind>,
-    /// Probabilities that wait for a chunk of text.
-    held: Vec<Vec<Step>>,
+    /// Per choice: whether the chunk with its role was sent.
+    has_role: Vec<bool>,
+    /// Per choice: the kind of the tool that is being called.
+    call_kinds: Vec<CallKind>,
+    /// Per choice: steps whose log probabilities go with the next text chunk.
+    pending_steps: Vec<Vec<Step>>,
 }
 
-/// The streamed answer.
-pub(super) fn answer(app: App, running: Running, frame: Frame, options: StreamOptions) -> Response {
+/// The streamed response.
+pub(super) fn response(
+    app: App,
+    running: RunningTurn,
+    meta: ResponseMeta,
+    options: StreamOptions,
+) -> Response {
     let usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
     let (served, compiled_in) = (running.served.clone(), running.compiled_in);
-    let (begun, kinds, held) = (Vec::new(), Vec::new(), Vec::new());
-    let sender = Sender { frame, served, compiled_in, options, usage, begun, kinds, held };
-    told(app, running, sender, VecDeque::new())
+    let (has_role, call_kinds, pending_steps) = (Vec::new(), Vec::new(), Vec::new());
+    let writer = ChatEventWriter {
+        meta,
+        served,
+        compiled_in,
+        options,
+        usage,
+        has_role,
+        call_kinds,
+        pending_steps,
+    };
+    stream_events(app, running, writer, VecDeque::new())
 }
 
-impl Sender {
-    /// A choice's chunk.
+impl ChatEventWriter {
+    /// A chunk of a choice.
     fn chunk(
         &mut self,
         choice: usize,
@@ -60,12 +74,17 @@ impl Sender {
         finish: Option<&str>,
     ) -> Value {
         let mut chunk = json!({
-            "id": self.frame.id,
+            "id": self.meta.id,
             "object": "chat.completion.chunk",
-            "created": self.frame.created,
-            "model": self.frame.model,
-            "system_fingerprint": self.frame.fingerprint,
-            "choices": [{"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish}],
+            "created": self.meta.created,
+            "model": self.meta.model,
+            "system_fingerprint": self.meta.fingerprint,
+            "choices": [{
+                "index": choice,
+                "delta": delta,
+                "logprobs": logprobs,
+                "finish_reason": finish,
+            }],
         });
         if self.options.include_usage {
             chunk["usage"] = Value::Null;
@@ -73,20 +92,20 @@ impl Sender {
         chunk
     }
 
-    fn say(&mut self, choice: usize, delta: Value, out: &mut VecDeque<Bytes>) {
+    fn push_delta(&mut self, choice: usize, delta: Value, out: &mut VecDeque<Bytes>) {
         let chunk = self.chunk(choice, delta, Value::Null, None);
         out.push_back(sse(&chunk));
     }
 
-    /// The first chunk of a choice has its role.
-    fn begin(&mut self, choice: usize, out: &mut VecDeque<Bytes>) {
-        if self.begun.len() <= choice {
-            self.begun.resize(choice + 1, false);
-            self.kinds.resize(choice + 1, CallKind::default());
-            self.held.resize_with(choice + 1, Vec::new);
+    /// Sends the first chunk of a choice, which carries its role, if it was not sent.
+    fn begin_choice(&mut self, choice: usize, out: &mut VecDeque<Bytes>) {
+        if self.has_role.len() <= choice {
+            self.has_role.resize(choice + 1, false);
+            self.call_kinds.resize(choice + 1, CallKind::default());
+            self.pending_steps.resize_with(choice + 1, Vec::new);
         }
-        if !std::mem::replace(&mut self.begun[choice], true) {
-            self.say(choice, json!({"role": "assistant", "content": null}), out);
+        if !std::mem::replace(&mut self.has_role[choice], true) {
+            self.push_delta(choice, json!({"role": "assistant", "content": null}), out);
         }
     }
 
@@ -104,7 +123,7 @@ impl Sender {
                 out.push_back(sse(&chunk));
             }
             Event::ReasoningDelta { delta } => {
-                self.say(choice, json!({"reasoning_content": delta}), out)
+                self.push_delta(choice, json!({"reasoning_content": delta}), out)
             }
             Event::CallStart { index, id, name, kind } => {
                 let call = match kind {
@@ -117,49 +136,49 @@ impl Sender {
                         json!({"index": index, "id": id, "type": "custom", "custom": custom})
                     }
                 };
-                self.say(choice, json!({"tool_calls": [call]}), out);
-                self.kinds[choice] = kind;
+                self.push_delta(choice, json!({"tool_calls": [call]}), out);
+                self.call_kinds[choice] = kind;
             }
             Event::ArgumentsDelta { index, delta } => {
-                let call = match self.kinds[choice] {
+                let call = match self.call_kinds[choice] {
                     CallKind::Function => json!({"index": index, "function": {"arguments": delta}}),
                     CallKind::Custom => json!({"index": index, "custom": {"input": delta}}),
                 };
-                self.say(choice, json!({"tool_calls": [call]}), out);
+                self.push_delta(choice, json!({"tool_calls": [call]}), out);
             }
-            // The finish reason and the report tell how it ended.
+            // The last chunk's finish reason and report cover the remaining events.
             _ => {}
         }
     }
 
-    /// The probabilities that were not sent yet.
+    /// The log probabilities that were not sent yet.
     fn probabilities(&mut self, choice: usize, vocab: &Vocabulary) -> Value {
-        let Some(top) = self.frame.logprobs else { return Value::Null };
-        logprobs(&std::mem::take(&mut self.held[choice]), top, vocab)
+        let Some(top) = self.meta.logprobs else { return Value::Null };
+        logprobs(&std::mem::take(&mut self.pending_steps[choice]), top, vocab)
     }
 }
 
-impl Teller for Sender {
+impl EventWriter for ChatEventWriter {
     fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
         let served = self.served.clone();
         let vocab = served.louver.engine().vocab();
         match progress {
             Progress::Event { choice, event, steps } => {
-                self.begin(choice, out);
-                self.held[choice].extend(steps);
+                self.begin_choice(choice, out);
+                self.pending_steps[choice].extend(steps);
                 self.event(choice, event, vocab, out);
             }
             Progress::End { choice, generation, steps, trace } => {
-                self.begin(choice, out);
-                self.held[choice].extend(steps);
+                self.begin_choice(choice, out);
+                self.pending_steps[choice].extend(steps);
                 self.usage.add(&generation);
                 let probabilities = self.probabilities(choice, vocab);
                 let mut chunk =
                     self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
-                if let Some(report) =
-                    report(&generation, trace, self.frame.report, self.compiled_in)
+                if let Some(louver_member) =
+                    louver_member(&generation, trace, self.meta.has_report, self.compiled_in)
                 {
-                    chunk["louver"] = report;
+                    chunk["louver"] = louver_member;
                 }
                 out.push_back(sse(&chunk));
             }
@@ -169,11 +188,11 @@ impl Teller for Sender {
     fn end(&mut self, out: &mut VecDeque<Bytes>) {
         if self.options.include_usage {
             let usage = json!({
-                "id": self.frame.id,
+                "id": self.meta.id,
                 "object": "chat.completion.chunk",
-                "created": self.frame.created,
-                "model": self.frame.model,
-                "system_fingerprint": self.frame.fingerprint,
+                "created": self.meta.created,
+                "model": self.meta.model,
+                "system_fingerprint": self.meta.fingerprint,
                 "choices": [],
                 "usage": self.usage.json(),
             });

@@ -1,4 +1,5 @@
-//! Bodies of requests: bounded in length, time and memory, and read as JSON with exact numbers.
+//! Request bodies: collection bounded in length, time and memory; parsing as JSON with exact
+//! numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,138 +15,148 @@ use crate::error::{ApiError, ErrorKind};
 use crate::limits::HttpLimits;
 use crate::state::App;
 
-/// The first bytes of each body, which are not charged to the budget of all bodies: small ones pass
-/// whatever others do. Longer ones are parsed where they keep nobody waiting.
-const SMALL: usize = 64 << 10;
-/// Longest time a body waits for room in the budget. Then it is refused and gives back what it holds,
-/// so that bodies that wait for one another do not wait for long.
-const ROOM: Duration = Duration::from_secs(1);
-/// Of a body that is too long, so many times the limit is read and thrown away, so that its client sees the answer.
-const DRAIN: usize = 8;
+/// Bytes of each body that are not charged to the shared budget, so that small bodies always pass.
+/// Longer bodies are parsed on a blocking thread.
+const UNCHARGED_BYTES: usize = 64 << 10;
+/// Longest time that a body waits for the shared budget. Then it is rejected and releases what it
+/// holds, so that bodies that wait for one another do not deadlock.
+const BUDGET_TIMEOUT: Duration = Duration::from_secs(1);
+/// An oversized body is read and discarded up to this multiple of the limit, so that the client can
+/// read the response.
+const DRAIN_FACTOR: usize = 8;
 
-/// A body, and what it holds of the budget of all bodies.
-struct Collected {
+/// A body and its permits of the shared budget.
+struct CollectedBody {
     bytes: Vec<u8>,
-    held: Option<OwnedSemaphorePermit>,
+    permits: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a body as JSON, and what it asks for. Long bodies are parsed and read on a thread for
-/// blocking work. Errors: those of `read`; 415 for another content type, 413 beyond the limit, 408
-/// if it does not arrive in time, 503 where there is no room for it beside others, 400 where it is
-/// not JSON.
+/// Collects a body, parses it as JSON and passes it to `read`. Long bodies are processed on a
+/// blocking thread. Errors: those of `read`; 415 for another content type, 413 beyond the length
+/// limit, 408 if the body arrives too slowly, 503 if the shared budget is exhausted, 400 for
+/// invalid JSON.
 pub(crate) async fn read_json<T: Send + 'static>(
     app: &App,
     headers: &HeaderMap,
     body: Body,
     read: impl FnOnce(Json, &App) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    check_type(headers)?;
+    check_content_type(headers)?;
     let limits = app.config().limits.http;
-    let slow =
-        |_| ApiError::whole(ErrorKind::Timeout, "body_timeout", "the body did not arrive in time");
+    let timed_out = |_| {
+        ApiError::general(ErrorKind::Timeout, "body_timeout", "the body did not arrive in time")
+    };
     let announced = body.size_hint().upper().and_then(|n| usize::try_from(n).ok());
     if announced.is_some_and(|length| length > limits.body_bytes) {
-        drain(&mut body.into_data_stream(), limits.body_bytes * DRAIN, limits.read_timeout_s.0)
-            .await;
+        drain(
+            &mut body.into_data_stream(),
+            limits.body_bytes * DRAIN_FACTOR,
+            limits.read_timeout_s.0,
+        )
+        .await;
         return Err(too_long(limits.body_bytes));
     }
-    let collecting = collect(body, &limits, app.bodies());
-    let Collected { bytes, held } =
-        timeout(limits.read_timeout_s.0, collecting).await.map_err(slow)??;
-    let (is_small, app) = (bytes.len() <= SMALL, app.clone());
+    let collecting = collect(body, &limits, app.body_budget());
+    let CollectedBody { bytes, permits } =
+        timeout(limits.read_timeout_s.0, collecting).await.map_err(timed_out)??;
+    let (is_small, app) = (bytes.len() <= UNCHARGED_BYTES, app.clone());
     let parse = move || {
-        let _held = held;
+        let _permits = permits;
         let invalid =
-            |_| ApiError::whole(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
+            |_| ApiError::general(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
         let text = std::str::from_utf8(&bytes).map_err(invalid)?;
         read(Json::parse(text, &app.config().limits.engine())?, &app)
     };
     if is_small {
         return parse();
     }
-    blocking(parse).await
+    run_blocking(parse).await
 }
 
-/// Runs work that takes a while where it keeps nobody waiting. A panic is an error.
-pub(crate) async fn blocking<T: Send + 'static>(
+/// Runs blocking work on a thread for it. A panic becomes an internal error.
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let panicked = |_| ApiError::whole(ErrorKind::Internal, "internal", "internal error");
+    let panicked = |_| ApiError::general(ErrorKind::Internal, "internal", "internal error");
     tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }
 
-/// Reads a body. Its bytes are charged to the budget as they arrive.
+/// Collects a body and charges its bytes to the budget as they arrive.
 async fn collect(
     body: Body,
     limits: &HttpLimits,
     budget: &Arc<Semaphore>,
-) -> Result<Collected, ApiError> {
+) -> Result<CollectedBody, ApiError> {
     let limit = limits.body_bytes;
-    let mut collected = Collected { bytes: Vec::new(), held: None };
+    let mut collected = CollectedBody { bytes: Vec::new(), permits: None };
     let mut stream = body.into_data_stream();
-    while let Some(piece) = stream.next().await {
-        let broken = |_| ApiError::whole(ErrorKind::Invalid, "broken_body", "the body broke off");
-        let piece = piece.map_err(broken)?;
-        if collected.bytes.len() + piece.len() > limit {
+    while let Some(chunk) = stream.next().await {
+        let interrupted =
+            |_| ApiError::general(ErrorKind::Invalid, "broken_body", "the body ended early");
+        let chunk = chunk.map_err(interrupted)?;
+        if collected.bytes.len() + chunk.len() > limit {
             drop(collected);
-            drain(&mut stream, limit * DRAIN, limits.read_timeout_s.0).await;
+            drain(&mut stream, limit * DRAIN_FACTOR, limits.read_timeout_s.0).await;
             return Err(too_long(limit));
         }
-        collected.charge(piece.len(), budget).await?;
-        collected.bytes.extend_from_slice(&piece);
+        collected.charge(chunk.len(), budget).await?;
+        collected.bytes.extend_from_slice(&chunk);
     }
     Ok(collected)
 }
 
-impl Collected {
-    /// Charges further bytes to the budget. Errors: there is no room for them.
+impl CollectedBody {
+    /// Charges further bytes to the budget. Error: the budget stays exhausted for too long.
     async fn charge(&mut self, more: usize, budget: &Arc<Semaphore>) -> Result<(), ApiError> {
         let length = self.bytes.len();
-        let charged = (length + more).max(SMALL) - length.max(SMALL);
+        let charged = (length + more).max(UNCHARGED_BYTES) - length.max(UNCHARGED_BYTES);
         if charged == 0 {
             return Ok(());
         }
-        // No more than the budget: a body is within its own limit, and that one within the budget.
+        // At most the whole budget: `body_bytes` is at most `bodies_bytes`.
         let permits = u32::try_from(charged).unwrap_or(u32::MAX);
         // The semaphore is never closed.
-        let Ok(Ok(permit)) = timeout(ROOM, budget.clone().acquire_many_owned(permits)).await else {
-            let message = "too many long bodies are arriving: try again later";
-            return Err(ApiError::whole(ErrorKind::Unavailable, "bodies_full", message));
+        let Ok(Ok(permit)) =
+            timeout(BUDGET_TIMEOUT, budget.clone().acquire_many_owned(permits)).await
+        else {
+            let message = "too many long bodies are being received: try again later";
+            return Err(ApiError::general(ErrorKind::Unavailable, "bodies_full", message));
         };
-        match &mut self.held {
-            Some(held) => held.merge(permit),
-            held => *held = Some(permit),
+        match &mut self.permits {
+            Some(permits) => permits.merge(permit),
+            permits => *permits = Some(permit),
         }
         Ok(())
     }
 }
 
-async fn drain(stream: &mut BodyDataStream, most: usize, time: Duration) {
-    let mut seen = 0;
+async fn drain(stream: &mut BodyDataStream, max_bytes: usize, time: Duration) {
+    let mut discarded = 0;
     let reading = async {
-        while let Some(Ok(piece)) = stream.next().await {
-            seen += piece.len();
-            if seen > most {
+        while let Some(Ok(chunk)) = stream.next().await {
+            discarded += chunk.len();
+            if discarded > max_bytes {
                 break;
             }
         }
     };
-    // What is left is the connection's affair.
+    // The connection deals with the remaining bytes.
     let _ = timeout(time, reading).await;
 }
 
 fn too_long(limit: usize) -> ApiError {
     let message = format!("the body is longer than {limit} bytes");
-    ApiError::whole(ErrorKind::TooLarge, "body_too_long", message)
+    ApiError::general(ErrorKind::TooLarge, "body_too_long", message)
 }
 
-/// JSON by its content type. One has to be said: a web page may send a body of no type anywhere.
-fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
+/// Checks for a JSON content type. It is required, because a web page may send a body without one
+/// to any server.
+fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let refused = |message: String| {
-        Err(ApiError::whole(ErrorKind::MediaType, "unsupported_media_type", message))
+        Err(ApiError::general(ErrorKind::MediaType, "unsupported_media_type", message))
     };
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
-        return refused("a header is needed: Content-Type: application/json".to_owned());
+        return refused("the header Content-Type: application/json is required".to_owned());
     };
     let kind =
         value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();

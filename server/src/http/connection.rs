@@ -1,6 +1,6 @@
-//! Connections whose other side is slow or has vanished are closed. Three clocks: the longest time
-//! without a request, the longest time for the head of a request to arrive, and the longest time in
-//! which nothing of an answer is taken.
+//! Connection timeouts: closes connections whose client is slow or gone. Three deadlines: the
+//! longest time without a request, for a request head to arrive, and without progress in writing a
+//! response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,39 +18,39 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::HttpLimits;
 
-/// The other side of a connection, and what is going on there.
+/// The client of a connection and the connection's activity. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     activity: Arc<Activity>,
 }
 
-/// What is going on at a connection.
+/// The activity of a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
-    /// When the last request ended, or the connection began.
-    last: Mutex<Instant>,
-    /// Requests that are being answered.
-    requests: AtomicUsize,
-    /// Requests there have been.
-    begun: AtomicUsize,
-    /// Whether a part of an answer waits for the client to take it.
+    /// When the last request ended, or the connection was accepted.
+    last_activity: Mutex<Instant>,
+    /// Requests in progress.
+    active_requests: AtomicUsize,
+    /// Requests since the connection was accepted.
+    total_requests: AtomicUsize,
+    /// Whether a write waits for the client to read.
     is_writing: AtomicBool,
-    /// Whether another connection has taken this one's place.
+    /// Whether another connection has taken this one's slot.
     is_evicted: AtomicBool,
     evicted: Notify,
 }
 
-/// A request that is being answered; the connection is not idle while it is held.
+/// A request in progress. The connection is not idle while it exists.
 #[derive(Debug)]
-pub(crate) struct Answering(Arc<Activity>);
+pub(crate) struct ActiveRequest(Arc<Activity>);
 
 impl Peer {
     pub(super) fn new(address: SocketAddr) -> Peer {
         let activity = Activity {
-            last: Mutex::new(Instant::now()),
-            requests: AtomicUsize::new(0),
-            begun: AtomicUsize::new(0),
+            last_activity: Mutex::new(Instant::now()),
+            active_requests: AtomicUsize::new(0),
+            total_requests: AtomicUsize::new(0),
             is_writing: AtomicBool::new(false),
             is_evicted: AtomicBool::new(false),
             evicted: Notify::new(),
@@ -58,24 +58,24 @@ impl Peer {
         Peer { address, activity: Arc::new(activity) }
     }
 
-    /// Whether nothing is asked and nothing is left to send.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.activity.requests.load(Ordering::Relaxed) == 0
+    /// Whether no request is in progress and no response data waits to be sent.
+    pub(super) fn is_inactive(&self) -> bool {
+        self.activity.active_requests.load(Ordering::Relaxed) == 0
             && !self.activity.is_writing.load(Ordering::Relaxed)
     }
 
-    /// When the last request ended, or the connection began.
-    pub(super) fn last(&self) -> Instant {
-        *self.activity.last.lock()
+    /// When the last request ended, or the connection was accepted.
+    pub(super) fn last_activity(&self) -> Instant {
+        *self.activity.last_activity.lock()
     }
 
-    /// Tells the connection to end. True the first time.
+    /// Tells the connection to close. Returns true the first time.
     pub(super) fn evict(&self) -> bool {
         self.activity.evicted.notify_one();
         !self.activity.is_evicted.swap(true, Ordering::Relaxed)
     }
 
-    /// Waits until the connection is told to end.
+    /// Waits until the connection is told to close.
     pub(super) async fn evicted(&self) {
         self.activity.evicted.notified().await;
     }
@@ -85,44 +85,44 @@ impl Peer {
         self.activity.is_evicted.load(Ordering::Relaxed)
     }
 
-    /// Begins to answer a request.
-    pub(crate) fn answering(&self) -> Answering {
-        self.activity.requests.fetch_add(1, Ordering::Relaxed);
-        self.activity.begun.fetch_add(1, Ordering::Relaxed);
-        Answering(self.activity.clone())
+    /// Registers a request in progress.
+    pub(crate) fn begin_request(&self) -> ActiveRequest {
+        self.activity.active_requests.fetch_add(1, Ordering::Relaxed);
+        self.activity.total_requests.fetch_add(1, Ordering::Relaxed);
+        ActiveRequest(self.activity.clone())
     }
 }
 
-impl Drop for Answering {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        *self.0.last.lock() = Instant::now();
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+        *self.0.last_activity.lock() = Instant::now();
+        self.0.active_requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A connection with its clocks.
+/// A TCP stream with timeouts.
 pub(super) struct Connection {
     stream: TcpStream,
     activity: Arc<Activity>,
-    /// How many requests there had been when the clocks were last stopped.
-    seen: usize,
-    idle: Clock,
-    head: Clock,
-    stalled: Clock,
+    /// Value of `total_requests` when the deadlines were last reset.
+    requests_seen: usize,
+    idle_timeout: Timeout,
+    head_timeout: Timeout,
+    write_timeout: Timeout,
 }
 
-/// A deadline that begins when it is started.
-struct Clock {
+/// A timeout that runs from the time it is started.
+struct Timeout {
     limit: Duration,
     running: Option<Pin<Box<Sleep>>>,
 }
 
-impl Clock {
-    fn new(limit: Duration) -> Clock {
-        Clock { limit, running: None }
+impl Timeout {
+    fn new(limit: Duration) -> Timeout {
+        Timeout { limit, running: None }
     }
 
-    /// Starts the clock, unless it is running.
+    /// Starts the timeout, unless it is running.
     fn start(&mut self) -> &mut Pin<Box<Sleep>> {
         let limit = self.limit;
         self.running.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + limit)))
@@ -132,7 +132,7 @@ impl Clock {
         self.running = None;
     }
 
-    /// An error once the deadline has passed; wakes the task then.
+    /// An error once the timeout has elapsed; registers the task to be woken then.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         self.start().as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
     }
@@ -143,10 +143,10 @@ impl Connection {
         Connection {
             stream,
             activity: peer.activity.clone(),
-            seen: 0,
-            idle: Clock::new(limits.idle_timeout_s.0),
-            head: Clock::new(limits.header_timeout_s.0),
-            stalled: Clock::new(limits.write_timeout_s.0),
+            requests_seen: 0,
+            idle_timeout: Timeout::new(limits.idle_timeout_s.0),
+            head_timeout: Timeout::new(limits.header_timeout_s.0),
+            write_timeout: Timeout::new(limits.write_timeout_s.0),
         }
     }
 
@@ -158,21 +158,21 @@ impl Connection {
         self.activity.is_writing.store(done.is_pending(), Ordering::Relaxed);
         match done {
             Poll::Ready(done) => {
-                self.stalled.stop();
+                self.write_timeout.stop();
                 Poll::Ready(done)
             }
-            Poll::Pending => self.stalled.poll(context).map(Err),
+            Poll::Pending => self.write_timeout.poll(context).map(Err),
         }
     }
 
-    /// Whether a request is being answered. The clocks begin anew after each request.
+    /// Whether a request is in progress. The timeouts restart after each request.
     fn is_busy(&mut self) -> bool {
-        let begun = self.activity.begun.load(Ordering::Relaxed);
-        let is_busy = self.activity.requests.load(Ordering::Relaxed) > 0;
-        if is_busy || begun != self.seen {
-            self.seen = begun;
-            self.idle.stop();
-            self.head.stop();
+        let total_requests = self.activity.total_requests.load(Ordering::Relaxed);
+        let is_busy = self.activity.active_requests.load(Ordering::Relaxed) > 0;
+        if is_busy || total_requests != self.requests_seen {
+            self.requests_seen = total_requests;
+            self.idle_timeout.stop();
+            self.head_timeout.stop();
         }
         is_busy
     }
@@ -188,20 +188,20 @@ impl AsyncRead for Connection {
         let (is_busy, before) = (this.is_busy(), buffer.filled().len());
         match Pin::new(&mut this.stream).poll_read(context, buffer) {
             Poll::Ready(read) => {
-                // A head that trickles in byte by byte does not start its clock anew.
+                // A head that arrives byte by byte does not restart its timeout.
                 if !is_busy && buffer.filled().len() > before {
-                    this.head.start();
+                    this.head_timeout.start();
                 }
                 Poll::Ready(read)
             }
             Poll::Pending if is_busy => Poll::Pending,
             Poll::Pending => {
-                if this.head.running.is_some()
-                    && let Poll::Ready(late) = this.head.poll(context)
+                if this.head_timeout.running.is_some()
+                    && let Poll::Ready(late) = this.head_timeout.poll(context)
                 {
                     return Poll::Ready(Err(late));
                 }
-                this.idle.poll(context).map(Err)
+                this.idle_timeout.poll(context).map(Err)
             }
         }
     }
@@ -251,7 +251,7 @@ mod tests {
     use crate::limits::Seconds;
 
     #[tokio::test]
-    async fn whoever_takes_nothing_is_given_up() {
+    async fn stalled_and_idle_connections_time_out() {
         let limits = HttpLimits {
             idle_timeout_s: Seconds(Duration::from_millis(50)),
             write_timeout_s: Seconds(Duration::from_millis(100)),
@@ -263,23 +263,23 @@ mod tests {
         let (stream, address) = listener.accept().await.unwrap();
         let peer = Peer::new(address);
         let mut connection = Connection::new(stream, &peer, limits);
-        let answering = peer.answering();
+        let active_request = peer.begin_request();
 
-        // Not idle while a request is answered, but stalled once the system's buffers are full.
+        // Not idle while a request is in progress, but stalled once the system's buffers are full.
         let piece = vec![0; 64 << 10];
-        let begun = Instant::now();
+        let started = Instant::now();
         let error = loop {
             let written =
                 poll_fn(|context| Pin::new(&mut connection).poll_write(context, &piece)).await;
             match written {
-                Ok(_) => assert!(begun.elapsed() < Duration::from_secs(30)),
+                Ok(_) => assert!(started.elapsed() < Duration::from_secs(30)),
                 Err(error) => break error,
             }
         };
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
 
         // Idle afterwards.
-        drop(answering);
+        drop(active_request);
         let mut space = [0; 16];
         let mut buffer = ReadBuf::new(&mut space);
         let read =

@@ -1,11 +1,11 @@
-//! Connections, request ids, keys, bodies: what every route has in common.
+//! The HTTP layer that all routes share: connections, request ids, API keys, origins and bodies.
 
 pub(crate) mod body;
 mod connection;
 mod layers;
 pub(crate) mod origin;
 pub(crate) mod phase;
-mod places;
+mod slots;
 mod task;
 
 use std::convert::Infallible;
@@ -30,32 +30,33 @@ use tower::ServiceExt;
 
 pub(crate) use connection::Peer;
 pub(crate) use layers::{authorize, count_error, fresh_id, observe};
-pub(crate) use task::owned;
+pub(crate) use task::spawn_owned;
 
 use crate::app::router;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::Connection;
-use crate::http::phase::Phase;
-use crate::http::places::{Place, Places};
+use crate::http::phase::ServerPhase;
+use crate::http::slots::{ConnectionSlot, ConnectionSlots};
 use crate::state::App;
 
-/// How long cancelled generations have to say so to their clients.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Time that cancelled generations have to send their error to the client.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pause after the system refused to accept (too many open files, mostly).
+/// Pause after a failed `accept`; most often there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// The route that is always answered.
+/// The health check route, which is answered even on spare slots.
 pub(crate) const HEALTH: &str = "/healthz";
 
-/// Longest head of a request, and most bytes of an answer that wait for the system, in bytes.
-const BUFFER: usize = 64 << 10;
+/// Maximum size of a request head and of the buffered response data, in bytes.
+const MAX_BUFFER_BYTES: usize = 64 << 10;
 
-/// Serves until `stop` is done. Then no connection is accepted any more and new requests are refused; running ones have the
-/// configured grace to finish and are cancelled afterwards. Returns when the last connection is closed, or shortly after
-/// the grace. Needs a tokio runtime of several threads.
+/// Serves until `stop` completes. Then the server accepts no connections and rejects new requests.
+/// Running requests may finish within the configured grace period and are cancelled afterwards.
+/// Returns when the last connection is closed, or shortly after the grace period. Needs a
+/// multi-threaded tokio runtime.
 ///
-/// The protocol is HTTP/1.1 without TLS. A connection that begins with HTTP/2 is closed.
+/// The protocol is HTTP/1.1 without TLS. HTTP/2 connections are closed.
 pub async fn serve(
     listener: TcpListener,
     app: App,
@@ -63,16 +64,16 @@ pub async fn serve(
 ) -> io::Result<()> {
     let stopping = async {
         stop.await;
-        tracing::info!("stopping: no new requests");
-        app.phases().enter(Phase::Draining);
+        tracing::info!("shutting down: new requests are rejected");
+        app.phases().enter(ServerPhase::Draining);
     };
     let serving = async { tokio::join!(stopping, accept_all(listener, &app)) };
     let deadline = async {
-        app.phases().reached(Phase::Draining).await;
+        app.phases().reached(ServerPhase::Draining).await;
         tokio::time::sleep(app.config().grace_s.0).await;
-        tracing::warn!("the grace is over: running requests are cancelled");
-        app.phases().enter(Phase::Cancelling);
-        tokio::time::sleep(LAST_WORDS).await;
+        tracing::warn!("the grace period is over: cancelling running requests");
+        app.phases().enter(ServerPhase::Cancelling);
+        tokio::time::sleep(CANCEL_TIMEOUT).await;
     };
     tokio::select! {
         _ = serving => {}
@@ -81,22 +82,22 @@ pub async fn serve(
     Ok(())
 }
 
-/// Accepts connections until the server is told to stop, and waits until all of them are closed.
+/// Accepts connections until the server is told to stop, then waits until all of them are closed.
 async fn accept_all(listener: TcpListener, app: &App) {
     let service = router(app.clone());
-    let places = Places::new(app.config().limits.http);
-    // Dropped with this future: connections do not outlive the server.
+    let slots = ConnectionSlots::new(app.config().limits.http);
+    // Dropped with this future, so that connections do not outlive the server.
     let mut open = JoinSet::new();
     loop {
         tokio::select! {
             biased;
-            () = app.phases().reached(Phase::Draining) => break,
+            () = app.phases().reached(ServerPhase::Draining) => break,
             Some(_) = open.join_next() => {}
             (stream, address) = accept(&listener) => {
                 let peer = Peer::new(address);
-                // Without a place it is closed at once.
-                if let Some(place) = places.enter(&peer) {
-                    open.spawn(connection(stream, peer, place, app.clone(), service.clone()));
+                // Without a slot the connection is closed immediately.
+                if let Some(slot) = slots.acquire(&peer) {
+                    open.spawn(serve_connection(stream, peer, slot, app.clone(), service.clone()));
                 }
             }
         }
@@ -118,29 +119,35 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
 }
 
 /// Serves one connection.
-async fn connection(stream: TcpStream, peer: Peer, place: Place, app: App, service: Router) {
-    // Small pieces are sent at once.
+async fn serve_connection(
+    stream: TcpStream,
+    peer: Peer,
+    slot: ConnectionSlot,
+    app: App,
+    service: Router,
+) {
+    // Send small chunks immediately.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {error}");
     }
     let io = TokioIo::new(Connection::new(stream, &peer, app.config().limits.http));
-    let is_spare = place.is_spare;
+    let is_spare = slot.is_spare;
     let service =
-        service_fn(|request| answer(request, peer.clone(), app.clone(), service.clone(), is_spare));
-    // The connection has its own clock for heads: hyper's runs between requests, too.
+        service_fn(|request| handle(request, peer.clone(), app.clone(), service.clone(), is_spare));
+    // `Connection` has its own timeout for request heads; hyper's would also run between requests.
     let mut http = http1::Builder::new();
-    http.header_read_timeout(None).max_buf_size(BUFFER).keep_alive(!is_spare);
+    http.header_read_timeout(None).max_buf_size(MAX_BUFFER_BYTES).keep_alive(!is_spare);
     let mut served = pin!(http.serve_connection(io, service));
     let done = tokio::select! {
         biased;
         done = served.as_mut() => done,
-        () = app.phases().reached(Phase::Draining) => {
+        () = app.phases().reached(ServerPhase::Draining) => {
             served.as_mut().graceful_shutdown();
             served.await
         }
         () = peer.evicted() => {
-            // A request may have come just before: it is the last one.
-            if peer.is_quiet() {
+            // A request may have just arrived: answer it as the last one.
+            if peer.is_inactive() {
                 return;
             }
             served.as_mut().graceful_shutdown();
@@ -152,7 +159,7 @@ async fn connection(stream: TcpStream, peer: Peer, place: Place, app: App, servi
     }
 }
 
-async fn answer(
+async fn handle(
     mut request: Request<Incoming>,
     peer: Peer,
     app: App,
@@ -160,12 +167,12 @@ async fn answer(
     is_spare: bool,
 ) -> Result<Response, Infallible> {
     if is_spare && request.uri().path() != HEALTH {
-        let error = ApiError::whole(
+        let error = ApiError::general(
             ErrorKind::Unavailable,
             "too_many_connections",
-            "too many connections are open, of this client or of all: try again later",
+            "too many connections are open, from this client or in all: try again later",
         );
-        // Not logged: there may be thousands a second.
+        // Not logged: there may be thousands per second.
         app.metrics().count(&error);
         return Ok(error.into_response());
     }

@@ -1,13 +1,14 @@
-//! Where a request comes from: which names of this server may be used, and which web pages may ask.
+//! Origin checks: which host names and which web pages may send requests to this server.
 //!
-//! A web page can send requests to any address its browser reaches. It cannot choose the headers
-//! `Host`, `Origin` and `Sec-Fetch-Site`, so these decide:
+//! A web page can send requests to any address that its browser reaches. It cannot choose the
+//! headers `Host`, `Origin` and `Sec-Fetch-Site`, so these are checked:
 //!
-//! * `Host` has to be a name of this machine, or a configured one, as long as there are no keys: a page
-//!   that resolves its own name to this address (DNS rebinding) sends its own name.
-//! * `Origin` has to be this server's, or a configured one, and `Sec-Fetch-Site` not `cross-site`.
+//! * Without API keys, `Host` must be a name of this machine or a configured one. A page that
+//!   resolves its own name to this address (DNS rebinding) sends its own name.
+//! * `Origin` must be this server's or a configured one, and `Sec-Fetch-Site` not `cross-site`.
 //!
-//! Configured origins get the headers of CORS (the Fetch standard, 3.3), preflights included.
+//! Configured origins get CORS headers (Fetch standard, section 3.3), including preflight
+//! responses.
 
 use std::net::IpAddr;
 
@@ -22,18 +23,18 @@ use crate::error::{ApiError, ErrorKind};
 use crate::http::HEALTH;
 use crate::state::App;
 
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
-const EXPOSED: HeaderValue = HeaderValue::from_static("x-request-id, retry-after");
-/// How long a browser may remember a preflight, in seconds.
-const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("x-request-id, retry-after");
+/// How long a browser may cache a preflight response, in seconds.
+const PREFLIGHT_MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// Refuses requests under foreign names and of foreign web pages, answers preflights, and adds the
-/// headers of CORS.
+/// Middleware that rejects requests with foreign host names or from foreign web pages, answers
+/// preflight requests, and adds CORS headers.
 pub(crate) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
     let config = app.config();
     let origin = allowed_origin(config, request.headers()).cloned();
-    let mut response = match refusal(config, &request) {
+    let mut response = match rejection(config, &request) {
         Some(error) => error.into_response(),
         None if is_preflight(&request) => preflight(request.headers()),
         None => next.run(request).await,
@@ -44,93 +45,97 @@ pub(crate) async fn check_origin(State(app): State<App>, request: Request, next:
     }
     if let Some(origin) = origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
     }
     response
 }
 
-/// The origin of a request, if it is a configured one.
+/// The request's origin, if it is a configured one.
 fn allowed_origin<'r>(config: &Config, headers: &'r HeaderMap) -> Option<&'r HeaderValue> {
-    let origin = single(headers, header::ORIGIN)?;
+    let origin = single_value(headers, header::ORIGIN)?;
     let is_known = |known: &String| known.as_bytes().eq_ignore_ascii_case(origin.as_bytes());
     config.cors_origins.iter().any(is_known).then_some(origin)
 }
 
-/// The only value of a header.
-fn single(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+/// The value of a header that occurs exactly once.
+fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())
 }
 
-/// Why the request is refused, if it is.
-fn refusal(config: &Config, request: &Request) -> Option<ApiError> {
+/// The reason to reject the request, if there is one.
+fn rejection(config: &Config, request: &Request) -> Option<ApiError> {
     let (uri, headers) = (request.uri(), request.headers());
-    // Probes use any name.
+    // Health probes may use any host name.
     if uri.path() == HEALTH {
         return None;
     }
-    let forbidden = |code, message| Some(ApiError::whole(ErrorKind::Forbidden, code, message));
+    let forbidden = |code, message| Some(ApiError::general(ErrorKind::Forbidden, code, message));
     let authority = authority(uri, headers);
     let is_checked = config.api_keys.is_empty() || !config.allowed_hosts.is_empty();
     if is_checked
-        && !authority.as_ref().is_some_and(|authority| is_own_name(authority.host(), config))
+        && !authority.as_ref().is_some_and(|authority| is_allowed_host(authority.host(), config))
     {
-        let message = "the Host header does not name this server; `allowed_hosts` in its configuration lists further names";
+        let message = "the Host header does not name this server; `allowed_hosts` in its \
+                       configuration lists further names";
         return forbidden("host_not_allowed", message);
     }
     if allowed_origin(config, headers).is_some() {
         return None;
     }
     let is_same =
-        |origin: &HeaderValue| authority.as_ref().is_some_and(|own| is_origin_of(origin, own));
+        |origin: &HeaderValue| authority.as_ref().is_some_and(|own| is_same_origin(origin, own));
     if headers.get_all(header::ORIGIN).iter().any(|origin| !is_same(origin)) {
-        let message = "web pages of other origins may not ask; `cors_origins` in the server's configuration lists those that may";
+        let message = "requests from web pages of other origins are rejected; `cors_origins` in \
+                       the server's configuration lists the allowed ones";
         return forbidden("origin_not_allowed", message);
     }
     if headers
-        .get_all(FETCH_SITE)
+        .get_all(SEC_FETCH_SITE)
         .iter()
         .any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site"))
     {
-        return forbidden("cross_site", "requests from pages of other sites are refused");
+        return forbidden("cross_site", "requests from web pages of other sites are rejected");
     }
     None
 }
 
-/// What the request calls this server: the address of an absolute URI, or else the `Host` header.
+/// The host that the request addresses: the authority of an absolute URI, or else the `Host`
+/// header.
 fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     let named = uri
         .authority()
         .cloned()
-        .or_else(|| single(headers, header::HOST)?.to_str().ok()?.parse().ok());
+        .or_else(|| single_value(headers, header::HOST)?.to_str().ok()?.parse().ok());
     named.filter(|authority| !authority.as_str().contains('@'))
 }
 
-/// Whether a name is one of this machine's own, or a configured one.
-fn is_own_name(host: &str, config: &Config) -> bool {
+/// Whether a host name is a loopback name or a configured one.
+fn is_allowed_host(host: &str, config: &Config) -> bool {
     is_loopback(host) || config.allowed_hosts.iter().any(|name| same_host(name, host))
 }
 
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
-        || address(host).is_some_and(|address| address.to_canonical().is_loopback())
+        || parse_address(host)
+            .is_some_and(|parse_address| parse_address.to_canonical().is_loopback())
 }
 
-/// A host that is an address, with or without the brackets of IPv6.
-fn address(host: &str) -> Option<IpAddr> {
+/// Parses a host as an IP address, with or without the brackets of IPv6.
+fn parse_address(host: &str) -> Option<IpAddr> {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
 fn same_host(one: &str, other: &str) -> bool {
-    match (address(one), address(other)) {
+    match (parse_address(one), parse_address(other)) {
         (Some(one), Some(other)) => one == other,
         _ => one.eq_ignore_ascii_case(other),
     }
 }
 
-/// Whether an `Origin` header names the server that the request names. A proxy may speak TLS for the
-/// server, so the scheme decides only which port is meant where none is said.
-fn is_origin_of(origin: &HeaderValue, own: &Authority) -> bool {
+/// Whether an `Origin` header names the server that the request addresses. A proxy may terminate
+/// TLS, so the scheme only decides the default port.
+fn is_same_origin(origin: &HeaderValue, own: &Authority) -> bool {
     let Some((scheme, other)) = origin.to_str().ok().and_then(|origin| origin.split_once("://"))
     else {
         return false;
@@ -141,7 +146,7 @@ fn is_origin_of(origin: &HeaderValue, own: &Authority) -> bool {
     same_host(other.host(), own.host()) && port(&other) == port(own)
 }
 
-/// Whether a browser asks if it may send a request of another origin.
+/// Whether this is a CORS preflight request.
 fn is_preflight(request: &Request) -> bool {
     let has = |name| request.headers().contains_key(name);
     request.method() == Method::OPTIONS
@@ -149,34 +154,34 @@ fn is_preflight(request: &Request) -> bool {
         && has(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to a preflight that was not refused. Keys are headers, so any header may be sent.
-fn preflight(asked: &HeaderMap) -> Response {
+/// The response to an accepted preflight. API keys are headers, so any header is allowed.
+fn preflight(request_headers: &HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    if let Some(names) = single(asked, header::ACCESS_CONTROL_REQUEST_HEADERS) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE);
+    if let Some(names) = single_value(request_headers, header::ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
     }
     headers.append(header::VARY, HeaderValue::from_static("Access-Control-Request-Headers"));
     response
 }
 
-/// What is wrong with a name in `allowed_hosts`, if anything.
+/// The error in an `allowed_hosts` entry, if it is invalid.
 pub(crate) fn host_fault(name: &str) -> Option<String> {
     let is_name = name
         .parse::<Authority>()
         .is_ok_and(|authority| authority.host() == name && !name.contains('*'));
-    (!is_name && address(name).is_none())
+    (!is_name && parse_address(name).is_none())
         .then(|| format!("{name:?} is not a host name or address without a port"))
 }
 
-/// What is wrong with an origin in `cors_origins`, if anything.
+/// The error in a `cors_origins` entry, if it is invalid.
 pub(crate) fn origin_fault(origin: &str) -> Option<String> {
     let authority = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
     let is_origin = authority.is_some_and(|text| {
-        let is_plain = |authority: Authority| !authority.as_str().contains(['@', '*']);
-        text.parse::<Authority>().is_ok_and(is_plain)
+        let is_host_and_port = |authority: Authority| !authority.as_str().contains(['@', '*']);
+        text.parse::<Authority>().is_ok_and(is_host_and_port)
     });
     (!is_origin).then(|| format!("{origin:?} is not an origin such as \"https://app.example\""))
 }
@@ -186,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_origins() {
+    fn host_names_and_origins_are_checked() {
         for (host, is_local) in [
             ("localhost", true),
             ("LocalHost", true),
@@ -214,7 +219,7 @@ mod tests {
             ("", "localhost", false),
         ] {
             let (origin, own) = (HeaderValue::from_static(origin), Authority::from_static(own));
-            assert_eq!(is_origin_of(&origin, &own), is_same, "{origin:?} {own}");
+            assert_eq!(is_same_origin(&origin, &own), is_same, "{origin:?} {own}");
         }
         for (name, is_good) in
             [("a.example", true), ("10.0.0.1", true), ("::1", true), ("[fd00::1]", true)]

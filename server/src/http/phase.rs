@@ -1,47 +1,47 @@
-//! Whether the server runs, stops or has stopped.
+//! The server's life cycle: running, draining, cancelling.
 
 use tokio::sync::watch;
 
-/// Where the server is. It only goes forward.
+/// The phase of the server. Phases only advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    /// Requests are taken.
+pub(crate) enum ServerPhase {
+    /// Requests are accepted.
     #[default]
     Running,
-    /// New ones are refused, running ones may finish.
+    /// New requests are rejected, running ones may finish.
     Draining,
-    /// Running ones are cancelled.
+    /// Running requests are cancelled.
     Cancelling,
 }
 
-/// The phase, and who waits for the next one.
+/// The current phase, with notification of changes.
 #[derive(Debug)]
-pub(crate) struct Phases(watch::Sender<Phase>);
+pub(crate) struct PhaseWatch(watch::Sender<ServerPhase>);
 
-impl Default for Phases {
+impl Default for PhaseWatch {
     fn default() -> Self {
-        Phases(watch::Sender::new(Phase::Running))
+        PhaseWatch(watch::Sender::new(ServerPhase::Running))
     }
 }
 
-impl Phases {
-    /// The phase.
-    pub(crate) fn now(&self) -> Phase {
+impl PhaseWatch {
+    /// The current phase.
+    pub(crate) fn current(&self) -> ServerPhase {
         *self.0.borrow()
     }
 
-    /// Goes on to a phase, unless it is past it.
-    pub(crate) fn enter(&self, phase: Phase) {
-        self.0.send_if_modified(|now| {
-            let goes_on = phase > *now;
-            *now = phase.max(*now);
-            goes_on
+    /// Advances to a phase; no effect if the server is there or past it.
+    pub(crate) fn enter(&self, phase: ServerPhase) {
+        self.0.send_if_modified(|current| {
+            let advances = phase > *current;
+            *current = phase.max(*current);
+            advances
         });
     }
 
-    /// Waits until this phase or a later one has begun. Safe to drop.
-    pub(crate) async fn reached(&self, phase: Phase) {
+    /// Waits until this phase or a later one is reached. Cancel-safe.
+    pub(crate) async fn reached(&self, phase: ServerPhase) {
         // The sender lives as long as `self`.
-        let _ = self.0.subscribe().wait_for(|now| *now >= phase).await;
+        let _ = self.0.subscribe().wait_for(|current| *current >= phase).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Work that belongs to a request and does not wait for its connection.
+//! Runs a request's future in its own task, independent of the polling of its connection.
 
 use std::future::{Future, pending};
 use std::panic::resume_unwind;
@@ -6,10 +6,12 @@ use std::panic::resume_unwind;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-/// Does work in a task of its own. It goes on whether or not anyone polls for its result, so that
-/// its deadlines hold, and it is aborted when this future is dropped. A panic is passed on.
-pub(crate) async fn owned<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    // A set aborts its tasks when it is dropped.
+/// Runs `work` in its own task and waits for the result. The task progresses even if this future is
+/// not polled, so its deadlines hold. It is aborted when this future is dropped. Panics propagate.
+pub(crate) async fn spawn_owned<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    // A `JoinSet` aborts its tasks when it is dropped.
     let mut task = JoinSet::new();
     task.spawn(work.in_current_span());
     match task.join_next().await {

@@ -1,21 +1,22 @@
-//! The inspector: what a traced request did, token by token.
+//! The inspector: token-by-token traces of requests.
 //!
-//! A request with `"louver": {"trace": true}` is recorded by a [`Recorder`] and kept in a [`TraceStore`], oldest out. Routes:
+//! A request with `"louver": {"trace": true}` is recorded by a [`TraceRecorder`] and stored in a
+//! [`TraceStore`], which evicts the oldest traces. Routes:
 //!
-//! | route | what it gives |
+//! | route | response |
 //! |---|---|
-//! | `GET /v1/louver/traces` | what is kept, newest first |
+//! | `GET /v1/louver/traces` | the stored traces, newest first |
 //! | `GET /v1/louver/traces/{id}` | one trace |
-//! | `GET /inspect` | the page that shows them; it loads nothing from anywhere else |
+//! | `GET /inspect` | the inspector page, which loads nothing from other servers |
 //!
-//! Traces hold prompts and answers: whoever may read them may read what others asked. The page itself holds nothing and asks
-//! for a key where the server wants one.
+//! Traces contain prompts and responses: whoever may read them may read other users' requests. The
+//! page itself contains no data and asks for an API key if the server requires one.
 
 mod page;
 mod record;
 mod routes;
 mod store;
 
-pub use record::{Outcome, Recorder, RequestSummary, TimingSummary};
+pub use record::{RequestSummary, TimingSummary, TraceOutcome, TraceRecorder};
 pub(crate) use routes::routes;
-pub use store::{Entry, StoreError, TraceLimits, TraceStore};
+pub use store::{TraceEntry, TraceLimits, TraceStore, TraceStoreError};

@@ -1,4 +1,4 @@
-//! One generation's trace, from its beginning to the store.
+//! Recording of a generation's trace.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use louver_formats::Event;
 use serde::Serialize;
 
-use super::store::{Entry, StoreError, TraceStore};
+use super::store::{TraceEntry, TraceStore, TraceStoreError};
 
-/// What was asked.
+/// The request of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RequestSummary {
     /// The route, `/v1/chat/completions` for example.
@@ -18,25 +18,25 @@ pub struct RequestSummary {
     /// The wire format's name, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// Which choice of the answer, from 0.
+    /// Index of the choice, from 0.
     pub choice: usize,
-    /// The request as it was sent. Choices share it.
-    #[serde(serialize_with = "shared")]
+    /// The request body as sent; shared by all choices.
+    #[serde(serialize_with = "serialize_body")]
     pub body: Arc<serde_json::Value>,
 }
 
-/// What the generation cost.
+/// Timings of a generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimingSummary {
-    /// Mean time of a mask, microseconds.
+    /// Mean time per mask, in microseconds.
     pub mask_mean_us: f64,
-    /// The time 99 of 100 masks did not exceed, microseconds.
+    /// 99th percentile of the time per mask, in microseconds.
     pub mask_p99_us: f64,
-    /// All of Louver's work, microseconds.
+    /// Total time of Louver's work, in microseconds.
     pub louver_us: f64,
-    /// From the first step to the end, microseconds.
+    /// Time from the first step to the end, in microseconds.
     pub steps_us: f64,
-    /// Louver's share of that, 0 to 1.
+    /// Louver's share of that time, from 0 to 1.
     pub share: f64,
 }
 
@@ -53,44 +53,44 @@ impl From<&louver_mistralrs::Timing> for TimingSummary {
     }
 }
 
-/// How a generation ended.
+/// The result of a generation.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome<'a, S, R> {
+pub struct TraceOutcome<'a, S, R> {
     /// The prompt's length in tokens.
     pub prompt_tokens: usize,
-    /// How many tokens the vocabulary has.
+    /// Size of the vocabulary in tokens.
     pub vocabulary: usize,
-    /// The finish reason, or what went wrong.
+    /// The finish reason, or the error.
     pub finish: &'a str,
     /// The recorded steps.
     pub steps: &'a [S],
-    /// Whether there would have been more.
+    /// Whether recording was cut off at its limit.
     pub cut: bool,
-    /// What was enforced.
+    /// The enforcement report.
     pub report: &'a R,
-    /// What it cost.
+    /// Timings.
     pub timing: TimingSummary,
 }
 
-/// An event, and how many tokens had been read when it was decided.
+/// An event and the number of tokens read when the parser emitted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Placed {
+struct PositionedEvent {
     tokens: usize,
     event: Event,
 }
 
 /// Collects the events of one generation while it runs.
 #[derive(Clone, Debug)]
-pub struct Recorder {
+pub struct TraceRecorder {
     created: u64,
     request: RequestSummary,
-    events: Vec<Placed>,
+    events: Vec<PositionedEvent>,
     calls: Vec<String>,
-    /// Bytes of events that still fit; none once one did not.
-    left: Option<usize>,
+    /// Remaining bytes for events; `None` once an event did not fit.
+    bytes_left: Option<usize>,
 }
 
-/// A trace as JSON has it.
+/// The JSON format of a trace.
 #[derive(Serialize)]
 struct Trace<'a, S, R> {
     object: &'static str,
@@ -105,40 +105,47 @@ struct Trace<'a, S, R> {
     report: &'a R,
     timing: TimingSummary,
     steps: &'a [S],
-    events: &'a [Placed],
+    events: &'a [PositionedEvent],
 }
 
-impl Recorder {
-    /// Begins to record, no more than so many bytes of events.
-    pub fn new(request: RequestSummary, bytes: usize) -> Recorder {
+impl TraceRecorder {
+    /// Starts recording, limited to `bytes` of events.
+    pub fn new(request: RequestSummary, bytes: usize) -> TraceRecorder {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        Recorder { created, request, events: Vec::new(), calls: Vec::new(), left: Some(bytes) }
+        TraceRecorder {
+            created,
+            request,
+            events: Vec::new(),
+            calls: Vec::new(),
+            bytes_left: Some(bytes),
+        }
     }
 
-    /// Takes the next event. `tokens`: how many tokens had been read when it was decided.
+    /// Records an event. `tokens` is the number of tokens read when the parser emitted it.
     pub fn event(&mut self, tokens: usize, event: &Event) {
-        self.left = self.left.and_then(|left| left.checked_sub(size(event)));
-        if self.left.is_none() {
+        self.bytes_left =
+            self.bytes_left.and_then(|bytes_left| bytes_left.checked_sub(event_bytes(event)));
+        if self.bytes_left.is_none() {
             return;
         }
         if let Event::CallStart { name, .. } = event {
             self.calls.push(name.clone());
         }
-        self.events.push(Placed { tokens, event: event.clone() });
+        self.events.push(PositionedEvent { tokens, event: event.clone() });
     }
 
-    /// Puts the trace into the store under this id.
+    /// Stores the trace under this id.
     ///
     /// # Errors
-    /// The store's: the trace is too large, or none are kept. Nothing else is lost then.
+    /// The store's: the trace is too large, or the store keeps none. Other traces are unaffected.
     pub fn finish<S: Serialize, R: Serialize>(
         self,
         store: &TraceStore,
         id: &str,
-        outcome: &Outcome<'_, S, R>,
-    ) -> Result<(), StoreError> {
-        let cut = outcome.cut || self.left.is_none();
-        let entry = Entry {
+        outcome: &TraceOutcome<'_, S, R>,
+    ) -> Result<(), TraceStoreError> {
+        let cut = outcome.cut || self.bytes_left.is_none();
+        let entry = TraceEntry {
             id: id.to_owned(),
             created: self.created,
             route: self.request.route.clone(),
@@ -169,8 +176,8 @@ impl Recorder {
     }
 }
 
-/// An event's memory, in bytes.
-fn size(event: &Event) -> usize {
+/// Memory of an event in bytes.
+fn event_bytes(event: &Event) -> usize {
     let text = match event {
         Event::TextDelta { delta }
         | Event::ReasoningDelta { delta }
@@ -178,10 +185,10 @@ fn size(event: &Event) -> usize {
         Event::CallStart { id, name, .. } => id.len() + name.len(),
         _ => 0,
     };
-    size_of::<Placed>() + text
+    size_of::<PositionedEvent>() + text
 }
 
-fn shared<S: serde::Serializer>(
+fn serialize_body<S: serde::Serializer>(
     body: &Arc<serde_json::Value>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

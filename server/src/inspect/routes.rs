@@ -11,30 +11,30 @@ use crate::app::json_response;
 use crate::error::{ApiError, ErrorKind};
 use crate::state::App;
 
-/// The page, which holds nothing of anyone's, and the traces, which do.
+/// The routes of the page, which is public, and of the traces, which are confidential.
 pub(crate) fn routes() -> Router<App> {
     let traces = Router::new()
-        .route("/v1/louver/traces", get(list))
-        .route("/v1/louver/traces/{id}", get(one));
+        .route("/v1/louver/traces", get(list_traces))
+        .route("/v1/louver/traces/{id}", get(get_trace));
     FILES
         .iter()
-        .fold(traces, |router, file| router.route(file.path, get(|| async { file.answer() })))
+        .fold(traces, |router, file| router.route(file.path, get(|| async { file.response() })))
 }
 
-async fn list(State(app): State<App>) -> Result<Response, ApiError> {
-    let written = serde_json::to_value(app.traces().listing());
-    let list = written.map_err(|_| {
-        ApiError::whole(ErrorKind::Internal, "traces", "the list cannot be written")
+async fn list_traces(State(app): State<App>) -> Result<Response, ApiError> {
+    let serialised = serde_json::to_value(app.traces().listing());
+    let list_traces = serialised.map_err(|_| {
+        ApiError::general(ErrorKind::Internal, "traces", "the list of traces cannot be serialised")
     })?;
-    Ok(([(CACHE_CONTROL, "no-store")], json_response(&list)).into_response())
+    Ok(([(CACHE_CONTROL, "no-store")], json_response(&list_traces)).into_response())
 }
 
-async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
-    let gone = || {
+async fn get_trace(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let not_found = || {
         let message =
-            format!("there is no trace {id:?}: it was not recorded, or newer ones took its place");
-        ApiError::whole(ErrorKind::NotFound, "trace_not_found", message)
+            format!("there is no trace {id:?}: it was not recorded, or newer ones replaced it");
+        ApiError::general(ErrorKind::NotFound, "trace_not_found", message)
     };
-    let json = app.traces().get(&id).ok_or_else(gone)?;
+    let json = app.traces().get(&id).ok_or_else(not_found)?;
     Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], json).into_response())
 }

@@ -1,4 +1,4 @@
-//! Traces that are kept: so many, of so many bytes.
+//! Trace store: keeps the newest traces within a count and a byte limit.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -8,15 +8,16 @@ use axum::body::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-/// What a store may hold. Read from a limits file.
+/// Limits of the trace store, read from a limits file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TraceLimits {
-    /// Most traces. 0 keeps none.
+    /// Maximum number of traces; 0 disables recording.
     pub traces: usize,
-    /// Most bytes of all traces together, as JSON. A trace that is larger than this alone is not kept.
+    /// Maximum total bytes of all traces as JSON. A single larger trace is not stored.
     pub bytes: usize,
-    /// Most bytes of the steps of one trace, and as many of its events, while it is recorded. It is cut off there.
+    /// Maximum bytes of one trace's steps while it is recorded, and likewise of its events.
+    /// Recording is cut off there.
     pub trace_bytes: usize,
 }
 
@@ -26,24 +27,24 @@ impl Default for TraceLimits {
     }
 }
 
-/// A trace as lists show it.
+/// The listing entry of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
-    /// Its id: that of the answer, with the choice's number behind it for further choices.
+pub struct TraceEntry {
+    /// The trace's id: the response id, followed by the choice index for further choices.
     pub id: String,
-    /// When it was recorded, in seconds since 1970.
+    /// Unix time of the recording in seconds.
     pub created: u64,
-    /// The route that was asked.
+    /// The request's route.
     pub route: String,
     /// The model's name.
     pub model: String,
-    /// Which choice of the answer.
+    /// Index of the choice.
     pub choice: usize,
     /// The prompt's length in tokens.
     pub prompt_tokens: usize,
-    /// Recorded steps.
+    /// Number of recorded steps.
     pub steps: usize,
-    /// Names of the tools that were called.
+    /// Names of the called tools.
     pub calls: Vec<String>,
     /// The finish reason.
     pub finish: String,
@@ -51,44 +52,44 @@ pub struct Entry {
     pub cut: bool,
 }
 
-/// A trace that was not kept.
+/// Why a trace was not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StoreError {
-    /// It is larger than all that may be kept.
-    #[error("the trace is larger than the {limit} bytes that are kept of all traces")]
+pub enum TraceStoreError {
+    /// The trace exceeds the byte limit of the whole store.
+    #[error("the trace is larger than the limit of {limit} bytes for all traces")]
     TooLarge {
         /// [`TraceLimits::bytes`].
         limit: usize,
     },
-    /// The store keeps none.
-    #[error("no traces are kept: the limit is 0")]
+    /// The store is disabled.
+    #[error("traces are disabled: the limit is 0")]
     Off,
-    /// It cannot be written as JSON.
-    #[error("the trace cannot be written: {0}")]
-    Unwritable(String),
+    /// The trace cannot be serialised as JSON.
+    #[error("the trace cannot be serialised: {0}")]
+    NotSerialisable(String),
 }
 
-/// The newest traces. Cheap to share: give it out as an `Arc`.
+/// The store of recorded traces. Share it as an `Arc`.
 #[derive(Debug)]
 pub struct TraceStore {
     limits: TraceLimits,
-    kept: Mutex<Kept>,
+    stored: Mutex<StoredTraces>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredTraces {
     /// Oldest first.
-    traces: VecDeque<(Entry, Bytes)>,
+    traces: VecDeque<(TraceEntry, Bytes)>,
     bytes: usize,
     dropped: u64,
 }
 
-/// What a store holds, for lists.
+/// The JSON listing of the store.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Listing {
     object: &'static str,
     /// Newest first.
-    data: Vec<Entry>,
+    data: Vec<TraceEntry>,
     bytes: usize,
     dropped: u64,
     limits: TraceLimits,
@@ -97,91 +98,96 @@ pub(super) struct Listing {
 impl TraceStore {
     /// An empty store.
     pub fn new(limits: TraceLimits) -> Arc<TraceStore> {
-        Arc::new(TraceStore { limits, kept: Mutex::default() })
+        Arc::new(TraceStore { limits, stored: Mutex::default() })
     }
 
-    /// What it may hold.
+    /// The limits.
     pub fn limits(&self) -> TraceLimits {
         self.limits
     }
 
-    /// Keeps a trace; the oldest ones make room. A trace with the same id is replaced. Writes it as JSON before anything is
-    /// dropped, and never more of it than may be kept.
-    pub(super) fn put(&self, entry: Entry, trace: &impl Serialize) -> Result<(), StoreError> {
+    /// Stores a trace and evicts the oldest ones as needed. Replaces a trace with the same id. The
+    /// trace is serialised before anything is evicted, and never beyond the byte limit.
+    pub(super) fn put(
+        &self,
+        entry: TraceEntry,
+        trace: &impl Serialize,
+    ) -> Result<(), TraceStoreError> {
         if self.limits.traces == 0 {
-            return Err(StoreError::Off);
+            return Err(TraceStoreError::Off);
         }
-        let mut json = Bounded { bytes: Vec::new(), limit: self.limits.bytes, full: false };
+        let mut json =
+            BoundedWriter { bytes: Vec::new(), limit: self.limits.bytes, is_full: false };
         if let Err(error) = serde_json::to_writer(&mut json, trace) {
             let limit = self.limits.bytes;
-            return Err(if json.full {
-                StoreError::TooLarge { limit }
+            return Err(if json.is_full {
+                TraceStoreError::TooLarge { limit }
             } else {
-                StoreError::Unwritable(error.to_string())
+                TraceStoreError::NotSerialisable(error.to_string())
             });
         }
         let json = Bytes::from(json.bytes.into_boxed_slice());
-        let mut kept = self.kept.lock();
-        if let Some(old) = kept.traces.iter().position(|(other, _)| other.id == entry.id) {
-            kept.remove(old);
+        let mut stored = self.stored.lock();
+        if let Some(index) = stored.traces.iter().position(|(other, _)| other.id == entry.id) {
+            stored.remove(index);
         }
-        kept.bytes += json.len();
-        kept.traces.push_back((entry, json));
-        while kept.traces.len() > self.limits.traces || kept.bytes > self.limits.bytes {
-            kept.remove(0);
-            kept.dropped += 1;
+        stored.bytes += json.len();
+        stored.traces.push_back((entry, json));
+        while stored.traces.len() > self.limits.traces || stored.bytes > self.limits.bytes {
+            stored.remove(0);
+            stored.dropped += 1;
         }
         Ok(())
     }
 
     /// One trace, as JSON.
     pub fn get(&self, id: &str) -> Option<Bytes> {
-        let kept = self.kept.lock();
-        kept.traces.iter().find(|(entry, _)| entry.id == id).map(|(_, json)| json.clone())
+        let stored = self.stored.lock();
+        stored.traces.iter().find(|(entry, _)| entry.id == id).map(|(_, json)| json.clone())
     }
 
-    /// What is kept, newest first.
-    pub fn entries(&self) -> Vec<Entry> {
-        self.kept.lock().traces.iter().rev().map(|(entry, _)| entry.clone()).collect()
+    /// The stored traces, newest first.
+    pub fn entries(&self) -> Vec<TraceEntry> {
+        self.stored.lock().traces.iter().rev().map(|(entry, _)| entry.clone()).collect()
     }
 
-    /// Bytes of what is kept.
+    /// Total bytes of the stored traces.
     pub fn bytes(&self) -> usize {
-        self.kept.lock().bytes
+        self.stored.lock().bytes
     }
 
     pub(super) fn listing(&self) -> Listing {
-        let kept = self.kept.lock();
-        let data = kept.traces.iter().rev().map(|(entry, _)| entry.clone()).collect();
+        let stored = self.stored.lock();
+        let data = stored.traces.iter().rev().map(|(entry, _)| entry.clone()).collect();
         Listing {
             object: "list",
             data,
-            bytes: kept.bytes,
-            dropped: kept.dropped,
+            bytes: stored.bytes,
+            dropped: stored.dropped,
             limits: self.limits,
         }
     }
 }
 
-impl Kept {
-    fn remove(&mut self, at: usize) {
-        if let Some((_, json)) = self.traces.remove(at) {
+impl StoredTraces {
+    fn remove(&mut self, index: usize) {
+        if let Some((_, json)) = self.traces.remove(index) {
             self.bytes -= json.len();
         }
     }
 }
 
-/// Takes so many bytes and no more.
-struct Bounded {
+/// A writer that fails beyond `limit` bytes.
+struct BoundedWriter {
     bytes: Vec<u8>,
     limit: usize,
-    full: bool,
+    is_full: bool,
 }
 
-impl Write for Bounded {
+impl Write for BoundedWriter {
     fn write(&mut self, more: &[u8]) -> io::Result<usize> {
         if self.bytes.len().saturating_add(more.len()) > self.limit {
-            self.full = true;
+            self.is_full = true;
             return Err(io::Error::other("full"));
         }
         self.bytes.extend_from_slice(more);
@@ -197,8 +203,8 @@ impl Write for Bounded {
 mod tests {
     use super::*;
 
-    fn entry(id: &str) -> Entry {
-        Entry {
+    fn entry(id: &str) -> TraceEntry {
+        TraceEntry {
             id: id.to_owned(),
             created: 0,
             route: "/v1/chat/completions".to_owned(),
@@ -217,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn oldest_traces_are_evicted() {
         let store =
             TraceStore::new(TraceLimits { traces: 3, bytes: 100, ..TraceLimits::default() });
         for id in ["a", "b", "c", "d"] {
@@ -225,7 +231,7 @@ mod tests {
         }
         assert_eq!(ids(&store), ["d", "c", "b"]);
         assert_eq!((store.bytes(), store.get("a")), (9, None));
-        // 92 bytes and two quotes leave room for two small ones.
+        // 92 bytes and two quotes leave space for two small traces.
         store.put(entry("e"), &"x".repeat(92)).expect("fits");
         assert_eq!(ids(&store), ["e", "d", "c"]);
         assert_eq!(store.bytes(), 100);
@@ -236,18 +242,18 @@ mod tests {
     }
 
     #[test]
-    fn too_large_ones_drop_nothing_else() {
+    fn oversized_traces_evict_nothing() {
         let store =
             TraceStore::new(TraceLimits { traces: 3, bytes: 100, ..TraceLimits::default() });
         store.put(entry("a"), &"small").expect("fits");
         assert_eq!(
             store.put(entry("b"), &"x".repeat(99)),
-            Err(StoreError::TooLarge { limit: 100 })
+            Err(TraceStoreError::TooLarge { limit: 100 })
         );
         assert_eq!(ids(&store), ["a"]);
         store.put(entry("a"), &"again").expect("replaces");
         assert_eq!((ids(&store).len(), store.get("a").as_deref()), (1, Some(&b"\"again\""[..])));
         let off = TraceStore::new(TraceLimits { traces: 0, bytes: 100, ..TraceLimits::default() });
-        assert_eq!(off.put(entry("a"), &1), Err(StoreError::Off));
+        assert_eq!(off.put(entry("a"), &1), Err(TraceStoreError::Off));
     }
 }

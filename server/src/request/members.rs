@@ -1,4 +1,5 @@
-//! Members of a JSON object, read by type and range. What is wrong is noted with its pointer, and reading goes on.
+//! Typed access to the members of a JSON object. Faults are collected with their JSON pointers, and
+//! parsing continues.
 
 use std::ops::RangeInclusive;
 
@@ -6,63 +7,63 @@ use louver::spec::json::{Json, Object, push_token};
 
 use crate::error::ApiFault;
 
-/// An object within a body. `null` members count as absent.
+/// An object within a request body and its JSON pointer. Members that are `null` count as absent.
 #[derive(Clone, Debug)]
 pub(crate) struct Members<'a> {
     object: &'a Object,
-    at: String,
+    base: String,
 }
 
-/// What was found wrong so far.
+/// The faults collected so far.
 pub(crate) type Faults = Vec<ApiFault>;
 
 impl<'a> Members<'a> {
-    /// A value that must be an object; `at` is its pointer.
-    pub(crate) fn of(
+    /// Takes a value that must be an object; `base` is its JSON pointer.
+    pub(crate) fn from_json(
         json: &'a Json,
-        at: impl Into<String>,
+        base: impl Into<String>,
         faults: &mut Faults,
     ) -> Option<Members<'a>> {
-        let at = at.into();
+        let base = base.into();
         match json {
-            Json::Object(object) => Some(Members { object, at }),
+            Json::Object(object) => Some(Members { object, base }),
             _ => {
-                faults.push(ApiFault::at(at, "invalid_type", "must be an object"));
+                faults.push(ApiFault::at(base, "invalid_type", "must be an object"));
                 None
             }
         }
     }
 
-    /// A member's pointer.
+    /// The JSON pointer of a member.
     pub(crate) fn pointer(&self, name: &str) -> String {
-        let mut pointer = self.at.clone();
+        let mut pointer = self.base.clone();
         push_token(&mut pointer, name);
         pointer
     }
 
-    /// The names.
+    /// The members' names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
         self.object.iter().map(|(name, _)| name)
     }
 
-    /// All members, those that are `null` too.
+    /// All members, including those that are `null`.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a str, &'a Json)> {
         self.object.iter()
     }
 
-    /// Notes the members that are none of the known ones.
+    /// Reports the members that are not in `known`.
     pub(crate) fn refuse_unknown(&self, faults: &mut Faults, known: &[&str], message: &str) {
         for name in self.object.unknown(known) {
             self.fail(faults, name, "unknown_member", message);
         }
     }
 
-    /// A member, if it is there and not `null`.
+    /// A member, if it is present and not `null`.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Json> {
         self.object.get(name).filter(|value| **value != Json::Null)
     }
 
-    /// Notes a fault of a member.
+    /// Reports a fault of a member.
     pub(crate) fn fail(
         &self,
         faults: &mut Faults,
@@ -81,11 +82,11 @@ impl<'a> Members<'a> {
         read: impl FnOnce(&'a Json) -> Option<T>,
     ) -> Option<T> {
         let value = self.get(name)?;
-        let found = read(value);
-        if found.is_none() {
+        let value = read(value);
+        if value.is_none() {
             self.fail(faults, name, "invalid_type", format!("must be {expected}"));
         }
-        found
+        value
     }
 
     /// A string.
@@ -107,9 +108,9 @@ impl<'a> Members<'a> {
 
     /// An object.
     pub(crate) fn object(&self, faults: &mut Faults, name: &str) -> Option<Members<'a>> {
-        let at = self.pointer(name);
+        let base = self.pointer(name);
         self.typed(faults, name, "an object", |value| {
-            value.as_object().map(|object| Members { object, at })
+            value.as_object().map(|object| Members { object, base })
         })
     }
 
@@ -129,10 +130,10 @@ impl<'a> Members<'a> {
         None
     }
 
-    /// A number of things, from 1 to `most`.
-    pub(crate) fn count(&self, faults: &mut Faults, name: &str, most: usize) -> Option<usize> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.integer(faults, name, 1..=most).and_then(|value| usize::try_from(value).ok())
+    /// A count from 1 to `max`.
+    pub(crate) fn count(&self, faults: &mut Faults, name: &str, max: usize) -> Option<usize> {
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        self.integer(faults, name, 1..=max).and_then(|value| usize::try_from(value).ok())
     }
 
     /// A number within a range.
@@ -154,8 +155,13 @@ impl<'a> Members<'a> {
         None
     }
 
-    /// One of a few words.
-    pub(crate) fn word(&self, faults: &mut Faults, name: &str, words: &[&str]) -> Option<&'a str> {
+    /// One of the strings in `words`.
+    pub(crate) fn one_of(
+        &self,
+        faults: &mut Faults,
+        name: &str,
+        words: &[&str],
+    ) -> Option<&'a str> {
         let value = self.string(faults, name)?;
         if words.contains(&value) {
             return Some(value);
@@ -165,19 +171,19 @@ impl<'a> Members<'a> {
     }
 }
 
-/// `"a", "b"`.
+/// Formats words as `"a", "b"`.
 pub(crate) fn quoted(words: &[&str]) -> String {
-    words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")
+    words.iter().map(|one_of| format!("{one_of:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// An integer, also where it is written `1.0` or `1e3`, as JSON has it.
+/// An integer, also if written as `1.0` or `1e3`, which JSON Schema treats as integers.
 fn integer(value: &Json) -> Option<i64> {
     let Json::Number(number) = value else { return None };
     let text = number.as_str();
     if let Ok(whole) = text.parse() {
         return Some(whole);
     }
-    // Beyond 2^53 doubles skip integers; what is written out was read above.
+    // Beyond 2^53 doubles skip integers. Plain integer notation was parsed exactly above.
     let value: f64 = text.parse().ok()?;
     (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i64)
 }
@@ -193,7 +199,7 @@ mod tests {
         let text = r#"{"s": "x", "n": 1.5, "i": 3e0, "big": 9007199254740993, "null": null, "a/b": 1, "huge": 1e999}"#;
         let json = Json::parse(text, &Limits::default()).unwrap();
         let mut faults = Faults::new();
-        let members = Members::of(&json, "/x", &mut faults).unwrap();
+        let members = Members::from_json(&json, "/x", &mut faults).unwrap();
         assert_eq!(members.string(&mut faults, "s"), Some("x"));
         assert_eq!(members.number(&mut faults, "n", 0.0..=2.0), Some(1.5));
         assert_eq!(members.integer(&mut faults, "i", 0..=9), Some(3));
@@ -204,17 +210,17 @@ mod tests {
         assert_eq!(members.string(&mut faults, "a/b"), None);
         assert_eq!(members.count(&mut faults, "i", 2), None);
         assert_eq!(members.number(&mut faults, "huge", 0.0..=1.0), None);
-        assert_eq!(members.word(&mut faults, "s", &["a", "b"]), None);
-        let places: Vec<_> =
+        assert_eq!(members.one_of(&mut faults, "s", &["a", "b"]), None);
+        let reported: Vec<_> =
             faults.iter().map(|f| (f.param.as_deref().unwrap(), f.message.as_str())).collect();
-        let want = [
+        let expected = [
             ("/x/n", "must be an integer"),
             ("/x/a~1b", "must be a string"),
             ("/x/i", "must be from 1 to 2"),
             ("/x/huge", "must be from 0 to 1"),
             ("/x/s", "must be one of \"a\", \"b\""),
         ];
-        assert_eq!(places, want);
-        assert!(Members::of(&Json::Null, "", &mut faults).is_none());
+        assert_eq!(reported, expected);
+        assert!(Members::from_json(&Json::Null, "", &mut faults).is_none());
     }
 }

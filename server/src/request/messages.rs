@@ -1,4 +1,4 @@
-//! Messages as OpenAI's API has them -> messages as chat templates expect them.
+//! Conversion of messages from OpenAI's format to the format that chat templates take.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 
-/// The argument under which a custom tool's input stands in formats whose arguments are JSON.
+/// The argument name for a custom tool's input, in wire formats whose arguments are JSON.
 pub(crate) const CUSTOM_INPUT: &str = "input";
 
-/// Reads `messages`. Text parts are joined by line feeds; a tool's answer gets the name of the tool whose call it answers,
-/// which some templates need.
+/// Parses `messages`. Text parts are joined by line feeds. A tool result gets the name of the tool
+/// whose call it answers, because some templates need it.
 pub(crate) fn read(body: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) -> Vec<Value> {
     let Some(entries) = body.array(faults, "messages") else {
         if body.get("messages").is_none() {
@@ -25,24 +25,24 @@ pub(crate) fn read(body: &Members<'_>, limits: &RequestLimits, faults: &mut Faul
         body.fail(faults, "messages", "out_of_range", message);
         return Vec::new();
     }
-    let mut reader = Reader { names: HashMap::new(), faults };
-    let at = body.pointer("messages");
+    let mut reader = MessageReader { tool_names: HashMap::new(), faults };
+    let base = body.pointer("messages");
     entries
         .iter()
         .enumerate()
-        .filter_map(|(i, entry)| reader.message(entry, format!("{at}/{i}")))
+        .filter_map(|(i, entry)| reader.message(entry, format!("{base}/{i}")))
         .collect()
 }
 
-struct Reader<'f> {
-    /// Names of the tools that were called, by the call's id.
-    names: HashMap<String, String>,
+struct MessageReader<'f> {
+    /// Names of the called tools, by call id.
+    tool_names: HashMap<String, String>,
     faults: &'f mut Faults,
 }
 
-impl Reader<'_> {
-    fn message(&mut self, entry: &Json, at: String) -> Option<Value> {
-        let members = Members::of(entry, at, self.faults)?;
+impl MessageReader<'_> {
+    fn message(&mut self, entry: &Json, base: String) -> Option<Value> {
+        let members = Members::from_json(entry, base, self.faults)?;
         let Some(role) = members.get("role") else {
             members.fail(self.faults, "role", "missing", "is missing");
             return None;
@@ -50,7 +50,7 @@ impl Reader<'_> {
         let mut out = Map::new();
         let is_assistant = role.as_str() == Some("assistant");
         let role = match role.as_str() {
-            // Templates know one role for what both mean.
+            // Templates have one role for both.
             Some("system" | "developer") => "system",
             Some(role @ ("user" | "assistant" | "tool")) => role,
             Some("function") => {
@@ -58,7 +58,7 @@ impl Reader<'_> {
                     self.faults,
                     "role",
                     "unsupported",
-                    "the role `function` is gone: use `tool`",
+                    "the role `function` was removed: use `tool`",
                 );
                 return None;
             }
@@ -92,11 +92,11 @@ impl Reader<'_> {
             }
             Some(Json::String(text)) => text.clone(),
             Some(Json::Array(parts)) => {
-                let at = members.pointer("content");
+                let base = members.pointer("content");
                 let texts = parts
                     .iter()
                     .enumerate()
-                    .filter_map(|(i, part)| self.part(part, format!("{at}/{i}")));
+                    .filter_map(|(i, part)| self.part(part, format!("{base}/{i}")));
                 texts.collect::<Vec<_>>().join("\n")
             }
             Some(_) => {
@@ -111,14 +111,14 @@ impl Reader<'_> {
         }
     }
 
-    fn part(&mut self, part: &Json, at: String) -> Option<String> {
-        let members = Members::of(part, at, self.faults)?;
+    fn part(&mut self, part: &Json, base: String) -> Option<String> {
+        let members = Members::from_json(part, base, self.faults)?;
         let kind = members.string(self.faults, "type");
         let text = match kind {
             Some("text" | "input_text" | "output_text") => "text",
             Some("refusal") => "refusal",
             _ => {
-                let message = "only parts of type \"text\" are understood";
+                let message = "only parts of type \"text\" are supported";
                 members.fail(self.faults, "type", "unsupported_content", message);
                 return None;
             }
@@ -135,29 +135,29 @@ impl Reader<'_> {
                 self.faults,
                 "function_call",
                 "unsupported",
-                "`function_call` is gone: use `tool_calls`",
+                "`function_call` was removed: use `tool_calls`",
             );
         }
         if members.get("audio").is_some() {
-            members.fail(self.faults, "audio", "unsupported", "the model has no audio");
+            members.fail(self.faults, "audio", "unsupported", "the server does not support audio");
         }
         if let Some(reasoning) = members.string(self.faults, "reasoning_content") {
             out.insert("reasoning_content".to_owned(), reasoning.into());
         }
         let Some(calls) = members.array(self.faults, "tool_calls") else { return };
-        let at = members.pointer("tool_calls");
+        let base = members.pointer("tool_calls");
         let calls: Vec<Value> = calls
             .iter()
             .enumerate()
-            .filter_map(|(i, call)| self.call(call, format!("{at}/{i}")))
+            .filter_map(|(i, call)| self.call(call, format!("{base}/{i}")))
             .collect();
         if !calls.is_empty() {
             out.insert("tool_calls".to_owned(), calls.into());
         }
     }
 
-    fn call(&mut self, call: &Json, at: String) -> Option<Value> {
-        let members = Members::of(call, at, self.faults)?;
+    fn call(&mut self, call: &Json, base: String) -> Option<Value> {
+        let members = Members::from_json(call, base, self.faults)?;
         let id = members.string(self.faults, "id").unwrap_or_default();
         let is_custom = members.get("type").and_then(Json::as_str) == Some("custom");
         let (holder, text) =
@@ -174,17 +174,18 @@ impl Reader<'_> {
             }
             return None;
         };
-        let written = function.string(self.faults, text).unwrap_or_default();
+        let argument_text = function.string(self.faults, text).unwrap_or_default();
         let arguments = if is_custom {
-            json!({CUSTOM_INPUT: written})
-        } else if written.trim().is_empty() {
+            json!({CUSTOM_INPUT: argument_text})
+        } else if argument_text.trim().is_empty() {
             json!({})
         } else {
-            // Templates want objects; what is none (an earlier call that was cut off) is shown as it is.
-            let parsed = serde_json::from_str::<Value>(written).ok().filter(Value::is_object);
-            parsed.unwrap_or_else(|| written.into())
+            // Templates expect objects. Anything else, such as an earlier truncated call, is shown
+            // as text.
+            let parsed = serde_json::from_str::<Value>(argument_text).ok().filter(Value::is_object);
+            parsed.unwrap_or_else(|| argument_text.into())
         };
-        self.names.insert(id.to_owned(), name.to_owned());
+        self.tool_names.insert(id.to_owned(), name.to_owned());
         Some(
             json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}),
         )
@@ -198,7 +199,7 @@ impl Reader<'_> {
             return;
         };
         out.insert("tool_call_id".to_owned(), id.into());
-        if let (None, Some(name)) = (out.get("name"), self.names.get(id)) {
+        if let (None, Some(name)) = (out.get("name"), self.tool_names.get(id)) {
             out.insert("name".to_owned(), name.as_str().into());
         }
     }
@@ -213,14 +214,14 @@ mod tests {
     fn messages(text: &str) -> (Vec<Value>, Vec<String>) {
         let json = Json::parse(text, &Limits::default()).unwrap();
         let mut faults = Faults::new();
-        let members = Members::of(&json, "", &mut faults).unwrap();
-        let found = read(&members, &RequestLimits::default(), &mut faults);
-        (found, faults.into_iter().map(|f| f.param.unwrap()).collect())
+        let members = Members::from_json(&json, "", &mut faults).unwrap();
+        let messages = read(&members, &RequestLimits::default(), &mut faults);
+        (messages, faults.into_iter().map(|f| f.param.unwrap()).collect())
     }
 
     #[test]
-    fn a_conversation() {
-        let (found, faults) = messages(
+    fn messages_are_converted_for_templates() {
+        let (messages, faults) = messages(
             r#"{"messages": [
                 {"role": "developer", "content": "be brief"},
                 {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
@@ -233,7 +234,7 @@ mod tests {
             ]}"#,
         );
         assert_eq!(faults, [""; 0]);
-        let want = json!([
+        let expected = json!([
             {"role": "system", "content": "be brief"},
             {"role": "user", "content": "a\nb"},
             {"role": "assistant", "content": "", "tool_calls": [
@@ -243,11 +244,11 @@ mod tests {
             {"role": "tool", "content": "r", "tool_call_id": "1", "name": "f"},
             {"role": "assistant", "content": "done", "reasoning_content": "hm"},
         ]);
-        assert_eq!(Value::from(found), want);
+        assert_eq!(Value::from(messages), expected);
     }
 
     #[test]
-    fn all_faults_are_found() {
+    fn all_faults_are_reported_with_pointers() {
         let (_, faults) = messages(
             r#"{"messages": [
                 7,
@@ -262,7 +263,7 @@ mod tests {
                 {"role": "function", "content": "x"}
             ]}"#,
         );
-        let want = [
+        let expected = [
             "/messages/0",
             "/messages/1/role",
             "/messages/2/role",
@@ -278,7 +279,7 @@ mod tests {
             "/messages/8/tool_call_id",
             "/messages/9/role",
         ];
-        assert_eq!(faults, want);
+        assert_eq!(faults, expected);
         assert_eq!(messages(r#"{"messages": []}"#).1, ["/messages"]);
         assert_eq!(messages("{}").1, ["/messages"]);
         assert_eq!(messages(r#"{"messages": "hi"}"#).1, ["/messages"]);

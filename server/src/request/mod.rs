@@ -1,16 +1,17 @@
-//! Members of request bodies -> what a turn needs, every fault with its JSON pointer.
+//! Parsing of request bodies: typed members, every fault with its JSON pointer.
 
+pub(crate) mod member_table;
 pub(crate) mod members;
 pub(crate) mod messages;
 pub(crate) mod options;
-pub(crate) mod places;
+pub(crate) mod pointers;
 pub(crate) mod structure;
-pub(crate) mod unknown;
 
 use louver::spec::json::{Json, Number, Object};
 use serde_json::Value;
 
-/// A value as templates take it. Numbers that 64 bits cannot hold are rounded there. Recursive: bodies are of bounded depth.
+/// Converts to `serde_json`, which templates take. Numbers that do not fit 64 bits are rounded.
+/// Recursive; bodies have bounded depth.
 pub(crate) fn to_value(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,
@@ -24,19 +25,19 @@ pub(crate) fn to_value(json: &Json) -> Value {
     }
 }
 
-/// An object of members whose names are distinct.
+/// An object. The members' names must be distinct.
 pub(crate) fn object(members: Vec<(String, Json)>) -> Json {
     Json::Object(Object::new(members).unwrap_or_default())
 }
 
-/// A string.
+/// A JSON string.
 pub(crate) fn text(text: &str) -> Json {
     Json::String(text.to_owned())
 }
 
 fn to_number(number: &Number) -> Value {
     let text = number.as_str();
-    // Beyond what any number type holds, its text is all there is to show.
+    // A number outside every number type is shown as text.
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_any_size() {
+    fn large_numbers_are_rounded_or_shown_as_text() {
         let json =
             Json::parse("[1, -5, 18446744073709551616, 1e999, 0.1]", &Limits::default()).unwrap();
         assert_eq!(to_value(&json), json!([1, -5, 18_446_744_073_709_551_616_f64, "1e999", 0.1]));

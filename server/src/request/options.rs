@@ -1,4 +1,4 @@
-//! Sampling, lengths, and the `louver` member: what several routes have in common.
+//! Options that several routes share: sampling, length limits, reasoning, and the `louver` member.
 
 use std::num::NonZeroU32;
 
@@ -13,7 +13,7 @@ use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 use crate::request::to_value;
 
-/// How tokens are chosen. What is absent is the host's default.
+/// Sampling parameters. Absent ones take the host's defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sampling {
     pub(crate) temperature: Option<f64>,
@@ -24,21 +24,21 @@ pub(crate) struct Sampling {
     pub(crate) presence_penalty: Option<f32>,
     pub(crate) repetition_penalty: Option<f32>,
     pub(crate) seed: Option<u64>,
-    /// The member that was given and its value.
+    /// The name of the member that was sent, and its value.
     pub(crate) max_tokens: Option<(&'static str, usize)>,
-    /// Choices.
+    /// Number of choices.
     pub(crate) n: Option<usize>,
-    /// The chosen token's probability, and those of so many others.
+    /// Number of alternatives per token, if log probabilities were requested.
     pub(crate) logprobs: Option<usize>,
 }
 
-/// Most alternatives with their probabilities, as in OpenAI's API.
-const MOST_LOGPROBS: i64 = 20;
+/// Maximum of `top_logprobs`, as in OpenAI's API.
+const MAX_TOP_LOGPROBS: i64 = 20;
 
 impl Sampling {
-    /// Reads `temperature`, `top_p`, `top_k`, `min_p`, the penalties and `seed`.
+    /// Parses `temperature`, `top_p`, `top_k`, `min_p`, the penalties and `seed`.
     pub(crate) fn read(members: &Members<'_>, faults: &mut Faults) -> Sampling {
-        // As a share of the most likely token, 0 is off; as a share of all, nothing would be left.
+        // For `min_p`, 0 means off. For `top_p`, 0 would leave no token.
         let top_p = members.number(faults, "top_p", 0.0..=1.0);
         if top_p == Some(0.0) {
             members.fail(faults, "top_p", "out_of_range", "must be above 0");
@@ -46,7 +46,7 @@ impl Sampling {
         let penalty =
             |faults: &mut Faults, name| members.number(faults, name, -2.0..=2.0).map(|p| p as f32);
         let repetition_penalty = members.number(faults, "repetition_penalty", 0.01..=100.0);
-        // Elsewhere -1 and 0 say that there is no such bound.
+        // In other servers -1 and 0 mean no limit.
         let top_k = members.integer(faults, "top_k", -1..=1_000_000);
         Sampling {
             temperature: members.number(faults, "temperature", 0.0..=2.0),
@@ -61,7 +61,7 @@ impl Sampling {
         }
     }
 
-    /// Reads the length limit under any of these names.
+    /// Parses the length limit, which may have any of these names.
     pub(crate) fn read_max_tokens(
         &mut self,
         members: &Members<'_>,
@@ -72,20 +72,15 @@ impl Sampling {
         for name in names {
             let Some(value) = members.count(faults, name, limits.max_tokens) else { continue };
             match self.max_tokens {
-                Some((other, before)) if before != value => {
-                    members.fail(
-                        faults,
-                        name,
-                        "contradiction",
-                        format!("`{other}` says otherwise"),
-                    );
+                Some((other, previous)) if previous != value => {
+                    members.fail(faults, name, "contradiction", format!("contradicts `{other}`"));
                 }
                 _ => self.max_tokens = Some((name, value)),
             }
         }
     }
 
-    /// Reads `n`.
+    /// Parses `n`.
     pub(crate) fn read_n(
         &mut self,
         members: &Members<'_>,
@@ -95,33 +90,34 @@ impl Sampling {
         self.n = members.count(faults, "n", limits.n);
     }
 
-    /// Reads `logprobs` and `top_logprobs` as Chat Completions has them.
+    /// Parses `logprobs` and `top_logprobs` in the format of Chat Completions.
     pub(crate) fn read_logprobs(&mut self, members: &Members<'_>, faults: &mut Faults) {
-        let wanted = members.boolean(faults, "logprobs").unwrap_or(false);
-        let top = members.integer(faults, "top_logprobs", 0..=MOST_LOGPROBS);
-        if top.is_some() && !wanted {
-            members.fail(faults, "top_logprobs", "contradiction", "needs `logprobs` to be true");
+        let is_enabled = members.boolean(faults, "logprobs").unwrap_or(false);
+        let top = members.integer(faults, "top_logprobs", 0..=MAX_TOP_LOGPROBS);
+        if top.is_some() && !is_enabled {
+            members.fail(faults, "top_logprobs", "contradiction", "requires `logprobs` to be true");
         }
-        self.logprobs = wanted.then_some(top.and_then(|n| usize::try_from(n).ok()).unwrap_or(0));
+        self.logprobs =
+            is_enabled.then_some(top.and_then(|n| usize::try_from(n).ok()).unwrap_or(0));
     }
 }
 
-/// What a request asks of Louver beside OpenAI's members: the member `louver`.
+/// Louver's extension of OpenAI's request format: the member `louver`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Extension {
-    /// The request is recorded, to be looked at in the inspector.
+    /// Whether to record a trace for the inspector.
     pub(crate) trace: bool,
-    /// The answer carries the enforcement report.
+    /// Whether the response includes the enforcement report.
     pub(crate) report: bool,
-    /// What happens near the length limit.
+    /// Behaviour near the length limit.
     pub(crate) truncation: Truncation,
-    /// White space in JSON.
+    /// White space in JSON output.
     pub(crate) whitespace: Option<Whitespace>,
-    /// Members of [`SchemaOptions`] that replace those of the configuration.
+    /// Members of [`SchemaOptions`] that override the configuration.
     pub(crate) schema_options: Option<Value>,
-    /// Most tokens of reasoning.
+    /// Maximum reasoning tokens.
     pub(crate) reasoning_budget: Option<u32>,
-    /// Most calls.
+    /// Maximum number of tool calls.
     pub(crate) max_calls: Option<NonZeroU32>,
 }
 
@@ -140,7 +136,7 @@ impl Default for Extension {
 }
 
 impl Extension {
-    /// Reads the member `louver`. It is Louver's own: a member of it that is unknown is a fault.
+    /// Parses the member `louver`. Unknown members of it are always faults.
     pub(crate) fn read(body: &Members<'_>, faults: &mut Faults) -> Extension {
         let mut extension = Extension::default();
         let Some(members) = body.object(faults, "louver") else { return extension };
@@ -158,7 +154,8 @@ impl Extension {
         }
         extension.trace = members.boolean(faults, "trace").unwrap_or(false);
         extension.report = members.boolean(faults, "report").unwrap_or(true);
-        extension.truncation = match members.word(faults, "truncation", &["auto", "safe", "off"]) {
+        extension.truncation = match members.one_of(faults, "truncation", &["auto", "safe", "off"])
+        {
             Some("safe") => Truncation::Safe,
             Some("off") => Truncation::Off,
             _ => Truncation::Auto,
@@ -171,61 +168,69 @@ impl Extension {
         }
         if let Some(options) = members.object(faults, "schema_options") {
             if options.get("policy").is_some() {
-                options.fail(faults, "policy", "unsupported", "the server's configuration decides");
+                options.fail(
+                    faults,
+                    "policy",
+                    "unsupported",
+                    "only the server's configuration sets the policy",
+                );
             }
-            let changes: Value =
+            let overrides: Value =
                 options.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect();
-            match with_changes(&SchemaOptions::default(), &changes) {
-                Ok(_) => extension.schema_options = Some(changes),
+            match with_overrides(&SchemaOptions::default(), &overrides) {
+                Ok(_) => extension.schema_options = Some(overrides),
                 Err(error) => {
                     members.fail(faults, "schema_options", "invalid_type", error.to_string())
                 }
             }
         }
-        let count = |faults: &mut Faults, name, most| {
-            members.integer(faults, name, 1..=most).and_then(|value| u32::try_from(value).ok())
+        let count = |faults: &mut Faults, name, max| {
+            members.integer(faults, name, 1..=max).and_then(|value| u32::try_from(value).ok())
         };
         extension.reasoning_budget = count(faults, "reasoning_budget", i64::from(u32::MAX));
         extension.max_calls = count(faults, "max_calls", 1000).and_then(NonZeroU32::new);
         extension
     }
 
-    /// How schemas are read, where the configuration says `options`.
+    /// The configured schema options with this request's overrides.
     pub(crate) fn schema_options(&self, options: SchemaOptions) -> SchemaOptions {
-        // They were read before, so that they can be read now.
-        let changed =
-            self.schema_options.as_ref().and_then(|changes| with_changes(&options, changes).ok());
-        let changed = changed.unwrap_or(options);
-        SchemaOptions { whitespace: self.whitespace.unwrap_or(changed.whitespace), ..changed }
+        // The overrides were validated when the request was parsed.
+        let merged = self
+            .schema_options
+            .as_ref()
+            .and_then(|overrides| with_overrides(&options, overrides).ok());
+        let merged = merged.unwrap_or(options);
+        SchemaOptions { whitespace: self.whitespace.unwrap_or(merged.whitespace), ..merged }
     }
 
-    /// How many calls a turn may have, where the request says `parallel`.
+    /// The request's `parallel` setting, bounded by `max_calls`.
     pub(crate) fn parallel(&self, parallel: Parallel) -> Parallel {
         match (parallel, self.max_calls) {
-            (Parallel::Any, Some(most)) => Parallel::AtMost(most),
+            (Parallel::Any, Some(max)) => Parallel::AtMost(max),
             (parallel, _) => parallel,
         }
     }
 }
 
-/// Options with some members replaced.
-fn with_changes(
+/// The options with some members replaced.
+fn with_overrides(
     options: &SchemaOptions,
-    changes: &Value,
+    overrides: &Value,
 ) -> Result<SchemaOptions, serde_json::Error> {
-    let mut whole = serde_json::to_value(options)?;
-    for (name, value) in changes.as_object().into_iter().flatten() {
-        whole[name] = value.clone();
+    let mut members = serde_json::to_value(options)?;
+    for (name, value) in overrides.as_object().into_iter().flatten() {
+        members[name] = value.clone();
     }
-    serde_json::from_value(whole)
+    serde_json::from_value(members)
 }
 
-/// What is said about reasoning: whether the chat template is told to open it, and whether there may be any.
+/// The request's reasoning setting. It tells the chat template whether to open a reasoning section,
+/// and the grammar whether to allow one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// Nothing is said.
+    /// The request has no setting.
     #[default]
-    Unsaid,
+    Unspecified,
     /// On.
     On,
     /// Off.
@@ -233,25 +238,25 @@ pub(crate) enum Thinking {
 }
 
 impl Thinking {
-    /// Reads `reasoning_effort`, `enable_thinking` and `chat_template_kwargs.enable_thinking`. Efforts beside `none` are all
-    /// the same here: chat templates know on and off.
+    /// Parses `reasoning_effort`, `enable_thinking` and `chat_template_kwargs.enable_thinking`. All
+    /// efforts besides `none` are equivalent, because chat templates distinguish on and off only.
     pub(crate) fn read(members: &Members<'_>, faults: &mut Faults) -> Thinking {
         const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
-        let mut said: Option<(String, Thinking)> = None;
-        let mut say = |faults: &mut Faults, members: &Members<'_>, name: &str, is_on: bool| {
+        let mut setting: Option<(String, Thinking)> = None;
+        let mut set = |faults: &mut Faults, members: &Members<'_>, name: &str, is_on: bool| {
             let thinking = if is_on { Thinking::On } else { Thinking::Off };
-            match &said {
-                Some((other, before)) if *before != thinking => {
-                    members.fail(faults, name, "contradiction", format!("{other} says otherwise"));
+            match &setting {
+                Some((other, previous)) if *previous != thinking => {
+                    members.fail(faults, name, "contradiction", format!("contradicts {other}"));
                 }
-                _ => said = Some((members.pointer(name), thinking)),
+                _ => setting = Some((members.pointer(name), thinking)),
             }
         };
-        if let Some(effort) = members.word(faults, "reasoning_effort", &EFFORTS) {
-            say(faults, members, "reasoning_effort", effort != "none");
+        if let Some(effort) = members.one_of(faults, "reasoning_effort", &EFFORTS) {
+            set(faults, members, "reasoning_effort", effort != "none");
         }
         if let Some(on) = members.boolean(faults, "enable_thinking") {
-            say(faults, members, "enable_thinking", on);
+            set(faults, members, "enable_thinking", on);
         }
         if let Some(arguments) = members.object(faults, "chat_template_kwargs") {
             for name in arguments.names().filter(|name| *name != "enable_thinking") {
@@ -259,18 +264,18 @@ impl Thinking {
                     faults,
                     name,
                     "unsupported",
-                    "only `enable_thinking` is handed on to the chat template",
+                    "only `enable_thinking` is passed to the chat template",
                 );
             }
             if let Some(on) = arguments.boolean(faults, "enable_thinking") {
-                say(faults, &arguments, "enable_thinking", on);
+                set(faults, &arguments, "enable_thinking", on);
             }
         }
-        said.map_or(Thinking::Unsaid, |(_, thinking)| thinking)
+        setting.map_or(Thinking::Unspecified, |(_, thinking)| thinking)
     }
 }
 
-/// Stop strings: a string or an array of them.
+/// Validates `stop`: a string or an array of strings.
 pub(crate) fn check_stop(members: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) {
     let texts: Vec<&Json> = match members.get("stop") {
         None => return,
@@ -289,12 +294,7 @@ pub(crate) fn check_stop(members: &Members<'_>, limits: &RequestLimits, faults: 
         members.fail(faults, "stop", "too_many", format!("at most {} stop strings", limits.stop));
     }
     if texts.iter().any(|text| text.as_str().is_none_or(str::is_empty)) {
-        members.fail(
-            faults,
-            "stop",
-            "invalid_type",
-            "stop strings must be strings that are not empty",
-        );
+        members.fail(faults, "stop", "invalid_type", "stop strings must be non-empty strings");
     }
 }
 
@@ -308,15 +308,15 @@ mod tests {
     fn with<T>(text: &str, read: impl FnOnce(&Members<'_>, &mut Faults) -> T) -> (T, Vec<String>) {
         let json = Json::parse(text, &Limits::default()).unwrap();
         let mut faults = Faults::new();
-        let members = Members::of(&json, "", &mut faults).unwrap();
+        let members = Members::from_json(&json, "", &mut faults).unwrap();
         let value = read(&members, &mut faults);
         (value, faults.into_iter().map(|f| f.param.unwrap()).collect())
     }
 
     #[test]
-    fn thinking_in_three_spellings() {
+    fn reasoning_settings_must_agree() {
         for (text, want, faults) in [
-            ("{}", Thinking::Unsaid, vec![]),
+            ("{}", Thinking::Unspecified, vec![]),
             (r#"{"reasoning_effort": "none"}"#, Thinking::Off, vec![]),
             (r#"{"reasoning_effort": "high", "enable_thinking": true}"#, Thinking::On, vec![]),
             (r#"{"chat_template_kwargs": {"enable_thinking": false}}"#, Thinking::Off, vec![]),
@@ -325,7 +325,7 @@ mod tests {
                 Thinking::On,
                 vec!["/chat_template_kwargs/x", "/chat_template_kwargs/enable_thinking"],
             ),
-            (r#"{"reasoning_effort": "most"}"#, Thinking::Unsaid, vec!["/reasoning_effort"]),
+            (r#"{"reasoning_effort": "most"}"#, Thinking::Unspecified, vec!["/reasoning_effort"]),
         ] {
             let (thinking, found) = with(text, Thinking::read);
             assert_eq!(
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_and_lengths() {
+    fn sampling_members_are_read_and_range_checked() {
         let limits = RequestLimits { max_tokens: 100, ..RequestLimits::default() };
         let names = ["max_completion_tokens", "max_tokens"];
         let read = |members: &Members<'_>, faults: &mut Faults| {
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extension_is_strict() {
+    fn louver_members_are_read_strictly() {
         let text = r#"{"louver": {"trace": true, "whitespace": "compact", "truncation": "safe", "max_calls": 3}}"#;
         let (extension, faults) = with(text, Extension::read);
         assert_eq!(faults, [""; 0]);
@@ -382,13 +382,13 @@ mod tests {
         let (extension, faults) = with(text, Extension::read);
         assert_eq!(faults, [""; 0]);
         let base = SchemaOptions { policy: Policy::Validate, ..SchemaOptions::default() };
-        let want = SchemaOptions {
+        let expected = SchemaOptions {
             integers: Integers::ZeroFraction,
             max_digits: Some(9),
             whitespace: Whitespace::Compact,
             ..base
         };
-        assert_eq!(extension.schema_options(base), want);
+        assert_eq!(extension.schema_options(base), expected);
         let text = r#"{"louver": {"schema_options": {"policy": "best_effort"}}}"#;
         assert_eq!(with(text, Extension::read).1, ["/louver/schema_options/policy"]);
         let text = r#"{"louver": {"schema_options": {"integer": 1}}}"#;

@@ -1,119 +1,119 @@
-//! Structured output in the spellings of other servers, rewritten as `response_format`.
+//! Structured-output parameters of other servers, rewritten as `response_format`.
 //!
 //! ```text
 //! {"guided_regex": R}, {"grammar": {"type": "regex", "value": R}}, ...
 //!     -> {"response_format": {"type": "structural_tag", "format": {"type": "regex", "pattern": R}}}
 //! ```
 //!
-//! docs/SERVER.md has the table of all members; a test holds the page to [`MEMBERS`].
+//! docs/SERVER.md lists all parameters; a test checks that list against [`MEMBERS`].
 
 use louver::limits::Limits;
 use louver::spec::json::Json;
 
 use crate::error::ApiFault;
 use crate::request::members::{Faults, Members, quoted};
-use crate::request::places::Places;
+use crate::request::pointers::PointerMap;
 use crate::request::{self, text};
 
-/// What the value of a member is.
+/// The kind of value that a structured-output parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A JSON Schema, or the text of one.
+enum ConstraintKind {
+    /// A JSON Schema, or its text.
     Schema,
-    /// A regular expression that the whole answer matches.
+    /// A regular expression that the whole response must match.
     Regex,
-    /// A grammar in EBNF or GBNF, its start the rule `root`.
+    /// A grammar in EBNF or GBNF with the start rule `root`.
     Grammar,
-    /// A Lark grammar, its start the rule `start`.
+    /// A Lark grammar with the start rule `start`.
     Lark,
-    /// A list of texts, one of which is the answer.
+    /// A list of strings; the response is one of them.
     Choice,
     /// `true`: a JSON object.
     Object,
-    /// A structural tag, or the text of one.
+    /// A structural tag, or its text.
     StructuralTag,
-    /// A text is a grammar; an object has `type` and `value`.
-    Typed,
+    /// A string with a grammar, or an object with `type` and `value`.
+    TypedValue,
     /// `"json"` or a JSON Schema.
-    Ollama,
-    /// An object of options, one of which is a constraint.
+    OllamaFormat,
+    /// An object of options that contains one constraint.
     Options,
 }
 
-/// Members of request bodies that constrain the answer, beside `response_format`.
-const MEMBERS: [(&str, Kind); 12] = [
-    ("guided_json", Kind::Schema),
-    ("guided_regex", Kind::Regex),
-    ("guided_choice", Kind::Choice),
-    ("guided_grammar", Kind::Grammar),
-    ("guided_json_object", Kind::Object),
-    ("structured_outputs", Kind::Options),
-    ("json_schema", Kind::Schema),
-    ("regex", Kind::Regex),
-    ("ebnf", Kind::Grammar),
-    ("structural_tag", Kind::StructuralTag),
-    ("grammar", Kind::Typed),
-    ("format", Kind::Ollama),
+/// Members of request bodies that constrain the response, besides `response_format`.
+const MEMBERS: [(&str, ConstraintKind); 12] = [
+    ("guided_json", ConstraintKind::Schema),
+    ("guided_regex", ConstraintKind::Regex),
+    ("guided_choice", ConstraintKind::Choice),
+    ("guided_grammar", ConstraintKind::Grammar),
+    ("guided_json_object", ConstraintKind::Object),
+    ("structured_outputs", ConstraintKind::Options),
+    ("json_schema", ConstraintKind::Schema),
+    ("regex", ConstraintKind::Regex),
+    ("ebnf", ConstraintKind::Grammar),
+    ("structural_tag", ConstraintKind::StructuralTag),
+    ("grammar", ConstraintKind::TypedValue),
+    ("format", ConstraintKind::OllamaFormat),
 ];
 
 /// Members of `structured_outputs`.
-const OPTIONS: [(&str, Kind); 6] = [
-    ("json", Kind::Schema),
-    ("json_object", Kind::Object),
-    ("regex", Kind::Regex),
-    ("choice", Kind::Choice),
-    ("grammar", Kind::Grammar),
-    ("structural_tag", Kind::StructuralTag),
+const OPTIONS: [(&str, ConstraintKind); 6] = [
+    ("json", ConstraintKind::Schema),
+    ("json_object", ConstraintKind::Object),
+    ("regex", ConstraintKind::Regex),
+    ("choice", ConstraintKind::Choice),
+    ("grammar", ConstraintKind::Grammar),
+    ("structural_tag", ConstraintKind::StructuralTag),
 ];
 
-/// Members of `structured_outputs` that change what the constraint allows, and what to write
-/// instead.
-const REFUSED_OPTIONS: [(&str, &str); 3] = [
+/// Members of `structured_outputs` that change what the constraint allows, which is not supported,
+/// and their replacements.
+const UNSUPPORTED_OPTIONS: [(&str, &str); 3] = [
     ("whitespace_pattern", "use `louver.whitespace`"),
     ("disable_any_whitespace", "use `louver.whitespace`: \"compact\" or \"python_like\""),
     ("disable_additional_properties", "write `\"additionalProperties\": false` in the schema"),
 ];
 
-/// Members of `structured_outputs` that choose an implementation.
+/// Members of `structured_outputs` that select an implementation, which are ignored.
 const IGNORED_OPTIONS: [&str; 3] = ["disable_fallback", "backend", "_backend"];
 
-/// Types of `response_format`, and of `grammar` where it is an object, that other servers have, and
-/// the members that may hold the value.
-const TYPES: [(&str, Kind, &[&str]); 9] = [
-    ("json_object", Kind::Schema, &["schema"]),
-    ("json_schema", Kind::Schema, &["schema", "value"]),
-    ("json", Kind::Schema, &["value", "schema"]),
-    ("regex", Kind::Regex, &["value", "pattern", "regex"]),
-    ("grammar", Kind::Grammar, &["value", "grammar"]),
-    ("ebnf", Kind::Grammar, &["value", "ebnf"]),
-    ("gbnf", Kind::Grammar, &["value", "gbnf"]),
-    ("lark", Kind::Lark, &["value", "lark"]),
-    ("choice", Kind::Choice, &["value", "choice"]),
+/// Types of `response_format`, and of an object `grammar`, in other servers, and the members that
+/// may hold the value.
+const TYPES: [(&str, ConstraintKind, &[&str]); 9] = [
+    ("json_object", ConstraintKind::Schema, &["schema"]),
+    ("json_schema", ConstraintKind::Schema, &["schema", "value"]),
+    ("json", ConstraintKind::Schema, &["value", "schema"]),
+    ("regex", ConstraintKind::Regex, &["value", "pattern", "regex"]),
+    ("grammar", ConstraintKind::Grammar, &["value", "grammar"]),
+    ("ebnf", ConstraintKind::Grammar, &["value", "ebnf"]),
+    ("gbnf", ConstraintKind::Grammar, &["value", "gbnf"]),
+    ("lark", ConstraintKind::Lark, &["value", "lark"]),
+    ("choice", ConstraintKind::Choice, &["value", "choice"]),
 ];
 
-const NO_MEMBER: &str = "there is no such member";
+const UNKNOWN_MEMBER: &str = "there is no such member";
 
-/// Members of a `response_format` of another server that constrain nothing.
-const LABELS: [&str; 4] = ["type", "name", "description", "strict"];
+/// Members of another server's `response_format` that constrain nothing.
+const NEUTRAL_MEMBERS: [&str; 4] = ["type", "name", "description", "strict"];
 
-/// Whether a member constrains the answer.
+/// Whether a member constrains the response.
 pub(crate) fn is_structure(name: &str) -> bool {
     MEMBERS.iter().any(|(member, _)| *member == name)
 }
 
-/// The names of all members that constrain the answer, beside `response_format`.
+/// The names of all members that constrain the response, besides `response_format`.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     MEMBERS.iter().map(|(name, _)| *name)
 }
 
-/// The body with a `response_format` that says the same, and where its members stood; `None`: it
-/// has no other spelling. Errors: a second constraint, and values that are none.
+/// Rewrites the body to an equivalent one with `response_format`, and maps its JSON pointers back.
+/// `None` if there is nothing to rewrite. Errors: a second constraint, and invalid values.
 pub(crate) fn rewrite(
     members: &Members<'_>,
     limits: &Limits,
     faults: &mut Faults,
-) -> Option<(Json, Places)> {
-    let mut reader = Reader { limits, faults, found: None };
+) -> Option<(Json, PointerMap)> {
+    let mut reader = ConstraintReader { limits, faults, constraint: None };
     if let Some(format) = members.get("response_format") {
         reader.response_format(&members.pointer("response_format"), format);
     }
@@ -122,150 +122,163 @@ pub(crate) fn rewrite(
             reader.value(members.pointer(name), kind, value);
         }
     }
-    let found = reader.found?;
-    let (format, places) = found.rewritten?;
-    let kept = members.iter().filter(|(name, _)| *name != "response_format" && !is_structure(name));
-    let kept = kept.map(|(name, value)| (name.to_owned(), value.clone()));
-    let body = request::object(kept.chain([("response_format".to_owned(), format)]).collect());
-    Some((body, places))
+    let constraint = reader.constraint?;
+    let (format, pointers) = constraint.rewritten?;
+    let others =
+        members.iter().filter(|(name, _)| *name != "response_format" && !is_structure(name));
+    let others = others.map(|(name, value)| (name.to_owned(), value.clone()));
+    let body = request::object(others.chain([("response_format".to_owned(), format)]).collect());
+    Some((body, pointers))
 }
 
-/// A constraint on the answer.
-struct Constraint {
+/// The constraint of a request.
+struct RequestConstraint {
     pointer: String,
-    /// As `response_format`; `None` where it stood there already.
-    rewritten: Option<(Json, Places)>,
+    /// The equivalent `response_format` and pointer map; `None` if it is one already.
+    rewritten: Option<(Json, PointerMap)>,
 }
 
-struct Reader<'f> {
+struct ConstraintReader<'f> {
     limits: &'f Limits,
     faults: &'f mut Faults,
-    found: Option<Constraint>,
+    constraint: Option<RequestConstraint>,
 }
 
-impl Reader<'_> {
+impl ConstraintReader<'_> {
     fn fail(&mut self, pointer: &str, code: &'static str, message: impl Into<String>) {
         self.faults.push(ApiFault::at(pointer, code, message));
     }
 
-    fn take(&mut self, pointer: String, rewritten: Option<(Json, Places)>) {
-        if let Some(first) = &self.found {
-            let message = format!("{} constrains the answer already", first.pointer);
+    fn set_constraint(&mut self, pointer: String, rewritten: Option<(Json, PointerMap)>) {
+        if let Some(first) = &self.constraint {
+            let message = format!("{} already constrains the response", first.pointer);
             return self.fail(&pointer, "contradiction", message);
         }
-        self.found = Some(Constraint { pointer, rewritten });
+        self.constraint = Some(RequestConstraint { pointer, rewritten });
     }
 
-    /// A `response_format`: one of another server is rewritten, the others are read later.
+    /// Handles `response_format`: rewrites those of other servers and leaves the rest to later
+    /// parsing.
     fn response_format(&mut self, pointer: &str, format: &Json) {
         let kind = format.get("type").and_then(Json::as_str).unwrap_or_default();
         match kind {
             "text" => {}
-            // One that has no schema at all is refused where it is read.
+            // A format without any schema is rejected by later parsing.
             "json_schema" | "json_object"
                 if format.get("json_schema").is_some()
-                    || !["schema", "value"].iter().any(|name| has(format, name)) =>
+                    || !["schema", "value"].iter().any(|name| has_value(format, name)) =>
             {
-                self.take(pointer.to_owned(), None);
+                self.set_constraint(pointer.to_owned(), None);
             }
-            _ if self.typed(pointer, format) => {}
-            _ => self.take(pointer.to_owned(), None),
+            _ if self.typed_value(pointer, format) => {}
+            _ => self.set_constraint(pointer.to_owned(), None),
         }
     }
 
-    /// An object with `type` and a value; false if its type is not one of [`TYPES`].
-    fn typed(&mut self, pointer: &str, object: &Json) -> bool {
+    /// Handles an object with `type` and a value; false if its type is not one of [`TYPES`].
+    fn typed_value(&mut self, pointer: &str, object: &Json) -> bool {
         let name = object.get("type").and_then(Json::as_str).unwrap_or_default();
-        let Some((_, kind, holders)) = TYPES.iter().find(|(known, _, _)| *known == name) else {
+        let Some((_, kind, value_members)) = TYPES.iter().find(|(known, _, _)| *known == name)
+        else {
             return false;
         };
-        let Some(members) = Members::of(object, pointer, self.faults) else { return true };
-        members.refuse_unknown(self.faults, &[*holders, &LABELS].concat(), NO_MEMBER);
-        match holders.iter().find_map(|holder| Some((holder, members.get(holder)?))) {
-            Some((holder, value)) => self.value(members.pointer(holder), *kind, value),
-            None => self.fail(&members.pointer(holders[0]), "missing", "is missing"),
+        let Some(members) = Members::from_json(object, pointer, self.faults) else { return true };
+        members.refuse_unknown(
+            self.faults,
+            &[*value_members, &NEUTRAL_MEMBERS].concat(),
+            UNKNOWN_MEMBER,
+        );
+        match value_members
+            .iter()
+            .find_map(|value_member| Some((value_member, members.get(value_member)?)))
+        {
+            Some((value_member, value)) => self.value(members.pointer(value_member), *kind, value),
+            None => self.fail(&members.pointer(value_members[0]), "missing", "is missing"),
         }
         true
     }
 
-    fn value(&mut self, pointer: String, kind: Kind, value: &Json) {
+    fn value(&mut self, pointer: String, kind: ConstraintKind, value: &Json) {
         if matches!(value, Json::Null) || value.as_str() == Some("") {
             return;
         }
-        let mut places = Places::default();
+        let mut pointers = PointerMap::default();
         let format = match kind {
-            Kind::Options => return self.options(&pointer, value),
-            Kind::Typed if value.as_object().is_some() => {
-                if !self.typed(&pointer, value) {
+            ConstraintKind::Options => return self.options(&pointer, value),
+            ConstraintKind::TypedValue if value.as_object().is_some() => {
+                if !self.typed_value(&pointer, value) {
                     let types: Vec<&str> = TYPES.iter().map(|(name, _, _)| *name).collect();
                     let message = format!("must be one of {}", quoted(&types));
                     self.fail(&format!("{pointer}/type"), "unsupported", message);
                 }
                 return;
             }
-            Kind::Ollama if value.as_str() == Some("json") => {
+            ConstraintKind::OllamaFormat if value.as_str() == Some("json") => {
                 Some(object([("type", text("json_object"))]))
             }
-            Kind::Object => match value {
+            ConstraintKind::Object => match value {
                 Json::Bool(true) => Some(object([("type", text("json_object"))])),
                 Json::Bool(false) => return,
                 _ => self.expected(&pointer, "a boolean"),
             },
-            Kind::Ollama if value.as_str().is_some() => {
+            ConstraintKind::OllamaFormat if value.as_str().is_some() => {
                 self.expected(&pointer, "\"json\" or a JSON Schema")
             }
-            Kind::Schema | Kind::Ollama => {
-                self.parsed(&pointer, value, "a JSON Schema").map(|schema| {
-                    places.put("/response_format/json_schema/schema", &*pointer);
-                    let holder = object([("name", text("answer")), ("schema", schema)]);
-                    object([("type", text("json_schema")), ("json_schema", holder)])
+            ConstraintKind::Schema | ConstraintKind::OllamaFormat => {
+                self.parse_if_text(&pointer, value, "a JSON Schema").map(|schema| {
+                    pointers.insert("/response_format/json_schema/schema", &*pointer);
+                    let wrapper = object([("name", text("answer")), ("schema", schema)]);
+                    object([("type", text("json_schema")), ("json_schema", wrapper)])
                 })
             }
-            Kind::Regex => self.text(&pointer, value).map(|pattern| {
-                places.put("/response_format/format/pattern", &*pointer);
+            ConstraintKind::Regex => self.text(&pointer, value).map(|pattern| {
+                pointers.insert("/response_format/format/pattern", &*pointer);
                 structural_tag(object([("type", text("regex")), ("pattern", pattern)]))
             }),
-            Kind::Grammar | Kind::Typed | Kind::Lark => self.text(&pointer, value).map(|grammar| {
-                places.put("/response_format/format/grammar", &*pointer);
-                let syntax = text(if kind == Kind::Lark { "lark" } else { "ebnf" });
-                structural_tag(object([
-                    ("type", text("grammar")),
-                    ("syntax", syntax),
-                    ("grammar", grammar),
-                ]))
-            }),
-            Kind::Choice => self.choice(&pointer, value).map(|elements| {
-                places.put("/response_format/format", &*pointer);
+            ConstraintKind::Grammar | ConstraintKind::TypedValue | ConstraintKind::Lark => {
+                self.text(&pointer, value).map(|grammar| {
+                    pointers.insert("/response_format/format/grammar", &*pointer);
+                    let syntax = text(if kind == ConstraintKind::Lark { "lark" } else { "ebnf" });
+                    structural_tag(object([
+                        ("type", text("grammar")),
+                        ("syntax", syntax),
+                        ("grammar", grammar),
+                    ]))
+                })
+            }
+            ConstraintKind::Choice => self.choice(&pointer, value).map(|elements| {
+                pointers.insert("/response_format/format", &*pointer);
                 structural_tag(object([("type", text("or")), ("elements", elements)]))
             }),
-            Kind::StructuralTag => {
-                self.parsed(&pointer, value, "a structural tag").map(typed_as_tag)
+            ConstraintKind::StructuralTag => {
+                self.parse_if_text(&pointer, value, "a structural tag").map(typed_as_tag)
             }
         };
-        places.put("/response_format", &*pointer);
+        pointers.insert("/response_format", &*pointer);
         if let Some(format) = format {
-            self.take(pointer, Some((format, places)));
+            self.set_constraint(pointer, Some((format, pointers)));
         }
     }
 
     fn options(&mut self, pointer: &str, value: &Json) {
-        let Some(members) = Members::of(value, pointer, self.faults) else { return };
+        let Some(members) = Members::from_json(value, pointer, self.faults) else { return };
         for name in members.names() {
             let Some(value) = members.get(name) else { continue };
             let pointer = members.pointer(name);
             if let Some((_, kind)) = OPTIONS.iter().find(|(option, _)| *option == name) {
                 self.value(pointer, *kind, value);
-            } else if let Some((_, instead)) =
-                REFUSED_OPTIONS.iter().find(|(option, _)| *option == name)
+            } else if let Some((_, replacement)) =
+                UNSUPPORTED_OPTIONS.iter().find(|(option, _)| *option == name)
                 && *value != Json::Bool(false)
             {
-                self.fail(&pointer, "unsupported", *instead);
+                self.fail(&pointer, "unsupported", *replacement);
             }
         }
         let known: Vec<&str> =
             OPTIONS.iter().map(|(option, _)| *option).chain(IGNORED_OPTIONS).collect();
-        let refused: Vec<&str> = REFUSED_OPTIONS.iter().map(|(option, _)| *option).collect();
-        members.refuse_unknown(self.faults, &[known, refused].concat(), NO_MEMBER);
+        let unsupported: Vec<&str> =
+            UNSUPPORTED_OPTIONS.iter().map(|(option, _)| *option).collect();
+        members.refuse_unknown(self.faults, &[known, unsupported].concat(), UNKNOWN_MEMBER);
     }
 
     fn expected(&mut self, pointer: &str, what: &str) -> Option<Json> {
@@ -281,8 +294,8 @@ impl Reader<'_> {
         }
     }
 
-    /// An object (or, as a schema, a boolean), perhaps as JSON text.
-    fn parsed(&mut self, pointer: &str, value: &Json, what: &str) -> Option<Json> {
+    /// An object (or a boolean, for schemas), or JSON text of one.
+    fn parse_if_text(&mut self, pointer: &str, value: &Json, what: &str) -> Option<Json> {
         let parsed = match value {
             Json::String(text) => match Json::parse(text, self.limits) {
                 Ok(parsed) => parsed,
@@ -309,7 +322,7 @@ impl Reader<'_> {
         let texts =
             texts.and_then(|texts| texts.iter().map(Json::as_str).collect::<Option<Vec<_>>>());
         let Some(texts) = texts else {
-            return self.expected(pointer, "a list of strings that is not empty");
+            return self.expected(pointer, "a non-empty list of strings");
         };
         let element =
             |value: &str| object([("type", text("const_string")), ("value", text(value))]);
@@ -317,7 +330,7 @@ impl Reader<'_> {
     }
 }
 
-fn has(object: &Json, name: &str) -> bool {
+fn has_value(object: &Json, name: &str) -> bool {
     object.get(name).is_some_and(|value| *value != Json::Null)
 }
 
@@ -329,13 +342,13 @@ fn structural_tag(format: Json) -> Json {
     object([("type", text("structural_tag")), ("format", format)])
 }
 
-/// A structural tag may leave out its own type.
+/// Adds the type `structural_tag`, which a structural tag may omit.
 fn typed_as_tag(tag: Json) -> Json {
     match &tag {
         Json::Object(members) if members.get("type").is_none() => {
-            let kept = members.iter().map(|(name, value)| (name.to_owned(), value.clone()));
+            let others = members.iter().map(|(name, value)| (name.to_owned(), value.clone()));
             let kind = ("type".to_owned(), text("structural_tag"));
-            request::object([kind].into_iter().chain(kept).collect())
+            request::object([kind].into_iter().chain(others).collect())
         }
         _ => tag,
     }
@@ -344,15 +357,15 @@ fn typed_as_tag(tag: Json) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::unknown::REFUSED;
+    use crate::request::member_table::UNSUPPORTED;
 
-    /// The page names every member, so that nobody has to read this file.
+    /// The documentation lists every parameter.
     #[test]
-    fn the_page_has_every_member() {
+    fn documentation_lists_every_structure_parameter() {
         let page = include_str!("../../../docs/SERVER.md");
         let options = OPTIONS.iter().map(|(name, _)| *name).chain(IGNORED_OPTIONS);
-        let refused = REFUSED_OPTIONS.iter().chain(&REFUSED).map(|(name, _)| *name);
-        for name in names().chain(options).chain(refused) {
+        let unsupported = UNSUPPORTED_OPTIONS.iter().chain(&UNSUPPORTED).map(|(name, _)| *name);
+        for name in names().chain(options).chain(unsupported) {
             assert!(page.contains(&format!("`{name}`")), "docs/SERVER.md does not name {name}");
         }
         for (name, _, _) in TYPES {

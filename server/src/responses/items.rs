@@ -1,84 +1,84 @@
-//! What the model says -> output items, and the events that build them up.
+//! Output items of the Responses API, and the stream events that build them.
 
 use louver_formats::{CallKind, Event};
 use serde_json::{Value, json};
 
-/// The output of one response, as it grows. Whether anybody listens to the events makes no difference to the items.
+/// The growing output of one response. Items are the same whether or not the events are streamed.
 #[derive(Debug)]
-pub(crate) struct Output {
-    /// Ends the ids of all items.
+pub(crate) struct OutputItems {
+    /// Suffix of all item ids.
     suffix: String,
     items: Vec<Value>,
-    open: Option<Open>,
-    /// Numbers given so far.
-    sequence: u64,
+    open: Option<OpenItem>,
+    /// The next sequence number.
+    next_sequence: u64,
     events: Vec<Value>,
 }
 
-/// The item that is growing.
+/// The item in progress.
 #[derive(Debug)]
-enum Open {
+enum OpenItem {
     Reasoning { text: String },
     Message { text: String },
-    Call { id: String, name: String, written: String, kind: CallKind },
+    Call { id: String, name: String, arguments: String, kind: CallKind },
 }
 
-impl Output {
-    /// Nothing said yet.
-    pub(crate) fn new(suffix: impl Into<String>) -> Output {
-        Output {
+impl OutputItems {
+    /// Empty output.
+    pub(crate) fn new(suffix: impl Into<String>) -> OutputItems {
+        OutputItems {
             suffix: suffix.into(),
             items: Vec::new(),
             open: None,
-            sequence: 0,
+            next_sequence: 0,
             events: Vec::new(),
         }
     }
 
-    /// An event of this type, numbered, with these members.
+    /// Appends a numbered event of this type with these members.
     pub(crate) fn event(&mut self, kind: &str, members: Value) {
-        let mut event = json!({"type": kind, "sequence_number": self.sequence});
-        self.sequence += 1;
+        let mut event = json!({"type": kind, "sequence_number": self.next_sequence});
+        self.next_sequence += 1;
         if let (Some(event), Value::Object(members)) = (event.as_object_mut(), members) {
             event.extend(members);
         }
         self.events.push(event);
     }
 
-    /// The events since the last time.
+    /// The events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.events)
     }
 
-    /// The items that are whole, or cut off and still worth something.
+    /// The completed items, and incomplete ones that are worth keeping.
     pub(crate) fn items(&self) -> &[Value] {
         &self.items
     }
 
-    /// Takes what the model said next.
+    /// Processes the next output event.
     pub(crate) fn push(&mut self, event: &Event) {
         match event {
             Event::TextDelta { delta } => {
-                if !matches!(self.open, Some(Open::Message { .. })) {
+                if !matches!(self.open, Some(OpenItem::Message { .. })) {
                     self.close("completed");
-                    self.begin(Open::Message { text: String::new() });
+                    self.begin(OpenItem::Message { text: String::new() });
                 }
                 self.delta("response.output_text.delta", delta);
             }
             Event::ReasoningDelta { delta } => {
-                if !matches!(self.open, Some(Open::Reasoning { .. })) {
+                if !matches!(self.open, Some(OpenItem::Reasoning { .. })) {
                     self.close("completed");
-                    self.begin(Open::Reasoning { text: String::new() });
+                    self.begin(OpenItem::Reasoning { text: String::new() });
                 }
                 self.delta("response.reasoning_text.delta", delta);
             }
             Event::CallStart { id, name, kind, .. } => {
                 self.close("completed");
                 let (id, name) = (id.clone(), name.clone());
-                self.begin(Open::Call { id, name, written: String::new(), kind: *kind });
+                self.begin(OpenItem::Call { id, name, arguments: String::new(), kind: *kind });
             }
             Event::ArgumentsDelta { delta, .. } => match self.open {
-                Some(Open::Call { kind: CallKind::Custom, .. }) => {
+                Some(OpenItem::Call { kind: CallKind::Custom, .. }) => {
                     self.delta("response.custom_tool_call_input.delta", delta);
                 }
                 _ => self.delta("response.function_call_arguments.delta", delta),
@@ -89,67 +89,73 @@ impl Output {
         }
     }
 
-    /// Nothing follows; `cut`: because the generation was cut off.
-    pub(crate) fn finish(&mut self, cut: bool) {
-        self.close(if cut { "incomplete" } else { "completed" });
+    /// Ends the output; `is_truncated` if the generation was cut off.
+    pub(crate) fn finish(&mut self, is_truncated: bool) {
+        self.close(if is_truncated { "incomplete" } else { "completed" });
     }
 
     fn index(&self) -> usize {
         self.items.len()
     }
 
-    fn begin(&mut self, open: Open) {
+    fn begin(&mut self, open: OpenItem) {
         let item = self.item(&open, "in_progress");
         let index = self.index();
         self.open = Some(open);
         self.event("response.output_item.added", json!({"output_index": index, "item": item}));
         if let Some(part) = self.part() {
-            let place = self.place();
-            self.event("response.content_part.added", with(place, "part", part));
+            let event_location = self.event_location();
+            self.event("response.content_part.added", with_member(event_location, "part", part));
         }
     }
 
     fn delta(&mut self, kind: &str, delta: &str) {
         let Some(
-            Open::Reasoning { text } | Open::Message { text } | Open::Call { written: text, .. },
+            OpenItem::Reasoning { text }
+            | OpenItem::Message { text }
+            | OpenItem::Call { arguments: text, .. },
         ) = &mut self.open
         else {
             return;
         };
         text.push_str(delta);
-        let mut members = with(self.place(), "delta", delta.into());
+        let mut members = with_member(self.event_location(), "delta", delta.into());
         if kind == "response.output_text.delta" {
             members["logprobs"] = json!([]);
         }
         self.event(kind, members);
     }
 
-    /// Ends the item that is growing. A call that was cut off is no call: it is left out.
+    /// Closes the item in progress. A truncated call is dropped.
     fn close(&mut self, status: &str) {
         let Some(open) = self.open.take() else { return };
-        if status != "completed" && matches!(open, Open::Call { .. }) {
+        if status != "completed" && matches!(open, OpenItem::Call { .. }) {
             return;
         }
         let item = self.item(&open, status);
         self.open = Some(open);
-        let (place, index) = (self.place(), self.index());
+        let (event_location, index) = (self.event_location(), self.index());
         match &self.open {
-            Some(Open::Message { text }) => {
-                let members =
-                    with(with(place.clone(), "text", text.as_str().into()), "logprobs", json!([]));
+            Some(OpenItem::Message { text }) => {
+                let members = with_member(
+                    with_member(event_location.clone(), "text", text.as_str().into()),
+                    "logprobs",
+                    json!([]),
+                );
                 self.event("response.output_text.done", members);
             }
-            Some(Open::Reasoning { text }) => {
-                let members = with(place.clone(), "text", text.as_str().into());
+            Some(OpenItem::Reasoning { text }) => {
+                let members = with_member(event_location.clone(), "text", text.as_str().into());
                 self.event("response.reasoning_text.done", members);
             }
-            Some(Open::Call { kind: CallKind::Custom, written, .. }) => {
-                let members = with(place.clone(), "input", written.as_str().into());
+            Some(OpenItem::Call { kind: CallKind::Custom, arguments, .. }) => {
+                let members =
+                    with_member(event_location.clone(), "input", arguments.as_str().into());
                 self.event("response.custom_tool_call_input.done", members);
             }
-            Some(Open::Call { written, name, .. }) => {
-                let members = with(
-                    with(place.clone(), "arguments", written.as_str().into()),
+            Some(OpenItem::Call { arguments, name, .. }) => {
+                let members = with_member(
+                    with_member(event_location.clone(), "arguments", arguments.as_str().into()),
                     "name",
                     name.as_str().into(),
                 );
@@ -158,18 +164,18 @@ impl Output {
             None => {}
         }
         if let Some(part) = self.part() {
-            self.event("response.content_part.done", with(place, "part", part));
+            self.event("response.content_part.done", with_member(event_location, "part", part));
         }
         self.event("response.output_item.done", json!({"output_index": index, "item": item}));
         self.items.push(item);
         self.open = None;
     }
 
-    /// What events about the growing item begin with.
-    fn place(&self) -> Value {
+    /// The members that identify the item in progress in events.
+    fn event_location(&self) -> Value {
         let index = self.index();
         match &self.open {
-            Some(open @ (Open::Reasoning { .. } | Open::Message { .. })) => {
+            Some(open @ (OpenItem::Reasoning { .. } | OpenItem::Message { .. })) => {
                 json!({"item_id": self.item_id(open), "output_index": index, "content_index": 0})
             }
             Some(open) => json!({"item_id": self.item_id(open), "output_index": index}),
@@ -177,31 +183,33 @@ impl Output {
         }
     }
 
-    fn item_id(&self, open: &Open) -> String {
+    fn item_id(&self, open: &OpenItem) -> String {
         let prefix = match open {
-            Open::Reasoning { .. } => "rs",
-            Open::Message { .. } => "msg",
-            Open::Call { kind: CallKind::Custom, .. } => "ctc",
-            Open::Call { .. } => "fc",
+            OpenItem::Reasoning { .. } => "rs",
+            OpenItem::Message { .. } => "msg",
+            OpenItem::Call { kind: CallKind::Custom, .. } => "ctc",
+            OpenItem::Call { .. } => "fc",
         };
         format!("{prefix}_{}{:02}", self.suffix, self.index())
     }
 
-    /// The part of content that the growing item has.
+    /// The content part of the item in progress, if it has one.
     fn part(&self) -> Option<Value> {
         match &self.open {
-            Some(Open::Reasoning { text }) => Some(json!({"type": "reasoning_text", "text": text})),
-            Some(Open::Message { text }) => Some(output_text(text)),
+            Some(OpenItem::Reasoning { text }) => {
+                Some(json!({"type": "reasoning_text", "text": text}))
+            }
+            Some(OpenItem::Message { text }) => Some(output_text(text)),
             _ => None,
         }
     }
 
-    fn item(&self, open: &Open, status: &str) -> Value {
+    fn item(&self, open: &OpenItem, status: &str) -> Value {
         let id = self.item_id(open);
-        // An item that has just begun has no content yet.
+        // A new item has no content yet.
         let has_content = status != "in_progress";
         match open {
-            Open::Reasoning { text } => {
+            OpenItem::Reasoning { text } => {
                 let content = if has_content {
                     json!([{"type": "reasoning_text", "text": text}])
                 } else {
@@ -209,15 +217,15 @@ impl Output {
                 };
                 json!({"id": id, "type": "reasoning", "summary": [], "content": content, "status": status})
             }
-            Open::Message { text } => {
+            OpenItem::Message { text } => {
                 let content = if has_content { json!([output_text(text)]) } else { json!([]) };
                 json!({"id": id, "type": "message", "role": "assistant", "content": content, "status": status})
             }
-            Open::Call { id: call, name, written, kind: CallKind::Custom } => {
-                json!({"id": id, "type": "custom_tool_call", "call_id": call, "name": name, "input": written, "status": status})
+            OpenItem::Call { id: call, name, arguments, kind: CallKind::Custom } => {
+                json!({"id": id, "type": "custom_tool_call", "call_id": call, "name": name, "input": arguments, "status": status})
             }
-            Open::Call { id: call, name, written, .. } => {
-                json!({"id": id, "type": "function_call", "call_id": call, "name": name, "arguments": written, "status": status})
+            OpenItem::Call { id: call, name, arguments, .. } => {
+                json!({"id": id, "type": "function_call", "call_id": call, "name": name, "arguments": arguments, "status": status})
             }
         }
     }
@@ -227,7 +235,7 @@ fn output_text(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-fn with(mut object: Value, name: &str, value: Value) -> Value {
+fn with_member(mut object: Value, name: &str, value: Value) -> Value {
     object[name] = value;
     object
 }
@@ -239,7 +247,7 @@ mod tests {
     use super::*;
 
     fn run(events: &[Event]) -> (Vec<Value>, Vec<Value>) {
-        let mut output = Output::new("x");
+        let mut output = OutputItems::new("x");
         events.iter().for_each(|event| output.push(event));
         output.finish(false);
         let events = output.take_events();
@@ -258,7 +266,7 @@ mod tests {
         Event::ArgumentsDelta { index, delta: delta.to_owned() }
     }
 
-    /// The events alone say what the items are.
+    /// Rebuilds the items from the events alone.
     fn rebuilt(events: &[Value]) -> Vec<Value> {
         let mut items: Vec<Value> = Vec::new();
         for (n, event) in events.iter().enumerate() {
@@ -307,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn events_build_the_items() {
+    fn stream_events_rebuild_the_items() {
         let whole = [
             Event::ReasoningDelta { delta: "Hm".into() },
             Event::ReasoningDelta { delta: ".".into() },
@@ -337,14 +345,16 @@ mod tests {
         ids.dedup();
         assert_eq!(ids, ["rs_x00", "msg_x01", "fc_x02", "ctc_x03", "msg_x04"]);
         // Cut off anywhere.
-        for cut in 0..whole.len() {
+        for is_truncated in 0..whole.len() {
             let stopped = Event::Incomplete { why: Cut::Turn, call: None, partial: String::new() };
-            let (items, events) = run(&[&whole[..cut], &[stopped, Event::End]].concat());
+            let (items, events) = run(&[&whole[..is_truncated], &[stopped, Event::End]].concat());
             assert_eq!(rebuilt(&events), items);
             let calls = items.iter().filter(|item| item.get("call_id").is_some());
             assert!(calls.clone().all(|call| call["status"] == "completed"));
-            let ended =
-                whole[..cut].iter().filter(|event| matches!(event, Event::CallEnd { .. })).count();
+            let ended = whole[..is_truncated]
+                .iter()
+                .filter(|event| matches!(event, Event::CallEnd { .. }))
+                .count();
             assert_eq!(calls.count(), ended);
         }
     }

@@ -1,8 +1,9 @@
-//! `POST /v1/responses`: the same turns in the shape of OpenAI's Responses API. Nothing is stored.
+//! The route `POST /v1/responses`: OpenAI's Responses API over the same turns. Responses are not
+//! stored.
 //!
 //! ```text
 //! body ──► translate ──► ChatRequest ──► turn::start ──► events ──► items ──► object
-//!              └── places: pointers of errors, back into the Responses body
+//!              └── pointers: of errors, back into the Responses body
 //! ```
 
 mod items;
@@ -24,14 +25,14 @@ use crate::app::json_response;
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
-use crate::http::{fresh_id, owned};
+use crate::http::{fresh_id, spawn_owned};
 use crate::request::to_value;
 use crate::state::{App, now};
-use crate::turn::{self, Progress, Running};
+use crate::turn::{self, Progress, RunningTurn};
 
-use items::Output;
-use object::{Frame, Status};
-use translate::{Translated, translate};
+use items::OutputItems;
+use object::{ResponseStatus, ResponseTemplate};
+use translate::{TranslatedBody, translate};
 
 const ROUTE: &str = "/v1/responses";
 
@@ -39,17 +40,17 @@ const ROUTE: &str = "/v1/responses";
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route(ROUTE, post(create))
-        .route("/v1/responses/{id}", get(stored).delete(stored))
-        .route("/v1/responses/{id}/cancel", post(stored))
-        .route("/v1/responses/{id}/input_items", get(stored))
+        .route("/v1/responses/{id}", get(reject_stored).delete(reject_stored))
+        .route("/v1/responses/{id}/cancel", post(reject_stored))
+        .route("/v1/responses/{id}/input_items", get(reject_stored))
 }
 
-/// A body in this route's shape, understood. Pointers of errors are into it.
-pub(crate) fn read(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
-    let Translated { body, places } = translate(body, app.config().unknown_members)?;
-    let mut request = ChatRequest::read(&body, app)
-        .map_err(|error| error.map_pointers(|pointer| places.original(pointer)))?;
-    request.demand.places = request.demand.places.then(places);
+/// Parses a Responses body. JSON pointers of errors refer to that body.
+pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
+    let TranslatedBody { body, pointers } = translate(body, app.config().unknown_members)?;
+    let mut request = ChatRequest::parse(&body, app)
+        .map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))?;
+    request.turn.pointers = request.turn.pointers.compose(pointers);
     Ok(request)
 }
 
@@ -57,36 +58,36 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let (body, request) = read_json(&app, &parts.headers, body, |body, app| {
-        let request = read(&body, app)?;
+        let request = parse(&body, app)?;
         Ok((body, request))
     })
     .await?;
-    let ChatRequest { mut demand, stream } = request;
+    let ChatRequest { turn: mut request, stream } = request;
     let id = fresh_id("resp_");
-    demand.id.clone_from(&id);
-    demand.source = demand.extension.trace.then(|| (ROUTE, to_value(&body)));
-    let report = demand.extension.report;
-    owned(async move {
-        let running = turn::start(&app, demand, arrived).await?;
-        let frame = Frame::new(&id, now(), &body, &running, report);
+    request.id.clone_from(&id);
+    request.trace_source = request.extension.trace.then(|| (ROUTE, to_value(&body)));
+    let has_report = request.extension.report;
+    spawn_owned(async move {
+        let running = turn::start(&app, request, arrived).await?;
+        let template = ResponseTemplate::new(&id, now(), &body, &running, has_report);
         drop(body);
         match stream {
-            None => Ok(json_response(&collect(running, &frame).await?)),
-            Some(_) => Ok(stream::answer(app, running, frame)),
+            None => Ok(json_response(&collect(running, &template).await?)),
+            Some(_) => Ok(stream::response(app, running, template)),
         }
     })
     .await
 }
 
-async fn stored(Path(id): Path<String>) -> ApiError {
+async fn reject_stored(Path(id): Path<String>) -> ApiError {
     let message = format!("there is no response {id:?}: responses are not stored");
-    ApiError::whole(ErrorKind::NotFound, "response_not_found", message)
+    ApiError::general(ErrorKind::NotFound, "response_not_found", message)
 }
 
-/// Waits for the end.
-async fn collect(mut running: Running, frame: &Frame) -> Result<Value, ApiError> {
-    let mut output = Output::new(&*frame.suffix);
-    let mut ended = None;
+/// Waits for the end of the generation and builds the response.
+async fn collect(mut running: RunningTurn, template: &ResponseTemplate) -> Result<Value, ApiError> {
+    let mut output = OutputItems::new(&*template.suffix);
+    let mut finished = None;
     while let Some(progress) = running.next().await {
         match progress? {
             Progress::Event { event, .. } => {
@@ -95,12 +96,13 @@ async fn collect(mut running: Running, frame: &Frame) -> Result<Value, ApiError>
             }
             Progress::End { generation, trace, .. } => {
                 output.finish(generation.finish != Finish::Stop);
-                ended = Some((generation, trace));
+                finished = Some((generation, trace));
             }
         }
     }
-    let gone =
-        || ApiError::whole(ErrorKind::Internal, "internal", "the generation ended without a word");
-    let (generation, trace) = ended.ok_or_else(gone)?;
-    Ok(frame.response(Status::Ended { generation: &generation, trace }, output.items()))
+    let no_result = || {
+        ApiError::general(ErrorKind::Internal, "internal", "the generation ended without a result")
+    };
+    let (generation, trace) = finished.ok_or_else(no_result)?;
+    Ok(template.response(ResponseStatus::Ended { generation: &generation, trace }, output.items()))
 }

@@ -1,4 +1,4 @@
-//! The response object: what a request asked for, and what came of it so far.
+//! The response object of the Responses API: request parameters, status and output.
 
 use louver::spec::json::Json;
 use louver_mistralrs::{Finish, Generation};
@@ -6,41 +6,41 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorKind};
 use crate::request::to_value;
-use crate::turn::Running;
+use crate::turn::RunningTurn;
 
-/// What all states of a response share.
+/// The members that all states of a response share.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    /// Ends the ids of the response and its items.
+pub(crate) struct ResponseTemplate {
+    /// Suffix of the ids of the response and its items.
     pub(crate) suffix: String,
     base: Value,
-    report: bool,
+    has_report: bool,
     compiled_in: std::time::Duration,
     prompt_tokens: usize,
 }
 
-/// How far a response is.
+/// The state of a response.
 #[derive(Debug)]
-pub(crate) enum Status<'a> {
+pub(crate) enum ResponseStatus<'a> {
     InProgress,
     Ended {
         generation: &'a Generation,
-        /// Its trace's id.
+        /// The trace's id.
         trace: Option<String>,
     },
     Failed(&'a ApiError),
 }
 
-impl Frame {
-    /// For a request that was started. `body` is what was asked; `id` begins with `resp_`.
+impl ResponseTemplate {
+    /// Creates the template for a started request. `body` is the request; `id` begins with `resp_`.
     pub(crate) fn new(
         id: &str,
         created: u64,
         body: &Json,
-        running: &Running,
-        report: bool,
-    ) -> Frame {
-        let given = |name: &str, default: Value| {
+        running: &RunningTurn,
+        has_report: bool,
+    ) -> ResponseTemplate {
+        let member_or = |name: &str, default: Value| {
             body.get(name).filter(|value| **value != Json::Null).map_or(default, to_value)
         };
         let text = |format: Value| json!({"format": format});
@@ -54,48 +54,48 @@ impl Frame {
             "background": false,
             "error": null,
             "incomplete_details": null,
-            "instructions": given("instructions", Value::Null),
-            "max_output_tokens": given("max_output_tokens", Value::Null),
-            "metadata": given("metadata", json!({})),
+            "instructions": member_or("instructions", Value::Null),
+            "max_output_tokens": member_or("max_output_tokens", Value::Null),
+            "metadata": member_or("metadata", json!({})),
             "model": running.served.name,
             "output": [],
-            "parallel_tool_calls": given("parallel_tool_calls", true.into()),
+            "parallel_tool_calls": member_or("parallel_tool_calls", true.into()),
             "previous_response_id": null,
             "reasoning": {"effort": effort, "summary": null},
             "store": false,
-            "temperature": given("temperature", 1.0.into()),
+            "temperature": member_or("temperature", 1.0.into()),
             "text": text(format),
-            "tool_choice": given("tool_choice", "auto".into()),
-            "tools": given("tools", json!([])),
-            "top_p": given("top_p", 1.0.into()),
+            "tool_choice": member_or("tool_choice", "auto".into()),
+            "tools": member_or("tools", json!([])),
+            "top_p": member_or("top_p", 1.0.into()),
             "truncation": "disabled",
             "usage": null,
-            "user": given("user", Value::Null),
+            "user": member_or("user", Value::Null),
         });
         let suffix = id.trim_start_matches("resp_").to_owned();
         let (compiled_in, prompt_tokens) = (running.compiled_in, running.prompt_tokens);
-        Frame { suffix, base, report, compiled_in, prompt_tokens }
+        ResponseTemplate { suffix, base, has_report, compiled_in, prompt_tokens }
     }
 
-    /// The response with these items.
-    pub(crate) fn response(&self, status: Status<'_>, items: &[Value]) -> Value {
+    /// The response object with these items.
+    pub(crate) fn response(&self, status: ResponseStatus<'_>, items: &[Value]) -> Value {
         let mut response = self.base.clone();
         response["output"] = items.into();
         match status {
-            Status::InProgress => {}
-            Status::Ended { generation, trace } => {
-                response["status"] = self.word(generation).into();
+            ResponseStatus::InProgress => {}
+            ResponseStatus::Ended { generation, trace } => {
+                response["status"] = self.status_name(generation).into();
                 if generation.finish == Finish::Length {
                     response["incomplete_details"] = json!({"reason": "max_output_tokens"});
                 }
                 response["usage"] = self.usage(generation);
-                if let Some(report) =
-                    crate::chat::report(generation, trace, self.report, self.compiled_in)
+                if let Some(has_report) =
+                    crate::chat::louver_member(generation, trace, self.has_report, self.compiled_in)
                 {
-                    response["louver"] = report;
+                    response["louver"] = has_report;
                 }
             }
-            Status::Failed(error) => {
+            ResponseStatus::Failed(error) => {
                 response["status"] = "failed".into();
                 let code = if error.kind == ErrorKind::Busy {
                     "rate_limit_exceeded"
@@ -108,8 +108,8 @@ impl Frame {
         response
     }
 
-    /// How a generation ended, as the status of its response.
-    pub(crate) fn word(&self, generation: &Generation) -> &'static str {
+    /// The response status of a finished generation.
+    pub(crate) fn status_name(&self, generation: &Generation) -> &'static str {
         match generation.finish {
             Finish::Length => "incomplete",
             Finish::Cancelled => "cancelled",

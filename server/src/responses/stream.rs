@@ -1,4 +1,4 @@
-//! A response as typed server-sent events while it is made.
+//! Streamed responses: typed server-sent events.
 
 use std::collections::VecDeque;
 
@@ -8,49 +8,49 @@ use louver_mistralrs::Finish;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::responses::items::Output;
-use crate::responses::object::{Frame, Status};
+use crate::responses::items::OutputItems;
+use crate::responses::object::{ResponseStatus, ResponseTemplate};
 use crate::state::App;
-use crate::turn::{Progress, Running, Teller, told};
+use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
 
-/// Says what happens.
-struct Sender {
-    frame: Frame,
-    output: Output,
+/// Serialises a turn's events in the Responses format.
+struct ResponseEventWriter {
+    template: ResponseTemplate,
+    output: OutputItems,
 }
 
-/// The streamed answer.
-pub(super) fn answer(app: App, running: Running, frame: Frame) -> Response {
-    let mut output = Output::new(&*frame.suffix);
+/// The streamed response.
+pub(super) fn response(app: App, running: RunningTurn, template: ResponseTemplate) -> Response {
+    let mut output = OutputItems::new(&*template.suffix);
     for kind in ["response.created", "response.in_progress"] {
-        output.event(kind, json!({"response": frame.response(Status::InProgress, &[])}));
+        output.event(kind, json!({"response": template.response(ResponseStatus::InProgress, &[])}));
     }
-    let (mut sender, mut ready) = (Sender { frame, output }, VecDeque::new());
-    sender.flush(&mut ready);
-    told(app, running, sender, ready)
+    let (mut writer, mut ready) = (ResponseEventWriter { template, output }, VecDeque::new());
+    writer.flush(&mut ready);
+    stream_events(app, running, writer, ready)
 }
 
 fn sse(event: &Value) -> Bytes {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()).into()
 }
 
-impl Sender {
+impl ResponseEventWriter {
     fn flush(&mut self, out: &mut VecDeque<Bytes>) {
         out.extend(self.output.take_events().iter().map(sse));
     }
 }
 
-impl Teller for Sender {
+impl EventWriter for ResponseEventWriter {
     fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
         match progress {
             Progress::Event { event, .. } => self.output.push(&event),
             Progress::End { generation, trace, .. } => {
                 self.output.finish(generation.finish != Finish::Stop);
-                let response = self.frame.response(
-                    Status::Ended { generation: &generation, trace },
+                let response = self.template.response(
+                    ResponseStatus::Ended { generation: &generation, trace },
                     self.output.items(),
                 );
-                let kind = match self.frame.word(&generation) {
+                let kind = match self.template.status_name(&generation) {
                     "completed" => "response.completed",
                     _ => "response.incomplete",
                 };
@@ -63,7 +63,7 @@ impl Teller for Sender {
     fn end(&mut self, _: &mut VecDeque<Bytes>) {}
 
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
-        let response = self.frame.response(Status::Failed(error), self.output.items());
+        let response = self.template.response(ResponseStatus::Failed(error), self.output.items());
         self.output.event("response.failed", json!({"response": response}));
         self.flush(out);
     }

@@ -1,25 +1,26 @@
-//! A Responses body as the Chat Completions body that means the same, and where its members stood.
+//! Translation of a Responses body to the equivalent Chat Completions body, with pointer
+//! translation.
 
 use louver::spec::json::{Json, Object};
 
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
+use crate::request::member_table::{COMMON, MemberTable};
 use crate::request::members::{Faults, Members};
-use crate::request::places::Places;
-use crate::request::unknown::{COMMON, Table};
+use crate::request::pointers::PointerMap;
 use crate::request::{object, structure, text};
 
-/// A body in the shape of Chat Completions.
+/// A translated body, and the map of its JSON pointers to the original.
 #[derive(Debug)]
-pub(crate) struct Translated {
+pub(crate) struct TranslatedBody {
     pub(crate) body: Json,
-    pub(crate) places: Places,
+    pub(crate) pointers: PointerMap,
 }
 
-const NOT_STORED: &str = "answers are not stored: send the whole conversation in `input`";
+const NOT_STORED: &str = "responses are not stored: send the whole conversation in `input`";
 
-const TABLE: Table = Table {
-    known: &[
+const MEMBER_TABLE: MemberTable = MemberTable {
+    accepted: &[
         "input",
         "instructions",
         "text",
@@ -39,12 +40,12 @@ const TABLE: Table = Table {
         "prompt_cache_options",
         "service_tier",
     ],
-    refused: &[
+    unsupported: &[
         ("previous_response_id", NOT_STORED),
         ("conversation", NOT_STORED),
-        ("background", "answers are not made in the background"),
+        ("background", "background responses are not supported"),
         ("prompt", "there are no stored prompts"),
-        ("max_tool_calls", "there are no tools that the server calls"),
+        ("max_tool_calls", "the server does not call tools itself"),
         ("top_logprobs", "not supported here: use /v1/chat/completions"),
         ("context_management", "contexts are not compacted"),
         ("moderation", "there is no moderation"),
@@ -56,8 +57,8 @@ const TABLE: Table = Table {
     ],
 };
 
-/// Tools that are OpenAI's own services.
-const HOSTED: [&str; 14] = [
+/// Tool types that are services hosted by OpenAI.
+const HOSTED_TOOLS: [&str; 14] = [
     "web_search",
     "web_search_preview",
     "file_search",
@@ -74,27 +75,30 @@ const HOSTED: [&str; 14] = [
     "programmatic_tool_calling",
 ];
 
-/// Translates a body. Errors: every fault of what is only in Responses; the rest is found where Chat Completions is read.
-pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translated, ApiError> {
+/// Translates a body. Errors: the faults of members that only Responses has. Other faults are found
+/// when the result is parsed.
+pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<TranslatedBody, ApiError> {
     let mut faults = Faults::new();
-    let Some(members) = Members::of(body, "", &mut faults) else {
-        return Err(ApiError::refuse(faults).err().unwrap_or_else(nothing));
+    let Some(members) = Members::from_json(body, "", &mut faults) else {
+        return Err(ApiError::reject(faults).err().unwrap_or_else(no_fault));
     };
-    TABLE.check(&members, unknown, &mut faults);
-    check_hosted(&members, &mut faults);
-    check_rest(&members, &mut faults);
+    MEMBER_TABLE.check(&members, unknown, &mut faults);
+    reject_hosted_tools(&members, &mut faults);
+    check_options(&members, &mut faults);
     let mut out: Vec<(String, Json)> = Vec::new();
     for name in COMMON.into_iter().chain(structure::names()) {
         out.extend(members.get(name).map(|value| (name.to_owned(), value.clone())));
     }
-    out.iter_mut().filter(|(name, _)| name == "tools").for_each(|(_, tools)| flag_strict(tools));
-    let mut places = Places::default();
-    places.put("/max_completion_tokens", "/max_output_tokens");
+    out.iter_mut()
+        .filter(|(name, _)| name == "tools")
+        .for_each(|(_, tools)| default_to_strict(tools));
+    let mut pointers = PointerMap::default();
+    pointers.insert("/max_completion_tokens", "/max_output_tokens");
     out.extend(
         members.get("max_output_tokens").map(|n| ("max_completion_tokens".to_owned(), n.clone())),
     );
     if let Some(reasoning) = members.object(&mut faults, "reasoning") {
-        places.put("/reasoning_effort", "/reasoning/effort");
+        pointers.insert("/reasoning_effort", "/reasoning/effort");
         out.extend(
             reasoning.get("effort").map(|effort| ("reasoning_effort".to_owned(), effort.clone())),
         );
@@ -103,63 +107,64 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
         let message = "there is no such member: use `text.format`";
         text.refuse_unknown(&mut faults, &["format", "verbosity"], message);
         out.extend(
-            format(&text, &mut places, &mut faults)
-                .map(|format| ("response_format".to_owned(), format)),
+            translate_format(&text, &mut pointers, &mut faults)
+                .map(|translate_format| ("response_format".to_owned(), translate_format)),
         );
     }
-    let mut messages = Messages { list: Vec::new(), places, faults };
+    let mut messages = MessageTranslator { list: Vec::new(), pointers, faults };
     messages.read(&members);
-    let Messages { list, places, faults } = messages;
-    ApiError::refuse(faults)?;
+    let MessageTranslator { list, pointers, faults } = messages;
+    ApiError::reject(faults)?;
     out.push(("messages".to_owned(), Json::Array(list)));
     let body = object(out);
-    Ok(Translated { body, places })
+    Ok(TranslatedBody { body, pointers })
 }
 
-/// An error must have a fault.
-fn nothing() -> ApiError {
+/// The error for an empty list of faults.
+fn no_fault() -> ApiError {
     ApiError::invalid("", "invalid", "refused without a reason")
 }
 
-/// In this API functions are strict unless they say otherwise.
-fn flag_strict(tools: &mut Json) {
+/// Marks functions as strict by default, as the Responses API does.
+fn default_to_strict(tools: &mut Json) {
     let Json::Array(tools) = tools else { return };
     for tool in tools {
         let Json::Object(members) = tool else { continue };
         let is_function = members.get("type").and_then(Json::as_str) == Some("function");
-        let says =
+        let has_strict =
             |members: &Object| members.get("strict").is_some_and(|strict| *strict != Json::Null);
         let is_wrapped = members.get("function").is_some();
-        if is_function && !is_wrapped && !says(members) {
-            let kept = members.iter().filter(|(name, _)| *name != "strict");
-            let kept = kept.map(|(name, value)| (name.to_owned(), value.clone()));
-            *tool = object(kept.chain([("strict".to_owned(), Json::Bool(true))]).collect());
+        if is_function && !is_wrapped && !has_strict(members) {
+            let others = members.iter().filter(|(name, _)| *name != "strict");
+            let others = others.map(|(name, value)| (name.to_owned(), value.clone()));
+            *tool = object(others.chain([("strict".to_owned(), Json::Bool(true))]).collect());
         }
     }
 }
 
-fn check_hosted(members: &Members<'_>, faults: &mut Faults) {
+fn reject_hosted_tools(members: &Members<'_>, faults: &mut Faults) {
     let tools = members.get("tools").and_then(Json::as_array).unwrap_or_default();
     for (k, tool) in tools.iter().enumerate() {
         let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
-        // Some have a date behind their name.
-        if HOSTED.iter().any(|hosted| {
+        // Some types end with a date.
+        if HOSTED_TOOLS.iter().any(|hosted| {
             kind == *hosted || kind.strip_prefix(hosted).is_some_and(|r| r.starts_with("_20"))
         }) {
             let message =
-                format!("there is no tool of type {kind:?} here: give functions and custom tools");
+                format!("tools of type {kind:?} are not supported: use functions and custom tools");
             faults.push(ApiFault::at(format!("/tools/{k}/type"), "unsupported_tool", message));
         }
     }
 }
 
-fn check_rest(members: &Members<'_>, faults: &mut Faults) {
-    if members.word(faults, "truncation", &["disabled", "auto"]) == Some("auto") {
+fn check_options(members: &Members<'_>, faults: &mut Faults) {
+    if members.one_of(faults, "truncation", &["disabled", "auto"]) == Some("auto") {
         members.fail(faults, "truncation", "unsupported", "conversations are not shortened");
     }
     let include = members.array(faults, "include").unwrap_or_default();
     for (k, what) in include.iter().enumerate() {
-        // Nothing is encrypted and nothing is searched; probabilities would be missed.
+        // Other values concern encryption and search, which do not apply; log probabilities would
+        // be missing.
         if what.as_str() == Some("message.output_text.logprobs") {
             let message = "not supported here: use /v1/chat/completions";
             faults.push(ApiFault::at(format!("/include/{k}"), "unsupported", message));
@@ -167,16 +172,21 @@ fn check_rest(members: &Members<'_>, faults: &mut Faults) {
     }
 }
 
-/// `text.format` as `response_format`.
-fn format(members: &Members<'_>, places: &mut Places, faults: &mut Faults) -> Option<Json> {
-    places.put("/response_format", "/text/format");
-    let format = members.object(faults, "format")?;
-    if format.get("type").and_then(Json::as_str) != Some("json_schema") {
+/// Translates `text.translate_format` to `response_format`.
+fn translate_format(
+    members: &Members<'_>,
+    pointers: &mut PointerMap,
+    faults: &mut Faults,
+) -> Option<Json> {
+    pointers.insert("/response_format", "/text/format");
+    let translate_format = members.object(faults, "format")?;
+    if translate_format.get("type").and_then(Json::as_str) != Some("json_schema") {
         return members.get("format").cloned();
     }
-    places.put("/response_format/json_schema", "/text/format");
-    // Members that are unknown are found where `response_format` is read.
-    let inner = format.iter().filter(|(name, value)| *name != "type" && **value != Json::Null);
+    pointers.insert("/response_format/json_schema", "/text/format");
+    // Unknown members are reported when `response_format` is parsed.
+    let inner =
+        translate_format.iter().filter(|(name, value)| *name != "type" && **value != Json::Null);
     let inner = inner.map(|(name, value)| (name.to_owned(), value.clone()));
     Some(object(vec![
         ("type".to_owned(), text("json_schema")),
@@ -184,15 +194,15 @@ fn format(members: &Members<'_>, places: &mut Places, faults: &mut Faults) -> Op
     ]))
 }
 
-struct Messages {
+struct MessageTranslator {
     list: Vec<Json>,
-    places: Places,
+    pointers: PointerMap,
     faults: Faults,
 }
 
-impl Messages {
+impl MessageTranslator {
     fn read(&mut self, body: &Members<'_>) {
-        self.places.put("/messages", "/input");
+        self.pointers.insert("/messages", "/input");
         if let Some(instructions) = body.string(&mut self.faults, "instructions") {
             self.message(
                 "/instructions",
@@ -203,7 +213,8 @@ impl Messages {
             None => body.fail(&mut self.faults, "input", "missing", "is missing"),
             Some(Json::String(input)) => {
                 self.message("/input", vec![("role", text("user")), ("content", text(input))]);
-                self.places.put(format!("/messages/{}/content", self.list.len() - 1), "/input");
+                self.pointers
+                    .insert(format!("/messages/{}/content", self.list.len() - 1), "/input");
             }
             Some(Json::Array(items)) if !items.is_empty() => {
                 items
@@ -220,55 +231,55 @@ impl Messages {
         }
     }
 
-    fn message(&mut self, at: &str, members: Vec<(&str, Json)>) {
-        self.places.put(format!("/messages/{}", self.list.len()), at);
+    fn message(&mut self, pointer: &str, members: Vec<(&str, Json)>) {
+        self.pointers.insert(format!("/messages/{}", self.list.len()), pointer);
         self.list.push(object(
             members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         ));
     }
 
-    fn item(&mut self, item: &Json, at: String) {
-        let Some(members) = Members::of(item, &*at, &mut self.faults) else { return };
+    fn item(&mut self, item: &Json, pointer: String) {
+        let Some(members) = Members::from_json(item, &*pointer, &mut self.faults) else { return };
         let kind = members.string(&mut self.faults, "type");
         match kind.or_else(|| members.get("role").map(|_| "message")) {
             Some("message") => {
                 let copied = ["role", "content"].into_iter();
                 let copied =
                     copied.filter_map(|name| Some((name, members.get(name)?.clone()))).collect();
-                self.message(&at, copied);
+                self.message(&pointer, copied);
             }
             Some("function_call") => self.call(&members, "function", "arguments"),
             Some("custom_tool_call") => self.call(&members, "custom", "input"),
             Some("function_call_output" | "custom_tool_call_output") => {
-                let id = self.required(&members, "call_id");
+                let id = self.required_string(&members, "call_id");
                 let output = members.get("output").cloned();
                 if output.is_none() {
                     members.fail(&mut self.faults, "output", "missing", "is missing");
                 }
                 let output = output.unwrap_or(Json::Null);
                 self.message(
-                    &at,
+                    &pointer,
                     vec![("role", text("tool")), ("tool_call_id", text(&id)), ("content", output)],
                 );
-                self.places.put(
+                self.pointers.insert(
                     format!("/messages/{}/content", self.list.len() - 1),
-                    format!("{at}/output"),
+                    format!("{pointer}/output"),
                 );
             }
-            // What the model thought in earlier turns; templates leave it out.
+            // Reasoning of earlier turns, which templates leave out.
             Some("reasoning") => {}
             Some("item_reference") => {
                 members.fail(&mut self.faults, "type", "unsupported", NOT_STORED);
             }
             Some(other) => {
-                let message = format!("items of type {other:?} are not understood");
+                let message = format!("items of type {other:?} are not supported");
                 members.fail(&mut self.faults, "type", "unsupported", message);
             }
             None => members.fail(&mut self.faults, "type", "missing", "is missing"),
         }
     }
 
-    fn required(&mut self, members: &Members<'_>, name: &str) -> String {
+    fn required_string(&mut self, members: &Members<'_>, name: &str) -> String {
         let value = members.string(&mut self.faults, name);
         if members.get(name).is_none() {
             members.fail(&mut self.faults, name, "missing", "is missing");
@@ -276,12 +287,15 @@ impl Messages {
         value.unwrap_or_default().to_owned()
     }
 
-    /// A call belongs to the assistant's message before it, if there is one.
-    fn call(&mut self, members: &Members<'_>, kind: &str, written: &str) {
-        let (id, name) = (self.required(members, "call_id"), self.required(members, "name"));
-        let value = self.required(members, written);
-        let holder =
-            object(vec![("name".to_owned(), text(&name)), (written.to_owned(), text(&value))]);
+    /// Adds a call to the preceding assistant message, or to a new one.
+    fn call(&mut self, members: &Members<'_>, kind: &str, argument_member: &str) {
+        let (id, name) =
+            (self.required_string(members, "call_id"), self.required_string(members, "name"));
+        let value = self.required_string(members, argument_member);
+        let holder = object(vec![
+            ("name".to_owned(), text(&name)),
+            (argument_member.to_owned(), text(&value)),
+        ]);
         let members = vec![
             ("id".to_owned(), text(&id)),
             ("type".to_owned(), text(kind)),
@@ -296,9 +310,9 @@ impl Messages {
             let mut calls =
                 last.get("tool_calls").and_then(Json::as_array).unwrap_or_default().to_vec();
             calls.push(call);
-            let kept = last.iter().filter(|(name, _)| *name != "tool_calls");
+            let others = last.iter().filter(|(name, _)| *name != "tool_calls");
             let mut members: Vec<(String, Json)> =
-                kept.map(|(n, v)| (n.to_owned(), v.clone())).collect();
+                others.map(|(n, v)| (n.to_owned(), v.clone())).collect();
             members.push(("tool_calls".to_owned(), Json::Array(calls)));
             *last = Object::new(members).unwrap_or_default();
             return;
@@ -317,16 +331,16 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &Value) -> Result<Translated, Vec<String>> {
+    fn read(body: &Value) -> Result<TranslatedBody, Vec<String>> {
         let body = Json::parse(&body.to_string(), &Limits::default()).unwrap();
-        let places = |error: ApiError| {
+        let pointers = |error: ApiError| {
             error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
         };
-        translate(&body, UnknownMembers::Refuse).map_err(places)
+        translate(&body, UnknownMembers::Refuse).map_err(pointers)
     }
 
     #[test]
-    fn a_conversation() {
+    fn conversations_are_translated() {
         let body = json!({
             "model": "m", "instructions": "Be brief.", "max_output_tokens": 9, "reasoning": {"effort": "none", "summary": "auto"},
             "temperature": 0.5, "store": true, "include": ["reasoning.encrypted_content"],
@@ -344,7 +358,7 @@ mod tests {
             ]
         });
         let translated = read(&body).unwrap();
-        let want = json!({
+        let expected = json!({
             "model": "m", "tools": [{"type": "function", "name": "f", "strict": true}, {"type": "custom", "name": "c"}], "temperature": 0.5,
             "max_completion_tokens": 9, "reasoning_effort": "none",
             "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": true}},
@@ -359,7 +373,7 @@ mod tests {
                 {"role": "assistant", "tool_calls": [{"id": "3", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
             ]
         });
-        assert_eq!(crate::request::to_value(&translated.body), want);
+        assert_eq!(crate::request::to_value(&translated.body), expected);
         for (from, to) in [
             ("/messages/1/content", "/input/0/content"),
             ("/messages/2/content/0/type", "/input/2/content/0/type"),
@@ -372,12 +386,12 @@ mod tests {
             ("/reasoning_effort", "/reasoning/effort"),
             ("/tools/0/parameters", "/tools/0/parameters"),
         ] {
-            assert_eq!(translated.places.original(from), to);
+            assert_eq!(translated.pointers.original(from), to);
         }
     }
 
     #[test]
-    fn faults_have_places() {
+    fn faults_have_pointers_into_the_original() {
         for (body, want) in [
             (json!([]), vec![""]),
             (json!({}), vec!["/input"]),

@@ -1,9 +1,9 @@
-//! One turn of the model for one request: admitted, planned, started, and its choices read as one stream.
+//! One model turn per request: admission, planning, and its running choices as one event stream.
 
-mod gate;
+mod admission;
 mod queue;
 mod running;
-mod told;
+mod sse;
 mod work;
 
 use std::sync::Arc;
@@ -17,51 +17,52 @@ use serde_json::Value;
 use tokio::time::timeout_at;
 
 use crate::error::{ApiError, ErrorKind};
-use crate::http::phase::Phase;
+use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::request::options::{Extension, Sampling, Thinking};
-use crate::request::places::Places;
-use crate::state::{App, Served};
+use crate::request::pointers::PointerMap;
+use crate::state::{App, ServedModel};
 
-pub(crate) use gate::Gate;
+pub(crate) use admission::AdmissionGate;
 use running::Permits;
-pub(crate) use running::{Progress, Running};
-pub(crate) use told::{Teller, told};
-pub(crate) use work::Work;
+pub(crate) use running::{Progress, RunningTurn};
+pub(crate) use sse::{EventWriter, stream_events};
+pub(crate) use work::BlockingWork;
 
-/// How many alternatives a trace keeps of each step.
-const TRACE_TOP: usize = 8;
+/// Number of alternative tokens that a trace records per step.
+const TRACE_ALTERNATIVES: usize = 8;
 
-/// What a request asks of the model, whatever its route's shape.
+/// A generation request, independent of the route it arrived on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Demand {
-    /// The model's name; the first model if there is none.
+pub(crate) struct TurnRequest {
+    /// The model's name; `None` selects the first model.
     pub(crate) model: Option<String>,
-    /// The conversation, as chat templates take it.
+    /// The conversation, in the form that chat templates take.
     pub(crate) messages: Vec<Value>,
-    /// What the turn may be.
+    /// Tools, response format and other constraints on the output.
     pub(crate) tools: ToolRequest,
-    /// The tools of the request, for the chat template.
-    pub(crate) shown: Vec<Value>,
-    /// Whether there is reasoning.
+    /// The request's tools, for the chat template.
+    pub(crate) template_tools: Vec<Value>,
+    /// Whether reasoning is on, off or unspecified.
     pub(crate) thinking: Thinking,
-    /// How tokens are chosen, and how many.
+    /// Sampling parameters and length limits.
     pub(crate) sampling: Sampling,
-    /// What is asked of Louver.
+    /// The request's `louver` member.
     pub(crate) extension: Extension,
-    /// Whether steps are wanted as they come rather than at the end.
-    pub(crate) streamed: bool,
-    /// The answer's id, for traces.
+    /// Whether the response is streamed.
+    pub(crate) is_streamed: bool,
+    /// The response id, which traces share.
     pub(crate) id: String,
-    /// Where members of the request stood that were rewritten.
-    pub(crate) places: Places,
-    /// The route and the request as it was sent, if it is to be recorded.
-    pub(crate) source: Option<(&'static str, Value)>,
+    /// Maps JSON pointers of the rewritten body to the request as sent.
+    pub(crate) pointers: PointerMap,
+    /// The route and the request as sent, if a trace is to be recorded.
+    pub(crate) trace_source: Option<(&'static str, Value)>,
 }
 
-impl Demand {
-    /// Fills in what the server's configuration and the other members say about the grammar.
-    pub(crate) fn settle(&mut self, app: &App) {
+impl TurnRequest {
+    /// Completes the constraint options from the server's configuration and the request's other
+    /// members.
+    pub(crate) fn apply_config(&mut self, app: &App) {
         let request = &mut self.tools;
         request.strictness = app.config().strict_tools;
         request.limits = app.config().limits.engine();
@@ -70,38 +71,38 @@ impl Demand {
         request.reasoning_budget = self.extension.reasoning_budget.map(ReasoningBudget::Tokens);
         request.reasoning = match self.thinking {
             Thinking::Off => Reasoning::Off,
-            Thinking::On | Thinking::Unsaid => Reasoning::Optional,
+            Thinking::On | Thinking::Unspecified => Reasoning::Optional,
         };
     }
 
-    /// What the chat template is given beside the messages.
+    /// Input of the chat template besides the messages.
     pub(crate) fn template(&self) -> TemplateInput {
         let enable_thinking = match self.thinking {
-            Thinking::Unsaid => None,
+            Thinking::Unspecified => None,
             Thinking::On => Some(true),
             Thinking::Off => Some(false),
         };
-        TemplateInput::new(&self.shown, enable_thinking)
+        TemplateInput::new(&self.template_tools, enable_thinking)
     }
 
     fn choices(&self) -> usize {
         self.sampling.n.unwrap_or(1)
     }
 
-    /// The length limit: what was asked for, within the server's and the model's bounds.
-    fn max_tokens(&self, app: &App, served: &Served) -> Result<usize, ApiError> {
+    /// The length limit: the requested one, bounded by the server's and the model's limits.
+    fn max_tokens(&self, app: &App, served: &ServedModel) -> Result<usize, ApiError> {
         let server = app.config().limits.requests.max_tokens;
-        let most = served.max_tokens.map_or(server, |model| model.min(server));
+        let max = served.max_tokens.map_or(server, |model| model.min(server));
         match self.sampling.max_tokens {
-            Some((name, tokens)) if tokens > most => {
-                let message = format!("at most {most} tokens of this model");
+            Some((name, tokens)) if tokens > max => {
+                let message = format!("at most {max} tokens of this model");
                 Err(ApiError::invalid(format!("/{name}"), "out_of_range", message))
             }
-            asked => Ok(asked.map_or(most, |(_, tokens)| tokens)),
+            requested => Ok(requested.map_or(max, |(_, tokens)| tokens)),
         }
     }
 
-    fn run(&self, max_tokens: usize, app: &App, served: &Served) -> Run {
+    fn build_run(&self, max_tokens: usize, app: &App, served: &ServedModel) -> Run {
         let sampling = &self.sampling;
         let params = SamplingParams {
             temperature: sampling.temperature,
@@ -115,20 +116,24 @@ impl Demand {
             n_choices: self.choices(),
             ..SamplingParams::neutral()
         };
-        let record = match (self.source.is_some(), sampling.logprobs) {
-            (true, then) => {
+        let record = match (self.trace_source.is_some(), sampling.logprobs) {
+            (true, logprobs) => {
                 let bytes = app.config().limits.traces.trace_bytes;
-                Record::Trace { top: then.unwrap_or(0).max(TRACE_TOP), bytes, then }
+                Record::Trace {
+                    top: logprobs.unwrap_or(0).max(TRACE_ALTERNATIVES),
+                    bytes,
+                    logprobs,
+                }
             }
             (false, Some(top)) => Record::Logprobs { top },
             (false, None) => Record::Nothing,
         };
         let options = RunOptions {
-            // Always Louver's own draw: the same sampling parameters mean the same with and without a seed, and neighbours
-            // do not matter.
+            // Always Louver's own sampler: results then depend neither on whether a seed is given
+            // nor on other sequences in the batch.
             seed: Some(sampling.seed.unwrap_or_else(fresh_seed)),
             truncation: self.extension.truncation,
-            // Done with the compilation, so that it ends with the request.
+            // Preparation runs with compilation, so that dropping the request cancels it.
             overlap: Overlap { prepare: false, ..Overlap::default() },
             record,
         };
@@ -142,49 +147,56 @@ fn fresh_seed() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// Admits, plans and starts a demand that was settled. `arrived` is when its request came; the request's deadline counts from
-/// there. Errors: 503 while the server is stopping, 429 where too many wait, 404 for a model that is not there, 400 for
-/// what cannot be enforced.
+/// Admits, plans and starts a request after [`TurnRequest::apply_config`]. The request's deadline
+/// counts from `arrived`. Errors: 503 while the server is stopping, 429 if too many requests wait,
+/// 404 for an unknown model, 400 for constraints that cannot be enforced.
 pub(crate) async fn start(
     app: &App,
-    mut demand: Demand,
+    mut request: TurnRequest,
     arrived: Instant,
-) -> Result<Running, ApiError> {
-    let places = Arc::new(std::mem::take(&mut demand.places));
+) -> Result<RunningTurn, ApiError> {
+    let pointers = Arc::new(std::mem::take(&mut request.pointers));
     let deadline = arrived + app.config().limits.requests.timeout_s.0;
-    let late = |_| ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long");
-    let started = timeout_at(deadline.into(), start_by(app, demand, (arrived, deadline), &places))
-        .await
-        .map_err(late)?;
-    started.map_err(|error| error.map_pointers(|pointer| places.original(pointer)))
+    let timed_out =
+        |_| ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long");
+    let started =
+        timeout_at(deadline.into(), plan_and_start(app, request, (arrived, deadline), &pointers))
+            .await
+            .map_err(timed_out)?;
+    started.map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))
 }
 
-async fn start_by(
+async fn plan_and_start(
     app: &App,
-    demand: Demand,
+    request: TurnRequest,
     (arrived, deadline): (Instant, Instant),
-    places: &Arc<Places>,
-) -> Result<Running, ApiError> {
-    if app.phases().now() != Phase::Running {
-        return Err(ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping"));
+    pointers: &Arc<PointerMap>,
+) -> Result<RunningTurn, ApiError> {
+    if app.phases().current() != ServerPhase::Running {
+        return Err(ApiError::general(
+            ErrorKind::Unavailable,
+            "stopping",
+            "the server is stopping",
+        ));
     }
-    let served = app.model(demand.model.as_deref())?.clone();
-    let max_tokens = demand.max_tokens(app, &served)?;
-    let choices = demand.choices();
+    let served = app.model(request.model.as_deref())?.clone();
+    let max_tokens = request.max_tokens(app, &served)?;
+    let choices = request.choices();
     let planning = enter_planning(app, &served, choices).await?;
-    let run = demand.run(max_tokens, app, &served);
-    let template = demand.template();
-    let Demand { messages, tools: request, streamed, sampling, id, source, .. } = demand;
-    let (planned_for, metrics) = (served.clone(), app.clone());
-    let work = Work::default();
+    let run = request.build_run(max_tokens, app, &served);
+    let template = request.template();
+    let TurnRequest { messages, tools: request, is_streamed, sampling, id, trace_source, .. } =
+        request;
+    let (planned_model, metrics_app) = (served.clone(), app.clone());
+    let work = BlockingWork::default();
     let checkpoint = work.checkpoint();
     let (plan, prompt, compiled_in) = work
         .run(planning.clone(), move || {
-            let begun = Instant::now();
-            let plan = planned_for.louver.plan(request, template)?;
-            let compiled_in = begun.elapsed();
-            let labels = ModelLabels { model: planned_for.name.clone() };
-            metrics.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
+            let started = Instant::now();
+            let plan = planned_model.louver.plan(request, template)?;
+            let compiled_in = started.elapsed();
+            let labels = ModelLabels { model: planned_model.name.clone() };
+            metrics_app.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             checkpoint()?;
             let prompt = plan.prompt(&messages)?;
             checkpoint()?;
@@ -195,59 +207,63 @@ async fn start_by(
         })
         .await?;
     let permits = enter_generation(app, &served, planning).await?;
-    let (run, later) = match served.one_at_a_time && choices > 1 {
+    let (run, later_choices) = match served.is_serial && choices > 1 {
         false => (run, None),
         true => {
-            let run = one_choice(run);
-            let later = running::Later {
+            let run = first_choice(run);
+            let later_choices = running::SequentialChoices {
                 plan: plan.clone(),
                 prompt: prompt.clone(),
                 run: run.clone(),
                 next: 1,
                 choices,
             };
-            (run, Some(later))
+            (run, Some(later_choices))
         }
     };
     let streams = plan.start(&served.model.0, prompt, run).await?;
-    let live_steps = streamed && sampling.logprobs.is_some();
+    let live_steps = is_streamed && sampling.logprobs.is_some();
     let options = running::Options { arrived, deadline, compiled_in, live_steps };
-    let recording = source.map(|(route, body)| running::Recording { id, route, body: body.into() });
-    Ok(Running::new(
+    let trace_source =
+        trace_source.map(|(route, body)| running::TraceSource { id, route, body: body.into() });
+    Ok(RunningTurn::new(
         (app.clone(), served),
         streams,
-        later,
+        later_choices,
         (permits, work),
-        (options, recording, places.clone()),
+        (options, trace_source, pointers.clone()),
     ))
 }
 
-/// The first choice of a request.
-fn one_choice(mut run: Run) -> Run {
+/// The same run with one choice.
+fn first_choice(mut run: Run) -> Run {
     if let Some(sampling) = &mut run.sampling {
         sampling.n_choices = 1;
     }
     run
 }
 
-/// Waits for a place to be planned in. Where the host batches, it is the place of the generations
-/// too.
-async fn enter_planning(app: &App, served: &Served, choices: usize) -> Result<Permits, ApiError> {
-    let (gate, places) = match served.alone() {
-        None => (app.gate(), choices),
-        Some(alone) => (&alone.planning, 1),
+/// Waits for a planning slot. If the host batches, planning and generation share the slot.
+async fn enter_planning(
+    app: &App,
+    served: &ServedModel,
+    choices: usize,
+) -> Result<Permits, ApiError> {
+    let (gate, slots) = match served.serial_gates() {
+        None => (app.generation_gate(), choices),
+        Some(serial_gates) => (&serial_gates.planning, 1),
     };
-    Ok([gate.enter(places, app.metrics()).await?].into())
+    Ok([gate.acquire(slots, app.metrics()).await?].into())
 }
 
-/// Waits for the place of the generation: the model's own, where it has one at a time, and the
-/// server's. The place of planning is given back then.
+/// Waits for the generation slot: first the model's own if it is serial, then the server's.
+/// Releases the planning slot.
 async fn enter_generation(
     app: &App,
-    served: &Served,
+    served: &ServedModel,
     planning: Permits,
 ) -> Result<Permits, ApiError> {
-    let Some(alone) = served.alone() else { return Ok(planning) };
-    let own = alone.generation.enter(1, app.metrics()).await?;
-    Ok([own, app.gate().enter(1, app.metrics()).await?].into())
+    let Some(serial_gates) = served.serial_gates() else { return Ok(planning) };
+    let model_permit = serial_gates.generation.acquire(1, app.metrics()).await?;
+    Ok([model_permit, app.generation_gate().acquire(1, app.metrics()).await?].into())
 }

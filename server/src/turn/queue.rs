@@ -1,10 +1,10 @@
-//! The queue between the task that reads a request's generations and the response body that sends
-//! them to the client.
+//! The event queue between the task that reads a request's generations and the response body that
+//! sends them to the client.
 //!
-//! The task never waits for the body, so a generation ends, and its place is free, when the host is
-//! done with it. The queue needs no bound of its own: a generation has at most `max_tokens` tokens
-//! and a request `n` generations, and the queue is emptied `write_timeout_s` after the request's
-//! deadline at the latest.
+//! The task never waits for the body, so a generation ends and frees its slot as soon as the host
+//! is done. The queue needs no bound of its own: a request has at most `n` generations of
+//! `max_tokens` tokens each, and the queue is emptied at the latest `write_timeout_s` after the
+//! request's deadline.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,88 +18,94 @@ use tracing::Instrument;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::count_error;
 use crate::state::App;
-use crate::turn::{Progress, Running};
+use crate::turn::{Progress, RunningTurn};
 
-/// What the body gets: progress, or the error that ended the request.
+/// A queue entry: progress, or the error that ended the request.
 type Item = Result<Progress, ApiError>;
 
-/// How the queue ends for the body.
+/// Whether more items follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// There may be more.
+enum QueueEnd {
+    /// More items may follow.
     Open,
-    /// Nothing comes behind the items that are there.
+    /// No items follow those in the queue.
     Complete,
-    /// Items were thrown away: the answer is not whole.
-    Broken,
+    /// Items were discarded: the response is incomplete.
+    Aborted,
 }
 
 #[derive(Debug)]
-struct State {
+struct QueueState {
     items: VecDeque<Item>,
-    end: End,
-    /// Whether the body was dropped.
-    is_left: bool,
-    /// Since when there are items and none was taken.
+    queue_end: QueueEnd,
+    /// Whether the response body was dropped.
+    is_receiver_dropped: bool,
+    /// Time since which items are waiting and none was taken.
     waiting_since: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Notify,
 }
 
-/// The body's side. Dropping it cancels the generations.
+/// The consumer side, held by the response body. Dropping it cancels the generations.
 #[derive(Debug)]
 pub(super) struct Receiver(Arc<Queue>);
 
-/// The answer was broken off: some of it was thrown away.
+/// The response was aborted because the client stopped reading; part of it was discarded.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer was broken off: its client took nothing of it for too long")]
-pub(crate) struct BrokenOff;
+#[error("the response was aborted: the client stopped reading it")]
+pub(crate) struct StreamAborted;
 
-/// Reads the generations in a task of its own, whether or not anyone takes what is received.
-/// The task ends them when the receiver is dropped, when the request's deadline passes, and when
-/// there is something to take and nothing is taken for `write_timeout_s`.
-pub(super) fn spawn(app: App, running: Running) -> Receiver {
-    let state =
-        State { items: VecDeque::new(), end: End::Open, is_left: false, waiting_since: None };
+/// Reads the generations in a separate task, independent of the consumer. The task cancels them
+/// when the receiver is dropped, when the request's deadline passes, or when the consumer takes
+/// nothing for `write_timeout_s`.
+pub(super) fn spawn(app: App, running: RunningTurn) -> Receiver {
+    let state = QueueState {
+        items: VecDeque::new(),
+        queue_end: QueueEnd::Open,
+        is_receiver_dropped: false,
+        waiting_since: None,
+    };
     let queue = Arc::new(Queue { state: Mutex::new(state), changed: Notify::new() });
-    let filled = queue.clone();
-    tokio::spawn(async move { filled.fill(&app, running).await }.in_current_span());
+    let producer = queue.clone();
+    tokio::spawn(async move { producer.run(&app, running).await }.in_current_span());
     Receiver(queue)
 }
 
 impl Queue {
-    async fn fill(&self, app: &App, running: Running) {
-        let patience = app.config().limits.http.write_timeout_s.0;
+    async fn run(&self, app: &App, running: RunningTurn) {
+        let write_timeout = app.config().limits.http.write_timeout_s.0;
         let deadline = running.deadline();
-        // Dropped by the select, so that a generation does not outlive its client's patience.
+        // `select!` drops the reader, so that generations do not outlive the write timeout.
         let reading = self.read(app, running);
         tokio::select! {
             biased;
-            () = self.unread(patience) => return self.break_off(app),
+            () = self.wait_until_abandoned(write_timeout) => return self.abort(app),
             () = reading => {}
         }
         let taken = tokio::select! {
             biased;
-            () = self.unread(patience) => false,
-            taken = timeout_at((deadline + patience).into(), self.emptied()) => taken.is_ok(),
+            () = self.wait_until_abandoned(write_timeout) => false,
+            taken = timeout_at((deadline + write_timeout).into(), self.wait_until_empty()) => {
+                taken.is_ok()
+            }
         };
         if !taken {
-            self.break_off(app);
+            self.abort(app);
         }
     }
 
     /// Reads the generations to their end.
-    async fn read(&self, app: &App, mut running: Running) {
+    async fn read(&self, app: &App, mut running: RunningTurn) {
         while let Some(item) = running.next().await {
             let is_last = item.is_err();
             if let Err(error) = &item {
                 count_error(app, error);
             }
-            self.change(|state| {
+            self.update(|state| {
                 state.items.push_back(item);
                 state.waiting_since.get_or_insert_with(Instant::now);
             });
@@ -107,37 +113,37 @@ impl Queue {
                 break;
             }
         }
-        self.change(|state| state.end = End::Complete);
+        self.update(|state| state.queue_end = QueueEnd::Complete);
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let changed = change(&mut self.state.lock());
+    fn update<T>(&self, update: impl FnOnce(&mut QueueState) -> T) -> T {
+        let changed = update(&mut self.state.lock());
         self.changed.notify_waiters();
         changed
     }
 
-    /// Waits until the body was dropped, or nothing was taken for so long.
-    async fn unread(&self, patience: Duration) {
+    /// Waits until the receiver is dropped, or nothing was taken for the write timeout.
+    async fn wait_until_abandoned(&self, write_timeout: Duration) {
         loop {
-            // Made before the state is looked at, so that no change is missed.
+            // Registered before the state is read, so that no notification is missed.
             let changed = self.changed.notified();
-            let (is_left, since) = {
+            let (is_receiver_dropped, waiting_since) = {
                 let state = self.state.lock();
-                (state.is_left, state.waiting_since)
+                (state.is_receiver_dropped, state.waiting_since)
             };
-            match since {
-                _ if is_left => return,
+            match waiting_since {
+                _ if is_receiver_dropped => return,
                 None => changed.await,
-                Some(since) if since.elapsed() >= patience => return,
-                Some(since) => tokio::select! {
+                Some(waiting_since) if waiting_since.elapsed() >= write_timeout => return,
+                Some(waiting_since) => tokio::select! {
                     () = changed => {}
-                    () = sleep_until((since + patience).into()) => {}
+                    () = sleep_until((waiting_since + write_timeout).into()) => {}
                 },
             }
         }
     }
 
-    async fn emptied(&self) {
+    async fn wait_until_empty(&self) {
         loop {
             let changed = self.changed.notified();
             if self.state.lock().items.is_empty() {
@@ -147,39 +153,39 @@ impl Queue {
         }
     }
 
-    fn break_off(&self, app: &App) {
-        let is_left = self.change(|state| {
+    fn abort(&self, app: &App) {
+        let is_receiver_dropped = self.update(|state| {
             state.items = VecDeque::new();
-            state.end = End::Broken;
+            state.queue_end = QueueEnd::Aborted;
             state.waiting_since = None;
-            state.is_left
+            state.is_receiver_dropped
         });
-        if !is_left {
-            let message = "the client took nothing of its answer for too long";
-            count_error(app, &ApiError::whole(ErrorKind::Timeout, "write_timeout", message));
+        if !is_receiver_dropped {
+            let message = "the client stopped reading its response";
+            count_error(app, &ApiError::general(ErrorKind::Timeout, "write_timeout", message));
         }
     }
 }
 
 impl Receiver {
-    /// The next item; `None` at the end. Safe to drop and to call again.
-    pub(super) async fn next(&mut self) -> Result<Option<Item>, BrokenOff> {
+    /// The next item; `None` at the end. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Option<Item>, StreamAborted> {
         loop {
             let changed = self.0.changed.notified();
-            let (item, end) = {
+            let (item, queue_end) = {
                 let mut state = self.0.state.lock();
                 let item = state.items.pop_front();
                 state.waiting_since = (!state.items.is_empty()).then(Instant::now);
-                (item, state.end)
+                (item, state.queue_end)
             };
-            match (item, end) {
+            match (item, queue_end) {
                 (Some(item), _) => {
                     self.0.changed.notify_waiters();
                     return Ok(Some(item));
                 }
-                (None, End::Complete) => return Ok(None),
-                (None, End::Broken) => return Err(BrokenOff),
-                (None, End::Open) => changed.await,
+                (None, QueueEnd::Complete) => return Ok(None),
+                (None, QueueEnd::Aborted) => return Err(StreamAborted),
+                (None, QueueEnd::Open) => changed.await,
             }
         }
     }
@@ -187,6 +193,6 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.0.change(|state| state.is_left = true);
+        self.0.update(|state| state.is_receiver_dropped = true);
     }
 }

@@ -1,4 +1,5 @@
-//! Generations that are running, all choices of a request read as one stream. Dropping it cancels them.
+//! The running generations of a request: all its choices read as one stream. Dropping it cancels
+//! them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,214 +10,220 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use louver_formats::Event;
 use louver_mistralrs::{
-    Completion, EventStream, Finish, Generation, GenerationError, Part, Plan, Run, Step,
+    CheckedPart, Completion, EventStream, Finish, Generation, GenerationError, Plan, Run, Step,
     ViolationKind,
 };
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{ApiError, ErrorKind};
-use crate::http::phase::Phase;
-use crate::inspect::{Outcome, Recorder, RequestSummary, TimingSummary};
+use crate::http::phase::ServerPhase;
+use crate::inspect::{RequestSummary, TimingSummary, TraceOutcome, TraceRecorder};
 use crate::metrics::{FinishLabels, ModelLabels};
-use crate::request::places::Places;
-use crate::state::{App, Served};
-use crate::turn::Work;
+use crate::request::pointers::PointerMap;
+use crate::state::{App, ServedModel};
+use crate::turn::BlockingWork;
 
-/// How a request is read.
+/// Timing and options of reading a request's generations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub(super) arrived: Instant,
     pub(super) deadline: Instant,
     pub(super) compiled_in: Duration,
-    /// Steps come with events.
+    /// Whether steps are delivered with events rather than at the end.
     pub(super) live_steps: bool,
 }
 
-/// What traces of a request need.
+/// Request data that its traces record.
 #[derive(Clone, Debug)]
-pub(super) struct Recording {
-    /// The answer's id.
+pub(super) struct TraceSource {
+    /// The response id.
     pub(super) id: String,
     pub(super) route: &'static str,
-    /// The request as it was sent.
+    /// The request as sent.
     pub(super) body: Arc<Value>,
 }
 
-/// What happened next.
+/// The next event of a request.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// A choice said something.
+    /// A choice produced output.
     Event {
-        /// Which.
+        /// Index of the choice.
         choice: usize,
-        /// What.
+        /// The parsed output event.
         event: Event,
-        /// The steps since the last event, where they are wanted as they come.
+        /// Steps since the last event, if they are delivered with events.
         steps: Vec<Step>,
     },
-    /// A choice is over.
+    /// A choice ended.
     End {
-        /// Which.
+        /// Index of the choice.
         choice: usize,
-        /// What it came to.
+        /// The complete generation.
         generation: Box<Generation>,
-        /// As with events.
+        /// Steps since the last event, if they are delivered with events.
         steps: Vec<Step>,
-        /// The trace's id, if it was recorded.
+        /// The trace's id, if one was stored.
         trace: Option<String>,
     },
 }
 
-/// Places that are taken until the host has ended every generation of a request.
+/// Admission slots, held until the host has ended every generation of a request.
 pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
 
-/// What all choices of a request share.
+/// State shared by all choices of a request.
 #[derive(Clone)]
-struct Shared {
+struct TurnContext {
     app: App,
-    served: Arc<Served>,
-    recording: Option<Recording>,
+    served: Arc<ServedModel>,
+    trace_source: Option<TraceSource>,
     options: Options,
     permits: Permits,
-    /// Where members of the request stood that were rewritten.
-    places: Arc<Places>,
+    /// Maps JSON pointers of the rewritten body to the request as sent.
+    pointers: Arc<PointerMap>,
 }
 
-/// Choices that are begun when the one before is over.
+/// Choices that run one after the other, for hosts that run one generation at a time.
 #[derive(Clone)]
-pub(super) struct Later {
+pub(super) struct SequentialChoices {
     pub(super) plan: Plan,
     pub(super) prompt: Vec<u32>,
-    /// For one choice: the first.
+    /// The run of the first choice.
     pub(super) run: Run,
-    /// The next to begin.
+    /// Index of the next choice to start.
     pub(super) next: usize,
-    /// How many there are.
+    /// Total number of choices.
     pub(super) choices: usize,
 }
 
-/// One choice.
+/// One running choice.
 struct Choice {
     index: usize,
-    /// None at its end.
+    /// `None` after its end.
     stream: Option<EventStream>,
-    /// Steps of the trace that went with events.
-    kept: Vec<Step>,
-    recorder: Option<(String, Recorder)>,
-    tally: Tally,
+    /// Steps that belong to the trace and were already delivered with events.
+    traced_steps: Vec<Step>,
+    recorder: Option<(String, TraceRecorder)>,
+    metrics: GenerationMetrics,
     permits: Permits,
-    places: Arc<Places>,
+    pointers: Arc<PointerMap>,
 }
 
-type Advance = Pin<Box<dyn Future<Output = (Option<Choice>, Result<Progress, ApiError>)> + Send>>;
+type ChoiceFuture =
+    Pin<Box<dyn Future<Output = (Option<Choice>, Result<Progress, ApiError>)> + Send>>;
 
-/// The generations of a request.
-pub(crate) struct Running {
+/// The running generations of a request.
+pub(crate) struct RunningTurn {
     /// The model.
-    pub(crate) served: Arc<Served>,
-    /// The prompt's length.
+    pub(crate) served: Arc<ServedModel>,
+    /// Prompt length in tokens.
     pub(crate) prompt_tokens: usize,
     /// Time to lower and compile the grammar.
     pub(crate) compiled_in: Duration,
-    advancing: FuturesUnordered<Advance>,
-    shared: Shared,
-    later: Option<Later>,
-    begun: bool,
-    /// Preparations end with the request.
-    _work: Work,
+    pending: FuturesUnordered<ChoiceFuture>,
+    context: TurnContext,
+    later_choices: Option<SequentialChoices>,
+    has_event: bool,
+    /// Held so that background preparation is cancelled with the request.
+    _work: BlockingWork,
 }
 
-impl Running {
+impl RunningTurn {
     pub(super) fn new(
-        (app, served): (App, Arc<Served>),
+        (app, served): (App, Arc<ServedModel>),
         streams: Vec<EventStream>,
-        later: Option<Later>,
-        (permits, work): (Permits, Work),
-        (options, recording, places): (Options, Option<Recording>, Arc<Places>),
-    ) -> Running {
+        later_choices: Option<SequentialChoices>,
+        (permits, work): (Permits, BlockingWork),
+        (options, trace_source, pointers): (Options, Option<TraceSource>, Arc<PointerMap>),
+    ) -> RunningTurn {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
         let labels = ModelLabels { model: served.name.clone() };
         app.metrics().prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
-        let shared = Shared { app, served: served.clone(), recording, options, permits, places };
+        let context =
+            TurnContext { app, served: served.clone(), trace_source, options, permits, pointers };
         let choices = streams.into_iter().enumerate();
-        let advancing =
-            choices.map(|(index, stream)| advance(shared.choice(index, stream), options)).collect();
+        let pending = choices
+            .map(|(index, stream)| advance(context.choice(index, stream), options))
+            .collect();
         let compiled_in = options.compiled_in;
-        Running {
+        RunningTurn {
             served,
             prompt_tokens,
             compiled_in,
-            advancing,
-            shared,
-            later,
-            begun: false,
+            pending,
+            context,
+            later_choices,
+            has_event: false,
             _work: work,
         }
     }
 
-    /// When the request's time is over.
+    /// The request's deadline.
     pub(super) fn deadline(&self) -> Instant {
-        self.shared.options.deadline
+        self.context.options.deadline
     }
 
-    /// What happens next; `None` when all choices are over. An error is the request's: its generations are cancelled. Safe to
-    /// drop and to call again.
+    /// The next event; `None` when all choices have ended. An error ends the request and cancels
+    /// its generations. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Result<Progress, ApiError>> {
-        let options = self.shared.options;
+        let options = self.context.options;
         let late = tokio::time::sleep_until(options.deadline.into());
-        let app = self.shared.app.clone();
+        let app = self.context.app.clone();
         let error = tokio::select! {
-            // The deadline first: a generation that always has something to say must not outrun it.
+            // The deadline is polled first: a generation that always has output must not outrun it.
             biased;
-            () = late => ApiError::whole(ErrorKind::Timeout, "timeout", "the request took too long"),
-            () = app.phases().reached(Phase::Cancelling) => {
-                ApiError::whole(ErrorKind::Unavailable, "stopping", "the server is stopping")
+            () = late => {
+                ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long")
             }
-            next = self.advancing.next() => match next? {
+            () = app.phases().reached(ServerPhase::Cancelling) => {
+                ApiError::general(ErrorKind::Unavailable, "stopping", "the server is stopping")
+            }
+            next = self.pending.next() => match next? {
                 (choice, Ok(progress)) => {
-                    self.note_first();
+                    self.observe_first_event();
                     match choice {
-                        Some(choice) => self.advancing.push(advance(choice, options)),
-                        None => self.begin_next(),
+                        Some(choice) => self.pending.push(advance(choice, options)),
+                        None => self.start_next_choice(),
                     }
                     return Some(Ok(progress));
                 }
                 (_, Err(error)) => error,
             },
         };
-        self.advancing.clear();
-        self.later = None;
+        self.pending.clear();
+        self.later_choices = None;
         Some(Err(error))
     }
 
-    /// Begins the next choice, if choices come one after the other.
-    fn begin_next(&mut self) {
-        let Some(later) = self.later.as_mut().filter(|later| later.next < later.choices) else {
+    /// Starts the next choice, if choices run one after the other.
+    fn start_next_choice(&mut self) {
+        let Some(later) = self.later_choices.as_mut().filter(|later| later.next < later.choices)
+        else {
             return;
         };
-        let (index, starting, shared) = (later.next, later.clone(), self.shared.clone());
+        let (index, starter, context) = (later.next, later.clone(), self.context.clone());
         later.next += 1;
-        self.advancing.push(Box::pin(async move {
-            match starting.start(&shared.served).await {
-                Ok(stream) => advance(shared.choice(index, stream), shared.options).await,
+        self.pending.push(Box::pin(async move {
+            match starter.start(&context.served).await {
+                Ok(stream) => advance(context.choice(index, stream), context.options).await,
                 Err(error) => (None, Err(error)),
             }
         }));
     }
 
-    fn note_first(&mut self) {
-        if !std::mem::replace(&mut self.begun, true) {
+    fn observe_first_event(&mut self) {
+        if !std::mem::replace(&mut self.has_event, true) {
             let labels = ModelLabels { model: self.served.name.clone() };
-            let time = self.shared.options.arrived.elapsed().as_secs_f64();
-            self.shared.app.metrics().first_token.get_or_create(&labels).observe(time);
+            let time = self.context.options.arrived.elapsed().as_secs_f64();
+            self.context.app.metrics().first_token.get_or_create(&labels).observe(time);
         }
     }
 }
 
-impl Later {
-    /// The stream of the choice that is next.
-    async fn start(mut self, served: &Served) -> Result<EventStream, ApiError> {
+impl SequentialChoices {
+    /// Starts the next choice and returns its event stream.
+    async fn start(mut self, served: &ServedModel) -> Result<EventStream, ApiError> {
         self.run.options.seed =
             self.run.options.seed.map(|seed| seed.wrapping_add(self.next as u64));
         let mut streams = self.plan.start(&served.model.0, self.prompt, self.run).await?;
@@ -224,18 +231,28 @@ impl Later {
     }
 }
 
-impl Shared {
+impl TurnContext {
     fn choice(&self, index: usize, stream: EventStream) -> Choice {
-        let tally = Tally::new(self.app.clone(), &self.served);
+        let metrics = GenerationMetrics::new(self.app.clone(), &self.served);
         let bytes = self.app.config().limits.traces.trace_bytes;
-        let recorder =
-            self.recording.as_ref().map(|recording| recording.begin(index, &self.served, bytes));
-        let (permits, places) = (self.permits.clone(), self.places.clone());
-        Choice { index, stream: Some(stream), kept: Vec::new(), recorder, tally, permits, places }
+        let recorder = self
+            .trace_source
+            .as_ref()
+            .map(|trace_source| trace_source.begin(index, &self.served, bytes));
+        let (permits, pointers) = (self.permits.clone(), self.pointers.clone());
+        Choice {
+            index,
+            stream: Some(stream),
+            traced_steps: Vec::new(),
+            recorder,
+            metrics,
+            permits,
+            pointers,
+        }
     }
 }
 
-fn advance(mut choice: Choice, options: Options) -> Advance {
+fn advance(mut choice: Choice, options: Options) -> ChoiceFuture {
     Box::pin(async move {
         let index = choice.index;
         let Some(stream) = &mut choice.stream else {
@@ -244,11 +261,11 @@ fn advance(mut choice: Choice, options: Options) -> Advance {
         let event = stream.next().await;
         let (steps, position) =
             (if options.live_steps { stream.take_steps() } else { Vec::new() }, stream.position());
-        if choice.recorder.is_some() && !choice.kept.last().is_some_and(|step| step.cut) {
-            choice.kept.extend_from_slice(traced(&steps));
+        if choice.recorder.is_some() && !choice.traced_steps.last().is_some_and(|step| step.cut) {
+            choice.traced_steps.extend_from_slice(traced_prefix(&steps));
         }
         let Some(event) = event else { return (None, choice.end(options, steps).await) };
-        choice.tally.event(&event);
+        choice.metrics.event(&event);
         if let Some((_, recorder)) = &mut choice.recorder {
             recorder.event(position, &event);
         }
@@ -257,37 +274,42 @@ fn advance(mut choice: Choice, options: Options) -> Advance {
 }
 
 impl Choice {
-    /// Reads the end. `steps`: those taken since the last event.
+    /// Finishes the choice. `steps` are those taken since the last event.
     async fn end(mut self, options: Options, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
         let Some(stream) = self.stream.take() else { return Err(GenerationError::HostGone.into()) };
-        let (index, mut kept, recorder) =
-            (self.index, std::mem::take(&mut self.kept), self.recorder.take());
+        let (index, mut traced_steps, recorder) =
+            (self.index, std::mem::take(&mut self.traced_steps), self.recorder.take());
         let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
         if options.live_steps {
             steps.extend_from_slice(&last);
         }
-        kept.extend(last);
-        let mut ended = stream.finish().await;
-        for relaxed in ended.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
-            relaxed.pointer = self.places.original(&relaxed.pointer);
+        traced_steps.extend(last);
+        let mut result = stream.finish().await;
+        for relaxed in result.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
+            relaxed.pointer = self.pointers.original(&relaxed.pointer);
         }
         let trace = recorder.and_then(|recorder| {
-            self.tally.records().put(recorder, prompt_tokens, traced(&kept), &ended)
+            self.metrics.trace_sink().store(
+                recorder,
+                prompt_tokens,
+                traced_prefix(&traced_steps),
+                &result,
+            )
         });
-        match &mut ended {
+        match &mut result {
             Ok(generation) => {
-                generation.steps = kept;
-                self.tally.end(generation);
+                generation.steps = traced_steps;
+                self.metrics.end(generation);
             }
-            Err(_) => self.tally.finish = "error",
+            Err(_) => self.metrics.finish = "error",
         }
-        Ok(Progress::End { choice: index, generation: Box::new(ended?), steps, trace })
+        Ok(Progress::End { choice: index, generation: Box::new(result?), steps, trace })
     }
 }
 
 impl Drop for Choice {
-    /// One that was not read to its end is cancelled; its place is free when the host has ended it, and its trace is what there
-    /// was of it.
+    /// Cancels a choice that was not read to its end. Its slot is released when the host has ended
+    /// the generation, and the partial trace is stored.
     fn drop(&mut self) {
         let (Some(mut stream), Ok(runtime)) =
             (self.stream.take(), tokio::runtime::Handle::try_current())
@@ -295,35 +317,35 @@ impl Drop for Choice {
             return;
         };
         stream.cancel();
-        let (permits, mut kept, mut recorder) =
-            (self.permits.clone(), std::mem::take(&mut self.kept), self.recorder.take());
-        let records = self.tally.records();
+        let (permits, mut traced_steps, mut recorder) =
+            (self.permits.clone(), std::mem::take(&mut self.traced_steps), self.recorder.take());
+        let trace_sink = self.metrics.trace_sink();
         runtime.spawn(async move {
             while let Some(event) = stream.next().await {
                 if let Some((_, recorder)) = &mut recorder {
                     recorder.event(stream.position(), &event);
                 }
             }
-            kept.extend(stream.take_steps());
+            traced_steps.extend(stream.take_steps());
             let prompt_tokens = stream.prompt_tokens();
-            let ended = stream.finish().await;
+            let result = stream.finish().await;
             drop(permits);
             if let Some(recorder) = recorder {
-                records.put(recorder, prompt_tokens, traced(&kept), &ended);
+                trace_sink.store(recorder, prompt_tokens, traced_prefix(&traced_steps), &result);
             }
         });
     }
 }
 
-/// The steps that are part of a trace.
-fn traced(steps: &[Step]) -> &[Step] {
+/// The leading steps that belong to a trace: up to and including the one where it was cut off.
+fn traced_prefix(steps: &[Step]) -> &[Step] {
     let end = steps.iter().position(|step| step.cut).map_or(steps.len(), |last| last + 1);
     &steps[..end]
 }
 
-impl Recording {
-    /// A choice's recorder, which takes so many bytes of events, and the id its trace will have.
-    fn begin(&self, choice: usize, served: &Served, bytes: usize) -> (String, Recorder) {
+impl TraceSource {
+    /// Creates the recorder of a choice, limited to `bytes` of events, and the id of its trace.
+    fn begin(&self, choice: usize, served: &ServedModel, bytes: usize) -> (String, TraceRecorder) {
         let id = if choice == 0 { self.id.clone() } else { format!("{}-{choice}", self.id) };
         let summary = RequestSummary {
             route: self.route.to_owned(),
@@ -332,37 +354,37 @@ impl Recording {
             choice,
             body: self.body.clone(),
         };
-        (id, Recorder::new(summary, bytes))
+        (id, TraceRecorder::new(summary, bytes))
     }
 }
 
-/// Where traces go.
-struct Records {
+/// Stores finished traces.
+struct TraceSink {
     app: App,
-    /// The vocabulary's width.
+    /// Width of the vocabulary in tokens.
     vocabulary: usize,
 }
 
-impl Records {
-    /// Puts a trace into the store; its id, if it is there now.
-    fn put(
+impl TraceSink {
+    /// Stores a trace and returns its id, or logs why it was not stored.
+    fn store(
         &self,
-        (id, recorder): (String, Recorder),
+        (id, recorder): (String, TraceRecorder),
         prompt_tokens: usize,
         steps: &[Step],
-        ended: &Result<Generation, GenerationError>,
+        result: &Result<Generation, GenerationError>,
     ) -> Option<String> {
-        let (finish, report, timing) = match ended {
+        let (finish, report, timing) = match result {
             Ok(generation) => {
                 let timing = TimingSummary::from(&generation.timing);
-                (finish_word(generation).to_owned(), serde_json::json!(generation.report), timing)
+                (finish_name(generation).to_owned(), serde_json::json!(generation.report), timing)
             }
             Err(error) => {
                 (format!("error: {error}"), serde_json::json!({}), TimingSummary::default())
             }
         };
         let (cut, vocabulary) = (steps.last().is_some_and(|step| step.cut), self.vocabulary);
-        let outcome = Outcome {
+        let outcome = TraceOutcome {
             prompt_tokens,
             vocabulary,
             finish: &finish,
@@ -374,14 +396,14 @@ impl Records {
         match recorder.finish(self.app.traces(), &id, &outcome) {
             Ok(()) => Some(id),
             Err(error) => {
-                tracing::warn!(id, "not recorded: {error}");
+                tracing::warn!(id, "the trace was not stored: {error}");
                 None
             }
         }
     }
 }
 
-fn finish_word(generation: &Generation) -> &'static str {
+fn finish_name(generation: &Generation) -> &'static str {
     match generation.finish {
         Finish::Stop => "stop",
         Finish::Length => "length",
@@ -389,20 +411,20 @@ fn finish_word(generation: &Generation) -> &'static str {
     }
 }
 
-/// Counts a generation; one that is dropped before its end was cancelled.
-struct Tally {
+/// Metrics of one generation. A generation dropped before its end counts as cancelled.
+struct GenerationMetrics {
     app: App,
     labels: ModelLabels,
-    /// The vocabulary's width.
+    /// Width of the vocabulary in tokens.
     vocabulary: usize,
     finish: &'static str,
 }
 
-impl Tally {
-    fn new(app: App, served: &Served) -> Tally {
+impl GenerationMetrics {
+    fn new(app: App, served: &ServedModel) -> GenerationMetrics {
         app.metrics().generations.inc();
         let vocabulary = served.louver.engine().vocab().width();
-        Tally {
+        GenerationMetrics {
             app,
             labels: ModelLabels { model: served.name.clone() },
             vocabulary,
@@ -416,17 +438,17 @@ impl Tally {
         }
     }
 
-    fn records(&self) -> Records {
-        Records { app: self.app.clone(), vocabulary: self.vocabulary }
+    fn trace_sink(&self) -> TraceSink {
+        TraceSink { app: self.app.clone(), vocabulary: self.vocabulary }
     }
 
     fn end(&mut self, generation: &Generation) {
-        self.finish = finish_word(generation);
+        self.finish = finish_name(generation);
         let metrics = self.app.metrics();
         let report = &generation.report;
         let truncated = report.completion == Completion::Truncated;
-        let parts = |kind| {
-            let mut parts: Vec<&Part> = Vec::new();
+        let distinct_parts = |kind| {
+            let mut parts: Vec<&CheckedPart> = Vec::new();
             report.violations.iter().filter(|violation| violation.kind == kind).for_each(
                 |violation| {
                     if !parts.contains(&&violation.part) {
@@ -442,8 +464,8 @@ impl Tally {
             (&metrics.refused, report.refused_tokens),
             (&metrics.repaired, generation.repaired_rows),
             (&metrics.truncated, usize::from(truncated)),
-            (&metrics.violations, parts(ViolationKind::Violated)),
-            (&metrics.unchecked, parts(ViolationKind::Unchecked)),
+            (&metrics.violations, distinct_parts(ViolationKind::Violated)),
+            (&metrics.unchecked, distinct_parts(ViolationKind::Unchecked)),
         ] {
             counter.get_or_create(&self.labels).inc_by(count as u64);
         }
@@ -455,7 +477,7 @@ impl Tally {
     }
 }
 
-impl Drop for Tally {
+impl Drop for GenerationMetrics {
     fn drop(&mut self) {
         let metrics = self.app.metrics();
         metrics.generations.dec();

@@ -1,25 +1,26 @@
-//! The blocking work of a request: compiling, rendering, tokenizing.
+//! Blocking work of a request (compilation, rendering, tokenization), cancelled with the request.
 
 use louver::fuel::CancelToken;
 
 use crate::error::{ApiError, ErrorKind};
-use crate::http::body::blocking;
+use crate::http::body::run_blocking;
 
-/// The blocking work of a request. Dropping it cancels the work, preparations on background threads
-/// included; so it is held by the request's future while there is any.
+/// Cancellation handle for the blocking work of a request. The request's future holds it; dropping
+/// it cancels the work, including preparation on background threads.
 #[derive(Debug, Default)]
-pub(crate) struct Work(CancelToken);
+pub(crate) struct BlockingWork(CancelToken);
 
-impl Work {
-    /// Does work on a thread for blocking work. The permits are given back when the work has ended,
-    /// which a dropped future cannot hurry: requests that were given up still count until then.
+impl BlockingWork {
+    /// Runs `work` on a blocking thread. The permits are released when the work has ended. Dropping
+    /// the future does not end the work early, so abandoned requests count until their work has
+    /// ended.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         permits: impl Send + 'static,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let token = self.0.clone();
-        blocking(move || {
+        run_blocking(move || {
             let _permits = permits;
             if token.is_cancelled() {
                 return Err(cancelled());
@@ -29,19 +30,19 @@ impl Work {
         .await
     }
 
-    /// An error once the work was cancelled, for what spends no fuel.
+    /// A check that fails once the work was cancelled, for code that spends no fuel.
     pub(crate) fn checkpoint(&self) -> impl Fn() -> Result<(), ApiError> + Send + 'static {
         let token = self.0.clone();
         move || if token.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }
 }
 
-/// Nobody reads it: the request is gone.
+/// The error of cancelled work. No client sees it, because the request was dropped.
 fn cancelled() -> ApiError {
-    ApiError::whole(ErrorKind::Timeout, "cancelled", "the request was cancelled")
+    ApiError::general(ErrorKind::Timeout, "cancelled", "the request was cancelled")
 }
 
-impl Drop for Work {
+impl Drop for BlockingWork {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -61,66 +62,66 @@ mod tests {
     use super::*;
     use crate::limits::{RequestLimits, Seconds};
     use crate::metrics::Metrics;
-    use crate::turn::Gate;
+    use crate::turn::AdmissionGate;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn dropped_requests_count_until_their_work_has_ended() {
+    async fn dropped_requests_hold_their_slots_until_their_work_ends() {
         let queue_timeout_s = Seconds(Duration::from_millis(50));
         let limits = RequestLimits { concurrent: 2, queue_timeout_s, ..RequestLimits::default() };
-        let (gate, metrics) = (Gate::new(limits), Metrics::new(&[]));
+        let (gate, metrics) = (AdmissionGate::new(limits), Metrics::new(&[]));
         let mut releases = Vec::new();
         for _ in 0..2 {
-            let permit = gate.enter(1, &metrics).await.unwrap();
-            let (begun_in, begun) = mpsc::channel();
-            let (release, released) = mpsc::channel::<()>();
-            let work = Work::default();
+            let permit = gate.acquire(1, &metrics).await.unwrap();
+            let (started_sender, started) = mpsc::channel();
+            let (release_sender, release_receiver) = mpsc::channel::<()>();
+            let work = BlockingWork::default();
             let mut request = Box::pin(work.run(permit, move || {
-                begun_in.send(()).unwrap();
-                released.recv().unwrap();
+                started_sender.send(()).unwrap();
+                release_receiver.recv().unwrap();
                 Ok(())
             }));
             assert!(request.as_mut().now_or_never().is_none());
-            begun.recv_timeout(PATIENCE).unwrap();
-            // The request is gone, its work is not.
+            started.recv_timeout(TIMEOUT).unwrap();
+            // The request is dropped, but its work still runs.
             drop(request);
             drop(work);
-            releases.push(release);
+            releases.push(release_sender);
         }
-        assert_eq!(gate.enter(1, &metrics).await.unwrap_err().first().code, "queue_timeout");
+        assert_eq!(gate.acquire(1, &metrics).await.unwrap_err().first().code, "queue_timeout");
         releases.pop().unwrap().send(()).unwrap();
-        tokio::time::timeout(PATIENCE, async { while gate.enter(1, &metrics).await.is_err() {} })
+        tokio::time::timeout(TIMEOUT, async { while gate.acquire(1, &metrics).await.is_err() {} })
             .await
             .unwrap();
         releases.pop().unwrap().send(()).unwrap();
-        tokio::time::timeout(PATIENCE, async { while gate.enter(2, &metrics).await.is_err() {} })
+        tokio::time::timeout(TIMEOUT, async { while gate.acquire(2, &metrics).await.is_err() {} })
             .await
             .unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn work_ends_with_its_request() {
+    async fn dropping_a_request_cancels_its_work() {
         let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
-        let (begun_in, begun) = mpsc::channel();
-        let (ended_in, ended) = mpsc::channel();
-        let work = Work::default();
+        let (started_sender, started) = mpsc::channel();
+        let (result_sender, result) = mpsc::channel();
+        let work = BlockingWork::default();
         let mut request = Box::pin(work.run((), move || {
-            begun_in.send(()).unwrap();
-            // Another schema each time: none is known already.
+            started_sender.send(()).unwrap();
+            // A different schema each time, so that the grammar cache does not help.
             let compiled = (0..).find_map(|n| {
                 let schema = format!("{{\"type\": \"array\", \"minItems\": {n}}}");
                 engine.compile_json_schema(&schema, &SchemaOptions::default()).err()
             });
-            ended_in.send(compiled.unwrap().to_string()).unwrap();
+            result_sender.send(compiled.unwrap().to_string()).unwrap();
             Ok(())
         }));
         assert!(request.as_mut().now_or_never().is_none());
-        begun.recv_timeout(PATIENCE).unwrap();
-        assert!(ended.recv_timeout(Duration::from_millis(100)).is_err(), "it ends by itself");
+        started.recv_timeout(TIMEOUT).unwrap();
+        assert!(result.recv_timeout(Duration::from_millis(100)).is_err(), "it ends by itself");
         drop(request);
         drop(work);
-        let error = ended.recv_timeout(PATIENCE).expect("the work goes on");
+        let error = result.recv_timeout(TIMEOUT).expect("the work goes on");
         assert!(error.contains("cancelled"), "{error}");
     }
 }

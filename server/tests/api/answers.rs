@@ -1,13 +1,13 @@
-//! Whole answers and streams: what they have in common, and what is in them.
+//! Complete and streamed responses: their contents and their equivalence.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
 use crate::cases::check_call;
-use crate::support::{Server, ask, endless, tools};
+use crate::support::{Server, ask, long_request, tools};
 
-/// What the chunks of one choice add up to: message, finish reason, logprobs.
+/// Assembles the chunks of one choice: message, finish reason, logprobs.
 fn assemble(chunks: &[Value], choice: usize) -> Value {
     let (mut content, mut reasoning) = (String::new(), String::new());
     let mut calls: Vec<Map<String, Value>> = Vec::new();
@@ -54,8 +54,8 @@ fn assemble(chunks: &[Value], choice: usize) -> Value {
     json!({"content": content, "reasoning": reasoning, "calls": calls, "finish": finish, "logprobs": logprobs})
 }
 
-/// The same of a whole answer.
-fn whole(answer: &Value, choice: usize) -> Value {
+/// The same parts of a complete response.
+fn complete_response(answer: &Value, choice: usize) -> Value {
     let part = &answer["choices"][choice];
     let message = &part["message"];
     let or = |value: &Value, other: Value| if value.is_null() { other } else { value.clone() };
@@ -69,7 +69,7 @@ fn whole(answer: &Value, choice: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_adds_up_to_the_whole_answer() {
+async fn streams_equal_complete_responses() {
     let server = Server::start("").await;
     let schema = json!({"type": "object", "properties": {"a": {"type": "string", "maxLength": 5}, "b": {"type": "integer",
         "minimum": 0, "maximum": 99}}, "required": ["a", "b"], "additionalProperties": false});
@@ -94,9 +94,10 @@ async fn a_stream_adds_up_to_the_whole_answer() {
         let chunks = server.stream(&body).await;
         let choices = body["n"].as_u64().unwrap_or(1) as usize;
         for choice in 0..choices {
-            let (streamed, mut at_once) = (assemble(&chunks, choice), whole(&answer, choice));
+            let (streamed, mut at_once) =
+                (assemble(&chunks, choice), complete_response(&answer, choice));
             if at_once["finish"] == "length" {
-                // A call that was cut off has been streamed as far as it got.
+                // A truncated call is streamed up to its last token.
                 let calls = at_once["calls"].as_array().unwrap().len();
                 at_once["calls"] = streamed["calls"].clone();
                 assert!(streamed["calls"].as_array().unwrap().len() - calls <= 1);
@@ -122,7 +123,7 @@ async fn a_stream_adds_up_to_the_whole_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_obey_and_say_so() {
+async fn responses_match_their_constraints_and_report_them() {
     let server = Server::start("").await;
     for seed in 0..6 {
         let body = ask(
@@ -135,7 +136,7 @@ async fn answers_obey_and_say_so() {
         assert_eq!(answer["louver"]["report"]["level"], "full");
     }
     let loose = json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
-    // Where a call is forced, its arguments match their schema; else only those of strict tools do.
+    // The arguments of a required call match their schema; otherwise only those of strict tools do.
     let forced = ask(json!({"tools": loose.clone(), "tool_choice": "required", "max_tokens": 400}));
     let answer = server.chat(&forced).await.json();
     assert_eq!(answer["louver"]["report"]["level"], "full", "{answer}");
@@ -155,7 +156,7 @@ async fn answers_obey_and_say_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_of_a_conversation_have_ids_of_their_own() {
+async fn call_ids_are_unique_within_a_conversation() {
     let server = Server::start("").await;
     let mut ids = HashSet::new();
     for content in ["one", "two", "three"] {
@@ -170,10 +171,10 @@ async fn calls_of_a_conversation_have_ids_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_relaxed_is_validated() {
+async fn relaxed_schemas_are_validated() {
     let server = Server::start("policy = \"validate\"").await;
-    // So many booleans behind something else: `uniqueItems` is not enforced, as a position may have no more values than there are
-    // elements before it.
+    // `uniqueItems` is not enforced for this many booleans after other elements, because a position
+    // may have at most as many values as there are earlier elements.
     let list = |booleans: usize| {
         let mut items = vec![json!({"type": "string", "maxLength": 4})];
         items.resize(booleans + 1, json!({"type": "boolean"}));
@@ -225,7 +226,7 @@ async fn what_is_relaxed_is_validated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reasoning_is_told_from_the_answer() {
+async fn reasoning_is_separate_from_the_response() {
     let server = Server::start("").await;
     let body = ask(
         json!({"reasoning_effort": "high", "max_tokens": 300, "louver": {"reasoning_budget": 40}}),
@@ -246,30 +247,30 @@ async fn reasoning_is_told_from_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn seeds_decide_whatever_the_neighbours_do() {
+async fn seeds_decide_independently_of_other_requests() {
     let server = Server::start("").await;
     let body = ask(json!({"seed": 77, "temperature": 1.2, "top_p": 0.95, "max_tokens": 80}));
-    let first = whole(&server.chat(&body).await.json(), 0);
-    // Others of the same length and of other lengths, and one that leaves.
+    let first = complete_response(&server.chat(&body).await.json(), 0);
+    // Other requests of the same and of other lengths, and one whose client disconnects.
     let others: Vec<Value> =
         (0..6).map(|i| ask(json!({"max_tokens": 20 + 10 * (i % 3)}))).collect();
-    let (leaving, _) = server.begin(&endless()).await;
+    let (leaving, _) = server.begin(&long_request()).await;
     let crowd = futures::future::join_all(others.iter().map(|other| server.chat(other)));
     let (crowd, beside, ()) = tokio::join!(crowd, server.chat(&body), async { drop(leaving) });
     assert!(crowd.iter().all(|answer| answer.status == 200));
-    assert_eq!(whole(&beside.json(), 0), first);
+    assert_eq!(complete_response(&beside.json(), 0), first);
     let unseeded = {
         let mut body = body.clone();
         body.as_object_mut().unwrap().remove("seed");
         body
     };
     let (one, two) = (server.chat(&unseeded).await.json(), server.chat(&unseeded).await.json());
-    assert_ne!(whole(&one, 0), whole(&two, 0));
+    assert_ne!(complete_response(&one, 0), complete_response(&two, 0));
 }
 
-/// Many at once: all are answered, and all obey.
+/// Many concurrent requests all get valid responses.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_is_served() {
+async fn many_concurrent_requests_are_served() {
     let server = Server::start("[limits.requests]\nconcurrent = 8").await;
     let requests: Vec<Value> = (0..12)
         .map(|i| match i % 3 {
@@ -296,7 +297,7 @@ async fn a_crowd_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn traces_are_recorded_when_asked_for() {
+async fn traces_are_recorded_on_request() {
     let server = Server::start("").await;
     let mut body =
         ask(json!({"tools": tools(), "tool_choice": "required", "n": 2, "max_tokens": 200}));
@@ -308,8 +309,8 @@ async fn traces_are_recorded_when_asked_for() {
     let trace = server.get(&format!("/v1/louver/traces/{id}-1")).await.json();
     assert_eq!(trace["request"]["body"], body);
     assert!(trace["steps"].as_array().unwrap().len() > 5);
-    let told = server.stream(&ask(json!({"logprobs": true, "louver": {"trace": true}}))).await;
-    let end = told.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
+    let stream = server.stream(&ask(json!({"logprobs": true, "louver": {"trace": true}}))).await;
+    let end = stream.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
     let trace = server
         .get(&format!("/v1/louver/traces/{}", end["louver"]["trace"].as_str().unwrap()))
         .await
@@ -328,19 +329,19 @@ async fn traces_are_bounded_while_they_grow() {
     let server = Server::start("[limits.traces]\ntrace_bytes = 20000").await;
     let more =
         json!({"max_tokens": 200, "seed": 3, "temperature": 0.5, "reasoning_effort": "none"});
-    let asked = |trace: bool, logprobs: bool| {
+    let traced_request = |trace: bool, logprobs: bool| {
         let mut body = ask(more.clone());
         (body["louver"]["trace"], body["logprobs"]) = (trace.into(), logprobs.into());
         body
     };
-    let plain = server.chat(&asked(false, true)).await.json();
+    let plain = server.chat(&traced_request(false, true)).await.json();
     assert!(plain["usage"]["completion_tokens"].as_u64() > Some(60), "{plain}");
     for logprobs in [false, true] {
-        let body = asked(true, logprobs);
-        let whole = server.chat(&body).await.json();
+        let body = traced_request(true, logprobs);
+        let complete_response = server.chat(&body).await.json();
         let chunks = server.stream(&body).await;
         let streamed = chunks.iter().find(|chunk| chunk.get("louver").is_some()).unwrap();
-        for louver in [&whole["louver"], &streamed["louver"]] {
+        for louver in [&complete_response["louver"], &streamed["louver"]] {
             let trace = server
                 .get(&format!("/v1/louver/traces/{}", louver["trace"].as_str().unwrap()))
                 .await
@@ -356,10 +357,13 @@ async fn traces_are_bounded_while_they_grow() {
                 steps.len()
             );
         }
-        // Nobody else notices.
-        assert_eq!(whole["choices"][0]["message"], plain["choices"][0]["message"]);
+        // Other requests are not affected.
+        assert_eq!(complete_response["choices"][0]["message"], plain["choices"][0]["message"]);
         if logprobs {
-            assert_eq!(whole["choices"][0]["logprobs"], plain["choices"][0]["logprobs"]);
+            assert_eq!(
+                complete_response["choices"][0]["logprobs"],
+                plain["choices"][0]["logprobs"]
+            );
         }
     }
     let list = server.get("/v1/louver/traces").await.json();

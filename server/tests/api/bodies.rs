@@ -1,4 +1,4 @@
-//! Clients that take nothing: connections of another protocol, bodies that nobody reads.
+//! Clients that read nothing: connections of another protocol, unread response bodies.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
-use crate::support::{PATIENCE, Server, ask, config, endless};
+use crate::support::{Server, TIMEOUT, ask, config, long_request};
 
-/// HTTP/2's preface with empty settings and a request for `/healthz` (RFC 9113, 3.4; the header block
-/// is HPACK's static table with a literal path and authority).
+/// HTTP/2's preface with empty settings and a request for `/healthz` (RFC 9113, 3.4; the header
+/// block is HPACK's static table with a literal path and authority).
 const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\
     \x00\x00\x00\x04\x00\x00\x00\x00\x00\
     \x00\x00\x13\x01\x05\x00\x00\x00\x01\x82\x86\x44\x08/healthz\x41\x05local";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn http_2_is_refused_at_once() {
+async fn http_2_connections_are_closed_immediately() {
     let server = Server::start("").await;
-    // With prior knowledge, in one piece, in two, and cut short.
+    // With prior knowledge: in one piece, in two, and truncated.
     for sent in [&[HTTP_2][..], &[&HTTP_2[..10], &HTTP_2[10..]], &[&HTTP_2[..18]]] {
         let mut connection = TcpStream::connect(server.address()).await.unwrap();
         connection.set_nodelay(true).unwrap();
@@ -34,21 +34,21 @@ async fn http_2_is_refused_at_once() {
         let closed =
             tokio::time::timeout(Duration::from_secs(5), connection.read_to_end(&mut answer)).await;
         assert!(closed.is_ok(), "the connection stays open");
-        // Nothing, or a refusal of HTTP/1; no frame of HTTP/2.
+        // Nothing or an HTTP/1 error; no HTTP/2 frame.
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
     }
-    // Nor is it negotiated.
+    // HTTP/2 is not negotiated either.
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
     let upgrade =
         b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings\r\n\
         upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n";
     connection.write_all(upgrade).await.unwrap();
     let mut answer = [0; 15];
-    tokio::time::timeout(PATIENCE, connection.read_exact(&mut answer)).await.unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, connection.read_exact(&mut answer)).await.unwrap().unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200 OK");
 }
 
-/// The routes of a server with one place, without a connection.
+/// The router of a server with one generation slot, without a connection.
 async fn routes(limits: &str) -> Router {
     let one = "[limits.requests]\nconcurrent = 1\nn = 1\nqueue_timeout_s = 20\n";
     router(load(config(&format!("{one}{limits}"))).await.unwrap())
@@ -64,25 +64,25 @@ fn streamed(mut body: Value) -> Value {
     body
 }
 
-/// Waits until the place is free: another request is answered. One that waits has its deadline, too.
-async fn is_free(routes: &Router) {
+/// Waits until the slot is free and another request is served, within its deadline.
+async fn wait_until_free(routes: &Router) {
     let answered = async {
         while routes.clone().oneshot(post(&ask(json!({})))).await.unwrap().status()
             != StatusCode::OK
         {}
     };
-    assert!(tokio::time::timeout(PATIENCE, answered).await.is_ok(), "the place is never free");
+    assert!(tokio::time::timeout(TIMEOUT, answered).await.is_ok(), "the place is never free");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_never_polled_gives_its_place_back() {
-    // Either clock is enough.
+async fn unpolled_bodies_release_their_slot() {
+    // Either timeout is sufficient.
     for limits in ["timeout_s = 1\n", "[limits.http]\nwrite_timeout_s = 0.5\n"] {
         let routes = routes(limits).await;
-        let unread = routes.clone().oneshot(post(&streamed(endless()))).await.unwrap();
+        let unread = routes.clone().oneshot(post(&streamed(long_request()))).await.unwrap();
         assert_eq!(unread.status(), StatusCode::OK);
-        is_free(&routes).await;
-        // What was thrown away does not look like a whole answer.
+        wait_until_free(&routes).await;
+        // A truncated response does not look complete.
         match to_bytes(unread.into_body(), usize::MAX).await {
             Err(broken) => assert!(limits.contains("write_timeout_s"), "{broken}"),
             Ok(text) => assert!(String::from_utf8_lossy(&text).contains("\"code\":\"timeout\"")),
@@ -91,25 +91,25 @@ async fn a_body_that_is_never_polled_gives_its_place_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_nobody_waits_for_gives_its_place_back() {
+async fn abandoned_requests_release_their_slot() {
     let routes = routes("timeout_s = 1\n").await;
-    let mut left = Box::pin(routes.clone().oneshot(post(&endless())));
-    // Polled until it runs, and then no more.
+    let mut left = Box::pin(routes.clone().oneshot(post(&long_request())));
+    // Polled until it runs, then not any more.
     assert!(tokio::time::timeout(Duration::from_millis(300), &mut left).await.is_err());
-    is_free(&routes).await;
+    wait_until_free(&routes).await;
     assert_eq!(left.await.unwrap().status(), StatusCode::REQUEST_TIMEOUT);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_place_does_not_wait_for_a_slow_reader() {
+async fn slow_readers_do_not_hold_slots() {
     let routes = routes("").await;
     let schema =
         json!({"type": "array", "items": {"enum": [1, 2]}, "minItems": 50, "maxItems": 50});
     let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
     let body = streamed(ask(json!({"max_tokens": 2000, "response_format": format})));
     let unread = routes.clone().oneshot(post(&body)).await.unwrap();
-    is_free(&routes).await;
-    // Whole all the same.
+    wait_until_free(&routes).await;
+    // The response is still complete.
     let text = to_bytes(unread.into_body(), usize::MAX).await.unwrap();
     let text = String::from_utf8_lossy(&text);
     assert!(
@@ -119,7 +119,7 @@ async fn a_place_does_not_wait_for_a_slow_reader() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_that_end_an_answer_are_bounded_together() {
+async fn stop_strings_have_a_total_limit() {
     let server = Server::start("[limits.schema]\ndispatch_bytes = 1000").await;
     let (status, code, param) =
         server.chat(&ask(json!({"stop": ["short", "x".repeat(1000)]}))).await.error();

@@ -1,4 +1,4 @@
-//! A table of requests.
+//! Chat requests from a table, with checks of their responses.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Case {
             assert!(finish.iter().any(|word| choice["finish_reason"] == **word), "{name}: {body}");
         }
         let calls = choice["message"]["tool_calls"].as_array().cloned().unwrap_or_default();
-        // A turn that is cut off behind a call says so.
+        // A turn truncated after a call has this finish reason.
         let finish = if calls.is_empty() { ["stop", "length"] } else { ["tool_calls", "length"] };
         assert!(finish.iter().any(|word| choice["finish_reason"] == *word), "{name}: {body}");
         let sent: Value = serde_json::from_str(&self.request()).unwrap();
@@ -98,12 +98,12 @@ impl Case {
     }
 }
 
-/// A call is of one of the usual tools, and its arguments match.
+/// Checks that a call uses one of the default tools and matches its schema.
 pub(crate) fn check_call(name: &str, call: &Value) {
     check_call_of(name, &tools(), call);
 }
 
-/// A call is of one of the tools, and its arguments match, if the tool has a schema at all.
+/// Checks that a call uses one of the tools and matches its schema, if it has one.
 fn check_call_of(name: &str, tools: &Value, call: &Value) {
     let of_name = |tool: &&Value| tool["function"]["name"] == call["function"]["name"];
     let tool =
@@ -127,7 +127,7 @@ fn check_call_of(name: &str, tools: &Value, call: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_request_of_the_table() {
+async fn chat_requests_of_the_table_have_their_responses() {
     let cases: Cases = toml::from_str(include_str!("cases.toml")).unwrap();
     let server = Server::start("[limits.requests]\nmax_tokens = 7000").await;
     for case in &cases.case {
@@ -140,7 +140,7 @@ async fn every_request_of_the_table() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_of_the_server() {
+async fn server_policies_are_applied() {
     let server = Server::start("strict_tools = \"all\"\nunknown_members = \"refuse\"").await;
     let answer = server.chat(&ask(json!({"whatever": 1, "metadata": {}}))).await;
     assert_eq!(answer.error(), (400, "unknown_member".to_owned(), Some("/whatever".to_owned())));

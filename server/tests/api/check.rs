@@ -1,8 +1,8 @@
-//! `/v1/louver/check`: what can be enforced, what cannot, and what it costs.
+//! The route `/v1/louver/check`: enforceable and rejected requests, and their cost.
 
 use serde_json::{Value, json};
 
-use crate::support::{NO_FUEL_LIMIT, Server, ask, heavy, tools};
+use crate::support::{NO_FUEL_LIMIT, Server, ask, expensive_format, tools};
 
 async fn check(server: &Server, body: &Value) -> Value {
     let answer = server.post("/v1/louver/check", body.to_string()).await;
@@ -10,7 +10,7 @@ async fn check(server: &Server, body: &Value) -> Value {
     answer.json()
 }
 
-fn places(answer: &Value) -> Vec<&str> {
+fn pointers(answer: &Value) -> Vec<&str> {
     answer["errors"]
         .as_array()
         .unwrap()
@@ -20,7 +20,7 @@ fn places(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_enforced() {
+async fn enforceable_requests_are_accepted() {
     let server = Server::start("").await;
     let messages = json!([{"role": "user", "content": "hello"}]);
     let chat = json!({"model": "tiny", "messages": messages, "tools": tools(), "tool_choice": {"type": "function", "function": {"name": "book"}}});
@@ -35,12 +35,12 @@ async fn what_can_be_enforced() {
         "{answer}"
     );
     assert!(answer["grammar"]["rules"].as_u64().unwrap() > 5, "{answer}");
-    let want = json!([
+    let expected = json!([
         {"name": "weather", "type": "function", "callable": false},
         {"name": "book", "type": "function", "callable": true},
     ]);
-    assert_eq!(answer["tools"], want);
-    // The prompt is the one that is sent.
+    assert_eq!(answer["tools"], expected);
+    // The prompt equals that of a completion.
     let sent = server
         .chat(&json!({"messages": messages, "tools": tools(), "tool_choice": chat["tool_choice"], "max_tokens": 300}))
         .await;
@@ -57,14 +57,14 @@ async fn what_can_be_enforced() {
         "{answer}"
     );
     assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
-    // What is let go is said.
+    // Relaxed keywords are reported.
     let loose = json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
     let answer = check(&server, &json!({"tools": loose})).await;
     assert_eq!(answer["relaxed"][0]["pointer"], "/tools/0/function/parameters", "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_error_of_every_part() {
+async fn errors_of_all_parts_are_reported() {
     let server = Server::start("").await;
     let strict = |name: &str, schema: Value| json!({"type": "function", "function": {"name": name, "strict": true, "parameters": schema}});
     let body = json!({
@@ -78,34 +78,37 @@ async fn every_error_of_every_part() {
     });
     let answer = check(&server, &body).await;
     assert_eq!(answer["ok"], false);
-    let mut found = places(&answer);
-    found.sort_unstable();
-    let want = [
+    let mut pointers_found = pointers(&answer);
+    pointers_found.sort_unstable();
+    let expected = [
         "/response_format/json_schema/schema/pattern",
         "/tools/0/function/parameters/properties/x/type",
         "/tools/0/function/parameters/properties/y/minLength",
         "/tools/1/custom/format/grammar/definition",
         "/tools/2/function/parameters/$ref",
     ];
-    assert_eq!(found, want, "{answer}");
+    assert_eq!(pointers_found, expected, "{answer}");
     let of = |pointer: &str| {
         answer["errors"].as_array().unwrap().iter().find(|e| e["pointer"] == pointer).unwrap()
     };
-    assert_eq!(of(want[1])["keyword"], "type");
-    assert!(of(want[3])["message"].as_str().unwrap().starts_with("line 1, column 8: "), "{answer}");
-    // Members are wrong before schemas are looked at.
+    assert_eq!(of(expected[1])["keyword"], "type");
+    assert!(
+        of(expected[3])["message"].as_str().unwrap().starts_with("line 1, column 8: "),
+        "{answer}"
+    );
+    // Member faults are reported before schemas are parsed.
     let answer = check(&server, &json!({"messages": [], "temperature": 9})).await;
     assert_eq!(
-        (&answer["ok"], places(&answer)),
+        (&answer["ok"], pointers(&answer)),
         (&json!(false), vec!["/temperature", "/messages"])
     );
-    // In the places of the body that was sent.
+    // Pointers refer to the body as sent.
     let schema = json!({"type": "json_schema", "name": "n", "schema": {"type": "frog"}});
     let answer = check(&server, &json!({"input": "x", "text": {"format": schema}})).await;
-    assert_eq!(places(&answer), ["/text/format/schema/type"]);
+    assert_eq!(pointers(&answer), ["/text/format/schema/type"]);
     let answer = check(&server, &json!({"input": 5, "background": true})).await;
-    assert_eq!(places(&answer), ["/background", "/input"]);
-    // What is no request at all has the usual errors.
+    assert_eq!(pointers(&answer), ["/background", "/input"]);
+    // Bodies that are not requests have the usual errors.
     assert_eq!(server.post("/v1/louver/check", "{").await.status, 400);
     assert_eq!(
         server.post("/v1/louver/check", json!({"model": "gpt-5"}).to_string()).await.status,
@@ -114,9 +117,9 @@ async fn every_error_of_every_part() {
     assert_eq!(server.post("/v1/louver/check", "[]").await.status, 200);
 }
 
-/// Every request of `docs/SERVER.md` can be enforced.
+/// Every request in `docs/SERVER.md` can be enforced.
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_of_the_page() {
+async fn documented_requests_are_enforceable() {
     let page = include_str!("../../../docs/SERVER.md");
     let server = Server::start("").await;
     let requests: Vec<&str> = page
@@ -135,12 +138,12 @@ async fn requests_of_the_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn checks_take_no_place_from_completions() {
+async fn checks_do_not_use_completion_slots() {
     let limits =
         "[limits.requests]\nchecks = 1\ncheck_timeout_s = 2.0\nconcurrent = 1\nn = 1\nqueue = 1\n";
     let server = Server::start(&format!("{limits}{NO_FUEL_LIMIT}")).await;
-    let body = json!({"response_format": heavy()}).to_string();
-    // One runs, eight wait.
+    let body = json!({"response_format": expensive_format()}).to_string();
+    // One check runs, eight wait.
     let checks =
         futures::future::join_all((0..20).map(|_| server.post("/v1/louver/check", body.clone())));
     let (checks, completion) = tokio::join!(checks, async {
@@ -154,6 +157,6 @@ async fn checks_take_no_place_from_completions() {
     let full = codes.iter().filter(|code| **code == (429, "queue_full".to_owned())).count();
     assert_eq!(full, 11, "{codes:?}");
     assert!(codes.iter().any(|code| *code == (408, "timeout".to_owned())), "{codes:?}");
-    // The work has ended, and the place is free.
+    // The work has ended, and the slot is free.
     assert_eq!(check(&server, &json!({"tools": tools()})).await["ok"], true);
 }

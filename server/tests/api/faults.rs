@@ -1,29 +1,32 @@
-//! Clients that leave, servers that are full, hosts that break: everybody else is served.
+//! Disconnecting clients, full servers, failing hosts: other requests are served.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use louver_server::Processors;
+use louver_server::LogitsProcessors;
 use mistralrs::CustomLogitsProcessor;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, NO_FUEL_LIMIT, PATIENCE, Server, ask, data, endless, heavy, rest};
+use crate::support::{
+    Answer, NO_FUEL_LIMIT, Server, TIMEOUT, ask, data, expensive_format, long_request, rest,
+};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_leave_end_their_generations() {
+async fn disconnecting_clients_end_their_generations() {
     let server = Server::start("").await;
-    let (answer, first) = server.begin(&endless()).await;
+    let (answer, first) = server.begin(&long_request()).await;
     assert!(first.contains("\"role\":\"assistant\""), "{first}");
     assert_eq!(server.metric("louver_running_generations").await, 1.0);
     drop(answer);
     server.wait_for("louver_running_generations", 0.0).await;
     server.wait_for("louver_active_requests", 1.0).await; // the request for the metrics itself
 
-    // One that does not wait for a whole answer.
+    // A client that does not wait for a complete response.
     let impatient = reqwest::Client::builder().timeout(Duration::from_millis(400)).build().unwrap();
     let request = impatient.post(format!("{}/v1/chat/completions", server.base));
-    let request = request.header("content-type", "application/json").body(endless().to_string());
+    let request =
+        request.header("content-type", "application/json").body(long_request().to_string());
     assert!(request.send().await.is_err());
     server.wait_for("louver_running_generations", 0.0).await;
     let text = server.get("/metrics").await.text;
@@ -36,10 +39,10 @@ async fn clients_that_leave_end_their_generations() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_leaves_leaves_a_trace() {
+async fn disconnected_requests_leave_a_trace() {
     let server = Server::start("[limits.requests]\ntimeout_s = 2.0").await;
     for is_patient in [false, true] {
-        let mut body = endless();
+        let mut body = long_request();
         body["louver"] = json!({"trace": true});
         let (answer, first) = server.begin(&body).await;
         let chunk: Value = serde_json::from_str(data(&first)[0]).unwrap();
@@ -70,10 +73,10 @@ async fn whoever_leaves_leaves_a_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_server_says_so_and_stays_healthy() {
+async fn full_servers_reject_requests_and_stay_healthy() {
     let limits = "[limits.requests]\nconcurrent = 1\nn = 1\nqueue = 1\nqueue_timeout_s = 0.4";
     let server = Server::start(limits).await;
-    let (running, _) = server.begin(&endless()).await;
+    let (running, _) = server.begin(&long_request()).await;
     let (waiting, full) = (ask(json!({})), ask(json!({})));
     let (late, full) = tokio::join!(server.chat(&waiting), async {
         server.wait_for("louver_waiting_requests", 1.0).await;
@@ -89,10 +92,10 @@ async fn a_full_server_says_so_and_stays_healthy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_has_its_time() {
+async fn requests_time_out() {
     let server = Server::start("[limits.requests]\ntimeout_s = 0.5").await;
-    assert_eq!(server.chat(&endless()).await.error(), (408, "timeout".to_owned(), None));
-    let (answer, first) = server.begin(&endless()).await;
+    assert_eq!(server.chat(&long_request()).await.error(), (408, "timeout".to_owned(), None));
+    let (answer, first) = server.begin(&long_request()).await;
     let text = first + &rest(answer).await;
     let last: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
     assert_eq!(
@@ -106,22 +109,23 @@ async fn a_request_has_its_time() {
 async fn compilations_end_with_their_requests() {
     let limits = "[limits.requests]\nconcurrent = 1\nn = 1\ntimeout_s = 3.0\n";
     let server = Server::start(&format!("{limits}{NO_FUEL_LIMIT}")).await;
-    let heavy = ask(json!({"response_format": heavy()}));
-    // The deadline passes, or the client leaves.
-    assert_eq!(server.chat(&heavy).await.error(), (408, "timeout".to_owned(), None));
+    let expensive_format = ask(json!({"response_format": expensive_format()}));
+    // The deadline passes, or the client disconnects.
+    assert_eq!(server.chat(&expensive_format).await.error(), (408, "timeout".to_owned(), None));
     let impatient = reqwest::Client::builder().timeout(Duration::from_millis(400)).build().unwrap();
     for _ in 0..3 {
         let request = impatient.post(format!("{}/v1/chat/completions", server.base));
-        let request = request.header("content-type", "application/json").body(heavy.to_string());
+        let request =
+            request.header("content-type", "application/json").body(expensive_format.to_string());
         assert!(request.send().await.is_err());
     }
-    // A place is free only when its work has ended.
+    // A slot is released only when its work has ended.
     let answered = async { while server.chat(&ask(json!({}))).await.status != 200 {} };
-    assert!(tokio::time::timeout(PATIENCE, answered).await.is_ok(), "the work goes on");
+    assert!(tokio::time::timeout(TIMEOUT, answered).await.is_ok(), "the work goes on");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn prompts_are_bounded_before_they_are_tokenized() {
+async fn prompts_are_bounded_before_tokenization() {
     let refused = |answer: Answer| {
         assert_eq!(
             answer.error(),
@@ -143,13 +147,13 @@ async fn prompts_are_bounded_before_they_are_tokenized() {
         (&json!(false), &json!("/messages"))
     );
     assert_eq!(server.chat(&of(1000)).await.status, 200);
-    // By the model's context: 8192 tokens of at most the longest token's bytes.
+    // Bounded by the model's context: 8192 tokens of at most the longest token's bytes.
     let server = Server::start("[limits.requests]\nprompt_bytes = 100000000").await;
     let message = refused(server.chat(&of(2_000_000)).await);
     let limit: usize =
         message.split("the ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
     assert_eq!(limit % 8192, 0, "{message}");
-    // What is tokenized and found too long has the same error.
+    // A prompt that is too long after tokenization has the same error.
     let answer = server.chat(&of(limit - 1000)).await;
     assert_eq!(answer.error().1, "context_length_exceeded");
     assert!(
@@ -159,21 +163,21 @@ async fn prompts_are_bounded_before_they_are_tokenized() {
     );
 }
 
-/// A processor that does something once it is told to.
+/// A processor that acts once it is signalled.
 fn on_signal(
     act: impl Fn(&mistralrs::Tensor) -> mistralrs::Tensor + Send + Sync + 'static,
-) -> (Processors, Arc<AtomicBool>) {
+) -> (LogitsProcessors, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
-    let told = signal.clone();
+    let notify = signal.clone();
     let processor: Arc<dyn CustomLogitsProcessor> =
         Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
-            Ok(if told.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
+            Ok(if notify.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
         });
-    (Processors(vec![processor]), signal)
+    (LogitsProcessors(vec![processor]), signal)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_are_not_numbers_are_repaired() {
+async fn nan_rows_are_repaired() {
     let (processors, signal) = on_signal(|logits| {
         let width = logits.elem_count();
         mistralrs::Tensor::from_vec(vec![f32::NAN; width], width, &mistralrs::Device::Cpu).unwrap()
@@ -194,7 +198,7 @@ async fn rows_that_are_not_numbers_are_repaired() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_dies_comes_back() {
+async fn dead_hosts_are_restarted() {
     let (processors, signal) = on_signal(|_| panic!("a processor's own bug, asked for by a test"));
     let server = Server::with_processors("", processors).await;
     assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
@@ -202,7 +206,7 @@ async fn a_host_that_dies_comes_back() {
     let answer = server.chat(&ask(json!({}))).await;
     assert_eq!(answer.error(), (503, "host_gone".to_owned(), None));
     signal.store(false, Ordering::Relaxed);
-    // mistral.rs starts a dead engine anew once its thread is gone.
+    // mistral.rs restarts a dead engine once its thread has ended.
     let mut served = false;
     for _ in 0..100 {
         served = server.get("/healthz").await.status == 200
@@ -216,7 +220,7 @@ async fn a_host_that_dies_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_schemas_cost_their_own_request() {
+async fn hostile_schemas_affect_their_own_request_only() {
     let server = Server::start(
         "[limits.schema]\nnodes = 2000\nautomaton_states = 2000\ncompiled_states = 20000",
     )

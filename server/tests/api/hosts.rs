@@ -1,39 +1,41 @@
-//! A host that answers slowly, or not at all: requests have their time, the server stays healthy,
-//! and goes on when the host does.
+//! Slow and unresponsive hosts: requests time out, the server stays healthy, and it continues when
+//! the host does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use louver_server::Processors;
+use louver_server::LogitsProcessors;
 use mistralrs::CustomLogitsProcessor;
 use serde_json::json;
 
-use crate::support::{PATIENCE, Server, ask};
+use crate::support::{Server, TIMEOUT, ask};
 
-/// A processor that keeps the host waiting at each token, once it is told to.
-fn waits(how: impl Fn() + Send + Sync + 'static) -> (Processors, Arc<AtomicBool>) {
+/// A processor that delays the host at each token, once it is signalled.
+fn delaying_processor(
+    how: impl Fn() + Send + Sync + 'static,
+) -> (LogitsProcessors, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
-    let told = signal.clone();
+    let notify = signal.clone();
     let processor: Arc<dyn CustomLogitsProcessor> =
         Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
-            if told.load(Ordering::Relaxed) {
+            if notify.load(Ordering::Relaxed) {
                 how();
             }
             Ok(logits.clone())
         });
-    (Processors(vec![processor]), signal)
+    (LogitsProcessors(vec![processor]), signal)
 }
 
-async fn serves_again(server: &Server) {
+async fn wait_until_serving(server: &Server) {
     let served = async { while server.chat(&ask(json!({}))).await.status != 200 {} };
-    assert!(tokio::time::timeout(PATIENCE, served).await.is_ok(), "nothing is served any more");
+    assert!(tokio::time::timeout(TIMEOUT, served).await.is_ok(), "nothing is served any more");
     server.wait_for("louver_running_generations", 0.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_host_costs_its_requests_their_time() {
-    let (processors, slow) = waits(|| std::thread::sleep(Duration::from_millis(150)));
+async fn slow_hosts_cause_timeouts() {
+    let (processors, slow) = delaying_processor(|| std::thread::sleep(Duration::from_millis(150)));
     let limits = "[limits.requests]\nconcurrent = 2\ntimeout_s = 0.6\nqueue_timeout_s = 0.3";
     let server = Server::with_processors(limits, processors).await;
     slow.store(true, Ordering::Relaxed);
@@ -44,14 +46,14 @@ async fn a_slow_host_costs_its_requests_their_time() {
     }
     assert_eq!(server.get("/healthz").await.status, 200);
     slow.store(false, Ordering::Relaxed);
-    serves_again(&server).await;
+    wait_until_serving(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_never_answers_holds_nobody_up() {
+async fn unresponsive_hosts_block_nothing() {
     let released = Arc::new(AtomicBool::new(false));
     let until = released.clone();
-    let (processors, stuck) = waits(move || {
+    let (processors, stuck) = delaying_processor(move || {
         while !until.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -60,12 +62,12 @@ async fn a_host_that_never_answers_holds_nobody_up() {
     let server = Server::with_processors(limits, processors).await;
     stuck.store(true, Ordering::Relaxed);
     assert_eq!(server.chat(&ask(json!({}))).await.error(), (408, "timeout".to_owned(), None));
-    // The host still holds the place: others are told so, and do not wait for it.
+    // The host still holds the slot: other requests are rejected without waiting.
     for _ in 0..3 {
         let answer = server.chat(&ask(json!({}))).await;
         assert!(matches!(answer.status, 408 | 429), "{}: {}", answer.status, answer.text);
         assert_eq!(server.get("/healthz").await.status, 200);
     }
     released.store(true, Ordering::Relaxed);
-    serves_again(&server).await;
+    wait_until_serving(&server).await;
 }

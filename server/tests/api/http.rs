@@ -1,4 +1,4 @@
-//! Routes, methods, keys, ids, bodies.
+//! Routes, methods, API keys, request ids, bodies and connections.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{PATIENCE, Server, ask};
+use crate::support::{Server, TIMEOUT, ask};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn routes_and_methods() {
+async fn routes_and_methods_are_checked() {
     let server = Server::start("").await;
     assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
     let models = server.get("/v1/models").await.json();
@@ -28,7 +28,7 @@ async fn routes_and_methods() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies() {
+async fn invalid_bodies_are_rejected() {
     let server = Server::start("[limits.http]\nbody_bytes = 2000\nread_timeout_s = 0.5").await;
     let url = format!("{}/v1/chat/completions", server.base);
     let body = ask(json!({"max_tokens": 1}));
@@ -63,10 +63,11 @@ async fn bodies() {
     );
     // A body that does not arrive.
     let mut slow = TcpStream::connect(server.address()).await.unwrap();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\n";
     slow.write_all(format!("{head}content-length: 100\r\n\r\n{{").as_bytes()).await.unwrap();
     let mut answer = vec![0; 1000];
-    let read = tokio::time::timeout(PATIENCE, slow.read(&mut answer)).await.unwrap().unwrap();
+    let read = tokio::time::timeout(TIMEOUT, slow.read(&mut answer)).await.unwrap().unwrap();
     assert!(
         answer[..read].starts_with(b"HTTP/1.1 408"),
         "{}",
@@ -74,7 +75,7 @@ async fn bodies() {
     );
 }
 
-/// A connection that sends the beginning of a body and announces more.
+/// Opens a connection that sends part of an announced body.
 async fn half_body(server: &Server, announced: usize, sent: usize) -> TcpStream {
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
     let head = format!(
@@ -99,23 +100,23 @@ async fn bodies_are_charged_as_they_arrive() {
     for body in [ask(json!({})).to_string(), long] {
         assert_eq!(server.post("/v1/chat/completions", body).await.status, 200);
     }
-    // Not the time a body has to arrive, 30 s.
+    // Sooner than the body timeout of 30 s.
     assert!(begun.elapsed() < Duration::from_secs(15));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn small_bodies_pass_when_the_budget_is_spent() {
+async fn small_bodies_pass_with_an_exhausted_budget() {
     let limits = "[limits.http]\nbody_bytes = 200000\nbodies_bytes = 200000\nread_timeout_s = 5";
     let server = Server::start(limits).await;
     let mut halves = Vec::new();
     for _ in 0..4 {
         halves.push(half_body(&server, 190_000, 180_000).await);
     }
-    // The budget has room for one of them: the others are refused, and wait for nobody.
+    // The budget suffices for one of them: the others are rejected without waiting.
     let mut codes = Vec::new();
     for half in &mut halves {
         let mut answer = [0; 12];
-        tokio::time::timeout(PATIENCE, half.read_exact(&mut answer)).await.unwrap().unwrap();
+        tokio::time::timeout(TIMEOUT, half.read_exact(&mut answer)).await.unwrap().unwrap();
         codes.push(String::from_utf8_lossy(&answer[9..]).into_owned());
         if codes.last().is_some_and(|code| code == "503") {
             assert_eq!(
@@ -126,14 +127,14 @@ async fn small_bodies_pass_when_the_budget_is_spent() {
     }
     codes.sort();
     assert_eq!(codes, ["408", "503", "503", "503"]);
-    // What they held is free again.
+    // Their share of the budget is released.
     let long = format!("{}{}", " ".repeat(180_000), ask(json!({})));
     assert_eq!(server.post("/v1/chat/completions", long).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_ask_nothing_are_closed() {
-    // The clock of idle connections, and that of heads.
+async fn inactive_connections_are_closed() {
+    // The timeouts of idle connections and of request heads.
     let limits = ["idle_timeout_s = 0.3", "header_timeout_s = 0.3"];
     for (limits, sent) in
         [(limits[0], ""), (limits[0], "GET /healthz HT"), (limits[1], "GET /healthz HT")]
@@ -142,25 +143,25 @@ async fn connections_that_ask_nothing_are_closed() {
         let mut connection = TcpStream::connect(server.address()).await.unwrap();
         connection.write_all(sent.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        // Closed, with or without a last word.
-        let closed = tokio::time::timeout(PATIENCE, connection.read_to_end(&mut answer)).await;
+        // Closed, with or without a response.
+        let closed = tokio::time::timeout(TIMEOUT, connection.read_to_end(&mut answer)).await;
         assert!(closed.is_ok(), "{limits}: {sent:?} stays open");
     }
-    // A request that takes longer than that is not idle.
+    // A longer request is not idle.
     let server = Server::start("[limits.http]\nidle_timeout_s = 0.3\nheader_timeout_s = 0.3").await;
     let answer = server
         .chat(&ask(json!({"max_tokens": 600, "response_format": {"type": "json_schema", "json_schema": {
         "name": "x", "schema": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 200, "maxItems": 200}}}})))
         .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
-    // The clock of heads does not run between requests.
+    // The head timeout does not run between requests.
     let server = Server::start("[limits.http]\nheader_timeout_s = 0.3").await;
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
     for _ in 0..3 {
         connection.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut answer = [0; 1000];
         let read =
-            tokio::time::timeout(PATIENCE, connection.read(&mut answer)).await.unwrap().unwrap();
+            tokio::time::timeout(TIMEOUT, connection.read(&mut answer)).await.unwrap().unwrap();
         assert!(
             answer[..read].starts_with(b"HTTP/1.1 200"),
             "{}",
@@ -171,7 +172,7 @@ async fn connections_that_ask_nothing_are_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_written_heads_keep_nobody_out() {
+async fn incomplete_heads_do_not_block_others() {
     for limits in ["connections_per_peer = 8", "connections = 8"] {
         let server = Server::start(&format!("[limits.http]\n{limits}")).await;
         let mut heads = Vec::new();
@@ -183,21 +184,21 @@ async fn half_written_heads_keep_nobody_out() {
         let begun = Instant::now();
         assert_eq!(server.get("/healthz").await.status, 200);
         assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
-        // Sooner than the clock of heads, 10 s, ends them.
+        // Sooner than the head timeout of 10 s.
         assert!(begun.elapsed() < Duration::from_secs(8), "{limits}");
         drop(heads);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn healthz_answers_where_all_connections_are_taken() {
+async fn healthz_responds_with_all_connections_in_use() {
     for limits in ["connections_per_peer = 4", "connections = 4"] {
         let mut server = Server::start(&format!("[limits.http]\n{limits}")).await;
-        // A connection for each request: one that is kept may be closed before it is used again.
+        // One connection per request: a kept one may be closed before its next use.
         server.client =
-            reqwest::Client::builder().timeout(PATIENCE).pool_max_idle_per_host(0).build().unwrap();
-        // Bodies that do not arrive, until requests are being answered on all connections. One whose head is
-        // not read yet gives its place to the request behind it.
+            reqwest::Client::builder().timeout(TIMEOUT).pool_max_idle_per_host(0).build().unwrap();
+        // Bodies that do not arrive, until every connection has a request in progress. A connection
+        // whose head is not read yet gives its slot to the next one.
         let mut halves = Vec::new();
         let full = async {
             loop {
@@ -208,13 +209,13 @@ async fn healthz_answers_where_all_connections_are_taken() {
                 }
             }
         };
-        let refused = tokio::time::timeout(PATIENCE, full).await.unwrap();
+        let refused = tokio::time::timeout(TIMEOUT, full).await.unwrap();
         assert_eq!(refused.error(), (503, "too_many_connections".to_owned(), None), "{limits}");
         assert_eq!(
             (&refused.headers["connection"], &refused.headers["retry-after"]),
             (&"close".parse().unwrap(), &"1".parse().unwrap())
         );
-        // Also beside many that ask nothing.
+        // Also with many inactive connections.
         let mut heads = Vec::new();
         for _ in 0..200 {
             heads.push(TcpStream::connect(server.address()).await.unwrap());
@@ -225,12 +226,12 @@ async fn healthz_answers_where_all_connections_are_taken() {
         assert_eq!(server.get("/v1/models").await.status, 503);
         halves.clear();
         let served = async { while server.get("/v1/models").await.status != 200 {} };
-        assert!(tokio::time::timeout(PATIENCE, served).await.is_ok(), "{limits}");
+        assert!(tokio::time::timeout(TIMEOUT, served).await.is_ok(), "{limits}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys() {
+async fn api_keys_are_required() {
     let server = Server::start("api_keys = [\"alpha\", \"beta\"]").await;
     let get = |path: &str, key: Option<&str>| {
         let request = server.client.get(format!("{}{path}", server.base));
@@ -259,7 +260,7 @@ async fn keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn request_ids() {
+async fn request_ids_are_returned() {
     let server = Server::start("").await;
     let get = |id: &str| {
         server.send(
@@ -269,8 +270,8 @@ async fn request_ids() {
     assert_eq!(get("abc-1").await.headers["x-request-id"], "abc-1");
     let long = "x".repeat(500);
     for bad in ["a b", long.as_str()] {
-        let made = get(bad).await.headers["x-request-id"].to_str().unwrap().to_owned();
-        assert!(made.starts_with("req_") && made.len() == 28, "{made}");
+        let generated = get(bad).await.headers["x-request-id"].to_str().unwrap().to_owned();
+        assert!(generated.starts_with("req_") && generated.len() == 28, "{generated}");
     }
     let (one, two) = (server.get("/nope").await, server.get("/nope").await);
     assert_ne!(one.headers["x-request-id"], two.headers["x-request-id"]);

@@ -1,4 +1,4 @@
-//! Mistakes that users are likely to make, each with the message it gets.
+//! Common mistakes of users and their error messages, from a table.
 
 use louver_server::Config;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ struct Mistakes {
 #[serde(deny_unknown_fields)]
 struct Request {
     body: String,
-    /// A part of the message; empty: it is no mistake.
+    /// A part of the message; empty if the request is valid.
     message: String,
 }
 
@@ -28,28 +28,32 @@ struct Configuration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_mistake_has_its_message() {
+async fn common_mistakes_have_their_messages() {
     let mistakes: Mistakes = toml::from_str(include_str!("mistakes.toml")).unwrap();
     let server = Server::start("").await;
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for Request { body, message } in &mistakes.request {
         let mut request = ask(serde_json::from_str(body).unwrap());
         request.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let answer = server.chat(&request).await;
-        let found = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
-        if (answer.status == 200) != message.is_empty() || !found.contains(message.as_str()) {
-            wrong
-                .push(format!("{body}\n  wanted {message:?}\n  found {} {found:?}", answer.status));
+        let message_found =
+            answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+        if (answer.status == 200) != message.is_empty() || !message_found.contains(message.as_str())
+        {
+            failures.push(format!(
+                "{body}\n  wanted {message:?}\n  found {} {message_found:?}",
+                answer.status
+            ));
         }
     }
     for Configuration { toml, message } in &mistakes.config {
-        let found = match toml::from_str::<Config>(toml) {
+        let error = match toml::from_str::<Config>(toml) {
             Ok(config) => config.check().err().map(|error| error.to_string()),
             Err(error) => Some(error.to_string()),
         };
-        if !found.as_ref().is_some_and(|found| found.contains(message.as_str())) {
-            wrong.push(format!("{toml}\n  wanted {message:?}\n  found {found:?}"));
+        if !error.as_ref().is_some_and(|error| error.contains(message.as_str())) {
+            failures.push(format!("{toml}\n  wanted {message:?}\n  found {error:?}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -1,5 +1,4 @@
-//! Mutated bodies of requests: each is answered, as what it is or with a typed error that has a
-//! place.
+//! Mutated request bodies: each is either served or rejected with a typed error and a pointer.
 
 use std::time::Duration;
 
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, ask};
 
-/// Bodies for each route.
+/// Number of bodies per route.
 const BODIES: usize = 100;
 
 struct Random(u64);
@@ -41,7 +40,7 @@ impl Random {
         values[self.below(values.len())].clone()
     }
 
-    /// Replaces, removes or adds something somewhere in a value.
+    /// Replaces, removes or adds a random part of a value.
     fn mutate(&mut self, value: &mut Value) {
         match value {
             Value::Object(members) if !members.is_empty() && self.below(5) > 0 => {
@@ -65,8 +64,8 @@ impl Random {
         }
     }
 
-    /// As text; sometimes cut, or with a byte changed.
-    fn spoil(&mut self, body: &Value) -> Vec<u8> {
+    /// Serialises a body; sometimes truncates it or changes a byte.
+    fn corrupt(&mut self, body: &Value) -> Vec<u8> {
         let mut text = body.to_string().into_bytes();
         match self.below(12) {
             0 => text.truncate(self.below(text.len())),
@@ -108,7 +107,7 @@ fn seeds() -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mutated_bodies_are_answered() {
+async fn mutated_bodies_have_typed_responses() {
     let limits = "[limits.requests]\nmax_tokens = 4\ntimeout_s = 20\n";
     let server = Server::start(limits).await;
     let mut random = Random(0x5DEE_CE66);
@@ -122,7 +121,7 @@ async fn mutated_bodies_are_answered() {
                 body["input"] = messages;
             }
             (0..=random.below(3)).for_each(|_| random.mutate(&mut body));
-            let text = random.spoil(&body);
+            let text = random.corrupt(&body);
             let shown = String::from_utf8_lossy(&text).into_owned();
             let answer =
                 tokio::time::timeout(Duration::from_secs(60), server.post(route, text)).await;

@@ -1,4 +1,4 @@
-//! Names of the server and origins of web pages: which requests are refused, as a table.
+//! Host names and origins of requests, from a table.
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
@@ -20,7 +20,7 @@ struct Case {
     status: u16,
     /// The error's code.
     code: Option<String>,
-    /// Headers of the answer; an empty value: it has none such.
+    /// Headers of the response; an empty value means that the header is absent.
     #[serde(default)]
     answer: Vec<(String, String)>,
 }
@@ -38,7 +38,7 @@ async fn ask(case: &Case) -> (u16, HeaderMap, String) {
     for (name, value) in &case.headers {
         request = request.header(name, value);
     }
-    // No model is needed: what is not refused for its origin is refused for its messages.
+    // No model is needed: requests that pass the origin check are rejected for their messages.
     let routes = router(App::new(config, Vec::new()));
     let answer = routes.oneshot(request.body(Body::from("{}")).unwrap()).await.unwrap();
     let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
@@ -47,7 +47,7 @@ async fn ask(case: &Case) -> (u16, HeaderMap, String) {
 }
 
 #[tokio::test]
-async fn foreign_names_and_pages_are_refused() {
+async fn foreign_hosts_and_origins_are_rejected() {
     let cases: Cases = toml::from_str(include_str!("origins.toml")).unwrap();
     assert!(cases.case.len() > 30);
     for case in cases.case {
@@ -64,7 +64,7 @@ async fn foreign_names_and_pages_are_refused() {
                 headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
             assert_eq!(all.join(", "), *value, "{}: {name}", case.name);
         }
-        // Nothing of CORS by default.
+        // No CORS headers by default.
         if !case.config.contains("cors_origins") {
             assert!(
                 !headers.keys().any(|name| name.as_str().starts_with("access-control")),

@@ -1,4 +1,4 @@
-//! `/v1/responses`: a table of requests, each whole and streamed.
+//! The route `/v1/responses`: requests from a table, complete and streamed.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ struct Case {
     status: u16,
     param: Option<String>,
     params: Option<Vec<String>>,
-    /// The response's status: any of these.
+    /// The allowed statuses.
     words: Option<Vec<String>>,
-    /// The only types of items.
+    /// The allowed item types.
     items: Option<Vec<String>>,
-    /// What the text must match, as a regular expression of JSON Schema.
+    /// A pattern for the text, as a regular expression of JSON Schema.
     text: Option<String>,
-    /// What a custom tool's input must match.
+    /// A pattern for a custom tool's input.
     input: Option<String>,
 }
 
@@ -28,7 +28,7 @@ struct Cases {
     case: Vec<Case>,
 }
 
-/// The functions, as this API has them.
+/// The functions in this API's format.
 fn flat_tools() -> Value {
     let flat = |tool: &Value| {
         let mut flat = tool["function"].clone();
@@ -74,16 +74,16 @@ impl Case {
             assert_eq!(body["error"]["param"], **param, "{name}: {body}");
         }
         if let Some(params) = &self.params {
-            let mut found: Vec<&str> = body["errors"]
+            let mut pointers: Vec<&str> = body["errors"]
                 .as_array()
                 .unwrap()
                 .iter()
                 .map(|e| e["param"].as_str().unwrap())
                 .collect();
-            let mut want: Vec<&str> = params.iter().map(String::as_str).collect();
-            found.sort_unstable();
-            want.sort_unstable();
-            assert_eq!(found, want, "{name}: {body}");
+            let mut expected: Vec<&str> = params.iter().map(String::as_str).collect();
+            pointers.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(pointers, expected, "{name}: {body}");
         }
     }
 
@@ -155,7 +155,7 @@ impl Case {
 }
 
 /// The typed events of a stream.
-fn typed(answer: &Answer) -> Vec<Value> {
+fn typed_events(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.headers["content-type"], "text/event-stream");
     let events: Vec<Value> =
         data(&answer.text).iter().map(|event| serde_json::from_str(event).unwrap()).collect();
@@ -169,8 +169,8 @@ fn typed(answer: &Answer) -> Vec<Value> {
     events
 }
 
-/// What the deltas add up to, item by item.
-fn added_up(events: &[Value]) -> Vec<String> {
+/// The concatenated deltas of each item.
+fn joined_deltas(events: &[Value]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for event in events {
         match event["type"].as_str().unwrap() {
@@ -185,13 +185,13 @@ fn added_up(events: &[Value]) -> Vec<String> {
     texts
 }
 
-/// The same, of whole items.
+/// The same text of complete items.
 fn written(item: &Value) -> &str {
-    let places = [&item["arguments"], &item["input"], &item["content"][0]["text"]];
-    places.into_iter().find_map(Value::as_str).expect("a text")
+    let texts = [&item["arguments"], &item["input"], &item["content"][0]["text"]];
+    texts.into_iter().find_map(Value::as_str).expect("a text")
 }
 
-/// Without what is made anew for each response.
+/// Removes what differs between responses.
 fn comparable(response: &Value) -> Value {
     let mut response = response.clone();
     for name in ["id", "created_at", "louver"] {
@@ -204,7 +204,7 @@ fn comparable(response: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_request_of_the_table() {
+async fn responses_requests_of_the_table_have_their_responses() {
     let cases: Cases = toml::from_str(include_str!("responses.toml")).unwrap();
     let server = Server::start("").await;
     for case in &cases.case {
@@ -219,7 +219,7 @@ async fn every_request_of_the_table() {
         case.check(&whole);
         request["stream"] = true.into();
         let answer = server.post("/v1/responses", request.to_string()).await;
-        let events = typed(&answer);
+        let events = typed_events(&answer);
         assert_eq!(
             (&events[0]["type"], &events[1]["type"]),
             (&json!("response.created"), &json!("response.in_progress"))
@@ -236,7 +236,7 @@ async fn every_request_of_the_table() {
             case.name
         );
         assert_eq!(comparable(&last["response"]), comparable(&whole), "{}", case.name);
-        let texts = added_up(&events);
+        let texts = joined_deltas(&events);
         let items = last["response"]["output"].as_array().unwrap();
         assert!(
             texts.len() - items.len() <= usize::from(whole["status"] == "incomplete"),
@@ -259,7 +259,7 @@ async fn every_request_of_the_table() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reasoning_is_an_item() {
+async fn reasoning_is_an_output_item() {
     let server = Server::start("").await;
     let mut seen = 0;
     for seed in 0..6 {
@@ -280,7 +280,7 @@ async fn reasoning_is_an_item() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_stored() {
+async fn responses_are_not_stored() {
     let server = Server::start("").await;
     let made = server
         .post("/v1/responses", json!({"input": "x", "max_output_tokens": 5}).to_string())
@@ -295,9 +295,9 @@ async fn nothing_is_stored() {
     assert_eq!(server.get("/v1/responses").await.status, 405);
 }
 
-/// The same custom tool through Chat Completions, whole and streamed.
+/// The same custom tool through Chat Completions, complete and streamed.
 #[tokio::test(flavor = "multi_thread")]
-async fn custom_tools_in_chat_completions() {
+async fn custom_tools_work_in_chat_completions() {
     let server = Server::start("").await;
     let format =
         json!({"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-c]{2,5}\\n"}});
@@ -328,8 +328,8 @@ async fn custom_tools_in_chat_completions() {
     assert_eq!(streamed, input);
 }
 
-/// A request that runs on for thousands of tokens.
-fn endless() -> Value {
+/// A request that generates thousands of tokens.
+fn long_request() -> Value {
     let schema = json!({"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 3000});
     json!({"input": "hello", "max_output_tokens": 7000, "seed": seed(), "reasoning": {"effort": "none"},
         "louver": {"whitespace": "python_like"},
@@ -337,13 +337,13 @@ fn endless() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_takes_too_long_fails_with_what_there_is() {
+async fn timed_out_responses_contain_their_partial_output() {
     let server = Server::start("[limits.requests]\ntimeout_s = 1.0\nmax_tokens = 7000").await;
-    let mut body = endless();
+    let mut body = long_request();
     let answer = server.post("/v1/responses", body.to_string()).await;
     assert_eq!(answer.error().0, 408);
     body["stream"] = true.into();
-    let events = typed(&server.post("/v1/responses", body.to_string()).await);
+    let events = typed_events(&server.post("/v1/responses", body.to_string()).await);
     let last = events.last().unwrap();
     assert_eq!(
         (&last["type"], &last["response"]["status"]),
@@ -352,13 +352,13 @@ async fn what_takes_too_long_fails_with_what_there_is() {
     assert!(
         last["response"]["error"]["message"].is_string() && last["response"]["usage"].is_null()
     );
-    assert!(added_up(&events)[0].starts_with('['));
+    assert!(joined_deltas(&events)[0].starts_with('['));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_leave_end_their_responses() {
+async fn disconnecting_clients_end_their_responses() {
     let server = Server::start("[limits.requests]\nmax_tokens = 7000").await;
-    let mut body = endless();
+    let mut body = long_request();
     body["stream"] = true.into();
     let request = server
         .client

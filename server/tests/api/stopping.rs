@@ -1,21 +1,21 @@
-//! The server's end.
+//! Graceful shutdown.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, ask, data, endless, rest};
+use crate::support::{Server, ask, data, long_request, rest};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn running_requests_are_finished() {
+async fn running_requests_finish_within_the_grace_period() {
     let mut server = Server::start("grace_s = 60").await;
     let schema =
         json!({"type": "array", "items": {"enum": [1, 2]}, "minItems": 150, "maxItems": 150});
     let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
     let body = ask(json!({"max_tokens": 4000, "response_format": format}));
     let (answer, first) = server.begin(&body).await;
-    server.tell_to_stop();
-    // Nothing new is taken.
+    server.signal_stop();
+    // New requests are rejected.
     let begun = Instant::now();
     while server
         .client
@@ -34,11 +34,11 @@ async fn running_requests_are_finished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_the_grace_they_are_cancelled() {
+async fn running_requests_are_cancelled_after_the_grace_period() {
     let mut server = Server::start("grace_s = 0.3").await;
-    let (answer, first) = server.begin(&endless()).await;
+    let (answer, first) = server.begin(&long_request()).await;
     let begun = Instant::now();
-    server.tell_to_stop();
+    server.signal_stop();
     let text = first + &rest(answer).await;
     let last: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
     assert_eq!(last["error"]["code"], "stopping", "{last}");

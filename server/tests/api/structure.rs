@@ -1,4 +1,4 @@
-//! Every spelling of structured output that is known of other servers is enforced or refused.
+//! Structured-output parameters of other servers: each is enforced or rejected.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ struct Case {
     #[serde(default)]
     route: Route,
     body: String,
-    /// All texts that the answer may be; `{`: a JSON object.
+    /// The allowed responses; `{` means a JSON object.
     content: Option<Vec<String>>,
     param: Option<String>,
     code: Option<String>,
@@ -74,7 +74,7 @@ impl Case {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_spelling_is_enforced_or_refused() {
+async fn structure_parameters_are_enforced_or_rejected() {
     let cases: Cases = toml::from_str(include_str!("structure.toml")).unwrap();
     let server = Server::start("").await;
     for case in &cases.case {
@@ -87,9 +87,9 @@ async fn every_spelling_is_enforced_or_refused() {
     println!("{} spellings", cases.case.len());
 }
 
-/// What is not enforced is reported with the place in the request as it was sent.
+/// Reports of relaxed keywords have pointers into the request as sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn reports_have_the_places_of_the_request() {
+async fn reports_have_pointers_into_the_request() {
     let server = Server::start("policy = \"best_effort\"").await;
     let schema = json!({"properties": {"a": {"type": "string", "pattern": "^(x|y)\\1$"}}, "required": ["a"]});
     let chat = ask(json!({"guided_json": schema, "reasoning_effort": "none", "max_tokens": 30}));
@@ -104,11 +104,11 @@ async fn reports_have_the_places_of_the_request() {
         let answer = answer.json();
         let relaxed =
             answer["louver"]["report"]["relaxed"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        let places: Vec<&str> =
+        let pointers: Vec<&str> =
             relaxed.iter().map(|relaxed| relaxed["pointer"].as_str().unwrap()).collect();
         assert!(
-            !places.is_empty() && places.iter().all(|pointer| pointer.starts_with(place)),
-            "{route}: {places:?}"
+            !pointers.is_empty() && pointers.iter().all(|pointer| pointer.starts_with(place)),
+            "{route}: {pointers:?}"
         );
     }
 }

@@ -1,18 +1,18 @@
-//! A server of one's own for each test, and a client.
+//! Test support: a separate server per test, and a client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use louver_server::{App, Config, ModelConfig, Processors, Served, load, serve};
+use louver_server::{App, Config, LogitsProcessors, ModelConfig, ServedModel, load, serve};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Longest time anything here may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Timeout of all operations.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Server {
     pub(crate) base: String,
@@ -41,7 +41,7 @@ impl Answer {
     }
 }
 
-/// A configuration in TOML, the model added to it.
+/// Parses a configuration and adds the model.
 pub(crate) fn config(toml: &str) -> Config {
     let mut config: Config = toml::from_str(toml).unwrap();
     let tiny = louver_tiny_model::ensure(&std::env::temp_dir().join("louver-tests")).unwrap();
@@ -61,15 +61,15 @@ impl Server {
         Server::run(load(config(toml)).await.unwrap()).await
     }
 
-    /// A server whose generations go through these processors.
-    pub(crate) async fn with_processors(toml: &str, processors: Processors) -> Server {
+    /// Starts a server with additional logits processors.
+    pub(crate) async fn with_processors(toml: &str, processors: LogitsProcessors) -> Server {
         let config = config(toml);
         let builder = mistralrs::TextModelBuilder::new(&config.models[0].model)
             .with_force_cpu()
             .with_dtype(mistralrs::ModelDType::F32)
             .with_prefix_cache_n(None);
         let (model, louver) = louver_mistralrs::Louver::load(builder).await.unwrap();
-        let mut served = Served::new(&config.models[0], model, louver);
+        let mut served = ServedModel::new(&config.models[0], model, louver);
         served.processors = processors;
         Server::run(App::new(config, vec![served])).await
     }
@@ -79,7 +79,7 @@ impl Server {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(serve(listener, app, async { drop(stopped.await) }));
-        let client = reqwest::Client::builder().timeout(PATIENCE).build().unwrap();
+        let client = reqwest::Client::builder().timeout(TIMEOUT).build().unwrap();
         Server { base, client, stop: Some(stop), serving }
     }
 
@@ -109,7 +109,7 @@ impl Server {
         self.post("/v1/chat/completions", body.to_string()).await
     }
 
-    /// An answer's chunks, without `[DONE]`; fails where it is missing.
+    /// The chunks of a streamed response without `[DONE]`, which must be present.
     pub(crate) async fn stream(&self, body: &Value) -> Vec<Value> {
         let mut body = body.clone();
         body["stream"] = true.into();
@@ -121,7 +121,7 @@ impl Server {
         chunks.into_iter().map(|chunk| serde_json::from_str(chunk).unwrap()).collect()
     }
 
-    /// Begins to stream; returns once the first bytes are there.
+    /// Starts a stream and returns after its first bytes.
     pub(crate) async fn begin(&self, body: &Value) -> (reqwest::Response, String) {
         let mut body = body.clone();
         body["stream"] = true.into();
@@ -133,7 +133,7 @@ impl Server {
         (answer, String::from_utf8(first.to_vec()).unwrap())
     }
 
-    /// A counter or gauge, all labels together.
+    /// The sum of a counter or gauge over all labels.
     pub(crate) async fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").await.text;
         let of_name =
@@ -147,18 +147,18 @@ impl Server {
     pub(crate) async fn wait_for(&self, name: &str, value: f64) {
         let begun = Instant::now();
         while self.metric(name).await != value {
-            assert!(begun.elapsed() < PATIENCE, "{name} is never {value}");
+            assert!(begun.elapsed() < TIMEOUT, "{name} is never {value}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    pub(crate) fn tell_to_stop(&mut self) {
+    pub(crate) fn signal_stop(&mut self) {
         drop(self.stop.take());
     }
 
-    /// Waits for the server's own end.
+    /// Waits for the end of the server.
     pub(crate) async fn stopped(self) {
-        tokio::time::timeout(PATIENCE, self.serving)
+        tokio::time::timeout(TIMEOUT, self.serving)
             .await
             .expect("the server does not stop")
             .unwrap()
@@ -176,12 +176,12 @@ pub(crate) async fn rest(answer: reqwest::Response) -> String {
     text
 }
 
-/// What server-sent events carry.
+/// The data of server-sent events.
 pub(crate) fn data(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("data: ")).collect()
 }
 
-/// A seed nobody else has.
+/// A unique seed.
 pub(crate) fn seed() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -208,7 +208,7 @@ pub(crate) fn tools() -> Value {
     ])
 }
 
-/// A request without demands, reasoning off so that a random model comes to an end.
+/// An unconstrained request, without reasoning so that random output ends.
 pub(crate) fn ask(more: Value) -> Value {
     let mut body = json!({
         "model": "tiny",
@@ -224,8 +224,8 @@ pub(crate) fn ask(more: Value) -> Value {
     body
 }
 
-/// A request that runs on for thousands of tokens.
-pub(crate) fn endless() -> Value {
+/// A request that generates thousands of tokens.
+pub(crate) fn long_request() -> Value {
     let schema = json!({"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 3000});
     ask(json!({
         "max_tokens": 7000,
@@ -233,11 +233,13 @@ pub(crate) fn endless() -> Value {
     }))
 }
 
-/// Limits under which [`heavy`] is not refused.
-pub(crate) const NO_FUEL_LIMIT: &str = "[limits.schema]\ncompile_fuel = 1000000000000\nautomaton_states = 100000000\ncompiled_states = 100000000\n";
+/// Limits under which the schema of [`expensive_format`] is not rejected.
+pub(crate) const NO_FUEL_LIMIT: &str = "[limits.schema]\ncompile_fuel = 1000000000000\n\
+                                        automaton_states = 100000000\ncompiled_states = 100000000\n";
 
-/// A response format whose automaton has a hundred million states: no one waits for it to compile.
-pub(crate) fn heavy() -> Value {
+/// A response format whose automaton has a hundred million states, so that its compilation never
+/// ends within the test.
+pub(crate) fn expensive_format() -> Value {
     let schema = json!({"type": "string", "not": {"pattern": "^(a|b)*a(a|b){26}$"}});
     json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}})
 }

@@ -1,4 +1,4 @@
-"""A browser over its DevTools pipe: nothing beyond the standard library."""
+"""Controls a browser through its DevTools pipe, with the standard library only."""
 
 import json
 import os
@@ -12,16 +12,16 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 class BrowserError(Exception):
-    """The browser said no, or nothing in time."""
+    """The browser reported an error, or did not answer in time."""
 
 
 def find():
-    """The browser's path, or None."""
+    """The path of an installed browser, or None."""
     return next((path for path in map(shutil.which, BROWSERS) if path), None)
 
 
 class Page:
-    """One page of one headless browser, and what its console and network said."""
+    """One page of one headless browser; records console messages and requested URLs."""
 
     def __init__(self, browser, width=1280, height=900):
         self.profile = tempfile.TemporaryDirectory(prefix="louver-inspector-")
@@ -55,7 +55,7 @@ class Page:
         self.size(width, height)
 
     def close(self):
-        """Ends the browser."""
+        """Closes the browser."""
         self.session = None
         try:
             self.ask("Browser.close", timeout=5)
@@ -102,7 +102,7 @@ class Page:
     requested = []
 
     def ask(self, method, timeout=60, **params):
-        """Sends a command and gives its result."""
+        """Sends a command and returns its result."""
         self.number += 1
         command = {"id": self.number, "method": method, "params": params}
         if self.session:
@@ -118,16 +118,16 @@ class Page:
             self._note(message)
 
     def size(self, width, height):
-        """The window's size, in pixels."""
+        """Sets the size of the window, in pixels."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def dark(self, dark):
-        """Whether the reader likes it dark."""
+        """Sets the preferred colour scheme."""
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.ask("Emulation.setEmulatedMedia", features=features)
 
     def open(self, url):
-        """Goes there; waits for the document and its scripts."""
+        """Opens a URL; waits for the document and its scripts."""
         self.requested = []
         failed = self.ask("Page.navigate", url=url).get("errorText")
         if failed:
@@ -135,7 +135,7 @@ class Page:
         self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def run(self, script):
-        """The value of an expression."""
+        """Evaluates an expression and returns its value."""
         result = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise BrowserError(f"{script}: {result['exceptionDetails']}")
@@ -156,7 +156,7 @@ class Page:
         self.ask("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def screenshot(self):
-        """The window as PNG bytes."""
+        """The contents of the window as PNG bytes."""
         import base64
 
         return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])

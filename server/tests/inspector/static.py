@@ -1,4 +1,4 @@
-"""The page's files and recorded traces over HTTP, without the server: for work on the page alone."""
+"""Serves the page's files and given traces over HTTP, without louver: for work on the page alone."""
 
 import http.server
 import json
@@ -7,7 +7,7 @@ import threading
 
 PAGE = pathlib.Path(__file__).parents[2] / "src/inspect/page"
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
-# As the server's own (server/src/inspect/page.rs); a test there compares them.
+# The policy of server/src/inspect/page.rs; a test of the server compares the two.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -15,7 +15,7 @@ POLICY = (
 
 
 class Static:
-    """Serves until it is closed."""
+    """An HTTP server on a free port of 127.0.0.1, until `close`."""
 
     def __init__(self, traces):
         by_id = {trace["id"]: trace for trace in traces}
@@ -52,6 +52,6 @@ class Static:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):
-        """Stops serving."""
+        """Stops the server."""
         self.server.shutdown()
         self.server.server_close()

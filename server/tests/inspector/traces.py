@@ -1,4 +1,4 @@
-"""Traces made by hand, in the shape `/v1/louver/traces/ID` has."""
+"""Hand-written traces in the format of `/v1/louver/traces/ID`."""
 
 import math
 
@@ -42,8 +42,8 @@ def trace(name, steps, events, **more):
     } | more
 
 
-def call():
-    """Reasoning, one call, the end."""
+def call_trace():
+    """A turn with reasoning, one call and the end token."""
     refused = [candidate(17, "Hello", 0.6, 'its byte 0 (H) is not allowed; expected [<]')]
     top = [candidate(201, "Oslo", 0.5), candidate(202, "Bergen", 0.25)]
     steps = [
@@ -84,8 +84,8 @@ HOSTILE = [
 ]
 
 
-def hostile():
-    """Everything that could be taken for markup, wherever a model or a user can put text."""
+def hostile_trace():
+    """Text that looks like markup in every member that a model or a user controls."""
     steps = [
         step(i, text, "arguments", 7, 0.5, [candidate(1, text, 0.3)], [candidate(2, text, 0.3, text)])
         for i, text in enumerate(HOSTILE)
@@ -101,19 +101,19 @@ def hostile():
     return trace(HOSTILE[0], steps, events, request=request, finish=HOSTILE[1], report={"level": HOSTILE[0], "relaxed": [{"pointer": HOSTILE[1]}]})
 
 
-def long(count=6000):
-    """As long as answers get."""
+def long_trace(count=6000):
+    """A trace of as many steps as a long answer has."""
     steps = [step(i, f" word{i % 97}", "text", 1 + i * 7 % VOCABULARY, i % 100 / 100) for i in range(count)]
     return trace("long", steps, [(i + 1, {"type": "text_delta", "delta": f" word{i % 97}"}) for i in range(count)])
 
 
-# What is no trace, and what the page says of it.
+# Texts that are not traces, and the error messages of the page.
 BROKEN = [
     ("{", "not JSON"),
     ("[]", "/: expected an object"),
     ("null", "/: expected an object"),
     ("{}", "/steps: expected an array"),
-    ('{"steps": []}', "/steps: there is no step in it"),
+    ('{"steps": []}', "/steps: expected at least one step"),
     ('{"steps": [1]}', "/steps/0: expected an object"),
     ('{"steps": [{"phase": "text", "token": 1, "text": 5, "allowed": 1}]}', "/steps/0/text: expected a string"),
     ('{"steps": [{"phase": "text", "token": 1, "text": "a", "allowed": null}]}', "/steps/0/allowed: expected a number"),

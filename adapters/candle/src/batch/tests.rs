@@ -14,8 +14,8 @@ fn schema(engine: &Engine, schema: &str) -> Constraint {
     engine.compile_json_schema(schema, &SchemaOptions::default()).expect("a schema")
 }
 
-/// What a row of a batch is, as the matcher alone says.
-fn alone(matcher: &mut Matcher) -> Vec<u32> {
+/// The mask of a single matcher.
+fn single_mask(matcher: &mut Matcher) -> Vec<u32> {
     let mut mask = vec![0; matcher.vocab().mask_words()];
     matcher.fill_mask(&mut mask);
     mask
@@ -29,7 +29,7 @@ fn words(batch: &MaskBatch, row: usize) -> &[u32] {
 }
 
 #[test]
-fn equal_rows_share_a_mask_and_rows_are_the_matchers() {
+fn equal_rows_share_a_mask_and_match_their_matchers() {
     let engine = engine();
     let (yes, any) =
         (schema(&engine, r#"{"const": true}"#), schema(&engine, r#"{"type": "boolean"}"#));
@@ -38,12 +38,12 @@ fn equal_rows_share_a_mask_and_rows_are_the_matchers() {
     batch.fill(&engine, &mut matchers).expect("filled");
     assert_eq!((batch.len(), batch.masks()), (4, 2));
     for (row, matcher) in matchers.iter_mut().enumerate() {
-        assert_eq!(words(&batch, row), alone(matcher), "{row}");
+        assert_eq!(words(&batch, row), single_mask(matcher), "{row}");
     }
 }
 
 #[test]
-fn refilled_rows_are_new_and_others_stay() {
+fn refill_changes_the_given_rows_only() {
     let engine = engine();
     let any = schema(&engine, r#"{"type": "boolean"}"#);
     let mut matchers: Vec<Matcher> = (0..4).map(|_| any.matcher()).collect();
@@ -55,34 +55,34 @@ fn refilled_rows_are_new_and_others_stay() {
         matchers[row].advance(TokenId::from_raw(u32::from(id))).expect("allowed");
         batch.refill(&engine, &[row], [&mut matchers[row]]).expect("refilled");
         for (row, matcher) in matchers.iter_mut().enumerate() {
-            assert_eq!(words(&batch, row), alone(matcher), "{step} {row}");
+            assert_eq!(words(&batch, row), single_mask(matcher), "{step} {row}");
         }
     }
-    // Rows 0 and 3, 1, and 2: the place of what row 1 had before was taken again.
+    // Masks of rows 0 and 3, of row 1, and of row 2; the old mask of row 1 was overwritten.
     assert_eq!(batch.masks(), 3);
     batch.refill(&engine, &[0, 3], [None, None]).expect("refilled");
     assert_eq!((batch.row(0), batch.row(3)), (Some(RowMask::Free), Some(RowMask::Free)));
-    assert_eq!(words(&batch, 1), alone(&mut matchers[1]));
+    assert_eq!(words(&batch, 1), single_mask(&mut matchers[1]));
 }
 
 #[test]
-fn what_changed_is_known() {
+fn versions_track_changed_masks() {
     let mut batch = MaskBatch::new(64);
     batch.resize(3);
     batch.set(0, &[1, 0]).expect("set");
     batch.set(1, &[2, 0]).expect("set");
-    let before = batch.written.clone();
+    let before = batch.mask_versions.clone();
     batch.share(2, 1).expect("shared");
-    assert_eq!(batch.written, before);
+    assert_eq!(batch.mask_versions, before);
     batch.set(1, &[3, 0]).expect("set");
     assert_eq!((words(&batch, 1), words(&batch, 2)), (&[3, 0][..], &[2, 0][..]));
-    assert_eq!((batch.written[..2].to_vec(), batch.masks()), (before, 3));
+    assert_eq!((batch.mask_versions[..2].to_vec(), batch.masks()), (before, 3));
     batch.set(2, &[4, 0]).expect("set");
     assert_eq!(batch.masks(), 3);
 }
 
 #[test]
-fn masks_by_hand_are_cut_at_the_width() {
+fn manual_masks_are_truncated_at_the_width() {
     let mut batch = MaskBatch::new(40);
     batch.resize(2);
     batch.set(0, &[u32::MAX, u32::MAX]).expect("set");
@@ -93,7 +93,7 @@ fn masks_by_hand_are_cut_at_the_width() {
 }
 
 #[test]
-fn errors_say_what_is_wrong_and_change_nothing() {
+fn errors_are_typed_and_change_nothing() {
     let engine = engine();
     let any = schema(&engine, r#"{"type": "boolean"}"#);
     let mut matcher = any.matcher();

@@ -1,4 +1,4 @@
-//! The kernels: what is launched with what. The masks' way to the device is `upload`.
+//! CUDA kernel launches. The upload of masks is in `upload`.
 
 mod upload;
 
@@ -13,20 +13,20 @@ use crate::error::ApplyError;
 use crate::geometry::Geometry;
 use crate::logit::Logit;
 
-/// `cuda/bitmask.cu`, compiled by `cuda/build-ptx`; `just cuda-check` compares.
+/// `cuda/bitmask.cu`, compiled by `cuda/build-ptx`; `just cuda-check` verifies it.
 const PTX: &str = include_str!("../../cuda/bitmask.ptx");
 const MODULE: &str = "louver-bitmask";
 
 /// Threads of a block.
 const THREADS: usize = 256;
-/// Blocks from which on a kernel need not be cut finer to fill a device.
+/// Number of blocks that fill a device, so that finer splitting is unnecessary.
 const ENOUGH_BLOCKS: usize = 2048;
-/// The device's bound on the second dimension of a grid.
+/// The device's limit on the second grid dimension.
 const MAX_ROWS: usize = 65_535;
-/// So that a thread's next id never overflows.
+/// Limit that keeps a thread's next id from overflowing.
 const MAX_IDS: usize = 1 << 31;
 
-/// Whether the kernels can count that far.
+/// Checks the kernels' size limits.
 pub(crate) fn check(geometry: &Geometry, masks: &MaskBatch) -> std::result::Result<(), ApplyError> {
     let bounds = [
         ("rows", masks.len(), MAX_ROWS),
@@ -40,7 +40,7 @@ pub(crate) fn check(geometry: &Geometry, masks: &MaskBatch) -> std::result::Resu
     }
 }
 
-/// Starts to send what has changed.
+/// Starts the upload of changes.
 pub(crate) fn upload(
     device: &CudaDevice,
     masks: &MaskBatch,
@@ -72,7 +72,7 @@ pub(crate) fn apply(
     }
 }
 
-/// Vectors of 16 bytes in a row.
+/// Number of 16-byte vectors per row.
 fn vectors<T>(ids: usize) -> usize {
     ids * size_of::<T>() / 16
 }
@@ -97,7 +97,7 @@ fn apply_to<T: Logit + CudaDType>(
     let upload = Upload::of(&mut held, device, masks)?;
     upload.set_rows(rows)?;
     upload.arrive()?;
-    // A thread takes four vectors where there are blocks enough.
+    // With enough blocks, each thread processes four vectors.
     let blocks = vectors::<T>(geometry.ids).div_ceil(THREADS);
     let each = if blocks * masks.len() >= 4 * ENOUGH_BLOCKS { 4 } else { 1 };
     let (stride, ids) = (geometry.stride as u64, geometry.ids as u32);
@@ -113,15 +113,16 @@ fn apply_to<T: Logit + CudaDType>(
         None => launch.arg(&null),
     };
     launch.arg(&words).arg(&row_words).arg(&width);
-    // SAFETY: the arguments are those of the kernel, by number and type. It writes logits only, of rows that `Geometry::check`
-    // has found within the tensor, and reads the masks that `Upload` has laid out for this batch.
+    // SAFETY: the arguments match the kernel's in number and type. It writes only logits of rows
+    // that `Geometry::check` found within the tensor, and reads the masks that `Upload` laid out
+    // for this batch.
     #[allow(unsafe_code, reason = "a kernel launch")]
     unsafe { launch.launch(grid(blocks.div_ceil(each), masks.len())) }.w()?;
     drop(launch);
     upload.used()
 }
 
-/// Chooses with one launch; `[2, rows]` u32.
+/// Selects tokens with one launch; returns `[2, rows]` u32.
 pub(crate) fn greedy(
     storage: &CudaStorage,
     geometry: &Geometry,
@@ -161,7 +162,8 @@ impl Choose<'_> {
         upload.set_temperatures(self.temperatures)?;
         upload.reserve_scratch(masks.len())?;
         upload.arrive()?;
-        // Every block ends in an atomic, so a row has no more of them than fill the device.
+        // Every block ends with an atomic operation, so a row uses no more blocks than fill the
+        // device.
         let blocks =
             vectors::<T>(geometry.ids).div_ceil(THREADS).min(ENOUGH_BLOCKS.div_ceil(masks.len()));
         let (stride, ids) = (geometry.stride as u64, geometry.ids as u32);
@@ -183,9 +185,10 @@ impl Choose<'_> {
         };
         launch.arg(&words).arg(&row_words).arg(&width);
         launch.arg(temperatures).arg(&each).arg(keys).arg(done).arg(&mut out);
-        // SAFETY: the arguments are those of the kernel, by number and type. It reads rows that `Geometry::check` has found
-        // within the tensor and masks that `Upload` has laid out for this batch, and writes two words a row to `out`, which
-        // has as many, and to the scratch, which has one a row and is used by this stream alone.
+        // SAFETY: the arguments match the kernel's in number and type. It reads rows that
+        // `Geometry::check` found within the tensor, and masks that `Upload` laid out for this
+        // batch. It writes two words per row to `out`, which has that many, and to the scratch
+        // memory, which has one entry per row and is used by this stream only.
         #[allow(unsafe_code, reason = "a kernel launch")]
         unsafe { launch.launch(grid(blocks, masks.len())) }.w()?;
         drop(launch);

@@ -1,4 +1,5 @@
-//! Masks on their way to a device: pinned memory, a stream that only copies, and which masks the device has.
+//! Upload of masks to a CUDA device: pinned memory, a copy stream, and tracking of what the device
+//! has.
 
 use std::sync::Arc;
 
@@ -10,20 +11,21 @@ use candle_core::cuda_backend::cudarc::driver::{
 use candle_core::cuda_backend::{CudaDevice, WrapErr};
 
 use crate::batch::MaskBatch;
-use crate::upload::parts;
+use crate::upload::changed_ranges;
 
-/// A stream that waits for nothing it is not told to wait for. Not one of cudarc's, whose mere existence makes every
-/// tensor that candle allocates carry events.
+/// A copy stream without implicit synchronisation. It is not one of cudarc's streams, because their
+/// existence makes every tensor that candle allocates carry events.
 struct CopyStream {
     raw: sys::CUstream,
     compute: Arc<CudaStream>,
-    /// The last copy has ended.
+    /// Signals the end of the last copy.
     copied: CudaEvent,
-    /// The last kernel that reads the masks has ended.
+    /// Signals the end of the last kernel that reads the masks.
     read: CudaEvent,
 }
 
-// SAFETY: a stream's handle may be used by any thread, one at a time, with its context bound (`bind` does that).
+// SAFETY: any thread may use a stream's handle, one at a time, with its context bound (`bind` does
+// that).
 #[allow(unsafe_code, reason = "a raw handle")]
 unsafe impl Send for CopyStream {}
 
@@ -37,22 +39,22 @@ impl CopyStream {
         Ok(Self { raw, copied: copied.w()?, read: read.w()?, compute })
     }
 
-    /// Waits on this thread until the copy that was queued last has ended.
+    /// Blocks until the last queued copy has ended.
     fn wait_for_copy(&self) -> Result<()> {
         self.copied.synchronize().w()
     }
 
-    /// Later work of the device's stream waits for the copies.
+    /// Makes later work of the compute stream wait for the copies.
     fn arrive(&self) -> Result<()> {
         self.compute.wait(&self.copied).w()
     }
 
-    /// Later copies wait for what the device's stream has been given so far.
+    /// Makes later copies wait for the work queued on the compute stream so far.
     fn used(&self) -> Result<()> {
         self.read.record(&self.compute).w()
     }
 
-    /// Queues copies of parts of `from` to the same places of `to`.
+    /// Queues copies of ranges of `from` to the same ranges of `to`.
     fn copy(
         &self,
         from: &[u32],
@@ -61,9 +63,10 @@ impl CopyStream {
     ) -> Result<()> {
         self.compute.context().bind_to_thread().w()?;
         let (begin, _written) = to.device_ptr_mut(&self.compute);
-        // SAFETY: the stream and the events live as long as `self`. The parts lie within both buffers, which are equally long;
-        // `from` is pinned memory that is neither freed nor written before `wait_for_copy` (`Upload` sees to it), and the
-        // copies wait for `read`, after which no kernel reads `to`.
+        // SAFETY: the stream and the events live as long as `self`. The ranges lie within both
+        // buffers, which have equal length. `from` is pinned memory that `Upload` neither frees nor
+        // writes before `wait_for_copy`. The copies wait for `read`, after which no kernel reads
+        // `to`.
         #[allow(unsafe_code, reason = "copies on a stream of our own")]
         unsafe {
             stream::wait_event(
@@ -83,9 +86,9 @@ impl CopyStream {
 
 impl Drop for CopyStream {
     fn drop(&mut self) {
-        // Nothing can be done about a failure: the context is gone, and the stream with it.
+        // A failure means that the context and its stream no longer exist.
         let _ = self.compute.context().bind_to_thread();
-        // SAFETY: the stream is ours alone, and nothing uses it after this.
+        // SAFETY: only this object owns the stream, and nothing uses it afterwards.
         #[allow(unsafe_code, reason = "a raw handle")]
         unsafe {
             let _ = stream::synchronize(self.raw);
@@ -109,23 +112,24 @@ impl<T: DeviceRepr + PartialEq + Clone> Sent<T> {
     }
 }
 
-/// What a device has of a batch. Fields are dropped in this order: the copies end before their buffers go.
+/// The device copy of a batch. Fields are dropped in this order: copies end before their buffers
+/// are freed.
 pub(crate) struct Upload {
     copies: CopyStream,
     device: CudaDevice,
-    /// As the buffer on the device.
+    /// Pinned host memory with the layout of the device buffer.
     pinned: PinnedHostSlice<u32>,
-    /// The index, then the masks.
+    /// Device buffer: the index, then the masks.
     buffer: CudaSlice<u32>,
-    /// Words before the first mask.
+    /// Number of words before the first mask.
     index_room: usize,
-    /// Per mask, which writing of it is there; shorter than the masks where some never were.
-    written: Vec<u64>,
-    indexed: u64,
+    /// Per mask, its version on the device; shorter than the list of masks if some were never sent.
+    mask_versions: Vec<u64>,
+    index_version: u64,
     named: Option<Sent<u32>>,
     names_rows: bool,
     temperatures: Option<Sent<f32>>,
-    /// A key and a counter a row, all 0 between launches.
+    /// A key and a counter per row, all 0 between launches.
     scratch: Option<(CudaSlice<u64>, CudaSlice<u32>, usize)>,
 }
 
@@ -139,7 +143,7 @@ impl std::fmt::Debug for Upload {
 }
 
 impl Upload {
-    /// What this device has of the batch, after what has changed is on its way.
+    /// Returns the device copy of the batch and queues the upload of changes.
     pub(crate) fn of<'u>(
         held: &'u mut Option<Self>,
         device: &CudaDevice,
@@ -161,19 +165,19 @@ impl Upload {
         Ok(upload)
     }
 
-    /// Room for half as much again as there is.
+    /// Allocates buffers with 50 % spare capacity.
     fn new(device: &CudaDevice, masks: &MaskBatch) -> Result<Self> {
         let index_room = (masks.len() + masks.len() / 2 + 8).next_multiple_of(4);
         let words = masks.words().len();
         let room = index_room + words + (words / 2).next_multiple_of(masks.row_words().max(1));
         let copies = CopyStream::new(device)?;
         let buffer = device.alloc_zeros::<u32>(room)?;
-        // SAFETY: the memory is zeroed before anything reads it.
+        // SAFETY: the memory is zeroed before it is read.
         #[allow(unsafe_code, reason = "cudarc hands out pinned memory as it is")]
         let mut pinned =
             unsafe { copies.compute.context().alloc_pinned_with_flags::<u32>(room, 0) }.w()?;
         pinned.as_mut_slice().w()?.fill(0);
-        // The buffer is there once the device's stream has come to its allocation.
+        // The buffer exists once the compute stream has reached its allocation.
         copies.used()?;
         Ok(Self {
             copies,
@@ -181,8 +185,8 @@ impl Upload {
             pinned,
             buffer,
             index_room,
-            written: Vec::new(),
-            indexed: 0,
+            mask_versions: Vec::new(),
+            index_version: 0,
             named: None,
             names_rows: false,
             temperatures: None,
@@ -190,15 +194,16 @@ impl Upload {
         })
     }
 
-    /// Queues copies of the index and of the masks that the device does not have; neighbours are one copy.
+    /// Queues copies of the index and of the masks that the device lacks; adjacent ranges are
+    /// merged.
     fn send(&mut self, masks: &MaskBatch) -> Result<()> {
-        let parts = parts(masks, &self.written, self.indexed, self.index_room);
+        let parts = changed_ranges(masks, &self.mask_versions, self.index_version, self.index_room);
         if parts.is_empty() {
             return Ok(());
         }
-        // Should something fail on the way, everything is sent anew.
-        self.written.clear();
-        self.indexed = 0;
+        // After a failure, everything is sent again.
+        self.mask_versions.clear();
+        self.index_version = 0;
         self.copies.wait_for_copy()?;
         let pinned = self.pinned.as_mut_slice().w()?;
         for part in &parts {
@@ -214,8 +219,8 @@ impl Upload {
             }
         }
         self.copies.copy(pinned, &mut self.buffer, parts.into_iter())?;
-        self.written.extend_from_slice(masks.written());
-        self.indexed = masks.indexed();
+        self.mask_versions.extend_from_slice(masks.mask_versions());
+        self.index_version = masks.index_version();
         Ok(())
     }
 
@@ -237,12 +242,12 @@ impl Upload {
         Ok(())
     }
 
-    /// What is launched from now on has the masks.
+    /// Makes later launches wait for the masks.
     pub(crate) fn arrive(&self) -> Result<()> {
         self.copies.arrive()
     }
 
-    /// A kernel that reads the masks was launched.
+    /// Records the launch of a kernel that reads the masks.
     pub(crate) fn used(&self) -> Result<()> {
         self.copies.used()
     }

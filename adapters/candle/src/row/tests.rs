@@ -1,4 +1,4 @@
-//! The vectorised rows against their scalar twin. Needs no tensor, so that Miri can run it.
+//! The vectorised rows against the scalar reference. Uses no tensors, so that Miri can run it.
 
 use half::{bf16, f16};
 
@@ -7,14 +7,14 @@ use crate::scalar;
 
 const WIDTHS: [usize; 12] = [0, 1, 31, 32, 33, 63, 64, 100, 511, 512, 513, 1100];
 
-/// A logit from any bits: not numbers and infinities are as likely as their patterns.
-trait Bits: Logit + PartialEq {
-    fn of(bits: u32) -> Self;
+/// Conversion of arbitrary bits to logits. NaN and infinities are as likely as their patterns.
+trait FromBits: Logit + PartialEq {
+    fn from_bits(bits: u32) -> Self;
     fn bits(self) -> u32;
 }
 
-impl Bits for f32 {
-    fn of(bits: u32) -> Self {
+impl FromBits for f32 {
+    fn from_bits(bits: u32) -> Self {
         f32::from_bits(if bits.is_multiple_of(7) { bits | 0x7f80_0000 } else { bits })
     }
     fn bits(self) -> u32 {
@@ -22,8 +22,8 @@ impl Bits for f32 {
     }
 }
 
-impl Bits for f16 {
-    fn of(bits: u32) -> Self {
+impl FromBits for f16 {
+    fn from_bits(bits: u32) -> Self {
         f16::from_bits((bits >> 9) as u16)
     }
     fn bits(self) -> u32 {
@@ -31,8 +31,8 @@ impl Bits for f16 {
     }
 }
 
-impl Bits for bf16 {
-    fn of(bits: u32) -> Self {
+impl FromBits for bf16 {
+    fn from_bits(bits: u32) -> Self {
         bf16::from_bits(((bits >> 9) as u16) | if bits.is_multiple_of(7) { 0x7f80 } else { 0 })
     }
     fn bits(self) -> u32 {
@@ -50,7 +50,7 @@ impl Random {
     }
 }
 
-/// Words of all kinds: random ones, runs of nothing and of everything.
+/// Masks of different kinds: random words, runs of empty and full words, single bits.
 fn masks(random: &mut Random, words: usize) -> Vec<Vec<u32>> {
     let noise: Vec<u32> = (0..words).map(|_| random.next() ^ (random.next() << 8)).collect();
     let runs = (0..words).map(|i| [0, u32::MAX, 1, u32::MAX - 1][(i / 5) % 4]).collect();
@@ -63,12 +63,13 @@ fn masks(random: &mut Random, words: usize) -> Vec<Vec<u32>> {
     vec![noise, runs, one_banned, one_allowed, vec![0; words], vec![u32::MAX; words]]
 }
 
-fn compare<T: Bits>() {
+fn compare<T: FromBits>() {
     let mut random = Random(1);
-    // Miri is some thousand times slower: the edges of words and groups, and one number of words.
+    // Miri is about a thousand times slower: test the edges of words and groups, with one word
+    // count.
     let widths = if cfg!(miri) { &[1, 33, 513][..] } else { &WIDTHS };
     for &ids in widths {
-        let row: Vec<T> = (0..ids).map(|_| T::of(random.next())).collect();
+        let row: Vec<T> = (0..ids).map(|_| T::from_bits(random.next())).collect();
         let words = [ids.div_ceil(32), ids.div_ceil(32) + 2, ids / 64, 0];
         for &words in if cfg!(miri) { &words[..1] } else { &words } {
             for mask in masks(&mut random, words) {
@@ -78,37 +79,37 @@ fn compare<T: Bits>() {
                 scalar::mask_row(&mut slow, &mask);
                 mask_row(&mut fast, &mask);
                 super::mask(&mut plain, &mask);
-                let seen = mask_row_checked(&mut checked, &mask);
+                let check = mask_row_checked(&mut checked, &mask);
                 assert_eq!(bits(&fast), bits(&slow), "{ids} {mask:x?}");
                 assert_eq!(bits(&plain), bits(&slow), "{ids} {mask:x?}");
                 assert_eq!(bits(&checked), bits(&slow), "{ids} {mask:x?}");
-                let left = || (0..ids).filter(|&id| scalar::allows(&mask, id));
-                let expected = match (left().next(), left().all(|id| row[id].is_finite())) {
-                    (None, _) => Checked::Nothing,
-                    (_, true) => Checked::Finite,
-                    (_, false) => Checked::Odd,
+                let allowed = || (0..ids).filter(|&id| scalar::allows(&mask, id));
+                let expected = match (allowed().next(), allowed().all(|id| row[id].is_finite())) {
+                    (None, _) => LogitCheck::NoneAllowed,
+                    (_, true) => LogitCheck::Finite,
+                    (_, false) => LogitCheck::Irregular,
                 };
-                assert_eq!(seen, expected, "{ids} {mask:x?}");
+                assert_eq!(check, expected, "{ids} {mask:x?}");
                 let chosen = scalar::greedy_row(&row, &mask);
                 assert_eq!(greedy_row(&row, &mask), chosen, "{ids} {mask:x?}");
-                assert_eq!(greedy(&row, &mask), chosen, "{ids} {mask:x?}");
+                assert_eq!(greedy_loop(&row, &mask), chosen, "{ids} {mask:x?}");
             }
         }
     }
 }
 
 #[test]
-fn f32_rows_are_what_the_twin_says() {
+fn f32_rows_match_the_scalar_reference() {
     compare::<f32>();
 }
 
 #[test]
-fn f16_rows_are_what_the_twin_says() {
+fn f16_rows_match_the_scalar_reference() {
     compare::<f16>();
 }
 
 #[test]
-fn bf16_rows_are_what_the_twin_says() {
+fn bf16_rows_match_the_scalar_reference() {
     compare::<bf16>();
 }
 

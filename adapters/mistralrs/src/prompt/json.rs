@@ -1,5 +1,5 @@
-//! JSON inside templates: values that keep the order of their members, and `tojson` as the models saw it in training
-//! (Python's `json.dumps(value, ensure_ascii=False)`; nothing is escaped for HTML).
+//! JSON in templates: values that keep the order of members, and the filter `tojson` as used in
+//! model training (Python's `json.dumps(value, ensure_ascii=False)`, without HTML escapes).
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use minijinja::value::{Enumerator, Kwargs, Object, ObjectRepr, Value, ValueKind}
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
-/// A JSON value as a template value.
+/// Converts a JSON value to a template value.
 pub(crate) fn to_template(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Array(_) | serde_json::Value::Object(_) => {
-            Value::from_object(Json(json.clone()))
+            Value::from_object(JsonObject(json.clone()))
         }
         leaf => Value::from_serialize(leaf),
     }
 }
 
-/// An array or an object.
+/// A JSON array or object as a template object.
 #[derive(Debug)]
-struct Json(serde_json::Value);
+struct JsonObject(serde_json::Value);
 
-impl Object for Json {
+impl Object for JsonObject {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         if self.0.is_array() { ObjectRepr::Seq } else { ObjectRepr::Map }
     }
@@ -45,7 +45,7 @@ impl Object for Json {
     }
 }
 
-/// The `tojson` filter. `indent` is respected; Python's other options are taken and change nothing.
+/// The filter `tojson`. It honours `indent`; Python's other options are accepted and ignored.
 pub(crate) fn tojson(value: &Value, options: Kwargs) -> Result<Value, minijinja::Error> {
     let failed =
         |error: String| minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error);
@@ -66,9 +66,9 @@ pub(crate) fn tojson(value: &Value, options: Kwargs) -> Result<Value, minijinja:
     Ok(Value::from_safe_string(text))
 }
 
-/// The way back, with the order of members.
+/// Converts a template value to JSON, with the order of members.
 fn to_json(value: &Value) -> Result<serde_json::Value, serde_json::Error> {
-    if let Some(json) = value.downcast_object_ref::<Json>() {
+    if let Some(json) = value.downcast_object_ref::<JsonObject>() {
         return Ok(json.0.clone());
     }
     match value.kind() {

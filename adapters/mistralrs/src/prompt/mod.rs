@@ -1,26 +1,26 @@
-//! The model's own chat template, rendered here rather than by the host: tools in their order and not escaped for HTML,
-//! and the prompt's tokens known exactly.
+//! Prompt rendering with the model's own chat template, instead of the host's rendering: tools keep
+//! their order and are not HTML-escaped, and the prompt's tokens are known exactly.
 
-mod clock;
+mod context_limit;
 mod json;
-mod length;
+mod strftime;
 mod tools;
 
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
 use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent};
 
-pub(crate) use length::longest_text;
+pub(crate) use context_limit::max_text_bytes;
 pub use tools::TemplateInput;
 
-/// The chat template fails.
+/// Why a prompt cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// The model has none.
+    /// The model has no chat template.
     #[error("the model has no chat template")]
     Missing,
-    /// Its source is wrong, or it refuses the messages.
+    /// The template is invalid, or it rejects the messages.
     #[error("chat template: {0}")]
     Render(String),
 }
@@ -34,16 +34,16 @@ pub struct ChatTemplate {
     tokens: [Option<String>; 3],
 }
 
-/// What a prompt is made of.
+/// The inputs of a prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PromptParts<'a> {
     /// The conversation in OpenAI's JSON form.
     pub messages: &'a [serde_json::Value],
     /// The tools in OpenAI's JSON form.
     pub tools: &'a [serde_json::Value],
-    /// The model's own tools, by the names that templates know.
+    /// The model's built-in tools, by the names that templates use.
     pub builtin_tools: &'a [String],
-    /// The template's `enable_thinking`; undefined if none.
+    /// The template's `enable_thinking`; undefined if `None`.
     pub enable_thinking: Option<bool>,
 }
 
@@ -51,26 +51,28 @@ const DEFAULT: &str = "default";
 const TOOL_USE: &str = "tool_use";
 
 impl ChatTemplate {
-    /// A template by its source. `tokens` are the texts of the begin-of-sequence, end-of-sequence and unknown tokens.
+    /// Compiles a template. `tokens` are the texts of the begin-of-sequence, end-of-sequence and
+    /// unknown tokens.
     pub fn new(source: &str, tokens: [Option<String>; 3]) -> Result<ChatTemplate, TemplateError> {
         ChatTemplate::from_sources(Some(source), None, tokens)
     }
 
-    /// The host's template.
+    /// Takes the host's template.
     pub(crate) fn from_host(host: &HostTemplate) -> Result<ChatTemplate, TemplateError> {
         let tokens = [host.bos_tok(), host.eos_tok(), host.unk_tok()];
         let value = &host.chat_template.as_ref().ok_or(TemplateError::Missing)?.0;
         if let Some(source) = value.as_ref().left() {
             return ChatTemplate::new(source, tokens);
         }
-        let named = |wanted: &str| {
+        let find_template = |template_name: &str| {
             let list = value.as_ref().right()?;
-            let by_name = list.iter().find(|t| t.get("name").is_some_and(|name| name == wanted));
+            let by_name =
+                list.iter().find(|t| t.get("name").is_some_and(|name| name == template_name));
             by_name
                 .and_then(|t| t.get("template"))
-                .or_else(|| list.iter().find_map(|t| t.get(wanted)))
+                .or_else(|| list.iter().find_map(|t| t.get(template_name)))
         };
-        let (default, tool_use) = (named(DEFAULT), named(TOOL_USE));
+        let (default, tool_use) = (find_template(DEFAULT), find_template(TOOL_USE));
         ChatTemplate::from_sources(
             default.map(String::as_str),
             tool_use.map(String::as_str),
@@ -78,7 +80,7 @@ impl ChatTemplate {
         )
     }
 
-    /// A template by its sources: the usual one, and the one for tools. One of them must be there.
+    /// Compiles the default template and the one for tools. At least one must be present.
     pub(crate) fn from_sources(
         default: Option<&str>,
         tool_use: Option<&str>,
@@ -88,7 +90,7 @@ impl ChatTemplate {
             return Err(TemplateError::Missing);
         }
         let mut env = Environment::new();
-        // As transformers sets up Jinja for chat templates.
+        // The same Jinja settings as in Hugging Face's transformers.
         env.set_trim_blocks(true);
         env.set_lstrip_blocks(true);
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
@@ -99,7 +101,7 @@ impl ChatTemplate {
                 Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
             },
         );
-        env.add_function("strftime_now", |format: String| clock::format_now(&format));
+        env.add_function("strftime_now", |format: String| strftime::format_now(&format));
         for (name, source) in [(DEFAULT, default), (TOOL_USE, tool_use)] {
             if let Some(source) = source {
                 let source =
@@ -107,20 +109,26 @@ impl ChatTemplate {
                 env.add_template_owned(name, source).map_err(render_error)?;
             }
         }
-        let owned = |source: Option<&str>| source.map(str::to_owned);
-        Ok(ChatTemplate { env, default: owned(default), tool_use: owned(tool_use), tokens })
+        let to_owned_text = |source: Option<&str>| source.map(str::to_owned);
+        Ok(ChatTemplate {
+            env,
+            default: to_owned_text(default),
+            tool_use: to_owned_text(tool_use),
+            tokens,
+        })
     }
 
-    /// The template's source: the one for tools, where there are two.
+    /// The template's source; that of the tool template if there are two.
     pub fn source(&self) -> &str {
         self.tool_use.as_ref().or(self.default.as_ref()).map_or("", String::as_str)
     }
 
-    /// The prompt's text, up to where the model's turn begins.
+    /// Renders the prompt's text up to the start of the model's turn.
     pub fn render(&self, parts: &PromptParts<'_>) -> Result<String, TemplateError> {
-        let no_tools = parts.tools.is_empty() && parts.builtin_tools.is_empty();
-        let for_tools = if no_tools { self.default.is_none() } else { self.tool_use.is_some() };
-        let name = if for_tools { TOOL_USE } else { DEFAULT };
+        let has_no_tools = parts.tools.is_empty() && parts.builtin_tools.is_empty();
+        let uses_tool_template =
+            if has_no_tools { self.default.is_none() } else { self.tool_use.is_some() };
+        let name = if uses_tool_template { TOOL_USE } else { DEFAULT };
         let list = |items: &[serde_json::Value]| -> Value {
             items.iter().map(json::to_template).collect()
         };
@@ -150,13 +158,13 @@ impl ChatTemplate {
 }
 
 fn render_error(error: minijinja::Error) -> TemplateError {
-    // The alternate form has the causes.
+    // The alternate format includes the causes.
     TemplateError::Render(format!("{error:#}"))
 }
 
-/// A message as the SDK's request holds it -> OpenAI's JSON form. What `RequestBuilder::add_message_with_tool_call` puts
-/// under `function` becomes `tool_calls`, its arguments an object.
-pub(crate) fn message<'a>(
+/// Converts a message of the SDK to OpenAI's JSON format. The `function` member of
+/// `RequestBuilder::add_message_with_tool_call` becomes `tool_calls`, with arguments as an object.
+pub(crate) fn sdk_message<'a>(
     members: impl IntoIterator<Item = (&'a String, &'a MessageContent)>,
 ) -> serde_json::Value {
     let mut out = serde_json::Map::new();
@@ -179,7 +187,8 @@ pub(crate) fn message<'a>(
     serde_json::Value::Object(out)
 }
 
-/// A message in OpenAI's JSON form as templates expect it: text parts joined, arguments of calls as objects.
+/// Converts a message in OpenAI's JSON format to the format of templates: text parts joined,
+/// arguments of calls as objects.
 pub(crate) fn openai_message(message: &serde_json::Value) -> serde_json::Value {
     let mut message = message.clone();
     if let Some(calls) = message.get_mut("tool_calls").and_then(serde_json::Value::as_array_mut) {

@@ -1,23 +1,24 @@
-//! Tools as chat templates know them.
+//! Tools in the format of chat templates.
 
 use louver::spec::json::Json;
 use louver_formats::{Builtin, CustomTool};
 use serde_json::{Value, json};
 
-/// What the chat template is given beside the messages. A turn that may not call anything is shown no tools.
+/// Inputs of the chat template besides the messages. A turn that may not call tools shows none.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateInput {
-    /// The template's `tools`, in OpenAI's JSON form; undefined if there are none.
+    /// The template's `tools`, in OpenAI's JSON format; undefined if empty.
     pub tools: Vec<Value>,
-    /// The template's `builtin_tools`: the model's own, by name; undefined if there are none.
+    /// The template's `builtin_tools`: the model's built-in tools by name; undefined if empty.
     pub builtin_tools: Vec<String>,
-    /// The template's `enable_thinking`; undefined if none.
+    /// The template's `enable_thinking`; undefined if `None`.
     pub enable_thinking: Option<bool>,
 }
 
 impl TemplateInput {
-    /// A request's tools, of all types, as templates were trained on them: functions under `function`, without what is only meant
-    /// for who enforces them; custom tools as functions of one text; and the names of the model's own (`browser` for `browser.search`).
+    /// Converts a request's tools to the format that templates were trained with. Functions are
+    /// nested under `function`, without members that only concern enforcement. Custom tools become
+    /// functions with one string. Built-in tools become names (`browser` for `browser.search`).
     pub fn new(tools: &[Value], enable_thinking: Option<bool>) -> TemplateInput {
         let mut input = TemplateInput { enable_thinking, ..TemplateInput::default() };
         for (k, tool) in tools.iter().enumerate() {
@@ -41,19 +42,19 @@ impl TemplateInput {
 
     fn add_builtin(&mut self, name: &str) {
         let family = name.split('.').next().unwrap_or(name);
-        if !self.builtin_tools.iter().any(|known| known == family) {
+        if !self.builtin_tools.iter().any(|listed| listed == family) {
             self.builtin_tools.push(family.to_owned());
         }
     }
 
-    /// Shows no tools.
+    /// Removes all tools.
     pub(crate) fn clear(&mut self) {
         self.tools.clear();
         self.builtin_tools.clear();
     }
 }
 
-/// A function as it is shown, whether it was nested in the request or not.
+/// Converts a function tool, nested or not, to the nested format without `strict`.
 fn function(mut tool: Value) -> Value {
     if let Some(function) = tool.get_mut("function").and_then(Value::as_object_mut) {
         function.shift_remove("strict");
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_are_shown_as_templates_know_them() {
+    fn tools_are_converted_for_templates() {
         let tools = json!([
             {"type": "function", "function": {"name": "a", "strict": true, "parameters": {"z": 1, "a": 2.50}}},
             {"type": "function", "name": "b", "strict": false},
@@ -88,14 +89,14 @@ mod tests {
             {"type": "custom", "custom": {"name": "d", "description": "e"}}
         ]);
         let input = TemplateInput::new(tools.as_array().unwrap(), Some(true));
-        let want = json!([
+        let expected = json!([
             {"type": "function", "function": {"name": "a", "parameters": {"z": 1, "a": 2.5}}},
             {"type": "function", "function": {"name": "b"}},
             {"type": "function", "function": {"name": "c"}},
             {"type": "function", "function": {"name": "d", "description": "e", "parameters": {"type": "object", "properties":
                 {"input": {"type": "string"}}, "required": ["input"], "additionalProperties": false}}},
         ]);
-        assert_eq!(Value::from(input.tools.clone()), want);
+        assert_eq!(Value::from(input.tools.clone()), expected);
         assert_eq!(
             (input.builtin_tools, input.enable_thinking),
             (vec!["browser".to_owned(), "python".to_owned()], Some(true))

@@ -1,88 +1,88 @@
-//! What the grammar does not enforce, checked when it has been said: the policy `validate`.
+//! Validation of relaxed schemas after generation: the policy `validate`.
 //!
-//! A plan has a validator for each schema that was relaxed. Validating is bounded: see [`meter`].
+//! A plan has a validator for each relaxed schema. The cost of validation is bounded: see [`cost`].
 
-mod meter;
+mod cost;
 
 use louver::front::json_schema::{Dialect, Formats, SchemaOptions};
 use louver::spec::json::Json;
 use louver_formats::Turn;
 use serde_json::Value;
 
-use crate::report::{Part, Violation, ViolationKind};
+use crate::report::{CheckedPart, Violation, ViolationKind};
 
-/// Most violations of one text that are reported.
-const MOST_VIOLATIONS: usize = 16;
-/// Longest message, in characters: messages may quote what was said.
-const MOST_MESSAGE: usize = 300;
-/// Longest search of one regular expression that backtracks, in steps.
-const BACKTRACKS: usize = 10_000;
-/// Largest regular expression, in bytes of its automaton.
-const REGEX_BYTES: usize = 1 << 20;
-/// Room for a walk as deep as [`meter`] lets through, many times over.
-const STACK: usize = 32 << 20;
+/// Maximum number of reported violations per text.
+const MAX_VIOLATIONS: usize = 16;
+/// Maximum message length in characters, because messages may quote the output.
+const MAX_MESSAGE_CHARS: usize = 300;
+/// Backtracking limit of a regular expression, in steps.
+const MAX_BACKTRACKS: usize = 10_000;
+/// Size limit of a regular expression's automaton, in bytes.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+/// Stack size of validation: far more than the depth that [`cost`] permits needs.
+const STACK_BYTES: usize = 32 << 20;
 
-/// Validators of the schemas that are not wholly enforced.
+/// The validators of a plan's relaxed schemas.
 #[derive(Debug, Default)]
-pub(crate) struct Checks(Vec<Check>);
+pub(crate) struct SchemaValidators(Vec<SchemaValidator>);
 
 #[derive(Debug)]
-struct Check {
-    /// The tool whose arguments are meant; none for the answer.
+struct SchemaValidator {
+    /// The tool whose arguments the schema describes; `None` for the response format.
     tool: Option<String>,
-    /// Or why there is none.
-    schema: Result<Schema, String>,
+    /// The compiled schema, or why there is none.
+    schema: Result<CompiledSchema, String>,
 }
 
 #[derive(Debug)]
-struct Schema {
+struct CompiledSchema {
     value: Value,
     validator: jsonschema::Validator,
 }
 
-impl Checks {
-    /// Compiles the validators of a plan. What has no validator is reported of every text.
-    pub(crate) fn new(plan: &louver_formats::Plan, options: &SchemaOptions) -> Checks {
-        let check = |loose: &louver_formats::Loose| Check {
+impl SchemaValidators {
+    /// Compiles the validators of a plan. A schema without a validator is reported for every text.
+    pub(crate) fn new(plan: &louver_formats::Plan, options: &SchemaOptions) -> SchemaValidators {
+        let validator = |loose: &louver_formats::Loose| SchemaValidator {
             tool: loose.tool.and_then(|k| plan.tools().get(k)).map(|tool| tool.name.clone()),
-            schema: Schema::new(&loose.schema, options),
+            schema: CompiledSchema::new(&loose.schema, options),
         };
-        Checks(plan.loose().iter().map(check).collect())
+        SchemaValidators(plan.loose().iter().map(validator).collect())
     }
 
-    /// What is wrong with a turn: with its calls, and where `is_whole`, with an answer that a response format asks for.
-    pub(crate) fn violations(&self, turn: &Turn, is_whole: bool) -> Vec<Violation> {
-        let mut found = Vec::new();
-        for check in &self.0 {
-            match &check.tool {
+    /// The violations of a turn's calls and, if `is_complete`, of a response in a response format.
+    pub(crate) fn violations(&self, turn: &Turn, is_complete: bool) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        for validator in &self.0 {
+            match &validator.tool {
                 Some(tool) => {
                     for (index, call) in
                         turn.calls.iter().enumerate().filter(|(_, call)| call.name == *tool)
                     {
-                        let part = Part::Call { index, tool: tool.clone() };
-                        check.text(&call.arguments, &part, &mut found);
+                        let part = CheckedPart::Call { index, tool: tool.clone() };
+                        validator.check_text(&call.arguments, &part, &mut violations);
                     }
                 }
-                None if is_whole && turn.calls.is_empty() => {
-                    check.text(&turn.text, &Part::ResponseFormat, &mut found)
+                None if is_complete && turn.calls.is_empty() => {
+                    validator.check_text(&turn.text, &CheckedPart::ResponseFormat, &mut violations)
                 }
                 None => {}
             }
         }
-        found
+        violations
     }
 }
 
-impl Check {
-    fn text(&self, text: &str, part: &Part, found: &mut Vec<Violation>) {
+impl SchemaValidator {
+    fn check_text(&self, text: &str, part: &CheckedPart, violations: &mut Vec<Violation>) {
         let mut add = |kind, pointer: String, message: &str| {
-            let message = message.chars().take(MOST_MESSAGE).collect();
-            found.push(Violation { part: part.clone(), kind, pointer, message });
+            let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
+            violations.push(Violation { part: part.clone(), kind, pointer, message });
         };
         let unknown = ViolationKind::Unchecked;
         let schema = match &self.schema {
             Ok(schema) => schema,
-            Err(why) => return add(unknown, String::new(), why),
+            Err(reason) => return add(unknown, String::new(), reason),
         };
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
@@ -90,11 +90,11 @@ impl Check {
                 return add(unknown, String::new(), &format!("the text cannot be read: {error}"));
             }
         };
-        if let Err(error) = meter::text(&schema.value, &value) {
+        if let Err(error) = cost::check_value(&schema.value, &value) {
             return add(unknown, String::new(), &error.to_string());
         }
-        let errors = apart(|| {
-            let errors = schema.validator.iter_errors(&value).take(MOST_VIOLATIONS);
+        let errors = run_on_large_stack(|| {
+            let errors = schema.validator.iter_errors(&value).take(MAX_VIOLATIONS);
             errors
                 .map(|error| (error.instance_path.to_string(), error.to_string()))
                 .collect::<Vec<_>>()
@@ -102,25 +102,25 @@ impl Check {
         match errors {
             Ok(errors) => errors
                 .into_iter()
-                .for_each(|(at, message)| add(ViolationKind::Violated, at, &message)),
-            Err(why) => add(unknown, String::new(), &why),
+                .for_each(|(pointer, message)| add(ViolationKind::Violated, pointer, &message)),
+            Err(reason) => add(unknown, String::new(), &reason),
         }
     }
 }
 
-impl Schema {
-    fn new(schema: &Json, options: &SchemaOptions) -> Result<Schema, String> {
-        let unread = |error: serde_json::Error| format!("the schema cannot be read: {error}");
-        let value: Value = serde_json::from_str(&schema.to_string()).map_err(unread)?;
-        meter::schema(&value).map_err(|error| error.to_string())?;
+impl CompiledSchema {
+    fn new(schema: &Json, options: &SchemaOptions) -> Result<CompiledSchema, String> {
+        let parse_error = |error: serde_json::Error| format!("the schema cannot be read: {error}");
+        let value: Value = serde_json::from_str(&schema.to_string()).map_err(parse_error)?;
+        cost::check_schema(&value).map_err(|error| error.to_string())?;
         let patterns = jsonschema::PatternOptions::fancy_regex()
-            .backtrack_limit(BACKTRACKS)
-            .size_limit(REGEX_BYTES);
-        let mut building = jsonschema::options()
+            .backtrack_limit(MAX_BACKTRACKS)
+            .size_limit(MAX_REGEX_BYTES);
+        let mut builder = jsonschema::options()
             .should_validate_formats(options.formats != Formats::Annotate)
             .with_pattern_options(patterns);
         if value.get("$schema").is_none() {
-            building = building.with_draft(match options.dialect {
+            builder = builder.with_draft(match options.dialect {
                 Dialect::Draft4 => jsonschema::Draft::Draft4,
                 Dialect::Draft6 => jsonschema::Draft::Draft6,
                 Dialect::Draft7 => jsonschema::Draft::Draft7,
@@ -128,19 +128,20 @@ impl Schema {
                 Dialect::Draft202012 => jsonschema::Draft::Draft202012,
             });
         }
-        let built = apart(|| {
-            building.build(&value).map_err(|error| format!("the schema has no validator: {error}"))
+        let built = run_on_large_stack(|| {
+            builder.build(&value).map_err(|error| format!("the schema has no validator: {error}"))
         })?;
-        Ok(Schema { validator: built?, value })
+        Ok(CompiledSchema { validator: built?, value })
     }
 }
 
-/// Does what recurses on a thread that has room for it; a panic there stays there. The crate is not ours, and schema and text are
-/// strangers'.
-fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+/// Runs recursive work on a thread with a large stack and contains panics. The validator crate is
+/// third-party, and schema and text are untrusted.
+fn run_on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
-        let thread = thread.map_err(|error| format!("no thread to validate on: {error}"))?;
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        let thread =
+            thread.map_err(|error| format!("cannot start a validation thread: {error}"))?;
         thread.join().map_err(|_| "the validator panicked".to_owned())
     })
 }

@@ -15,55 +15,58 @@ fn lowered(constraint: ToolConstraint) -> Plan {
     constraint.schema_options(options).lower(Catalog::builtin().get("qwen3").unwrap()).unwrap()
 }
 
-fn answer(schema: Value) -> Checks {
-    Checks::new(
+fn response_validators(schema: Value) -> SchemaValidators {
+    SchemaValidators::new(
         &lowered(ToolConstraint::new().response_format(Json::from(schema))),
         &SchemaOptions::default(),
     )
 }
 
-fn said(text: &str) -> Turn {
+fn text_turn(text: &str) -> Turn {
     Turn { text: text.to_owned(), ..Turn::default() }
 }
 
-/// What is found, as (kind, pointer, message).
-fn found(checks: &Checks, text: &str) -> Vec<(ViolationKind, String, String)> {
-    checks
-        .violations(&said(text), true)
+/// The violations as (kind, pointer, message).
+fn violations(validators: &SchemaValidators, text: &str) -> Vec<(ViolationKind, String, String)> {
+    validators
+        .violations(&text_turn(text), true)
         .into_iter()
         .map(|v| (v.kind, v.pointer, v.message))
         .collect()
 }
 
 #[test]
-fn answers_in_both_directions() {
+fn responses_are_validated() {
     let list =
         json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
-    let checks =
-        answer(json!({"type": "object", "properties": {"list": list}, "required": ["list"]}));
-    assert_eq!(found(&checks, r#"{"list": [1, 2, 3]}"#), []);
-    let [(kind, pointer, message)] = &found(&checks, r#"{"list": [1, 2, 1]}"#)[..] else {
+    let validators = response_validators(
+        json!({"type": "object", "properties": {"list": list}, "required": ["list"]}),
+    );
+    assert_eq!(violations(&validators, r#"{"list": [1, 2, 3]}"#), []);
+    let [(kind, pointer, message)] = &violations(&validators, r#"{"list": [1, 2, 1]}"#)[..] else {
         panic!()
     };
     assert_eq!((*kind, pointer.as_str()), (ViolationKind::Violated, "/list"));
     assert!(message.contains("non-unique"), "{message}");
-    // Cut off, or no answer at all: there is nothing to say of it.
-    assert_eq!(checks.violations(&said(r#"{"list": [1, 1"#), false), []);
-    // What no number type holds is not taken for wrong.
-    let [(kind, ..)] = &found(&checks, r#"{"list": [1e999]}"#)[..] else { panic!() };
+    // Truncated output, or none: nothing to report.
+    assert_eq!(validators.violations(&text_turn(r#"{"list": [1, 1"#), false), []);
+    // A number outside every number type is not reported as wrong.
+    let [(kind, ..)] = &violations(&validators, r#"{"list": [1e999]}"#)[..] else { panic!() };
     assert_eq!(*kind, ViolationKind::Unchecked);
-    // What is enforced needs no validator.
-    assert!(answer(json!({"type": "array", "items": {"type": "integer"}})).0.is_empty());
+    // An enforced schema needs no validator.
+    assert!(
+        response_validators(json!({"type": "array", "items": {"type": "integer"}})).0.is_empty()
+    );
 }
 
 #[test]
-fn calls_in_both_directions() {
+fn call_arguments_are_validated() {
     let ids =
         json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
     let loose = json!({"type": "object", "properties": {"ids": ids}});
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
     let plan = lowered(ToolConstraint::new().tools(&Json::from(tools)).unwrap());
-    let checks = Checks::new(&plan, &SchemaOptions::default());
+    let validators = SchemaValidators::new(&plan, &SchemaOptions::default());
     let call = |name: &str, arguments: &str| Call {
         id: String::new(),
         name: name.to_owned(),
@@ -78,9 +81,9 @@ fn calls_in_both_directions() {
         ],
         ..Turn::default()
     };
-    let violations = checks.violations(&turn, true);
+    let violations = validators.violations(&turn, true);
     let [violation] = &violations[..] else { panic!("{violations:?}") };
-    assert_eq!(violation.part, Part::Call { index: 2, tool: "pick".to_owned() });
+    assert_eq!(violation.part, CheckedPart::Call { index: 2, tool: "pick".to_owned() });
     assert_eq!((violation.kind, violation.pointer.as_str()), (ViolationKind::Violated, "/ids"));
     let json = serde_json::to_value(violation).unwrap();
     assert_eq!(
@@ -90,9 +93,9 @@ fn calls_in_both_directions() {
     assert_eq!(serde_json::from_value::<Violation>(json).unwrap(), *violation);
 }
 
-/// Tools that are not flagged strict are called with any object: what their schema says is validated.
+/// Non-strict tools accept any object; their schema is validated.
 #[test]
-fn what_is_not_flagged_is_validated() {
+fn non_strict_tools_are_validated() {
     let parameters =
         json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let tools = json!([
@@ -101,9 +104,9 @@ fn what_is_not_flagged_is_validated() {
     ]);
     let constraint =
         ToolConstraint::new().tools(&Json::from(tools)).unwrap().strictness(Strictness::AsFlagged);
-    let checks = Checks::new(&lowered(constraint), &SchemaOptions::default());
+    let validators = SchemaValidators::new(&lowered(constraint), &SchemaOptions::default());
     assert_eq!(
-        checks.0.iter().map(|check| check.tool.as_deref()).collect::<Vec<_>>(),
+        validators.0.iter().map(|validator| validator.tool.as_deref()).collect::<Vec<_>>(),
         [Some("loose")]
     );
     let calls = |arguments: &str| {
@@ -113,21 +116,23 @@ fn what_is_not_flagged_is_validated() {
             arguments: arguments.to_owned(),
             kind: Default::default(),
         };
-        checks.violations(&Turn { calls: vec![call], ..Turn::default() }, true).len()
+        validators.violations(&Turn { calls: vec![call], ..Turn::default() }, true).len()
     };
     assert_eq!((calls(r#"{"n": 1}"#), calls(r#"{"n": "1"}"#), calls("{}")), (0, 1, 1));
 }
 
 #[test]
 fn messages_and_violations_are_bounded() {
-    let checks = answer(json!({"type": "array", "items": {"uniqueItems": true, "type": "array"}}));
+    let validators = response_validators(
+        json!({"type": "array", "items": {"uniqueItems": true, "type": "array"}}),
+    );
     let twice = format!("[{0}, {0}]", json!("x".repeat(1000)));
-    let found = found(&checks, &format!("[{}]", vec![twice; 100].join(", ")));
-    assert_eq!(found.len(), MOST_VIOLATIONS);
-    assert!(found.iter().all(|(_, _, message)| message.chars().count() <= MOST_MESSAGE));
+    let violations = violations(&validators, &format!("[{}]", vec![twice; 100].join(", ")));
+    assert_eq!(violations.len(), MAX_VIOLATIONS);
+    assert!(violations.iter().all(|(_, _, message)| message.chars().count() <= MAX_MESSAGE_CHARS));
 }
 
-/// Schemas that a validator would not come back from, or not soon.
+/// Schemas for which a validator would not end, or not soon.
 #[test]
 fn hostile_schemas_are_not_validated() {
     let many = |n: usize, each: Value| vec![each; n];
@@ -165,18 +170,18 @@ fn hostile_schemas_are_not_validated() {
         (json!({"type": "strange"}), "1".to_owned()),
     ] {
         let shown: String = schema.to_string().chars().take(80).collect();
-        let schema = Schema::new(&Json::from(schema), &SchemaOptions::default());
-        let check = Check { tool: None, schema };
-        let mut found = Vec::new();
-        check.text(&text, &Part::ResponseFormat, &mut found);
+        let schema = CompiledSchema::new(&Json::from(schema), &SchemaOptions::default());
+        let validator = SchemaValidator { tool: None, schema };
+        let mut violations = Vec::new();
+        validator.check_text(&text, &CheckedPart::ResponseFormat, &mut violations);
         assert!(
-            found.len() == 1 && found[0].kind == ViolationKind::Unchecked,
-            "{shown}: {found:?}"
+            violations.len() == 1 && violations[0].kind == ViolationKind::Unchecked,
+            "{shown}: {violations:?}"
         );
     }
 }
 
-/// What is let through is validated on a stack of the usual size, and recursion over the text is fine.
+/// Accepted schemas are validated on a stack of the usual size; recursion over the value is fine.
 #[test]
 fn recursive_and_deep_schemas_are_validated() {
     let tree = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "l": {"uniqueItems": true}}, "additionalProperties": false});
@@ -184,7 +189,7 @@ fn recursive_and_deep_schemas_are_validated() {
     for _ in 0..50 {
         deep = json!({"allOf": [deep]});
     }
-    // As deep as it gets, with references.
+    // The maximum depth, with references.
     let mut chain = serde_json::Map::new();
     for n in 0..90 {
         chain.insert(
@@ -202,15 +207,15 @@ fn recursive_and_deep_schemas_are_validated() {
         (deep, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
         (chain, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
     ] {
-        let schema = Schema::new(&Json::from(schema), &SchemaOptions::default());
-        let check = Check { tool: None, schema };
-        let mut found = Vec::new();
-        check.text(&good, &Part::ResponseFormat, &mut found);
-        assert_eq!(found, []);
-        check.text(&bad, &Part::ResponseFormat, &mut found);
+        let schema = CompiledSchema::new(&Json::from(schema), &SchemaOptions::default());
+        let validator = SchemaValidator { tool: None, schema };
+        let mut violations = Vec::new();
+        validator.check_text(&good, &CheckedPart::ResponseFormat, &mut violations);
+        assert_eq!(violations, []);
+        validator.check_text(&bad, &CheckedPart::ResponseFormat, &mut violations);
         assert!(
-            !found.is_empty() && found.iter().all(|v| v.kind == ViolationKind::Violated),
-            "{found:?}"
+            !violations.is_empty() && violations.iter().all(|v| v.kind == ViolationKind::Violated),
+            "{violations:?}"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Rows and models of every kind: the hook never fails, never leaves a row without a finite logit, never runs into a
-//! dead end.
+//! Robustness against unusual rows and models: the hook never fails, never leaves a row without a
+//! finite logit, and never reaches a dead end.
 
 use std::sync::Arc;
 
@@ -9,16 +9,19 @@ use louver_mistralrs::{
 };
 use serde_json::json;
 
-use crate::support::{answer, ask, check_calls, check_json, host, plan, run, seeded, stops, tools};
+use crate::support::{
+    check_calls, check_json, host, plan, request, response_schema, run_request, seeded, stop_ids,
+    tools,
+};
 
-fn finite(row: &Tensor) -> Vec<usize> {
+fn finite_ids(row: &Tensor) -> Vec<usize> {
     let row = row.to_vec1::<f32>().unwrap();
     assert!(row.iter().all(|x| !x.is_nan() && *x != f32::INFINITY));
     (0..row.len()).filter(|i| row[*i].is_finite()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_every_width_and_kind() {
+async fn irregular_rows_become_usable() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Required);
     let width = host.louver.engine().vocab().width();
@@ -28,15 +31,16 @@ async fn rows_of_every_width_and_kind() {
     {
         let processor = plan.processor();
         let row = Tensor::from_vec(vec![value; len], len, &Device::Cpu).unwrap();
-        let left = finite(&processor.apply(&row, &[1, 2, 3]).unwrap());
+        let allowed = finite_ids(&processor.apply(&row, &[1, 2, 3]).unwrap());
         assert!(
-            !left.is_empty() && left.len() < 40 && left.iter().all(|id| *id < len),
-            "{len} {value} {left:?}"
+            !allowed.is_empty()
+                && allowed.len() < 40
+                && allowed.iter().all(|token_id| *token_id < len),
+            "{len} {value} {allowed:?}"
         );
         if len >= width {
-            assert!(
-                left.iter().all(|id| *id < width && !stops(&host.louver).contains(&(*id as u32)))
-            );
+            assert!(allowed.iter().all(|token_id| *token_id < width
+                && !stop_ids(&host.louver).contains(&(*token_id as u32))));
         }
     }
     for row in [
@@ -44,24 +48,25 @@ async fn rows_of_every_width_and_kind() {
         Tensor::zeros((1, 832), DType::F64, &Device::Cpu).unwrap(),
         Tensor::zeros((832, 2), DType::F32, &Device::Cpu).unwrap().narrow(1, 0, 1).unwrap(),
     ] {
-        assert!(!finite(&plan.processor().apply(&row, &[1]).unwrap()).is_empty());
+        assert!(!finite_ids(&plan.processor().apply(&row, &[1]).unwrap()).is_empty());
     }
     assert!(
         plan.processor().apply(&Tensor::zeros(0, DType::F32, &Device::Cpu).unwrap(), &[]).is_ok()
     );
 }
 
-/// State follows the context's tokens: calls may repeat, go back, and belong to other sequences.
+/// The state depends on the context's tokens only: calls may repeat, go back, and belong to other
+/// sequences.
 #[tokio::test(flavor = "multi_thread")]
-async fn contexts_in_any_order() {
+async fn state_depends_on_the_context_only() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Required);
-    let whole = run(host, &plan, ask("Walk!"), seeded(3)).await.tokens;
-    let other = run(host, &plan, ask("Walk!"), seeded(6)).await.tokens;
+    let whole = run_request(host, &plan, request("Walk!"), seeded(3)).await.tokens;
+    let other = run_request(host, &plan, request("Walk!"), seeded(6)).await.tokens;
     let prompt = [7u32, 8, 9];
     let allowed = |processor: &Arc<dyn mistralrs::CustomLogitsProcessor>, tokens: &[u32]| {
         let row = Tensor::zeros(832, DType::F32, &Device::Cpu).unwrap();
-        finite(&processor.apply(&row, &[&prompt[..], tokens].concat()).unwrap())
+        finite_ids(&processor.apply(&row, &[&prompt[..], tokens].concat()).unwrap())
     };
     let straight = plan.processor();
     let masks: Vec<Vec<usize>> =
@@ -78,42 +83,46 @@ async fn contexts_in_any_order() {
     }
 }
 
-/// A token that was not allowed ends the generation, and nothing else.
+/// A token that was not allowed ends its generation only.
 #[tokio::test(flavor = "multi_thread")]
-async fn forbidden_token_in_the_context() {
+async fn forbidden_tokens_end_their_generation_only() {
     let host = host().await;
     let processor = plan(&host.louver, ToolChoice::Required).processor();
     let row = || Tensor::zeros(832, DType::F32, &Device::Cpu).unwrap();
-    let ends: Vec<usize> = stops(&host.louver).iter().map(|id| *id as usize).collect();
-    assert_ne!(finite(&processor.apply(&row(), &[1, 2]).unwrap()), ends);
+    let ends: Vec<usize> =
+        stop_ids(&host.louver).iter().map(|token_id| *token_id as usize).collect();
+    assert_ne!(finite_ids(&processor.apply(&row(), &[1, 2]).unwrap()), ends);
     for context in [&[1, 2, 831][..], &[1, 2, 831, 5], &[1, 2, u32::MAX]] {
-        assert_eq!(finite(&processor.apply(&row(), context).unwrap()), ends);
+        assert_eq!(finite_ids(&processor.apply(&row(), context).unwrap()), ends);
     }
 }
 
-/// A row too narrow for anything that is allowed: the request fails, and says why.
+/// If the row is too narrow for every allowed token, the request fails with the reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn narrow_rows_in_the_host() {
+async fn narrow_rows_fail_with_a_reason() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Required);
     let narrow = |logits: &Tensor, _: &[u32]| logits.narrow(0, 0, 2)?.contiguous();
     let stream = plan
-        .stream(&host.model, ask("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4))
+        .stream(
+            &host.model,
+            request("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4),
+        )
         .await;
     let error = stream.unwrap().finish().await.unwrap_err();
     assert_eq!(error, GenerationError::Fault(Fault::NothingAllowed { width: 2 }));
-    check_calls(&run(host, &plan, ask("x"), seeded(0)).await.turn, &tools());
+    check_calls(&run_request(host, &plan, request("x"), seeded(0)).await.turn, &tools());
 }
 
-/// A model that has gone mad still makes valid calls.
+/// Calls are valid even if all logits are NaN.
 #[tokio::test(flavor = "multi_thread")]
-async fn nan_rows_in_the_host() {
+async fn calls_are_valid_with_nan_rows() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
     let mad = |logits: &Tensor, _: &[u32]| logits.affine(f64::NAN, 0.0);
     for options in [seeded(1), Default::default()] {
-        let request = ask("x").add_logits_processor(Arc::new(mad));
-        let generation = run(host, &plan, request, options).await;
+        let request = request("x").add_logits_processor(Arc::new(mad));
+        let generation = run_request(host, &plan, request, options).await;
         assert_eq!(generation.finish, Finish::Stop);
         assert_eq!(generation.repaired_rows, generation.tokens.len() + 1);
         assert_eq!(generation.turn.calls.len(), 1);
@@ -121,9 +130,10 @@ async fn nan_rows_in_the_host() {
     }
 }
 
-/// Models with strange tastes, through a schema with corners: there is always a way on, and it leads to valid JSON.
+/// For models with unusual preferences and a schema with corner cases, some token is always allowed
+/// and the result is valid JSON.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_dead_ends() {
+async fn unusual_preferences_reach_no_dead_end() {
     let host = host().await;
     let schema = json!({
         "type": "object",
@@ -148,21 +158,22 @@ async fn no_dead_ends() {
         .build()
         .unwrap();
     for taste in 0..24u64 {
-        // An order of preference over all tokens, so strong that nothing else counts.
+        // An order of preference over all tokens, strong enough to override everything else.
         let strange = move |logits: &Tensor, _: &[u32]| {
             let width = logits.elem_count();
-            let liking = |id: usize| {
-                ((id as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * taste) >> 40) as f32
+            let liking = |token_id: usize| {
+                ((token_id as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * taste) >> 40) as f32
             };
             Tensor::from_vec((0..width).map(liking).collect::<Vec<f32>>(), width, &Device::Cpu)
         };
-        let request = ask("x").add_logits_processor(Arc::new(strange)).set_sampler_temperature(0.0);
-        let generation = run(host, &plan, request, Default::default()).await;
+        let request =
+            request("x").add_logits_processor(Arc::new(strange)).set_sampler_temperature(0.0);
+        let generation = run_request(host, &plan, request, Default::default()).await;
         assert_eq!(generation.finish, Finish::Stop, "taste {taste}");
         check_json(&generation.turn.text, &schema);
     }
     let stubborn = |_: &Tensor, _: &[u32]| Tensor::full(f32::NEG_INFINITY, 832, &Device::Cpu);
-    let plan = host.louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap();
-    let request = ask("x").add_logits_processor(Arc::new(stubborn));
-    check_json(&run(host, &plan, request, seeded(2)).await.turn.text, &answer());
+    let plan = host.louver.answer(&response_schema()).reasoning(Reasoning::Off).build().unwrap();
+    let request = request("x").add_logits_processor(Arc::new(stubborn));
+    check_json(&run_request(host, &plan, request, seeded(2)).await.turn.text, &response_schema());
 }

@@ -1,23 +1,30 @@
-//! Generations that end early.
+//! Truncated and cancelled generations.
 
 use louver_mistralrs::{Cut, Event, Finish, ToolChoice};
 
 use crate::support::{
-    Cache, ask, check_calls, cut_off, host, load, plan, run, seeded, tools, wishing,
+    PrefixCache, check_calls, host, load_host, plan, prefer_tokens, request, run_request, seeded,
+    seeded_truncating, tools,
 };
 
-/// Cut at every length: exactly so many tokens, all of them known, the last one too; a call that was cut off is
-/// reported as such and is no call.
+/// Truncation at every length: exactly the limit's tokens are reported, including the last one, and
+/// a truncated call is reported as incomplete, not as a call.
 #[tokio::test(flavor = "multi_thread")]
-async fn length_limit_in_a_call() {
-    // A host of its own: results must not depend on what else is in a batch.
-    let host = load(Cache::Off).await;
+async fn calls_are_truncated_at_every_length() {
+    // A separate host, because results must not depend on other sequences in a batch.
+    let host = load_host(PrefixCache::Off).await;
     let plan = plan(&host.louver, ToolChoice::Required);
-    let whole = run(&host, &plan, ask("Cut!"), seeded(4)).await;
+    let whole = run_request(&host, &plan, request("Cut!"), seeded(4)).await;
     assert_eq!(whole.finish, Finish::Stop);
     let mut cuts = Vec::new();
     for limit in 1..=whole.tokens.len() {
-        let part = run(&host, &plan, ask("Cut!").set_sampler_max_len(limit), cut_off(4)).await;
+        let part = run_request(
+            &host,
+            &plan,
+            request("Cut!").set_sampler_max_len(limit),
+            seeded_truncating(4),
+        )
+        .await;
         assert_eq!(part.tokens, whole.tokens[..limit], "limit {limit}");
         assert_eq!(part.finish, Finish::Length);
         check_calls(&part.turn, &tools());
@@ -37,13 +44,13 @@ async fn length_limit_in_a_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cut_call_is_an_event() {
+async fn truncated_calls_are_reported_as_incomplete() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("book".to_owned()));
-    let whole = run(host, &plan, ask("Cut!"), seeded(2)).await;
+    let whole = run_request(host, &plan, request("Cut!"), seeded(2)).await;
     assert_eq!(whole.turn.calls.len(), 1);
-    let request = ask("Cut!").set_sampler_max_len(whole.tokens.len() - 1);
-    let mut stream = plan.stream_with(&host.model, request, cut_off(2)).await.unwrap();
+    let request = request("Cut!").set_sampler_max_len(whole.tokens.len() - 1);
+    let mut stream = plan.stream_with(&host.model, request, seeded_truncating(2)).await.unwrap();
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
         events.push(event);
@@ -57,17 +64,17 @@ async fn cut_call_is_an_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelled_and_dropped() {
+async fn cancelled_and_dropped_generations_end() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::None);
     let verbose = || {
         let vocab = host.louver.engine().vocab();
-        let letters = (0..vocab.width() as u32).filter(|id| {
+        let letters = (0..vocab.width() as u32).filter(|token_id| {
             vocab
-                .bytes(louver::ids::TokenId::from_raw(*id))
+                .bytes(louver::ids::TokenId::from_raw(*token_id))
                 .is_some_and(|b| b.iter().all(u8::is_ascii_alphabetic))
         });
-        ask("Talk!").add_logits_processor(wishing(letters.collect(), 50.0))
+        request("Talk!").add_logits_processor(prefer_tokens(letters.collect(), 50.0))
     };
     let mut stream = plan.stream_with(&host.model, verbose(), seeded(1)).await.unwrap();
     assert!(matches!(stream.next().await, Some(Event::TextDelta { .. })));
@@ -76,21 +83,24 @@ async fn cancelled_and_dropped() {
     assert_eq!(generation.finish, Finish::Cancelled);
     assert!(generation.tokens.len() < 1999, "{}", generation.tokens.len());
     drop(plan.stream_with(&host.model, verbose(), seeded(1)).await.unwrap());
-    // The host is none the worse for it.
-    let generation = run(host, &plan, verbose().set_sampler_max_len(10), seeded(1)).await;
+    // The host still works.
+    let generation = run_request(host, &plan, verbose().set_sampler_max_len(10), seeded(1)).await;
     assert_eq!((generation.finish, generation.tokens.len()), (Finish::Length, 10));
 }
 
-/// The host sends nothing while its text ends inside a character, not even the end of the generation.
+/// The host sends nothing while its text ends inside a character, not even the end of the
+/// generation.
 #[tokio::test(flavor = "multi_thread")]
-async fn end_inside_a_character() {
+async fn generations_may_end_inside_a_character() {
     let host = host().await;
     let vocab = host.louver.engine().vocab();
     let lead = (0..vocab.width() as u32)
-        .find(|id| vocab.bytes(louver::ids::TokenId::from_raw(*id)) == Some(&[0xe4]));
-    let request =
-        ask("Tear!").add_logits_processor(wishing(vec![lead.unwrap()], 1e6)).set_sampler_max_len(3);
-    let generation = run(host, &host.louver.unconstrained(tools()), request, seeded(1)).await;
+        .find(|token_id| vocab.bytes(louver::ids::TokenId::from_raw(*token_id)) == Some(&[0xe4]));
+    let request = request("Tear!")
+        .add_logits_processor(prefer_tokens(vec![lead.unwrap()], 1e6))
+        .set_sampler_max_len(3);
+    let generation =
+        run_request(host, &host.louver.unconstrained(tools()), request, seeded(1)).await;
     assert_eq!((generation.finish, generation.tokens.len()), (Finish::Length, 3));
     assert_eq!(generation.turn.text, "\u{fffd}\u{fffd}\u{fffd}");
 }

@@ -1,4 +1,4 @@
-//! A running turn that goes on under another plan.
+//! Plan changes of a running turn.
 
 use louver_mistralrs::{
     Event, EventStream, ExtendError, Parallel, Plan, Reasoning, RunOptions, SchemaOptions,
@@ -6,10 +6,12 @@ use louver_mistralrs::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Host, answer, ask, check_calls, host, id, stops, tools, wishing};
+use crate::support::{
+    Host, check_calls, host, prefer_tokens, request, response_schema, stop_ids, token_id, tools,
+};
 
 /// The first `count` tools.
-fn some(count: usize) -> Value {
+fn first_tools(count: usize) -> Value {
     Value::Array(tools().as_array().unwrap()[..count].to_vec())
 }
 
@@ -19,23 +21,26 @@ fn plan(host: &Host, tools: Value) -> Plan {
     plan.reasoning(Reasoning::Off).schema_options(options).build().unwrap()
 }
 
-/// A model that calls again and again.
-async fn calling(host: &Host, plan: &Plan, seed: u64) -> EventStream {
-    let eager = wishing(vec![id(&host.louver, "<tool_call>"), id(&host.louver, "\n")], 8.0);
-    let request = ask("Go!").set_sampler_max_len(400).add_logits_processor(eager);
+/// Streams a simulated model that makes many calls.
+async fn stream_with_many_calls(host: &Host, plan: &Plan, seed: u64) -> EventStream {
+    let eager = prefer_tokens(
+        vec![token_id(&host.louver, "<tool_call>"), token_id(&host.louver, "\n")],
+        8.0,
+    );
+    let request = request("Go!").set_sampler_max_len(400).add_logits_processor(eager);
     let options =
         RunOptions { seed: Some(seed), truncation: Truncation::Safe, ..RunOptions::default() };
     plan.stream_with(&host.model, request, options).await.unwrap()
 }
 
-/// What was found joins the turn: calls of it come out of the same turn, whole, and everything before is said once.
+/// Tools added to a running turn can be called within it, and no event is repeated.
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_join_a_running_turn() {
+async fn tools_can_be_added_to_a_running_turn() {
     let host = host().await;
-    let (one, both) = (plan(host, some(1)), plan(host, some(2)));
+    let (one, both) = (plan(host, first_tools(1)), plan(host, first_tools(2)));
     let mut joined = 0;
     for seed in 0..6 {
-        let mut stream = calling(host, &one, seed).await;
+        let mut stream = stream_with_many_calls(host, &one, seed).await;
         let (mut at, mut before, mut after) = (None, Vec::new(), Vec::new());
         while let Some(event) = stream.next().await {
             let Event::CallStart { name, .. } = &event else { continue };
@@ -54,7 +59,7 @@ async fn tools_join_a_running_turn() {
             generation.turn.calls.iter().map(|call| call.name.clone()).collect();
         assert!([before, after].concat().starts_with(&names));
         joined += names.iter().filter(|name| *name == "book").count();
-        // The tokens are a turn of the wider plan, read at once to the same.
+        // The tokens parse to the same turn under the wider plan.
         let whole = both.read(&generation.tokens);
         let arguments = |turn: &louver_mistralrs::Turn| {
             turn.calls.iter().map(|c| c.arguments.clone()).collect::<Vec<_>>()
@@ -67,16 +72,16 @@ async fn tools_join_a_running_turn() {
     assert!(joined > 0, "no call of a tool that joined");
 }
 
-/// What does not fit is refused, and the turn goes on as if nothing had been asked.
+/// An incompatible plan is rejected, and the turn continues unchanged.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_changes_nothing() {
+async fn incompatible_plans_change_nothing() {
     let host = host().await;
-    let (one, both) = (plan(host, some(1)), plan(host, some(2)));
+    let (one, both) = (plan(host, first_tools(1)), plan(host, first_tools(2)));
     let other = Value::Array(vec![tools()[1].clone(), tools()[0].clone()]);
     let narrow = json!([{"type": "function", "function": {"name": "weather", "parameters": {
         "type": "object", "properties": {"zone": {"const": 1}}, "required": ["zone"], "additionalProperties": false}}}]);
-    let alone = calling(host, &one, 1).await.finish().await.unwrap();
-    let mut stream = calling(host, &one, 1).await;
+    let alone = stream_with_many_calls(host, &one, 1).await.finish().await.unwrap();
+    let mut stream = stream_with_many_calls(host, &one, 1).await;
     while let Some(event) = stream.next().await {
         if matches!(event, Event::CallEnd { index: 0 }) {
             assert_eq!(stream.extend(&plan(host, other.clone())).await, Err(ExtendError::Tools));
@@ -91,20 +96,20 @@ async fn what_does_not_fit_changes_nothing() {
     let mut free = host
         .louver
         .unconstrained(Value::Null)
-        .stream(&host.model, ask("x").set_sampler_max_len(3))
+        .stream(&host.model, request("x").set_sampler_max_len(3))
         .await
         .unwrap();
     assert_eq!(free.extend(&both).await, Err(ExtendError::Unconstrained));
 }
 
-/// Who asks at the last moment gets an answer.
+/// A plan change requested at the end of a turn gets a reply.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_a_turn_that_is_over() {
+async fn plan_changes_at_the_end_of_a_turn_get_a_reply() {
     let host = host().await;
-    let plan = host.louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap();
+    let plan = host.louver.answer(&response_schema()).reasoning(Reasoning::Off).build().unwrap();
     for length in 1..8 {
-        let ending = wishing(stops(&host.louver), 20.0);
-        let request = ask("x").set_sampler_max_len(length).add_logits_processor(ending);
+        let ending = prefer_tokens(stop_ids(&host.louver), 20.0);
+        let request = request("x").set_sampler_max_len(length).add_logits_processor(ending);
         let options = RunOptions { truncation: Truncation::Off, ..RunOptions::default() };
         let mut stream = plan.stream_with(&host.model, request, options).await.unwrap();
         for _ in 0..length {

@@ -1,5 +1,6 @@
-//! Harmony on the real host: its own vocabulary and ids, a template that mistralrs 0.8.1 takes for Harmony. Left alone, it ends every such
-//! generation at the first `<|channel|>`.
+//! Harmony on the real host, with its own vocabulary and ids, and a template that mistralrs 0.8.1
+//! detects as Harmony. Without Louver, the host ends every such generation at the first
+//! `<|channel|>`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,33 +12,37 @@ use mistralrs::{ModelDType, TextModelBuilder};
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
-use crate::support::{Host, answer, ask, check_calls, check_json, id, run, seeded, tools, wishing};
+use crate::support::{
+    Host, check_calls, check_json, prefer_tokens, request, response_schema, run_request, seeded,
+    token_id, tools,
+};
 
-/// Ordinary tokens come first.
-const ORDINARY: u32 = 199_998;
-/// Where the host's library looks for the encoding instead of fetching it.
-const ENCODINGS: &str = "TIKTOKEN_ENCODINGS_BASE";
+/// Number of ordinary tokens, which come before the special ones.
+const ORDINARY_TOKENS: u32 = 199_998;
+/// Environment variable with the folder from which the host's library loads the encoding.
+const ENCODINGS_VARIABLE: &str = "TIKTOKEN_ENCODINGS_BASE";
 
-/// The host fetches its encoding from the network at the first Harmony request, unless a variable of the environment names a folder: hence a
-/// process of its own.
+/// The host downloads its encoding at the first Harmony request, unless an environment variable
+/// names a folder. So the test runs in a separate process.
 #[test]
 fn harmony() {
     let folder = std::env::temp_dir().join("louver-tests").join("o200k");
     std::fs::create_dir_all(&folder).unwrap();
     let bpe = tiktoken_rs::o200k_harmony().unwrap();
-    let bytes: Vec<Vec<u8>> = bpe._decode_native_and_split((0..ORDINARY).collect()).collect();
+    let bytes: Vec<Vec<u8>> =
+        bpe._decode_native_and_split((0..ORDINARY_TOKENS).collect()).collect();
     write_encoding(&folder, &bytes);
     write_tokenizer(&folder, &bpe, &bytes);
     let child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "harmony::in_the_host",
+            "harmony::run_in_host",
             "--ignored",
             "--nocapture",
             "--test-threads",
             "1",
         ])
-        .env(ENCODINGS, &folder)
+        .env(ENCODINGS_VARIABLE, &folder)
         .output()
         .unwrap();
     let (out, err) =
@@ -54,11 +59,12 @@ fn write_encoding(folder: &Path, bytes: &[Vec<u8>]) {
     std::fs::write(folder.join("o200k_base.tiktoken"), text).unwrap();
 }
 
-/// The same vocabulary as a `tokenizer.json`: bytes as byte-level BPE writes them, merges found by merging.
+/// Writes the same vocabulary as a `tokenizer.json`: byte-level BPE, with merges reconstructed by
+/// merging.
 fn write_tokenizer(folder: &Path, bpe: &CoreBPE, bytes: &[Vec<u8>]) {
     let ranks: HashMap<&[u8], usize> =
         bytes.iter().enumerate().map(|(rank, b)| (b.as_slice(), rank)).collect();
-    let shown = |bytes: &[u8]| -> String { bytes.iter().map(|b| letter(*b)).collect() };
+    let shown = |bytes: &[u8]| -> String { bytes.iter().map(|b| byte_letter(*b)).collect() };
     let mut merges = Vec::new();
     for (rank, token) in bytes.iter().enumerate().filter(|(_, token)| token.len() > 1) {
         let mut parts: Vec<&[u8]> = token.chunks(1).collect();
@@ -93,8 +99,8 @@ fn write_tokenizer(folder: &Path, bpe: &CoreBPE, bytes: &[Vec<u8>]) {
     added.sort();
     let added: Vec<Value> = added
         .into_iter()
-        .map(|(id, content)| {
-            json!({"id": id, "content": content, "special": true, "single_word": false, "lstrip": false, "rstrip": false,
+        .map(|(token_id, content)| {
+            json!({"id": token_id, "content": content, "special": true, "single_word": false, "lstrip": false, "rstrip": false,
                 "normalized": false})
         })
         .collect();
@@ -110,8 +116,8 @@ fn write_tokenizer(folder: &Path, bpe: &CoreBPE, bytes: &[Vec<u8>]) {
     std::fs::write(folder.join("tokenizer_config.json"), r#"{"eos_token": "<|return|>"}"#).unwrap();
 }
 
-/// GPT-2's visible letters for bytes.
-fn letter(byte: u8) -> char {
+/// GPT-2's printable character for a byte.
+fn byte_letter(byte: u8) -> char {
     let plain = |b: u8| matches!(b, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if plain(byte) {
         return char::from(byte);
@@ -120,7 +126,7 @@ fn letter(byte: u8) -> char {
     char::from_u32(0x100 + hidden).unwrap()
 }
 
-async fn load(folder: &Path) -> Host {
+async fn load_host(folder: &Path) -> Host {
     let parent = folder.parent().unwrap();
     let tiny = louver_tiny_model::ensure_around(parent, &folder.join("tokenizer.json")).unwrap();
     let template = folder.join("harmony.jinja");
@@ -136,15 +142,17 @@ async fn load(folder: &Path) -> Host {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "run by `harmony`, in a process of its own"]
-async fn in_the_host() {
-    let folder = std::env::var_os(ENCODINGS).expect("run by `harmony`");
-    let host = load(Path::new(&folder)).await;
+async fn run_in_host() {
+    let folder = std::env::var_os(ENCODINGS_VARIABLE).expect("run by `harmony`");
+    let host = load_host(Path::new(&folder)).await;
     let louver = &host.louver;
     assert_eq!(louver.format().unwrap(), "harmony");
-    let end = id(louver, "<|end|>");
-    let ends = || wishing(vec![end, id(louver, "<|call|>"), id(louver, "<|return|>")], 30.0);
+    let end = token_id(louver, "<|end|>");
+    let ends = || {
+        prefer_tokens(vec![end, token_id(louver, "<|call|>"), token_id(louver, "<|return|>")], 30.0)
+    };
 
-    // A call, straight away.
+    // An immediate call.
     let plan = louver
         .tools(tools())
         .choice(ToolChoice::Required)
@@ -153,7 +161,8 @@ async fn in_the_host() {
         .unwrap();
     for seed in 0..5 {
         let generation =
-            run(&host, &plan, ask("Book!").add_logits_processor(ends()), seeded(seed)).await;
+            run_request(&host, &plan, request("Book!").add_logits_processor(ends()), seeded(seed))
+                .await;
         assert_eq!(
             (generation.finish, generation.turn.calls.len()),
             (Finish::Stop, 1),
@@ -162,16 +171,18 @@ async fn in_the_host() {
         );
         check_calls(&generation.turn, &tools());
     }
-    // Reasoning on its own channel, then the answer on the final one.
-    let plan = louver.answer(&answer()).reasoning(Reasoning::Required).build().unwrap();
-    let generation = run(&host, &plan, ask("Think!").add_logits_processor(ends()), seeded(1)).await;
+    // Reasoning on its channel, then the response on the final channel.
+    let plan = louver.answer(&response_schema()).reasoning(Reasoning::Required).build().unwrap();
+    let generation =
+        run_request(&host, &plan, request("Think!").add_logits_processor(ends()), seeded(1)).await;
     assert_eq!(generation.report.completion, Completion::Complete);
-    check_json(&generation.turn.text, &answer());
-    // Free text goes on behind the markers that the host takes for the end.
+    check_json(&generation.turn.text, &response_schema());
+    // Free text continues after markers that end a generation for the host.
     let plan =
         louver.tools(tools()).choice(ToolChoice::None).reasoning(Reasoning::Off).build().unwrap();
-    let generation = run(&host, &plan, ask("Talk!").set_sampler_max_len(40), seeded(1)).await;
+    let generation =
+        run_request(&host, &plan, request("Talk!").set_sampler_max_len(40), seeded(1)).await;
     assert_eq!((generation.tokens.len(), generation.finish), (40, Finish::Length));
     assert!(generation.turn.text.chars().count() > 40);
-    assert!(generation.tokens.starts_with(&[id(louver, "<|channel|>")]));
+    assert!(generation.tokens.starts_with(&[token_id(louver, "<|channel|>")]));
 }

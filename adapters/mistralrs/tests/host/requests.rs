@@ -1,4 +1,4 @@
-//! Requests as users make them.
+//! Typical requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,8 +13,8 @@ use mistralrs::{
 use serde_json::json;
 
 use crate::support::{
-    Cache, Host, answer, ask, check_calls, check_json, host, id, load, load_with_template, plan,
-    run, seeded, stops, tools, wishing,
+    Host, PrefixCache, check_calls, check_json, host, load_host, load_with_template, plan,
+    prefer_tokens, request, response_schema, run_request, seeded, stop_ids, token_id, tools,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,9 +22,10 @@ async fn events_add_up_to_the_turn() {
     let host = host().await;
     assert_eq!(host.louver.format().unwrap(), "qwen3");
     assert_eq!(host.louver.warnings(), [""; 0]);
-    // One call, so that a random model comes to an end.
+    // One call, so that random output ends.
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
-    let mut stream = plan.stream(&host.model, ask("What is the weather in Oslo?")).await.unwrap();
+    let mut stream =
+        plan.stream(&host.model, request("What is the weather in Oslo?")).await.unwrap();
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
         events.push(event);
@@ -38,13 +39,14 @@ async fn events_add_up_to_the_turn() {
     assert_eq!(Turn::collect(&events), generation.turn);
     assert_eq!((generation.turn.calls.len(), generation.finish), (1, Finish::Stop));
     check_calls(&generation.turn, &tools());
-    // One mask a token, and one for the stop token.
+    // One mask per token, and one for the stop token.
     assert_eq!(generation.timing.masks.len(), generation.tokens.len() + 1);
     assert!(generation.timing.louver < generation.timing.steps);
 }
 
-/// Runs a request and gives the length of the hook's first context, the prompt's length and the output.
-async fn spied(host: &Host, question: &str) -> (usize, usize, Vec<u32>) {
+/// Runs a request. Returns the length of the hook's first context, the prompt's length, and the
+/// output.
+async fn observe_first_context(host: &Host, question: &str) -> (usize, usize, Vec<u32>) {
     let lengths = Arc::new(Mutex::new(Vec::new()));
     let seen = lengths.clone();
     let spy = move |logits: &Tensor, context: &[u32]| {
@@ -52,8 +54,8 @@ async fn spied(host: &Host, question: &str) -> (usize, usize, Vec<u32>) {
         Ok(logits.clone())
     };
     let plan = plan(&host.louver, ToolChoice::Required);
-    let request = ask(question).add_logits_processor(Arc::new(spy));
-    let generation = run(host, &plan, request, seeded(5)).await;
+    let request = request(question).add_logits_processor(Arc::new(spy));
+    let generation = run_request(host, &plan, request, seeded(5)).await;
     check_calls(&generation.turn, &tools());
     assert!(!generation.turn.calls.is_empty());
     let lengths = lengths.lock().unwrap();
@@ -61,37 +63,40 @@ async fn spied(host: &Host, question: &str) -> (usize, usize, Vec<u32>) {
     (lengths[0], generation.prompt_tokens, generation.tokens)
 }
 
-/// The host's prefix cache hits: the hook's first context is only the prompt's end.
+/// After a hit in the host's prefix cache, the hook's first context is only the prompt's end.
 #[tokio::test(flavor = "multi_thread")]
-async fn prefix_cache_hit() {
-    let (cold, warm) = (load(Cache::On).await, load(Cache::On).await);
-    let (context, prompt, expected) = spied(&cold, "What is the weather in Lima?").await;
+async fn prefix_cache_hits_are_handled() {
+    let (cold, warm) = (load_host(PrefixCache::On).await, load_host(PrefixCache::On).await);
+    let (context, prompt, expected) =
+        observe_first_context(&cold, "What is the weather in Lima?").await;
     assert_eq!(context, prompt, "nothing is cached yet");
-    spied(&warm, "What is the weather in Oslo?").await;
-    let (context, prompt, output) = spied(&warm, "What is the weather in Lima?").await;
+    observe_first_context(&warm, "What is the weather in Oslo?").await;
+    let (context, prompt, output) =
+        observe_first_context(&warm, "What is the weather in Lima?").await;
     assert!(context < prompt, "the cache was not hit: {context} of {prompt}");
     assert_eq!(output, expected, "a hit changes nothing");
 }
 
-/// As above through the host's own chat route, where the prompt's length is learned.
+/// The same through the host's own chat route, where the prompt's length is learned.
 #[tokio::test(flavor = "multi_thread")]
-async fn chat_route_of_the_host() {
-    let host = load(Cache::On).await;
-    let plan = host.louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap();
+async fn host_chat_route_learns_the_prompt_length() {
+    let host = load_host(PrefixCache::On).await;
+    let plan = host.louver.answer(&response_schema()).reasoning(Reasoning::Off).build().unwrap();
     for question in ["How are you?", "How is she?", "How are they?"] {
-        let request = ask(question).enable_thinking(false).add_logits_processor(plan.processor());
+        let request =
+            request(question).enable_thinking(false).add_logits_processor(plan.processor());
         let response = host.model.send_chat_request(request).await.unwrap();
-        check_json(response.choices[0].message.content.as_deref().unwrap(), &answer());
+        check_json(response.choices[0].message.content.as_deref().unwrap(), &response_schema());
         assert_eq!(response.choices[0].finish_reason, "stop");
     }
 }
 
-async fn mixed(count: usize) {
+async fn run_mixed_batch(count: usize) {
     let host = host().await;
     let louver = &host.louver;
     let plans: Vec<(Plan, &str)> = vec![
         (plan(louver, ToolChoice::Required), "calls"),
-        (louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap(), "answer"),
+        (louver.answer(&response_schema()).reasoning(Reasoning::Off).build().unwrap(), "answer"),
         (plan(louver, ToolChoice::Named("book".to_owned())), "book"),
         (plan(louver, ToolChoice::Named("weather".to_owned())), "weather"),
         (
@@ -114,8 +119,9 @@ async fn mixed(count: usize) {
     ];
     let mut running = Vec::new();
     for (at, (plan, kind)) in plans.iter().take(count).enumerate() {
-        // Of one length all, so that the host puts them into one batch, except where tools are not shown.
-        let request = ask("Well?").set_sampler_max_len(300);
+        // All prompts have equal length, so that the host batches them, except where tools are not
+        // shown.
+        let request = request("Well?").set_sampler_max_len(300);
         running
             .push((plan.stream_with(&host.model, request, seeded(at as u64)).await.unwrap(), kind));
     }
@@ -128,8 +134,8 @@ async fn mixed(count: usize) {
             "book" | "weather" => {
                 assert_eq!(turn.calls.iter().map(|c| &*c.name).collect::<Vec<_>>(), [*kind])
             }
-            "answer" => check_json(&turn.text, &answer()),
-            // Reasoning may come first here, and may take all there is.
+            "answer" => check_json(&turn.text, &response_schema()),
+            // Reasoning may come first and may use the whole length.
             "number" if turn.incomplete.is_none() => {
                 check_json(&turn.text, &json!({"type": "integer", "minimum": 10, "maximum": 99}));
             }
@@ -141,20 +147,20 @@ async fn mixed(count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_at_once() {
-    mixed(2).await;
+async fn two_concurrent_requests() {
+    run_mixed_batch(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eight_at_once() {
-    mixed(8).await;
+async fn eight_concurrent_requests() {
+    run_mixed_batch(8).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_choices() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Required);
-    let request = ask("What is the weather in Oslo?").set_sampler_n_choices(3);
+    let request = request("What is the weather in Oslo?").set_sampler_n_choices(3);
     let streams = plan.stream_choices(&host.model, request.clone(), seeded(1)).await.unwrap();
     let mut outputs = Vec::new();
     let mut ids = Vec::new();
@@ -175,21 +181,23 @@ async fn three_choices() {
     assert!(matches!(refused, RequestError::Unsupported(_)));
 }
 
-/// A model that wants to stop at every step.
+/// A model that prefers a stop token at every step.
 #[tokio::test(flavor = "multi_thread")]
-async fn end_of_turn_proposed_first() {
+async fn early_stop_tokens_are_masked() {
     let host = host().await;
-    let eager = wishing(stops(&host.louver), 1e6);
+    let eager = prefer_tokens(stop_ids(&host.louver), 1e6);
     for seed in 0..5 {
         let plan = plan(&host.louver, ToolChoice::Required);
-        let request = ask("Stop!").add_logits_processor(eager.clone());
-        let generation = run(host, &plan, request, seeded(seed)).await;
+        let request = request("Stop!").add_logits_processor(eager.clone());
+        let generation = run_request(host, &plan, request, seeded(seed)).await;
         assert_eq!((generation.turn.calls.len(), generation.finish), (1, Finish::Stop));
         check_calls(&generation.turn, &tools());
     }
-    // Where an empty turn is allowed, it is empty: the host goes on after a stop token at the first position, Louver does not.
+    // If an empty turn is allowed, the result is empty: Louver ends at the first stop token,
+    // although the host continues after one at the first position.
     let plan = plan(&host.louver, ToolChoice::Auto);
-    let generation = run(host, &plan, ask("Stop!").add_logits_processor(eager), seeded(1)).await;
+    let generation =
+        run_request(host, &plan, request("Stop!").add_logits_processor(eager), seeded(1)).await;
     assert_eq!(
         (generation.turn, generation.finish, generation.tokens.len()),
         (Turn::default(), Finish::Stop, 0)
@@ -197,10 +205,10 @@ async fn end_of_turn_proposed_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_with_results() {
+async fn conversations_include_tool_results() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
-    let first = run(host, &plan, ask("How is Oslo?"), seeded(8)).await;
+    let first = run_request(host, &plan, request("How is Oslo?"), seeded(8)).await;
     let call = &first.turn.calls[0];
     let response = mistralrs::ToolCallResponse {
         index: 0,
@@ -211,25 +219,28 @@ async fn a_conversation_with_results() {
             arguments: call.arguments.clone(),
         },
     };
-    let request = ask("How is Oslo?")
+    let question = request("How is Oslo?");
+    let request = request("How is Oslo?")
         .add_message_with_tool_call(TextMessageRole::Assistant, "", vec![response])
         .add_tool_message("{\"rain\": 3}", &call.id);
-    let reply = host.louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap();
-    let second = run(host, &reply, request, seeded(9)).await;
-    check_json(&second.turn.text, &answer());
-    // The call and its result are in the second prompt, which has no tools.
-    let bare = run(host, &reply, ask("How is Oslo?"), seeded(9)).await;
+    let reply = host.louver.answer(&response_schema()).reasoning(Reasoning::Off).build().unwrap();
+    let second = run_request(host, &reply, request, seeded(9)).await;
+    check_json(&second.turn.text, &response_schema());
+    // The second prompt contains the call and its result, and no tools.
+    let bare = run_request(host, &reply, question, seeded(9)).await;
     assert!(second.prompt_tokens > bare.prompt_tokens + 20);
 }
 
-/// A chat template that opens the reasoning block itself: the turn begins inside it.
+/// If the chat template opens the reasoning block, the turn begins inside it.
 #[tokio::test(flavor = "multi_thread")]
-async fn template_that_opens_reasoning() {
+async fn templates_may_open_reasoning() {
     let Host { model, louver } = load_with_template("<think>\n").await;
     let plan = louver.tools(tools()).choice(ToolChoice::Named("book".to_owned())).build().unwrap();
-    let close = wishing(vec![id(&louver, "</think>")], 4.0);
-    let stream =
-        plan.stream_with(&model, ask("x").add_logits_processor(close), seeded(1)).await.unwrap();
+    let close = prefer_tokens(vec![token_id(&louver, "</think>")], 4.0);
+    let stream = plan
+        .stream_with(&model, request("x").add_logits_processor(close), seeded(1))
+        .await
+        .unwrap();
     let turn = stream.finish().await.unwrap().turn;
     assert!(
         !turn.reasoning.is_empty() && turn.calls.len() == 1 && turn.text.is_empty(),
@@ -241,7 +252,7 @@ async fn template_that_opens_reasoning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_of_the_sdk() {
+async fn sdk_tools_are_accepted() {
     let host = host().await;
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 3}},
         "required": ["n"], "additionalProperties": false});
@@ -260,13 +271,13 @@ async fn tools_of_the_sdk() {
         .reasoning(Reasoning::Off)
         .build()
         .unwrap();
-    let generation = run(host, &plan, ask("Roll!"), seeded(1)).await;
+    let generation = run_request(host, &plan, request("Roll!"), seeded(1)).await;
     assert!(!generation.turn.calls.is_empty());
     generation.turn.calls.iter().for_each(|call| check_json(&call.arguments, &schema));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_before_generation() {
+async fn unsupported_requests_are_rejected_before_generation() {
     let host = host().await;
     let louver: &Louver = &host.louver;
     let bad = json!([{"name": "f", "parameters": {"type": "object", "properties": {"x": {"minLength": "two"}}}}]);
@@ -276,15 +287,15 @@ async fn refused_before_generation() {
     let plan = plan(louver, ToolChoice::Auto);
     let long = "word ".repeat(10_000);
     let requests: Vec<RequestBuilder> = vec![
-        ask("x").set_constraint(Constraint::Regex("a".to_owned())),
-        ask("x").set_sampler_stop_toks(StopTokens::Seqs(vec!["}".to_owned()])),
-        ask("x").set_sampler_max_len(0),
-        ask(&long),
+        request("x").set_constraint(Constraint::Regex("a".to_owned())),
+        request("x").set_sampler_stop_toks(StopTokens::Seqs(vec!["}".to_owned()])),
+        request("x").set_sampler_max_len(0),
+        request(&long),
     ];
     for request in requests {
         assert!(plan.stream_with(&host.model, request, seeded(1)).await.is_err());
     }
-    let generous = ask("x").set_sampler_topp(0.9).set_sampler_topk(20).set_sampler_max_len(5);
+    let generous = request("x").set_sampler_topp(0.9).set_sampler_topk(20).set_sampler_max_len(5);
     let generation = plan.stream(&host.model, generous).await.unwrap().finish().await.unwrap();
     assert!(generation.tokens.len() <= 5);
 }

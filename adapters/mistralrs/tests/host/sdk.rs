@@ -1,17 +1,18 @@
-//! The extension of the SDK: models, chats, limits, records and reports.
+//! The SDK extension: models, chats, length limits, recorded steps and reports.
 
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_mistralrs::{
-    Completion, Finish, Level, LoadError, Louver, LouverOptions, Overlap, Parallel, Phase,
-    Prefetch, Reasoning, Record, RequestError, RequestExt, RunOptions, Strictness, ToolChoice,
-    Truncation,
+    Completion, EnforcementLevel, Finish, LoadError, Louver, LouverOptions, Overlap, Parallel,
+    Phase, Prefetch, Reasoning, Record, RequestError, RequestExt, RunOptions, Strictness,
+    ToolChoice, Truncation,
 };
 use mistralrs::{Function, RequestBuilder, TextMessageRole, Tool, ToolType};
 use serde_json::json;
 
 use crate::support::{
-    answer, ask, builder, check_calls, check_json, host, plan, run, seeded, tools,
+    builder, check_calls, check_json, host, plan, request, response_schema, run_request, seeded,
+    tools,
 };
 
 fn sdk_tool() -> Tool {
@@ -24,7 +25,7 @@ fn sdk_tool() -> Tool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chat_in_a_few_lines() {
+async fn chat_requests_need_few_lines() {
     let host = host().await;
     let request = RequestBuilder::new()
         .add_message(TextMessageRole::User, "Count.")
@@ -45,28 +46,28 @@ async fn a_chat_in_a_few_lines() {
     assert!((1.0..=9.0).contains(&n) && n.fract() == 0.0);
     assert_eq!(
         (generation.report.level, generation.report.completion),
-        (Level::Full, Completion::Complete)
+        (EnforcementLevel::Full, Completion::Complete)
     );
     assert!(generation.report.forced_tokens > 0 && generation.report.refused_tokens > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_is_loaded_already() {
+async fn loaded_models_are_supported() {
     let host = host().await;
     let louver = Louver::for_model(&host.model).await.unwrap();
     assert_eq!(louver.format().unwrap(), "qwen3");
     assert_eq!(louver.engine().vocab().fingerprint(), host.louver.engine().vocab().fingerprint());
     assert_eq!(louver.max_context(), host.louver.max_context());
     let of = |louver: &Louver| {
-        louver.chat(ask("Well?")).tools(tools()).required().reasoning(Reasoning::Off).seed(3)
+        louver.chat(request("Well?")).tools(tools()).required().reasoning(Reasoning::Off).seed(3)
     };
     let (a, b) = (of(&louver).send().await.unwrap(), of(&host.louver).send().await.unwrap());
     assert_eq!((a.turn, a.tokens, a.prompt_tokens), (b.turn, b.tokens, b.prompt_tokens));
-    // Without a model, a chat has nowhere to go; a model of other files is not guessed at.
+    // A chat without a model fails, and a model without files is not guessed.
     let (pipeline, ..) =
         mistralrs::AnyModelBuilder::from(builder()).build_pipeline().await.unwrap();
     let unbound = Louver::for_pipeline(&pipeline, LouverOptions::default()).await.unwrap();
-    assert!(matches!(unbound.chat(ask("Well?")).stream().await, Err(RequestError::NoModel)));
+    assert!(matches!(unbound.chat(request("Well?")).stream().await, Err(RequestError::NoModel)));
     let unknown = Louver::for_model_with(
         &host.model,
         LouverOptions { format: Some("nope".into()), ..Default::default() },
@@ -74,17 +75,19 @@ async fn a_model_that_is_loaded_already() {
     assert!(matches!(unknown.await, Err(LoadError::Format(_))));
 }
 
-/// Near the length limit the mask narrows: whatever the limit, a call that can be finished is.
+/// Near the length limit the mask narrows, so that a call that can be completed is complete at
+/// every limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_must_be_whole_is_whole_at_every_limit() {
+async fn required_calls_are_complete_at_every_limit() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
-    let free = run(host, &plan, ask("Well?"), seeded(1)).await;
+    let free = run_request(host, &plan, request("Well?"), seeded(1)).await;
     let (mut pressed, mut truncated) = (0, 0);
     for limit in (8..free.tokens.len() + 8).step_by(3) {
-        let safe = run(host, &plan, ask("Well?").set_sampler_max_len(limit), seeded(1)).await;
+        let safe =
+            run_request(host, &plan, request("Well?").set_sampler_max_len(limit), seeded(1)).await;
         let off = RunOptions { truncation: Truncation::Off, ..seeded(1) };
-        let off = run(host, &plan, ask("Well?").set_sampler_max_len(limit), off).await;
+        let off = run_request(host, &plan, request("Well?").set_sampler_max_len(limit), off).await;
         assert!(safe.tokens.len() <= limit && off.tokens.len() <= limit);
         match safe.report.completion {
             Completion::Complete => assert_eq!(safe.finish, Finish::Stop),
@@ -95,7 +98,7 @@ async fn what_must_be_whole_is_whole_at_every_limit() {
             completion => {
                 truncated += 1;
                 assert_eq!((completion, safe.finish), (Completion::Truncated, Finish::Length));
-                assert!(safe.turn.calls.is_empty(), "a call that was cut off is none");
+                assert!(safe.turn.calls.is_empty(), "a truncated call is not a call");
                 assert_eq!(off.report.completion, Completion::Truncated, "{limit}");
                 continue;
             }
@@ -111,9 +114,11 @@ async fn steps_are_recorded() {
     let host = host().await;
     let plan = host.louver.tools(tools()).choice(ToolChoice::Required).parallel(Parallel::One);
     let plan = plan.reasoning(Reasoning::Off).build().unwrap();
-    let options =
-        RunOptions { record: Record::Trace { top: 3, bytes: 1 << 20, then: None }, ..seeded(11) };
-    let mut stream = plan.stream_with(&host.model, ask("Well?"), options).await.unwrap();
+    let options = RunOptions {
+        record: Record::Trace { top: 3, bytes: 1 << 20, logprobs: None },
+        ..seeded(11)
+    };
+    let mut stream = plan.stream_with(&host.model, request("Well?"), options).await.unwrap();
     let (mut steps, mut last) = (Vec::new(), 0);
     while stream.next().await.is_some() {
         assert!(stream.position() >= last);
@@ -148,55 +153,67 @@ async fn steps_are_recorded() {
     );
     assert!(!phases.contains(&Phase::Free));
     assert_eq!(generation.report.forced_tokens, steps.iter().filter(|step| step.forced).count());
-    // Recording and looking ahead change nothing.
+    // Recording and prefetching do not change the output.
     for prefetch in [Prefetch::Always, Prefetch::Off] {
         let overlap = Overlap { prepare: prefetch == Prefetch::Always, prefetch };
-        let again = run(host, &plan, ask("Well?"), RunOptions { overlap, ..seeded(11) }).await;
+        let again =
+            run_request(host, &plan, request("Well?"), RunOptions { overlap, ..seeded(11) }).await;
         assert_eq!(again.tokens, generation.tokens);
         assert!(again.steps.is_empty());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_enforced_is_reported() {
+async fn unenforced_constraints_are_reported() {
     let host = host().await;
     let mut mixed = tools();
     mixed[0]["function"]["strict"] = true.into();
-    // Where a call is forced, its arguments match their schema all the same.
+    // The arguments of a required call still match their schema.
     let named = host.louver.tools(mixed.clone()).choice(ToolChoice::Named("book".to_owned()));
     let named = named.reasoning(Reasoning::Off).strictness(Strictness::AsFlagged).build().unwrap();
-    let generation = run(host, &named, ask("Well?").set_sampler_max_len(300), seeded(1)).await;
-    assert_eq!(generation.report.level, Level::Full);
+    let generation =
+        run_request(host, &named, request("Well?").set_sampler_max_len(300), seeded(1)).await;
+    assert_eq!(generation.report.level, EnforcementLevel::Full);
     check_calls(&generation.turn, &tools());
     let plan = host.louver.tools(mixed).choice(ToolChoice::Auto).reasoning(Reasoning::Off);
     let plan = plan.strictness(Strictness::AsFlagged).build().unwrap();
-    let generation = run(host, &plan, ask("Well?").set_sampler_max_len(300), seeded(1)).await;
-    assert_eq!(generation.report.level, Level::Partial);
+    let generation =
+        run_request(host, &plan, request("Well?").set_sampler_max_len(300), seeded(1)).await;
+    assert_eq!(generation.report.level, EnforcementLevel::Partial);
     let [relaxed] = &generation.report.relaxed[..] else { panic!("{:?}", generation.report) };
     assert_eq!(relaxed.pointer, "/tools/1/function/parameters");
     for call in &generation.turn.calls {
-        // Any number of digits may stand where no schema is enforced; serde_json refuses what 64 bits cannot hold.
+        // Unenforced numbers may have any number of digits; serde_json rejects those beyond 64
+        // bits.
         let arguments = Json::parse(&call.arguments, &Limits::default()).unwrap();
         assert!(matches!(arguments, Json::Object(_)), "{}", call.arguments);
     }
     let free = host.louver.unconstrained(tools());
-    let generation = run(host, &free, ask("Well?").set_sampler_max_len(20), seeded(1)).await;
-    assert_eq!(generation.report.level, Level::None);
+    let generation =
+        run_request(host, &free, request("Well?").set_sampler_max_len(20), seeded(1)).await;
+    assert_eq!(generation.report.level, EnforcementLevel::None);
 }
 
-/// With a seed, sampling is ours: what cuts the distribution holds too.
+/// With a seed Louver samples, and `top_k`, `top_p` and `min_p` apply.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_token_is_left_by_top_k() {
+async fn top_k_one_is_greedy() {
     let host = host().await;
-    let plan = host.louver.answer(&answer()).reasoning(Reasoning::Off).build().unwrap();
-    let greedy = run(host, &plan, ask("Well?").set_sampler_temperature(0.0), seeded(1)).await;
-    let top = run(host, &plan, ask("Well?").set_sampler_topk(1), seeded(2)).await;
-    let nucleus = run(host, &plan, ask("Well?").set_sampler_topp(1e-9), seeded(3)).await;
+    let plan = host.louver.answer(&response_schema()).reasoning(Reasoning::Off).build().unwrap();
+    let greedy =
+        run_request(host, &plan, request("Well?").set_sampler_temperature(0.0), seeded(1)).await;
+    let top = run_request(host, &plan, request("Well?").set_sampler_topk(1), seeded(2)).await;
+    let nucleus =
+        run_request(host, &plan, request("Well?").set_sampler_topp(1e-9), seeded(3)).await;
     assert_eq!(greedy.tokens, top.tokens);
     assert_eq!(greedy.tokens, nucleus.tokens);
-    check_json(&greedy.turn.text, &answer());
-    // The host's own greedy draw agrees.
-    let hosts =
-        run(host, &plan, ask("Well?").set_sampler_temperature(0.0), RunOptions::default()).await;
+    check_json(&greedy.turn.text, &response_schema());
+    // The host's greedy sampling agrees.
+    let hosts = run_request(
+        host,
+        &plan,
+        request("Well?").set_sampler_temperature(0.0),
+        RunOptions::default(),
+    )
+    .await;
     assert_eq!(greedy.tokens, hosts.tokens);
 }

@@ -1,4 +1,4 @@
-//! The shared host, the tools, and processors that stand for models of every temper.
+//! Test support: the shared host, tools, and logits processors that simulate models.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,18 +22,18 @@ pub(crate) struct Host {
 
 static HOST: OnceCell<Host> = OnceCell::const_new();
 
-/// Whether the host keeps prefixes. With them, mistralrs 0.8.1 panics on batches of sequences that come from cached
-/// ones of different lengths (`shape mismatch` in `clone_in_cache`), with and without Louver: on for one request at a
-/// time only.
+/// Whether the host's prefix cache is on. With it, mistralrs 0.8.1 panics on batches of sequences
+/// that continue cached prompts of different lengths (`shape mismatch` in `clone_in_cache`), with
+/// and without Louver. So it is on for sequential requests only.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cache {
+pub(crate) enum PrefixCache {
     On,
     Off,
 }
 
 /// The shared host.
 pub(crate) async fn host() -> &'static Host {
-    HOST.get_or_init(|| load(Cache::Off)).await
+    HOST.get_or_init(|| load_host(PrefixCache::Off)).await
 }
 
 /// The tiny model's builder.
@@ -42,8 +42,8 @@ pub(crate) fn builder() -> TextModelBuilder {
     TextModelBuilder::new(tiny.dir.display()).with_force_cpu().with_dtype(ModelDType::F32)
 }
 
-/// A host with another chat template, whose prompts are short: the tools are not shown. Its wire format is Qwen3's by
-/// what stands in the comment.
+/// Loads a host with a short chat template, which shows no tools. The comment in it makes detection
+/// choose Qwen3's wire format.
 pub(crate) async fn load_with_template(generation_prompt: &str) -> Host {
     let template = format!(
         "{{#- <tool_call>\n{{\"name\": </think> -#}}{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}\
@@ -63,10 +63,10 @@ pub(crate) async fn load_with_template(generation_prompt: &str) -> Host {
     Host { model, louver }
 }
 
-/// A host of one's own.
-pub(crate) async fn load(cache: Cache) -> Host {
+/// Loads a separate host.
+pub(crate) async fn load_host(cache: PrefixCache) -> Host {
     let mut builder = builder();
-    if cache == Cache::Off {
+    if cache == PrefixCache::Off {
         builder = builder.with_prefix_cache_n(None);
     }
     let (model, louver) = Louver::load(builder).await.unwrap();
@@ -100,8 +100,8 @@ pub(crate) fn tools() -> Value {
     ])
 }
 
-/// An answer's schema.
-pub(crate) fn answer() -> Value {
+/// The schema of a response format.
+pub(crate) fn response_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -114,7 +114,7 @@ pub(crate) fn answer() -> Value {
     })
 }
 
-/// A plan for the tools, in one spelling of JSON so that noise is not mostly white space.
+/// A plan for the tools. White space is fixed, so that random output is not mostly white space.
 pub(crate) fn plan(louver: &Louver, choice: ToolChoice) -> Plan {
     let options = SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
     louver
@@ -126,8 +126,8 @@ pub(crate) fn plan(louver: &Louver, choice: ToolChoice) -> Plan {
         .unwrap()
 }
 
-/// Temperature 1 and nothing cut off; the SDK's default would take the likeliest token.
-pub(crate) fn ask(text: &str) -> RequestBuilder {
+/// A request with temperature 1 and no truncation; the SDK's default is greedy.
+pub(crate) fn request(text: &str) -> RequestBuilder {
     let request = RequestBuilder::new().add_message(TextMessageRole::User, text);
     request.set_sampling(SamplingParams::neutral()).set_sampler_max_len(2000)
 }
@@ -136,13 +136,13 @@ pub(crate) fn seeded(seed: u64) -> RunOptions {
     RunOptions { seed: Some(seed), ..RunOptions::default() }
 }
 
-/// As [`seeded`], cut off wherever the limit falls.
-pub(crate) fn cut_off(seed: u64) -> RunOptions {
+/// As [`seeded`], truncated at the length limit.
+pub(crate) fn seeded_truncating(seed: u64) -> RunOptions {
     RunOptions { truncation: Truncation::Off, ..seeded(seed) }
 }
 
 /// Runs one request to its end.
-pub(crate) async fn run(
+pub(crate) async fn run_request(
     host: &Host,
     plan: &Plan,
     request: RequestBuilder,
@@ -151,7 +151,7 @@ pub(crate) async fn run(
     plan.stream_with(&host.model, request, options).await.unwrap().finish().await.unwrap()
 }
 
-/// All calls are of tools on offer and match their schemas.
+/// Checks that all calls use the given tools and match their schemas.
 pub(crate) fn check_calls(turn: &Turn, tools: &Value) {
     for call in &turn.calls {
         let tool = tools.as_array().unwrap().iter().find(|t| t["function"]["name"] == *call.name);
@@ -160,7 +160,7 @@ pub(crate) fn check_calls(turn: &Turn, tools: &Value) {
     }
 }
 
-/// The text is JSON that matches the schema.
+/// Checks that the text is JSON that matches the schema.
 pub(crate) fn check_json(text: &str, schema: &Value) {
     let value: Value =
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text:?}"));
@@ -169,13 +169,13 @@ pub(crate) fn check_json(text: &str, schema: &Value) {
     }
 }
 
-/// Adds to the logits of some tokens at every step: a model with a strong wish.
-pub(crate) fn wishing(tokens: Vec<u32>, strength: f32) -> Arc<dyn CustomLogitsProcessor> {
+/// A processor that raises the logits of some tokens at every step.
+pub(crate) fn prefer_tokens(tokens: Vec<u32>, strength: f32) -> Arc<dyn CustomLogitsProcessor> {
     Arc::new(move |logits: &Tensor, _: &[u32]| raise(logits, &tokens, strength))
 }
 
-/// Forces a token at the first step, and then leans towards others.
-pub(crate) fn first_then(
+/// A processor that forces a token at the first step and raises others afterwards.
+pub(crate) fn force_first_then_prefer(
     first: u32,
     then: Vec<u32>,
     strength: f32,
@@ -198,16 +198,17 @@ fn raise(logits: &Tensor, tokens: &[u32], strength: f32) -> Result<Tensor> {
 }
 
 /// The id of an added token.
-pub(crate) fn id(louver: &Louver, text: &str) -> u32 {
+pub(crate) fn token_id(louver: &Louver, text: &str) -> u32 {
     let vocab = louver.engine().vocab();
     let mut ids = (0..vocab.width() as u32).map(louver::ids::TokenId::from_raw);
-    let found = ids.find(|id| {
-        vocab.special_name(*id) == Some(text) || vocab.bytes(*id) == Some(text.as_bytes())
+    let found = ids.find(|token_id| {
+        vocab.special_name(*token_id) == Some(text)
+            || vocab.bytes(*token_id) == Some(text.as_bytes())
     });
     found.unwrap_or_else(|| panic!("no token {text}")).raw()
 }
 
 /// The ids that end a generation.
-pub(crate) fn stops(louver: &Louver) -> Vec<u32> {
-    louver.engine().vocab().stops().iter().map(|id| id.raw()).collect()
+pub(crate) fn stop_ids(louver: &Louver) -> Vec<u32> {
+    louver.engine().vocab().stops().iter().map(|token_id| token_id.raw()).collect()
 }

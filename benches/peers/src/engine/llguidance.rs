@@ -1,4 +1,4 @@
-//! llguidance behind the common face, with its JSON slices.
+//! llguidance behind the common engine interface, with its JSON slices.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -11,11 +11,11 @@ use llguidance::{Matcher, ParserFactory};
 use toktrie::{InferenceCapabilities, SimpleVob, TokEnv};
 use toktrie_hf_tokenizers::ByteTokenizer;
 
-use super::{Compiled, Kind};
+use super::{Compiled, EngineKind};
 use crate::cases::{Ambiguous, Task, Tools};
 use crate::clock::Clock;
 
-/// The tokenizer as llguidance takes it.
+/// The tokenizer in llguidance's format.
 pub(crate) fn tok_env(tokenizer: &Path) -> Result<TokEnv> {
     ByteTokenizer::from_file(tokenizer)?.into_tok_env(None)
 }
@@ -32,9 +32,9 @@ impl Llguidance {
         Ok(Llguidance { factory })
     }
 
-    /// A matcher with the time it took to be ready.
+    /// Creates a matcher and measures the time until it is ready.
     pub(crate) fn matcher(&self, task: &Task) -> (u64, Result<Matcher, String>) {
-        // The input as the engine takes it is made before the clock starts.
+        // The input in the engine's format is created before the clock starts.
         let input = match task {
             Task::Schema(schema) => Input::Schema(schema.value.clone()),
             Task::Tools(tools) => Input::Lark(tag_grammar(tools)),
@@ -59,7 +59,7 @@ enum Input {
     Lark(String),
 }
 
-/// Free text with lazily matched triggers, a tag a tool.
+/// Free text with lazily matched triggers, one tag per tool.
 fn tag_grammar(tools: &Tools) -> String {
     let names: Vec<String> = (0..tools.each.len()).map(|i| format!("call{i}")).collect();
     let mut lark = format!("start: ({})* rest\nrest: TEXT\nTEXT: /(\\n|.)*/\n", names.join(" | "));
@@ -84,23 +84,23 @@ fn ambiguous(grammar: Ambiguous) -> &'static str {
 }
 
 impl super::Engine for Llguidance {
-    fn kind(&self) -> Kind {
-        Kind::Llguidance
+    fn kind(&self) -> EngineKind {
+        EngineKind::Llguidance
     }
 
     fn compile(&self, task: &Task) -> Compiled {
         let (ttfm_ns, matcher) = self.matcher(task);
         let outcome = matcher.map(|matcher| -> Box<dyn super::Constraint> {
-            Box::new(Ready(RefCell::new(matcher)))
+            Box::new(InitialMatcher(RefCell::new(matcher)))
         });
         Compiled { ttfm_ns, prepare_ns: None, outcome }
     }
 }
 
-/// A matcher that stays at the beginning.
-struct Ready(RefCell<Matcher>);
+/// A matcher in its initial state.
+struct InitialMatcher(RefCell<Matcher>);
 
-impl super::Constraint for Ready {
+impl super::Constraint for InitialMatcher {
     fn matcher(&self) -> Box<dyn super::Matcher> {
         Box::new(Sequence { matcher: self.0.borrow().deep_clone(), mask: None })
     }

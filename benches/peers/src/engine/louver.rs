@@ -1,4 +1,4 @@
-//! Louver behind the common face.
+//! Louver behind the common engine interface.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -17,17 +17,17 @@ use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
 use louver_formats::{Catalog, ToolRequest, WireFormat};
 
-use super::{Compiled, Kind};
+use super::{Compiled, EngineKind};
 use crate::cases::{Ambiguous, Task};
 use crate::clock::Clock;
 use crate::options::Masks;
 
 /// The wire format of tool calls.
 const FORMAT: &str = "llama3_function";
-/// Stands in for the format where the catalogue does not have it.
+/// The definition of the format, if the catalogue does not contain it.
 const FORMAT_TOML: &str = include_str!("llama3_function.toml");
 
-/// The engine, and what all its masks are written to, as if its sequences had a slot of a batch one after the other.
+/// The engine and the mask row that all its sequences share, like a batch slot.
 pub(crate) struct Louver {
     engine: Engine,
     format: WireFormat,
@@ -35,7 +35,7 @@ pub(crate) struct Louver {
     prepare: bool,
 }
 
-/// A mask, as it is handed over.
+/// A mask in the form in which it is handed over.
 enum Mask {
     Kept(Box<MaskRow>),
     Copied(Vec<u32>),
@@ -50,19 +50,19 @@ impl Louver {
         let format = catalog.get(FORMAT)?.bind(vocab);
         let mask = Rc::new(RefCell::new(Mask::Kept(Box::new(MaskRow::new(vocab)))));
         let options = match options.pool_scope {
-            // Nothing is known from another engine of this program.
+            // No cached entries of other engines of this program.
             PoolScope::Process => EngineOptions { pool_scope: PoolScope::Engine, ..options },
             PoolScope::Engine | PoolScope::Constraint => options,
         };
         Ok(Louver { engine: Engine::new(vocab.clone(), options), format, mask, prepare: false })
     }
 
-    /// Whether masks are made ahead, and waited for, whenever something is compiled.
+    /// Sets whether masks are prepared, and waited for, after each compilation.
     pub(crate) fn preparing(self, prepare: bool) -> Louver {
         Louver { prepare, ..self }
     }
 
-    /// How masks are handed over.
+    /// Sets how masks are handed over.
     pub(crate) fn handing_over(self, masks: Masks) -> Louver {
         if masks == Masks::Copied {
             *self.mask.borrow_mut() = Mask::Copied(vec![0; self.engine.vocab().mask_words()]);
@@ -75,7 +75,7 @@ impl Louver {
         &self.engine
     }
 
-    /// Compiles without the clock, for measurements of their own.
+    /// Compiles without the clock, for separate measurements.
     pub(crate) fn constraint(&self, task: &Task) -> Result<Constraint, String> {
         match task {
             Task::Schema(schema) => self.schema(&schema.json),
@@ -129,8 +129,8 @@ fn ambiguous(grammar: Ambiguous) -> Result<Grammar, String> {
 }
 
 impl super::Engine for Louver {
-    fn kind(&self) -> Kind {
-        Kind::Louver
+    fn kind(&self) -> EngineKind {
+        EngineKind::Louver
     }
 
     fn compile(&self, task: &Task) -> Compiled {
@@ -139,24 +139,24 @@ impl super::Engine for Louver {
         let ttfm_ns = clock.nanos();
         let mut prepare_ns = None;
         if let (true, Ok((_, constraint))) = (self.prepare, &ready) {
-            // By the wall clock: it is another thread's time.
+            // By the wall clock, because another thread works.
             let begin = Instant::now();
             constraint.prepare(PrepareBudget::default()).wait();
             prepare_ns = u64::try_from(begin.elapsed().as_nanos()).ok();
         }
         let outcome = ready.map(|(_, constraint)| -> Box<dyn super::Constraint> {
-            Box::new(Ready { constraint, mask: self.mask.clone() })
+            Box::new(InitialMatcher { constraint, mask: self.mask.clone() })
         });
         Compiled { ttfm_ns, prepare_ns, outcome }
     }
 }
 
-struct Ready {
+struct InitialMatcher {
     constraint: Constraint,
     mask: Rc<RefCell<Mask>>,
 }
 
-impl super::Constraint for Ready {
+impl super::Constraint for InitialMatcher {
     fn matcher(&self) -> Box<dyn super::Matcher> {
         Box::new(Sequence { matcher: self.constraint.matcher(), mask: self.mask.clone() })
     }

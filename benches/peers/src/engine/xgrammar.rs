@@ -1,4 +1,5 @@
-//! xgrammar behind the common face: one thread, its cache on, JSON Schema as the standard reads it (not its `strict_mode`).
+//! xgrammar behind the common engine interface: one thread, cache on, JSON Schema as in the
+//! standard (not its `strict_mode`).
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -11,11 +12,11 @@ use ndarray::{ArrayD, IxDyn};
 use serde_json::{Value, json};
 use xgrammar::{CompiledGrammar, Grammar, GrammarCompiler, GrammarMatcher, TokenizerInfo};
 
-use super::{Compiled, Kind};
+use super::{Compiled, EngineKind};
 use crate::cases::{Ambiguous, Task, Tools};
 use crate::clock::Clock;
 
-/// The tokenizer as xgrammar takes it.
+/// The tokenizer in xgrammar's format.
 pub(crate) fn tokenizer_info(tokenizer: &Path, vocab: &Vocabulary) -> Result<TokenizerInfo> {
     let stops =
         vocab.stops().iter().map(|stop| Ok(i32::try_from(stop.raw())?)).collect::<Result<_>>()?;
@@ -40,7 +41,7 @@ impl Xgrammar {
         Ok(Xgrammar { compiler, mask: Rc::new(RefCell::new(bitmask(info, 1)?)) })
     }
 
-    /// The compiled grammar with the time it took until a matcher was ready.
+    /// Compiles a grammar and measures the time until a matcher is ready.
     pub(crate) fn compiled(&self, task: &Task) -> (u64, Result<CompiledGrammar, String>) {
         // The input as the engine takes it is made before the clock starts.
         let structural_tag = match task {
@@ -69,15 +70,15 @@ impl Xgrammar {
     }
 }
 
-/// A matcher at the beginning.
+/// A matcher in its initial state.
 pub(crate) fn matcher(compiled: &CompiledGrammar) -> GrammarMatcher {
     GrammarMatcher::with(compiled, None, None, None)
 }
 
-/// An error without the time and place in the C++ source in front of it.
+/// An error without its prefix of time and C++ source position.
 fn message(error: &str) -> String {
-    let behind = error.split_once(".cc:").and_then(|(_, rest)| rest.split_once(": "));
-    behind.map_or(error, |(_, message)| message).to_owned()
+    let after_position = error.split_once(".cc:").and_then(|(_, rest)| rest.split_once(": "));
+    after_position.map_or(error, |(_, message)| message).to_owned()
 }
 
 fn structural_tag(tools: &Tools) -> String {
@@ -99,25 +100,25 @@ fn ambiguous(grammar: Ambiguous) -> &'static str {
 }
 
 impl super::Engine for Xgrammar {
-    fn kind(&self) -> Kind {
-        Kind::Xgrammar
+    fn kind(&self) -> EngineKind {
+        EngineKind::Xgrammar
     }
 
     fn compile(&self, task: &Task) -> Compiled {
         let (ttfm_ns, compiled) = self.compiled(task);
         let outcome = compiled.map(|compiled| -> Box<dyn super::Constraint> {
-            Box::new(Ready { compiled, mask: self.mask.clone() })
+            Box::new(InitialMatcher { compiled, mask: self.mask.clone() })
         });
         Compiled { ttfm_ns, prepare_ns: None, outcome }
     }
 }
 
-struct Ready {
+struct InitialMatcher {
     compiled: CompiledGrammar,
     mask: Rc<RefCell<SafeManagedTensorVersioned>>,
 }
 
-impl super::Constraint for Ready {
+impl super::Constraint for InitialMatcher {
     fn matcher(&self) -> Box<dyn super::Matcher> {
         Box::new(Sequence { matcher: matcher(&self.compiled), mask: self.mask.clone() })
     }
@@ -133,7 +134,7 @@ impl super::Matcher for Sequence {
         self.matcher.fill_next_token_bitmask(&mut self.mask.borrow_mut(), None, None).is_ok()
     }
 
-    /// The engine tests the token itself, as fast as a look into the mask would be.
+    /// The engine tests the token itself, as fast as a look into the mask.
     fn take(&mut self, token: u32) -> bool {
         i32::try_from(token).is_ok_and(|token| self.matcher.accept_token(token, None))
     }

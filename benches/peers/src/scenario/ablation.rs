@@ -1,4 +1,5 @@
-//! Louver with each of its switches in another position, as Table 1 of the XGrammar 2 paper: preprocessing and mask time.
+//! Ablation: Louver with each of its switches changed, like Table 1 of the XGrammar 2 paper:
+//! preprocessing and mask times.
 
 use anyhow::Result;
 use louver::engine::EngineOptions;
@@ -10,17 +11,17 @@ use serde::Serialize;
 
 use super::corpus::{Corpus, Progress, SCHEMAS, TOOLS};
 use crate::cases::{self, Case};
-use crate::engine::{Engine, Kind, Louver};
+use crate::engine::{Engine, EngineKind, Louver};
 use crate::options::Common;
 use crate::record::Record;
 use crate::setup::Setup;
-use crate::table::{Times, micros};
+use crate::table::{SortedTimes, micros};
 use crate::{feed, output};
 
 /// A named change of the defaults.
 type Configuration = (&'static str, fn(&mut EngineOptions));
 
-/// The configurations. A new one is a line here.
+/// The configurations; add new ones here.
 const CONFIGURATIONS: &[Configuration] = &[
     ("defaults", |_| {}),
     ("no direct walks (direct_walk = 0)", |options| options.direct_walk = 0),
@@ -87,13 +88,18 @@ fn of_corpus(common: &Common, corpus: &Corpus) -> Result<()> {
         }
         progress.tell(number);
     }
-    output::heading(&format!("Switches: {}", corpus.title), &common.tokenizer, &[Kind::Louver]);
+    output::heading(
+        &format!("Switches: {}", corpus.title),
+        &common.tokenizer,
+        &[EngineKind::Louver],
+    );
     println!(
         "{} cases, microseconds. Preprocessing is the time to the matcher.\n",
         records[0].len()
     );
     println!(
-        "| configuration | preprocessing avg | p99 | first mask avg | TBM avg | p50 | p99 | p99.9 | max |"
+        "| configuration | preprocessing avg | p99 | first mask avg | TBM avg | p50 | p99 | p99.9 \
+         | max |"
     );
     println!("|:--|--:|--:|--:|--:|--:|--:|--:|--:|");
     for ((name, _), records) in CONFIGURATIONS.iter().zip(&records) {
@@ -112,9 +118,9 @@ fn of_corpus(common: &Common, corpus: &Corpus) -> Result<()> {
 
 fn figures(records: &[Record]) -> [String; 8] {
     let ran = || records.iter().filter(|record| record.error.is_none());
-    let ttfm = Times::new(ran().map(|record| record.ttfm_ns));
-    let first = Times::new(ran().filter_map(|record| record.first_mask_ns));
-    let tbm = Times::new(ran().flat_map(|record| record.masks_ns.iter().flatten().copied()));
+    let ttfm = SortedTimes::new(ran().map(|record| record.ttfm_ns));
+    let first = SortedTimes::new(ran().filter_map(|record| record.first_mask_ns));
+    let tbm = SortedTimes::new(ran().flat_map(|record| record.masks_ns.iter().flatten().copied()));
     [
         ttfm.average(),
         ttfm.percentile(99.0),

@@ -1,4 +1,4 @@
-//! Many sequences, one mask each, filled by a few threads.
+//! Batches: masks of many sequences, filled by several threads.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -10,33 +10,33 @@ use serde::Serialize;
 
 use super::corpus::SCHEMAS;
 use crate::cases::{self, Case, Task};
-use crate::engine::{Engine, Kind, Llguidance, Louver};
+use crate::engine::{Engine, EngineKind, Llguidance, Louver};
 use crate::options::Common;
 use crate::output;
 use crate::setup::Setup;
-use crate::table::{Times, micros};
+use crate::table::{SortedTimes, micros};
 
-/// Schemas the sequences are spread over.
+/// Number of schemas that the sequences use.
 const SCHEMAS_USED: usize = 20;
-/// Bytes of a schema's text, for the sake of engines that compile eagerly.
-const LARGEST: usize = 3000;
-/// Timed fills of the whole batch.
+/// Maximum bytes of a schema, because some engines compile eagerly.
+const MAX_SCHEMA_BYTES: usize = 3000;
+/// Number of timed fills of the whole batch.
 const ROUNDS: usize = 40;
 
-/// A sequence that goes through its text again and again.
-trait Seat: Send {
+/// A sequence that repeats its text.
+trait Sequence: Send {
     fn fill(&mut self, row: &mut [u32]);
     fn step(&mut self);
-    /// Tokens of the text.
+    /// Number of tokens of the text.
     fn length(&self) -> usize;
 }
 
-/// The whole batch's fill.
+/// Times of filling the whole batch.
 pub(super) struct Fill {
-    /// At the same places as the fill before.
-    pub(super) standing: Times,
-    /// Each sequence one token on.
-    pub(super) moving: Times,
+    /// With unchanged configurations.
+    pub(super) standing: SortedTimes,
+    /// With each sequence advanced by one token.
+    pub(super) moving: SortedTimes,
 }
 
 #[derive(Serialize)]
@@ -73,8 +73,12 @@ pub(super) fn run(common: &Common, matchers: usize, threads: usize) -> Result<()
     output::write_lines(&common.out, &format!("batch.{}.jsonl", common.tokenizer), lines)
 }
 
-/// Schemas from all over the file, each with one valid instance, that all the engines take and read to the end.
-pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Option<Vec<Case>>> {
+/// Schemas from the whole file, each with one valid instance that all engines accept.
+pub(super) fn schemas(
+    common: &Common,
+    setup: &Setup,
+    kinds: &[EngineKind],
+) -> Result<Option<Vec<Case>>> {
     let Some(lines) = cases::lines(common, SCHEMAS.file)? else { return Ok(None) };
     let encoder = setup.encoder();
     let engines = setup.engines(kinds)?;
@@ -87,7 +91,7 @@ pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<
             crate::feed::run(engine, &case).wrong.is_some_and(|wrong| wrong.is_empty())
         };
         let Task::Schema(schema) = &case.task else { continue };
-        if schema.text.len() < LARGEST
+        if schema.text.len() < MAX_SCHEMA_BYTES
             && !case.instances.is_empty()
             && engines.iter().all(|engine| passes(engine.as_ref()))
         {
@@ -100,63 +104,70 @@ pub(super) fn schemas(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<
     Ok((!cases.is_empty()).then_some(cases))
 }
 
-/// Fills of a batch, warm.
+/// Measures warm fills of a batch.
 pub(super) fn measure(
     setup: &Setup,
-    kind: Kind,
+    kind: EngineKind,
     cases: &[Case],
     matchers: usize,
     threads: usize,
 ) -> Result<Fill> {
     match kind {
-        Kind::Louver => louver_fills(setup, cases, matchers, threads),
-        Kind::Llguidance => {
+        EngineKind::Louver => time_louver(setup, cases, matchers, threads),
+        EngineKind::Llguidance => {
             let engine = Llguidance::new(setup.tok_env()?)?;
-            let fresh: Result<Vec<_>, String> =
+            let initial: Result<Vec<_>, String> =
                 cases.iter().map(|c| engine.matcher(&c.task).1).collect();
-            let fresh = fresh.map_err(anyhow::Error::msg)?;
-            let seats = places(cases, matchers).map(|(c, tokens, at)| {
-                let matcher = fresh[c].deep_clone();
-                let mut seat =
-                    LlguidanceSeat { fresh: matcher.deep_clone(), matcher, tokens, at: 0 };
-                (0..at).for_each(|_| seat.step());
-                seat
+            let initial = initial.map_err(anyhow::Error::msg)?;
+            let sequences = start_positions(cases, matchers).map(|(c, tokens, position)| {
+                let matcher = initial[c].deep_clone();
+                let mut sequence = LlguidanceSequence {
+                    initial: matcher.deep_clone(),
+                    matcher,
+                    tokens,
+                    position: 0,
+                };
+                (0..position).for_each(|_| sequence.step());
+                sequence
             });
-            Ok(fills(seats.collect(), setup.vocab.mask_words(), threads))
+            Ok(time_threads(sequences.collect(), setup.vocab.mask_words(), threads))
         }
         #[cfg(feature = "xgr")]
-        Kind::Xgrammar => xgrammar_batch::fills(setup, cases, matchers, threads),
+        EngineKind::Xgrammar => xgrammar_batch::time_batch(setup, cases, matchers, threads),
         #[cfg(not(feature = "xgr"))]
-        Kind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
+        EngineKind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
     }
 }
 
-/// For each sequence its case, its text and where in it it begins.
-fn places(cases: &[Case], matchers: usize) -> impl Iterator<Item = (usize, &[u32], usize)> {
+/// The case, text and start position of each sequence.
+fn start_positions(
+    cases: &[Case],
+    matchers: usize,
+) -> impl Iterator<Item = (usize, &[u32], usize)> {
     (0..matchers).map(move |i| {
         let tokens = cases[i % cases.len()].instances[0].0.as_slice();
         (i % cases.len(), tokens, i * 7 % tokens.len())
     })
 }
 
-struct LlguidanceSeat<'a> {
-    fresh: llguidance::Matcher,
+struct LlguidanceSequence<'a> {
+    initial: llguidance::Matcher,
     matcher: llguidance::Matcher,
     tokens: &'a [u32],
-    at: usize,
+    position: usize,
 }
 
-impl Seat for LlguidanceSeat<'_> {
-    /// The engine allocates its masks; a host would copy them into the row, which is left out here.
+impl Sequence for LlguidanceSequence<'_> {
+    /// The engine allocates its masks; the host's copy into the row is not measured.
     fn fill(&mut self, _row: &mut [u32]) {
         std::hint::black_box(self.matcher.compute_mask().is_ok());
     }
 
     fn step(&mut self) {
-        let taken = self.matcher.consume_token(self.tokens[self.at]);
-        self.at += 1;
-        if taken.is_err() || self.at == self.tokens.len() {
-            (self.matcher, self.at) = (self.fresh.deep_clone(), 0);
+        let accepted = self.matcher.consume_token(self.tokens[self.position]);
+        self.position += 1;
+        if accepted.is_err() || self.position == self.tokens.len() {
+            (self.matcher, self.position) = (self.initial.deep_clone(), 0);
         }
     }
 
@@ -165,61 +176,71 @@ impl Seat for LlguidanceSeat<'_> {
     }
 }
 
-/// Fills the batch with threads that live throughout, each with its own part of the sequences. A fill is from the first
-/// thread's beginning to the last one's end; every sequence has been at its places before.
-fn fills<S: Seat>(mut seats: Vec<S>, words: usize, threads: usize) -> Fill {
-    let mut rows = vec![0u32; seats.len() * words];
-    let part = seats.len().div_ceil(threads).max(1);
-    let parts: Vec<_> = seats.chunks_mut(part).zip(rows.chunks_mut(part * words)).collect();
-    let together = Barrier::new(parts.len());
+/// Fills the batch with permanent threads, each with its part of the sequences. A fill lasts from
+/// the first thread's start to the last thread's end; every sequence has visited its configurations
+/// before.
+fn time_threads<S: Sequence>(mut sequences: Vec<S>, words: usize, threads: usize) -> Fill {
+    let mut rows = vec![0u32; sequences.len() * words];
+    let part = sequences.len().div_ceil(threads).max(1);
+    let parts: Vec<_> = sequences.chunks_mut(part).zip(rows.chunks_mut(part * words)).collect();
+    let barrier = Barrier::new(parts.len());
     let spans: Vec<Vec<Span>> = std::thread::scope(|scope| {
-        let together = &together;
-        let work = |(seats, rows)| scope.spawn(move || work(seats, rows, words, together));
-        let handles: Vec<_> = parts.into_iter().map(work).collect();
+        let barrier = &barrier;
+        let spawn =
+            |(sequences, rows)| scope.spawn(move || time_thread(sequences, rows, words, barrier));
+        let handles: Vec<_> = parts.into_iter().map(spawn).collect();
         handles.into_iter().filter_map(|handle| handle.join().ok()).collect()
     });
-    let whole = |round: usize| {
+    let duration = |round: usize| {
         let begin = spans.iter().map(|thread| thread[round].0).min()?;
         let end = spans.iter().map(|thread| thread[round].1).max()?;
         u64::try_from((end - begin).as_nanos()).ok()
     };
     Fill {
-        standing: Times::new((0..ROUNDS).filter_map(whole)),
-        moving: Times::new((ROUNDS..2 * ROUNDS).filter_map(whole)),
+        standing: SortedTimes::new((0..ROUNDS).filter_map(duration)),
+        moving: SortedTimes::new((ROUNDS..2 * ROUNDS).filter_map(duration)),
     }
 }
 
-/// When a thread's part of a fill began and ended.
+/// Start and end of a thread's part of a fill.
 type Span = (Instant, Instant);
 
-/// One thread's part: every sequence once through its text, then the fills.
-fn work<S: Seat>(seats: &mut [S], rows: &mut [u32], words: usize, together: &Barrier) -> Vec<Span> {
-    for (seat, row) in seats.iter_mut().zip(rows.chunks_mut(words)) {
-        for _ in 0..seat.length() {
-            seat.fill(row);
-            seat.step();
+/// One thread's part: each sequence once through its text, then the timed fills.
+fn time_thread<S: Sequence>(
+    sequences: &mut [S],
+    rows: &mut [u32],
+    words: usize,
+    barrier: &Barrier,
+) -> Vec<Span> {
+    for (sequence, row) in sequences.iter_mut().zip(rows.chunks_mut(words)) {
+        for _ in 0..sequence.length() {
+            sequence.fill(row);
+            sequence.step();
         }
     }
     let fill = |round| {
         if round >= ROUNDS {
-            seats.iter_mut().for_each(Seat::step);
+            sequences.iter_mut().for_each(Sequence::step);
         }
-        together.wait();
+        barrier.wait();
         let begin = Instant::now();
-        seats.iter_mut().zip(rows.chunks_mut(words)).for_each(|(seat, row)| seat.fill(row));
+        sequences
+            .iter_mut()
+            .zip(rows.chunks_mut(words))
+            .for_each(|(sequence, row)| sequence.fill(row));
         (begin, Instant::now())
     };
     (0..2 * ROUNDS).map(fill).collect()
 }
 
-/// A batch that one call of its engine fills, on threads of the engine.
+/// A batch that the engine fills in one call, on its own threads.
 trait Batch {
     fn fill(&mut self) -> Result<()>;
     fn step(&mut self) -> Result<()>;
 }
 
-/// Fills a batch with calls of its engine, after so many that are not timed.
-fn calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
+/// Times an engine's batch calls, after some untimed ones.
+fn time_batch_calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
     for _ in 0..untimed {
         batch.fill()?;
         batch.step()?;
@@ -234,52 +255,59 @@ fn calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
         let times = if round < ROUNDS { &mut standing } else { &mut moving };
         times.push(u64::try_from(begin.elapsed().as_nanos())?);
     }
-    Ok(Fill { standing: Times::new(standing), moving: Times::new(moving) })
+    Ok(Fill { standing: SortedTimes::new(standing), moving: SortedTimes::new(moving) })
 }
 
-struct LouverSequences<'a> {
+struct LouverBatch<'a> {
     engine: &'a louver::engine::Engine,
     constraints: &'a [Constraint],
-    all: Vec<Matcher>,
-    /// The constraint and the text of each, and where in it it is.
-    places: Vec<(usize, &'a [u32], usize)>,
+    sequences: Vec<Matcher>,
+    /// The constraint, text and position of each sequence.
+    positions: Vec<(usize, &'a [u32], usize)>,
     masks: Vec<u32>,
 }
 
-fn louver_fills(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
+fn time_louver(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
     let options = EngineOptions { batch_threads: threads, ..EngineOptions::default() };
     let engine = Louver::new(&setup.vocab, options)?;
     let constraints: Result<Vec<Constraint>, String> =
         cases.iter().map(|c| engine.constraint(&c.task)).collect();
     let constraints = constraints.map_err(anyhow::Error::msg)?;
-    let places: Vec<_> = places(cases, matchers).collect();
-    let mut all = Vec::new();
-    for (case, tokens, at) in &places {
+    let positions: Vec<_> = start_positions(cases, matchers).collect();
+    let mut sequences = Vec::new();
+    for (case, tokens, position) in &positions {
         let mut matcher = constraints[*case].matcher();
-        for &token in &tokens[..*at] {
+        for &token in &tokens[..*position] {
             matcher.advance(TokenId::from_raw(token))?;
         }
-        all.push(matcher);
+        sequences.push(matcher);
     }
-    let longest = places.iter().map(|(_, tokens, _)| tokens.len()).max().unwrap_or(0);
+    let longest = positions.iter().map(|(_, tokens, _)| tokens.len()).max().unwrap_or(0);
     let masks = vec![0; matchers * setup.vocab.mask_words()];
-    let mut sequences =
-        LouverSequences { engine: engine.engine(), constraints: &constraints, all, places, masks };
-    calls(&mut sequences, longest)
+    let mut batch = LouverBatch {
+        engine: engine.engine(),
+        constraints: &constraints,
+        sequences,
+        positions,
+        masks,
+    };
+    time_batch_calls(&mut batch, longest)
 }
 
-impl Batch for LouverSequences<'_> {
+impl Batch for LouverBatch<'_> {
     fn fill(&mut self) -> Result<()> {
-        self.engine.fill_masks(&mut self.all, &mut self.masks)?;
+        self.engine.fill_masks(&mut self.sequences, &mut self.masks)?;
         Ok(())
     }
 
     fn step(&mut self) -> Result<()> {
-        for (matcher, (constraint, tokens, at)) in self.all.iter_mut().zip(&mut self.places) {
-            let taken = matcher.advance(TokenId::from_raw(tokens[*at]));
-            *at += 1;
-            if taken.is_err() || *at == tokens.len() {
-                (*matcher, *at) = (self.constraints[*constraint].matcher(), 0);
+        for (matcher, (constraint, tokens, position)) in
+            self.sequences.iter_mut().zip(&mut self.positions)
+        {
+            let accepted = matcher.advance(TokenId::from_raw(tokens[*position]));
+            *position += 1;
+            if accepted.is_err() || *position == tokens.len() {
+                (*matcher, *position) = (self.constraints[*constraint].matcher(), 0);
             }
         }
         Ok(())
@@ -292,20 +320,20 @@ mod xgrammar_batch {
     use dlpark::versioned::SafeManagedTensorVersioned;
     use xgrammar::{BatchGrammarMatcher, GrammarMatcher};
 
-    use super::{Batch, Fill, calls, places};
+    use super::{Batch, Fill, start_positions, time_batch_calls};
     use crate::cases::Case;
     use crate::engine::xgrammar::{Xgrammar, bitmask, matcher};
     use crate::setup::Setup;
 
-    struct Sequences<'a> {
-        all: Vec<GrammarMatcher>,
-        /// The text of each, and where in it it is.
-        places: Vec<(&'a [u32], usize)>,
+    struct XgrammarBatch<'a> {
+        sequences: Vec<GrammarMatcher>,
+        /// The text and position of each sequence.
+        positions: Vec<(&'a [u32], usize)>,
         rows: SafeManagedTensorVersioned,
         batch: BatchGrammarMatcher,
     }
 
-    pub(super) fn fills(
+    pub(super) fn time_batch(
         setup: &Setup,
         cases: &[Case],
         matchers: usize,
@@ -315,35 +343,40 @@ mod xgrammar_batch {
         let compiled: Result<Vec<_>, String> =
             cases.iter().map(|case| engine.compiled(&case.task).1).collect();
         let compiled = compiled.map_err(anyhow::Error::msg)?;
-        let (mut all, mut at) = (Vec::new(), Vec::new());
-        for (case, tokens, place) in places(cases, matchers) {
+        let (mut sequences, mut positions) = (Vec::new(), Vec::new());
+        for (case, tokens, position) in start_positions(cases, matchers) {
             let mut sequence = matcher(&compiled[case]);
-            for &token in &tokens[..place] {
+            for &token in &tokens[..position] {
                 sequence.accept_token(i32::try_from(token)?, None);
             }
-            all.push(sequence);
-            at.push((tokens, place));
+            sequences.push(sequence);
+            positions.push((tokens, position));
         }
         let rows = bitmask(setup.tokenizer_info()?, matchers)?;
         let batch = BatchGrammarMatcher::with_max_threads(i32::try_from(threads)?);
-        // All masks were made when the schemas were compiled.
-        calls(&mut Sequences { all, places: at, rows, batch }, 1)
+        // All masks were computed when the schemas were compiled.
+        time_batch_calls(&mut XgrammarBatch { sequences, positions, rows, batch }, 1)
     }
 
-    impl Batch for Sequences<'_> {
+    impl Batch for XgrammarBatch<'_> {
         fn fill(&mut self) -> Result<()> {
-            let filled =
-                self.batch.batch_fill_next_token_bitmask(&mut self.all, &mut self.rows, None, None);
-            filled.context("xgrammar refused the batch")
+            let filled = self.batch.batch_fill_next_token_bitmask(
+                &mut self.sequences,
+                &mut self.rows,
+                None,
+                None,
+            );
+            filled.context("xgrammar rejected the batch")
         }
 
         fn step(&mut self) -> Result<()> {
-            for (sequence, (tokens, at)) in self.all.iter_mut().zip(&mut self.places) {
-                let taken = sequence.accept_token(i32::try_from(tokens[*at])?, None);
-                *at += 1;
-                if !taken || *at == tokens.len() {
+            for (sequence, (tokens, position)) in self.sequences.iter_mut().zip(&mut self.positions)
+            {
+                let accepted = sequence.accept_token(i32::try_from(tokens[*position])?, None);
+                *position += 1;
+                if !accepted || *position == tokens.len() {
                     sequence.reset();
-                    *at = 0;
+                    *position = 0;
                 }
             }
             Ok(())

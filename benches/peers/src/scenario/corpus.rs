@@ -1,4 +1,4 @@
-//! All cases of a file through all engines, case by case.
+//! Corpora: all cases of a file on all engines, case by case.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,16 @@ use anyhow::Result;
 use louver_hf_tokenizers::Encoder;
 
 use crate::cases::{self, Case};
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::options::Common;
 use crate::record::Record;
 use crate::setup::Setup;
 use crate::table::{Bar, Column, Quantity, Table};
 use crate::{feed, output};
 
-/// A file of cases.
+/// A corpus of cases.
 pub(crate) struct Corpus {
-    /// Of the scenario; begins the names of the records' files.
+    /// The scenario's name, a prefix of the record files.
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) file: &'static str,
@@ -27,7 +27,7 @@ const fn bar(
     quantity: Quantity,
     statistic: &'static str,
     share: f64,
-    against: Option<Kind>,
+    against: Option<EngineKind>,
 ) -> Bar {
     Bar { quantity, statistic, share, against }
 }
@@ -43,9 +43,9 @@ pub(crate) const SCHEMAS: Corpus = Corpus {
         bar(Quantity::Tbm, "p99", 5.0, None),
         bar(Quantity::Tbm, "p99.9", 3.0, None),
         bar(Quantity::Tbm, "max", 3.0, None),
-        bar(Quantity::Ttfm, "avg", 5.0, Some(Kind::Llguidance)),
-        bar(Quantity::Ttfm, "p50", 5.0, Some(Kind::Llguidance)),
-        bar(Quantity::Ttfm, "p99", 5.0, Some(Kind::Llguidance)),
+        bar(Quantity::Ttfm, "avg", 5.0, Some(EngineKind::Llguidance)),
+        bar(Quantity::Ttfm, "p50", 5.0, Some(EngineKind::Llguidance)),
+        bar(Quantity::Ttfm, "p99", 5.0, Some(EngineKind::Llguidance)),
     ],
 };
 
@@ -70,7 +70,8 @@ pub(super) fn tools(common: &Common) -> Result<()> {
     run(common, &TOOLS, &common.tokenizer).map(drop)
 }
 
-/// Runs a corpus with a tokenizer, writes the records and prints the tables. Returns the cases that all engines had.
+/// Runs a corpus with a tokenizer, writes the records and prints the tables. Returns the cases that
+/// all engines ran.
 pub(crate) fn run(common: &Common, corpus: &Corpus, tokenizer: &str) -> Result<Vec<Row>> {
     let Some(lines) = cases::lines(common, corpus.file)? else { return Ok(Vec::new()) };
     let Some(setup) = Setup::load(common, tokenizer)? else { return Ok(Vec::new()) };
@@ -89,9 +90,9 @@ pub(crate) fn run(common: &Common, corpus: &Corpus, tokenizer: &str) -> Result<V
         };
         let mut row: Row = kinds.iter().map(|_| None).collect();
         for turn in 0..engines.len() {
-            // Who comes first changes from case to case.
+            // The first engine rotates from case to case.
             let k = (turn + number) % engines.len();
-            if kinds[k] != Kind::Xgrammar || number % common.xgr_every == 0 {
+            if kinds[k] != EngineKind::Xgrammar || number % common.xgr_every == 0 {
                 row[k] = Some(feed::run(engines[k].as_ref(), &case));
             }
         }
@@ -113,18 +114,19 @@ pub(crate) fn run(common: &Common, corpus: &Corpus, tokenizer: &str) -> Result<V
     Ok(rows)
 }
 
-/// The records of one case, one an engine; `None` where the case was left out for the engine.
+/// The records of one case per engine; `None` if the engine skipped the case.
 pub(crate) type Row = Vec<Option<Record>>;
 
-/// All that ran; those that all engines had, if one was spared some; and those that none refused.
-fn tables(all_kinds: &[Kind], rows: &[Row], bars: &[Bar]) {
+/// Prints tables of all cases, of those that all engines ran (if some were skipped), and of those
+/// that all accepted.
+fn tables(all_kinds: &[EngineKind], rows: &[Row], bars: &[Bar]) {
     let all: Vec<&Row> = rows.iter().collect();
     let shared: Vec<&Row> = rows.iter().filter(|row| row.iter().all(Option::is_some)).collect();
-    let taken =
+    let accepted =
         |row: &&Row| row.iter().all(|record| record.as_ref().is_some_and(|r| r.error.is_none()));
-    let accepted: Vec<&Row> = rows.iter().filter(taken).collect();
-    let print = |title: &str, kinds: &[Kind], rows: &[&Row]| {
-        let column = |&kind: &Kind| {
+    let accepted: Vec<&Row> = rows.iter().filter(accepted).collect();
+    let print = |title: &str, kinds: &[EngineKind], rows: &[&Row]| {
+        let column = |&kind: &EngineKind| {
             let k = all_kinds.iter().position(|k| *k == kind);
             Column { kind, records: rows.iter().filter_map(|row| row[k?].as_ref()).collect() }
         };
@@ -135,8 +137,8 @@ fn tables(all_kinds: &[Kind], rows: &[Row], bars: &[Bar]) {
         );
     };
     if shared.len() < all.len() {
-        let steady: Vec<Kind> =
-            all_kinds.iter().copied().filter(|kind| *kind != Kind::Xgrammar).collect();
+        let steady: Vec<EngineKind> =
+            all_kinds.iter().copied().filter(|kind| *kind != EngineKind::Xgrammar).collect();
         print("All cases", &steady, &all);
         print("The cases xgrammar had too", all_kinds, &shared);
     } else {
@@ -147,7 +149,7 @@ fn tables(all_kinds: &[Kind], rows: &[Row], bars: &[Bar]) {
     }
 }
 
-/// A word to stderr now and then.
+/// Prints progress to stderr.
 pub(crate) struct Progress {
     what: &'static str,
     last: Instant,

@@ -1,4 +1,5 @@
-//! How cost grows: with the size of a schema, its depth, the tools, the vocabulary, the batch. One figure each.
+//! Scaling: cost by schema size, depth, number of tools, vocabulary size and batch size, with one
+//! figure each.
 
 use std::path::Path;
 
@@ -10,14 +11,14 @@ use serde_json::{Map, Value, json};
 
 use super::{batch, hard};
 use crate::cases::{Case, Schema, Task};
-use crate::engine::{Engine, Kind};
+use crate::engine::{Engine, EngineKind};
 use crate::options::Common;
 use crate::plot::{self, Chart, Line};
 use crate::setup::Setup;
-use crate::table::{Times, micros};
+use crate::table::{SortedTimes, micros};
 use crate::{feed, output};
 
-/// Rounds with fresh engines; the median counts.
+/// Number of rounds with new engines; the median counts.
 const ROUNDS: usize = 3;
 const PROPERTIES: [usize; 7] = [1, 3, 10, 30, 100, 300, 1000];
 const DEPTHS: [usize; 7] = [1, 2, 4, 8, 16, 32, 48];
@@ -32,19 +33,19 @@ struct Point {
     dimension: &'static str,
     engine: &'static str,
     #[serde(skip)]
-    kind: Kind,
+    kind: EngineKind,
     x: usize,
     /// Compile to first mask.
     ready_ns: Option<f64>,
     /// Average mask and advance, the first time.
     tbm_ns: Option<f64>,
-    /// The same when the engine has seen the task and the text before.
+    /// The same after the engine has run the task and text before.
     warm_ns: Option<f64>,
     /// The whole batch.
     batch_ns: Option<f64>,
 }
 
-/// Measures all dimensions and writes a figure of each into the folder.
+/// Measures all dimensions and writes a figure of each to the folder.
 pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     let Some(setup) = Setup::load(common, &common.tokenizer)? else { return Ok(()) };
     let kinds = common.kinds();
@@ -77,7 +78,8 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     output::heading("How cost grows", &common.tokenizer, &kinds);
     println!("Medians of {ROUNDS} rounds with fresh engines, microseconds.\n");
     println!(
-        "| what | how much | engine | compile to first mask | TBM avg | TBM avg, seen before | batch |\n|:--|--:|:--|--:|--:|--:|--:|"
+        "| what | how much | engine | compile to first mask | TBM avg | TBM avg, seen before | \
+         batch |\n|:--|--:|:--|--:|--:|--:|--:|"
     );
     for (name, x, points) in &all {
         for point in points {
@@ -108,8 +110,8 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     output::write_lines(&common.out, &format!("growth.{}.jsonl", common.tokenizer), points)
 }
 
-fn lines(kinds: &[Kind], points: &[Point], value: fn(&Point) -> Option<f64>) -> Vec<Line> {
-    let of = |kind: Kind| points.iter().filter(move |point| point.kind == kind);
+fn lines(kinds: &[EngineKind], points: &[Point], value: fn(&Point) -> Option<f64>) -> Vec<Line> {
+    let of = |kind: EngineKind| points.iter().filter(move |point| point.kind == kind);
     let line =
         |kind| of(kind).filter_map(|point| Some((point.x as f64, value(point)? / 1e3))).collect();
     kinds
@@ -119,11 +121,11 @@ fn lines(kinds: &[Kind], points: &[Point], value: fn(&Point) -> Option<f64>) -> 
         .collect()
 }
 
-/// Each case with each engine; an engine that refuses a case, or does not read its text to the end, has no point there.
+/// Measures each case on each engine; engines that reject a case or its text have no point there.
 fn sweep(
     dimension: &'static str,
     setup: &Setup,
-    kinds: &[Kind],
+    kinds: &[EngineKind],
     cases: Vec<(usize, Case)>,
 ) -> Result<Vec<Point>> {
     let mut points = Vec::new();
@@ -138,7 +140,7 @@ fn sweep(
     Ok(points)
 }
 
-/// A round an engine.
+/// Measures one round per engine.
 fn point(dimension: &'static str, x: usize, case: &Case, engines: &[&dyn Engine]) -> Option<Point> {
     let kind = engines.first()?.kind();
     let (mut ready, mut tbm, mut warm) = (Vec::new(), Vec::new(), Vec::new());
@@ -149,10 +151,10 @@ fn point(dimension: &'static str, x: usize, case: &Case, engines: &[&dyn Engine]
             return None;
         }
         ready.push(record.ttfm_ns + record.first_mask_ns?);
-        tbm.push(Times::new(record.masks_ns?).average()? as u64);
-        warm.push(Times::new(feed::run(*engine, case).masks_ns?).average()? as u64);
+        tbm.push(SortedTimes::new(record.masks_ns?).average()? as u64);
+        warm.push(SortedTimes::new(feed::run(*engine, case).masks_ns?).average()? as u64);
     }
-    let median = |values: Vec<u64>| Times::new(values).percentile(50.0);
+    let median = |values: Vec<u64>| SortedTimes::new(values).percentile(50.0);
     let (ready_ns, tbm_ns, warm_ns) = (median(ready), median(tbm), median(warm));
     Some(Point {
         dimension,
@@ -172,7 +174,7 @@ fn schema_case((schema, instance): (Value, Value), encoder: &Encoder<'_>) -> Res
     Ok(Case { id: String::new(), task, instances: vec![(tokens, true)] })
 }
 
-/// An object with so many required properties of six kinds, and an instance.
+/// An object with `n` required properties of six kinds, and an instance.
 fn properties(n: usize) -> (Value, Value) {
     let (mut schemas, mut values) = (Map::new(), Map::new());
     for i in 0..n {
@@ -192,7 +194,7 @@ fn properties(n: usize) -> (Value, Value) {
     (schema, Value::Object(values))
 }
 
-/// An object in an object, so many deep, and an instance.
+/// An object nested `depth` levels, and an instance.
 fn nested(depth: usize) -> (Value, Value) {
     let start = (json!({"type": "string"}), json!("at the bottom"));
     (0..depth).fold(start, |(schema, value), i| {
@@ -203,8 +205,8 @@ fn nested(depth: usize) -> (Value, Value) {
     })
 }
 
-/// The first tokens of the tokenizer (its merges come in the order of their frequency).
-fn vocabulary(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Vec<Point>> {
+/// Vocabularies of the first tokens of the tokenizer, whose merges are ordered by frequency.
+fn vocabulary(common: &Common, setup: &Setup, kinds: &[EngineKind]) -> Result<Vec<Point>> {
     let mut points = Vec::new();
     for width in WIDTHS.into_iter().filter(|&width| width <= setup.vocab.width()) {
         let folder = common.out.join(format!("tokenizer-{width}"));
@@ -218,7 +220,7 @@ fn vocabulary(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Vec<Poin
     Ok(points)
 }
 
-/// A BPE tokenizer cut down to its first tokens, and a stop token as the last.
+/// A BPE tokenizer truncated to its first tokens, with a stop token as the last.
 fn truncated(tokenizer: &str, width: usize) -> Result<String> {
     let mut tokenizer: Value = serde_json::from_str(tokenizer)?;
     let vocab =
@@ -244,7 +246,7 @@ fn truncated(tokenizer: &str, width: usize) -> Result<String> {
 }
 
 /// Batches of growing size.
-fn batches(common: &Common, setup: &Setup, kinds: &[Kind]) -> Result<Vec<Point>> {
+fn batches(common: &Common, setup: &Setup, kinds: &[EngineKind]) -> Result<Vec<Point>> {
     let mut points = Vec::new();
     let Some(cases) = batch::schemas(common, setup, kinds)? else { return Ok(points) };
     for x in BATCHES {

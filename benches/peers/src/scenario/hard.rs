@@ -1,4 +1,4 @@
-//! Single grammars that are hard on engines: many tools, large repeats, ambiguity.
+//! Single hard grammars: many tools, large repeats, ambiguity.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,11 @@ use crate::options::Common;
 use crate::record::Record;
 use crate::setup::Setup;
 
-/// Tools in one dispatch.
+/// Number of tools in one dispatch.
 const TOOLS: usize = 400;
 
-/// Tools of the corpus with different names that all the engines take alone, with a call that all of them read where there is one.
+/// Tools of the corpus with distinct names that each engine accepts alone, with a call that all
+/// accept if there is one.
 pub(super) fn tools(
     common: &Common,
     setup: &Setup,
@@ -111,7 +112,7 @@ pub(super) fn repeats(common: &Common) -> Result<()> {
     rounds::run(common, &setup, "repeats", "Large repeats", &cases, 3)
 }
 
-/// Words, commas and full stops in lower case, exactly so many characters.
+/// Lower-case words, commas and full stops of exactly `characters` characters.
 pub(super) fn prose(characters: usize) -> String {
     const WORDS: [&str; 24] = [
         "the",
@@ -142,7 +143,7 @@ pub(super) fn prose(characters: usize) -> String {
     let mut text = String::new();
     let mut state = 1u32;
     while text.len() < characters {
-        // Numerical Recipes' linear congruential generator: the same words on each run.
+        // Numerical Recipes' linear congruential generator: the same words in each run.
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         text += WORDS[(state >> 16) as usize % WORDS.len()];
         text += match state >> 28 {

@@ -1,4 +1,4 @@
-//! Resident memory after all schemas, each engine in a process of its own.
+//! Memory: resident size after all schemas, with a separate process per engine.
 
 use std::process::Command;
 
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use super::corpus::{Progress, SCHEMAS};
 use crate::cases;
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::options::Common;
 use crate::setup::Setup;
 use crate::{feed, output};
 
-/// What one process saw, in KiB.
+/// The measurements of one process, in KiB.
 #[derive(Debug, Serialize, Deserialize)]
-struct Seen {
+struct MemoryUsage {
     engine: String,
     cases: usize,
     tokens: usize,
-    /// With the tokenizer loaded and the engine made.
+    /// With the tokenizer and the engine loaded.
     before_kib: u64,
     /// After all cases.
     after_kib: u64,
-    /// The most there ever was.
+    /// The peak.
     peak_kib: u64,
 }
 
-/// Runs this program once an engine.
+/// Runs this program once per engine.
 pub(super) fn run(common: &Common) -> Result<()> {
     if cases::lines(common, SCHEMAS.file)?.is_none() {
         return Ok(());
@@ -47,30 +47,32 @@ pub(super) fn run(common: &Common) -> Result<()> {
             kind.name(),
             output.status
         );
-        let seen: Seen =
+        let usage: MemoryUsage =
             serde_json::from_slice(&output.stdout).context("not what the process should print")?;
-        all.push(seen);
+        all.push(usage);
     }
     output::heading("Resident memory after all schemas", &common.tokenizer, &kinds);
     println!(
-        "MiB, each engine in a process of its own; the tokenizer that cuts the texts is part of it.\n"
+        "MiB, each engine in a process of its own; the tokenizer that cuts the texts is part of \
+         it.\n"
     );
     println!(
         "| engine | cases | tokens | tokenizer and engine | after all cases | difference | peak |"
     );
     println!("|:--|--:|--:|--:|--:|--:|--:|");
     let mib = |kib: u64| kib / 1024;
-    for seen in &all {
-        let (before, after, peak) = (mib(seen.before_kib), mib(seen.after_kib), mib(seen.peak_kib));
+    for usage in &all {
+        let (before, after, peak) =
+            (mib(usage.before_kib), mib(usage.after_kib), mib(usage.peak_kib));
         let difference = after.saturating_sub(before);
-        let (engine, cases, tokens) = (&seen.engine, seen.cases, seen.tokens);
+        let (engine, cases, tokens) = (&usage.engine, usage.cases, usage.tokens);
         println!("| {engine} | {cases} | {tokens} | {before} | {after} | {difference} | {peak} |");
     }
     output::write_lines(&common.out, &format!("memory.{}.jsonl", common.tokenizer), all)
 }
 
-/// One engine; prints what was seen.
-pub(super) fn alone(common: &Common, kind: Kind) -> Result<()> {
+/// Measures one engine and prints the result.
+pub(super) fn run_single(common: &Common, kind: EngineKind) -> Result<()> {
     let setup = Setup::load(common, &common.tokenizer)?.context("the tokenizer is not there")?;
     let encoder = setup.encoder();
     let engine = setup.engine(kind)?;
@@ -80,7 +82,7 @@ pub(super) fn alone(common: &Common, kind: Kind) -> Result<()> {
     for (number, line) in
         cases::lines(common, SCHEMAS.file)?.context("the cases are not there")?.enumerate()
     {
-        if kind == Kind::Xgrammar && number % common.xgr_every != 0 {
+        if kind == EngineKind::Xgrammar && number % common.xgr_every != 0 {
             continue;
         }
         let Ok(case) = cases::schema_case(&line?, &encoder) else { continue };
@@ -89,7 +91,7 @@ pub(super) fn alone(common: &Common, kind: Kind) -> Result<()> {
         progress.tell(cases);
     }
     let engine = kind.name().to_owned();
-    let seen = Seen {
+    let usage = MemoryUsage {
         engine,
         cases,
         tokens,
@@ -97,7 +99,7 @@ pub(super) fn alone(common: &Common, kind: Kind) -> Result<()> {
         after_kib: status("VmRSS")?,
         peak_kib: status("VmHWM")?,
     };
-    println!("{}", serde_json::to_string(&seen)?);
+    println!("{}", serde_json::to_string(&usage)?);
     Ok(())
 }
 

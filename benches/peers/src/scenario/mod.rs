@@ -1,4 +1,4 @@
-//! What is measured.
+//! The benchmark scenarios.
 
 mod ablation;
 mod batch;
@@ -15,10 +15,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::options::Common;
 
-/// What is measured.
+/// The benchmark scenarios.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Scenario {
     /// Real-world JSON Schemas with valid and invalid instances (maskbench-dev.jsonl).
@@ -40,21 +40,21 @@ pub(crate) enum Scenario {
         #[arg(long, value_name = "N", default_value = "2")]
         threads: NonZeroUsize,
     },
-    /// Resident memory after all schemas, each engine in a process of its own.
+    /// Resident memory after all schemas, with a separate process per engine.
     Memory {
         /// Only this engine, in this process.
         #[arg(long, value_name = "ENGINE", hide = true)]
-        alone: Option<Kind>,
+        alone: Option<EngineKind>,
     },
     /// The schemas on four tokenizers.
     Vocabularies,
-    /// How cost grows with schemas, depth, tools, vocabulary and batch; writes SVG figures.
+    /// Cost by schema size, depth, tools, vocabulary and batch size; writes SVG figures.
     Growth {
         /// Folder for the figures.
         #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plots"))]
         plots: PathBuf,
     },
-    /// Louver with each of its switches in another position.
+    /// Louver with each of its switches changed.
     Ablation,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn run(common: &Common, scenario: &Scenario) -> Result<()> {
         Scenario::Ambiguous => hard::ambiguous(common),
         Scenario::Batch { matchers, threads } => batch::run(common, matchers.get(), threads.get()),
         Scenario::Memory { alone: None } => memory::run(common),
-        Scenario::Memory { alone: Some(kind) } => memory::alone(common, *kind),
+        Scenario::Memory { alone: Some(kind) } => memory::run_single(common, *kind),
         Scenario::Vocabularies => vocabularies::run(common),
         Scenario::Growth { plots } => growth::run(common, plots),
         Scenario::Ablation => ablation::run(common),

@@ -1,4 +1,4 @@
-//! A few cases, each measured in several rounds with engines that have nothing cached.
+//! Measurement of a few cases in several rounds with new engines, without cached results.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -7,10 +7,10 @@ use crate::cases::Case;
 use crate::options::Common;
 use crate::record::Record;
 use crate::setup::Setup;
-use crate::table::{Times, micros};
+use crate::table::{SortedTimes, micros};
 use crate::{feed, output};
 
-/// A record with the round it is from.
+/// A record with its round.
 #[derive(Serialize)]
 pub(crate) struct Measured {
     round: usize,
@@ -18,7 +18,8 @@ pub(crate) struct Measured {
     record: Record,
 }
 
-/// Measures the cases, writes the records and prints a row a case and engine, medians over the rounds.
+/// Measures the cases, writes the records and prints one row per case and engine, with medians over
+/// the rounds.
 pub(crate) fn run(
     common: &Common,
     setup: &Setup,
@@ -62,14 +63,15 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The cells of a row behind its engine.
+/// The cells of a row after the engine.
 fn figures(case: &Case, records: &[Record]) -> String {
     let median = |value: &dyn Fn(&Record) -> Option<f64>| {
-        let values = Times::new(records.iter().filter_map(value).map(|nanos| nanos as u64));
+        let values = SortedTimes::new(records.iter().filter_map(value).map(|nanos| nanos as u64));
         micros(values.percentile(50.0))
     };
-    let masks =
-        |record: &Record| record.masks_ns.as_ref().map(|masks| Times::new(masks.iter().copied()));
+    let masks = |record: &Record| {
+        record.masks_ns.as_ref().map(|masks| SortedTimes::new(masks.iter().copied()))
+    };
     let both = |record: &Record| Some((record.ttfm_ns + record.first_mask_ns?) as f64);
     let cells = [
         median(&|record| Some(record.ttfm_ns as f64)),

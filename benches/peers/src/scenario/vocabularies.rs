@@ -1,16 +1,16 @@
-//! The schemas on several tokenizers: what holds on one should hold on all.
+//! The schema corpus on several tokenizers, to compare their results.
 
 use anyhow::Result;
 
 use super::corpus::{self, SCHEMAS};
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::options::Common;
 use crate::record::Record;
 use crate::table::{Quantity, micros, ratio};
 
-/// The tokenizers; the first is the one the others are held against.
+/// The tokenizers; the first one is the reference.
 const TOKENIZERS: [&str; 4] = ["llama3_1", "qwen3", "deepseek_v3", "llama2"];
-/// What is compared.
+/// The compared quantities.
 const FIGURES: [(Quantity, Option<f64>, &str); 5] = [
     (Quantity::Tbm, None, "avg"),
     (Quantity::Tbm, Some(50.0), "p50"),
@@ -21,7 +21,7 @@ const FIGURES: [(Quantity, Option<f64>, &str); 5] = [
 
 pub(super) fn run(common: &Common) -> Result<()> {
     let kinds = common.kinds();
-    let mut figures: Vec<(&str, Kind, Vec<Option<f64>>)> = Vec::new();
+    let mut figures: Vec<(&str, EngineKind, Vec<Option<f64>>)> = Vec::new();
     for tokenizer in TOKENIZERS {
         let rows = corpus::run(common, &SCHEMAS, tokenizer)?;
         if rows.is_empty() {

@@ -1,10 +1,10 @@
-//! What goes wrong with one request is no other's concern: answers are those of a quiet server, health checks are
-//! answered, and memory does not grow.
+//! Fault isolation: faulty requests must not affect others. Responses must equal those of a quiet
+//! server, health checks must succeed, and memory must not grow.
 //!
 //! ```text
-//! references   good requests, asked on a quiet server
-//! abuse        requests of all kinds, a quarter left by their clients     -> what each kind came to
-//! soak         the same for longer, with shorter texts, memory watched    -> likewise
+//! references   good requests on a quiet server
+//! abuse        requests of all kinds; a quarter of the clients disconnects    -> results per kind
+//! soak         the same for longer, with shorter texts, memory monitored      -> likewise
 //! ```
 
 use std::sync::Arc;
@@ -16,209 +16,222 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::demands::{Choice, Demand, Demands, MOST_TOKENS, difference};
-use super::dice::Dice;
-use super::http::{Answer, Client};
-use super::record::{Record, nanos};
-use super::world::World;
-use super::{FaultsArgs, Outcome};
+use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS, difference};
+use super::client::{ChatResponse, Client};
+use super::random::SplitMix64;
+use super::record::{RequestRecord, nanos};
+use super::test_server::TestServer;
+use super::{BenchOutcome, FaultsArgs};
 
-mod acts;
+mod actions;
 mod bodies;
+mod monitor;
 mod summary;
-mod watch;
 
-use acts::{Act, act};
-use summary::Memory;
-use watch::Watch;
+use actions::{ClientAction, random_action};
+use monitor::Monitor;
+use summary::MemoryCheck;
 
-/// How many different good requests there are.
-const REFERENCES: usize = 24;
-/// Longest generation of the soak: room for every call, and less free text.
+/// Number of distinct good requests.
+const REFERENCE_CASES: usize = 24;
+/// Token limit of the soak phase: enough for every call, with less free text.
 const SOAK_TOKENS: u32 = 96;
-/// Longest a hostile request may take once its turn has come, and longest for that.
-const BOUND: Duration = Duration::from_secs(120);
+/// Time limit of a hostile request, including waiting.
+const HOSTILE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A server, and what is asked of it.
-struct Stage {
+/// A running benchmark: the server and its reference requests.
+struct FaultBench {
     client: Client,
     address: std::net::SocketAddr,
     models: Vec<String>,
-    demands: Demands,
-    references: Vec<(Demand, Answer)>,
-    /// Whether good answers are compared with those of a quiet server.
+    generator: CaseGenerator,
+    references: Vec<(ChatCase, ChatResponse)>,
+    /// Whether good responses must equal those of a quiet server.
     exact: bool,
 }
 
-pub(super) async fn run(args: &FaultsArgs, seed: u64) -> Result<Outcome> {
-    let world = World::start_hostile(args.models, args.generations).await?;
-    let mut dice = Dice::new(seed);
-    let watch = Watch::start(world.client.fresh()?);
-    let (mut records, mut good) = (Vec::new(), true);
+pub(super) async fn run(args: &FaultsArgs, seed: u64) -> Result<BenchOutcome> {
+    let server = TestServer::start_hostile(args.models, args.generations).await?;
+    let mut random = SplitMix64::new(seed);
+    let monitor = Monitor::start(server.client.separate_connection()?);
+    let (mut records, mut passed) = (Vec::new(), true);
     let phases = [
-        ("abuse", args.requests, MOST_TOKENS, Memory::Shown),
-        ("soak", args.soak, SOAK_TOKENS, Memory::Flat),
+        ("abuse", args.requests, MAX_TOKENS, MemoryCheck::Shown),
+        ("soak", args.soak, SOAK_TOKENS, MemoryCheck::Flat),
     ];
-    for (name, requests, most_tokens, memory) in
+    for (name, requests, max_tokens, memory) in
         phases.into_iter().filter(|(_, requests, ..)| *requests > 0)
     {
-        let stage = Arc::new(Stage::new(&world, args, most_tokens, &mut dice).await?);
-        watch.begin(name, requests);
-        let acts: Vec<Act> = (0..requests).map(|i| act(i, &mut dice)).collect();
-        let part = stage.play_all(acts, args.at_once, &watch).await?;
-        let settled = settle(&world.client).await;
-        let seen = watch.end();
-        let (lines, fine) = summary::phase(name, &part, settled, (&seen, memory));
-        // Now rather than in the end: the next phase takes long.
+        let bench = Arc::new(FaultBench::new(&server, args, max_tokens, &mut random).await?);
+        monitor.begin(name, requests);
+        let actions: Vec<ClientAction> =
+            (0..requests).map(|i| random_action(i, &mut random)).collect();
+        let part = bench.run_all(actions, args.at_once, &monitor).await?;
+        let settled = wait_until_idle(&server.client).await;
+        let observations = monitor.end();
+        let (lines, fine) = summary::phase(name, &part, settled, (&observations, memory));
+        // Print now, because the next phase takes long.
         lines.iter().for_each(|line| println!("{line}"));
-        good &= fine;
+        passed &= fine;
         records.extend(part);
     }
-    watch.stop().await?;
-    world.stop().await?;
-    Ok(Outcome { good: good && !records.is_empty(), records, summary: Vec::new() })
+    monitor.stop().await?;
+    server.stop().await?;
+    Ok(BenchOutcome { passed: passed && !records.is_empty(), records, summary: Vec::new() })
 }
 
-impl Stage {
-    /// Asks the good requests while nobody else asks anything.
+impl FaultBench {
+    /// Sends the reference requests to the quiet server.
     async fn new(
-        world: &World,
+        server: &TestServer,
         args: &FaultsArgs,
-        most_tokens: u32,
-        dice: &mut Dice,
-    ) -> Result<Stage> {
-        let models = world.models.clone();
-        let demands = Demands::new()?;
-        let mut references = Vec::with_capacity(REFERENCES);
-        for i in 0..REFERENCES {
+        max_tokens: u32,
+        random: &mut SplitMix64,
+    ) -> Result<FaultBench> {
+        let models = server.models.clone();
+        let generator = CaseGenerator::new()?;
+        let mut references = Vec::with_capacity(REFERENCE_CASES);
+        for i in 0..REFERENCE_CASES {
             let model = &models[i % models.len()];
-            let demand =
-                demands.demand(model, Choice::ALL[i % Choice::ALL.len()], most_tokens, dice);
-            let answer = world.client.ask(&demand.body(false)).await?;
-            let fault = demands.fault(&demand, &answer, false);
+            let case = generator.case(
+                model,
+                ChoiceKind::ALL[i % ChoiceKind::ALL.len()],
+                max_tokens,
+                random,
+            );
+            let response = server.client.send_chat(&case.body(false)).await?;
+            let fault = generator.fault(&case, &response, false);
             ensure!(fault.is_none(), "a quiet server's answer: {fault:?}");
-            references.push((demand, answer));
+            references.push((case, response));
         }
         let exact = args.generations == 1;
-        Ok(Stage {
-            client: world.client.clone(),
-            address: world.address,
+        Ok(FaultBench {
+            client: server.client.clone(),
+            address: server.address,
             models,
-            demands,
+            generator,
             references,
             exact,
         })
     }
 
-    async fn play_all(
+    async fn run_all(
         self: &Arc<Self>,
-        acts: Vec<Act>,
+        actions: Vec<ClientAction>,
         at_once: usize,
-        watch: &Watch,
-    ) -> Result<Vec<Record>> {
-        let playing = futures::stream::iter(acts.into_iter().map(|act| {
-            let stage = self.clone();
-            tokio::spawn(async move { stage.play(act).await })
+        monitor: &Monitor,
+    ) -> Result<Vec<RequestRecord>> {
+        let running = futures::stream::iter(actions.into_iter().map(|random_action| {
+            let bench = self.clone();
+            tokio::spawn(async move { bench.run_action(random_action).await })
         }));
-        let mut playing = playing.buffer_unordered(at_once.max(1));
+        let mut running = running.buffer_unordered(at_once.max(1));
         let mut records = Vec::new();
-        while let Some(record) = playing.next().await {
+        while let Some(record) = running.next().await {
             let record = record.context("a client panicked")?;
-            watch.count(&record);
+            monitor.count(&record);
             records.push(record);
         }
         Ok(records)
     }
 
-    async fn play(&self, act: Act) -> Record {
-        let begun = Instant::now();
-        let id = format!("{act:?}").chars().take(60).collect();
-        let (answer, fault) = match self.outcome(act).await {
+    async fn run_action(&self, random_action: ClientAction) -> RequestRecord {
+        let started = Instant::now();
+        let id = format!("{random_action:?}").chars().take(60).collect();
+        let (response, fault) = match self.perform(random_action).await {
             Ok(outcome) => outcome,
             Err(error) => (None, Some(format!("{error:#}"))),
         };
-        let record = match answer {
-            Some(answer) => Record::of(id, &Ok(answer), |_| fault),
-            None => Record { id, error: fault, ..Record::default() },
+        let record = match response {
+            Some(response) => RequestRecord::new(id, &Ok(response), |_| fault),
+            None => RequestRecord { id, error: fault, ..RequestRecord::default() },
         };
-        Record { took_ns: nanos(begun.elapsed()), ..record }
+        RequestRecord { took_ns: nanos(started.elapsed()), ..record }
     }
 
-    /// The answer, where the client waits for one, and what is wrong with it.
-    async fn outcome(&self, act: Act) -> Result<(Option<Answer>, Option<String>)> {
-        match act {
-            Act::Good { at, traced } => {
-                let (demand, expected) = &self.references[at];
-                let mut body = demand.body(false);
+    /// Performs an action. Returns the response, if the client waits for one, and its fault.
+    async fn perform(
+        &self,
+        random_action: ClientAction,
+    ) -> Result<(Option<ChatResponse>, Option<String>)> {
+        match random_action {
+            ClientAction::Good { reference, traced } => {
+                let (case, expected) = &self.references[reference];
+                let mut body = case.body(false);
                 body["louver"]["trace"] = traced.into();
-                let answer = self.client.ask(&body).await?;
-                let mut fault = self.demands.fault(demand, &answer, false);
+                let response = self.client.send_chat(&body).await?;
+                let mut fault = self.generator.fault(case, &response, false);
                 if self.exact && fault.is_none() {
-                    fault = difference(expected, &answer)
-                        .map(|how| format!("not as when alone: {how}"));
+                    fault = difference(expected, &response)
+                        .map(|how| format!("differs from the reference: {how}"));
                 }
                 if traced && fault.is_none() {
-                    fault = self.trace_fault(&answer).await?;
+                    fault = self.trace_fault(&response).await?;
                 }
-                Ok((Some(answer), fault))
+                Ok((Some(response), fault))
             }
-            Act::LeaveStream { at, chunks, traced } => {
-                let mut body = self.references[at].0.body(true);
+            ClientAction::LeaveStream { reference, chunks, traced } => {
+                let mut body = self.references[reference].0.body(true);
                 body["louver"]["trace"] = traced.into();
-                self.client.leave(&body, chunks).await?;
+                self.client.read_partially(&body, chunks).await?;
                 Ok((None, None))
             }
-            Act::GiveUp { at, micros } => {
-                let body = self.references[at].0.body(false);
-                let asked = self.client.ask(&body);
-                match tokio::time::timeout(Duration::from_micros(micros), asked).await {
-                    Ok(answer) => Ok((Some(answer?), None)),
+            ClientAction::GiveUp { reference, micros } => {
+                let body = self.references[reference].0.body(false);
+                let pending = self.client.send_chat(&body);
+                match tokio::time::timeout(Duration::from_micros(micros), pending).await {
+                    Ok(response) => Ok((Some(response?), None)),
                     Err(_) => Ok((None, None)),
                 }
             }
-            Act::HangUp { at, half } => {
-                self.hang_up(&self.references[at].0.body(true), half).await?;
+            ClientAction::HangUp { reference, half } => {
+                self.hang_up(&self.references[reference].0.body(true), half).await?;
                 Ok((None, None))
             }
-            Act::Malformed(which) => {
-                let answer = self.client.send(bodies::malformed(which)).await?;
-                let fault = (answer.status != 400 || answer.error.is_none())
-                    .then(|| format!("{:?}", answer.error));
-                Ok((Some(answer), fault))
+            ClientAction::Malformed(which) => {
+                let response = self.client.send(bodies::malformed(which)).await?;
+                let fault = (response.status != 400 || response.error.is_none())
+                    .then(|| format!("{:?}", response.error));
+                Ok((Some(response), fault))
             }
-            Act::Large => match self.client.send(bodies::large()).await {
-                Ok(answer) => {
+            ClientAction::Large => match self.client.send(bodies::large()).await {
+                Ok(response) => {
                     let fault =
-                        (answer.status != 413).then(|| "a body of 10 MB was taken".to_owned());
-                    Ok((Some(answer), fault))
+                        (response.status != 413).then(|| "a body of 10 MB was taken".to_owned());
+                    Ok((Some(response), fault))
                 }
-                // The server may close the connection while the body is still being sent.
+                // The server may close the connection while the body is being sent.
                 Err(_) => Ok((None, None)),
             },
-            Act::Hostile(which) => {
+            ClientAction::Hostile(which) => {
                 let (name, body) = bodies::hostile(self.model(which), which);
-                let asked = tokio::time::timeout(BOUND, self.client.send(body)).await;
-                let Ok(answer) = asked else { bail!("{name}: no answer in {} s", BOUND.as_secs()) };
-                let answer = answer.context(name)?;
-                let fault = (answer.status >= 500).then(|| format!("{name}: {:?}", answer.error));
-                Ok((Some(answer), fault))
+                let outcome = tokio::time::timeout(HOSTILE_TIMEOUT, self.client.send(body)).await;
+                let Ok(response) = outcome else {
+                    bail!("{name}: no answer in {} s", HOSTILE_TIMEOUT.as_secs())
+                };
+                let response = response.context(name)?;
+                let fault =
+                    (response.status >= 500).then(|| format!("{name}: {:?}", response.error));
+                Ok((Some(response), fault))
             }
-            Act::Odd { at, marker } => {
-                let mut demand = self.references[at].0.clone();
-                demand.body["messages"][0]["content"] =
+            ClientAction::Odd { reference, marker } => {
+                let mut case = self.references[reference].0.clone();
+                case.body["messages"][0]["content"] =
                     format!("{} Plan a day in Oslo.", marker.text()).into();
-                let answer = self.client.ask(&demand.body(false)).await?;
-                let fault = self.demands.fault(&demand, &answer, false);
-                Ok((Some(answer), fault))
+                let response = self.client.send_chat(&case.body(false)).await?;
+                let fault = self.generator.fault(&case, &response, false);
+                Ok((Some(response), fault))
             }
-            Act::Fresh(number) => {
-                let answer =
-                    self.client.ask(&bodies::fresh(self.model(number as usize), number)).await?;
+            ClientAction::Fresh(number) => {
+                let response = self
+                    .client
+                    .send_chat(&bodies::new_schema(self.model(number as usize), number))
+                    .await?;
                 let expected = json!({"id": format!("{number:x}")});
-                let same = serde_json::from_str::<Value>(&answer.text)
+                let same = serde_json::from_str::<Value>(&response.text)
                     .is_ok_and(|value| value == expected);
-                let fault = (!same).then(|| format!("{:?} {:?}", answer.text, answer.error));
-                Ok((Some(answer), fault))
+                let fault = (!same).then(|| format!("{:?} {:?}", response.text, response.error));
+                Ok((Some(response), fault))
             }
         }
     }
@@ -227,10 +240,10 @@ impl Stage {
         &self.models[which % self.models.len()]
     }
 
-    /// What is wrong with an answer's trace: it must have a step for every token, and one for the stop token where there was
-    /// one. Newer traces may have taken its place.
-    async fn trace_fault(&self, answer: &Answer) -> Result<Option<String>> {
-        let Some(id) = answer.louver["trace"].as_str() else {
+    /// The fault of a response's trace, if any: it must have one step per token, and one for the
+    /// stop token. The trace may have been evicted.
+    async fn trace_fault(&self, response: &ChatResponse) -> Result<Option<String>> {
+        let Some(id) = response.louver["trace"].as_str() else {
             return Ok(Some("no trace".to_owned()));
         };
         let (status, text) = self.client.get(&format!("/v1/louver/traces/{id}")).await?;
@@ -239,18 +252,19 @@ impl Stage {
         }
         let trace: Value = serde_json::from_str(&text).context("a trace is not JSON")?;
         let steps = trace["steps"].as_array().map_or(0, |steps| steps.len() as u64);
-        let right = status == 200 && (answer.tokens..=answer.tokens + 1).contains(&steps);
+        let right = status == 200 && (response.tokens..=response.tokens + 1).contains(&steps);
         Ok((!right).then(|| {
-            format!("a trace of {steps} steps for {} tokens, status {status}", answer.tokens)
+            format!("a trace of {steps} steps for {} tokens, status {status}", response.tokens)
         }))
     }
 
-    /// Sends a request, half of it or all, and closes the connection.
+    /// Sends a request or half of it, and closes the connection.
     async fn hang_up(&self, body: &Value, half: bool) -> Result<()> {
         let body = body.to_string();
         let mut stream = TcpStream::connect(self.address).await?;
         let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
             self.address,
             body.len()
         );
@@ -261,8 +275,8 @@ impl Stage {
     }
 }
 
-/// Waits until no generation runs any more. Whether that came to pass.
-pub(super) async fn settle(client: &Client) -> bool {
+/// Waits until no generation is running. Returns false on timeout.
+pub(super) async fn wait_until_idle(client: &Client) -> bool {
     let end = Instant::now() + Duration::from_secs(30);
     while Instant::now() < end {
         if let Ok((200, text)) = client.get("/metrics").await {

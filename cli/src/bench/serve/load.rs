@@ -1,4 +1,4 @@
-//! Many connections for a while.
+//! Load test with many connections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,57 +7,67 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use louver_server::Config;
 
-use super::demands::{Choice, Demands, MOST_TOKENS};
-use super::dice::Dice;
-use super::http::Client;
-use super::record::{Record, quantile};
-use super::world::{self, World};
-use super::{LoadArgs, Outcome};
+use super::chat_cases::{CaseGenerator, ChoiceKind, MAX_TOKENS};
+use super::client::Client;
+use super::random::SplitMix64;
+use super::record::{RequestRecord, quantile};
+use super::test_server::{self, TestServer};
+use super::{BenchOutcome, LoadArgs};
 
-pub(super) async fn run(args: &LoadArgs, seed: u64) -> Result<Outcome> {
-    let config = Config { models: vec![world::model("tiny", None)?], ..Config::default() };
-    let world = World::start(config).await?;
-    let demands = Arc::new(Demands::new()?);
+pub(super) async fn run(args: &LoadArgs, seed: u64) -> Result<BenchOutcome> {
+    let config =
+        Config { models: vec![test_server::model_config("tiny", None)?], ..Config::default() };
+    let server = TestServer::start(config).await?;
+    let generator = Arc::new(CaseGenerator::new()?);
     let end = Instant::now() + Duration::from_secs(args.seconds);
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut clients = Vec::with_capacity(args.connections);
     for number in 0..args.connections {
-        // A connection of its own for each.
-        let (client, demands) = (world.client.fresh()?, demands.clone());
-        let dice = Dice::new(seed ^ ((number as u64) << 32));
-        clients.push(tokio::spawn(async move { one(&client, &demands, dice, number, end).await }));
+        // Each client has its own connection.
+        let (client, generator) = (server.client.separate_connection()?, generator.clone());
+        let random = SplitMix64::new(seed ^ ((number as u64) << 32));
+        clients.push(tokio::spawn(async move {
+            run_connection(&client, &generator, random, number, end).await
+        }));
     }
     let mut records = Vec::new();
     for client in clients {
         records.extend(client.await.context("a client panicked")?);
     }
-    let took = begun.elapsed();
-    let health = world.client.get("/healthz").await?;
-    world.stop().await?;
-    Ok(sum(records, args.connections, took, health.0))
+    let took = started.elapsed();
+    let health = server.client.get("/healthz").await?;
+    server.stop().await?;
+    Ok(summarise(records, args.connections, took, health.0))
 }
 
-/// One connection: request after request.
-async fn one(
+/// Runs one connection: requests in sequence.
+async fn run_connection(
     client: &Client,
-    demands: &Demands,
-    mut dice: Dice,
+    generator: &CaseGenerator,
+    mut random: SplitMix64,
     number: usize,
     end: Instant,
-) -> Vec<Record> {
+) -> Vec<RequestRecord> {
     let mut records = Vec::new();
     while Instant::now() < end {
-        let choice = Choice::ALL[dice.below(Choice::ALL.len())];
-        let demand = demands.demand("tiny", choice, MOST_TOKENS, &mut dice);
-        let stream = dice.below(2) == 1;
+        let choice = ChoiceKind::ALL[random.below(ChoiceKind::ALL.len())];
+        let case = generator.case("tiny", choice, MAX_TOKENS, &mut random);
+        let stream = random.below(2) == 1;
         let id = format!("connection {number} request {} {choice:?}", records.len());
-        let answer = client.ask(&demand.body(stream)).await;
-        records.push(Record::of(id, &answer, |answer| demands.fault(&demand, answer, stream)));
+        let response = client.send_chat(&case.body(stream)).await;
+        records.push(RequestRecord::new(id, &response, |response| {
+            generator.fault(&case, response, stream)
+        }));
     }
     records
 }
 
-fn sum(records: Vec<Record>, connections: usize, took: Duration, health: u16) -> Outcome {
+fn summarise(
+    records: Vec<RequestRecord>,
+    connections: usize,
+    took: Duration,
+    health: u16,
+) -> BenchOutcome {
     let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
     for record in &records {
         let status = record.status.map_or("no answer".to_owned(), |status| status.to_string());
@@ -66,25 +76,27 @@ fn sum(records: Vec<Record>, connections: usize, took: Duration, health: u16) ->
     let statuses: Vec<String> =
         statuses.into_iter().map(|(status, count)| format!("{status}: {count}")).collect();
     let faulty = records.iter().filter(|record| record.error.is_some());
-    let failed: Vec<&Record> = faulty.collect();
+    let failed: Vec<&RequestRecord> = faulty.collect();
     let tokens: u64 = records.iter().filter_map(|record| record.tokens).sum();
     let seconds = took.as_secs_f64();
-    let overhead = |record: &Record| Some(record.louver_ns? + record.compile_ns.unwrap_or(0));
+    let overhead =
+        |record: &RequestRecord| Some(record.louver_ns? + record.compile_ns.unwrap_or(0));
     let (louver, steps): (u64, u64) = records
         .iter()
         .filter_map(|r| Some((r.louver_ns?, r.steps_ns?)))
         .fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     let mut summary = vec![
         format!(
-            "requests   {} over {connections} connections in {seconds:.0} s: {:.1} a second, {:.0} tokens a second",
+            "requests   {} over {connections} connections in {seconds:.0} s: {:.1} a second, \
+             {:.0} tokens a second",
             records.len(),
             records.len() as f64 / seconds,
             tokens as f64 / seconds
         ),
         format!("status     {}", statuses.join(", ")),
-        figures("latency", records.iter().map(|record| record.took_ns).collect()),
-        figures("Louver", records.iter().filter_map(overhead).collect()),
-        figures("compile", records.iter().filter_map(|record| record.compile_ns).collect()),
+        quantile_line("latency", records.iter().map(|record| record.took_ns).collect()),
+        quantile_line("Louver", records.iter().filter_map(overhead).collect()),
+        quantile_line("compile", records.iter().filter_map(|record| record.compile_ns).collect()),
         format!(
             "share      {:.2} % of the step time is Louver's",
             100.0 * louver as f64 / steps.max(1) as f64
@@ -98,12 +110,12 @@ fn sum(records: Vec<Record>, connections: usize, took: Duration, health: u16) ->
             .take(10)
             .map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())),
     );
-    let good = failed.is_empty() && !records.is_empty() && health == 200;
-    Outcome { records, summary, good }
+    let passed = failed.is_empty() && !records.is_empty() && health == 200;
+    BenchOutcome { records, summary, passed }
 }
 
-/// A line of quantiles, in milliseconds.
-fn figures(name: &str, mut values: Vec<u64>) -> String {
+/// Formats a line of quantiles in milliseconds.
+fn quantile_line(name: &str, mut values: Vec<u64>) -> String {
     let [p50, p90, p99, max] =
         [0.5, 0.9, 0.99, 1.0].map(|share| quantile(&mut values, share) as f64 / 1e6);
     format!(

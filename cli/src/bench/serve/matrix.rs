@@ -1,4 +1,4 @@
-//! Every kind of choice in every wire format, whole and streamed with the same seed.
+//! Every kind of tool choice in every wire format, complete and streamed with the same seed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,74 +7,88 @@ use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use louver_server::Config;
 
-use super::demands::{Choice, Demand, Demands, MOST_TOKENS, difference};
-use super::dice::Dice;
-use super::http::{Answer, Client};
-use super::record::Record;
-use super::world::{self, World};
-use super::{MatrixArgs, Outcome};
+use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS, difference};
+use super::client::{ChatResponse, Client};
+use super::random::SplitMix64;
+use super::record::RequestRecord;
+use super::test_server::{self, TestServer};
+use super::{BenchOutcome, MatrixArgs};
 
-pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<Outcome> {
-    let (usable, left_out) = world::formats()?;
+pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<BenchOutcome> {
+    let (usable, unsupported) = test_server::partition_formats()?;
     let formats: Vec<String> = if args.formats.is_empty() { usable } else { args.formats.clone() };
-    if let Some(name) = formats.iter().find(|name| left_out.contains(name)) {
+    if let Some(name) = formats.iter().find(|name| unsupported.contains(name)) {
         bail!("{name} has markers that the embedded model's vocabulary cannot spell");
     }
-    let models =
-        formats.iter().map(|name| world::model(name, Some(name))).collect::<Result<_>>()?;
-    let world = World::start(Config { models, ..Config::default() }).await?;
-    let demands = Arc::new(Demands::new()?);
-    let mut dice = Dice::new(seed);
-    let mut lanes: Vec<Vec<(String, Demand)>> = vec![Vec::new(); formats.len()];
+    let models = formats
+        .iter()
+        .map(|name| test_server::model_config(name, Some(name)))
+        .collect::<Result<_>>()?;
+    let server = TestServer::start(Config { models, ..Config::default() }).await?;
+    let generator = Arc::new(CaseGenerator::new()?);
+    let mut random = SplitMix64::new(seed);
+    let mut lanes: Vec<Vec<(String, ChatCase)>> = vec![Vec::new(); formats.len()];
     for i in 0..args.requests / 2 {
         let lane = i % formats.len();
-        let choice = Choice::ALL[i / formats.len() % Choice::ALL.len()];
+        let choice = ChoiceKind::ALL[i / formats.len() % ChoiceKind::ALL.len()];
         let id = format!("{} {choice:?} {i}", formats[lane]);
-        lanes[lane].push((id, demands.demand(&formats[lane], choice, MOST_TOKENS, &mut dice)));
+        lanes[lane].push((id, generator.case(&formats[lane], choice, MAX_TOKENS, &mut random)));
     }
-    // One request at a time to each model: mistralrs 0.8.1 mixes up the sequences of a batch on the CPU, so that what is said
-    // twice would not be the same.
-    let asked = futures::stream::iter(lanes.into_iter().map(|lane| {
-        let (client, demands) = (world.client.clone(), demands.clone());
+    // One request at a time per model: mistralrs 0.8.1 mixes up the sequences of a batch on the
+    // CPU, so that equal requests would have different responses.
+    let running = futures::stream::iter(lanes.into_iter().map(|lane| {
+        let (client, generator) = (server.client.clone(), generator.clone());
         tokio::spawn(async move {
             let mut records = Vec::with_capacity(2 * lane.len());
-            for (id, demand) in lane {
-                records.extend(pair(&client, &demands, id, &demand).await);
+            for (id, case) in lane {
+                records.extend(run_pair(&client, &generator, id, &case).await);
             }
             records
         })
     }));
-    let mut asked = asked.buffer_unordered(args.at_once.max(1));
+    let mut running = running.buffer_unordered(args.at_once.max(1));
     let mut records = Vec::new();
-    while let Some(lane) = asked.next().await {
+    while let Some(lane) = running.next().await {
         records.extend(lane.context("a client panicked")?);
     }
-    drop(asked);
-    world.stop().await?;
-    Ok(sum(records, &formats, &left_out))
+    drop(running);
+    server.stop().await?;
+    Ok(summarise(records, &formats, &unsupported))
 }
 
-/// A demand asked whole and streamed.
-async fn pair(client: &Client, demands: &Demands, id: String, demand: &Demand) -> [Record; 2] {
+/// Sends a request with and without streaming and compares the responses.
+async fn run_pair(
+    client: &Client,
+    generator: &CaseGenerator,
+    id: String,
+    case: &ChatCase,
+) -> [RequestRecord; 2] {
     let (whole, stream) =
-        (client.ask(&demand.body(false)).await, client.ask(&demand.body(true)).await);
+        (client.send_chat(&case.body(false)).await, client.send_chat(&case.body(true)).await);
     let differs = match (&whole, &stream) {
         (Ok(whole), Ok(stream)) => difference(whole, stream),
         _ => None,
     };
-    let record = |answer: &Result<Answer>, is_stream: bool| {
+    let record = |response: &Result<ChatResponse>, is_stream: bool| {
         let id = format!("{id} {}", if is_stream { "streamed" } else { "whole" });
-        Record::of(id, answer, |answer| demands.fault(demand, answer, is_stream))
+        RequestRecord::new(id, response, |response| generator.fault(case, response, is_stream))
     };
     let (whole, mut stream) = (record(&whole, false), record(&stream, true));
     if let Some(differs) = differs {
-        stream.error.get_or_insert(format!("the stream is not the answer: {differs}"));
+        stream
+            .error
+            .get_or_insert(format!("the stream differs from the complete response: {differs}"));
     }
     [whole, stream]
 }
 
-fn sum(records: Vec<Record>, formats: &[String], left_out: &[String]) -> Outcome {
-    let faulty: Vec<&Record> = records.iter().filter(|record| record.error.is_some()).collect();
+fn summarise(
+    records: Vec<RequestRecord>,
+    formats: &[String],
+    unsupported: &[String],
+) -> BenchOutcome {
+    let faulty: Vec<&RequestRecord> =
+        records.iter().filter(|record| record.error.is_some()).collect();
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     records
         .iter()
@@ -92,8 +106,8 @@ fn sum(records: Vec<Record>, formats: &[String], left_out: &[String]) -> Outcome
         ),
         format!(
             "left out   {} whose markers must be special tokens: {}",
-            left_out.len(),
-            left_out.join(" ")
+            unsupported.len(),
+            unsupported.join(" ")
         ),
         format!("ended      {}", ends.join(", ")),
         format!("calls      {calls}"),
@@ -105,6 +119,6 @@ fn sum(records: Vec<Record>, formats: &[String], left_out: &[String]) -> Outcome
             .take(10)
             .map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())),
     );
-    let good = faulty.is_empty() && !records.is_empty();
-    Outcome { records, summary, good }
+    let passed = faulty.is_empty() && !records.is_empty();
+    BenchOutcome { records, summary, passed }
 }

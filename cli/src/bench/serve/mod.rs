@@ -1,17 +1,18 @@
-//! `louver bench serve`: the server under load and abuse, and what Louver costs a generation. The server runs in this
-//! process, with models of random weights, and is asked over HTTP like any other.
+//! The command `louver bench serve`: the server under load and abuse, and the cost of Louver per
+//! generation. The server runs in this process with models with random weights and is accessed over
+//! HTTP.
 
 mod beside;
-mod demands;
-mod dice;
+mod chat_cases;
+mod client;
 mod faults;
-mod hostile;
-mod http;
 mod load;
 mod matrix;
+mod odd_models;
+mod random;
 mod record;
+mod test_server;
 mod throughput;
-mod world;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,34 +21,36 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use crate::lines;
-use record::Record;
+use crate::jsonl;
+use record::RequestRecord;
 
-/// What is tried.
+/// The benchmarks of the server.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum Mode {
-    /// Every kind of `tool_choice` in every wire format, streamed and not: answers match their schemas, and each other.
+pub(crate) enum BenchMode {
+    /// Every kind of `tool_choice` in every wire format, streamed and not: responses match their
+    /// schemas and each other.
     Matrix(MatrixArgs),
-    /// Clients that vanish, bodies that are none, hostile schemas, odd models: all other requests get what they would get alone.
+    /// Disconnecting clients, malformed bodies, hostile schemas, odd models: all other requests are
+    /// unaffected.
     Faults(FaultsArgs),
-    /// Many connections for a while: no failures, and what Louver cost a request.
+    /// Many connections for some time: no failures, and the cost of Louver per request.
     Load(LoadArgs),
-    /// Tokens a second with a constraint and without.
+    /// Tokens per second with and without a constraint.
     Throughput(ThroughputArgs),
-    /// Good requests on a quiet server, and beside each of several attacks: no wrong answer, and how much longer they take.
+    /// Latency and correctness of good requests during attacks, compared with a quiet server.
     Beside(BesideArgs),
 }
 
 /// `louver bench serve`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// What is tried.
+    /// The benchmarks of the server.
     #[command(subcommand)]
-    mode: Mode,
-    /// Where the results go, one JSON object a line.
+    mode: BenchMode,
+    /// Output file for results, one JSON object per line.
     #[arg(long, value_name = "FILE.jsonl", global = true)]
     out: Option<PathBuf>,
-    /// Seed of everything that is left to chance.
+    /// Seed of all randomness.
     #[arg(long, value_name = "N", default_value_t = 1, global = true)]
     seed: u64,
 }
@@ -55,13 +58,13 @@ pub(crate) struct ServeArgs {
 /// `louver bench serve matrix`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MatrixArgs {
-    /// How many requests, half of them streamed.
+    /// Number of requests, half of them streamed.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     requests: usize,
-    /// Only these wire formats.
+    /// Test only these wire formats.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     formats: Vec<String>,
-    /// Wire formats at the same time, each a model of its own.
+    /// Number of wire formats tested concurrently, each with its own model.
     #[arg(long, value_name = "N", default_value_t = 4)]
     at_once: usize,
 }
@@ -69,20 +72,21 @@ pub(crate) struct MatrixArgs {
 /// `louver bench serve faults`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FaultsArgs {
-    /// How many requests; a quarter of them is left by their clients.
+    /// Number of requests; for a quarter of them the client disconnects.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     requests: usize,
-    /// How many more, of all kinds, while memory is watched.
+    /// Number of further requests of all kinds while memory is monitored.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     soak: usize,
-    /// Requests at the same time.
+    /// Number of concurrent requests.
     #[arg(long, value_name = "N", default_value_t = 16)]
     at_once: usize,
-    /// Models the server has, all the same: each computes by itself.
+    /// Number of identical models; each computes independently.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = positive)]
     models: usize,
-    /// Generations of a model at the same time. With one, answers must be those of a quiet server, word for word; with
-    /// more, valid (mistralrs 0.8.1 mixes up the sequences of a batch on the CPU).
+    /// Concurrent generations per model. With one, responses must equal those of a quiet server;
+    /// with more, they must be valid (mistralrs 0.8.1 mixes up the sequences of a batch on the
+    /// CPU).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive)]
     generations: usize,
 }
@@ -90,10 +94,10 @@ pub(crate) struct FaultsArgs {
 /// `louver bench serve load`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// Connections, each with one request at a time.
+    /// Number of connections, each with one request at a time.
     #[arg(long, value_name = "N", default_value_t = 64)]
     connections: usize,
-    /// For how long.
+    /// Duration in seconds.
     #[arg(long, value_name = "S", default_value_t = 120)]
     seconds: u64,
 }
@@ -101,13 +105,13 @@ pub(crate) struct LoadArgs {
 /// `louver bench serve throughput`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ThroughputArgs {
-    /// A model around this tokenizer.json beside the embedded one.
+    /// Also test a model with this tokenizer.json.
     #[arg(long, value_name = "tokenizer.json")]
     tokenizer: Option<PathBuf>,
-    /// Tokens of each generation.
+    /// Tokens per generation.
     #[arg(long, value_name = "N", default_value_t = 256)]
     tokens: usize,
-    /// How often each arrangement is measured, in turns with the others.
+    /// Number of measurements per setup, alternating with the others.
     #[arg(long, value_name = "N", default_value_t = 15)]
     rounds: usize,
 }
@@ -115,11 +119,11 @@ pub(crate) struct ThroughputArgs {
 /// `louver bench serve beside`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BesideArgs {
-    /// Good requests beside each attack, and as many on the quiet server before it.
+    /// Number of good requests during each attack, and before it on the quiet server.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = positive)]
     requests: usize,
-    /// Only these attacks; `ordinary` is another client with good requests, to compare with.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = beside::names())]
+    /// Run only these attacks; `ordinary` is another client with good requests, for comparison.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = beside::attack_names())]
     attacks: Vec<String>,
 }
 
@@ -132,30 +136,30 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         match &args.mode {
-            Mode::Matrix(mode) => matrix::run(mode, args.seed).await,
-            Mode::Faults(mode) => faults::run(mode, args.seed).await,
-            Mode::Load(mode) => load::run(mode, args.seed).await,
-            Mode::Throughput(mode) => throughput::run(mode, args.seed).await,
-            Mode::Beside(mode) => beside::run(mode, args.seed).await,
+            BenchMode::Matrix(mode) => matrix::run(mode, args.seed).await,
+            BenchMode::Faults(mode) => faults::run(mode, args.seed).await,
+            BenchMode::Load(mode) => load::run(mode, args.seed).await,
+            BenchMode::Throughput(mode) => throughput::run(mode, args.seed).await,
+            BenchMode::Beside(mode) => beside::run(mode, args.seed).await,
         }
     });
     runtime.shutdown_timeout(Duration::from_secs(5));
-    let Outcome { records, summary, good } = outcome?;
+    let BenchOutcome { records, summary, passed } = outcome?;
     if let Some(out) = &args.out {
-        let mut out = lines::Writer::create(out)?;
+        let mut out = jsonl::JsonlWriter::create(out)?;
         records.iter().try_for_each(|record| out.write(record))?;
         out.finish()?;
     }
     summary.iter().for_each(|line| println!("{line}"));
-    println!("{}", if good { "all is as it should be" } else { "NOT AS IT SHOULD BE" });
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!("{}", if passed { "passed" } else { "FAILED" });
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What a mode came to.
-struct Outcome {
-    records: Vec<Record>,
-    /// For people.
+/// The result of a benchmark.
+struct BenchOutcome {
+    records: Vec<RequestRecord>,
+    /// Lines for people.
     summary: Vec<String>,
-    /// Whether every promise was kept.
-    good: bool,
+    /// Whether all requirements were met.
+    passed: bool,
 }

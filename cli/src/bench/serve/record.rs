@@ -1,29 +1,29 @@
-//! What one request gave: a line of the output file, in the manner of the other benches.
+//! The result of one request: a line of the output file, like that of the other benchmarks.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use super::http::Answer;
+use super::client::ChatResponse;
 
-/// One line.
+/// The result of one request.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Record {
-    /// What was tried.
+pub(super) struct RequestRecord {
+    /// A description of the request.
     pub(super) id: String,
-    /// The status of the answer; none if there was no answer.
+    /// The response's status; `None` if there was no response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<u16>,
-    /// From the request's first byte to the answer's last.
+    /// Time from the request's first byte to the response's last.
     pub(super) took_ns: u64,
     /// Generated tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tokens: Option<u64>,
-    /// Louver's own work.
+    /// Time of Louver's own work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) louver_ns: Option<u64>,
-    /// Time of all steps, Louver's work included.
+    /// Time of all steps, including Louver's work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) steps_ns: Option<u64>,
     /// Time to lower and compile the grammar.
@@ -32,37 +32,39 @@ pub(super) struct Record {
     /// The finish reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) finish: Option<String>,
-    /// Calls of tools.
+    /// Number of tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) calls: Option<u64>,
-    /// What is wrong with the answer.
+    /// The fault of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-    /// Of several generations at the same time, all together.
+    /// Total rate of concurrent generations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tokens_per_second: Option<f64>,
 }
 
-impl Record {
-    /// What an answer gave, or that there was none. `fault`: what is wrong with an answer.
-    pub(super) fn of(
+impl RequestRecord {
+    /// Records a response or its absence. `fault` checks a response.
+    pub(super) fn new(
         id: String,
-        answer: &Result<Answer>,
-        fault: impl FnOnce(&Answer) -> Option<String>,
-    ) -> Record {
-        match answer {
-            Err(error) => Record { id, error: Some(format!("{error:#}")), ..Record::default() },
-            Ok(answer) => Record {
+        response: &Result<ChatResponse>,
+        fault: impl FnOnce(&ChatResponse) -> Option<String>,
+    ) -> RequestRecord {
+        match response {
+            Err(error) => {
+                RequestRecord { id, error: Some(format!("{error:#}")), ..RequestRecord::default() }
+            }
+            Ok(response) => RequestRecord {
                 id,
-                status: Some(answer.status),
-                took_ns: nanos(answer.took),
-                tokens: Some(answer.tokens),
-                louver_ns: answer.timing_ns("louver_us"),
-                steps_ns: answer.timing_ns("steps_us"),
-                compile_ns: answer.timing_ns("compile_us"),
-                finish: answer.finish.clone(),
-                calls: Some(answer.calls.len() as u64),
-                error: fault(answer),
+                status: Some(response.status),
+                took_ns: nanos(response.took),
+                tokens: Some(response.tokens),
+                louver_ns: response.timing_ns("louver_us"),
+                steps_ns: response.timing_ns("steps_us"),
+                compile_ns: response.timing_ns("compile_us"),
+                finish: response.finish.clone(),
+                calls: Some(response.calls.len() as u64),
+                error: fault(response),
                 tokens_per_second: None,
             },
         }
@@ -74,7 +76,7 @@ pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The value that a share (0 to 1) of the values does not exceed; 0 if there are none. Sorts them.
+/// The quantile of the values at `share` (0 to 1); 0 if there are none. Sorts them.
 pub(super) fn quantile(values: &mut [u64], share: f64) -> u64 {
     values.sort_unstable();
     let rank = (share.clamp(0.0, 1.0) * values.len() as f64).ceil() as usize;

@@ -1,4 +1,5 @@
-//! Tokens a second with a constraint and without: the same model, prompt, seeds and lengths, measured in turns.
+//! Tokens per second with and without a constraint: the same model, prompt, seeds and lengths,
+//! measured in alternation.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,35 +14,36 @@ use mistralrs::{
 };
 use serde_json::{Value, json};
 
-use super::record::{Record, nanos};
-use super::{Outcome, ThroughputArgs, world};
+use super::record::{RequestRecord, nanos};
+use super::{BenchOutcome, ThroughputArgs, test_server};
 
-/// Requests at the same time.
-const AT_ONCE: [usize; 2] = [1, 8];
-/// Seeds that are tried for runs without a constraint that are long enough.
-const SEEDS: u64 = 400;
+/// Numbers of concurrent requests.
+const CONCURRENCY: [usize; 2] = [1, 8];
+/// Maximum number of seeds to try for unconstrained runs that are long enough.
+const MAX_SEEDS: u64 = 400;
 
-/// How a generation is run.
+/// How generations are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// The host alone, which draws as it always does.
+enum Setup {
+    /// The host alone, with its own sampler.
     Host,
-    /// Louver draws, nothing is masked.
+    /// Louver samples, without masks.
     Free,
-    /// Louver draws and masks, and makes masks ahead while the model computes.
+    /// Louver samples and masks, with prefetching.
     Constrained,
-    /// The same without working ahead.
-    NotAhead,
+    /// Louver samples and masks, without preparation and prefetching.
+    ConstrainedNoOverlap,
 }
 
-const WAYS: [Way; 4] = [Way::Free, Way::Constrained, Way::NotAhead, Way::Host];
+const SETUPS: [Setup; 4] =
+    [Setup::Free, Setup::Constrained, Setup::ConstrainedNoOverlap, Setup::Host];
 
-/// What is compared with what: the first over the second.
-const RATIOS: [(Way, Way); 4] = [
-    (Way::Constrained, Way::Free),
-    (Way::NotAhead, Way::Free),
-    (Way::Constrained, Way::NotAhead),
-    (Way::Constrained, Way::Host),
+/// The compared setups: the first divided by the second.
+const RATIOS: [(Setup, Setup); 4] = [
+    (Setup::Constrained, Setup::Free),
+    (Setup::ConstrainedNoOverlap, Setup::Free),
+    (Setup::Constrained, Setup::ConstrainedNoOverlap),
+    (Setup::Constrained, Setup::Host),
 ];
 
 struct Bench {
@@ -52,30 +54,30 @@ struct Bench {
 }
 
 /// One measurement.
-struct Run {
-    /// Tokens a second, all generations together.
+struct Measurement {
+    /// Tokens per second of all generations together.
     rate: f64,
     timing: Timing,
     took: Duration,
     tokens: usize,
 }
 
-pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<Outcome> {
-    let mut models = vec![("embedded", world::tiny()?)];
+pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<BenchOutcome> {
+    let mut models = vec![("embedded", test_server::tiny_model_dir()?)];
     if let Some(tokenizer) = &args.tokenizer {
         let parent = louver_tiny_model::default_parent();
         models.push(("wide", louver_tiny_model::ensure_around(&parent, tokenizer)?.dir));
     }
-    let (mut records, mut summary, mut good) = (Vec::new(), Vec::new(), true);
+    let (mut records, mut summary, mut passed) = (Vec::new(), Vec::new(), true);
     for (name, dir) in models {
         let bench = Bench::load(&dir, args.tokens, seed).await?;
         let width = bench.louver.engine().vocab().width();
         for (shape, schema) in shapes() {
             let plan = bench.plan(&schema)?;
-            for at_once in AT_ONCE {
-                let case = format!("{name} {shape} {at_once}");
+            for concurrency in CONCURRENCY {
+                let case = format!("{name} {shape} {concurrency}");
                 let rounds = bench
-                    .rounds(&plan, at_once, args.rounds)
+                    .run_rounds(&plan, concurrency, args.rounds)
                     .await
                     .with_context(|| case.clone())?;
                 summary.push(format!(
@@ -83,18 +85,19 @@ pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<Outcome> {
                     width, args.tokens
                 ));
                 summary.extend(figures(&rounds));
-                for (way, runs) in WAYS.iter().zip(&rounds) {
-                    good &= runs.iter().all(|run| run.tokens > 0);
-                    records
-                        .extend(runs.iter().enumerate().map(|(n, run)| run.record(&case, *way, n)));
+                for (setup, runs) in SETUPS.iter().zip(&rounds) {
+                    passed &= runs.iter().all(|run| run.tokens > 0);
+                    records.extend(
+                        runs.iter().enumerate().map(|(n, run)| run.record(&case, *setup, n)),
+                    );
                 }
             }
         }
     }
-    Ok(Outcome { good: good && !records.is_empty(), records, summary })
+    Ok(BenchOutcome { passed: passed && !records.is_empty(), records, summary })
 }
 
-/// What generations are held to: no end before very many tokens, free text or much structure.
+/// The constraints: long free text, or much structure; neither ends early.
 fn shapes() -> [(&'static str, Value); 2] {
     let row = json!({
         "type": "object",
@@ -119,15 +122,15 @@ impl Bench {
         let (model, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
         let mut bench = Bench { model, louver, tokens, seeds: Vec::new() };
         let free = bench.louver.unconstrained(Value::Null);
-        // A model of random weights may end at any token: only seeds with which it does not.
-        let most = AT_ONCE.into_iter().max().unwrap_or(1);
-        for tried in seed..seed + SEEDS {
+        // A model with random weights may end at any token: use only seeds with which it does not.
+        let most = CONCURRENCY.into_iter().max().unwrap_or(1);
+        for candidate in seed..seed + MAX_SEEDS {
             if bench.seeds.len() == most {
                 break;
             }
-            let generation = bench.one(&free, options(tried, Way::Free)).await?;
+            let generation = bench.generate(&free, options(candidate, Setup::Free)).await?;
             if generation.0 == tokens {
-                bench.seeds.push(tried);
+                bench.seeds.push(candidate);
             }
         }
         ensure!(bench.seeds.len() == most, "the model ends too soon; try fewer --tokens");
@@ -140,17 +143,26 @@ impl Bench {
         Ok(self.louver.answer(schema).reasoning(Reasoning::Off).schema_options(options).build()?)
     }
 
-    /// All ways, round by round; each round begins with another one. The first round warms up and is not counted.
-    async fn rounds(&self, plan: &Plan, at_once: usize, rounds: usize) -> Result<Vec<Vec<Run>>> {
+    /// Measures all setups in rounds; each round begins with another setup. The first round is a
+    /// warm-up and not counted.
+    async fn run_rounds(
+        &self,
+        plan: &Plan,
+        concurrency: usize,
+        rounds: usize,
+    ) -> Result<Vec<Vec<Measurement>>> {
         let free = self.louver.unconstrained(Value::Null);
-        let mut runs: Vec<Vec<Run>> = WAYS.iter().map(|_| Vec::new()).collect();
+        let mut runs: Vec<Vec<Measurement>> = SETUPS.iter().map(|_| Vec::new()).collect();
         for round in 0..=rounds {
-            for step in 0..WAYS.len() {
-                let at = (round + step) % WAYS.len();
-                let way = WAYS[at];
-                let plan =
-                    if matches!(way, Way::Constrained | Way::NotAhead) { plan } else { &free };
-                let run = self.together(plan, way, at_once).await?;
+            for step in 0..SETUPS.len() {
+                let at = (round + step) % SETUPS.len();
+                let setup = SETUPS[at];
+                let plan = if matches!(setup, Setup::Constrained | Setup::ConstrainedNoOverlap) {
+                    plan
+                } else {
+                    &free
+                };
+                let run = self.measure(plan, setup, concurrency).await?;
                 if round > 0 {
                     runs[at].push(run);
                 }
@@ -159,26 +171,27 @@ impl Bench {
         Ok(runs)
     }
 
-    async fn together(&self, plan: &Plan, way: Way, at_once: usize) -> Result<Run> {
-        let begun = Instant::now();
+    async fn measure(&self, plan: &Plan, setup: Setup, concurrency: usize) -> Result<Measurement> {
+        let started = Instant::now();
         let ran =
-            futures::future::try_join_all(self.seeds[..at_once].iter().map(
-                async |seed| match way {
-                    Way::Host => self.host().await,
-                    _ => self.one(plan, options(*seed, way)).await,
-                },
-            ));
+            futures::future::try_join_all(self.seeds[..concurrency].iter().map(async |seed| {
+                match setup {
+                    Setup::Host => self.generate_with_host().await,
+                    _ => self.generate(plan, options(*seed, setup)).await,
+                }
+            }));
         let ran = ran.await?;
-        let took = begun.elapsed();
+        let took = started.elapsed();
         let mut timing = Timing::default();
         ran.iter().for_each(|(_, one)| timing.add(one));
         let tokens = ran.iter().map(|(tokens, _)| tokens).sum::<usize>();
-        // What runs free may end sooner side by side than alone: the host mixes up the sequences of a batch on the CPU.
-        let held = matches!(way, Way::Constrained | Way::NotAhead);
-        if held && tokens != at_once * self.tokens {
-            bail!("{tokens} tokens in place of {}", at_once * self.tokens);
+        // Unconstrained generations may end earlier concurrently than alone: the host mixes up the
+        // sequences of a batch on the CPU.
+        let held = matches!(setup, Setup::Constrained | Setup::ConstrainedNoOverlap);
+        if held && tokens != concurrency * self.tokens {
+            bail!("{tokens} tokens in place of {}", concurrency * self.tokens);
         }
-        Ok(Run { rate: tokens as f64 / took.as_secs_f64(), timing, took, tokens })
+        Ok(Measurement { rate: tokens as f64 / took.as_secs_f64(), timing, took, tokens })
     }
 
     fn request(&self) -> RequestBuilder {
@@ -189,14 +202,14 @@ impl Bench {
             .add_message(TextMessageRole::User, "Say something.")
     }
 
-    async fn one(&self, plan: &Plan, options: RunOptions) -> Result<(usize, Timing)> {
+    async fn generate(&self, plan: &Plan, options: RunOptions) -> Result<(usize, Timing)> {
         let generation =
             plan.stream_with(&self.model, self.request(), options).await?.finish().await?;
         Ok((generation.tokens.len(), generation.timing))
     }
 
-    /// The host's own route. It may end sooner; its tokens are counted.
-    async fn host(&self) -> Result<(usize, Timing)> {
+    /// Generates through the host's own route. It may end earlier; its tokens are counted.
+    async fn generate_with_host(&self) -> Result<(usize, Timing)> {
         let mut stream = self.model.stream_chat_request(self.request()).await?;
         let mut tokens = 0;
         while let Some(response) = stream.next().await {
@@ -212,44 +225,45 @@ impl Bench {
     }
 }
 
-fn options(seed: u64, way: Way) -> RunOptions {
-    let overlap = match way {
-        Way::NotAhead => Overlap { prepare: false, prefetch: Prefetch::Off },
-        Way::Host | Way::Free | Way::Constrained => Overlap::default(),
+fn options(seed: u64, setup: Setup) -> RunOptions {
+    let overlap = match setup {
+        Setup::ConstrainedNoOverlap => Overlap { prepare: false, prefetch: Prefetch::Off },
+        Setup::Host | Setup::Free | Setup::Constrained => Overlap::default(),
     };
     RunOptions { seed: Some(seed), truncation: Truncation::Off, overlap, ..RunOptions::default() }
 }
 
-impl Run {
-    fn record(&self, case: &str, way: Way, round: usize) -> Record {
-        Record {
-            id: format!("{case} {way:?} {round}"),
+impl Measurement {
+    fn record(&self, case: &str, setup: Setup, round: usize) -> RequestRecord {
+        RequestRecord {
+            id: format!("{case} {setup:?} {round}"),
             took_ns: nanos(self.took),
             tokens: Some(self.tokens as u64),
             louver_ns: Some(nanos(self.timing.louver)),
             steps_ns: Some(nanos(self.timing.steps)),
             tokens_per_second: Some(self.rate),
-            ..Record::default()
+            ..RequestRecord::default()
         }
     }
 }
 
-/// The lines of one arrangement.
-fn figures(rounds: &[Vec<Run>]) -> Vec<String> {
-    let of = |way: Way| {
-        WAYS.iter()
-            .position(|w| *w == way)
+/// The lines of one case.
+fn figures(rounds: &[Vec<Measurement>]) -> Vec<String> {
+    let runs_of = |setup: Setup| {
+        SETUPS
+            .iter()
+            .position(|w| *w == setup)
             .and_then(|at| rounds.get(at))
             .map_or(&[][..], Vec::as_slice)
     };
     let mut lines = Vec::new();
-    for way in WAYS {
-        let mut rates: Vec<f64> = of(way).iter().map(|run| run.rate).collect();
+    for setup in SETUPS {
+        let mut rates: Vec<f64> = runs_of(setup).iter().map(|run| run.rate).collect();
         let mut timing = Timing::default();
-        of(way).iter().for_each(|run| timing.add(&run.timing));
+        runs_of(setup).iter().for_each(|run| timing.add(&run.timing));
         let (low, middle, high) = quartiles(&mut rates);
-        let louver = match way {
-            Way::Host => String::new(),
+        let louver = match setup {
+            Setup::Host => String::new(),
             _ => format!(
                 "; Louver {:.2} % of the step time, mask mean {:.1} us, p99 {:.1} us",
                 100.0 * timing.share(),
@@ -258,13 +272,13 @@ fn figures(rounds: &[Vec<Run>]) -> Vec<String> {
             ),
         };
         lines.push(format!(
-            "  {:<12} {middle:>8.0} tokens a second ({low:.0} to {high:.0}){louver}",
-            format!("{way:?}")
+            "  {:<12} {middle:>8.0} tokens per second ({low:.0} to {high:.0}){louver}",
+            format!("{setup:?}")
         ));
     }
     for (one, other) in RATIOS {
         let mut ratios: Vec<f64> =
-            of(one).iter().zip(of(other)).map(|(a, b)| a.rate / b.rate).collect();
+            runs_of(one).iter().zip(runs_of(other)).map(|(a, b)| a.rate / b.rate).collect();
         let (low, middle, high) = quartiles(&mut ratios);
         lines.push(format!("  {one:?} / {other:?}: {middle:.3} ({low:.3} to {high:.3})"));
     }
@@ -288,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles_of_few() {
+    fn quartiles_of_small_samples() {
         assert_eq!(quartiles(&mut []), (0.0, 0.0, 0.0));
         assert_eq!(quartiles(&mut [3.0]), (3.0, 3.0, 3.0));
         assert_eq!(quartiles(&mut [5.0, 1.0, 3.0, 2.0, 4.0]), (2.0, 3.0, 4.0));

@@ -1,29 +1,30 @@
-//! An agent that finds its tools while the model is speaking. At first there is one tool, which loads others. The moment
-//! its call is whole, the loaded tools join the turn that is still running: the model may call them in the same breath.
+//! An agent that loads tools during a turn. It starts with one tool, which loads others. As soon as
+//! its call is complete, the loaded tools join the running turn, and the model may call them in the
+//! same turn.
 
 use clap::Parser;
-use louver_examples::{Setup, Toolbox, desk, one_spelling, printable, remember, run_calls};
+use louver_examples::{Setup, Toolbox, append_turn, desk, printable, run_calls, training_format};
 use louver_mistralrs::{
     Event, EventStream, ExtendError, Louver, Parallel, Plan, Reasoning, ToolChoice, Turn,
 };
 use serde_json::{Value, json};
 
-/// Most turns.
-const STEPS: u64 = 3;
+/// Maximum number of turns.
+const MAX_STEPS: u64 = 3;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let setup = Setup::parse();
     let (model, louver) = setup.load().await?;
     let mut found = Toolbox::default();
-    let mut history = setup.ask(&louver, "Add 17 and 25, and write a note about it.");
-    for step in 1..=STEPS {
+    let mut history = setup.new_conversation(&louver, "Add 17 and 25, and write a note about it.");
+    for step in 1..=MAX_STEPS {
         let choice = if step == 1 { ToolChoice::Required } else { ToolChoice::Auto };
         let plan = plan(&louver, &found, choice.clone())?;
-        let stream = plan.stream_with(&model, history.clone(), setup.step(step)).await?;
-        let turn = listen(&louver, &mut found, choice, stream).await?;
+        let stream = plan.stream_with(&model, history.clone(), setup.run_options(step)).await?;
+        let turn = read_turn(&louver, &mut found, choice, stream).await?;
         if turn.calls.is_empty() {
-            println!("done       after {step} of at most {STEPS} steps");
+            println!("done       after {step} of at most {MAX_STEPS} steps");
             return Ok(());
         }
         let mut results = run_calls(&turn.calls, &found).await;
@@ -37,13 +38,13 @@ async fn main() -> anyhow::Result<()> {
         {
             println!("result     {} -> {result}", call.name);
         }
-        history = remember(history, turn, results);
+        history = append_turn(history, turn, results);
     }
-    println!("limit      {STEPS} steps");
+    println!("limit      {MAX_STEPS} steps");
     Ok(())
 }
 
-/// The tool that loads tools, in OpenAI's form.
+/// The tool that loads tools, in OpenAI's format.
 fn loader() -> Value {
     let parameters = json!({
         "type": "object",
@@ -56,17 +57,17 @@ fn loader() -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// A turn with the loader and what it has loaded.
+/// Plans a turn with the loader and the loaded tools.
 fn plan(louver: &Louver, found: &Toolbox, choice: ToolChoice) -> anyhow::Result<Plan> {
     let mut tools = vec![loader()];
     tools.extend(found.definitions().as_array().cloned().unwrap_or_default());
     let plan =
         louver.tools(Value::Array(tools)).choice(choice).parallel(Parallel::AtMost(4.try_into()?));
-    Ok(plan.reasoning(Reasoning::Off).schema_options(one_spelling()).build()?)
+    Ok(plan.reasoning(Reasoning::Off).schema_options(training_format()).build()?)
 }
 
-/// Reads a turn. Tools that are loaded in it are added to it.
-async fn listen(
+/// Reads a turn. Tools loaded in it are added to it.
+async fn read_turn(
     louver: &Louver,
     found: &mut Toolbox,
     choice: ToolChoice,
@@ -113,7 +114,7 @@ async fn listen(
     Ok(stream.finish().await?.turn)
 }
 
-/// Loads what a call asks for. Whether there is anything new.
+/// Loads the tools that a call requests. Returns whether any are new.
 fn load(found: &mut Toolbox, arguments: &str) -> bool {
     let topic = serde_json::from_str::<Value>(arguments).unwrap_or_default();
     let wanted = if topic["topic"] == "notes" { "note" } else { "add" };

@@ -1,49 +1,52 @@
-//! An agent of several turns. A tool starts the moment its call is whole, while the model is still writing the next
-//! one; all run side by side on tokio. The loop ends when the model calls nothing any more, or at a limit of steps.
+//! An agent with several turns. A tool starts as soon as its call is complete, while the model is
+//! still writing the next one; all tools run concurrently on tokio. The loop ends when the model
+//! makes no call, or at a step limit.
 
 use std::time::Instant;
 
 use clap::Parser;
-use louver_examples::{Setup, Toolbox, one_spelling, printable, remember, travel};
+use louver_examples::{Setup, Toolbox, append_turn, printable, training_format, travel};
 use louver_mistralrs::{Event, EventStream, Louver, Parallel, Plan, Reasoning, ToolChoice, Turn};
 use mistralrs::{Model, RequestBuilder};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// Most turns.
-const STEPS: u64 = 4;
-/// Most calls in one turn.
-const CALLS: u32 = 3;
+/// Maximum number of turns.
+const MAX_STEPS: u64 = 4;
+/// Maximum number of calls per turn.
+const MAX_CALLS: u32 = 3;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let setup = Setup::parse();
     let (model, louver) = setup.load().await?;
     let tools = travel();
-    let mut history = setup
-        .ask(&louver, "Where is it warmer next week, Oslo or Lima, and what are 50 euros there?");
-    for step in 1..=STEPS {
-        // The first turn has to look something up; later ones may answer.
+    let mut history = setup.new_conversation(
+        &louver,
+        "Where is it warmer next week, Oslo or Lima, and what are 50 euros there?",
+    );
+    for step in 1..=MAX_STEPS {
+        // The first turn must call a tool; later ones may answer.
         let choice = if step == 1 { ToolChoice::Required } else { ToolChoice::Auto };
         let plan = plan(&louver, &tools, choice)?;
-        let stream = plan.stream_with(&model, history.clone(), setup.step(step)).await?;
+        let stream = plan.stream_with(&model, history.clone(), setup.run_options(step)).await?;
         let (turn, results) = turn(step, stream, &tools).await?;
         if turn.calls.is_empty() {
-            println!("done       after {step} of at most {STEPS} steps");
+            println!("done       after {step} of at most {MAX_STEPS} steps");
             return Ok(());
         }
-        history = remember(history, turn, results);
+        history = append_turn(history, turn, results);
     }
     answer(&setup, &model, &louver, history).await
 }
 
 fn plan(louver: &Louver, tools: &Toolbox, choice: ToolChoice) -> anyhow::Result<Plan> {
-    let most = CALLS.try_into()?;
+    let most = MAX_CALLS.try_into()?;
     let plan = louver.tools(tools.definitions()).choice(choice).parallel(Parallel::AtMost(most));
-    Ok(plan.reasoning(Reasoning::Off).schema_options(one_spelling()).build()?)
+    Ok(plan.reasoning(Reasoning::Off).schema_options(training_format()).build()?)
 }
 
-/// Reads a turn, and runs its calls as they come. The results are in the order of the calls.
+/// Reads a turn and runs its calls as they arrive. The results are in the order of the calls.
 async fn turn(
     step: u64,
     mut stream: EventStream,
@@ -91,17 +94,22 @@ async fn turn(
     Ok((turn, results))
 }
 
-/// The step limit is reached: a last turn in which nothing can be called.
+/// The last turn after the step limit, without tools.
 async fn answer(
     setup: &Setup,
     model: &Model,
     louver: &Louver,
     history: RequestBuilder,
 ) -> anyhow::Result<()> {
-    println!("limit      {STEPS} steps: the last turn may call nothing");
+    println!("limit      {MAX_STEPS} steps: the last turn may call nothing");
     let tools = travel();
     let plan = plan(louver, &tools, ToolChoice::None)?;
-    let turn = plan.stream_with(model, history, setup.step(STEPS + 1)).await?.finish().await?.turn;
+    let turn = plan
+        .stream_with(model, history, setup.run_options(MAX_STEPS + 1))
+        .await?
+        .finish()
+        .await?
+        .turn;
     println!("answer     {}", printable(turn.text.trim()));
     Ok(())
 }

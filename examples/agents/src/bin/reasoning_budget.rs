@@ -1,23 +1,25 @@
-//! A reasoning model: it must think, but not for long; then it must call tools; then, after as much thought again, it
-//! must answer by a JSON Schema. What is reasoning, what is a call and what is the answer comes apart in the events.
+//! A reasoning model with a budget. It must reason within the budget, then call tools; then, after
+//! as much reasoning again, it must answer with a JSON Schema. The events separate reasoning, calls
+//! and the answer.
 
 use clap::Parser;
-use louver_examples::{Setup, Toolbox, one_spelling, printable, remember, run_calls, travel};
+use louver_examples::{Setup, Toolbox, append_turn, printable, run_calls, training_format, travel};
 use louver_mistralrs::{Generation, Parallel, PlanBuilder, Reasoning, ReasoningBudget, ToolChoice};
 use mistralrs::{Model, RequestBuilder};
 use serde_json::{Value, json};
 
-/// Most tokens of reasoning in a turn.
-const BUDGET: u32 = 60;
+/// Maximum reasoning tokens per turn.
+const REASONING_BUDGET: u32 = 60;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let setup = Setup::parse();
     let (model, louver) = setup.load().await?;
     let tools = travel();
-    let history = setup.ask(&louver, "Is it warmer in Lima or in Tokyo, and by how much?");
+    let history =
+        setup.new_conversation(&louver, "Is it warmer in Lima or in Tokyo, and by how much?");
 
-    println!("turn 1     reasoning of at most {BUDGET} tokens, then calls");
+    println!("turn 1     reasoning of at most {REASONING_BUDGET} tokens, then calls");
     let plan = louver
         .tools(tools.definitions())
         .choice(ToolChoice::Required)
@@ -25,7 +27,7 @@ async fn main() -> anyhow::Result<()> {
     let generation = think(&setup, &model, plan, history.clone(), 1).await?;
     let history = act(history, generation, &tools).await?;
 
-    println!("turn 2     reasoning of at most {BUDGET} tokens, then the answer");
+    println!("turn 2     reasoning of at most {REASONING_BUDGET} tokens, then the answer");
     let schema = json!({
         "type": "object",
         "properties": {
@@ -42,7 +44,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A turn that begins with reasoning.
+/// Runs a turn that begins with reasoning.
 async fn think(
     setup: &Setup,
     model: &Model,
@@ -52,10 +54,11 @@ async fn think(
 ) -> anyhow::Result<Generation> {
     let plan = plan
         .reasoning(Reasoning::Required)
-        .reasoning_budget(ReasoningBudget::Tokens(BUDGET))
-        .schema_options(one_spelling())
+        .reasoning_budget(ReasoningBudget::Tokens(REASONING_BUDGET))
+        .schema_options(training_format())
         .build()?;
-    let generation = plan.stream_with(model, history, setup.step(step)).await?.finish().await?;
+    let generation =
+        plan.stream_with(model, history, setup.run_options(step)).await?.finish().await?;
     let (turn, report) = (&generation.turn, &generation.report);
     println!("reasoning  {} tokens: {}", generation.reasoning_tokens, printable(&turn.reasoning));
     println!(
@@ -75,5 +78,5 @@ async fn act(
     for (call, result) in generation.turn.calls.iter().zip(&results) {
         println!("call       {}({}) -> {result}", call.name, printable(&call.arguments));
     }
-    Ok(remember(history, generation.turn, results))
+    Ok(append_turn(history, generation.turn, results))
 }

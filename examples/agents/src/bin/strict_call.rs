@@ -1,7 +1,7 @@
-//! A strict tool call in ten lines: the arguments match the schema, whatever the model is.
+//! A strict tool call in ten lines: the arguments match the schema, whatever the model.
 
 use clap::Parser;
-use louver_examples::{Setup, one_spelling};
+use louver_examples::{Setup, training_format};
 use louver_mistralrs::{Reasoning, ToolChoice};
 use serde_json::json;
 
@@ -18,9 +18,13 @@ async fn main() -> anyhow::Result<()> {
         json!([{"type": "function", "function": {"name": "weather", "parameters": parameters}}]);
 
     let plan = louver.tools(&tools).choice(ToolChoice::Required).reasoning(Reasoning::Off);
-    let plan = plan.schema_options(one_spelling()).build()?;
+    let plan = plan.schema_options(training_format()).build()?;
     let stream = plan
-        .stream_with(&model, setup.ask(&louver, "Will it rain in Oslo?"), setup.step(1))
+        .stream_with(
+            &model,
+            setup.new_conversation(&louver, "Will it rain in Oslo?"),
+            setup.run_options(1),
+        )
         .await?;
     for call in stream.finish().await?.turn.calls {
         println!("call       {}({})", call.name, call.arguments);

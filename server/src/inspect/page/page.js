@@ -1,6 +1,6 @@
-// Where traces come from, and moving through one.
+// Loads traces (recorded, pasted or from a new request) and moves through their steps.
 
-import { TraceError, nextCall, read } from "./trace.js";
+import { TraceError, nextCallBoundary, parseTrace } from "./trace.js";
 import { byId, element, showLegend, showRequest, showStep, showTokens } from "./view.js";
 import { draw, stepAt } from "./chart.js";
 
@@ -15,7 +15,10 @@ const EXAMPLE = {
         strict: true,
         parameters: {
           type: "object",
-          properties: { city: { type: "string", maxLength: 20 }, days: { type: "integer", minimum: 1, maximum: 7 } },
+          properties: {
+            city: { type: "string", maxLength: 20 },
+            days: { type: "integer", minimum: 1, maximum: 7 },
+          },
           required: ["city", "days"],
           additionalProperties: false,
         },
@@ -30,41 +33,43 @@ const EXAMPLE = {
 };
 
 let trace = null;
-let at = 0;
+let current = 0;
 let timer = null;
 
-function say(text, kind = "") {
+function showStatus(text, kind = "") {
   byId("status").textContent = text;
   byId("status").className = kind;
 }
 
-/** Errors of this page and of the server end here, as text. */
-async function careful(what) {
+/** Runs an action; shows an error of the page or of the server as the status. */
+async function reportErrors(action) {
   try {
-    await what();
+    await action();
   } catch (error) {
-    const prefix = error instanceof TraceError ? "This is no trace: " : "";
-    say(prefix + error.message, "bad");
+    const prefix = error instanceof TraceError ? "Not a trace: " : "";
+    showStatus(prefix + error.message, "bad");
   }
 }
 
-function headers(more = {}) {
+function withKey(headers = {}) {
   const key = byId("key").value;
-  return key === "" ? more : { ...more, authorization: `Bearer ${key}` };
+  return key === "" ? headers : { ...headers, authorization: `Bearer ${key}` };
 }
 
-async function ask(path, options = {}) {
-  const response = await fetch(path, { cache: "no-store", ...options, headers: headers(options.headers) });
+/** The text of a response. Throws an error with the status and the server's message. */
+async function fetchText(path, options = {}) {
+  const headers = withKey(options.headers);
+  const response = await fetch(path, { cache: "no-store", ...options, headers });
   const text = await response.text();
   if (!response.ok) {
-    let said = text.slice(0, 400);
+    let reason = text.slice(0, 400);
     try {
       const { message, param } = JSON.parse(text).error;
-      said = param ? `${message} (${param})` : message;
+      reason = param ? `${message} (${param})` : message;
     } catch {
-      // Not the server's own error: shown as it is.
+      // Not JSON, so not the server's own error: the beginning of the text is shown.
     }
-    throw new Error(`${response.status}: ${said}`);
+    throw new Error(`${response.status}: ${reason}`);
   }
   return text;
 }
@@ -74,32 +79,39 @@ function label(entry) {
   return `${when}  ${entry.model}  ${entry.steps} steps, ${entry.finish}  ${entry.id}`;
 }
 
-async function refresh(pick) {
-  const list = JSON.parse(await ask("/v1/louver/traces")).data;
+async function refresh(selected) {
+  const list = JSON.parse(await fetchText("/v1/louver/traces")).data;
   const options = list.map((entry) => element("option", { value: entry.id }, label(entry)));
-  const head = element("option", { value: "" }, list.length > 0 ? `choose one of ${list.length}` : "none yet");
+  const prompt = list.length > 0 ? `choose one of ${list.length}` : "none yet";
+  const head = element("option", { value: "" }, prompt);
   byId("recorded").replaceChildren(head, ...options);
-  byId("recorded").value = pick ?? "";
+  byId("recorded").value = selected ?? "";
 }
 
 async function load(id) {
-  show(await ask(`/v1/louver/traces/${encodeURIComponent(id)}`));
+  show(await fetchText(`/v1/louver/traces/${encodeURIComponent(id)}`));
   byId("recorded").value = id;
 }
 
 async function run() {
   const body = JSON.parse(byId("body").value);
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw new Error("a request is a JSON object");
+    throw new Error("the request must be a JSON object");
   }
   const path = "input" in body ? "/v1/responses" : "/v1/chat/completions";
   const traced = { ...body, stream: false, louver: { ...body.louver, trace: true } };
-  say("running …");
-  const options = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(traced) };
-  const answer = JSON.parse(await ask(path, options));
-  const id = answer.louver?.trace ?? answer.louver?.choices?.[0]?.trace;
+  showStatus("running …");
+  const options = {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(traced),
+  };
+  const response = JSON.parse(await fetchText(path, options));
+  const id = response.louver?.trace ?? response.louver?.choices?.[0]?.trace;
   if (typeof id !== "string") {
-    throw new Error("the request was run, but not recorded: the server keeps no traces, or this one was too large");
+    throw new Error(
+      "the request was not recorded: the server keeps no traces, or the trace was too large",
+    );
   }
   await refresh(id);
   await load(id);
@@ -107,31 +119,32 @@ async function run() {
 
 /** Shows a trace from its JSON text. */
 function show(text) {
-  const found = read(text);
-  if (found.steps.length === 0) {
-    throw new TraceError("/steps: there is no step in it");
+  const parsed = parseTrace(text);
+  if (parsed.steps.length === 0) {
+    throw new TraceError("/steps: expected at least one step");
   }
   stop();
-  trace = found;
+  trace = parsed;
   byId("recorded").value = "";
   byId("view").hidden = false;
   byId("slider").max = String(trace.steps.length - 1);
   showRequest(trace);
   showLegend(trace);
   showTokens(trace);
-  go(0);
-  say(`${trace.steps.length} steps, ${trace.events.length} events.`);
+  goTo(0);
+  showStatus(`${trace.steps.length} steps, ${trace.events.length} events.`);
 }
 
-function go(to) {
+/** Makes a step current; the index is limited to the trace. */
+function goTo(index) {
   if (trace === null) {
     return;
   }
-  at = Math.min(trace.steps.length - 1, Math.max(0, to));
-  byId("slider").value = String(at);
-  showStep(trace, at);
-  draw(byId("chart"), trace, at);
-  if (at === trace.steps.length - 1) {
+  current = Math.min(trace.steps.length - 1, Math.max(0, index));
+  byId("slider").value = String(current);
+  showStep(trace, current);
+  draw(byId("chart"), trace, current);
+  if (current === trace.steps.length - 1) {
     stop();
   }
 }
@@ -143,68 +156,74 @@ function stop() {
   byId("play").textContent = "Play";
 }
 
-function play() {
+/** Starts or stops playing. */
+function togglePlay() {
   if (timer !== null || trace === null) {
     stop();
     return;
   }
-  if (at === trace.steps.length - 1) {
-    go(0);
+  if (current === trace.steps.length - 1) {
+    goTo(0);
   }
-  timer = setInterval(() => go(at + 1), 1000 / Number(byId("speed").value));
+  timer = setInterval(() => goTo(current + 1), 1000 / Number(byId("speed").value));
   byId("play").setAttribute("aria-pressed", "true");
   byId("play").textContent = "Pause";
 }
 
 const KEYS = {
-  ArrowLeft: () => go(at - 1),
-  ArrowRight: () => go(at + 1),
-  Home: () => go(0),
-  End: () => go(Infinity),
-  " ": play,
-  n: () => trace && go(nextCall(trace, at, 1)),
-  p: () => trace && go(nextCall(trace, at, -1)),
+  ArrowLeft: () => goTo(current - 1),
+  ArrowRight: () => goTo(current + 1),
+  Home: () => goTo(0),
+  End: () => goTo(Infinity),
+  " ": togglePlay,
+  n: () => trace && goTo(nextCallBoundary(trace, current, 1)),
+  p: () => trace && goTo(nextCallBoundary(trace, current, -1)),
 };
 
-function key(event) {
+function handleKey(event) {
   const typing = event.target.closest("input:not([type=range]), textarea, select");
   const pressing = event.key === " " && event.target.closest("button, summary");
-  const act = KEYS[event.key];
-  if (act && !typing && !pressing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  const action = KEYS[event.key];
+  if (action && !typing && !pressing && !event.ctrlKey && !event.metaKey && !event.altKey) {
     event.preventDefault();
-    act();
+    action();
   }
 }
 
-function wire() {
-  const click = (id, act) => byId(id).addEventListener("click", act);
-  click("refresh", () => careful(() => refresh()));
-  click("run", () => careful(run));
-  click("open", () => careful(() => show(byId("pasted").value)));
-  click("first", () => go(0));
-  click("back", () => go(at - 1));
-  click("play", play);
-  click("forward", () => go(at + 1));
-  click("last", () => go(Infinity));
-  byId("recorded").addEventListener("change", (event) => event.target.value && careful(() => load(event.target.value)));
-  byId("file").addEventListener("change", (event) => careful(async () => show(await event.target.files[0].text())));
-  byId("slider").addEventListener("input", (event) => go(Number(event.target.value)));
-  byId("speed").addEventListener("change", () => timer !== null && (play(), play()));
-  click("chart", (event) => trace && go(stepAt(event.currentTarget, trace.steps.length, event.clientX)));
+function attachListeners() {
+  const on = (id, type, action) => byId(id).addEventListener(type, action);
+  const click = (id, action) => on(id, "click", action);
+  click("refresh", () => reportErrors(() => refresh()));
+  click("run", () => reportErrors(run));
+  click("open", () => reportErrors(() => show(byId("pasted").value)));
+  click("first", () => goTo(0));
+  click("back", () => goTo(current - 1));
+  click("play", togglePlay);
+  click("forward", () => goTo(current + 1));
+  click("last", () => goTo(Infinity));
+  on("recorded", "change", ({ target }) => target.value && reportErrors(() => load(target.value)));
+  on("file", "change", ({ target }) =>
+    reportErrors(async () => show(await target.files[0].text())),
+  );
+  on("slider", "input", (event) => goTo(Number(event.target.value)));
+  on("speed", "change", () => timer !== null && (togglePlay(), togglePlay()));
+  click("chart", ({ currentTarget, clientX }) => {
+    trace && goTo(stepAt(currentTarget, trace.steps.length, clientX));
+  });
   byId("tokens").addEventListener("click", (event) => {
     const chip = event.target.closest("[data-step]");
-    chip && go(Number(chip.dataset.step));
+    chip && goTo(Number(chip.dataset.step));
   });
-  document.addEventListener("keydown", key);
-  const redraw = () => trace && draw(byId("chart"), trace, at);
+  document.addEventListener("keydown", handleKey);
+  const redraw = () => trace && draw(byId("chart"), trace, current);
   window.addEventListener("resize", redraw);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }
 
-wire();
+attachListeners();
 byId("body").value = JSON.stringify(EXAMPLE, null, 2);
 const linked = new URLSearchParams(location.hash.slice(1)).get("trace");
-careful(async () => {
+reportErrors(async () => {
   await refresh();
   if (linked) {
     await load(linked);

@@ -1,8 +1,18 @@
-// A recorded trace: read with care (it may be anybody's text), and what the turn looks like after so many tokens.
+// Parses a recorded trace, and computes the state of the turn after a number of tokens.
+// A trace is untrusted input: every member is checked before it is used.
 
-export const PHASES = ["text", "reasoning", "response", "marker", "header", "arguments", "trailer", "free"];
+export const PHASES = [
+  "text",
+  "reasoning",
+  "response",
+  "marker",
+  "header",
+  "arguments",
+  "trailer",
+  "free",
+];
 
-/** A trace that is not one: says where. */
+/** The text is not a trace. The message names the JSON pointer of the wrong value. */
 export class TraceError extends Error {}
 
 const KINDS = {
@@ -12,57 +22,59 @@ const KINDS = {
   object: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
 };
 
-function need(value, kind, place) {
+/** The value, if it is of this kind; otherwise a TraceError. */
+function need(value, kind, pointer) {
   if (!KINDS[kind](value)) {
-    throw new TraceError(`${place || "/"}: expected ${kind === "array" || kind === "object" ? "an" : "a"} ${kind}`);
+    const article = kind === "array" || kind === "object" ? "an" : "a";
+    throw new TraceError(`${pointer || "/"}: expected ${article} ${kind}`);
   }
   return value;
 }
 
-/** A probability, which JSON can only say as a number or not at all. */
-function number(value, otherwise) {
-  return KINDS.number(value) ? value : otherwise;
+/** The value, if it is a finite number. JSON has no infinity: such values are null or absent. */
+function numberOr(value, fallback) {
+  return KINDS.number(value) ? value : fallback;
 }
 
-function candidate(value, place) {
-  need(value, "object", place);
+function candidate(value, pointer) {
+  need(value, "object", pointer);
   return {
-    token: need(value.token, "number", `${place}/token`),
-    text: need(value.text, "string", `${place}/text`),
-    logprob: number(value.logprob, -Infinity),
+    token: need(value.token, "number", `${pointer}/token`),
+    text: need(value.text, "string", `${pointer}/text`),
+    logprob: numberOr(value.logprob, -Infinity),
     reason: typeof value.reason === "string" ? value.reason : "",
   };
 }
 
-function candidates(value, place) {
-  return need(value ?? [], "array", place).map((entry, i) => candidate(entry, `${place}/${i}`));
+function candidates(value, pointer) {
+  return need(value ?? [], "array", pointer).map((entry, i) => candidate(entry, `${pointer}/${i}`));
 }
 
-function step(value, place) {
-  need(value, "object", place);
-  const phase = need(value.phase, "string", `${place}/phase`);
+function step(value, pointer) {
+  need(value, "object", pointer);
+  const phase = need(value.phase, "string", `${pointer}/phase`);
   return {
-    token: need(value.token, "number", `${place}/token`),
-    text: need(value.text, "string", `${place}/text`),
+    token: need(value.token, "number", `${pointer}/token`),
+    text: need(value.text, "string", `${pointer}/text`),
     phase: PHASES.includes(phase) ? phase : "free",
-    allowed: need(value.allowed, "number", `${place}/allowed`),
-    removed: Math.min(1, Math.max(0, number(value.removed_mass, 0))),
-    logprob: number(value.logprob, -Infinity),
-    top: candidates(value.top, `${place}/top`),
-    refused: candidates(value.refused, `${place}/refused`),
+    allowed: need(value.allowed, "number", `${pointer}/allowed`),
+    removed: Math.min(1, Math.max(0, numberOr(value.removed_mass, 0))),
+    logprob: numberOr(value.logprob, -Infinity),
+    top: candidates(value.top, `${pointer}/top`),
+    refused: candidates(value.refused, `${pointer}/refused`),
     forced: value.forced === true,
   };
 }
 
-function placed(value, place) {
-  need(value, "object", place);
-  need(value.event, "object", `${place}/event`);
-  need(value.event.type, "string", `${place}/event/type`);
-  return { tokens: need(value.tokens, "number", `${place}/tokens`), event: value.event };
+function positionedEvent(value, pointer) {
+  need(value, "object", pointer);
+  need(value.event, "object", `${pointer}/event`);
+  need(value.event.type, "string", `${pointer}/event/type`);
+  return { tokens: need(value.tokens, "number", `${pointer}/tokens`), event: value.event };
 }
 
-/** Reads a trace from JSON text. Throws a TraceError that says what is wrong and where. */
-export function read(text) {
+/** Parses a trace from JSON text. Throws a TraceError with the reason and the JSON pointer. */
+export function parseTrace(text) {
   let value;
   try {
     value = JSON.parse(text);
@@ -71,15 +83,19 @@ export function read(text) {
   }
   need(value, "object", "");
   const steps = need(value.steps, "array", "/steps").map((entry, i) => step(entry, `/steps/${i}`));
-  const events = need(value.events ?? [], "array", "/events").map((entry, i) => placed(entry, `/events/${i}`));
+  const eventEntries = need(value.events ?? [], "array", "/events");
+  const events = eventEntries.map((entry, i) => positionedEvent(entry, `/events/${i}`));
   const request = KINDS.object(value.request) ? value.request : {};
   return {
     id: typeof value.id === "string" ? value.id : "(no id)",
-    created: number(value.created, 0),
+    created: numberOr(value.created, 0),
     request,
-    // Without a constraint the ids beyond the vocabulary count as well.
-    vocabulary: steps.reduce((most, s) => Math.max(most, s.allowed), Math.max(1, number(value.vocabulary, 0))),
-    promptTokens: number(value.prompt_tokens, 0),
+    // Unconstrained steps also count the ids beyond the vocabulary as allowed.
+    vocabulary: steps.reduce(
+      (largest, entry) => Math.max(largest, entry.allowed),
+      Math.max(1, numberOr(value.vocabulary, 0)),
+    ),
+    promptTokens: numberOr(value.prompt_tokens, 0),
     finish: typeof value.finish === "string" ? value.finish : "",
     cut: value.cut === true,
     report: KINDS.object(value.report) ? value.report : {},
@@ -89,63 +105,77 @@ export function read(text) {
   };
 }
 
-/** What the turn consists of after step `at`: pieces in the order they came. */
-export function turnAt(trace, at) {
-  const pieces = [];
+/** The parts of the turn after step `current`, in the order in which they began. */
+export function turnAt(trace, current) {
+  const parts = [];
   const calls = new Map();
-  const more = (kind, delta) => {
-    const last = pieces[pieces.length - 1];
+  const append = (kind, delta) => {
+    const last = parts[parts.length - 1];
     if (last?.kind === kind) {
       last.text += delta;
     } else {
-      pieces.push({ kind, text: delta });
+      parts.push({ kind, text: delta });
     }
   };
   for (const { tokens, event } of trace.events) {
-    if (tokens > at + 1) {
+    if (tokens > current + 1) {
       continue;
     }
     const delta = String(event.delta ?? "");
     const call = calls.get(event.index);
     switch (event.type) {
       case "text_delta":
-        more("text", delta);
+        append("text", delta);
         break;
       case "reasoning_delta":
-        more("reasoning", delta);
+        append("reasoning", delta);
         break;
       case "call_start": {
-        const said = { name: String(event.name ?? ""), id: String(event.id ?? ""), custom: event.kind === "custom" };
-        const begun = { kind: "call", ...said, text: "", whole: false };
-        calls.set(event.index, begun);
-        pieces.push(begun);
+        const started = {
+          kind: "call",
+          name: String(event.name ?? ""),
+          id: String(event.id ?? ""),
+          custom: event.kind === "custom",
+          text: "",
+          complete: false,
+        };
+        calls.set(event.index, started);
+        parts.push(started);
         break;
       }
       case "arguments_delta":
         if (call) call.text += delta;
         break;
       case "call_end":
-        if (call) call.whole = true;
+        if (call) call.complete = true;
         break;
       case "incomplete":
-        pieces.push({ kind: "cut", text: String(event.why ?? ""), partial: String(event.partial ?? "") });
+        parts.push({
+          kind: "cut",
+          text: String(event.why ?? ""),
+          partial: String(event.partial ?? ""),
+        });
         break;
       case "end":
-        pieces.push({ kind: "end", text: "" });
+        parts.push({ kind: "end", text: "" });
         break;
       default:
-        pieces.push({ kind: event.type, text: JSON.stringify(event) });
+        parts.push({ kind: event.type, text: JSON.stringify(event) });
     }
   }
-  return pieces;
+  return parts;
 }
 
-/** The next step, in a direction, at which a call begins or ends. The first or last step if there is none. */
-export function nextCall(trace, at, direction) {
+/**
+ * The nearest step after (direction 1) or before (direction -1) `current` at which a call
+ * begins or ends.
+ * Without one, the last or the first step.
+ */
+export function nextCallBoundary(trace, current, direction) {
   const steps = trace.events
     .filter(({ event }) => event.type === "call_start" || event.type === "call_end")
     .map(({ tokens }) => Math.max(0, tokens - 1))
-    .filter((found) => (direction > 0 ? found > at : found < at));
+    .filter((step) => (direction > 0 ? step > current : step < current));
   const end = direction > 0 ? trace.steps.length - 1 : 0;
   return steps.length === 0 ? end : direction > 0 ? Math.min(...steps) : Math.max(...steps);
 }

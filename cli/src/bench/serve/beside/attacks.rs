@@ -1,61 +1,66 @@
-//! The attacks, as a table. Each body has a number in it, so that none is known from an earlier one.
+//! The table of attacks. Each body contains a number, so that caches do not help.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::bench::serve::demands::MOST_TOKENS;
+use crate::bench::serve::chat_cases::MAX_TOKENS;
 
 /// How an attack is run, in a loop.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Way {
-    /// Bodies are posted to a route, and the answers read.
-    Ask(&'static str),
-    /// Bodies are posted to the chat route by a client that leaves after so long.
+pub(super) enum AttackMode {
+    /// Posts bodies to a route and reads the responses.
+    Post(&'static str),
+    /// Posts bodies to the chat route and disconnects after this time.
     Leave(Duration),
-    /// Bytes are written on so many connections, each of which is kept for a while. `reads`: until
-    /// the server says something, at most.
+    /// Writes bytes on a number of connections and keeps each open for some time; with `reads` at
+    /// most until the server sends data.
     Hold { connections: usize, reads: bool, at_most: Duration },
 }
 
-/// An attack: its name, how it is run, and its n-th body (for [`Way::Hold`] its n-th bytes).
+/// An attack: its name, its mode, and its n-th body (for [`AttackMode::Hold`] its n-th bytes).
 pub(super) struct Attack {
     pub(super) name: &'static str,
-    pub(super) way: Way,
+    pub(super) mode: AttackMode,
     pub(super) body: fn(u64) -> Vec<u8>,
 }
 
-const CHAT: Way = Way::Ask("/v1/chat/completions");
-const CHECK: Way = Way::Ask("/v1/louver/check");
+const CHAT: AttackMode = AttackMode::Post("/v1/chat/completions");
+const CHECK: AttackMode = AttackMode::Post("/v1/louver/check");
 
-/// All attacks. The first is none: what any other client costs is the measure of the others.
+/// All attacks. The first is an ordinary client, as the baseline for the others.
 pub(super) const ATTACKS: [Attack; 11] = [
-    Attack { name: "ordinary", way: CHAT, body: ordinary },
-    Attack { name: "patterns", way: CHAT, body: patterns },
-    Attack { name: "ambiguous-grammar", way: CHAT, body: ambiguous },
-    Attack { name: "stop-strings", way: CHAT, body: stops },
-    Attack { name: "many-names", way: CHAT, body: names },
-    Attack { name: "dropped-compiles", way: Way::Leave(Duration::from_millis(5)), body: products },
-    Attack { name: "checks", way: CHECK, body: products },
-    Attack { name: "silent-bodies", way: silent(17), body: announced },
-    Attack { name: "unread-streams", way: UNREAD, body: stream },
-    Attack { name: "half-heads", way: silent(300), body: half_head },
-    Attack { name: "products", way: CHAT, body: products },
+    Attack { name: "ordinary", mode: CHAT, body: ordinary },
+    Attack { name: "patterns", mode: CHAT, body: patterns },
+    Attack { name: "ambiguous-grammar", mode: CHAT, body: ambiguous },
+    Attack { name: "stop-strings", mode: CHAT, body: stops },
+    Attack { name: "many-names", mode: CHAT, body: many_names },
+    Attack {
+        name: "dropped-compiles",
+        mode: AttackMode::Leave(Duration::from_millis(5)),
+        body: products,
+    },
+    Attack { name: "checks", mode: CHECK, body: products },
+    Attack { name: "silent-bodies", mode: hold_silently(17), body: head_without_body },
+    Attack { name: "unread-streams", mode: UNREAD, body: stream },
+    Attack { name: "half-heads", mode: hold_silently(300), body: half_head },
+    Attack { name: "products", mode: CHAT, body: products },
 ];
 
-const UNREAD: Way = Way::Hold { connections: 4, reads: false, at_most: Duration::from_secs(2) };
+const UNREAD: AttackMode =
+    AttackMode::Hold { connections: 4, reads: false, at_most: Duration::from_secs(2) };
 
-const fn silent(connections: usize) -> Way {
-    Way::Hold { connections, reads: true, at_most: Duration::from_secs(60) }
+const fn hold_silently(connections: usize) -> AttackMode {
+    AttackMode::Hold { connections, reads: true, at_most: Duration::from_secs(60) }
 }
 
-/// A chat request with further members.
+/// A chat request with additional members.
 fn chat(members: Value) -> Value {
     let mut body = json!({
         "model": "tiny",
         "messages": [{"role": "user", "content": "Plan a day in Oslo."}],
-        "max_completion_tokens": MOST_TOKENS,
+        "max_completion_tokens": MAX_TOKENS,
         "seed": 1,
         "reasoning_effort": "none",
     });
@@ -65,7 +70,7 @@ fn chat(members: Value) -> Value {
     body
 }
 
-fn answer(schema: &Value) -> Value {
+fn with_schema(schema: &Value) -> Value {
     chat(
         json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": schema}}}),
     )
@@ -75,26 +80,26 @@ fn bytes(body: &Value) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// What an honest client might ask.
+/// A typical request.
 fn ordinary(number: u64) -> Vec<u8> {
     let properties = json!({"city": {"enum": ["Oslo", "Lima", number.to_string()]}, "days": {"type": "integer", "maximum": 14}});
-    bytes(&answer(&json!({
+    bytes(&with_schema(&json!({
         "type": "object", "properties": properties, "required": ["city", "days"], "additionalProperties": false,
     })))
 }
 
-/// Eight counted patterns over Unicode classes: many configurations in each mask.
+/// Eight counted patterns over Unicode classes: many configurations per mask.
 fn patterns(number: u64) -> Vec<u8> {
     let names: Vec<String> = (0..8).map(|n| format!("p{n}_{number}")).collect();
     let pattern = json!({"type": "string", "pattern": r"^([^\p{L}]*\P{Greek}{1,500})"});
     let properties: serde_json::Map<_, _> =
         names.iter().map(|name| (name.clone(), pattern.clone())).collect();
-    bytes(&answer(&json!({
+    bytes(&with_schema(&json!({
         "type": "object", "properties": properties, "required": names, "additionalProperties": false,
     })))
 }
 
-/// A grammar in which every text has very many derivations.
+/// A highly ambiguous grammar.
 fn ambiguous(number: u64) -> Vec<u8> {
     let grammar = format!(
         "root ::= \"{number}\"? x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n"
@@ -104,7 +109,7 @@ fn ambiguous(number: u64) -> Vec<u8> {
     })))
 }
 
-/// Stop strings, by turns as long as they may be and longer.
+/// Stop strings, alternating between the maximum length and beyond it.
 fn stops(number: u64) -> Vec<u8> {
     let bytes_each = if number.is_multiple_of(2) { 8_000 } else { 80_000 };
     let stops: Vec<String> =
@@ -112,8 +117,8 @@ fn stops(number: u64) -> Vec<u8> {
     bytes(&chat(json!({"stop": stops})))
 }
 
-/// 100,000 names, each declared and required: 3 MB.
-fn names(number: u64) -> Vec<u8> {
+/// 100,000 property names, each declared and required: 3 MB.
+fn many_names(number: u64) -> Vec<u8> {
     static SCHEMA: LazyLock<String> = LazyLock::new(|| {
         let names: Vec<String> =
             (0..100_000u32).map(|n| format!("\"{}\"", n.wrapping_mul(2_654_435_761))).collect();
@@ -121,13 +126,13 @@ fn names(number: u64) -> Vec<u8> {
         format!("\"required\":[{}],\"properties\":{{{}}}", names.join(","), properties.join(","))
     });
     let schema = json!({"type": "object", "title": number.to_string(), "SCHEMA": 0});
-    let body = answer(&schema).to_string();
+    let body = with_schema(&schema).to_string();
     body.replacen("\"SCHEMA\":0", &SCHEMA, 1).into_bytes()
 }
 
-/// Schemas whose compilation costs much, by turns: alternatives that overlap, until the fuel is
-/// spent; a product of alternatives that is just within the limits; conditions that hold together,
-/// which are refused early.
+/// Schemas with expensive compilation, in rotation: overlapping alternatives, until the fuel is
+/// spent; a product of alternatives just within the limits; joint conditions, which are rejected
+/// early.
 fn products(number: u64) -> Vec<u8> {
     let string = |name: String, length: u64| json!({"properties": {name: {"type": "string", "maxLength": length}}});
     let mut schema = match number % 3 {
@@ -150,15 +155,15 @@ fn products(number: u64) -> Vec<u8> {
         }
     };
     schema["type"] = "object".into();
-    bytes(&answer(&schema))
+    bytes(&with_schema(&schema))
 }
 
-/// The head of a request with a body of 4 MB, which never comes.
-fn announced(_: u64) -> Vec<u8> {
+/// The head of a request whose body of 4 MB never arrives.
+fn head_without_body(_: u64) -> Vec<u8> {
     head(4_000_000)
 }
 
-/// A whole request for a stream.
+/// A complete streaming request.
 fn stream(number: u64) -> Vec<u8> {
     let body = bytes(&chat(json!({"stream": true, "seed": number})));
     [head(body.len()), body].concat()
@@ -180,17 +185,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_are_requests_and_differ() {
+    fn bodies_are_distinct_requests() {
         for attack in &ATTACKS {
             let [first, second] = [0, 1].map(|number| (attack.body)(number));
-            if !matches!(attack.way, Way::Hold { .. }) {
+            if !matches!(attack.mode, AttackMode::Hold { .. }) {
                 let body: Value = serde_json::from_slice(&first).unwrap();
                 assert_eq!(body["model"], "tiny", "{}", attack.name);
                 assert_ne!(first, second, "{}", attack.name);
             }
             assert!(first.len() < 4 << 20, "{}", attack.name);
         }
-        let names: Value = serde_json::from_slice(&names(0)).unwrap();
+        let names: Value = serde_json::from_slice(&many_names(0)).unwrap();
         let schema = &names["response_format"]["json_schema"]["schema"];
         assert_eq!(schema["required"].as_array().unwrap().len(), 100_000);
         assert_eq!(schema["properties"].as_object().unwrap().len(), 100_000);

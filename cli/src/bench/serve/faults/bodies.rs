@@ -1,8 +1,8 @@
-//! Bodies that are no requests, and requests that are meant to cost much.
+//! Malformed bodies, and requests designed to be expensive.
 
 use serde_json::{Value, json};
 
-/// A body that is no request: one of a few kinds.
+/// One of several malformed bodies.
 pub(super) fn malformed(which: usize) -> Vec<u8> {
     let texts: [&[u8]; 16] = [
         b"",
@@ -30,14 +30,14 @@ pub(super) fn malformed(which: usize) -> Vec<u8> {
     }
 }
 
-/// 10 MB that would be a request if it were shorter.
+/// A body of 10 MB that would be valid if it were shorter.
 pub(super) fn large() -> Vec<u8> {
     let content = "x".repeat(10_000_000);
     format!("{{\"messages\": [{{\"role\": \"user\", \"content\": \"{content}\"}}]}}").into_bytes()
 }
 
-/// An answer of a schema that no request has had before.
-pub(super) fn fresh(model: &str, number: u64) -> Value {
+/// A request with a schema that was not used before.
+pub(super) fn new_schema(model: &str, number: u64) -> Value {
     let schema = json!({
         "type": "object", "properties": {"id": {"const": format!("{number:x}")}}, "required": ["id"],
         "additionalProperties": false,
@@ -53,7 +53,7 @@ pub(super) fn fresh(model: &str, number: u64) -> Value {
     })
 }
 
-/// A request with a schema that is meant to cost much: its name and the body. Numbers are as they are written.
+/// A request with an expensive schema: its name and the body. Numbers keep their notation.
 pub(super) fn hostile(model: &str, which: usize) -> (&'static str, Vec<u8>) {
     let schemas: [(&str, fn() -> String); 20] = [
         ("a long array", || r#"{"type": "array", "minItems": 1000000000}"#.to_owned()),
@@ -73,10 +73,13 @@ pub(super) fn hostile(model: &str, which: usize) -> (&'static str, Vec<u8>) {
         }),
         ("a reference elsewhere", || r#"{"$ref": "http://127.0.0.1:1/schema.json"}"#.to_owned()),
         ("a large enum", || {
-            format!(r#"{{"enum": [{}]}}"#, numbers(20_000, |i| format!("\"value number {i}\"")))
+            format!(
+                r#"{{"enum": [{}]}}"#,
+                join_numbered(20_000, |i| format!("\"value number {i}\""))
+            )
         }),
         ("many members", || {
-            let members = numbers(3000, |i| format!(r#""member{i}": {{"type": "string"}}"#));
+            let members = join_numbered(3000, |i| format!(r#""member{i}": {{"type": "string"}}"#));
             format!(r#"{{"type": "object", "properties": {{{members}}}}}"#)
         }),
         ("deep nesting", || {
@@ -89,10 +92,10 @@ pub(super) fn hostile(model: &str, which: usize) -> (&'static str, Vec<u8>) {
             let branch = |i| {
                 format!(r#"{{"type": "object", "properties": {{"a{i}": {{"type": "string"}}}}}}"#)
             };
-            format!(r#"{{"oneOf": [{}]}}"#, numbers(200, branch))
+            format!(r#"{{"oneOf": [{}]}}"#, join_numbered(200, branch))
         }),
         ("products of alternatives", || {
-            let all = numbers(30, |i| {
+            let all = join_numbered(30, |i| {
                 format!(r#"{{"anyOf": [{{"minLength": {i}}}, {{"maxLength": {}}}]}}"#, i + 5)
             });
             format!(r#"{{"type": "string", "allOf": [{all}]}}"#)
@@ -107,7 +110,8 @@ pub(super) fn hostile(model: &str, which: usize) -> (&'static str, Vec<u8>) {
                 .to_owned()
         }),
         ("overlapping patterns", || {
-            let patterns = numbers(40, |i| format!(r#""^(.*{i}|a*b*)$": {{"minLength": {i}}}"#));
+            let patterns =
+                join_numbered(40, |i| format!(r#""^(.*{i}|a*b*)$": {{"minLength": {i}}}"#));
             format!(
                 r#"{{"type": "object", "patternProperties": {{{patterns}}}, "minProperties": 30}}"#
             )
@@ -124,7 +128,7 @@ pub(super) fn hostile(model: &str, which: usize) -> (&'static str, Vec<u8>) {
     (name, body.into_bytes())
 }
 
-fn numbers(count: usize, text: impl Fn(usize) -> String) -> String {
+fn join_numbered(count: usize, text: impl Fn(usize) -> String) -> String {
     (0..count).map(text).collect::<Vec<_>>().join(", ")
 }
 
@@ -133,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_are_what_they_should_be() {
+    fn generated_bodies_have_their_kind() {
         assert!((0..18).all(|which| malformed(which).len() < 1_000_000));
         assert!((2..18).any(|which| serde_json::from_slice::<Value>(&malformed(which)).is_ok()));
         for which in 0..20 {
@@ -142,6 +146,6 @@ mod tests {
             assert!(text.len() < 2_000_000 && text.contains("json_schema"), "{name}");
         }
         assert!(large().len() > 10_000_000);
-        assert_ne!(fresh("tiny", 1), fresh("tiny", 2));
+        assert_ne!(new_schema("tiny", 1), new_schema("tiny", 2));
     }
 }

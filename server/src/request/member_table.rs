@@ -1,4 +1,4 @@
-//! Members that mean nothing to the server, and members that mean something it cannot do.
+//! Checks of a body's member names: accepted, ignored, unsupported and unknown members.
 
 use louver::spec::json::Json;
 
@@ -7,7 +7,7 @@ use crate::error::ApiFault;
 use crate::request::members::{Faults, Members};
 use crate::request::structure::is_structure;
 
-/// Members that every route reads, and that mean the same in all.
+/// Members with the same meaning on every route.
 pub(crate) const COMMON: [&str; 15] = [
     "model",
     "tools",
@@ -26,8 +26,8 @@ pub(crate) const COMMON: [&str; 15] = [
     "louver",
 ];
 
-/// Members of other servers that ask for something no route does, and what to write instead.
-pub(crate) const REFUSED: [(&str, &str); 27] = [
+/// Members of other servers that no route supports, and their replacements.
+pub(crate) const UNSUPPORTED: [(&str, &str); 27] = [
     ("extra_body", "its members belong in the body itself, where client libraries put them"),
     ("extra_query", "not a member of bodies"),
     ("options", "its members belong in the body itself, by the names of OpenAI's API"),
@@ -57,9 +57,9 @@ pub(crate) const REFUSED: [(&str, &str); 27] = [
     ("thinking", "use `reasoning_effort` or `enable_thinking`"),
 ];
 
-/// Parts of names. An unknown member that has one of them may ask for structure: it is refused,
-/// whatever the configuration says of unknown members.
-const STRUCTURAL: [&str; 10] = [
+/// Name parts of structured-output parameters. An unknown member whose name has one of them may ask
+/// for structure, so it is rejected whatever the configuration says about unknown members.
+const STRUCTURE_NAME_PARTS: [&str; 10] = [
     "schema",
     "grammar",
     "regex",
@@ -72,18 +72,19 @@ const STRUCTURAL: [&str; 10] = [
     "json",
 ];
 
-/// What a route knows of its members beside [`COMMON`].
-pub(crate) struct Table {
-    /// Read by the route.
-    pub(crate) known: &'static [&'static str],
-    /// Known from OpenAI's API, and without a meaning for what is generated here.
+/// The members of a route's bodies, besides [`COMMON`].
+pub(crate) struct MemberTable {
+    /// Members that the route reads.
+    pub(crate) accepted: &'static [&'static str],
+    /// Members of OpenAI's API that do not affect generation.
     pub(crate) ignored: &'static [&'static str],
-    /// Known from OpenAI's API, with a meaning that cannot be honoured, and why.
-    pub(crate) refused: &'static [(&'static str, &'static str)],
+    /// Members of OpenAI's API that are not supported, and the reason.
+    pub(crate) unsupported: &'static [(&'static str, &'static str)],
 }
 
-impl Table {
-    /// Notes members that must be refused. A refused member that asks for nothing (`null`, `false`, empty) is let pass.
+impl MemberTable {
+    /// Reports unsupported and unknown members. An unsupported member with a neutral value (`null`,
+    /// `false`, empty) is accepted.
     pub(crate) fn check(
         &self,
         members: &Members<'_>,
@@ -92,19 +93,23 @@ impl Table {
     ) {
         for name in members.names() {
             let Some(value) = members.get(name) else { continue };
-            let refused = self.refused.iter().chain(&REFUSED);
-            if let Some((_, why)) = refused.into_iter().find(|(refused, _)| *refused == name) {
-                if !asks_for_nothing(value) {
-                    members.fail(faults, name, "unsupported", *why);
+            let unsupported = self.unsupported.iter().chain(&UNSUPPORTED);
+            if let Some((_, reason)) =
+                unsupported.into_iter().find(|(unsupported, _)| *unsupported == name)
+            {
+                if !is_neutral(value) {
+                    members.fail(faults, name, "unsupported", *reason);
                 }
                 continue;
             }
-            let is_known = is_structure(name)
-                || [&COMMON, self.known, self.ignored].iter().any(|known| known.contains(&name));
-            let is_refused = unknown == UnknownMembers::Refuse || may_ask_for_structure(name);
-            if !is_known
-                && is_refused
-                && !(asks_for_nothing(value) && unknown == UnknownMembers::Ignore)
+            let is_accepted = is_structure(name)
+                || [&COMMON, self.accepted, self.ignored]
+                    .iter()
+                    .any(|accepted| accepted.contains(&name));
+            let is_rejected = unknown == UnknownMembers::Refuse || may_request_structure(name);
+            if !is_accepted
+                && is_rejected
+                && !(is_neutral(value) && unknown == UnknownMembers::Ignore)
             {
                 faults.push(ApiFault::at(
                     members.pointer(name),
@@ -116,12 +121,12 @@ impl Table {
     }
 }
 
-fn may_ask_for_structure(name: &str) -> bool {
+fn may_request_structure(name: &str) -> bool {
     let name = name.to_lowercase();
-    STRUCTURAL.iter().any(|part| name.contains(part))
+    STRUCTURE_NAME_PARTS.iter().any(|part| name.contains(part))
 }
 
-fn asks_for_nothing(value: &Json) -> bool {
+fn is_neutral(value: &Json) -> bool {
     match value {
         Json::Null | Json::Bool(false) => true,
         Json::Array(items) => items.is_empty(),
@@ -136,22 +141,29 @@ mod tests {
 
     use super::*;
 
-    const TABLE: Table =
-        Table { known: &["a"], ignored: &["user"], refused: &[("bias", "it cannot be done")] };
+    const MEMBER_TABLE: MemberTable = MemberTable {
+        accepted: &["a"],
+        ignored: &["user"],
+        unsupported: &[("bias", "it cannot be done")],
+    };
 
     #[test]
-    fn what_is_refused() {
+    fn unsupported_and_unknown_members_are_rejected() {
         let check = |text: &str, unknown| {
             let (json, mut faults) =
                 (Json::parse(text, &Limits::default()).unwrap(), Faults::new());
-            TABLE.check(&Members::of(&json, "", &mut faults).unwrap(), unknown, &mut faults);
+            MEMBER_TABLE.check(
+                &Members::from_json(&json, "", &mut faults).unwrap(),
+                unknown,
+                &mut faults,
+            );
             faults.into_iter().map(|f| f.param.unwrap()).collect::<Vec<_>>()
         };
         let text = r#"{"a": 1, "seed": 1, "user": 2, "bias": {"1": 2}, "x": 3}"#;
         assert_eq!(check(text, UnknownMembers::Ignore), ["/bias"]);
         let structural = r#"{"regex": "a", "responseFormat": {"type": "x"}, "jsonMode": true, "min_tokens": 1, "format_x": null}"#;
-        let want = ["/responseFormat", "/jsonMode", "/min_tokens"];
-        assert_eq!(check(structural, UnknownMembers::Ignore), want);
+        let expected = ["/responseFormat", "/jsonMode", "/min_tokens"];
+        assert_eq!(check(structural, UnknownMembers::Ignore), expected);
         assert_eq!(check(text, UnknownMembers::Refuse), ["/bias", "/x"]);
         assert_eq!(check(r#"{"bias": {}, "x": null}"#, UnknownMembers::Refuse), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! A client of the chat route: whole answers and streams come to the same.
+//! A client of the chat route, which reads complete and streamed responses into the same form.
 
 use std::time::{Duration, Instant};
 
@@ -6,30 +6,30 @@ use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use serde_json::Value;
 
-/// Longest time for one request.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Time limit of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Asks one server. Cheap to clone; connections are kept.
+/// An HTTP client of one server. Cheap to clone; connections are reused.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
     root: String,
 }
 
-/// A call as the answer has it.
+/// A tool call in a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Called {
+pub(super) struct ToolCall {
     pub(super) name: String,
     pub(super) arguments: String,
 }
 
-/// An answer of one choice.
+/// A response with one choice.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct ChatResponse {
     pub(super) status: u16,
     pub(super) text: String,
     pub(super) reasoning: String,
-    pub(super) calls: Vec<Called>,
+    pub(super) calls: Vec<ToolCall>,
     pub(super) finish: Option<String>,
     pub(super) tokens: u64,
     /// The member `louver`.
@@ -37,42 +37,46 @@ pub(super) struct Answer {
     /// The error's body.
     pub(super) error: Option<Value>,
     pub(super) took: Duration,
-    /// Pieces of a stream.
+    /// Number of stream chunks.
     pub(super) chunks: usize,
 }
 
 impl Client {
     pub(super) fn new(root: String) -> Result<Client> {
-        Ok(Client { http: reqwest::Client::builder().timeout(PATIENCE).no_proxy().build()?, root })
+        Ok(Client {
+            http: reqwest::Client::builder().timeout(REQUEST_TIMEOUT).no_proxy().build()?,
+            root,
+        })
     }
 
-    /// A client that shares no connection with this one.
-    pub(super) fn fresh(&self) -> Result<Client> {
+    /// Creates a client that shares no connections with this one.
+    pub(super) fn separate_connection(&self) -> Result<Client> {
         Client::new(self.root.clone())
     }
 
-    /// Asks, and reads the answer to its end.
-    pub(super) async fn ask(&self, body: &Value) -> Result<Answer> {
+    /// Sends a chat request and reads the whole response.
+    pub(super) async fn send_chat(&self, body: &Value) -> Result<ChatResponse> {
         self.read(body.to_string().into_bytes(), usize::MAX).await
     }
 
-    /// Asks for a stream and leaves after so many chunks. Whether the stream was longer than that.
-    pub(super) async fn leave(&self, body: &Value, chunks: usize) -> Result<bool> {
+    /// Sends a streaming request and disconnects after `chunks` chunks. Returns whether the stream
+    /// was longer.
+    pub(super) async fn read_partially(&self, body: &Value, chunks: usize) -> Result<bool> {
         Ok(self.read(body.to_string().into_bytes(), chunks).await?.finish.is_none())
     }
 
-    /// Sends any bytes as the body.
-    pub(super) async fn send(&self, body: Vec<u8>) -> Result<Answer> {
+    /// Sends arbitrary bytes as the body.
+    pub(super) async fn send(&self, body: Vec<u8>) -> Result<ChatResponse> {
         self.read(body, usize::MAX).await
     }
 
-    /// A route's status and text.
+    /// Gets a route's status and text.
     pub(super) async fn get(&self, path: &str) -> Result<(u16, String)> {
         let response = self.http.get(format!("{}{path}", self.root)).send().await?;
         Ok((response.status().as_u16(), response.text().await?))
     }
 
-    /// Posts a body to a route, and reads the answer without looking at it. Its status.
+    /// Posts a body to a route and discards the response. Returns the status.
     pub(super) async fn post(&self, path: &str, body: Vec<u8>) -> Result<u16> {
         let request = self
             .http
@@ -84,49 +88,52 @@ impl Client {
         Ok(status)
     }
 
-    async fn read(&self, body: Vec<u8>, most: usize) -> Result<Answer> {
-        let begun = Instant::now();
+    async fn read(&self, body: Vec<u8>, max_chunks: usize) -> Result<ChatResponse> {
+        let started = Instant::now();
         let request = self.http.post(format!("{}/v1/chat/completions", self.root));
-        let response = request.header("content-type", "application/json").body(body).send().await?;
-        let mut answer = Answer { status: response.status().as_u16(), ..Answer::default() };
-        let kind = response
+        let http_response =
+            request.header("content-type", "application/json").body(body).send().await?;
+        let mut response =
+            ChatResponse { status: http_response.status().as_u16(), ..ChatResponse::default() };
+        let kind = http_response
             .headers()
             .get("content-type")
             .and_then(|kind| kind.to_str().ok())
             .unwrap_or_default();
         if kind.starts_with("text/event-stream") {
-            let mut bytes = response.bytes_stream();
-            let mut events = Events::default();
+            let mut bytes = http_response.bytes_stream();
+            let mut events = SseDecoder::default();
             let mut done = false;
-            while answer.chunks < most {
+            while response.chunks < max_chunks {
                 let Some(piece) = bytes.next().await else { break };
                 for data in events.push(&piece?) {
                     if data == "[DONE]" {
                         done = true;
                         continue;
                     }
-                    answer.chunks += 1;
-                    answer.take_chunk(&serde_json::from_str(&data).context("a chunk is not JSON")?);
+                    response.chunks += 1;
+                    response
+                        .read_chunk(&serde_json::from_str(&data).context("a chunk is not JSON")?);
                 }
             }
-            if !done && answer.chunks < most && answer.error.is_none() {
+            if !done && response.chunks < max_chunks && response.error.is_none() {
                 bail!("the stream ended without [DONE]");
             }
         } else {
-            let text = response.text().await?;
+            let text = http_response.text().await?;
             let value: Value =
                 serde_json::from_str(&text).with_context(|| format!("not JSON: {text}"))?;
-            answer.take_whole(&value);
+            response.read_body(&value);
         }
-        answer.took = begun.elapsed();
-        Ok(answer)
+        response.took = started.elapsed();
+        Ok(response)
     }
 }
 
-impl Answer {
-    fn take_whole(&mut self, value: &Value) {
+impl ChatResponse {
+    fn read_body(&mut self, value: &Value) {
         self.error = value.get("error").cloned();
-        self.take_frame(value);
+        self.read_common_members(value);
         let choice = &value["choices"][0];
         self.finish = choice["finish_reason"].as_str().map(str::to_owned);
         let message = &choice["message"];
@@ -134,18 +141,18 @@ impl Answer {
         self.reasoning = string(&message["reasoning_content"]);
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let function = &call["function"];
-            self.calls.push(Called {
+            self.calls.push(ToolCall {
                 name: string(&function["name"]),
                 arguments: string(&function["arguments"]),
             });
         }
     }
 
-    fn take_chunk(&mut self, value: &Value) {
+    fn read_chunk(&mut self, value: &Value) {
         if let Some(error) = value.get("error") {
             self.error = Some(error.clone());
         }
-        self.take_frame(value);
+        self.read_common_members(value);
         let choice = &value["choices"][0];
         if let Some(reason) = choice["finish_reason"].as_str() {
             self.finish = Some(reason.to_owned());
@@ -158,7 +165,7 @@ impl Answer {
             let function = &call["function"];
             if index == self.calls.len() {
                 self.calls
-                    .push(Called { name: string(&function["name"]), arguments: String::new() });
+                    .push(ToolCall { name: string(&function["name"]), arguments: String::new() });
             }
             if let Some(known) = self.calls.get_mut(index) {
                 known.arguments.push_str(function["arguments"].as_str().unwrap_or_default());
@@ -166,7 +173,7 @@ impl Answer {
         }
     }
 
-    fn take_frame(&mut self, value: &Value) {
+    fn read_common_members(&mut self, value: &Value) {
         if let Some(tokens) = value["usage"]["completion_tokens"].as_u64() {
             self.tokens = tokens;
         }
@@ -175,7 +182,7 @@ impl Answer {
         }
     }
 
-    /// A time of the answer's report.
+    /// A time of the response's report.
     pub(super) fn timing_ns(&self, name: &str) -> Option<u64> {
         Some((self.louver["timing"][name].as_f64()? * 1e3) as u64)
     }
@@ -185,11 +192,11 @@ fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Bytes of server-sent events -> their data.
+/// Decodes server-sent events to their data.
 #[derive(Debug, Default)]
-struct Events(Vec<u8>);
+struct SseDecoder(Vec<u8>);
 
-impl Events {
+impl SseDecoder {
     fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         self.0.extend_from_slice(bytes);
         let mut found = Vec::new();
@@ -214,10 +221,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_however_they_are_cut() {
+    fn events_are_decoded_at_every_split() {
         let text = ": note\n\ndata: {\"a\":1}\n\ndata:x\ndata: y\n\ndata: [DONE]\n\n";
         for cut in 0..text.len() {
-            let mut events = Events::default();
+            let mut events = SseDecoder::default();
             let mut found = events.push(&text.as_bytes()[..cut]);
             found.extend(events.push(&text.as_bytes()[cut..]));
             assert_eq!(found, ["{\"a\":1}", "x\ny", "[DONE]"]);

@@ -1,4 +1,4 @@
-//! One input against one JSON Schema, explained.
+//! Validation of one input against one JSON Schema, with an explanation.
 
 use std::fmt::Write;
 use std::fs;
@@ -21,9 +21,9 @@ use serde_json::Value;
 
 use super::spec;
 
-/// Most violated keywords that are shown.
+/// Maximum number of violated keywords to show.
 const MAX_KEYWORDS: usize = 5;
-/// Most characters of an example.
+/// Maximum characters of an example.
 const MAX_EXAMPLE: usize = 100;
 
 pub(super) fn run(
@@ -44,43 +44,48 @@ pub(super) fn run(
         }
         _ => drop(std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?),
     }
-    match verdict(Arc::new(compiled), &text, trimmed(&bytes)) {
+    match validate(Arc::new(compiled), &text, strip_line_break(&bytes)) {
         Ok(()) => {
             println!("valid");
             Ok(ExitCode::SUCCESS)
         }
-        Err(why) => {
-            println!("not valid: {why}");
+        Err(reason) => {
+            println!("not valid: {reason}");
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// Without the line break that ends a text file.
-fn trimmed(bytes: &[u8]) -> &[u8] {
+/// Strips the final line break of a text file.
+fn strip_line_break(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
 }
 
-/// Why the input is not valid: where, by which keyword, and what was allowed there.
-fn verdict(compiled: Arc<Compiled>, schema: &str, bytes: &[u8]) -> Result<(), String> {
+/// Validates the input. The error says where it is invalid, which keyword it violates, and what was
+/// allowed there.
+fn validate(compiled: Arc<Compiled>, schema: &str, bytes: &[u8]) -> Result<(), String> {
     let mut recognizer = Recognizer::with_limits(compiled.clone(), &Limits::default());
     let (offset, what, allowed) = match recognizer.push(bytes) {
         Ok(()) if recognizer.is_complete() => return Ok(()),
         Ok(()) => {
-            let what = format!("the text ends too early, at {}", place(bytes, bytes.len()));
-            (bytes.len(), what, allowed(recognizer.allowed(), false))
+            let what =
+                format!("the text ends too early, at {}", format_position(bytes, bytes.len()));
+            (bytes.len(), what, format_allowed(recognizer.allowed(), false))
         }
         Err(Rejected::Byte { offset, expected, could_end }) => {
-            let what =
-                format!("{} at {} is not allowed", found(&bytes[offset..]), place(bytes, offset));
-            (offset, what, allowed(expected, could_end))
+            let what = format!(
+                "{} at {} is not allowed",
+                format_character(&bytes[offset..]),
+                format_position(bytes, offset)
+            );
+            (offset, what, format_allowed(expected, could_end))
         }
         Err(limit) => return Err(limit.to_string()),
     };
-    let mut out = format!("{what}\nin the value at {:?}", pointer(&bytes[..offset]));
-    for (at, keyword, why) in keywords(schema, bytes) {
-        let _ = write!(out, "\n{at:?}: {why}; keyword {keyword:?}");
+    let mut out = format!("{what}\nin the value at {:?}", pointer_at_end(&bytes[..offset]));
+    for (pointer, keyword, reason) in violated_keywords(schema, bytes) {
+        let _ = write!(out, "\n{pointer:?}: {reason}; keyword {keyword:?}");
     }
     let _ = write!(out, "\nallowed there: {allowed}");
     if let Some(example) = example(compiled, &bytes[..offset]) {
@@ -89,10 +94,10 @@ fn verdict(compiled: Arc<Compiled>, schema: &str, bytes: &[u8]) -> Result<(), St
     Err(out)
 }
 
-/// Which keywords a whole instance violates: pointers to the value and to the keyword, and why. If
-/// there are none, the value is valid and its spelling, or the order of its members, is none that
-/// is generated.
-fn keywords(schema: &str, bytes: &[u8]) -> Vec<(String, String, String)> {
+/// The keywords that a complete instance violates: pointers to the value and to the keyword, and
+/// the reason. If there are none, the value is valid, but written in a form that is never
+/// generated.
+fn violated_keywords(schema: &str, bytes: &[u8]) -> Vec<(String, String, String)> {
     let (Ok(schema), Ok(instance)) =
         (serde_json::from_str(schema), serde_json::from_slice::<Value>(bytes))
     else {
@@ -103,86 +108,86 @@ fn keywords(schema: &str, bytes: &[u8]) -> Vec<(String, String, String)> {
     };
     let all: Vec<_> = validator.iter_errors(&instance).take(MAX_KEYWORDS).collect();
     if all.is_empty() {
-        let why = "the value is valid, but not spelled as it is generated (docs/JSON_SCHEMA.md, Spelling and Numbers)";
-        return vec![(String::new(), String::new(), why.to_owned())];
+        let reason = "the value is valid, but not spelled as it is generated \
+                      (docs/JSON_SCHEMA.md, Spelling and Numbers)";
+        return vec![(String::new(), String::new(), reason.to_owned())];
     }
-    let shown = |error: &jsonschema::ValidationError<'_>| {
+    let to_strings = |error: &jsonschema::ValidationError<'_>| {
         (error.instance_path.to_string(), error.schema_path.to_string(), error.to_string())
     };
-    all.iter().map(shown).collect()
+    all.iter().map(to_strings).collect()
 }
 
-/// The beginning of a text and the shortest end that makes it whole.
+/// The prefix with its shortest completion.
 fn example(compiled: Arc<Compiled>, prefix: &[u8]) -> Option<String> {
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     let mut matcher = engine.bind(compiled).ok()?.matcher();
     for &byte in prefix {
         matcher.advance(TokenId::from_raw(byte.into())).ok()?;
     }
-    let rest = matcher.shortest_completion(&CompletionOptions::default()).ok()?.bytes()?;
-    let text = String::from_utf8([prefix, &rest].concat()).ok()?;
-    let begin = text.char_indices().rev().nth(MAX_EXAMPLE - 1).map_or(0, |(at, _)| at);
+    let completion = matcher.shortest_completion(&CompletionOptions::default()).ok()?.bytes()?;
+    let text = String::from_utf8([prefix, &completion].concat()).ok()?;
+    let begin = text.char_indices().rev().nth(MAX_EXAMPLE - 1).map_or(0, |(index, _)| index);
     Some(format!("{}{}", if begin > 0 { "..." } else { "" }, &text[begin..]))
 }
 
-/// The JSON pointer of the value that is being written where a text has been cut off.
-fn pointer(text: &[u8]) -> String {
-    // Per open container: the index in an array, or the name of an object's member behind its
-    // colon.
-    enum Open {
+/// The JSON pointer of the value that is being written at the end of a truncated text.
+fn pointer_at_end(text: &[u8]) -> String {
+    // Per open container: the index in an array, or the name of an object's current member.
+    enum OpenContainer {
         Array(usize),
         Object(Option<String>),
     }
-    let mut open: Vec<Open> = Vec::new();
-    let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        at += 1;
+    let mut open_containers: Vec<OpenContainer> = Vec::new();
+    let mut index = 0;
+    while let Some(&byte) = text.get(index) {
+        index += 1;
         match byte {
             b'"' => {
-                let begin = at - 1;
-                while let Some(&byte) = text.get(at) {
-                    at += if byte == b'\\' { 2 } else { 1 };
+                let begin = index - 1;
+                while let Some(&byte) = text.get(index) {
+                    index += if byte == b'\\' { 2 } else { 1 };
                     if byte == b'"' {
                         break;
                     }
                 }
-                if let Some(Open::Object(name @ None)) = open.last_mut() {
-                    *name = serde_json::from_slice(&text[begin..at.min(text.len())]).ok();
+                if let Some(OpenContainer::Object(name @ None)) = open_containers.last_mut() {
+                    *name = serde_json::from_slice(&text[begin..index.min(text.len())]).ok();
                 }
             }
-            b'[' => open.push(Open::Array(0)),
-            b'{' => open.push(Open::Object(None)),
-            b']' | b'}' => drop(open.pop()),
-            b',' => match open.last_mut() {
-                Some(Open::Array(index)) => *index += 1,
-                Some(Open::Object(name)) => *name = None,
+            b'[' => open_containers.push(OpenContainer::Array(0)),
+            b'{' => open_containers.push(OpenContainer::Object(None)),
+            b']' | b'}' => drop(open_containers.pop()),
+            b',' => match open_containers.last_mut() {
+                Some(OpenContainer::Array(index)) => *index += 1,
+                Some(OpenContainer::Object(name)) => *name = None,
                 None => {}
             },
             _ => {}
         }
     }
     let mut out = String::new();
-    for open in open {
-        match open {
-            Open::Array(index) => push_token(&mut out, &index.to_string()),
-            Open::Object(Some(name)) => push_token(&mut out, &name),
-            Open::Object(None) => {}
+    for container in open_containers {
+        match container {
+            OpenContainer::Array(index) => push_token(&mut out, &index.to_string()),
+            OpenContainer::Object(Some(name)) => push_token(&mut out, &name),
+            OpenContainer::Object(None) => {}
         }
     }
     out
 }
 
-/// A byte offset, with its line and its column in characters, both from 1.
-fn place(bytes: &[u8], offset: usize) -> String {
+/// Formats a byte offset with its line and column in characters, both from 1.
+fn format_position(bytes: &[u8], offset: usize) -> String {
     let before = &bytes[..offset];
     let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
-    let begin = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+    let begin = before.iter().rposition(|&b| b == b'\n').map_or(0, |index| index + 1);
     let column = String::from_utf8_lossy(&before[begin..]).chars().count() + 1;
     format!("byte {offset} (line {line}, column {column})")
 }
 
-/// The character that begins here, or the byte where there is none.
-fn found(rest: &[u8]) -> String {
+/// Formats the first character, or the first byte if it is not UTF-8.
+fn format_character(rest: &[u8]) -> String {
     let head = &rest[..rest.len().min(4)];
     let valid = match std::str::from_utf8(head) {
         Ok(text) => text,
@@ -195,7 +200,7 @@ fn found(rest: &[u8]) -> String {
     }
 }
 
-fn allowed(bytes: ByteSet, end: bool) -> String {
+fn format_allowed(bytes: ByteSet, end: bool) -> String {
     match (bytes.is_empty(), end) {
         (true, true) => "the end of the text".to_owned(),
         (true, false) => "nothing".to_owned(),
@@ -211,12 +216,12 @@ mod tests {
     fn explain(schema: &str, input: &str) -> String {
         let (compiled, _) =
             spec::schema_text(schema, &SchemaOptions::default(), &Limits::default()).unwrap();
-        verdict(Arc::new(compiled), schema, trimmed(input.as_bytes()))
-            .map_or_else(|why| why, |()| "valid".to_owned())
+        validate(Arc::new(compiled), schema, strip_line_break(input.as_bytes()))
+            .map_or_else(|reason| reason, |()| "valid".to_owned())
     }
 
     #[test]
-    fn says_where_and_what() {
+    fn errors_have_position_keyword_and_example() {
         let schema = r#"{"type": "object", "properties": {"n": {"type": "integer"}, "ä": {"enum": ["x", "y"]}},
             "required": ["n", "ä"], "additionalProperties": false}"#;
         assert_eq!(explain(schema, "{\"n\": 1, \"ä\": \"x\"}\r\n"), "valid");
@@ -232,18 +237,21 @@ mod tests {
              allowed there: [\\t\\n\\r }]\nfor example: {\"n\": 1, \"ä\": \"y\"}"
         );
         let schema = r#"{"properties": {"list": {"items": {"multipleOf": 5, "type": "integer"}}}, "type": "object"}"#;
-        let why = explain(schema, r#"{"list": [10, 12]}"#);
-        assert!(why.contains("\"/list/1\": 12 is not a multiple of 5"), "{why}");
-        assert!(why.contains("keyword \"/properties/list/items/multipleOf\""), "{why}");
-        assert!(why.contains("for example: {\"list\": [10, 120]}"), "{why}");
-        let why = explain(r#"{"type": "integer"}"#, "7.0");
-        assert!(why.contains("the value is valid, but not spelled as it is generated"), "{why}");
-        let why = explain(r#"{"type": "object", "required": ["a"]}"#, "{}");
-        assert!(why.contains("\"a\" is a required property; keyword \"/required\""), "{why}");
+        let reason = explain(schema, r#"{"list": [10, 12]}"#);
+        assert!(reason.contains("\"/list/1\": 12 is not a multiple of 5"), "{reason}");
+        assert!(reason.contains("keyword \"/properties/list/items/multipleOf\""), "{reason}");
+        assert!(reason.contains("for example: {\"list\": [10, 120]}"), "{reason}");
+        let reason = explain(r#"{"type": "integer"}"#, "7.0");
+        assert!(
+            reason.contains("the value is valid, but not spelled as it is generated"),
+            "{reason}"
+        );
+        let reason = explain(r#"{"type": "object", "required": ["a"]}"#, "{}");
+        assert!(reason.contains("\"a\" is a required property; keyword \"/required\""), "{reason}");
     }
 
     #[test]
-    fn pointers_of_texts_that_are_cut_off() {
+    fn truncated_texts_have_pointers() {
         for (text, want) in [
             ("", ""),
             ("[1, 2", "/1"),
@@ -253,14 +261,14 @@ mod tests {
             (r#"{"\u0061": {"x": [[], {}]}, "c": [0, ["#, "/c/1/0"),
             ("]]}", ""),
         ] {
-            assert_eq!(pointer(text.as_bytes()), want, "{text}");
+            assert_eq!(pointer_at_end(text.as_bytes()), want, "{text}");
         }
     }
 
     #[test]
-    fn bytes_that_are_no_text() {
-        assert_eq!(found(&[0xff, b'a']), "byte 0xff");
-        assert_eq!(found(&[0xc3, 0xa9, 0xff, 0xff]), "'é'");
-        assert_eq!(place(&[0xff, b'\n', b'a'], 3), "byte 3 (line 2, column 2)");
+    fn invalid_utf8_is_shown_as_bytes() {
+        assert_eq!(format_character(&[0xff, b'a']), "byte 0xff");
+        assert_eq!(format_character(&[0xc3, 0xa9, 0xff, 0xff]), "'é'");
+        assert_eq!(format_position(&[0xff, b'\n', b'a'], 3), "byte 3 (line 2, column 2)");
     }
 }

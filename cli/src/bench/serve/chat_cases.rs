@@ -1,42 +1,42 @@
-//! Requests of every kind, and what their answers must be.
+//! Random chat requests of every kind, and validation of their responses.
 
 use anyhow::Result;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::dice::Dice;
-use super::http::Answer;
+use super::client::ChatResponse;
+use super::random::SplitMix64;
 
-/// Longest generation, in tokens, where nothing else is said.
-pub(super) const MOST_TOKENS: u32 = 200;
+/// Default limit of a generation, in tokens.
+pub(super) const MAX_TOKENS: u32 = 200;
 
-/// What a request demands of its turn.
+/// The kind of tool choice of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum ChoiceKind {
     Auto,
     Required,
     Named,
     Allowed,
     None,
-    /// No tools, an answer by a schema.
-    Answer,
+    /// No tools, a response format.
+    ChatResponse,
 }
 
-impl Choice {
-    pub(super) const ALL: [Choice; 6] = [
-        Choice::Auto,
-        Choice::Required,
-        Choice::Named,
-        Choice::Allowed,
-        Choice::None,
-        Choice::Answer,
+impl ChoiceKind {
+    pub(super) const ALL: [ChoiceKind; 6] = [
+        ChoiceKind::Auto,
+        ChoiceKind::Required,
+        ChoiceKind::Named,
+        ChoiceKind::Allowed,
+        ChoiceKind::None,
+        ChoiceKind::ChatResponse,
     ];
 }
 
-/// A set of tools with their validators.
-pub(super) struct Demands {
+/// Generates requests; holds sets of tools with their validators.
+pub(super) struct CaseGenerator {
     sets: Vec<Vec<Tool>>,
-    answer: (Value, Validator),
+    response: (Value, Validator),
 }
 
 struct Tool {
@@ -45,20 +45,20 @@ struct Tool {
     validator: Validator,
 }
 
-/// A request and what it demands.
+/// A request and the requirements on its response.
 #[derive(Clone, Debug)]
-pub(super) struct Demand {
-    /// The request's body, not streamed.
+pub(super) struct ChatCase {
+    /// The request's body, without streaming.
     pub(super) body: Value,
     set: usize,
-    choice: Choice,
+    choice: ChoiceKind,
     /// The tools that may be called.
     callable: Vec<String>,
-    most: Option<usize>,
+    max_calls: Option<usize>,
 }
 
-impl Demand {
-    /// The body, to be streamed or not.
+impl ChatCase {
+    /// The body, with or without streaming.
     pub(super) fn body(&self, stream: bool) -> Value {
         let mut body = self.body.clone();
         body["stream"] = stream.into();
@@ -75,7 +75,7 @@ fn object(properties: Value) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// Schemas of the kinds that tools have. All are bounded, so that noise comes to an end.
+/// Typical tool schemas. All are bounded, so that random output ends.
 fn sets() -> Vec<Vec<(&'static str, Value)>> {
     let city = json!({"enum": ["Oslo", "Lima", "Nairobi"]});
     vec![
@@ -130,58 +130,59 @@ fn sets() -> Vec<Vec<(&'static str, Value)>> {
     ]
 }
 
-impl Demands {
-    pub(super) fn new() -> Result<Demands> {
+impl CaseGenerator {
+    pub(super) fn new() -> Result<CaseGenerator> {
         let tool = |(name, parameters): (&str, Value)| {
             let validator = jsonschema::validator_for(&parameters)?;
             Ok(Tool { name: name.to_owned(), parameters, validator })
         };
         let sets =
             sets().into_iter().map(|set| set.into_iter().map(tool).collect::<Result<Vec<_>>>());
-        let answer = object(json!({
+        let response = object(json!({
             "city": {"enum": ["Oslo", "Lima"]},
             "score": {"type": "integer", "minimum": -3, "maximum": 120},
             "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2},
         }));
-        let validator = jsonschema::validator_for(&answer)?;
-        Ok(Demands { sets: sets.collect::<Result<_>>()?, answer: (answer, validator) })
+        let validator = jsonschema::validator_for(&response)?;
+        Ok(CaseGenerator { sets: sets.collect::<Result<_>>()?, response: (response, validator) })
     }
 
-    /// A request to a model, for so many tokens. The same dice give the same one.
-    pub(super) fn demand(
+    /// Generates a request to a model with a token limit. The same random state gives the same
+    /// request.
+    pub(super) fn case(
         &self,
         model: &str,
-        choice: Choice,
-        most_tokens: u32,
-        dice: &mut Dice,
-    ) -> Demand {
-        let set = dice.below(self.sets.len());
+        choice: ChoiceKind,
+        max_tokens: u32,
+        random: &mut SplitMix64,
+    ) -> ChatCase {
+        let set = random.below(self.sets.len());
         let tools = &self.sets[set];
-        let one = &tools[dice.below(tools.len())].name;
+        let one = &tools[random.below(tools.len())].name;
         let all = || tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
         let only = || vec![one.clone()];
         let function = json!({"type": "function", "function": {"name": one}});
         let (tool_choice, callable) = match choice {
-            Choice::Auto => (json!("auto"), all()),
-            Choice::Required => (json!("required"), all()),
-            Choice::Named => (function, only()),
-            Choice::Allowed => {
+            ChoiceKind::Auto => (json!("auto"), all()),
+            ChoiceKind::Required => (json!("required"), all()),
+            ChoiceKind::Named => (function, only()),
+            ChoiceKind::Allowed => {
                 let allowed = json!({"mode": "required", "tools": [function]});
                 (json!({"type": "allowed_tools", "allowed_tools": allowed}), only())
             }
-            Choice::None | Choice::Answer => (json!("none"), Vec::new()),
+            ChoiceKind::None | ChoiceKind::ChatResponse => (json!("none"), Vec::new()),
         };
-        let single = dice.below(3) == 0;
+        let single = random.below(3) == 0;
         let mut body = json!({
             "model": model,
             "messages": [{"role": "user", "content": "Plan a day in Oslo."}],
-            "max_completion_tokens": most_tokens,
-            "seed": dice.roll() >> 12,
+            "max_completion_tokens": max_tokens,
+            "seed": random.next_u64() >> 12,
             "reasoning_effort": "none",
             "louver": {"whitespace": "python_like"},
         });
-        if choice == Choice::Answer {
-            let schema = json!({"name": "answer", "strict": true, "schema": self.answer.0});
+        if choice == ChoiceKind::ChatResponse {
+            let schema = json!({"name": "answer", "strict": true, "schema": self.response.0});
             body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
         } else {
             let shown = tools.iter().map(|tool| {
@@ -193,47 +194,54 @@ impl Demands {
                 body["parallel_tool_calls"] = false.into();
             }
         }
-        Demand { body, set, choice, callable, most: single.then_some(1) }
+        ChatCase { body, set, choice, callable, max_calls: single.then_some(1) }
     }
 
-    /// What is wrong with an answer. `stream`: it was streamed, where the last call may have been cut off.
-    pub(super) fn fault(&self, demand: &Demand, answer: &Answer, stream: bool) -> Option<String> {
-        if answer.status != 200 || answer.error.is_some() {
-            return Some(format!("status {}: {:?}", answer.status, answer.error));
+    /// The fault of a response, if any. `stream`: whether it was streamed, so that the last call
+    /// may be truncated.
+    pub(super) fn fault(
+        &self,
+        case: &ChatCase,
+        response: &ChatResponse,
+        stream: bool,
+    ) -> Option<String> {
+        if response.status != 200 || response.error.is_some() {
+            return Some(format!("status {}: {:?}", response.status, response.error));
         }
-        let Some(finish) = answer.finish.as_deref() else {
+        let Some(finish) = response.finish.as_deref() else {
             return Some("no finish reason".to_owned());
         };
-        let cut = finish == "length";
-        if !cut && finish != "stop" && finish != "tool_calls" {
+        let is_truncated = finish == "length";
+        if !is_truncated && finish != "stop" && finish != "tool_calls" {
             return Some(format!("finish reason {finish}"));
         }
-        if demand.choice == Choice::Answer {
-            return invalid(&self.answer.1, &answer.text)
-                .map(|fault| format!("the answer {:?}: {fault}", answer.text));
+        if case.choice == ChoiceKind::ChatResponse {
+            return invalid(&self.response.1, &response.text)
+                .map(|fault| format!("the answer {:?}: {fault}", response.text));
         }
-        for (index, call) in answer.calls.iter().enumerate() {
-            let tools = &self.sets[demand.set];
+        for (index, call) in response.calls.iter().enumerate() {
+            let tools = &self.sets[case.set];
             let tool = tools
                 .iter()
-                .find(|tool| tool.name == call.name && demand.callable.contains(&tool.name));
+                .find(|tool| tool.name == call.name && case.callable.contains(&tool.name));
             let Some(tool) = tool else { return Some(format!("a call of {:?}", call.name)) };
-            let last = index + 1 == answer.calls.len();
+            let last = index + 1 == response.calls.len();
             if let Some(fault) = invalid(&tool.validator, &call.arguments)
-                && !(stream && cut && last)
+                && !(stream && is_truncated && last)
             {
                 return Some(format!("{}({}): {fault}", call.name, call.arguments));
             }
         }
-        if demand.most.is_some_and(|most| answer.calls.len() > most) {
-            return Some(format!("{} calls", answer.calls.len()));
+        if case.max_calls.is_some_and(|max_calls| response.calls.len() > max_calls) {
+            return Some(format!("{} calls", response.calls.len()));
         }
-        let must = matches!(demand.choice, Choice::Required | Choice::Named | Choice::Allowed);
-        if must && answer.calls.is_empty() && !cut {
+        let must =
+            matches!(case.choice, ChoiceKind::Required | ChoiceKind::Named | ChoiceKind::Allowed);
+        if must && response.calls.is_empty() && !is_truncated {
             return Some("no call, although one was required".to_owned());
         }
-        if (finish == "tool_calls") == answer.calls.is_empty() && !cut {
-            return Some(format!("{} calls and the finish reason {finish}", answer.calls.len()));
+        if (finish == "tool_calls") == response.calls.is_empty() && !is_truncated {
+            return Some(format!("{} calls and the finish reason {finish}", response.calls.len()));
         }
         None
     }
@@ -246,12 +254,12 @@ fn invalid(validator: &Validator, text: &str) -> Option<String> {
     }
 }
 
-/// How a streamed answer differs from the whole one.
-pub(super) fn difference(whole: &Answer, stream: &Answer) -> Option<String> {
-    // A call that was cut off is in the stream as far as it got, and no call in the whole answer.
-    let cut =
+/// The difference between a streamed and a complete response, if any.
+pub(super) fn difference(whole: &ChatResponse, stream: &ChatResponse) -> Option<String> {
+    // A stream contains the beginning of a truncated call; a complete response leaves the call out.
+    let is_truncated =
         whole.finish.as_deref() == Some("length") && stream.calls.len() == whole.calls.len() + 1;
-    let calls = &stream.calls[..stream.calls.len() - usize::from(cut)];
+    let calls = &stream.calls[..stream.calls.len() - usize::from(is_truncated)];
     if whole.calls != calls {
         return Some(format!("calls {:?} and {:?}", whole.calls, stream.calls));
     }
@@ -267,42 +275,55 @@ pub(super) fn difference(whole: &Answer, stream: &Answer) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::serve::http::Called;
+    use crate::bench::serve::client::ToolCall;
 
-    fn answer(name: &str, arguments: &str, finish: &str) -> Answer {
-        let calls = vec![Called { name: name.to_owned(), arguments: arguments.to_owned() }];
-        Answer { status: 200, calls, finish: Some(finish.to_owned()), ..Answer::default() }
+    fn response(name: &str, arguments: &str, finish: &str) -> ChatResponse {
+        let calls = vec![ToolCall { name: name.to_owned(), arguments: arguments.to_owned() }];
+        ChatResponse {
+            status: 200,
+            calls,
+            finish: Some(finish.to_owned()),
+            ..ChatResponse::default()
+        }
     }
 
     #[test]
-    fn faults_are_found() {
-        let demands = Demands::new().unwrap();
-        let mut dice = Dice::new(3);
-        let mut demand = demands.demand("m", Choice::Required, MOST_TOKENS, &mut dice);
-        (demand.set, demand.callable, demand.most) = (0, vec!["book".to_owned()], Some(1));
-        let good = answer("book", r#"{"code": "AB-123", "breakfast": true}"#, "tool_calls");
-        assert_eq!(demands.fault(&demand, &good, false), None);
-        let cut = answer("book", r#"{"code": "A"#, "length");
-        assert_eq!(demands.fault(&demand, &cut, true), None);
-        let two =
-            Answer { calls: [good.calls.clone(), good.calls.clone()].concat(), ..good.clone() };
+    fn invalid_responses_are_detected() {
+        let generator = CaseGenerator::new().unwrap();
+        let mut random = SplitMix64::new(3);
+        let mut case = generator.case("m", ChoiceKind::Required, MAX_TOKENS, &mut random);
+        (case.set, case.callable, case.max_calls) = (0, vec!["book".to_owned()], Some(1));
+        let good = response("book", r#"{"code": "AB-123", "breakfast": true}"#, "tool_calls");
+        assert_eq!(generator.fault(&case, &good, false), None);
+        let truncated = response("book", r#"{"code": "A"#, "length");
+        assert_eq!(generator.fault(&case, &truncated, true), None);
+        let two = ChatResponse {
+            calls: [good.calls.clone(), good.calls.clone()].concat(),
+            ..good.clone()
+        };
         for (bad, fault) in [
-            (answer("book", r#"{"code": "AB-12", "breakfast": true}"#, "tool_calls"), "AB-12"),
-            (answer("weather", r#"{"city": "Oslo", "days": 1}"#, "tool_calls"), "a call of"),
-            (cut.clone(), "EOF"),
-            (Answer { calls: Vec::new(), ..good.clone() }, "no call"),
-            (Answer { finish: None, ..good.clone() }, "no finish"),
-            (Answer { finish: Some("stop".to_owned()), ..good.clone() }, "finish reason stop"),
-            (Answer { status: 500, ..good.clone() }, "status 500"),
+            (response("book", r#"{"code": "AB-12", "breakfast": true}"#, "tool_calls"), "AB-12"),
+            (response("weather", r#"{"city": "Oslo", "days": 1}"#, "tool_calls"), "a call of"),
+            (truncated.clone(), "EOF"),
+            (ChatResponse { calls: Vec::new(), ..good.clone() }, "no call"),
+            (ChatResponse { finish: None, ..good.clone() }, "no finish"),
+            (
+                ChatResponse { finish: Some("stop".to_owned()), ..good.clone() },
+                "finish reason stop",
+            ),
+            (ChatResponse { status: 500, ..good.clone() }, "status 500"),
             (two, "2 calls"),
         ] {
-            let found = demands.fault(&demand, &bad, false).unwrap_or_default();
+            let found = generator.fault(&case, &bad, false).unwrap_or_default();
             assert!(found.contains(fault), "{found} {fault}");
         }
-        assert_eq!(difference(&Answer { calls: Vec::new(), ..cut.clone() }, &cut), None);
-        assert!(difference(&good, &cut).is_some() && difference(&good, &good).is_none());
+        assert_eq!(
+            difference(&ChatResponse { calls: Vec::new(), ..truncated.clone() }, &truncated),
+            None
+        );
+        assert!(difference(&good, &truncated).is_some() && difference(&good, &good).is_none());
         assert!(
-            difference(&good, &Answer { text: "x".to_owned(), ..good.clone() })
+            difference(&good, &ChatResponse { text: "x".to_owned(), ..good.clone() })
                 .unwrap()
                 .contains("text")
         );

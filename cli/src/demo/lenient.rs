@@ -1,11 +1,11 @@
-//! What an unconstrained model said, read as a lenient parser would: for showing what breaks.
+//! Lenient parsing of unconstrained output, to show what breaks without Louver.
 
 use serde_json::Value;
 
-/// Something between the markers of a call.
+/// A block between call markers.
 #[derive(Debug, PartialEq)]
-pub(super) enum Found {
-    /// JSON with a name and arguments.
+pub(super) enum ParsedBlock {
+    /// A call: JSON with a name and arguments.
     Call {
         /// The tool's name.
         name: String,
@@ -19,19 +19,19 @@ pub(super) enum Found {
 const BEGIN: &str = "<tool_call>";
 const END: &str = "</tool_call>";
 
-/// Every block that begins like a call in the Hermes and Qwen3 formats.
-pub(super) fn calls(text: &str) -> Vec<Found> {
+/// Parses every block that begins like a call in the Hermes or Qwen3 format.
+pub(super) fn calls(text: &str) -> Vec<ParsedBlock> {
     let blocks = text.split(BEGIN).skip(1);
     blocks
         .map(|rest| match rest.split_once(END) {
-            None => Found::Broken(format!("{BEGIN} without {END}")),
+            None => ParsedBlock::Broken(format!("{BEGIN} without {END}")),
             Some((body, _)) => match serde_json::from_str::<Value>(body.trim()) {
-                Err(error) => Found::Broken(format!("not JSON: {error}")),
+                Err(error) => ParsedBlock::Broken(format!("not JSON: {error}")),
                 Ok(call) => match (call["name"].as_str(), call.get("arguments")) {
                     (Some(name), Some(arguments)) => {
-                        Found::Call { name: name.to_owned(), arguments: arguments.clone() }
+                        ParsedBlock::Call { name: name.to_owned(), arguments: arguments.clone() }
                     }
-                    _ => Found::Broken("JSON without a name or arguments".to_owned()),
+                    _ => ParsedBlock::Broken("JSON without a name or arguments".to_owned()),
                 },
             },
         })
@@ -45,13 +45,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks() {
+    fn call_blocks_are_parsed() {
         let text = "a<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>b<tool_call>{</tool_call>\
                     <tool_call>[]</tool_call><tool_call>{}";
-        let found = calls(text);
-        assert_eq!(found[0], Found::Call { name: "f".to_owned(), arguments: json!({"x": 1}) });
-        assert_eq!(found.len(), 4);
-        assert!(found[1..].iter().all(|f| matches!(f, Found::Broken(_))));
+        let blocks = calls(text);
+        assert_eq!(
+            blocks[0],
+            ParsedBlock::Call { name: "f".to_owned(), arguments: json!({"x": 1}) }
+        );
+        assert_eq!(blocks.len(), 4);
+        assert!(blocks[1..].iter().all(|f| matches!(f, ParsedBlock::Broken(_))));
         assert_eq!(calls("nothing"), []);
     }
 }

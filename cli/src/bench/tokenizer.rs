@@ -1,4 +1,4 @@
-//! A vocabulary and text as its tokens: of a `tokenizer.json`, or that of gpt-oss.
+//! Vocabularies and tokenization: from a `tokenizer.json`, or of gpt-oss.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use tokenizers::Tokenizer;
 
 use super::CommonArgs;
 
-/// In the place of a file's name: the vocabulary of gpt-oss.
+/// Special value of `--tokenizer`: the vocabulary of gpt-oss.
 const O200K: &str = "o200k_harmony";
 
-/// Where a vocabulary comes from.
-pub(super) enum Source {
+/// The source of a vocabulary.
+pub(super) enum TokenizerSource {
     /// A `tokenizer.json`.
     Json(Box<Tokenizer>),
     /// The tiktoken-rs crate.
@@ -21,16 +21,16 @@ pub(super) enum Source {
     O200k(Box<tiktoken_rs::CoreBPE>),
 }
 
-/// Makes tokens of text.
-pub(super) enum Encode<'s> {
+/// Tokenizes text.
+pub(super) enum TextEncoder<'s> {
     Json(Encoder<'s>),
     #[cfg(feature = "o200k")]
     O200k(&'s tiktoken_rs::CoreBPE),
 }
 
-impl Source {
-    /// The tokenizer of the command line and its vocabulary. Warnings go to stderr.
-    pub(super) fn load(common: &CommonArgs) -> Result<(Source, Arc<Vocabulary>)> {
+impl TokenizerSource {
+    /// Loads the tokenizer of the command line and its vocabulary. Prints warnings to stderr.
+    pub(super) fn load(common: &CommonArgs) -> Result<(TokenizerSource, Arc<Vocabulary>)> {
         if common.tokenizer.as_os_str() == O200K {
             return o200k();
         }
@@ -40,37 +40,37 @@ impl Source {
         for warning in warnings {
             eprintln!("warning: {warning}");
         }
-        Ok((Source::Json(Box::new(tokenizer)), Arc::new(vocab)))
+        Ok((TokenizerSource::Json(Box::new(tokenizer)), Arc::new(vocab)))
     }
 
-    pub(super) fn encoder<'s>(&'s self, vocab: &Vocabulary) -> Encode<'s> {
+    pub(super) fn encoder<'s>(&'s self, vocab: &Vocabulary) -> TextEncoder<'s> {
         match self {
-            Source::Json(tokenizer) => Encode::Json(Encoder::new(tokenizer, vocab)),
+            TokenizerSource::Json(tokenizer) => TextEncoder::Json(Encoder::new(tokenizer, vocab)),
             #[cfg(feature = "o200k")]
-            Source::O200k(bpe) => Encode::O200k(bpe),
+            TokenizerSource::O200k(bpe) => TextEncoder::O200k(bpe),
         }
     }
 }
 
-impl Encode<'_> {
-    /// The token ids of a text. Special tokens written out in it are those tokens.
+impl TextEncoder<'_> {
+    /// The token ids of a text. Special tokens in the text are recognised.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u32>> {
         Ok(match self {
-            Encode::Json(encoder) => encoder.encode(text)?,
+            TextEncoder::Json(encoder) => encoder.encode(text)?,
             #[cfg(feature = "o200k")]
-            Encode::O200k(bpe) => bpe.encode_with_special_tokens(text),
+            TextEncoder::O200k(bpe) => bpe.encode_with_special_tokens(text),
         })
     }
 }
 
 #[cfg(not(feature = "o200k"))]
-fn o200k() -> Result<(Source, Arc<Vocabulary>)> {
+fn o200k() -> Result<(TokenizerSource, Arc<Vocabulary>)> {
     bail!("{O200K}: this program was built without the feature `o200k`")
 }
 
 #[cfg(feature = "o200k")]
-fn o200k() -> Result<(Source, Arc<Vocabulary>)> {
-    /// Ordinary tokens come first.
+fn o200k() -> Result<(TokenizerSource, Arc<Vocabulary>)> {
+    /// Number of ordinary tokens, which come before the special ones.
     const ORDINARY: u32 = 199_998;
     let bpe = tiktoken_rs::o200k_harmony()?;
     let specials =
@@ -91,5 +91,5 @@ fn o200k() -> Result<(Source, Arc<Vocabulary>)> {
         }
     }
     let vocab = builder.build()?;
-    Ok((Source::O200k(Box::new(bpe)), Arc::new(vocab)))
+    Ok((TokenizerSource::O200k(Box::new(bpe)), Arc::new(vocab)))
 }

@@ -1,43 +1,45 @@
-//! The longest text that can fit into a model's context, known without tokenizing it.
+//! Upper bound on the bytes of a text that fits a model's context, without tokenizing it.
 //!
-//! A text of `n` bytes has at least `n / b` tokens, where `b` bounds the bytes that one token stands
-//! for. That holds for tokenizers that keep all of a text: every byte ends up in a token, and a token
-//! stands for no more bytes than it is written with. Others have no such bound.
+//! A text of `n` bytes has at least `n / b` tokens, where `b` bounds the bytes that one token
+//! represents. This holds for tokenizers that preserve the text: every byte becomes part of a
+//! token, and a token represents at most as many bytes as its own text has. For other tokenizers
+//! there is no bound.
 
 use serde_json::Value;
 use tokenizers::Tokenizer;
 use tokenizers::models::ModelWrapper;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
-/// How many times shorter a text can become in UTF-8 by one of Unicode's normal forms: a mathematical
-/// letter has four bytes, the letter it is folded to one.
-const NORMAL_FORM: usize = 4;
+/// Maximum factor by which a Unicode normal form shortens a UTF-8 text: a mathematical letter has
+/// four bytes, the letter that it is folded to has one.
+const NORMAL_FORM_FACTOR: usize = 4;
 
-/// Most bytes of a text that has at most so many tokens, if there is a bound.
-pub(crate) fn longest_text(tokenizer: &Tokenizer, tokens: usize) -> Option<usize> {
+/// Maximum bytes of a text of at most `tokens` tokens, if there is a bound.
+pub(crate) fn max_text_bytes(tokenizer: &Tokenizer, tokens: usize) -> Option<usize> {
     let normalizer = tokenizer.get_normalizer().map(serde_json::to_value).transpose().ok()?;
     let pre_tokenizer = tokenizer.get_pre_tokenizer().map(serde_json::to_value).transpose().ok()?;
-    let shrinks = factor(normalizer.as_ref())?.checked_mul(factor(pre_tokenizer.as_ref())?)?;
+    let shrink =
+        shrink_factor(normalizer.as_ref())?.checked_mul(shrink_factor(pre_tokenizer.as_ref())?)?;
     let added = tokenizer.get_added_tokens_decoder();
-    // These swallow any amount of white space around them.
-    if added.values().any(|token| token.lstrip || token.rstrip) || !is_covering(tokenizer) {
+    // These absorb any amount of surrounding white space.
+    if added.values().any(|token| token.lstrip || token.rstrip) || !covers_all_bytes(tokenizer) {
         return None;
     }
     let longest = tokenizer.get_vocab(true).keys().map(String::len).max()?;
-    longest.checked_mul(shrinks)?.checked_mul(tokens)
+    longest.checked_mul(shrink)?.checked_mul(tokens)
 }
 
-/// How many times shorter a step of the tokenizer makes a text at most, by the step's JSON form.
-fn factor(step: Option<&Value>) -> Option<usize> {
+/// Maximum factor by which a tokenizer step shortens a text, from the step's JSON.
+fn shrink_factor(step: Option<&Value>) -> Option<usize> {
     let Some(step) = step else { return Some(1) };
     let text = |name: &str| step[name].as_str();
     match text("type")? {
         "Sequence" => {
             let steps =
                 step.get("normalizers").or_else(|| step.get("pretokenizers"))?.as_array()?;
-            steps.iter().try_fold(1_usize, |all, step| all.checked_mul(factor(Some(step))?))
+            steps.iter().try_fold(1_usize, |all, step| all.checked_mul(shrink_factor(Some(step))?))
         }
-        "NFC" | "NFD" | "NFKC" | "NFKD" => Some(NORMAL_FORM),
+        "NFC" | "NFD" | "NFKC" | "NFKD" => Some(NORMAL_FORM_FACTOR),
         "Prepend" | "ByteLevel" | "Metaspace" | "Digits" => Some(1),
         "Replace" => {
             let replaced = step["pattern"]["String"].as_str()?;
@@ -48,15 +50,15 @@ fn factor(step: Option<&Value>) -> Option<usize> {
     }
 }
 
-/// Whether there is a token for every byte, so that nothing is dropped or becomes an unknown token.
-fn is_covering(tokenizer: &Tokenizer) -> bool {
+/// Whether every byte has a token, so that nothing is dropped or replaced by an unknown token.
+fn covers_all_bytes(tokenizer: &Tokenizer) -> bool {
     let has = |text: String| tokenizer.token_to_id(&text).is_some();
-    let falls_back = match tokenizer.get_model() {
+    let has_byte_fallback = match tokenizer.get_model() {
         ModelWrapper::BPE(model) => model.byte_fallback,
         ModelWrapper::Unigram(model) => model.byte_fallback(),
         _ => return false,
     };
-    if falls_back {
+    if has_byte_fallback {
         return (0..=u8::MAX).all(|byte| has(format!("<0x{byte:02X}>")));
     }
     let is_bytes =
@@ -74,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// A tokenizer of bytes in GPT-2's letters, and a token of eight letters.
+    /// A byte-level tokenizer (GPT-2's alphabet) with one token of eight letters.
     fn tokenizer(normalizer: Value, pre_tokenizer: Value, added: Value) -> Tokenizer {
         let mut letters: Vec<char> = ByteLevel::alphabet().into_iter().collect();
         letters.sort_unstable();
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_bounded_where_nothing_is_lost() {
+    fn text_preserving_tokenizers_have_a_bound() {
         let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
         let split = |behavior: &str| {
             let split = json!({"type": "Split", "pattern": {"String": "x"}, "behavior": behavior, "invert": false});
@@ -116,7 +118,7 @@ mod tests {
             (json!(null), json!(null), json!([]), None),
         ] {
             let tokenizer = tokenizer(normalizer.clone(), pre_tokenizer.clone(), added);
-            assert_eq!(longest_text(&tokenizer, 10), bound, "{normalizer} {pre_tokenizer}");
+            assert_eq!(max_text_bytes(&tokenizer, 10), bound, "{normalizer} {pre_tokenizer}");
         }
     }
 }

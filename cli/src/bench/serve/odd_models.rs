@@ -1,31 +1,33 @@
-//! Models of odd tempers, for requests whose prompt has a marker: others of the same batch are left alone.
+//! Logits processors that simulate odd models, for requests whose prompt has a marker. Other
+//! requests of the batch are unaffected.
 
 use std::sync::Arc;
 
 use mistralrs::{CustomLogitsProcessor, Device, Tensor};
 
-/// What makes the model odd, for requests whose message has it.
+/// The prompt marker that selects an odd behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marker {
-    /// Every other row is NaN.
+pub(super) enum PromptMarker {
+    /// Every other row of logits is NaN.
     Nan,
-    /// The model proposes the end of its turn at every step.
+    /// The model prefers a stop token at every step.
     EndFirst,
 }
 
-impl Marker {
-    /// What the message has.
+impl PromptMarker {
+    /// The marker's text.
     pub(super) fn text(self) -> &'static str {
         match self {
-            Marker::Nan => "\u{2622}",
-            Marker::EndFirst => "\u{2620}",
+            PromptMarker::Nan => "\u{2622}",
+            PromptMarker::EndFirst => "\u{2620}",
         }
     }
 }
 
-/// The processors. A marker is one of the model's tokens for each of its bytes: no merge of the embedded tokenizer has them.
+/// The processors. Each byte of a marker is one token, because no merge of the embedded tokenizer
+/// contains it.
 pub(super) fn processors(vocab: &louver::vocab::Vocabulary) -> Vec<Arc<dyn CustomLogitsProcessor>> {
-    let bytes = |marker: Marker| -> Vec<u32> {
+    let bytes = |marker: PromptMarker| -> Vec<u32> {
         marker
             .text()
             .bytes()
@@ -33,12 +35,12 @@ pub(super) fn processors(vocab: &louver::vocab::Vocabulary) -> Vec<Arc<dyn Custo
             .map(|token| token.raw())
             .collect()
     };
-    let (nan, end) = (bytes(Marker::Nan), bytes(Marker::EndFirst));
+    let (nan, end) = (bytes(PromptMarker::Nan), bytes(PromptMarker::EndFirst));
     let stops: Vec<usize> = vocab.stops().iter().map(|stop| stop.raw() as usize).collect();
     let has = |context: &[u32], marker: &[u32]| {
         context.windows(marker.len()).any(|window| window == marker)
     };
-    let odd = move |logits: &Tensor, context: &[u32]| {
+    let processor = move |logits: &Tensor, context: &[u32]| {
         let width = logits.elem_count();
         if has(context, &nan) && context.len().is_multiple_of(2) {
             return Tensor::from_vec(vec![f32::NAN; width], width, &Device::Cpu);
@@ -50,5 +52,5 @@ pub(super) fn processors(vocab: &louver::vocab::Vocabulary) -> Vec<Arc<dyn Custo
         stops.iter().for_each(|stop| row.get_mut(*stop).into_iter().for_each(|x| *x = 1e9));
         Tensor::from_vec(row, width, &Device::Cpu)
     };
-    vec![Arc::new(odd)]
+    vec![Arc::new(processor)]
 }

@@ -1,4 +1,4 @@
-//! What a turn came to -> the answer's JSON.
+//! Response bodies of Chat Completions: a finished turn as JSON.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use louver_mistralrs::{Finish, Generation, Phase, Step};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-use crate::turn::{Progress, Running};
+use crate::turn::{Progress, RunningTurn};
 
-/// What all parts of an answer share.
+/// Metadata that all parts of a response repeat.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct ResponseMeta {
     pub(crate) id: String,
     pub(crate) created: u64,
     pub(crate) model: String,
     pub(crate) fingerprint: String,
-    /// Whether the enforcement report is part of it.
-    pub(crate) report: bool,
-    /// Probabilities are part of it, those of so many other tokens too.
+    /// Whether the response includes the enforcement report.
+    pub(crate) has_report: bool,
+    /// The number of alternatives per token, if the response includes log probabilities.
     pub(crate) logprobs: Option<usize>,
 }
 
-/// Tokens of an answer.
+/// Token counts of a response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) prompt: usize,
@@ -33,13 +33,13 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Adds a choice's.
+    /// Adds the counts of one choice.
     pub(crate) fn add(&mut self, generation: &Generation) {
         self.generated += generation.tokens.len();
         self.reasoning += generation.reasoning_tokens;
     }
 
-    /// As Chat Completions has it.
+    /// The `usage` object of Chat Completions.
     pub(crate) fn json(&self) -> Value {
         json!({
             "prompt_tokens": self.prompt,
@@ -56,50 +56,58 @@ impl Usage {
     }
 }
 
-/// A choice that is over.
-struct Ended {
+/// A finished choice.
+struct FinishedChoice {
     choice: usize,
     generation: Box<Generation>,
     trace: Option<String>,
 }
 
-/// Waits for all choices.
-pub(crate) async fn collect(mut running: Running, frame: &Frame) -> Result<Value, ApiError> {
+/// Waits for all choices and builds the response body.
+pub(crate) async fn collect(
+    mut running: RunningTurn,
+    meta: &ResponseMeta,
+) -> Result<Value, ApiError> {
     let mut usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let mut ended: Vec<Ended> = Vec::new();
+    let mut finished: Vec<FinishedChoice> = Vec::new();
     while let Some(progress) = running.next().await {
         if let Progress::End { choice, generation, trace, .. } = progress? {
             usage.add(&generation);
-            ended.push(Ended { choice, generation, trace });
+            finished.push(FinishedChoice { choice, generation, trace });
         }
     }
-    ended.sort_by_key(|ended| ended.choice);
+    finished.sort_by_key(|finished| finished.choice);
     let vocab = running.served.louver.engine().vocab();
-    let choices: Vec<Value> = ended.iter().map(|ended| whole(ended, frame, vocab)).collect();
-    let mut answer = json!({
-        "id": frame.id,
+    let choices: Vec<Value> =
+        finished.iter().map(|finished| choice_json(finished, meta, vocab)).collect();
+    let mut response = json!({
+        "id": meta.id,
         "object": "chat.completion",
-        "created": frame.created,
-        "model": frame.model,
-        "system_fingerprint": frame.fingerprint,
+        "created": meta.created,
+        "model": meta.model,
+        "system_fingerprint": meta.fingerprint,
         "choices": choices,
         "usage": usage.json(),
     });
-    let reports: Vec<Value> = ended
+    let reports: Vec<Value> = finished
         .into_iter()
-        .filter_map(|Ended { generation, trace, .. }| {
-            report(&generation, trace, frame.report, running.compiled_in)
+        .filter_map(|FinishedChoice { generation, trace, .. }| {
+            louver_member(&generation, trace, meta.has_report, running.compiled_in)
         })
         .collect();
     match reports.len() {
         0 => {}
-        1 => answer["louver"] = reports.into_iter().collect::<Vec<_>>().swap_remove(0),
-        _ => answer["louver"] = json!({"choices": reports}),
+        1 => response["louver"] = reports.into_iter().collect::<Vec<_>>().swap_remove(0),
+        _ => response["louver"] = json!({"choices": reports}),
     }
-    Ok(answer)
+    Ok(response)
 }
 
-fn whole(Ended { choice, generation, .. }: &Ended, frame: &Frame, vocab: &Vocabulary) -> Value {
+fn choice_json(
+    FinishedChoice { choice, generation, .. }: &FinishedChoice,
+    meta: &ResponseMeta,
+    vocab: &Vocabulary,
+) -> Value {
     let turn = &generation.turn;
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
@@ -116,10 +124,11 @@ fn whole(Ended { choice, generation, .. }: &Ended, frame: &Frame, vocab: &Vocabu
     if !turn.calls.is_empty() {
         message.insert("tool_calls".to_owned(), turn.calls.iter().map(call_json).collect());
     }
+    let logprobs = meta.logprobs.map_or(Value::Null, |top| logprobs(&generation.steps, top, vocab));
     json!({
         "index": choice,
         "message": message,
-        "logprobs": frame.logprobs.map_or(Value::Null, |top| logprobs(&generation.steps, top, vocab)),
+        "logprobs": logprobs,
         "finish_reason": finish_reason(generation),
     })
 }
@@ -135,7 +144,7 @@ fn call_json(call: &Call) -> Value {
     }
 }
 
-/// OpenAI's word for how a generation ended.
+/// OpenAI's `finish_reason` of a generation.
 pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
     match generation.finish {
         Finish::Length => "length",
@@ -144,30 +153,31 @@ pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
     }
 }
 
-/// Probabilities of the tokens of the answer's text, as Chat Completions has them. Reasoning, calls and markers have none.
-/// Traces know more alternatives than `top`.
+/// Log probabilities of the tokens of the response text, in the format of Chat Completions. Tokens
+/// of reasoning, calls and markers are left out. Traced steps may have more alternatives than
+/// `top`.
 pub(crate) fn logprobs(steps: &[Step], top: usize, vocab: &Vocabulary) -> Value {
-    let of_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response | Phase::Free);
+    let is_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response | Phase::Free);
     let bytes = |token: u32| vocab.bytes(TokenId::from_raw(token)).map(<[u8]>::to_vec);
     let entry = |token: u32, text: &str, logprob: f32| json!({"token": text, "logprob": logprob, "bytes": bytes(token)});
-    let full = |step: &Step| {
-        let mut found = entry(step.token, &step.text, step.logprob);
-        found["top_logprobs"] =
+    let token_json = |step: &Step| {
+        let mut token_json = entry(step.token, &step.text, step.logprob);
+        token_json["top_logprobs"] =
             step.top.iter().take(top).map(|c| entry(c.token, &c.text, c.logprob)).collect();
-        found
+        token_json
     };
-    json!({"content": steps.iter().filter(of_text).map(full).collect::<Vec<_>>(), "refusal": null})
+    json!({"content": steps.iter().filter(is_text).map(token_json).collect::<Vec<_>>(), "refusal": null})
 }
 
-/// The member `louver` of an answer: what was enforced, what it cost, and where its trace is.
-pub(crate) fn report(
+/// The response member `louver`: the enforcement report, timings, and the trace's id.
+pub(crate) fn louver_member(
     generation: &Generation,
     trace: Option<String>,
-    wanted: bool,
+    has_report: bool,
     compiled_in: Duration,
 ) -> Option<Value> {
     let mut out = Map::new();
-    if wanted {
+    if has_report {
         let timing = &generation.timing;
         let micros = |time: Duration| (time.as_secs_f64() * 1e7).round() / 10.0;
         out.insert("report".to_owned(), json!(generation.report));

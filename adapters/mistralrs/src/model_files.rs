@@ -1,4 +1,4 @@
-//! A model's tokenizer and chat template, read from the files the host loaded it from.
+//! Model files: tokenizer, chat template and stop tokens, read from the files that the host loaded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use crate::error::LoadError;
-use crate::model::{ModelKind, Parts};
+use crate::model::{ModelKind, ModelParts};
 use crate::prompt::{ChatTemplate, TemplateError};
 
-/// Context length where neither the host nor the files say one.
-const UNKNOWN_CONTEXT: usize = 4096;
+/// Context length if neither the host nor the files state one.
+const DEFAULT_CONTEXT: usize = 4096;
 
-/// What `mistralrs` 0.8.1 also takes for an end of the generation, where the template contains it.
-const HOST_ENDS: [&str; 8] = [
+/// Tokens that `mistralrs` 0.8.1 also treats as stop tokens if the template contains them.
+const HOST_STOP_TOKENS: [&str; 8] = [
     "<|im_end|>",
     "<end_of_turn>",
     "<|end_of_text|>",
@@ -25,10 +25,10 @@ const HOST_ENDS: [&str; 8] = [
     "<|channel|>",
 ];
 
-/// Reads a model's files by the name it was loaded under: a directory, or a model of the Hugging Face cache. Nothing is
-/// fetched.
-pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<Parts, LoadError> {
-    let find = finder(id);
+/// Reads a model's files by its load name: a directory, or a model in the Hugging Face cache.
+/// Nothing is downloaded.
+pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, LoadError> {
+    let find = file_finder(id);
     let missing = |name: &str| LoadError::NoFile { model: id.to_owned(), file: name.to_owned() };
     let path = find("tokenizer.json").ok_or_else(|| missing("tokenizer.json"))?;
     let tokenizer = Tokenizer::from_file(&path)
@@ -41,33 +41,33 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<Parts, LoadEr
     let template = template(&find, &config);
     let source = template.as_ref().map_or("", |template| template.source());
     let mut ends: Vec<u32> = Vec::new();
-    for holder in [&json("generation_config.json"), &json("config.json")] {
-        let value = &holder["eos_token_id"];
+    for config_file in [&json("generation_config.json"), &json("config.json")] {
+        let value = &config_file["eos_token_id"];
         let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         ends.extend(ids.iter().filter_map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())));
     }
     let eos = token_text(&config["eos_token"]);
-    let alternates = HOST_ENDS.into_iter().filter(|end| source.contains(end));
+    let alternates = HOST_STOP_TOKENS.into_iter().filter(|end| source.contains(end));
     ends.extend(
         eos.as_deref().into_iter().chain(alternates).filter_map(|name| tokenizer.token_to_id(name)),
     );
     ends.sort_unstable();
     ends.dedup();
-    let stated = json("config.json")["max_position_embeddings"]
+    let config_context = json("config.json")["max_position_embeddings"]
         .as_u64()
         .and_then(|n| usize::try_from(n).ok());
-    let max_context = max_context.or(stated).unwrap_or(UNKNOWN_CONTEXT);
-    let kind = kind_of(&json("config.json"));
-    Ok(Parts { tokenizer: Arc::new(tokenizer), template, max_context, ends, kind })
+    let max_context = max_context.or(config_context).unwrap_or(DEFAULT_CONTEXT);
+    let kind = parse_kind(&json("config.json"));
+    Ok(ModelParts { tokenizer: Arc::new(tokenizer), template, max_context, ends, kind })
 }
 
-/// What the configuration says of a model loaded under this name; nothing where there is none (GGUF).
+/// The model type of a model's configuration; empty if there is none (GGUF).
 pub(crate) fn kind(id: &str) -> ModelKind {
-    let text = finder(id)("config.json").and_then(|path| std::fs::read_to_string(path).ok());
-    kind_of(&text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
+    let text = file_finder(id)("config.json").and_then(|path| std::fs::read_to_string(path).ok());
+    parse_kind(&text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
 }
 
-fn kind_of(config: &Value) -> ModelKind {
+fn parse_kind(config: &Value) -> ModelKind {
     let names = config["architectures"].as_array().map(Vec::as_slice).unwrap_or_default();
     ModelKind {
         model_type: config["model_type"].as_str().map(str::to_owned),
@@ -75,7 +75,7 @@ fn kind_of(config: &Value) -> ModelKind {
     }
 }
 
-fn finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {
+fn file_finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {
     let folder = Path::new(id).is_dir().then(|| PathBuf::from(id));
     let repo = hf_hub::Cache::from_env().model(id.to_owned());
     move |name| match &folder {
@@ -84,7 +84,8 @@ fn finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {
     }
 }
 
-/// `chat_template.jinja`, `chat_template.json`, or the member of the tokenizer's configuration, as the host looks for them.
+/// Reads `chat_template.jinja`, `chat_template.json`, or the tokenizer configuration's member, in
+/// the host's order.
 fn template(
     find: &impl Fn(&str) -> Option<PathBuf>,
     config: &Value,
@@ -95,9 +96,12 @@ fn template(
     {
         return ChatTemplate::new(&source, tokens);
     }
-    let beside = find("chat_template.json").and_then(|path| std::fs::read_to_string(path).ok());
-    let beside: Option<Value> = beside.and_then(|text| serde_json::from_str(&text).ok());
-    let value = beside.as_ref().map_or(&config["chat_template"], |value| &value["chat_template"]);
+    let template_file =
+        find("chat_template.json").and_then(|path| std::fs::read_to_string(path).ok());
+    let template_file: Option<Value> =
+        template_file.and_then(|text| serde_json::from_str(&text).ok());
+    let value =
+        template_file.as_ref().map_or(&config["chat_template"], |value| &value["chat_template"]);
     match value {
         Value::String(source) => ChatTemplate::new(source, tokens),
         Value::Array(list) => {

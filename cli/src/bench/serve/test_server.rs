@@ -1,4 +1,4 @@
-//! The server in this process, and which wire formats a model can be served with.
+//! The server under test, in this process, and the wire formats that its model supports.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,61 +10,65 @@ use louver::spec::json::Json;
 use louver_formats::{Catalog, Reasoning, ToolRequest};
 use louver_hf_tokenizers::VocabOptions;
 use louver_mistralrs::Louver;
-use louver_server::{App, Batching, Config, DeviceChoice, ModelConfig, Served, ServerLimits};
+use louver_server::{App, Batching, Config, DeviceChoice, ModelConfig, ServedModel, ServerLimits};
 use mistralrs::{ModelDType, TextModelBuilder};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::hostile;
-use super::http::Client;
+use super::client::Client;
+use super::odd_models;
 
 /// A running server. Dropping it leaves the server to the runtime.
-pub(super) struct World {
+pub(super) struct TestServer {
     pub(super) client: Client,
     pub(super) address: SocketAddr,
-    /// What requests call the models.
+    /// The models' names in requests.
     pub(super) models: Vec<String>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
-impl World {
-    /// Loads models and serves them on a free port of this machine.
-    pub(super) async fn start(config: Config) -> Result<World> {
-        World::serve(louver_server::load(config).await?).await
+impl TestServer {
+    /// Loads models and serves them on a free local port.
+    pub(super) async fn start(config: Config) -> Result<TestServer> {
+        TestServer::serve(louver_server::load(config).await?).await
     }
 
-    /// Serves the embedded model so many times over, each with so many generations at the same time and with the hostile
-    /// processors in front of Louver's.
-    pub(super) async fn start_hostile(models: usize, generations: usize) -> Result<World> {
+    /// Serves several copies of the embedded model, each with a number of concurrent generations
+    /// and with the odd models' processors before Louver's.
+    pub(super) async fn start_hostile(models: usize, generations: usize) -> Result<TestServer> {
         let batching = if generations > 1 { Batching::On } else { Batching::Off };
         let mut configs = Vec::with_capacity(models);
-        let mut all = Vec::with_capacity(models);
+        let mut served_models = Vec::with_capacity(models);
         for number in 0..models {
-            let config = ModelConfig { batching, ..model(&format!("tiny{number}"), None)? };
+            let config = ModelConfig { batching, ..model_config(&format!("tiny{number}"), None)? };
             let builder =
                 TextModelBuilder::new(&config.model).with_force_cpu().with_dtype(ModelDType::F32);
             let (host, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
-            let mut served = Served::new(&config, host, louver);
-            served.processors.0 = hostile::processors(served.louver.engine().vocab());
+            let mut served = ServedModel::new(&config, host, louver);
+            served.processors.0 = odd_models::processors(served.louver.engine().vocab());
             configs.push(config);
-            all.push(served);
+            served_models.push(served);
         }
         let mut limits = ServerLimits::default();
         limits.requests.concurrent = models * generations;
         limits.requests.n = limits.requests.n.min(limits.requests.concurrent);
-        World::serve(App::new(Config { models: configs, limits, ..Config::default() }, all)).await
+        TestServer::serve(App::new(
+            Config { models: configs, limits, ..Config::default() },
+            served_models,
+        ))
+        .await
     }
 
-    async fn serve(app: App) -> Result<World> {
+    async fn serve(app: App) -> Result<TestServer> {
         let models = app.models().iter().map(|served| served.name.clone()).collect();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let serving =
             tokio::spawn(louver_server::serve(listener, app, async move { drop(stopped.await) }));
-        Ok(World {
+        Ok(TestServer {
             client: Client::new(format!("http://{address}"))?,
             address,
             models,
@@ -73,23 +77,23 @@ impl World {
         })
     }
 
-    /// Stops, and waits until it has.
+    /// Stops the server and waits for it.
     pub(super) async fn stop(self) -> Result<()> {
-        // If the server is gone already, its task says why.
+        // If the server has already ended, its task returns the reason.
         let _ = self.stop.send(());
         Ok(self.serving.await.context("the server panicked")??)
     }
 }
 
-/// The embedded model's directory.
-pub(super) fn tiny() -> Result<PathBuf> {
+/// The directory of the embedded model.
+pub(super) fn tiny_model_dir() -> Result<PathBuf> {
     Ok(louver_tiny_model::ensure(&louver_tiny_model::default_parent())?.dir)
 }
 
-/// A model of the embedded weights under a name, in a wire format.
-pub(super) fn model(name: &str, format: Option<&str>) -> Result<ModelConfig> {
+/// The configuration of the embedded model with a name and a wire format.
+pub(super) fn model_config(name: &str, format: Option<&str>) -> Result<ModelConfig> {
     Ok(ModelConfig {
-        model: tiny()?.display().to_string(),
+        model: tiny_model_dir()?.display().to_string(),
         name: Some(name.to_owned()),
         format: format.map(str::to_owned),
         device: DeviceChoice::Cpu,
@@ -98,11 +102,13 @@ pub(super) fn model(name: &str, format: Option<&str>) -> Result<ModelConfig> {
     })
 }
 
-/// The wire formats whose grammars the embedded model's vocabulary can spell; the others have markers that must be special
-/// tokens of their own.
-pub(super) fn formats() -> Result<(Vec<String>, Vec<String>)> {
-    let loaded =
-        louver_hf_tokenizers::load(tiny()?.join("tokenizer.json"), &VocabOptions::default())?;
+/// Partitions the wire formats into those that the embedded model's vocabulary can spell, and those
+/// whose markers must be special tokens.
+pub(super) fn partition_formats() -> Result<(Vec<String>, Vec<String>)> {
+    let loaded = louver_hf_tokenizers::load(
+        tiny_model_dir()?.join("tokenizer.json"),
+        &VocabOptions::default(),
+    )?;
     let engine = Engine::new(Arc::new(loaded.vocab), EngineOptions::default());
     let tools = r#"{"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]}"#;
     let request = ToolRequest::parse(&Json::parse(tools, &engine.options().limits)?)?;

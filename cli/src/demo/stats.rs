@@ -1,4 +1,4 @@
-//! What the demo counts, and its last lines.
+//! Statistics of a demo run, and its final report.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 /// Counts over all turns.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct RunStats {
     pub(super) calls: usize,
     pub(super) valid: usize,
-    /// Calls that had to be made and were not.
+    /// Number of required calls that were not made.
     pub(super) missing: usize,
     pub(super) answer_valid: bool,
     pub(super) tokens: usize,
     pub(super) timing: Timing,
 }
 
-impl Tally {
-    /// Whether everything that was said is as it should be.
-    pub(super) fn good(&self) -> bool {
+impl RunStats {
+    /// Whether every call and the answer were valid.
+    pub(super) fn is_good(&self) -> bool {
         self.calls == self.valid && self.missing == 0 && self.answer_valid
     }
 

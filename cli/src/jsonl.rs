@@ -1,4 +1,4 @@
-//! JSON Lines files, in and out.
+//! Reading and writing of JSON Lines files.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-/// The lines of a file that are not blank, with their numbers from 1.
+/// The non-blank lines of a file, with their numbers from 1.
 pub(crate) fn read(path: &Path) -> Result<Vec<(usize, String)>> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut out = Vec::new();
@@ -21,18 +21,18 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(usize, String)>> {
     Ok(out)
 }
 
-/// A file that is written line by line.
-pub(crate) struct Writer {
+/// A JSON Lines writer.
+pub(crate) struct JsonlWriter {
     file: BufWriter<File>,
     name: String,
 }
 
-impl Writer {
+impl JsonlWriter {
     /// Creates or empties the file.
-    pub(crate) fn create(path: &Path) -> Result<Writer> {
+    pub(crate) fn create(path: &Path) -> Result<JsonlWriter> {
         let name = path.display().to_string();
         let file = File::create(path).with_context(|| format!("cannot write {name}"))?;
-        Ok(Writer { file: BufWriter::new(file), name })
+        Ok(JsonlWriter { file: BufWriter::new(file), name })
     }
 
     /// Appends a value as one line.
@@ -41,7 +41,7 @@ impl Writer {
         writeln!(self.file, "{line}").with_context(|| format!("cannot write {}", self.name))
     }
 
-    /// Everything is on disk, or an error says that it is not.
+    /// Flushes the file. Errors: the data could not be written.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.file.flush().with_context(|| format!("cannot write {}", self.name))
     }

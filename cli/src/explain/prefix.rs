@@ -1,4 +1,4 @@
-//! What may follow a prefix.
+//! Explanation of a prefix: the bytes and tokens that may follow it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,58 +14,59 @@ use louver::vocab::Vocabulary;
 use louver_hf_tokenizers::{Encoder, Loaded, VocabOptions};
 use serde::Serialize;
 
-/// What may follow a prefix.
+/// The bytes and tokens that may follow a prefix.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct At {
+pub(super) struct PrefixReport {
     pub(super) prefix: String,
-    /// Why the prefix itself is not allowed; what is said below is then about the part that is.
+    /// Why the prefix itself is not allowed. The other fields then describe its longest allowed
+    /// part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refused: Option<String>,
     /// The bytes that may follow.
     pub(super) bytes: String,
-    /// Special tokens that may follow, as the grammar names them.
+    /// Special tokens that may follow, by their names in the grammar.
     pub(super) specials: Vec<String>,
     pub(super) may_end: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tokens: Option<Tokens>,
+    pub(super) tokens: Option<MaskReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) why: Option<Why>,
+    pub(super) why: Option<TokenReport>,
 }
 
-/// The mask.
+/// The token mask.
 #[derive(Debug, Serialize)]
-pub(super) struct Tokens {
-    /// The prefix as the tokenizer cuts it.
+pub(super) struct MaskReport {
+    /// The tokens of the prefix.
     pub(super) prefix: Vec<String>,
     pub(super) allowed: usize,
     pub(super) of: usize,
-    /// The first ones, `(id, text)`.
+    /// The first allowed tokens, `(id, text)`.
     pub(super) first: Vec<(u32, String)>,
-    /// Of the mask, made anew.
+    /// Time to compute the mask without caches.
     pub(super) microseconds: f64,
 }
 
-/// What becomes of one token.
+/// Whether and why a token is allowed.
 #[derive(Debug, Serialize)]
-pub(super) struct Why {
-    /// None without a tokenizer: then the token is a text.
+pub(super) struct TokenReport {
+    /// `None` without a tokenizer; then the token is a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<u32>,
     pub(super) token: String,
     pub(super) allowed: bool,
-    /// Bytes of the token that are fine.
+    /// Number of allowed leading bytes of the token.
     pub(super) good: usize,
     pub(super) why: String,
 }
 
-/// About bytes alone; `why` is a text.
+/// Explains a prefix in terms of bytes; `why` is a text.
 pub(super) fn bytes(
     compiled: Arc<Compiled>,
     prefix: &str,
     why: Option<&str>,
     limits: &Limits,
-) -> Result<At> {
-    let why = why.map(|text| refusal_of_text(compiled.clone(), prefix, text)).transpose()?;
+) -> Result<PrefixReport> {
+    let why = why.map(|text| explain_text(compiled.clone(), prefix, text)).transpose()?;
     let mut recognizer = Recognizer::with_limits(compiled, limits);
     let refused = match recognizer.push(prefix.as_bytes()) {
         Ok(()) => None,
@@ -74,11 +75,11 @@ pub(super) fn bytes(
     };
     let may_end = recognizer.is_complete();
     let (prefix, bytes) = (prefix.to_owned(), recognizer.allowed().to_string());
-    Ok(At { prefix, refused, bytes, may_end, why, ..At::default() })
+    Ok(PrefixReport { prefix, refused, bytes, may_end, why, ..PrefixReport::default() })
 }
 
-/// What becomes of a text behind a prefix, as if it were a token.
-fn refusal_of_text(compiled: Arc<Compiled>, prefix: &str, text: &str) -> Result<Why> {
+/// Explains a text after a prefix, as if it were one token.
+fn explain_text(compiled: Arc<Compiled>, prefix: &str, text: &str) -> Result<TokenReport> {
     let vocab = Arc::new(Vocabulary::toy(&[text.as_bytes()]));
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
     let mut matcher =
@@ -89,7 +90,7 @@ fn refusal_of_text(compiled: Arc<Compiled>, prefix: &str, text: &str) -> Result<
         }
     }
     let token = vocab.find(text.as_bytes()).context("an empty text")?;
-    Ok(Why { id: None, ..explain(&mut matcher, &vocab, token)? })
+    Ok(TokenReport { id: None, ..explain_token(&mut matcher, &vocab, token)? })
 }
 
 fn not_allowed(text: &[u8], offset: usize) -> String {
@@ -98,14 +99,14 @@ fn not_allowed(text: &[u8], offset: usize) -> String {
     format!("byte {offset} is not allowed: {shown:?}")
 }
 
-/// About the tokens of a vocabulary.
+/// Explains a prefix in terms of a vocabulary's tokens.
 pub(super) fn tokens(
     compiled: Arc<Compiled>,
     tokenizer: &Path,
     prefix: &str,
     why: Option<&str>,
-    most: usize,
-) -> Result<At> {
+    max_tokens: usize,
+) -> Result<PrefixReport> {
     let Loaded { vocab, tokenizer, warnings } =
         louver_hf_tokenizers::load(tokenizer, &VocabOptions::default())?;
     for warning in warnings {
@@ -115,58 +116,58 @@ pub(super) fn tokens(
     let vocab = engine.vocab().clone();
     let encoder = Encoder::new(&tokenizer, &vocab);
     let mut matcher = engine.bind(compiled)?.matcher();
-    let mut at = At { prefix: prefix.to_owned(), ..At::default() };
-    let mut taken = 0;
+    let mut report = PrefixReport { prefix: prefix.to_owned(), ..PrefixReport::default() };
+    let mut consumed = 0;
     for token in encoder.encode(prefix)? {
         let token = TokenId::from_raw(token);
         match matcher.advance(token) {
             Ok(()) => {
-                taken += vocab
+                consumed += vocab
                     .bytes(token)
                     .map_or_else(|| vocab.special_name(token).map_or(0, str::len), <[u8]>::len)
             }
             Err(AdvanceError::Rejected { offset, .. }) => {
-                at.refused = Some(not_allowed(prefix.as_bytes(), taken + offset));
+                report.refused = Some(not_allowed(prefix.as_bytes(), consumed + offset));
                 break;
             }
             Err(other) => {
-                at.refused = Some(other.to_string());
+                report.refused = Some(other.to_string());
                 break;
             }
         }
     }
     let expected = matcher.expected(b"")?;
-    (at.bytes, at.specials, at.may_end) =
+    (report.bytes, report.specials, report.may_end) =
         (expected.bytes.to_string(), expected.specials, expected.may_end);
-    at.tokens = Some(mask(&mut matcher, &vocab, most));
+    report.tokens = Some(mask(&mut matcher, &vocab, max_tokens));
     if let Some(token) = why {
-        let token = find(token, &vocab, &encoder)?;
-        at.why = Some(explain(&mut matcher, &vocab, token)?);
+        let token = find_token(token, &vocab, &encoder)?;
+        report.why = Some(explain_token(&mut matcher, &vocab, token)?);
     }
-    Ok(at)
+    Ok(report)
 }
 
-fn mask(matcher: &mut Matcher, vocab: &Vocabulary, most: usize) -> Tokens {
+fn mask(matcher: &mut Matcher, vocab: &Vocabulary, max_tokens: usize) -> MaskReport {
     let mut mask = vec![0; vocab.mask_words()];
-    let begin = Instant::now();
+    let started = Instant::now();
     matcher.fill_mask(&mut mask);
-    let microseconds = (begin.elapsed().as_nanos() as f64 / 100.0).round() / 10.0;
+    let microseconds = (started.elapsed().as_nanos() as f64 / 100.0).round() / 10.0;
     let ids = (0..vocab.width()).map(TokenId::new);
     let allowed: Vec<TokenId> = ids.filter(|&id| louver::mask::bit(&mask, id)).collect();
-    Tokens {
+    MaskReport {
         prefix: matcher.tokens().iter().map(|&id| vocab.shown(id)).collect(),
         allowed: allowed.len(),
         of: (0..vocab.width()).filter(|&id| vocab.is_used(TokenId::new(id))).count(),
-        first: allowed.iter().take(most).map(|&id| (id.raw(), vocab.shown(id))).collect(),
+        first: allowed.iter().take(max_tokens).map(|&id| (id.raw(), vocab.shown(id))).collect(),
         microseconds,
     }
 }
 
-/// A token by its id, its name or its text.
-fn find(token: &str, vocab: &Vocabulary, encoder: &Encoder<'_>) -> Result<TokenId> {
+/// Finds a token by its id, name or text.
+fn find_token(token: &str, vocab: &Vocabulary, encoder: &Encoder<'_>) -> Result<TokenId> {
     let by_text = vocab.special(token).or_else(|| vocab.find(token.as_bytes()));
     let by_id = || token.parse::<u32>().ok().map(TokenId::from_raw).filter(|&id| vocab.is_used(id));
-    // Digits are an id: their text can be given in quotes.
+    // Digits are an id; the text of digits can be given in quotes.
     let quoted = token
         .strip_prefix('"')
         .and_then(|t| t.strip_suffix('"'))
@@ -174,15 +175,17 @@ fn find(token: &str, vocab: &Vocabulary, encoder: &Encoder<'_>) -> Result<TokenI
     match by_id().or(by_text).or(quoted) {
         Some(id) => Ok(id),
         None => {
-            let cut = encoder.encode(token).context("the token's text")?;
-            let cut: Vec<String> =
-                cut.iter().map(|&id| format!("{:?}", vocab.shown(TokenId::from_raw(id)))).collect();
-            bail!("{token:?} is no single token; the tokenizer cuts it into {}", cut.join(" "))
+            let pieces = encoder.encode(token).context("the token's text")?;
+            let pieces: Vec<String> = pieces
+                .iter()
+                .map(|&id| format!("{:?}", vocab.shown(TokenId::from_raw(id))))
+                .collect();
+            bail!("{token:?} is no single token; the tokenizer splits it into {}", pieces.join(" "))
         }
     }
 }
 
-fn explain(matcher: &mut Matcher, vocab: &Vocabulary, token: TokenId) -> Result<Why> {
+fn explain_token(matcher: &mut Matcher, vocab: &Vocabulary, token: TokenId) -> Result<TokenReport> {
     let refusal = matcher.refusal(token)?;
     let why = refusal.as_ref().map_or_else(|| "it is allowed".to_owned(), Refusal::to_string);
     let good = match &refusal {
@@ -190,7 +193,7 @@ fn explain(matcher: &mut Matcher, vocab: &Vocabulary, token: TokenId) -> Result<
         Some(Refusal::Byte { behind, .. }) => behind.len(),
         Some(_) => 0,
     };
-    Ok(Why {
+    Ok(TokenReport {
         id: Some(token.raw()),
         token: vocab.shown(token),
         allowed: refusal.is_none(),

@@ -1,4 +1,5 @@
-//! `strftime_now`, which some chat templates put into the system prompt. UTC.
+//! The template function `strftime_now`, which some chat templates use in the system prompt. Times
+//! are UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,15 +22,15 @@ const MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] =
     ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
 
-/// The present time in a `strftime` format.
+/// Formats the current time.
 pub(crate) fn format_now(format: &str) -> Result<String, Error> {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     format_time(format, seconds)
 }
 
 fn format_time(format: &str, seconds: u64) -> Result<String, Error> {
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
+    let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = to_date(days);
     let month_name = MONTHS[month - 1];
     let day_name = DAYS[(days % 7) as usize];
     let mut out = String::new();
@@ -48,9 +49,9 @@ fn format_time(format: &str, seconds: u64) -> Result<String, Error> {
             Some('b') => out.push_str(&month_name[..3]),
             Some('A') => out.push_str(day_name),
             Some('a') => out.push_str(&day_name[..3]),
-            Some('H') => out.push_str(&format!("{:02}", of_day / 3600)),
-            Some('M') => out.push_str(&format!("{:02}", of_day / 60 % 60)),
-            Some('S') => out.push_str(&format!("{:02}", of_day % 60)),
+            Some('H') => out.push_str(&format!("{:02}", second_of_day / 3600)),
+            Some('M') => out.push_str(&format!("{:02}", second_of_day / 60 % 60)),
+            Some('S') => out.push_str(&format!("{:02}", second_of_day % 60)),
             Some('%') => out.push('%'),
             other => {
                 let what = format!(
@@ -64,21 +65,21 @@ fn format_time(format: &str, seconds: u64) -> Result<String, Error> {
     Ok(out)
 }
 
-/// Days since 1970-01-01 -> year, month, day in the Gregorian calendar.
-fn civil(mut days: u64) -> (u64, usize, u64) {
-    let leap = |year: u64| {
+/// Converts days since 1970-01-01 to year, month and day in the Gregorian calendar.
+fn to_date(mut days: u64) -> (u64, usize, u64) {
+    let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     };
     let mut year = 1970;
     loop {
-        let length = if leap(year) { 366 } else { 365 };
+        let length = if is_leap(year) { 366 } else { 365 };
         if days < length {
             break;
         }
         days -= length;
         year += 1;
     }
-    let lengths = [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let lengths = [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let mut month = 0;
     while days >= lengths[month] {
         days -= lengths[month];
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_dates() {
+    fn dates_are_formatted() {
         let all = "%d %b %Y|%A %a %B %y-%m|%H:%M:%S %%";
         assert_eq!(
             format_time(all, 0).unwrap(),

@@ -1,0 +1,247 @@
+//! Truncation safety: near the length limit the mask narrows, so that open structures can be
+//! closed.
+//!
+//! The length of the shortest completion is known (in tokens, as an upper bound). While much more
+//! room is left, nothing happens. Near the limit, only tokens remain allowed after which a
+//! completion still fits: the first token of the shortest completion, and those of the most likely
+//! candidates that were checked and fit.
+
+use louver::engine::{CompletionOptions, Matcher};
+use louver::fuel;
+use louver::ids::TokenId;
+
+use crate::record::largest;
+
+/// When to narrow the mask near the length limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Truncation {
+    /// If the turn must be structured: a required call or a response format.
+    #[default]
+    Auto,
+    /// Always: optional calls that were begun are finished, too.
+    Safe,
+    /// Never: output beyond the limit is truncated.
+    Off,
+}
+
+/// Number of most likely tokens to check near the limit.
+const CANDIDATES: usize = 8;
+/// The slack below which narrowing begins: a multiple of the longest of the shortest completions so
+/// far, plus a number of tokens.
+const MARGIN: (usize, usize) = (2, 32);
+/// Number of tokens between checks while there is ample room.
+const CHECK_INTERVAL: usize = 16;
+
+/// Keeps a turn within its length limit.
+#[derive(Debug, Default)]
+pub(crate) struct TruncationGuard {
+    /// Number of generated tokens at which to check again.
+    next_check: usize,
+    /// The longest of the shortest completions so far.
+    longest: usize,
+    /// Completions from the last check, each with the allowed token that precedes it.
+    ///
+    /// The shortest completion in bytes is not always the shortest in tokens. Among texts of equal
+    /// length the search may now find one with few tokens, and after its first token another with
+    /// more. So earlier results are kept.
+    completions: Vec<(TokenId, Vec<TokenId>)>,
+}
+
+impl TruncationGuard {
+    /// Narrows the mask if necessary. `room` is the number of tokens that may still follow, without
+    /// a stop token. Returns whether a token that the model preferred was removed. All searches of
+    /// one step share the fuel of one mask; beyond it, only the first shortest completion is kept.
+    pub(crate) fn narrow(
+        &mut self,
+        matcher: &mut Matcher,
+        mask: &mut [u32],
+        row: &[f32],
+        room: usize,
+    ) -> bool {
+        let fuel = matcher.mask_fuel();
+        fuel::limited(fuel, || self.narrow_within(matcher, mask, row, room))
+    }
+
+    fn narrow_within(
+        &mut self,
+        matcher: &mut Matcher,
+        mask: &mut [u32],
+        row: &[f32],
+        room: usize,
+    ) -> bool {
+        let position = matcher.tokens().len();
+        if position < self.next_check {
+            return false;
+        }
+        let earlier = self.earlier_completion(matcher);
+        let best =
+            [shortest_completion(matcher), earlier].into_iter().flatten().min_by_key(Vec::len);
+        let Some(completion) = best else {
+            self.next_check = position + CHECK_INTERVAL;
+            return false;
+        };
+        self.longest = self.longest.max(completion.len());
+        // No completion fits: the turn will be truncated in any case.
+        let Some(slack) = room.checked_sub(completion.len()) else { return false };
+        let margin = MARGIN.0 * self.longest + MARGIN.1;
+        if slack > margin {
+            self.next_check = position + if slack > 2 * margin { CHECK_INTERVAL } else { 1 };
+            return false;
+        }
+        let allows = |id: usize| mask.get(id / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
+        let candidates = largest(row, CANDIDATES, allows);
+        // The shortest completion after a token; a stop token needs none.
+        let completion_after = |matcher: &mut Matcher, token: TokenId| {
+            if matcher.vocab().is_stop(token) {
+                return Some(Vec::new());
+            }
+            matcher.advance(token).ok()?;
+            let completion = shortest_completion(matcher);
+            matcher.rollback(1);
+            completion.filter(|completion| completion.len() < room)
+        };
+        let mut is_narrowed = false;
+        for (id, _) in candidates {
+            let token = TokenId::from_raw(id as u32);
+            let completion = completion_after(matcher, token);
+            is_narrowed |= completion.is_none();
+            self.completions.extend(completion.map(|completion| (token, completion)));
+        }
+        let mut allowed: Vec<u32> = self.completions.iter().map(|(token, _)| token.raw()).collect();
+        // An empty completion means that a stop token may follow.
+        match completion.split_first() {
+            Some((first, rest)) => {
+                allowed.push(first.raw());
+                self.completions.push((*first, rest.to_vec()));
+            }
+            None => allowed.extend(matcher.vocab().stops().iter().map(|stop| stop.raw())),
+        }
+        mask.fill(0);
+        for id in allowed {
+            mask[id as usize / 32] |= 1 << (id % 32);
+        }
+        is_narrowed
+    }
+
+    /// An earlier completion that starts with the token taken since, if it still completes the
+    /// text.
+    fn earlier_completion(&mut self, matcher: &mut Matcher) -> Option<Vec<TokenId>> {
+        let completions = std::mem::take(&mut self.completions);
+        let last = *matcher.tokens().last()?;
+        let matching = completions
+            .into_iter()
+            .filter(|(token, _)| *token == last)
+            .map(|(_, completion)| completion);
+        matching.filter(|completion| completes(matcher, completion)).min_by_key(Vec::len)
+    }
+}
+
+fn completes(matcher: &mut Matcher, completion: &[TokenId]) -> bool {
+    let read = completion.iter().take_while(|token| matcher.advance(**token).is_ok()).count();
+    let completes = read == completion.len() && matcher.is_complete();
+    matcher.rollback(read);
+    completes
+}
+
+fn shortest_completion(matcher: &mut Matcher) -> Option<Vec<TokenId>> {
+    matcher.shortest_completion_tokens(&CompletionOptions::default()).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use louver::engine::{Engine, EngineOptions};
+    use louver::front::json_schema::SchemaOptions;
+    use louver::vocab::Vocabulary;
+
+    use super::*;
+    use crate::sampler::mix;
+
+    /// Simulates a model that always prefers one token. Returns the text, whether it is complete,
+    /// and whether the mask was narrowed.
+    fn run(schema: &str, preferred: u8, limit: usize) -> (String, bool, bool) {
+        let vocab = Vocabulary::toy(&[b"\":", b"{\"", b"\"}"]);
+        run_model(schema, vocab, limit, |_, row| row[usize::from(preferred)] = 5.0)
+    }
+
+    /// Simulates a model that sets the logits of each position.
+    fn run_model(
+        schema: &str,
+        vocab: Vocabulary,
+        limit: usize,
+        model: impl Fn(usize, &mut [f32]),
+    ) -> (String, bool, bool) {
+        let vocab = Arc::new(vocab);
+        let engine = Engine::new(vocab.clone(), EngineOptions::default());
+        let mut matcher =
+            engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap().matcher();
+        let mut guard = TruncationGuard::default();
+        let mut mask = vec![0; vocab.mask_words()];
+        let (mut text, mut is_narrowed) = (Vec::new(), false);
+        while text.len() < 10_000 {
+            let room = limit - matcher.tokens().len();
+            if room == 0 {
+                break;
+            }
+            let mut row = vec![0.0; vocab.width()];
+            model(matcher.tokens().len(), &mut row);
+            vocab.stops().iter().for_each(|stop| row[stop.raw() as usize] = -5.0);
+            matcher.fill_mask(&mut mask);
+            is_narrowed |= guard.narrow(&mut matcher, &mut mask, &row, room);
+            let allows = |id: usize| mask[id / 32] >> (id % 32) & 1 == 1;
+            let (id, _) = largest(&row, 1, allows)[0];
+            let token = TokenId::from_raw(id as u32);
+            if vocab.is_stop(token) {
+                break;
+            }
+            matcher.advance(token).unwrap();
+            text.extend_from_slice(vocab.bytes(token).unwrap());
+        }
+        (String::from_utf8(text).unwrap(), matcher.is_complete(), is_narrowed)
+    }
+
+    #[test]
+    fn open_objects_are_closed_within_the_limit() {
+        let schema = r#"{"type": "object", "properties": {"a": {"enum": ["yes", "no"]}, "b": {"type": "integer"}},
+            "required": ["a", "b"]}"#;
+        // Texts of equal length in bytes have different numbers of tokens.
+        let words: [&[u8]; 8] =
+            [b"\":", b"{\"", b"\"}", b"no\"", b"\n\n", b"\"b\":0", b"b\":0,\"a", b"\",\""];
+        for seed in 0..40 {
+            for limit in [30, 60, 100] {
+                let vocab = Vocabulary::toy(&words);
+                let (text, complete, _) = run_model(schema, vocab, limit, |position, row| {
+                    for (id, logit) in row.iter_mut().enumerate() {
+                        let state = seed << 40 ^ (position as u64) << 20 ^ id as u64;
+                        *logit = (mix(state) >> 40) as f32 / 1e5;
+                    }
+                });
+                assert!(complete, "{seed} {limit}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_complete_at_every_sufficient_limit() {
+        let schema = r##"{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"$ref": "#"}},
+            "c": {"type": "integer"}}, "required": ["a", "c"], "additionalProperties": false}"##;
+        // {"a":"","c":0} in tokens: {" a ": " " , " c ": 0 }
+        for limit in 11..150 {
+            for preferred in [b'x', b'[', b'{', b'"', b'1', b' ', b','] {
+                let (text, complete, _) = run(schema, preferred, limit);
+                assert!(complete, "{limit} {:?}: {text}", char::from(preferred));
+                let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+                assert!(
+                    jsonschema::is_valid(&serde_json::from_str(schema).unwrap(), &value),
+                    "{text}"
+                );
+            }
+        }
+        // Narrowed only if the model preferred to continue.
+        assert!(run(schema, b'x', 60).2);
+        // A text that cannot fit is not changed.
+        let (_, complete, _) = run(schema, b'x', 9);
+        assert!(!complete);
+    }
+}

@@ -1,0 +1,123 @@
+//! Timed runs of token sequences through matchers.
+
+use std::time::Instant;
+
+use louver::engine::{Constraint, Engine, Matcher, PrepareBudget};
+use louver::fuel;
+use louver::ids::TokenId;
+use louver::mask::MaskRow;
+
+use super::CommonArgs;
+use super::record::{CaseRecord, PreparationStats};
+
+/// The result of one token sequence.
+#[derive(Debug, Default)]
+struct SequenceResult {
+    /// Time of mask and advance per token.
+    masks_ns: Vec<u64>,
+    /// Time of the first mask.
+    first_mask_ns: Option<u64>,
+    /// Whether every token was allowed.
+    consumed: bool,
+    /// Whether the grammar may end after them.
+    accepted: bool,
+    /// Maximum fuel of one mask and token.
+    fuel: u64,
+    /// The limit that was reached, if any.
+    limit: Option<&'static str>,
+}
+
+/// Feeds token sequences to matchers, on one thread.
+pub(super) struct Feeder<'e> {
+    engine: &'e Engine,
+    /// The mask row, reused for all matchers like a batch slot.
+    mask: MaskRow,
+    prepare: bool,
+}
+
+impl<'e> Feeder<'e> {
+    pub(super) fn new(engine: &'e Engine, common: &CommonArgs) -> Feeder<'e> {
+        Feeder { engine, mask: MaskRow::new(engine.vocab()), prepare: common.prepare }
+    }
+
+    /// The engine.
+    pub(super) fn engine(&self) -> &'e Engine {
+        self.engine
+    }
+
+    /// Runs all tests of a case: tokens, and whether they should be accepted. `started` is when the
+    /// case's compilation began; the first matcher is part of it.
+    pub(super) fn feed_all(
+        &mut self,
+        id: String,
+        started: Instant,
+        constraint: &Constraint,
+        tests: &[(Vec<u32>, bool)],
+    ) -> CaseRecord {
+        let mut first = Some(constraint.matcher());
+        let mut record = CaseRecord { id, ttfm_ns: nanos(started), ..CaseRecord::default() };
+        let used = self.engine.stats().ahead_used;
+        if self.prepare {
+            let started = Instant::now();
+            let report = constraint.prepare(PrepareBudget::default()).wait();
+            record.prepare_ns = Some(nanos(started));
+            record.ahead = Some(PreparationStats {
+                places: report.places,
+                built: report.built,
+                known: report.known,
+                used: 0,
+            });
+        }
+        let (mut masks, mut wrong) = (Vec::new(), Vec::new());
+        for (i, (tokens, valid)) in tests.iter().enumerate() {
+            let result =
+                feed(first.take().unwrap_or_else(|| constraint.matcher()), tokens, &mut self.mask);
+            record.first_mask_ns = record.first_mask_ns.or(result.first_mask_ns);
+            masks.extend(result.masks_ns);
+            record.mask_fuel = record.mask_fuel.max(Some(result.fuel));
+            record.limit = record.limit.or(result.limit);
+            if result.accepted != *valid {
+                wrong.push((i, *valid, result.consumed));
+            }
+        }
+        (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
+        if let Some(ahead) = &mut record.ahead {
+            ahead.used = self.engine.stats().ahead_used - used;
+        }
+        record
+    }
+}
+
+/// Feeds tokens up to the first rejected one. `mask` is a reusable row.
+fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut MaskRow) -> SequenceResult {
+    let mut result = SequenceResult {
+        masks_ns: Vec::with_capacity(tokens.len()),
+        consumed: true,
+        ..SequenceResult::default()
+    };
+    for (i, &token) in tokens.iter().enumerate() {
+        let started = Instant::now();
+        let token = TokenId::from_raw(token);
+        let (is_allowed, fuel) = fuel::measure(|| {
+            matcher.update_mask(mask);
+            if i == 0 {
+                result.first_mask_ns = Some(nanos(started));
+            }
+            mask.allows(token) && matcher.advance(token).is_ok()
+        });
+        result.masks_ns.push(nanos(started));
+        result.fuel = result.fuel.max(fuel);
+        if !is_allowed {
+            result.consumed = false;
+            result.limit = matcher.limit();
+            return result;
+        }
+    }
+    result.accepted = matcher.is_complete();
+    result
+}
+
+/// Nanoseconds since `started`.
+pub(super) fn nanos(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

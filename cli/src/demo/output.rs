@@ -1,0 +1,117 @@
+//! Output of the demo: text for people, or one line of JSON per event.
+
+use std::io::{self, Write};
+
+use louver_mistralrs::Event;
+use serde_json::{Value, json};
+
+/// The output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutputStyle {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Maximum characters of free text printed per turn.
+const MAX_TEXT_CHARS: usize = 600;
+
+/// The printer. Errors of printing, such as a closed pipe, are ignored; the exit code still reports
+/// the result.
+pub(super) struct Output {
+    style: OutputStyle,
+    turn: usize,
+    /// Characters of free text printed in this turn.
+    printed: usize,
+    /// Whether a line is incomplete.
+    has_open_line: bool,
+}
+
+impl Output {
+    pub(super) fn new(style: OutputStyle) -> Output {
+        Output { style, turn: 0, printed: 0, has_open_line: false }
+    }
+
+    /// Prints a line of text.
+    pub(super) fn print_line(&mut self, text: impl AsRef<str>) {
+        if self.style == OutputStyle::Text {
+            self.end_line();
+            self.write(&format!("{}\n", text.as_ref()));
+        }
+    }
+
+    /// Prints a line of JSON.
+    pub(super) fn record(&mut self, value: Value) {
+        if self.style == OutputStyle::Json {
+            self.write(&format!("{value}\n"));
+        }
+    }
+
+    /// Begins a turn of the model.
+    pub(super) fn turn(&mut self, description: &str) {
+        self.turn += 1;
+        self.printed = 0;
+        self.print_line(format!("\nturn {}: {description}", self.turn));
+        self.record(json!({"type": "turn", "turn": self.turn, "what": description}));
+    }
+
+    /// Prints an event of the running turn.
+    pub(super) fn event(&mut self, event: &Event) {
+        if self.style == OutputStyle::Json {
+            let mut value = serde_json::to_value(event).unwrap_or_default();
+            value["turn"] = self.turn.into();
+            return self.record(value);
+        }
+        match event {
+            Event::TextDelta { delta } => self.stream("  text       ", delta),
+            Event::ReasoningDelta { delta } => self.stream("  reasoning  ", delta),
+            Event::CallStart { name, .. } => {
+                self.end_line();
+                self.write(&format!("  call       {name}("));
+                self.has_open_line = true;
+            }
+            Event::ArgumentsDelta { delta, .. } => self.write(&printable(delta)),
+            Event::CallEnd { .. } => {
+                self.write(")\n");
+                self.has_open_line = false;
+            }
+            Event::Incomplete { why, .. } => {
+                self.print_line(format!("  cut off    inside: {why:?}"))
+            }
+            _ => self.end_line(),
+        }
+    }
+
+    fn stream(&mut self, label: &str, delta: &str) {
+        if !self.has_open_line {
+            self.write(label);
+            self.has_open_line = true;
+        }
+        let remaining = MAX_TEXT_CHARS.saturating_sub(self.printed);
+        let text: String = delta.chars().take(remaining).collect();
+        self.printed += delta.chars().count();
+        self.write(&printable(&text));
+        if remaining > 0 && self.printed >= MAX_TEXT_CHARS {
+            self.write(" ...");
+        }
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.has_open_line) {
+            self.write("\n");
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        let mut out = io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+/// Escapes control characters, so that model output cannot control the terminal.
+fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect()
+}

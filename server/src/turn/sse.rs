@@ -1,0 +1,87 @@
+//! Streaming responses: a request's generations as server-sent events.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::error::ApiError;
+use crate::state::App;
+use crate::turn::queue::{self, Receiver, StreamAborted};
+use crate::turn::{Progress, RunningTurn};
+
+/// After this time without output a comment is sent, so that proxies keep the connection open.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Serialises the events of a request in the format of one route. Each method appends any number of
+/// server-sent events to `out`.
+pub(crate) trait EventWriter: Send + 'static {
+    /// A choice produced output or ended.
+    fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>);
+
+    /// All choices ended.
+    fn end(&mut self, out: &mut VecDeque<Bytes>);
+
+    /// The request failed. No end marker may follow, so that clients do not take the response for
+    /// complete.
+    fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>);
+}
+
+struct SseBody<T> {
+    /// `None` after the last event.
+    receiver: Option<Receiver>,
+    writer: T,
+    ready: VecDeque<Bytes>,
+}
+
+/// Builds a streaming response: the bytes in `ready`, then the events of `running`. The generations
+/// run whether or not the body is polled; dropping the body cancels them.
+pub(crate) fn stream_events(
+    app: App,
+    running: RunningTurn,
+    writer: impl EventWriter,
+    ready: VecDeque<Bytes>,
+) -> Response {
+    let body = SseBody { receiver: Some(queue::spawn(app, running)), writer, ready };
+    let events = futures::stream::unfold(body, |mut body| async move {
+        let chunk = body.next().await.transpose()?;
+        Some((chunk, body))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    (headers, Body::from_stream(events)).into_response()
+}
+
+impl<T: EventWriter> SseBody<T> {
+    async fn next(&mut self) -> Result<Option<Bytes>, StreamAborted> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Ok(Some(chunk));
+            }
+            let Some(receiver) = &mut self.receiver else { return Ok(None) };
+            let Ok(received) = tokio::time::timeout(KEEP_ALIVE_INTERVAL, receiver.next()).await
+            else {
+                return Ok(Some(Bytes::from_static(b": still there\n\n")));
+            };
+            match received {
+                Ok(Some(Ok(progress))) => self.writer.progress(progress, &mut self.ready),
+                Ok(Some(Err(error))) => {
+                    self.writer.fail(&error, &mut self.ready);
+                    self.receiver = None;
+                }
+                Ok(None) => {
+                    self.writer.end(&mut self.ready);
+                    self.receiver = None;
+                }
+                Err(broken) => {
+                    self.receiver = None;
+                    return Err(broken);
+                }
+            }
+        }
+    }
+}
