@@ -69,7 +69,7 @@ pub use format::{
 pub use lenient::{Difference, Reading};
 pub use marker::{Glue, IdStyle, Marker, NameStyle, Part, Step};
 pub use messages::MessagesFormat;
-pub use plan::{Loose, Plan, RelaxedSchema, Role, ToolPlan};
+pub use plan::{Plan, RelaxedSchema, Role, ToolPlan};
 pub use render::RenderOptions;
 pub use request::{
     Builtin, LazyTools, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness,

@@ -50,17 +50,6 @@ impl Role {
         })
     }
 
-    // RENAME-ALIAS
-    #[doc(hidden)]
-    #[allow(non_upper_case_globals)]
-    pub const Resumed: Role = Role::ResumedText;
-
-    // RENAME-ALIAS
-    #[doc(hidden)]
-    pub fn of(label: Label) -> Role {
-        Role::from_label(label)
-    }
-
     /// The role of a label of the grammar.
     pub fn from_label(label: Label) -> Role {
         let first = Role::WITHOUT_TOOL.len();
@@ -115,7 +104,6 @@ pub struct RelaxedSchema {
     /// The schema as it was sent.
     pub schema: Json,
 }
-pub use RelaxedSchema as Loose; // RENAME-ALIAS
 
 /// One tool in a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,12 +144,6 @@ impl Plan {
     /// The schemas of [`Plan::relaxed`]. Arguments of these tools, or the answer, may violate them.
     pub fn relaxed_schemas(&self) -> &[RelaxedSchema] {
         &self.inner.relaxed_schemas
-    }
-
-    // RENAME-ALIAS
-    #[doc(hidden)]
-    pub fn loose(&self) -> &[RelaxedSchema] {
-        self.relaxed_schemas()
     }
 
     /// The wire format's name.

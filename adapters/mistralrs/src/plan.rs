@@ -255,8 +255,8 @@ impl Plan {
             matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         let is_structured =
             is_call_required || request.response_format.is_some() || request.answer_tag.is_some();
-        let has_validators =
-            request.schema_options.policy == Policy::Validate && !lowered.loose().is_empty();
+        let has_validators = request.schema_options.policy == Policy::Validate
+            && !lowered.relaxed_schemas().is_empty();
         let validators = has_validators
             .then(|| Arc::new(SchemaValidators::new(&lowered, &request.schema_options)));
         Ok(Plan {

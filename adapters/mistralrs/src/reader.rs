@@ -91,9 +91,9 @@ impl Reader {
                             // Held-back bytes may begin a marker.
                             self.phase = match spans.last() {
                                 _ if !tracer.held().is_empty() => Phase::Marker,
-                                Some(span) => {
-                                    span.label.map_or(Phase::Marker, |label| phase(Role::of(label)))
-                                }
+                                Some(span) => span
+                                    .label
+                                    .map_or(Phase::Marker, |label| phase(Role::from_label(label))),
                                 None => self.phase,
                             };
                             self.reasoning_tokens += usize::from(self.phase == Phase::Reasoning);
@@ -268,7 +268,7 @@ impl DeliveredBytes {
 
 fn phase(role: Role) -> Phase {
     match role {
-        Role::Text | Role::Resumed => Phase::Text,
+        Role::Text | Role::ResumedText => Phase::Text,
         Role::Reasoning => Phase::Reasoning,
         Role::Response => Phase::Response,
         Role::Marker => Phase::Marker,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
-use louver::front::Lowered;
+use louver::front::LoweredGrammar;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, Dialect, EbnfOptions};
 use louver::front::json_schema::{self, Registry, SchemaError, SchemaErrors, SchemaOptions};
@@ -193,8 +193,9 @@ pub(crate) fn lowered(
     spec: &Value,
     options: &Value,
     limits: &Limits,
-) -> Result<Lowered, SpecError> {
-    let without_warnings = |grammar| Ok(Lowered { grammar, warnings: Diagnostics::new(kind, "") });
+) -> Result<LoweredGrammar, SpecError> {
+    let without_warnings =
+        |grammar| Ok(LoweredGrammar { grammar, warnings: Diagnostics::new(kind, "") });
     match kind {
         "json_schema" => {
             let options: SchemaOptions = parse_options("json_schema", options)?;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use louver::compile::{Compiled, DispatchState, RuleAutomaton};
-use louver::front::Lowered;
+use louver::front::LoweredGrammar;
 use louver::ir::{Expr, Grammar, Simplify, Trigger};
 use louver::limits::Limits;
 use serde::Serialize;
@@ -115,7 +115,8 @@ pub(super) fn run_stages(
 ) -> Result<(Report, Arc<Compiled>)> {
     let begin = Instant::now();
     let lowered = spec::lowered(source.kind, &Value::String(source.text.clone()), options, limits);
-    let Lowered { grammar, warnings } = lowered.map_err(|error| spec_error(error, source))?;
+    let LoweredGrammar { grammar, warnings } =
+        lowered.map_err(|error| spec_error(error, source))?;
     let lower = elapsed_micros(begin);
     let begin = Instant::now();
     let mut passes: Vec<PassSummary> = Vec::new();

@@ -43,11 +43,11 @@ struct CompiledSchema {
 impl SchemaValidators {
     /// Compiles the validators of a plan. A schema without a validator is reported for every text.
     pub(crate) fn new(plan: &louver_formats::Plan, options: &SchemaOptions) -> SchemaValidators {
-        let validator = |loose: &louver_formats::Loose| SchemaValidator {
+        let validator = |loose: &louver_formats::RelaxedSchema| SchemaValidator {
             tool: loose.tool.and_then(|k| plan.tools().get(k)).map(|tool| tool.name.clone()),
             schema: CompiledSchema::new(&loose.schema, options),
         };
-        SchemaValidators(plan.loose().iter().map(validator).collect())
+        SchemaValidators(plan.relaxed_schemas().iter().map(validator).collect())
     }
 
     /// The violations of a turn's calls and, if `is_complete`, of a response in a response format.
