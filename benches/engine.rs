@@ -1,5 +1,5 @@
-//! Compile, first mask, warm mask and advance, on a synthetic vocabulary of 64,000 tokens made here (no files needed).
-//! Real tokenizers and real schemas: `louver bench`.
+//! Compile, first mask, warm mask and advance, on a synthetic vocabulary of 64,000 tokens made here
+//! (no files needed). Real tokenizers and real schemas: `louver bench`.
 
 #![allow(missing_docs, reason = "criterion_group! makes a public function without documentation")]
 

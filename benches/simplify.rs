@@ -1,5 +1,6 @@
-//! What the levels of simplification cost, and what they save on grammars written as people write them: many small rules,
-//! copies, long lists of literals. For grammars of JSON Schemas: `cargo run --release --example simplify_sweep`.
+//! What the levels of simplification cost, and what they save on grammars written as people write
+//! them: many small rules, copies, long lists of literals. For grammars of JSON Schemas:
+//! `cargo run --release --example simplify_sweep`.
 
 #![allow(missing_docs, reason = "criterion_group! makes a public function without documentation")]
 

@@ -86,7 +86,8 @@ pub(crate) struct State {
     pub(crate) ends_unique_name: bool,
     /// The edges have been computed.
     expanded: bool,
-    /// The representative of the state for masks, or [`UNKNOWN`]: see [`Program::equivalent_state`].
+    /// The representative of the state for masks, or [`UNKNOWN`]: see
+    /// [`Program::equivalent_state`].
     alike: u32,
     /// The automaton of the state.
     instance: u32,
@@ -484,8 +485,8 @@ impl Program {
         }
     }
 
-    /// The number of a [`State::is_trigger_state`] within its dispatch automaton; equal for all dispatches over
-    /// the same texts.
+    /// The number of a [`State::is_trigger_state`] within its dispatch automaton; equal for all
+    /// dispatches over the same texts.
     pub(crate) fn trigger_state_number(&self, state: u32) -> Option<u32> {
         let State { is_trigger_state, set, .. } = self.states[state as usize];
         is_trigger_state.then(|| self.sets[set.at as usize])

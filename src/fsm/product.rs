@@ -214,8 +214,8 @@ impl Dfa {
         Ok(out.trim())
     }
 
-    /// The pairs of states that a common prefix of this language and `words` leads to, numbered, and
-    /// by number whether a common word can be read from there. Fails past `limit` pairs.
+    /// The pairs of states that a common prefix of this language and `words` leads to, numbered,
+    /// and by number whether a common word can be read from there. Fails past `limit` pairs.
     fn common_prefix_pairs(
         &self,
         words: &Dfa,

@@ -30,7 +30,8 @@ pub enum NotRegular {
     /// It contains a tag dispatch.
     #[error("it contains a tag dispatch")]
     Dispatch,
-    /// It contains a deferred body; see [`Grammar::with_deferred_bodies`](super::Grammar::with_deferred_bodies).
+    /// It contains a deferred body; see
+    /// [`Grammar::with_deferred_bodies`](super::Grammar::with_deferred_bodies).
     #[error("it contains a deferred body")]
     Deferred,
     /// It calls a rule with attributes, such as a capture or a budget, which an automaton would

@@ -3,10 +3,11 @@
 //! ```toml
 //! [[case]]
 //! name = "enum-shares-prefix"
-//! json-schema = '{"enum": ["on", "only"]}'   # or: regex = '...', with regex-options = { scope = "search" };
-//!                                            # lark = '...'; ebnf = '...', with dialect = "gbnf"; ebnf-file = 'name';
-//!                                            # structural-tag = '{"format": ...}'
-//! vocab = ["on", "ly"]                       # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
+//! # or: regex = '...', with regex-options = { scope = "search" }; lark = '...'; ebnf = '...', with
+//! # dialect = "gbnf"; ebnf-file = 'name'; structural-tag = '{"format": ...}'
+//! json-schema = '{"enum": ["on", "only"]}'
+//! # or "toy-bytes"; every vocabulary has the 256 bytes and <|end|>
+//! vocab = ["on", "ly"]
 //! accepts = ['"on"', '"only"']               # whole sentences
 //! rejects = ['"o"']                          # anything else
 //! prefixes = ['"o']                          # beginnings of sentences

@@ -132,7 +132,10 @@ proptest! {
     #[test]
     fn images_contain_the_mapped_sentences(
         Shown(grammar) in generate::byte_grammar().prop_map(Shown),
-        images in proptest::collection::vec(proptest::collection::vec(proptest::sample::select(generate::LETTERS), 0..3), 1..4),
+        images in proptest::collection::vec(
+            proptest::collection::vec(proptest::sample::select(generate::LETTERS), 0..3),
+            1..4,
+        ),
     ) {
         let image_of = |byte: u8| {
             generate::LETTERS.iter().position(|&l| l == byte).and_then(|k| images.get(k)).cloned()

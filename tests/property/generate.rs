@@ -266,7 +266,8 @@ fn dispatch(specials: bool) -> impl Strategy<Value = Expr> {
     let trigger = prop_oneof![
         4 => word(1..4).prop_map(Trigger::Text),
         special => (0..SPECIALS.len()).prop_map(|s| Trigger::Special(SpecialId::new(s))),
-        special => (word(1..3), 0..SPECIALS.len()).prop_map(|(text, s)| Trigger::Led(text, SpecialId::new(s))),
+        special => (word(1..3), 0..SPECIALS.len())
+            .prop_map(|(text, s)| Trigger::Led(text, SpecialId::new(s))),
     ];
     let end = prop_oneof![2 => Just(DispatchEnd::Anywhere), 1 => Just(DispatchEnd::AfterOneTag), 1 => Just(DispatchEnd::AtStop)];
     (

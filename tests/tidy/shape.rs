@@ -28,9 +28,14 @@ fn lines_have_at_most_100_columns() {
     let mut long = Vec::new();
     for path in files("", &["rs", "md", "toml"]) {
         let (name, text) = (relative(&path), read(&path));
-        let data = name.ends_with(".toml") || name.contains("/vendor/");
+        // Wire examples and titles of families, which a generated page shows as well.
+        if name.contains("/families/") || name == "docs/FORMATS.md" {
+            continue;
+        }
+        let (data, mut program) = (name.ends_with(".toml"), false);
         for (i, line) in text.lines().enumerate() {
-            if line.chars().count() > MAX_COLUMNS && !may_be_long(line, data) {
+            program ^= name.ends_with(".md") && line.trim_start().starts_with("```");
+            if line.chars().count() > MAX_COLUMNS && !program && !may_be_long(line, data) {
                 long.push(format!("{name}:{}", i + 1));
             }
         }
@@ -42,6 +47,10 @@ fn lines_have_at_most_100_columns() {
 fn may_be_long(line: &str, data: bool) -> bool {
     let trimmed = line.trim_start();
     let comment = trimmed.starts_with("//") || trimmed.starts_with('#');
+    // What rustfmt cannot break: attributes, and the arguments of macros.
+    if trimmed.starts_with("#[") || trimmed.contains("!(") || trimmed.contains("![") {
+        return true;
+    }
     if comment {
         // Tables within documentation comments, and addresses.
         return trimmed.trim_start_matches(['/', '!', ' ']).starts_with('|')

@@ -505,8 +505,8 @@ impl<'a> Lowering<'a> {
         out
     }
 
-    /// Adds a tag for each trigger, or one for each trigger and tool if the calls follow the trigger
-    /// directly.
+    /// Adds a tag for each trigger, or one for each trigger and tool if the calls follow the
+    /// trigger directly.
     fn add_tags(
         &mut self,
         out: &mut Vec<(Trigger, RuleId)>,

@@ -49,7 +49,7 @@ pub(crate) enum BenchCommand {
     Grammar(GrammarArgs),
     /// The server under load and abuse, and the cost of Louver per generation.
     #[cfg(feature = "host")]
-    Serve(serve::ServeArgs),
+    Serve(serve::ServeBenchArgs),
 }
 
 /// Arguments of all benchmarks.

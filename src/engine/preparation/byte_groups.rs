@@ -22,8 +22,9 @@ pub(super) struct ByteGroup {
     pub(super) classes: u16,
 }
 
-/// The bytes that may follow a configuration, grouped by where they lead, and the number of items of
-/// the configurations they lead to. `pending` is that of the configuration, see [`Parser::pending_trigger_bytes`].
+/// The bytes that may follow a configuration, grouped by where they lead, and the number of items
+/// of the configurations they lead to. `pending` is that of the configuration, see
+/// [`Parser::pending_trigger_bytes`].
 pub(super) fn group_bytes(
     parser: &mut Parser,
     config: ConfigId,
@@ -97,8 +98,8 @@ pub(super) fn discount_spelled_specials(
     }
 }
 
-/// Sets the likelihood of groups that lead to members of an object. That of groups after a member is
-/// relative to the likeliest of them, if all declared groups are of that kind.
+/// Sets the likelihood of groups that lead to members of an object. That of groups after a member
+/// is relative to the likeliest of them, if all declared groups are of that kind.
 pub(super) fn estimate_members(parser: &mut Parser, groups: &mut [ByteGroup]) {
     let estimates: Vec<Option<MemberLikelihood>> =
         groups.iter().map(|group| parser.likelihood(group.to)).collect();

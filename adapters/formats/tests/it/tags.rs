@@ -3,10 +3,10 @@
 //! too permissive in a tag:
 //!
 //! * behind a call that is required, free text (a required turn is calls);
-//! * turns of Harmony that end in analysis, are empty, or continue with anything but calls behind the
-//!   last call;
-//! * the constant that MiniMax's tag writes if reasoning is off (the prompt writes it), and its doubled
-//!   line feeds;
+//! * turns of Harmony that end in analysis, are empty, or continue with anything but calls behind
+//!   the last call;
+//! * the constant that MiniMax's tag writes if reasoning is off (the prompt writes it), and its
+//!   doubled line feeds;
 //! * values that Command's tag writes as nested elements.
 
 use louver_formats::{Catalog, Reasoning, ToolRequest};

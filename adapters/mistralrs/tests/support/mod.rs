@@ -46,8 +46,8 @@ pub(crate) fn builder() -> TextModelBuilder {
 /// choose Qwen3's wire format.
 pub(crate) async fn load_with_template(generation_prompt: &str) -> Host {
     let template = format!(
-        "{{#- <tool_call>\n{{\"name\": </think> -#}}{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}\
-         {generation_prompt}"
+        "{{#- <tool_call>\n{{\"name\": </think> -#}}\
+         {{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{generation_prompt}"
     );
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!(

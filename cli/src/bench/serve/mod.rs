@@ -43,7 +43,7 @@ pub(crate) enum BenchMode {
 
 /// `louver bench serve`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct ServeArgs {
+pub(crate) struct ServeBenchArgs {
     /// The benchmarks of the server.
     #[command(subcommand)]
     mode: BenchMode,
@@ -132,7 +132,7 @@ fn positive(text: &str) -> Result<usize, String> {
     number.map(usize::from).map_err(|error| error.to_string())
 }
 
-pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &ServeBenchArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         match &args.mode {
