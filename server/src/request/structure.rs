@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! {"guided_regex": R}, {"grammar": {"type": "regex", "value": R}}, ...
-//!     -> {"response_format": {"type": "structural_tag", "format": {"type": "regex", "pattern": R}}}
+//!     -> {"response_format":
+//!            {"type": "structural_tag", "format": {"type": "regex", "pattern": R}}}
 //! ```
 //!
 //! docs/SERVER.md lists all parameters; a test checks that list against [`MEMBERS`].
