@@ -6,13 +6,13 @@
 //! ```text
 //! tools, JSON Schema, regex, EBNF, Lark, structural tags       what the user has
 //!   -> spec       typed request, JSON with exact numbers      stage 0   ParseError, with a place
-//!   -> front      lowers it                                   stage 1   Unsupported or unsatisfiable, with a JSON pointer
+//!   -> front      lowers it                                   stage 1   SchemaErrors, Diagnostics
 //!   -> ir         rules over bytes, special tokens, repeats,  stage 2   GrammarError
 //!                 graphs, tag dispatch
-//!   -> compile    one FSM a rule, built as a parse gets to    stage 3   CompileError (empty, limit)
+//!   -> compile    one FSM a rule, built as a parse gets to    stage 3   CompileError
 //!                 it; counted blocks, Aho-Corasick dispatch;
 //!                 knows no vocabulary
-//!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError, state unchanged
+//!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
 //! leaves used by all: ids, limits, fuel, cache, setters, switches, fsm, vocab
