@@ -16,10 +16,12 @@ mod draft;
 mod forced;
 mod grammar_cache;
 mod inspect;
+mod options;
 mod preparation;
 mod resume;
 mod runtime;
 mod shortest;
+mod termination;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,15 +30,13 @@ use crate::compile::{CompileError, Compiled};
 use crate::fuel;
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
-use crate::limits::Limits;
 use crate::mask::{
-    AdvanceBytesFn, EnginePool, Index, IndexState, MaskOptions, MaskRow, PoolScope, PoolStats,
-    TokenSet,
+    AdvanceBytesFn, EnginePool, Index, IndexState, MaskOptions, MaskRow, PoolStats, TokenSet,
 };
 use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Tracer};
-use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
+pub use crate::cache::CacheStats;
 pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use captures::Capture;
 pub use compile::{
@@ -46,12 +46,16 @@ pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};
 use grammar_cache::GrammarCache;
 pub use inspect::{Expected, Refusal};
+pub use options::EngineOptions;
+#[doc(hidden)]
+pub use options::MaskTuning;
 use preparation::SecondParser;
 pub use preparation::{PrepareBudget, PrepareReport, Prepared};
 pub use resume::ResumeError;
 use runtime::EngineRuntime;
 pub use runtime::{EngineStats, ProcessStats, process_stats};
 pub use shortest::{Completion, CompletionOptions};
+use termination::{Termination, TokenStep, stops_only};
 
 /// Used with counters switched off: most nodes of one repeat that is written out as copies.
 const MAX_UNROLLED_NODES: usize = 2_000;
@@ -63,88 +67,11 @@ const MAX_UNROLLED_TOTAL: usize = 100_000;
 /// long as a token costs.
 const INITIAL_TOKEN_CAPACITY: usize = 1024;
 
-/// How an [`Engine`] works.
-///
-/// ```
-/// use louver::engine::EngineOptions;
-/// use louver::limits::Limits;
-///
-/// // Small caches, no threads besides the caller's, grammar texts of at most 1 MiB.
-/// let options = EngineOptions {
-///     limits: Limits { source_bytes: 1 << 20, ..Limits::default() },
-///     pool_bytes: 16 << 20,
-///     grammar_cache_bytes: 8 << 20,
-///     batch_threads: 1,
-///     background_threads: 0,
-///     ..EngineOptions::default()
-/// };
-/// assert_eq!(options.direct_walk, 16_384);
-/// ```
-#[derive(Clone, Debug)]
-pub struct EngineOptions {
-    /// Bounds on every request.
-    pub limits: Limits,
-    /// Memory of the mask pool, in bytes: mask entries and finished masks that all grammars share.
-    /// The least recently used are evicted. The default is 256 MiB; with 0 nothing is pooled.
-    pub pool_bytes: usize,
-    /// Which engines and constraints share the mask pool. Where engines of one pool ask for
-    /// different budgets, the largest holds.
-    pub pool_scope: PoolScope,
-    /// Memory of the grammar cache, in bytes: constraints with their configurations and masks, as
-    /// measured when a constraint is asked for. Used by [`Engine::compile_json_schema`],
-    /// [`Engine::compile_json_schema_in`] without a registry, and [`Engine::get_or_compile`]. The least
-    /// recently used are evicted. The default is 64 MiB; with 0 nothing is cached.
-    pub grammar_cache_bytes: usize,
-    /// Trie nodes that a new mask may visit in one direct walk before it is assembled from pooled
-    /// mask entries of single states instead. Large values are capped at a quarter of the trie's
-    /// nodes, but not below 1,024. 0 always uses entries. Changes no mask.
-    pub direct_walk: usize,
-    /// Grammars with at least so many mutually recursive rules, as those of programming languages
-    /// have, read rule by rule from the first mask on, so that rules reuse each other's results.
-    /// Smaller grammars switch to that where it proves cheaper. 0 applies it to all. Changes no
-    /// mask.
-    pub mutual_rules: usize,
-    /// How much a grammar is simplified before it is compiled. Changes no mask.
-    pub simplify: Simplify,
-    /// The same for grammars written as text: EBNF and Lark. The default is `Full`: people write
-    /// one chain of rules per precedence level, which makes masks costly until it is inlined.
-    pub simplify_texts: Simplify,
-    /// Parts of the engine to switch off, to measure their worth.
-    pub switches: Switches,
-    /// Threads of [`Engine::fill_masks`], started by the first batch that needs them. 1 runs
-    /// everything on the calling thread. The default is the machine's parallelism, at most 8.
-    pub batch_threads: usize,
-    /// Threads of [`Constraint::prepare`] and [`Matcher::prefetch`], started when first needed.
-    /// With 0 those do nothing. The default is 1.
-    pub background_threads: usize,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
-        EngineOptions {
-            limits: Limits::default(),
-            pool_bytes: 256 << 20,
-            pool_scope: PoolScope::default(),
-            grammar_cache_bytes: 64 << 20,
-            direct_walk: 16_384,
-            mutual_rules: 24,
-            simplify: Simplify::default(),
-            simplify_texts: Simplify::Full,
-            switches: Switches::default(),
-            batch_threads: parallelism.min(8),
-            background_threads: 1,
-        }
-    }
-}
-
 /// Compiles grammars for one vocabulary. Share it in an `Arc`; all methods take `&self`.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use louver::engine::{Engine, EngineOptions};
-/// use louver::front::regex::RegexOptions;
-/// use louver::vocab::Vocabulary;
+/// use louver::{Engine, EngineOptions, RegexOptions, TokenId, Vocabulary};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
@@ -152,7 +79,7 @@ impl Default for EngineOptions {
 /// let mut matcher = constraint.matcher();
 /// assert_eq!(matcher.forced_bytes(10), b"");
 /// for byte in *b"12" {
-///     matcher.advance(louver::ids::TokenId::from_raw(byte.into()))?;
+///     matcher.advance(TokenId::from_raw(byte.into()))?;
 /// }
 /// assert_eq!(matcher.forced_bytes(10), b"-x");
 /// # Ok(())
@@ -207,9 +134,7 @@ impl Engine {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::ir::{Expr, GrammarBuilder};
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{Engine, EngineOptions, Expr, GrammarBuilder, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
@@ -225,6 +150,22 @@ impl Engine {
     }
 
     /// As [`Engine::compile`], with this level of simplification instead of the options'.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::ir::Simplify;
+    /// use louver::{ByteSet, Engine, EngineOptions, Expr, GrammarBuilder, Vocabulary};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut grammar = GrammarBuilder::new();
+    /// let digit = grammar.rule("digit", Expr::class(ByteSet::range(b'0', b'9')));
+    /// let start = grammar.rule("start", Expr::seq([Expr::Ref(digit), Expr::text("%")]));
+    /// let constraint = engine.compile_at(grammar.finish(start)?, Simplify::Full)?;
+    /// assert_eq!(constraint.compiled().grammar().rules.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn compile_at(
         &self,
         grammar: impl Into<Arc<Grammar>>,
@@ -268,11 +209,7 @@ impl Engine {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::compile::Compiled;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::ir::{Expr, GrammarBuilder};
-    /// use louver::limits::Limits;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{Compiled, Engine, EngineOptions, Expr, GrammarBuilder, Limits, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let mut grammar = GrammarBuilder::new();
@@ -307,8 +244,8 @@ impl Engine {
             self.pooling.clone(),
             &self.options.limits,
             MaskOptions {
-                direct_walk: self.options.direct_walk,
-                mutual_rules: self.options.mutual_rules,
+                direct_walk: self.options.tuning.direct_walk,
+                mutual_rules: self.options.tuning.mutual_rules,
                 switches: self.options.switches,
             },
         )?;
@@ -325,10 +262,7 @@ impl Engine {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use louver::engine::{Engine, EngineOptions};
-/// use louver::front::json_schema::SchemaOptions;
-/// use louver::ids::TokenId;
-/// use louver::vocab::Vocabulary;
+/// use louver::{Engine, EngineOptions, SchemaOptions, TokenId, Vocabulary};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
@@ -375,9 +309,7 @@ impl Constraint {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::front::regex::RegexOptions;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{Engine, EngineOptions, RegexOptions, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
@@ -388,10 +320,11 @@ impl Constraint {
     /// ```
     pub fn make_first_mask(&self) -> Result<(), CompileError> {
         let mut matcher = self.matcher();
-        matcher.mask(&self.index);
-        match matcher.limit {
-            None => Ok(()),
-            Some(limit) => Err(self.index.lock().start_error(limit, &self.index)),
+        match matcher.mask(&self.index) {
+            Err(Termination::Limit(limit)) => {
+                Err(self.index.lock().start_error(limit, &self.index))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -419,23 +352,20 @@ impl Constraint {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use louver::engine::{Engine, EngineOptions};
-/// use louver::front::json_schema::SchemaOptions;
-/// use louver::ids::TokenId;
-/// use louver::vocab::Vocabulary;
+/// use louver::{Engine, EngineOptions, MaskRow, SchemaOptions, TokenId, Vocabulary};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let vocab = Arc::new(Vocabulary::toy(&[b"tr", b"ue"]));
 /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
 /// let constraint = engine.compile_json_schema(r#"{"const": true}"#, &SchemaOptions::default())?;
 /// let mut matcher = constraint.matcher();
-/// let mut mask = vec![0u32; vocab.mask_words()];
+/// let mut mask = MaskRow::new(&vocab);
 /// while !matcher.is_terminated() {
-///     matcher.fill_mask(&mut mask);
+///     matcher.update_mask(&mut mask);
 ///     // In place of a model: the allowed token with the greatest id.
-///     let allowed = |id: &usize| louver::mask::bit(&mask, TokenId::new(*id));
-///     let sampled = (0..vocab.width()).rev().find(allowed).expect("a mask is never empty");
-///     matcher.advance(TokenId::new(sampled))?;
+///     let mut ids = (0..vocab.width()).rev().map(TokenId::new);
+///     let sampled = ids.find(|&id| mask.allows(id)).expect("a mask is never empty");
+///     matcher.advance(sampled)?;
 /// }
 /// let text: Vec<u8> =
 ///     matcher.tokens().iter().filter_map(|&t| vocab.bytes(t)).flatten().copied().collect();
@@ -471,9 +401,7 @@ impl Matcher {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::front::regex::RegexOptions;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{Engine, EngineOptions, RegexOptions, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[b"ab"]));
@@ -490,8 +418,8 @@ impl Matcher {
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
         let index = self.index.clone();
         match self.mask(&index) {
-            Some(built) => built.write(mask),
-            None => stops_only(&index.vocab, mask),
+            Ok(built) => built.write(mask),
+            Err(_) => stops_only(&index.vocab, mask),
         }
     }
 
@@ -501,10 +429,7 @@ impl Matcher {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::front::regex::RegexOptions;
-    /// use louver::mask::MaskRow;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{Engine, EngineOptions, MaskRow, RegexOptions, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
@@ -517,33 +442,34 @@ impl Matcher {
     /// ```
     pub fn update_mask(&mut self, row: &mut MaskRow) -> bool {
         let index = self.index.clone();
-        row.update(&index.vocab, self.mask(&index))
+        row.update(&index.vocab, self.mask(&index).ok())
     }
 
     /// As [`Matcher::mask_locked`]; takes the lock only if needed.
-    fn mask(&mut self, index: &Index) -> Option<Arc<TokenSet>> {
-        if self.is_over() { None } else { self.mask_locked(index, &mut index.lock()) }
-    }
-
-    /// Whether only stop tokens may follow, whatever the grammar says.
-    fn is_over(&self) -> bool {
-        self.terminated || self.limit.is_some()
-    }
-
-    /// The mask of the next token. `None` where only stop tokens are allowed, because the sequence
-    /// is over or the parser reached a limit.
-    fn mask_locked(&mut self, index: &Index, state: &mut IndexState) -> Option<Arc<TokenSet>> {
-        if self.is_over() {
-            return None;
+    fn mask(&mut self, index: &Index) -> Result<Arc<TokenSet>, Termination> {
+        match self.termination() {
+            Some(termination) => Err(termination),
+            None => self.mask_locked(index, &mut index.lock()),
         }
-        match self.with_retry(index, state, |matcher, state| index.mask(state, matcher.config())) {
-            Ok(built) => Some(built),
-            Err(limit) => {
+    }
+
+    /// The mask of the next token, or why only stop tokens may follow. A limit that the parser
+    /// reaches ends the sequence.
+    fn mask_locked(
+        &mut self,
+        index: &Index,
+        state: &mut IndexState,
+    ) -> Result<Arc<TokenSet>, Termination> {
+        if let Some(termination) = self.termination() {
+            return Err(termination);
+        }
+        self.with_retry(index, state, |matcher, state| index.mask(state, matcher.config())).map_err(
+            |limit| {
                 runtime::count(&self.runtime.counters.limits_reached, 1);
                 self.limit = Some(limit);
-                None
-            }
-        }
+                Termination::Limit(limit)
+            },
+        )
     }
 
     /// Takes a token. On an error the matcher is unchanged. Cost: one table look-up a byte once
@@ -555,11 +481,7 @@ impl Matcher {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::front::regex::RegexOptions;
-    /// use louver::ids::TokenId;
-    /// use louver::matcher::AdvanceError;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{AdvanceError, Engine, EngineOptions, RegexOptions, TokenId, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"ax"])), EngineOptions::default());
@@ -581,11 +503,9 @@ impl Matcher {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::ids::{Label, TokenId};
-    /// use louver::ir::{Expr, GrammarBuilder};
-    /// use louver::matcher::Tracer;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{
+    ///     Engine, EngineOptions, Expr, GrammarBuilder, Label, TokenId, Tracer, Vocabulary,
+    /// };
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
@@ -650,10 +570,7 @@ impl Matcher {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::front::regex::RegexOptions;
-    /// use louver::ids::TokenId;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{Engine, EngineOptions, RegexOptions, TokenId, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
@@ -666,16 +583,13 @@ impl Matcher {
     pub fn allows(&mut self, token: TokenId) -> bool {
         let index = self.index.clone();
         let mut state = index.lock();
-        if self.terminated || self.limit.is_some() {
+        if self.is_over() {
             return index.vocab.is_stop(token);
         }
-        let stepped = self.with_retry(&index, &mut state, |matcher, state| {
-            let config = matcher.config();
-            let complete = state.parser.store().done(config).root;
-            Ok(state.step_token(&index, config, token)?.0 != DEAD
-                || complete && index.vocab.is_stop(token))
+        let step = self.with_retry(&index, &mut state, |matcher, state| {
+            TokenStep::find(&index, state, (matcher.config(), token))
         });
-        stepped.unwrap_or(false)
+        matches!(step, Ok(TokenStep::Next(_) | TokenStep::Stop))
     }
 
     /// Takes back the last `n` tokens, or all of them if there are fewer. Cost: O(n); the mask of
@@ -683,10 +597,7 @@ impl Matcher {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::front::regex::RegexOptions;
-    /// use louver::ids::TokenId;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{Engine, EngineOptions, RegexOptions, TokenId, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
@@ -727,9 +638,7 @@ impl Matcher {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use louver::engine::{Engine, EngineOptions};
-    /// use louver::front::regex::RegexOptions;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{Engine, EngineOptions, RegexOptions, Vocabulary};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[]));
@@ -757,6 +666,23 @@ impl Matcher {
 
     /// The limit that the parser reached, if it did. From then on only stop tokens are allowed,
     /// until a [`Matcher::rollback`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::{Engine, EngineOptions, Limits, MaskRow, SchemaOptions, Vocabulary};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let vocab = Arc::new(Vocabulary::toy(&[]));
+    /// let options = EngineOptions::default().with_limits(Limits::default().with_mask_fuel(1));
+    /// let engine = Engine::new(vocab.clone(), options);
+    /// let mut matcher = engine.compile_json_schema("{}", &SchemaOptions::default())?.matcher();
+    /// let mut mask = MaskRow::new(&vocab);
+    /// matcher.update_mask(&mut mask);
+    /// assert_eq!(matcher.limit(), Some("fuel for one mask or token"));
+    /// assert!(mask.allows(vocab.stops()[0]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn limit(&self) -> Option<&'static str> {
         self.limit.map(ParserLimit::what)
     }
@@ -780,27 +706,21 @@ impl Matcher {
             return Err(AdvanceError::UnknownToken { token });
         }
         let step = self.with_retry(index, state, |matcher, state| {
-            let config = matcher.config();
-            let (next, offset) = state.step_token_by(index, (config, token), over)?;
-            Ok((next, offset, next == DEAD && state.parser.store().done(config).root))
+            TokenStep::find_by(index, state, (matcher.config(), token), over)
         });
         match step {
             Err(limit) => {
                 runtime::count(&self.runtime.counters.limits_reached, 1);
-                Err(AdvanceError::Limit { what: limit.what() })
+                return Err(AdvanceError::Limit { what: limit.what() });
             }
-            Ok((DEAD, _, true)) if index.vocab.is_stop(token) => {
-                self.terminated = true;
-                self.tokens.push(token);
-                Ok(())
+            Ok(TokenStep::Rejected(offset)) => {
+                return Err(AdvanceError::Rejected { token, offset });
             }
-            Ok((DEAD, offset, _)) => Err(AdvanceError::Rejected { token, offset }),
-            Ok((next, _, _)) => {
-                self.configs.push(next);
-                self.tokens.push(token);
-                Ok(())
-            }
+            Ok(TokenStep::Stop) => self.terminated = true,
+            Ok(TokenStep::Next(next)) => self.configs.push(next),
         }
+        self.tokens.push(token);
+        Ok(())
     }
 
     /// Runs `work` with configurations of the current epoch. If memory runs out, empties the
@@ -847,14 +767,6 @@ impl Matcher {
         self.epoch = state.epoch;
         state.record_replay_bytes();
         Ok(())
-    }
-}
-
-/// Writes a row that allows stop tokens only.
-fn stops_only(vocab: &Vocabulary, mask: &mut [u32]) {
-    mask.fill(0);
-    for &stop in vocab.stops() {
-        crate::mask::set_bit(mask, stop);
     }
 }
 

@@ -32,7 +32,7 @@ const SLICE_UNITS: u64 = 1 << 12;
 /// Why work was given up.
 ///
 /// ```
-/// use louver::fuel::OutOfFuel;
+/// use louver::OutOfFuel;
 ///
 /// let message = OutOfFuel::Spent { limit: 500 }.to_string();
 /// assert_eq!(message, "the work needs more than 500 units of fuel");
@@ -177,10 +177,8 @@ pub(crate) fn check() -> Result<(), OutOfFuel> {
 /// less. The work itself reports [`OutOfFuel`], as a limit error of its own stage.
 ///
 /// ```
-/// use louver::engine::{Engine, EngineOptions};
-/// use louver::front::json_schema::SchemaOptions;
 /// use louver::fuel;
-/// use louver::vocab::Vocabulary;
+/// use louver::{Engine, EngineOptions, SchemaOptions, Vocabulary};
 ///
 /// let engine = Engine::new(std::sync::Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
 /// let compile = || engine.compile_json_schema(r#"{"type": "array"}"#, &SchemaOptions::default());
@@ -276,10 +274,8 @@ pub(crate) fn with_separate_budget<T>(units: u64, work: impl FnOnce() -> T) -> T
 /// Runs work and returns the fuel that it spends, in units. For tests, benchmarks and reports.
 ///
 /// ```
-/// use louver::engine::{Engine, EngineOptions};
-/// use louver::front::regex::RegexOptions;
 /// use louver::fuel;
-/// use louver::vocab::Vocabulary;
+/// use louver::{Engine, EngineOptions, RegexOptions, Vocabulary};
 ///
 /// let engine = Engine::new(std::sync::Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
 /// let compile = |pattern| engine.compile_regex(pattern, &RegexOptions::default()).is_ok();
@@ -296,10 +292,7 @@ pub fn measure<T>(work: impl FnOnce() -> T) -> (T, u64) {
 /// Cancels the work of a request from another thread. Clones are the same token.
 ///
 /// ```
-/// use louver::engine::{Engine, EngineOptions};
-/// use louver::front::json_schema::SchemaOptions;
-/// use louver::fuel::CancelToken;
-/// use louver::vocab::Vocabulary;
+/// use louver::{CancelToken, Engine, EngineOptions, SchemaOptions, Vocabulary};
 ///
 /// let engine = Engine::new(std::sync::Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
 /// let token = CancelToken::default();

@@ -55,7 +55,7 @@ id! {
     /// A token id of the model's vocabulary.
     ///
     /// ```
-    /// use louver::ids::TokenId;
+    /// use louver::TokenId;
     ///
     /// let id = TokenId::from_raw(257);
     /// assert_eq!((id.raw(), id.index(), id), (257, 257, TokenId::new(257)));

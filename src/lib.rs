@@ -6,30 +6,53 @@
 //! ```text
 //! tools, JSON Schema, regex, EBNF, Lark, structural tags       what the user has
 //!   -> spec       typed request, JSON with exact numbers      stage 0   ParseError, with a place
-//!   -> front      lowers it                                   stage 1   Unsupported or unsatisfiable, with a JSON pointer
+//!   -> front      lowers it                                   stage 1   SchemaErrors, Diagnostics
 //!   -> ir         rules over bytes, special tokens, repeats,  stage 2   GrammarError
 //!                 graphs, tag dispatch
-//!   -> compile    one FSM a rule, built as a parse gets to    stage 3   CompileError (empty, limit)
+//!   -> compile    one FSM a rule, built as a parse gets to    stage 3   CompileError
 //!                 it; counted blocks, Aho-Corasick dispatch;
 //!                 knows no vocabulary
-//!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError, state unchanged
+//!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
-//! leaves used by all: ids, limits, fuel, cache, switches, fsm, vocab
+//! leaves used by all: ids, limits, fuel, cache, setters, switches, fsm, vocab
 //! ```
 //!
 //! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a
 //! [`engine::Matcher`] is small; caches belong to the [`engine::Constraint`] (configurations,
 //! finished masks) and to all engines with an equal vocabulary (mask entries of all grammars).
 //!
+//! # What to import
+//!
+//! A user of the engine imports from the crate root. The modules hold the same items, and the rest.
+//!
+//! | to | import |
+//! |---|---|
+//! | describe the model's tokens | [`Vocabulary`], [`VocabularyBuilder`], [`TokenId`] |
+//! | make an engine | [`Engine`], [`EngineOptions`], [`Limits`], [`PoolScope`] |
+//! | compile a grammar | [`SchemaOptions`], [`RegexOptions`], [`EbnfOptions`], [`LarkOptions`], [`StructuralTagOptions`]; all engines and threads share the [`Constraint`] |
+//! | read JSON with exact numbers | [`Json`] |
+//! | build a grammar in code | [`GrammarBuilder`], [`Expr`], [`Grammar`], [`ByteSet`] |
+//! | constrain a sequence | [`Matcher`], [`MaskRow`] |
+//! | constrain a batch | [`RowStatus`], [`UniqueRows`], [`BatchError`] |
+//! | check a draft | [`DraftTree`], [`DraftNode`], [`DraftError`] |
+//! | prepare masks | [`PrepareBudget`], [`Prepared`] |
+//! | complete a text, skip forced text | [`CompletionOptions`], [`Completion`], [`Piece`] |
+//! | find out what was generated | [`Capture`], [`Tracer`], [`Span`], [`Label`] |
+//! | explain a refusal | [`Refusal`], [`Expected`] |
+//! | recognise bytes without a vocabulary | [`Compiled`], [`Recognizer`], [`Rejected`] |
+//! | bound and cancel work | [`fuel`], [`CancelToken`], [`OutOfFuel`] |
+//! | handle errors | [`AdvanceError`], [`CompileError`], [`SchemaCompileError`], [`RegexCompileError`], [`TextCompileError`], [`StructuralTagCompileError`], [`GrammarError`], [`VocabError`], [`JsonError`], [`ResumeError`] |
+//! | watch an engine | [`EngineStats`], [`PoolStats`], [`CacheStats`] |
+//!
+//! Option types have a default, and a method `with_...` for each field. Module [`internals`] is
+//! for the crates of this repository and has no stability guarantee.
+//!
 //! # Example
 //!
 //! ```
 //! use std::sync::Arc;
-//! use louver::engine::{Engine, EngineOptions};
-//! use louver::front::json_schema::SchemaOptions;
-//! use louver::ids::TokenId;
-//! use louver::vocab::Vocabulary;
+//! use louver::{Engine, EngineOptions, MaskRow, SchemaOptions, TokenId, Vocabulary};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // The toy vocabulary: the 256 bytes, one stop token (256), and these two (257, 258).
@@ -39,10 +62,10 @@
 //! let constraint = engine.compile_json_schema(schema, &SchemaOptions::default())?;
 //!
 //! let mut matcher = constraint.matcher();
-//! let mut mask = vec![0u32; vocab.mask_words()];
-//! matcher.fill_mask(&mut mask);
-//! let allowed = |id: u32| louver::mask::bit(&mask, TokenId::from_raw(id));
-//! assert!(allowed(257) && allowed(u32::from(b'"')) && !allowed(258) && !allowed(256));
+//! let mut mask = MaskRow::new(&vocab);
+//! matcher.update_mask(&mut mask);
+//! let allows = |id: u32| mask.allows(TokenId::from_raw(id));
+//! assert!(allows(257) && allows(u32::from(b'"')) && !allows(258) && !allows(256));
 //!
 //! matcher.advance(TokenId::from_raw(257))?;
 //! for byte in *b"ff\"" {
@@ -106,11 +129,12 @@
 //! | special token | control token | A token with a meaning of its own, never spelled by bytes. A *stop token* ends a generation. |
 //! | vocabulary | | The model's tokens as bytes, and the width of its logits. |
 
-pub mod cache;
+mod cache;
 mod capacity;
 pub mod compile;
 pub mod engine;
 pub mod front;
+#[doc(hidden)]
 pub mod fsm;
 pub mod fuel;
 mod hash;
@@ -120,6 +144,60 @@ pub mod ir;
 pub mod limits;
 pub mod mask;
 pub mod matcher;
+mod setters;
 pub mod spec;
+#[doc(hidden)]
 pub mod switches;
 pub mod vocab;
+
+pub use compile::{CompileError, Compiled};
+pub use engine::{
+    BatchError, CacheStats, Capture, Completion, CompletionOptions, Constraint, DraftError,
+    DraftNode, DraftTree, Engine, EngineOptions, EngineStats, Expected, Matcher, Piece,
+    PrepareBudget, PrepareReport, Prepared, Refusal, RegexCompileError, ResumeError, RowStatus,
+    SchemaCompileError, StructuralTagCompileError, TextCompileError, UniqueRows,
+};
+pub use front::ebnf::EbnfOptions;
+pub use front::json_schema::SchemaOptions;
+pub use front::lark::LarkOptions;
+pub use front::regex::RegexOptions;
+pub use front::structural_tag::StructuralTagOptions;
+pub use fsm::ByteSet;
+pub use fuel::{CancelToken, OutOfFuel};
+pub use ids::{Label, TokenId};
+pub use ir::{Expr, Grammar, GrammarBuilder, GrammarError};
+pub use limits::Limits;
+pub use mask::{MaskRow, PoolScope, PoolStats};
+pub use matcher::{AdvanceError, Recognizer, Rejected, Span, Tracer};
+pub use spec::json::{Json, JsonError};
+pub use vocab::{VocabError, Vocabulary, VocabularyBuilder};
+
+/// What the crates, tests and benchmarks of this repository use beyond the public interface: the
+/// automata of compiled grammars, operations on automata, and switches for measurements. Unstable:
+/// any release may change it.
+///
+/// ```
+/// use louver::internals::{MaskTuning, Switches};
+/// use louver::EngineOptions;
+///
+/// let options = EngineOptions {
+///     tuning: MaskTuning::with_direct_walk(0),
+///     switches: Switches::OFF,
+///     ..EngineOptions::default()
+/// };
+/// assert_eq!(options.tuning.direct_walk, 0);
+/// ```
+pub mod internals {
+    #[doc(inline)]
+    pub use crate::compile::{
+        AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
+    };
+    #[doc(inline)]
+    pub use crate::engine::MaskTuning;
+    #[doc(inline)]
+    pub use crate::fsm;
+    #[doc(inline)]
+    pub use crate::ir::regular;
+    #[doc(inline)]
+    pub use crate::switches::{Switch, Switches};
+}

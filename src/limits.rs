@@ -1,18 +1,16 @@
 //! Leaf: limits on what an input may cost. Each is an option with a safe default and ends in a
 //! typed error.
 
+use crate::setters::with_methods;
+
 /// Bounds on the work and memory of one request. All are counted, none is timed, so results do not
 /// depend on the machine.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use louver::engine::{Engine, EngineOptions};
-/// use louver::front::json_schema::SchemaOptions;
-/// use louver::limits::Limits;
-/// use louver::vocab::Vocabulary;
+/// use louver::{Engine, EngineOptions, Limits, SchemaOptions, Vocabulary};
 ///
-/// let limits = Limits { depth: 4, ..Limits::default() };
-/// let options = EngineOptions { limits, ..EngineOptions::default() };
+/// let options = EngineOptions::default().with_limits(Limits::default().with_depth(4));
 /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
 /// let deep = r#"{"items": {"items": {"items": {"items": {"items": {}}}}}}"#;
 /// assert!(engine.compile_json_schema(deep, &SchemaOptions::default()).is_err());
@@ -52,6 +50,21 @@ pub struct Limits {
     pub prepare_fuel: u64,
 }
 
+with_methods!(Limits {
+    with_source_bytes: source_bytes = usize,
+    with_depth: depth = usize,
+    with_nodes: nodes = usize,
+    with_automaton_states: automaton_states = usize,
+    with_compiled_states: compiled_states = usize,
+    with_config_items: config_items = usize,
+    with_dispatch_bytes: dispatch_bytes = usize,
+    with_parser_bytes: parser_bytes = usize,
+    with_mask_bytes: mask_bytes = usize,
+    with_compile_fuel: compile_fuel = u64,
+    with_mask_fuel: mask_fuel = u64,
+    with_prepare_fuel: prepare_fuel = u64,
+});
+
 /// Bytes of source text that [`Limits::compile_fuel`] is meant for. Longer texts get a multiple.
 const BYTES_PER_COMPILE_BUDGET: usize = 200 << 10;
 
@@ -60,9 +73,9 @@ impl Limits {
     /// 200 KiB.
     ///
     /// ```
-    /// use louver::limits::Limits;
+    /// use louver::Limits;
     ///
-    /// let limits = Limits { compile_fuel: 1_000, ..Limits::default() };
+    /// let limits = Limits::default().with_compile_fuel(1_000);
     /// assert_eq!(limits.compile_budget(5), 1_000);
     /// assert_eq!(limits.compile_budget(201 << 10), 2_000);
     /// ```

@@ -1,6 +1,8 @@
 //! Leaf: switches for the optimisations of the engine, so that the worth of each can be measured
 //! and the rest tested without it.
 
+use crate::setters::with_methods;
+
 /// Whether an optimisation is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Switch {
@@ -26,12 +28,11 @@ impl Switch {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use louver::engine::{Engine, EngineOptions};
-/// use louver::switches::{Switch, Switches};
-/// use louver::vocab::Vocabulary;
+/// use louver::internals::{Switch, Switches};
+/// use louver::{Engine, EngineOptions, Vocabulary};
 ///
-/// let switches = Switches { lookahead: Switch::Off, ..Switches::default() };
-/// let options = EngineOptions { switches, ..EngineOptions::default() };
+/// let switches = Switches::default().with_lookahead(Switch::Off);
+/// let options = EngineOptions::default().with_switches(switches);
 /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
 /// assert!(!engine.options().switches.lookahead.is_on());
 /// ```
@@ -58,6 +59,16 @@ pub struct Switches {
     /// [`Matcher::prefetch`](crate::engine::Matcher::prefetch). Off: they do nothing.
     pub ahead: Switch,
 }
+
+with_methods!(Switches {
+    with_transitions: transitions = Switch,
+    with_masks: masks = Switch,
+    with_stand_ins: stand_ins = Switch,
+    with_alike: alike = Switch,
+    with_lookahead: lookahead = Switch,
+    with_counters: counters = Switch,
+    with_ahead: ahead = Switch,
+});
 
 impl Switches {
     /// All off.

@@ -19,6 +19,7 @@ use louver::compile::{CompileError, Compiled};
 use louver::engine::{Constraint, Engine, EngineOptions, Matcher};
 use louver::front::structural_tag::{StructuralTag, StructuralTagOptions};
 use louver::ids::TokenId;
+use louver::internals::MaskTuning;
 use louver::ir::{Deferred, Expr, Grammar};
 use louver::limits::Limits;
 use louver::mask::PoolScope;
@@ -72,38 +73,45 @@ type Configuration = (&'static str, fn(&mut EngineOptions));
 /// Ways to make masks.
 const MASK_CONFIGURATIONS: &[Configuration] = &[
     ("direct walks", |_| {}),
-    ("entries of single states", |o| o.direct_walk = 0),
-    ("suffixes rule by rule", |o| o.mutual_rules = 0),
+    ("entries of single states", |o| o.tuning.direct_walk = 0),
+    ("suffixes rule by rule", |o| o.tuning.mutual_rules = 0),
     ("suffixes rule by rule, and entries of all but the narrowest states", |o| {
-        (o.direct_walk, o.mutual_rules) = (3, 0)
+        (o.tuning.direct_walk, o.tuning.mutual_rules) = (3, 0)
     }),
 ];
 
 /// Pool scopes and switches.
 const SWITCH_CONFIGURATIONS: &[Configuration] = &[
-    ("a pool shared by these engines", |o| o.direct_walk = 0),
-    ("the same pool, suffixes rule by rule", |o| (o.direct_walk, o.mutual_rules) = (3, 0)),
-    ("a pool of the engine's own", |o| (o.direct_walk, o.pool_scope) = (0, PoolScope::Engine)),
-    ("nothing shared between grammars", |o| {
-        (o.direct_walk, o.pool_scope) = (0, PoolScope::Constraint)
+    ("a pool shared by these engines", |o| o.tuning.direct_walk = 0),
+    ("the same pool, suffixes rule by rule", |o| {
+        (o.tuning.direct_walk, o.tuning.mutual_rules) = (3, 0)
     }),
-    ("an empty pool", |o| (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 0)),
+    ("a pool of the engine's own", |o| {
+        (o.tuning.direct_walk, o.pool_scope) = (0, PoolScope::Engine)
+    }),
+    ("nothing shared between grammars", |o| {
+        (o.tuning.direct_walk, o.pool_scope) = (0, PoolScope::Constraint)
+    }),
+    ("an empty pool", |o| {
+        (o.tuning.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 0)
+    }),
     ("a small pool", |o| {
-        (o.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 4_000)
+        (o.tuning.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 4_000)
     }),
     ("no transitions kept", |o| o.switches.transitions = Switch::Off),
     ("no masks kept", |o| o.switches.masks = Switch::Off),
     ("no canonical configurations", |o| o.switches.stand_ins = Switch::Off),
     ("no interned masks", |o| o.switches.alike = Switch::Off),
-    ("no memoised suffixes", |o| (o.direct_walk, o.switches.lookahead) = (0, Switch::Off)),
+    ("no memoised suffixes", |o| (o.tuning.direct_walk, o.switches.lookahead) = (0, Switch::Off)),
     ("no counters", |o| o.switches.counters = Switch::Off),
     ("no counters, entries of single states", |o| {
-        (o.direct_walk, o.switches.counters) = (0, Switch::Off)
+        (o.tuning.direct_walk, o.switches.counters) = (0, Switch::Off)
     }),
     ("no preparation", |o| o.switches.ahead = Switch::Off),
     ("all off", |o| o.switches = Switches::OFF),
     ("all off, and nothing shared", |o| {
-        (o.direct_walk, o.pool_scope, o.switches) = (0, PoolScope::Constraint, Switches::OFF);
+        (o.tuning.direct_walk, o.pool_scope, o.switches) =
+            (0, PoolScope::Constraint, Switches::OFF);
     }),
 ];
 
@@ -183,9 +191,10 @@ proptest! {
         let inlined =
             grammar.with_deferred_bodies().expect("what is deferred can be made").into_owned();
         let mut oracle = Oracle::new(&inlined);
-        for walks in [(crate::harness::unlimited().direct_walk, 2), (0, 2), (3, 0)] {
-            let change =
-                |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = walks;
+        for walks in [(crate::harness::unlimited().tuning.direct_walk, 2), (0, 2), (3, 0)] {
+            let change = |options: &mut EngineOptions| {
+                options.tuning = MaskTuning { direct_walk: walks.0, mutual_rules: walks.1 };
+            };
             let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else {
                 return Ok(());
             };
@@ -214,8 +223,9 @@ proptest! {
         }
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let by_rules =
-            |options: &mut EngineOptions| (options.direct_walk, options.mutual_rules) = (0, 0);
+        let by_rules = |options: &mut EngineOptions| {
+            options.tuning = MaskTuning { direct_walk: 0, mutual_rules: 0 };
+        };
         let Some(constraint) = compile(&grammar, &vocab, &oracle, by_rules)? else { return Ok(()) };
         oracle.back_to(0);
         check_prefixes_and_walk(&constraint, &mut oracle, &path)?;

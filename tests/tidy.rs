@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 const MAX_CODE_LINES: usize = 700;
 
 /// Leaves of the engine, which all stages may use.
-const LEAVES: &[&str] =
-    &["ids", "limits", "fuel", "cache", "interner", "capacity", "switches", "hash", "fsm"];
+const LEAVES: &[&str] = &[
+    "ids", "limits", "fuel", "cache", "interner", "capacity", "setters", "switches", "hash", "fsm",
+];
 /// What each stage may import beside the leaves.
 const STAGES: &[(&str, &[&str])] = &[
     ("ids", &[]),
@@ -21,6 +22,7 @@ const STAGES: &[(&str, &[&str])] = &[
     ("cache", &[]),
     ("interner", &[]),
     ("capacity", &[]),
+    ("setters", &[]),
     ("switches", &[]),
     ("hash", &[]),
     ("fsm", &[]),

@@ -31,6 +31,7 @@ pub(crate) use byte_classes::ByteClasses;
 pub(crate) use distinct_scopes::{
     DistinctRole, DistinctScopes, EMPTY_REGISTER, ReturnRole, UNKNOWN_REGISTER,
 };
+#[doc(hidden)]
 pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
@@ -214,6 +215,20 @@ impl Compiled {
     ///
     /// [`CompileError`], in particular if [`Limits::compiled_states`], [`Limits::automaton_states`]
     /// (per dispatch) or [`Limits::compile_fuel`] is exceeded.
+    ///
+    /// ```
+    /// use louver::{CompileError, Compiled, Expr, GrammarBuilder, Limits};
+    ///
+    /// # fn main() -> Result<(), louver::GrammarError> {
+    /// let mut grammar = GrammarBuilder::new();
+    /// let start = grammar.declare("start");
+    /// // A list without an end.
+    /// grammar.define(start, Expr::seq([Expr::text("x"), Expr::Ref(start)]));
+    /// let compiled = Compiled::new(grammar.finish(start)?, &Limits::default());
+    /// assert!(matches!(compiled, Err(CompileError::Empty { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(
         grammar: impl Into<Arc<Grammar>>,
         limits: &Limits,

@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::runtime::{EngineCounters, EngineRuntime, count};
-use super::{Engine, Matcher, stops_only};
+use super::termination::{Termination, stops_only};
+use super::{Engine, Matcher};
 use crate::hash::{HashMap, HashSet};
 use crate::mask::{Index, IndexState, TokenSet};
 use crate::vocab::Vocabulary;
@@ -21,8 +22,7 @@ const PARALLEL_ROWS: usize = 16;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use louver::engine::{Engine, EngineOptions, Matcher, RowStatus};
-/// # use louver::vocab::Vocabulary;
+/// # use louver::{Engine, EngineOptions, Matcher, RowStatus, Vocabulary};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let vocab = Arc::new(Vocabulary::toy(&[]));
 /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
@@ -95,6 +95,15 @@ enum RowMask {
     StopsOnly(RowStatus),
 }
 
+impl From<Termination> for RowMask {
+    fn from(termination: Termination) -> RowMask {
+        RowMask::StopsOnly(match termination {
+            Termination::Stopped => RowStatus::Finished,
+            Termination::Limit(_) => RowStatus::Limit,
+        })
+    }
+}
+
 /// A row while its batch is filled.
 struct BatchRow<'m> {
     /// `None` for a row that is not constrained.
@@ -125,9 +134,7 @@ impl Engine {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions, RowStatus};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, RowStatus, SchemaOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[b"true", b"null"]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
@@ -173,9 +180,7 @@ impl Engine {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, SchemaOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
@@ -295,8 +300,8 @@ fn take_cached_masks(group: &mut [BatchRow<'_>]) -> bool {
     let mut complete = true;
     for row in group {
         let Some(matcher) = &mut row.matcher else { continue };
-        row.row_mask = match finished_mask(matcher) {
-            Some(stops) => stops,
+        row.row_mask = match matcher.termination() {
+            Some(termination) => RowMask::from(termination),
             None if matcher.epoch == state.epoch => {
                 match index.find_mask(&mut state, matcher.config()) {
                     Some(set) => RowMask::Set(set),
@@ -308,15 +313,6 @@ fn take_cached_masks(group: &mut [BatchRow<'_>]) -> bool {
         complete &= !matches!(row.row_mask, RowMask::Pending);
     }
     complete
-}
-
-/// The mask of a sequence that is over; `None` if it is not.
-fn finished_mask(matcher: &Matcher) -> Option<RowMask> {
-    match (matcher.terminated, matcher.limit) {
-        (true, _) => Some(RowMask::StopsOnly(RowStatus::Finished)),
-        (false, Some(_)) => Some(RowMask::StopsOnly(RowStatus::Limit)),
-        (false, None) => None,
-    }
 }
 
 /// Makes the masks of a constraint's matchers that are still pending, under one lock.
@@ -347,12 +343,9 @@ fn make_mask(
     #[cfg(test)]
     counters.maybe_panic(0);
     count(&counters.batch_rows_built, 1);
-    if let Some(stops) = finished_mask(matcher) {
-        return stops;
-    }
     match matcher.mask_locked(index, state) {
-        Some(set) => RowMask::Set(set),
-        None => RowMask::StopsOnly(RowStatus::Limit),
+        Ok(set) => RowMask::Set(set),
+        Err(termination) => RowMask::from(termination),
     }
 }
 

@@ -27,10 +27,7 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::ids::TokenId;
-    /// # use louver::ir::{Expr, GrammarBuilder};
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, Expr, GrammarBuilder, TokenId, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let mut grammar = GrammarBuilder::new();
@@ -114,6 +111,24 @@ impl Matcher {
     /// The sampling temperature that the grammar asks for here: that of the innermost enclosing
     /// rule that names one, and the highest where derivations disagree. `None` where no rule does.
     /// The engine itself does not use it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::{Engine, EngineOptions, Expr, GrammarBuilder, TokenId, Vocabulary};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let mut grammar = GrammarBuilder::new();
+    /// let number = grammar.rule("number", Expr::text("42"));
+    /// grammar.attributes(number).temperature = Some(0.0);
+    /// let start = grammar.rule("start", Expr::seq([Expr::text("n"), Expr::Ref(number)]));
+    /// let mut matcher = engine.compile(grammar.finish(start)?)?.matcher();
+    /// assert_eq!(matcher.temperature(), None);
+    /// matcher.advance(TokenId::from_raw(b'n'.into()))?;
+    /// matcher.advance(TokenId::from_raw(b'4'.into()))?;
+    /// assert_eq!(matcher.temperature(), Some(0.0));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn temperature(&mut self) -> Option<f32> {
         let index = self.index.clone();
         let mut state = index.lock();

@@ -10,7 +10,7 @@ use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{
-    self, Policy, Registry, SchemaError, SchemaErrors, SchemaKey, SchemaOptions,
+    self, Registry, SchemaError, SchemaErrors, SchemaKey, SchemaOptions,
 };
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
@@ -20,6 +20,7 @@ use crate::spec::json::{Json, JsonError};
 
 /// Why a JSON Schema was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SchemaCompileError {
     /// The text is not JSON.
     #[error(transparent)]
@@ -34,6 +35,7 @@ pub enum SchemaCompileError {
 
 /// Why a structural tag was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StructuralTagCompileError {
     /// The document is malformed or contradictory; the errors carry JSON pointers.
     #[error(transparent)]
@@ -45,6 +47,7 @@ pub enum StructuralTagCompileError {
 
 /// Why a regular expression was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegexCompileError {
     /// The pattern is malformed, or needs more than a finite automaton.
     #[error(transparent)]
@@ -56,6 +59,7 @@ pub enum RegexCompileError {
 
 /// Why a grammar in EBNF or Lark was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TextCompileError {
     /// All errors of the text, with their positions.
     #[error(transparent)]
@@ -69,19 +73,18 @@ pub enum TextCompileError {
 const CACHED_BYTES_PER_SOURCE_BYTE: usize = 4;
 
 impl Engine {
-    /// Compiles a JSON Schema. It may refer only to itself, and its policy is [`Policy::Strict`]
-    /// whatever the options say: nothing is relaxed.
+    /// Compiles a JSON Schema. It may refer only to itself, and nothing is relaxed.
     ///
     /// A schema with equal constraints (annotations such as `title`, `description` and `default`
     /// apart) and options is taken from the grammar cache.
     ///
-    /// Errors: [`SchemaCompileError`], with JSON pointers.
+    /// Errors: [`SchemaCompileError`], with JSON pointers. A policy other than
+    /// [`Policy::Strict`](json_schema::Policy::Strict) is an error as well, because what it relaxes
+    /// would not be reported; [`Engine::compile_json_schema_in`] takes and reports all policies.
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, SchemaOptions, Vocabulary};
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let compile = |schema: &str| engine.compile_json_schema(schema, &SchemaOptions::default());
     /// assert!(compile(r#"{"type": "integer", "minimum": 3}"#).is_ok());
@@ -93,8 +96,8 @@ impl Engine {
         schema: &str,
         options: &SchemaOptions,
     ) -> Result<Constraint, SchemaCompileError> {
-        let options = SchemaOptions { policy: Policy::Strict, ..*options };
-        self.compile_json_schema_in(schema, &Registry::default(), &options)
+        options.require_strict()?;
+        self.compile_json_schema_in(schema, &Registry::default(), options)
             .map(|(constraint, _)| constraint)
     }
 
@@ -104,11 +107,8 @@ impl Engine {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::json_schema::{Registry, SchemaOptions};
-    /// # use louver::limits::Limits;
-    /// # use louver::spec::json::Json;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::front::json_schema::Registry;
+    /// # use louver::{Engine, EngineOptions, Json, Limits, SchemaOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let options = SchemaOptions::default();
@@ -166,9 +166,7 @@ impl Engine {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::ebnf::EbnfOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{EbnfOptions, Engine, EngineOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let grammar = "root ::= \"no. \" digit+\ndigit ::= [0-9]\n";
@@ -189,9 +187,7 @@ impl Engine {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::lark::LarkOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, LarkOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let grammar = "start: \"no. \" DIGITS\nDIGITS: /[0-9]+/\n";
@@ -212,9 +208,7 @@ impl Engine {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::structural_tag::StructuralTagOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, StructuralTagOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let document = r#"{"type": "structural_tag", "format": {"type": "tag",
@@ -242,9 +236,7 @@ impl Engine {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::regex::RegexOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, RegexOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let constraint = engine.compile_regex("(?:x|y)=[0-9]", &RegexOptions::default())?;

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use super::Matcher;
 use super::runtime::count;
-use super::{Matcher, stops_only};
+use super::termination::{Termination, TokenStep, stops_only};
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState, TokenSet};
-use crate::matcher::{ConfigId, DEAD, ParserLimit};
+use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit};
 
 /// Why a draft tree is malformed, or a buffer does not fit it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,8 +47,7 @@ pub enum DraftError {
 /// Tokens that a draft model proposes: one tree, or several.
 ///
 /// ```
-/// use louver::engine::{DraftError, DraftTree};
-/// use louver::ids::TokenId;
+/// use louver::{DraftError, DraftTree, TokenId};
 ///
 /// let tokens = [7, 8, 9].map(TokenId::from_raw).to_vec();
 /// // Two continuations of token 7: 8 and 9.
@@ -154,6 +154,13 @@ struct NodeState {
     mask: Option<Arc<TokenSet>>,
 }
 
+impl NodeState {
+    /// A node after which no configuration is known.
+    fn new(outcome: DraftNode) -> NodeState {
+        NodeState { outcome, config: DEAD, mask: None }
+    }
+}
+
 impl Matcher {
     /// Writes, for every node of a draft, the mask of the token after it. Row `i` is what
     /// [`Matcher::fill_mask`] would write after the tokens on the path to node `i`. Returns for
@@ -165,10 +172,9 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{DraftNode, DraftTree, Engine, EngineOptions};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::ids::TokenId;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{
+    /// #     DraftNode, DraftTree, Engine, EngineOptions, SchemaOptions, TokenId, Vocabulary,
+    /// # };
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[b"tr", b"ue", b"fa"]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
@@ -197,14 +203,15 @@ impl Matcher {
             return Err(DraftError::Masks { nodes: tree.len(), words, got: masks.len() });
         }
         count(&self.runtime.counters.draft_nodes, tree.len());
-        let states = if self.is_over() {
-            let nothing = if self.terminated { DraftNode::Rejected } else { DraftNode::Limit };
-            Ok(vec![NodeState { outcome: nothing, config: DEAD, mask: None }; tree.len()])
-        } else {
-            let mut state = index.lock();
-            self.with_retry(&index, &mut state, |matcher, state| {
-                matcher.follow_tree(&index, state, tree)
-            })
+        let states = match self.termination() {
+            Some(Termination::Stopped) => Ok(vec![NodeState::new(DraftNode::Rejected); tree.len()]),
+            Some(Termination::Limit(_)) => Ok(vec![NodeState::new(DraftNode::Limit); tree.len()]),
+            None => {
+                let mut state = index.lock();
+                self.with_retry(&index, &mut state, |matcher, state| {
+                    matcher.follow_tree(&index, state, tree)
+                })
+            }
         };
         let rows = masks.chunks_mut(words.max(1));
         let Ok(states) = states else {
@@ -234,7 +241,7 @@ impl Matcher {
     ) -> Result<Vec<NodeState>, ParserLimit> {
         let with_limit = |outcome, limit| match limit {
             ParserLimit::Memory => Err(limit),
-            _ => Ok(NodeState { outcome, config: DEAD, mask: None }),
+            _ => Ok(NodeState::new(outcome)),
         };
         let mut states: Vec<NodeState> = Vec::with_capacity(tree.len());
         for (&parent, &token) in tree.parents.iter().zip(&tree.tokens) {
@@ -247,20 +254,15 @@ impl Matcher {
                     } else {
                         DraftNode::Rejected
                     };
-                    states.push(NodeState { outcome, config: DEAD, mask: None });
+                    states.push(NodeState::new(outcome));
                     continue;
                 }
             };
-            let complete = state.parser.store().done(before).root;
-            states.push(match state.step_token(index, before, token) {
+            states.push(match TokenStep::find(index, state, (before, token)) {
                 Err(limit) => with_limit(DraftNode::Limit, limit)?,
-                Ok((DEAD, _)) if complete && index.vocab.is_stop(token) => {
-                    NodeState { outcome: DraftNode::Ended, config: DEAD, mask: None }
-                }
-                Ok((DEAD, _)) => {
-                    NodeState { outcome: DraftNode::Rejected, config: DEAD, mask: None }
-                }
-                Ok((config, _)) => match index.mask(state, config) {
+                Ok(TokenStep::Stop) => NodeState::new(DraftNode::Ended),
+                Ok(TokenStep::Rejected(_)) => NodeState::new(DraftNode::Rejected),
+                Ok(TokenStep::Next(config)) => match index.mask(state, config) {
                     Ok(mask) => {
                         NodeState { outcome: DraftNode::Accepted, config, mask: Some(mask) }
                     }
@@ -280,7 +282,7 @@ impl Matcher {
                 Ok(()) => {}
                 Err(error) => {
                     row.fill(0);
-                    let limit = matches!(error, crate::matcher::AdvanceError::Limit { .. });
+                    let limit = matches!(error, AdvanceError::Limit { .. });
                     return if limit { DraftNode::Limit } else { DraftNode::Rejected };
                 }
             }

@@ -41,9 +41,7 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions, Piece};
-    /// # use louver::front::regex::RegexOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, Piece, RegexOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let mut matcher = engine.compile_regex("id=[0-9]", &RegexOptions::default())?.matcher();
@@ -86,9 +84,7 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, SchemaOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[b"\"o", b"n\"", b"\"ready"]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
@@ -117,10 +113,7 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::regex::RegexOptions;
-    /// # use louver::ids::TokenId;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, RegexOptions, TokenId, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"id"])), EngineOptions::default());
     /// let mut matcher = engine.compile_regex("id=[0-9]", &RegexOptions::default())?.matcher();

@@ -33,6 +33,7 @@ impl fmt::Display for Expected {
 
 /// Why a token may not follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refusal {
     /// No token has this id, or its bytes are unknown.
     Unknown,
@@ -78,7 +79,7 @@ impl Matcher {
     /// limit of the parser.
     ///
     /// ```
-    /// # use louver::{engine::Engine, front::regex::RegexOptions, ids::TokenId, vocab::Vocabulary};
+    /// # use louver::{Engine, RegexOptions, TokenId, Vocabulary};
     /// let engine = Engine::new(Vocabulary::toy(&[b"ax"]).into(), Default::default());
     /// let mut matcher = engine.compile_regex("ab", &RegexOptions::default())?.matcher();
     /// assert_eq!(matcher.refusal(TokenId::from_raw(b'a'.into()))?, None);
@@ -111,7 +112,7 @@ impl Matcher {
     /// the parser.
     ///
     /// ```
-    /// # use louver::{engine::Engine, front::regex::RegexOptions, fsm::ByteSet, vocab::Vocabulary};
+    /// # use louver::{ByteSet, Engine, RegexOptions, Vocabulary};
     /// let engine = Engine::new(Vocabulary::toy(&[]).into(), Default::default());
     /// let mut matcher = engine.compile_regex("ab[cd]?", &RegexOptions::default())?.matcher();
     /// let expected = matcher.expected(b"abx")?;

@@ -31,6 +31,7 @@ use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
 use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::setters::with_methods;
 
 /// Steps of the constraint's own parser before its lock is released for others.
 const STEPS_PER_LOCK: usize = 16;
@@ -42,13 +43,11 @@ const MAX_COUNTERPARTS: usize = 1 << 16;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use louver::engine::{Engine, EngineOptions, PrepareBudget};
-/// # use louver::front::json_schema::SchemaOptions;
-/// # use louver::vocab::Vocabulary;
+/// # use louver::{Engine, EngineOptions, PrepareBudget, SchemaOptions, Vocabulary};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
 /// let constraint = engine.compile_json_schema("{}", &SchemaOptions::default())?;
-/// let budget = PrepareBudget { masks: 3, ..PrepareBudget::default() };
+/// let budget = PrepareBudget::default().with_masks(3);
 /// assert!(constraint.prepare(budget).wait().built <= 3);
 /// # Ok(())
 /// # }
@@ -70,6 +69,12 @@ impl Default for PrepareBudget {
         PrepareBudget { masks: 512, steps: 16_384, places: 768 }
     }
 }
+
+with_methods!(PrepareBudget {
+    with_masks: masks = usize,
+    with_steps: steps = usize,
+    with_places: places = usize,
+});
 
 /// What a call of [`Constraint::prepare`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,9 +206,7 @@ impl Constraint {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions, PrepareBudget};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, PrepareBudget, SchemaOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[b"tr", b"ue"]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
@@ -255,10 +258,7 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::ids::TokenId;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, SchemaOptions, TokenId, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let mut matcher = engine.compile_json_schema("true", &SchemaOptions::default())?.matcher();

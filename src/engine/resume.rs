@@ -43,10 +43,7 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{Engine, EngineOptions};
-    /// # use louver::front::regex::RegexOptions;
-    /// # use louver::ids::TokenId;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{Engine, EngineOptions, RegexOptions, TokenId, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     /// let compile = |pattern| engine.compile_regex(pattern, &RegexOptions::default());

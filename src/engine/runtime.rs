@@ -18,8 +18,7 @@ use crate::front::regex::pattern_stats;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use louver::engine::{Engine, EngineOptions};
-/// # use louver::vocab::Vocabulary;
+/// # use louver::{Engine, EngineOptions, Vocabulary};
 /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
 /// assert_eq!((engine.stats().batches, engine.stats().grammars.entries), (0, 0));
 /// ```

@@ -9,6 +9,7 @@ use super::forced::Piece;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
 use crate::matcher::{AdvanceError, CompletionStep, ParserLimit, ShortestPaths};
+use crate::setters::with_methods;
 use crate::vocab::Vocabulary;
 
 /// What a shortest completion counts and how much of it is written out.
@@ -26,6 +27,11 @@ impl Default for CompletionOptions {
         CompletionOptions { special_length: 1, longest: 4096 }
     }
 }
+
+with_methods!(CompletionOptions {
+    with_special_length: special_length = u32,
+    with_longest: longest = usize,
+});
 
 /// A shortest completion of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,9 +73,7 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{CompletionOptions, Engine, EngineOptions};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{CompletionOptions, Engine, EngineOptions, SchemaOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());
@@ -104,9 +108,7 @@ impl Matcher {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use louver::engine::{CompletionOptions, Engine, EngineOptions};
-    /// # use louver::front::json_schema::SchemaOptions;
-    /// # use louver::vocab::Vocabulary;
+    /// # use louver::{CompletionOptions, Engine, EngineOptions, SchemaOptions, Vocabulary};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let vocab = Arc::new(Vocabulary::toy(&[b"rue"]));
     /// let engine = Engine::new(vocab.clone(), EngineOptions::default());

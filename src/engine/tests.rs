@@ -10,6 +10,8 @@ use crate::front::json_schema::SchemaOptions;
 use crate::fsm::ByteSet;
 use crate::ids::Label;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Trigger};
+use crate::limits::Limits;
+use crate::mask::PoolScope;
 use crate::matcher::Recognizer;
 
 fn engine(extra: &[&str]) -> Engine {
@@ -19,8 +21,11 @@ fn engine(extra: &[&str]) -> Engine {
 
 /// An engine that always assembles masks from entries of single states.
 fn entries_only(extra: &[&[u8]]) -> Engine {
-    let options =
-        EngineOptions { direct_walk: 0, pool_scope: PoolScope::Engine, ..EngineOptions::default() };
+    let options = EngineOptions {
+        tuning: MaskTuning::with_direct_walk(0),
+        pool_scope: PoolScope::Engine,
+        ..EngineOptions::default()
+    };
     Engine::new(Arc::new(Vocabulary::toy(extra)), options)
 }
 
@@ -445,7 +450,7 @@ proptest! {
                 matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
             }
             allowed(&mut matcher, &constraint);
-            if engine.options().direct_walk == 0 && names.len() > 1 {
+            if engine.options().tuning.direct_walk == 0 && names.len() > 1 {
                 prop_assert!(engine.pool_stats().derived > 0);
             }
             if !names.contains(&walk) {

@@ -115,6 +115,20 @@ pub struct AnchoredBranch {
 impl Pattern {
     /// Parses a pattern of JSON Schema with ECMA-262 options. Cost: linear, plus the Unicode tables
     /// of `\p{...}`.
+    ///
+    /// ```
+    /// use louver::Limits;
+    /// use louver::front::regex::Pattern;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pattern = Pattern::parse("^ab|c$", &Limits::default())?;
+    /// // Like `pattern` in JSON Schema, a search: the automaton reads texts with a match inside.
+    /// let dfa = pattern.search_dfa(1_000)?;
+    /// let accepts = |text: &str| dfa.accepts(text.chars().map(u32::from));
+    /// assert!(accepts("abx") && accepts("xc") && !accepts("xab"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn parse(source: &str, limits: &Limits) -> Result<Pattern, RegexError> {
         Pattern::with_options(source, &RegexOptions::ECMA, limits)
     }
@@ -386,6 +400,15 @@ fn count_start_anchors(hir: &Hir) -> usize {
 /// Counted repeats stay counters, whatever their bounds. Anchors inside alternatives, look-ahead
 /// and word boundaries need an automaton over code points. With [`Scope::Search`], a parse of a
 /// pattern with a counted repeat keeps one count per position at which a match may have begun.
+///
+/// ```
+/// use louver::front::regex::{self, RegexError};
+/// use louver::{Limits, RegexOptions};
+///
+/// let lower = |pattern| regex::lower(pattern, &RegexOptions::default(), &Limits::default());
+/// assert!(lower("[a-z]{1,9}").is_ok());
+/// assert!(matches!(lower("[a-z"), Err(RegexError::Syntax { .. })));
+/// ```
 pub fn lower(source: &str, options: &RegexOptions, limits: &Limits) -> Result<Grammar, RegexError> {
     fuel::with_default_budget(
         || limits.compile_budget(source.len()),

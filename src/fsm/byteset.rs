@@ -5,7 +5,7 @@ use std::fmt;
 /// A set of bytes.
 ///
 /// ```
-/// use louver::fsm::ByteSet;
+/// use louver::ByteSet;
 ///
 /// let digits = ByteSet::range(b'0', b'9');
 /// let set = digits.union(&ByteSet::from_bytes(b"-+"));

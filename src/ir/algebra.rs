@@ -81,6 +81,22 @@ impl Grammar {
     }
 
     /// Union of the languages; empty without parts. Cost: their size.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::front::regex;
+    /// use louver::{Compiled, Grammar, Limits, Recognizer, RegexOptions};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limits = Limits::default();
+    /// let lower = |pattern| regex::lower(pattern, &RegexOptions::default(), &limits);
+    /// let union = Grammar::union(&[&lower("[0-9]+")?, &lower("none")?]);
+    /// let mut recognizer = Recognizer::new(Arc::new(Compiled::new(union, &limits)?));
+    /// recognizer.push(b"none")?;
+    /// assert!(recognizer.is_complete());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn union(parts: &[&Grammar]) -> Grammar {
         Grammar::with_start_rule(parts, Expr::alt)
     }
@@ -112,6 +128,23 @@ impl Grammar {
     ///
     /// Cost: up to the grammar's size times the square of the automaton's; bounded by
     /// [`Limits::nodes`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::front::regex::{self, Pattern};
+    /// use louver::{Compiled, Limits, Recognizer, RegexOptions};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limits = Limits::default();
+    /// let letters = regex::lower("[a-z]+", &RegexOptions::default(), &limits)?;
+    /// // An automaton over code points, which are bytes in ASCII.
+    /// let short = Pattern::parse("^[ -~]{2}$", &limits)?.match_dfa(limits.automaton_states)?;
+    /// let both = letters.intersect(&short, &limits)?;
+    /// let mut recognizer = Recognizer::new(Arc::new(Compiled::new(both, &limits)?));
+    /// assert!(recognizer.push(b"ab").is_ok() && recognizer.push(b"c").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, IntersectError> {
         self.validate()?;
         let whole = self.with_deferred_bodies()?;

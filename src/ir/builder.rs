@@ -4,6 +4,25 @@ use super::{Attributes, Expr, Grammar, GrammarError, Rule, SpecialToken};
 use crate::ids::{Label, RuleId, SpecialId};
 
 /// A builder of grammars. Declare a rule first if another rule, or its own body, refers to it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use louver::{Compiled, Expr, GrammarBuilder, Limits, Recognizer};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut grammar = GrammarBuilder::new();
+/// // list = "[" (list ("," list)*)? "]"
+/// let list = grammar.declare("list");
+/// let more = Expr::star(Expr::seq([Expr::text(","), Expr::Ref(list)]));
+/// let items = Expr::optional(Expr::seq([Expr::Ref(list), more]));
+/// grammar.define(list, Expr::seq([Expr::text("["), items, Expr::text("]")]));
+/// let compiled = Arc::new(Compiled::new(grammar.finish(list)?, &Limits::default())?);
+/// let mut recognizer = Recognizer::new(compiled);
+/// recognizer.push(b"[[],[[]]]")?;
+/// assert!(recognizer.is_complete());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct GrammarBuilder {
     rules: Vec<Rule>,
@@ -81,6 +100,20 @@ impl GrammarBuilder {
     }
 
     /// Copies another grammar's rules in and returns its start rule's new id. Cost: its size.
+    ///
+    /// ```
+    /// use louver::front::regex;
+    /// use louver::{Expr, GrammarBuilder, Limits, RegexOptions};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let year = regex::lower("[0-9]{4}", &RegexOptions::default(), &Limits::default())?;
+    /// let mut grammar = GrammarBuilder::new();
+    /// let year = Expr::Ref(grammar.import(&year));
+    /// let start = grammar.rule("start", Expr::seq([Expr::text("in "), year]));
+    /// assert!(grammar.finish(start).is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn import(&mut self, grammar: &Grammar) -> RuleId {
         let offset = self.rules.len();
         let specials: Vec<SpecialId> =

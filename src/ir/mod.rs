@@ -11,6 +11,7 @@ mod homomorphism;
 mod literal;
 mod members;
 mod print;
+#[doc(hidden)]
 pub mod regular;
 mod simplify;
 mod tags;

@@ -17,6 +17,26 @@ const CACHED_ROWS: usize = 3;
 /// few tokens or differs in few tokens from a row that was written before. A mask that the engine
 /// stores as a whole row is not copied at all.
 ///
+/// ```
+/// use std::sync::Arc;
+/// use louver::{Engine, EngineOptions, MaskRow, RegexOptions, TokenId, Vocabulary};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let vocab = Arc::new(Vocabulary::toy(&[]));
+/// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+/// let mut matcher = engine.compile_regex("ab", &RegexOptions::default())?.matcher();
+/// let mut row = MaskRow::new(&vocab);
+/// for byte in *b"ab" {
+///     matcher.update_mask(&mut row);
+///     let token = TokenId::from_raw(byte.into());
+///     assert!(row.allows(token));
+///     matcher.advance(token)?;
+/// }
+/// assert_eq!(row.words().len(), vocab.mask_words());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// Memory: up to four rows of [`Vocabulary::mask_words`] words, and references to the masks written
 /// there.
 #[derive(Clone, Debug)]

@@ -23,6 +23,14 @@ pub(crate) fn clear_bit(words: &mut [u32], id: TokenId) {
 }
 
 /// Whether bit `id` is set; false beyond the row.
+///
+/// ```
+/// use louver::TokenId;
+/// use louver::mask::bit;
+///
+/// let words = [0, 1 << 3];
+/// assert!(bit(&words, TokenId::from_raw(35)) && !bit(&words, TokenId::from_raw(3)));
+/// ```
 #[inline]
 pub fn bit(words: &[u32], id: TokenId) -> bool {
     words.get(id.index() / 32).is_some_and(|word| word >> (id.raw() % 32) & 1 == 1)

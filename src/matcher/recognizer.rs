@@ -34,6 +34,25 @@ pub enum Rejected {
 }
 
 /// Recognises bytes, and special tokens by name, without a vocabulary.
+///
+/// ```
+/// use std::sync::Arc;
+/// use louver::front::regex;
+/// use louver::{ByteSet, Compiled, Limits, Recognizer, RegexOptions, Rejected};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limits = Limits::default();
+/// let grammar = regex::lower("[0-9]+(?:px|em)", &RegexOptions::default(), &limits)?;
+/// let mut recognizer = Recognizer::new(Arc::new(Compiled::new(grammar, &limits)?));
+/// recognizer.push(b"12p")?;
+/// assert!(!recognizer.is_complete());
+/// assert_eq!(recognizer.allowed(), ByteSet::from_bytes(b"x"));
+/// assert!(matches!(recognizer.push(b"t"), Err(Rejected::Byte { offset: 3, .. })));
+/// recognizer.push(b"x")?;
+/// assert!(recognizer.is_complete());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Recognizer {
     parser: Parser,

@@ -147,6 +147,16 @@ pub enum JsonErrorReason {
 
 impl Json {
     /// Parses one JSON value, surrounded by optional white space. Linear.
+    ///
+    /// ```
+    /// use louver::{Json, Limits};
+    ///
+    /// let json = Json::parse(r#"{"a": ["x", 1.50]}"#, &Limits::default())?;
+    /// assert_eq!(json.pointer("/a/0").and_then(Json::as_str), Some("x"));
+    /// let error = Json::parse(r#"{"a": 1, "a": 2}"#, &Limits::default()).unwrap_err();
+    /// assert_eq!(error.line, 1);
+    /// # Ok::<(), louver::JsonError>(())
+    /// ```
     pub fn parse(text: &str, limits: &Limits) -> Result<Json, JsonError> {
         let mut parser = JsonParser { text: text.as_bytes(), offset: 0, depth: limits.depth };
         let result = if text.len() > limits.source_bytes {

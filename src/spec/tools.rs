@@ -205,6 +205,16 @@ impl Tool {
     }
 
     /// As [`Tool::parse_list`], from JSON text.
+    ///
+    /// ```
+    /// use louver::Limits;
+    /// use louver::spec::tools::{Tool, ToolErrors};
+    ///
+    /// let text = r#"[{"type": "function", "function": {"name": "now"}}]"#;
+    /// let tools = Tool::parse_text(text, &Limits::default())?;
+    /// assert_eq!(tools[0].name, "now");
+    /// # Ok::<(), ToolErrors>(())
+    /// ```
     pub fn parse_text(tools: &str, limits: &Limits) -> Result<Vec<Tool>, ToolErrors> {
         match Json::parse(tools, limits) {
             Ok(tools) => Tool::parse_list(&tools),

@@ -30,6 +30,7 @@ pub const MAX_TOKEN_BYTES: usize = 1 << 12;
 
 /// Why a vocabulary was not built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum VocabError {
     /// A token id is not less than the width of the logits.
     #[error("token id {id} is outside the logits of width {width}")]
@@ -82,8 +83,7 @@ enum Token {
 /// token are always masked.
 ///
 /// ```
-/// use louver::ids::TokenId;
-/// use louver::vocab::{VocabError, Vocabulary};
+/// use louver::{TokenId, VocabError, Vocabulary};
 ///
 /// // 100 logits; ids without a token stay masked.
 /// let mut builder = Vocabulary::builder(100);
@@ -119,7 +119,7 @@ pub struct Vocabulary {
 /// Collects the tokens of a [`Vocabulary`]. Mistakes are reported by [`VocabularyBuilder::build`].
 ///
 /// ```
-/// use louver::vocab::{VocabError, Vocabulary};
+/// use louver::{VocabError, Vocabulary};
 ///
 /// let mut builder = Vocabulary::builder(10);
 /// builder.token(3, b"x").token(3, b"y").stop(9);
@@ -151,7 +151,7 @@ impl Vocabulary {
     /// 255, one stop token `<|end|>` with id 256, then the given tokens from id 257 on.
     ///
     /// ```
-    /// use louver::vocab::Vocabulary;
+    /// use louver::Vocabulary;
     ///
     /// let vocab = Vocabulary::toy(&[b"true", b"null"]);
     /// assert_eq!((vocab.width(), vocab.find(b"null").unwrap().raw()), (259, 258));
@@ -232,11 +232,27 @@ impl Vocabulary {
     }
 
     /// The id of a special token by its name.
+    ///
+    /// ```
+    /// use louver::Vocabulary;
+    ///
+    /// let vocab = Vocabulary::toy(&[]);
+    /// assert_eq!(vocab.special("<|end|>"), Some(vocab.stops()[0]));
+    /// assert_eq!(vocab.special("<|start|>"), None);
+    /// ```
     pub fn special(&self, name: &str) -> Option<TokenId> {
         self.specials.get(name).copied()
     }
 
     /// A token with exactly these bytes. Cost: linear in their number.
+    ///
+    /// ```
+    /// use louver::{TokenId, Vocabulary};
+    ///
+    /// let vocab = Vocabulary::toy(&[b"true"]);
+    /// assert_eq!(vocab.find(b"true"), Some(TokenId::from_raw(257)));
+    /// assert_eq!(vocab.find(b"tru"), None);
+    /// ```
     pub fn find(&self, bytes: &[u8]) -> Option<TokenId> {
         let node = bytes.iter().try_fold(0, |node, &byte| self.trie.child(node, byte))?;
         self.trie.words_at(node).first().copied()
@@ -256,8 +272,7 @@ impl Vocabulary {
     /// token.
     ///
     /// ```
-    /// use louver::ids::TokenId;
-    /// use louver::vocab::Vocabulary;
+    /// use louver::{TokenId, Vocabulary};
     ///
     /// let vocab = Vocabulary::toy(&[]);
     /// let shown = [97, 255, 256].map(|id| vocab.shown(TokenId::from_raw(id)));

@@ -35,8 +35,8 @@ pub struct Tree {
 /// A trie over byte strings, each with an id.
 ///
 /// ```
-/// use louver::ids::TokenId;
 /// use louver::vocab::Trie;
+/// use louver::TokenId;
 ///
 /// let trie = Trie::build(vec![(b"an", TokenId::from_raw(0)), (b"and", TokenId::from_raw(1))]);
 /// let node = b"an".iter().try_fold(0, |node, &byte| trie.child(node, byte)).unwrap();

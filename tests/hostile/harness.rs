@@ -393,6 +393,7 @@ pub(crate) mod refusals {
             let place = match &error {
                 RegexCompileError::Regex(error) => of_a_pattern(error),
                 RegexCompileError::Compile(error) => of_compiling(error),
+                _ => String::new(),
             };
             Refused::new(&error, place)
         }
@@ -403,6 +404,7 @@ pub(crate) mod refusals {
             let place = match &error {
                 TextCompileError::Text(diagnostics) => of_text(diagnostics),
                 TextCompileError::Compile(error) => of_compiling(error),
+                _ => String::new(),
             };
             Refused::new(&error, place)
         }
@@ -418,6 +420,7 @@ pub(crate) mod refusals {
                     .map(|error| format!("pointer {:?}", error.pointer))
                     .unwrap_or_default(),
                 SchemaCompileError::Compile(error) => of_compiling(error),
+                _ => String::new(),
             };
             Refused::new(&error, place)
         }
@@ -432,6 +435,7 @@ pub(crate) mod refusals {
                     .map(|error| format!("pointer {:?}", error.pointer))
                     .unwrap_or_default(),
                 StructuralTagCompileError::Compile(error) => of_compiling(error),
+                _ => String::new(),
             };
             Refused::new(&error, place)
         }

@@ -8,6 +8,7 @@ use louver::engine::{
     RowStatus,
 };
 use louver::ids::TokenId;
+use louver::internals::MaskTuning;
 use louver::limits::Limits;
 use louver::mask::MaskRow;
 use louver::matcher::AdvanceError;
@@ -37,12 +38,9 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        let direct_walk = if direct { crate::harness::unlimited().direct_walk } else { 0 };
-        let Some(constraint) =
-            compile(&grammar, &vocab, &oracle, |options| options.direct_walk = direct_walk)?
-        else {
-            return Ok(());
-        };
+        let direct_walk = if direct { crate::harness::unlimited().tuning.direct_walk } else { 0 };
+        let change = |options: &mut EngineOptions| options.tuning.direct_walk = direct_walk;
+        let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else { return Ok(()) };
         let (words, width) = (vocab.mask_words(), vocab.width());
         // The oracle's mask and verdict per node: `None` where its token may not follow.
         let (mut paths, mut masks): (Vec<Vec<TokenId>>, Vec<Option<Vec<bool>>>) =
@@ -162,7 +160,7 @@ proptest! {
                 parser_bytes: if small { 20_000 } else { 64 << 20 },
                 ..super::limits()
             },
-            direct_walk: if direct { 1024 } else { 0 },
+            tuning: MaskTuning::with_direct_walk(if direct { 1024 } else { 0 }),
             background_threads: 2,
             ..crate::harness::unlimited()
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use louver::engine::{Constraint, Engine, EngineOptions};
 use louver::fsm::ByteSet;
 use louver::ids::{RuleId, TokenId};
+use louver::internals::MaskTuning;
 use louver::ir::{Budget, Expr, Grammar, GrammarBuilder, Spent};
 use louver::limits::Limits;
 use louver::matcher::AdvanceError;
@@ -56,8 +57,11 @@ proptest! {
             parser_bytes: 1 << 20,
             ..crate::harness::unlimited().limits
         };
-        let options =
-            EngineOptions { limits, direct_walk, mutual_rules, ..crate::harness::unlimited() };
+        let options = EngineOptions {
+            limits,
+            tuning: MaskTuning { direct_walk, mutual_rules },
+            ..crate::harness::unlimited()
+        };
         let engine = Engine::new(vocab.clone(), options);
         let Ok(constraint) = engine.compile(&grammar) else { return Ok(()) };
         let finishes = grammar
@@ -78,10 +82,11 @@ proptest! {
         dispatch in any::<bool>(),
     ) {
         let vocab = Arc::new(words.build());
-        let engine = Engine::new(
-            vocab.clone(),
-            EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() },
-        );
+        let options = EngineOptions {
+            tuning: MaskTuning { direct_walk, mutual_rules },
+            ..crate::harness::unlimited()
+        };
+        let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile(text(budget, dispatch)).unwrap();
         let mut state = Some(CountingRecognizer::Before);
         let mut matcher = constraint.matcher();
@@ -113,7 +118,10 @@ proptest! {
 fn check_masks(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
     let vocab = Arc::new(Vocabulary::toy(words));
     for (direct_walk, mutual_rules) in [(0, 24), (300, 24), (300, 0), (2, 0)] {
-        let options = EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() };
+        let options = EngineOptions {
+            tuning: MaskTuning { direct_walk, mutual_rules },
+            ..crate::harness::unlimited()
+        };
         let engine = Engine::new(vocab.clone(), options);
         let mut b = GrammarBuilder::new();
         rules.iter().for_each(|(name, body, _)| _ = b.rule(*name, body.clone()));

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use louver::engine::{Engine, EngineOptions};
 use louver::front::json_schema::SchemaOptions;
 use louver::ids::TokenId;
+use louver::internals::MaskTuning;
 use louver::ir::{Expr, GrammarBuilder, SpecialToken};
 use louver::mask::PoolScope;
 use louver::vocab::Vocabulary;
@@ -94,7 +95,7 @@ proptest! {
         );
         schema = around.replace("STRING", &schema);
         let options = EngineOptions {
-            direct_walk,
+            tuning: MaskTuning::with_direct_walk(direct_walk),
             pool_scope: PoolScope::Engine,
             ..crate::harness::unlimited()
         };
@@ -157,10 +158,9 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let mut oracle = Oracle::new(&grammar);
-        for direct_walk in [crate::harness::unlimited().direct_walk, 0] {
-            let Some(constraint) =
-                compile(&grammar, &vocab, &oracle, |o| o.direct_walk = direct_walk)?
-            else {
+        for direct_walk in [crate::harness::unlimited().tuning.direct_walk, 0] {
+            let change = |o: &mut EngineOptions| o.tuning.direct_walk = direct_walk;
+            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else {
                 return Ok(());
             };
             oracle.back_to(0);
@@ -173,7 +173,7 @@ proptest! {
 #[test]
 fn entries_of_counting_states_are_derived() {
     let options = EngineOptions {
-        direct_walk: 64,
+        tuning: MaskTuning::with_direct_walk(64),
         pool_scope: PoolScope::Engine,
         ..crate::harness::unlimited()
     };
@@ -223,10 +223,13 @@ fn counted_runs_may_begin_with_a_special_token() {
     let mut b = Vocabulary::builder(5);
     b.special(0, "<stop>").stop(0).special(1, "<x>").token(2, b"a").token(3, b"b").token(4, b"c");
     let vocab = Arc::new(b.build().unwrap());
-    for direct_walk in [crate::harness::unlimited().direct_walk, 0] {
+    for direct_walk in [crate::harness::unlimited().tuning.direct_walk, 0] {
         let engine = Engine::new(
             vocab.clone(),
-            EngineOptions { direct_walk, ..crate::harness::unlimited() },
+            EngineOptions {
+                tuning: MaskTuning::with_direct_walk(direct_walk),
+                ..crate::harness::unlimited()
+            },
         );
         let mut matcher = engine.compile(&grammar).unwrap().matcher();
         matcher.advance(TokenId::from_raw(1)).unwrap();

@@ -10,6 +10,7 @@ use louver::engine::{CompletionOptions, Engine, EngineOptions, Matcher};
 use louver::front::ebnf;
 use louver::front::json_schema::{SchemaOptions, Whitespace};
 use louver::ids::TokenId;
+use louver::internals::MaskTuning;
 use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
@@ -301,10 +302,11 @@ proptest! {
         }
         let mut random = Random(seed);
         let vocab = Arc::new(vocabulary(&sentences, &mut random));
-        let engine = Engine::new(
-            vocab.clone(),
-            EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() },
-        );
+        let options = EngineOptions {
+            tuning: MaskTuning { direct_walk, mutual_rules },
+            ..crate::harness::unlimited()
+        };
+        let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile(lists.grammar()).expect("compiles");
         let mut pending = vec![Vec::new()];
         let longest = |text: &[u8]| lists.recursive && text.ends_with(&[b'z'; LETTERS - 2]);
@@ -474,10 +476,11 @@ proptest! {
     ) {
         let tokens: Vec<&[u8]> = tokens.iter().map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let engine = Engine::new(
-            vocab.clone(),
-            EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() },
-        );
+        let options = EngineOptions {
+            tuning: MaskTuning { direct_walk, mutual_rules },
+            ..crate::harness::unlimited()
+        };
+        let engine = Engine::new(vocab.clone(), options);
         let schema = r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true}"#;
         let options = SchemaOptions { whitespace: Whitespace::Compact, ..SchemaOptions::default() };
         let constraint = engine.compile_json_schema(schema, &options).expect("compiles");
@@ -571,7 +574,10 @@ fn continuations_of_a_rejected_element_are_rejected() {
     for direct_walk in [1024, 0] {
         let engine = Engine::new(
             vocab.clone(),
-            EngineOptions { direct_walk, ..crate::harness::unlimited() },
+            EngineOptions {
+                tuning: MaskTuning::with_direct_walk(direct_walk),
+                ..crate::harness::unlimited()
+            },
         );
         let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
         for byte in b"[ x, " {

@@ -9,6 +9,7 @@ use louver::engine::{CompletionOptions, Engine, EngineOptions};
 use louver::front::ebnf;
 use louver::front::json_schema::{self, AdditionalNames, MemberOrder, SchemaOptions, Whitespace};
 use louver::ids::TokenId;
+use louver::internals::MaskTuning;
 use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
@@ -263,8 +264,7 @@ fn subject() -> impl Strategy<Value = Subject> {
         Whitespace::Flexible { max: 40 },
     ]);
     prop_oneof![
-        2 => (select(&ALL_SCHEMAS[..]), order, white)
-            .prop_map(|(schema, order, whitespace)| Subject::Schema { schema, order, whitespace }),
+        2 => (select(&ALL_SCHEMAS[..]), order, white).prop_map(|(schema, order, whitespace)| Subject::Schema { schema, order, whitespace }),
         1 => select(GRAMMARS).prop_map(Subject::Grammar),
     ]
 }
@@ -290,10 +290,11 @@ proptest! {
         let white = if white { WHITE_SPACE_TOKENS } else { &[] };
         let tokens: Vec<&[u8]> = tokens.iter().chain(white).map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let engine = Engine::new(
-            vocab.clone(),
-            EngineOptions { direct_walk, mutual_rules, ..crate::harness::unlimited() },
-        );
+        let options = EngineOptions {
+            tuning: MaskTuning { direct_walk, mutual_rules },
+            ..crate::harness::unlimited()
+        };
+        let engine = Engine::new(vocab.clone(), options);
         let (with_distinct_keys, with_repeating_keys) =
             (subject.grammar(AdditionalNames::Differ), subject.grammar(AdditionalNames::MayRepeat));
         let constraint = engine.compile(with_distinct_keys).expect("compiles");
@@ -359,7 +360,10 @@ fn continuations_of_a_rejected_key_are_rejected() {
     for direct_walk in [1024, 0] {
         let engine = Engine::new(
             vocab.clone(),
-            EngineOptions { direct_walk, ..crate::harness::unlimited() },
+            EngineOptions {
+                tuning: MaskTuning::with_direct_walk(direct_walk),
+                ..crate::harness::unlimited()
+            },
         );
         let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
         for byte in br#"{"a":1,"# {

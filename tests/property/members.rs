@@ -8,6 +8,7 @@ use louver::engine::{CompletionOptions, Constraint, Engine, EngineOptions, Match
 use louver::front::json_schema::SchemaOptions;
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
+use louver::internals::MaskTuning;
 use louver::ir::{Expr, Grammar, GrammarBuilder, GrammarError, Member, Members};
 use louver::limits::Limits;
 use louver::mask::bit;
@@ -317,7 +318,7 @@ proptest! {
         let extra: Vec<&[u8]> = extra.iter().map(String::as_bytes).collect();
         let vocab = Arc::new(Vocabulary::toy(&extra));
         let options = EngineOptions {
-            direct_walk: if direct { 16_384 } else { 0 },
+            tuning: MaskTuning::with_direct_walk(if direct { 16_384 } else { 0 }),
             ..crate::harness::unlimited()
         };
         let engine = Engine::new(vocab.clone(), options);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use louver::engine::{Engine, EngineOptions};
 use louver::front::ebnf;
 use louver::ids::TokenId;
+use louver::internals::MaskTuning;
 use louver::ir::Simplify;
 use louver::limits::Limits;
 use louver::mask::PoolScope;
@@ -35,7 +36,7 @@ fn suffixes_are_decided_alike_in_place_and_in_a_trie() {
         ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
     for direct_walk in [16_384, 0] {
         let options = EngineOptions {
-            direct_walk,
+            tuning: MaskTuning::with_direct_walk(direct_walk),
             simplify: Simplify::Off,
             pool_scope: PoolScope::Engine,
             ..crate::harness::unlimited()

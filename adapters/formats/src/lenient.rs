@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use louver::compile::Compiled;
 use louver::engine::{Engine, EngineOptions};
-use louver::front::json_schema::{self, MemberOrder, SchemaOptions};
+use louver::front::json_schema::{self, MemberOrder, Policy};
 use louver::fuel;
 use louver::ids::TokenId;
 use louver::ir::Grammar;
@@ -223,7 +223,7 @@ fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) ->
     // The order of members is no difference, unless the schema can be lowered with an order only.
     let orders = [MemberOrder::Any, request.schema_options.order];
     let grammar = orders.into_iter().find_map(|order| {
-        let options = SchemaOptions { order, ..request.schema_options };
+        let options = request.schema_options.with_order(order).with_policy(Policy::Strict);
         json_schema::lower(&schema, &options, &request.limits).ok()
     })?;
     grammar_mismatch(&grammar, request, arguments)

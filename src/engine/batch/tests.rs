@@ -1,7 +1,7 @@
 //! Batches compared with one matcher at a time, on a separate engine so that no cache is shared.
 
 use super::*;
-use crate::engine::{Constraint, EngineOptions};
+use crate::engine::{Constraint, EngineOptions, MaskTuning};
 use crate::front::json_schema::SchemaOptions;
 use crate::ids::TokenId;
 use crate::ir::{Expr, GrammarBuilder};
@@ -29,7 +29,11 @@ const EXTRA: [&[u8]; 10] =
     [b"tr", b"\"x", b"\", \"", b"abab", b"\"}", b": ", b"{\"a\"", b"12", b"\"y\"", b"text"];
 
 fn engine(threads: usize, direct_walk: usize) -> Engine {
-    let options = EngineOptions { batch_threads: threads, direct_walk, ..EngineOptions::default() };
+    let options = EngineOptions {
+        batch_threads: threads,
+        tuning: MaskTuning::with_direct_walk(direct_walk),
+        ..EngineOptions::default()
+    };
     Engine::new(Arc::new(Vocabulary::toy(&EXTRA)), options)
 }
 

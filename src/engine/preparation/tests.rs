@@ -1,7 +1,7 @@
 //! Preparation: masks made in the background are used and correct, and nothing waits for ever.
 
 use super::*;
-use crate::engine::{Engine, EngineOptions, RowStatus};
+use crate::engine::{Engine, EngineOptions, MaskTuning, RowStatus};
 use crate::front::json_schema::SchemaOptions;
 use crate::fsm::ByteSet;
 use crate::ir::{Expr, GrammarBuilder};
@@ -84,7 +84,10 @@ fn prepared_masks_are_used() {
     let plain = engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
     let want = masks(&constraint(&plain), |_| {});
     for direct_walk in [0, 1024] {
-        let engine = engine(EngineOptions { direct_walk, ..EngineOptions::default() });
+        let engine = engine(EngineOptions {
+            tuning: MaskTuning::with_direct_walk(direct_walk),
+            ..EngineOptions::default()
+        });
         let constraint = constraint(&engine);
         let report = constraint.prepare(PrepareBudget::default()).wait();
         assert!(report.built >= 30 && report.places == report.built + report.known, "{report:?}");
@@ -114,7 +117,10 @@ fn prepared_masks_are_used() {
 
 #[test]
 fn prefetched_masks_are_used() {
-    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let engine = engine(EngineOptions {
+        tuning: MaskTuning::with_direct_walk(0),
+        ..EngineOptions::default()
+    });
     let plain =
         super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
     let constraint = constraint(&engine);
@@ -186,7 +192,10 @@ fn masks_do_not_depend_on_concurrent_background_work() {
 
 #[test]
 fn a_background_panic_costs_its_own_job_only() {
-    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let engine = engine(EngineOptions {
+        tuning: MaskTuning::with_direct_walk(0),
+        ..EngineOptions::default()
+    });
     let constraint = constraint(&engine);
     engine.runtime.counters.panic_countdowns[1].store(3, Ordering::Relaxed);
     let report = constraint.prepare(PrepareBudget::default()).wait();
@@ -289,7 +298,10 @@ fn likely_configurations_are_prepared_first() {
         r#""place": {"city": "so"}, "last": "x"}"#
     );
     for (places, least) in [(40, 18), (256, 50)] {
-        let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+        let engine = engine(EngineOptions {
+            tuning: MaskTuning::with_direct_walk(0),
+            ..EngineOptions::default()
+        });
         let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
         let report =
             constraint.prepare(PrepareBudget { places, ..PrepareBudget::default() }).wait();
@@ -306,13 +318,19 @@ fn likely_configurations_are_prepared_first() {
     let schema =
         format!(r#"{{"type": "object", "properties": {{{members}}}, "required": ["one", "two"]}}"#);
     let text = r#"{"one": 10, "two": 20, "three": 30, "four": 40}"#;
-    let engine = self::engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let engine = self::engine(EngineOptions {
+        tuning: MaskTuning::with_direct_walk(0),
+        ..EngineOptions::default()
+    });
     let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).unwrap();
     constraint.prepare(PrepareBudget { places: 100, ..PrepareBudget::default() }).wait();
     let (used, all) = share(&engine, &constraint, text);
     assert!(used >= 28, "{used} of {all} masks were made in the background");
     // All masks where only one text is allowed.
-    let engine = self::engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let engine = self::engine(EngineOptions {
+        tuning: MaskTuning::with_direct_walk(0),
+        ..EngineOptions::default()
+    });
     let constraint = engine
         .compile_json_schema(r#"{"const": "some words w40w44"}"#, &SchemaOptions::default())
         .unwrap();
@@ -323,7 +341,10 @@ fn likely_configurations_are_prepared_first() {
 
 #[test]
 fn preparation_ends_with_its_budget_and_spares_half_the_cache() {
-    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let engine = engine(EngineOptions {
+        tuning: MaskTuning::with_direct_walk(0),
+        ..EngineOptions::default()
+    });
     let constraint = constraint(&engine);
     let budget = |masks, steps, places| PrepareBudget { masks, steps, places };
     for (masks, steps, places) in [(0, 99, 99), (99, 0, 99), (99, 99, 0)] {
@@ -368,7 +389,10 @@ fn state_numbers_of_one_parser_do_not_leak_into_another() {
     };
     b.define(value, Expr::alt([branch("x", b'a', b'm'), branch("y", b'n', b'z')]));
     let grammar = b.finish(value).unwrap();
-    let engine = engine(EngineOptions { direct_walk: 0, ..EngineOptions::default() });
+    let engine = engine(EngineOptions {
+        tuning: MaskTuning::with_direct_walk(0),
+        ..EngineOptions::default()
+    });
     let compiled = Arc::new(crate::compile::Compiled::new(&grammar, &Limits::default()).unwrap());
     for prefix in ["xq", "yq", "xqa(yq", "yqz(xq"] {
         let constraint = engine.bind(compiled.clone()).unwrap();

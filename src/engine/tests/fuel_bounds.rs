@@ -4,6 +4,7 @@ use super::super::*;
 use crate::front::ebnf::EbnfOptions;
 use crate::front::json_schema::SchemaOptions;
 use crate::fuel::{CancelToken, OutOfFuel};
+use crate::limits::Limits;
 
 /// So ambiguous that each further letter of a text costs more work than the one before.
 const AMBIGUOUS: &str = "root ::= \"(\" x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n";

@@ -5,7 +5,8 @@ use super::super::*;
 use crate::front::json_schema::SchemaOptions;
 use crate::fsm::ByteSet;
 use crate::ir::{Expr, GrammarBuilder};
-use crate::switches::Switch;
+use crate::mask::PoolScope;
+use crate::switches::{Switch, Switches};
 
 /// A vocabulary that no other test uses: tests of one process share pools of equal vocabularies.
 fn vocab(extra: &[&str]) -> Arc<Vocabulary> {
@@ -17,7 +18,7 @@ fn engine(vocab: &Arc<Vocabulary>, pool_scope: PoolScope, pool_bytes: usize) -> 
     Engine::new(
         vocab.clone(),
         EngineOptions {
-            direct_walk: 0,
+            tuning: MaskTuning::with_direct_walk(0),
             pool_scope,
             pool_bytes,
             grammar_cache_bytes: 0,
@@ -173,7 +174,7 @@ fn switched_off_parts_are_unused_and_change_no_mask() {
     let texts = [r#"{"a":"abc","b":"x"}"#, r#"{"b":"abc","a":"x","#, r#"{"a":"abc","b":"x"}"#];
     let run = |change: fn(&mut Switches)| {
         let mut options = EngineOptions {
-            direct_walk: 0,
+            tuning: MaskTuning::with_direct_walk(0),
             pool_scope: PoolScope::Engine,
             ..EngineOptions::default()
         };

@@ -85,6 +85,18 @@ impl Default for EbnfOptions {
 /// Returns all errors of the text, or the grammar with warnings. Cost: linear in the text, except
 /// for constructs that need an automaton (`lazy`, `#e`, `#ex`, `except!`), which
 /// [`Limits::automaton_states`] bounds.
+///
+/// ```
+/// use louver::front::ebnf;
+/// use louver::{EbnfOptions, Limits};
+///
+/// let lower = |text| ebnf::lower(text, &EbnfOptions::default(), &Limits::default());
+/// let lowered = lower("root ::= item (\",\" item)*\nitem ::= [a-z]+\n").expect("a grammar");
+/// assert!(lowered.warnings.is_empty());
+/// let errors = lower("root ::= itm\nitem ::= [a-z]+\n").unwrap_err();
+/// // Line and column of the undefined name.
+/// assert_eq!(errors.place(errors.list()[0].span.start), (1, 10));
+/// ```
 pub fn lower(
     text: &str,
     options: &EbnfOptions,

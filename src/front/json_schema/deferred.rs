@@ -27,9 +27,8 @@ const MAX_LENGTH: i64 = 1 << 20;
 /// plain bounds, as those of most tools do. Cost: linear in the schema.
 ///
 /// ```
-/// # use louver::front::json_schema::{SchemaOptions, defer};
-/// # use louver::limits::Limits;
-/// # use louver::spec::json::Json;
+/// # use louver::front::json_schema::defer;
+/// # use louver::{Json, Limits, SchemaOptions};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let limits = Limits::default();
 /// let options = SchemaOptions::default();

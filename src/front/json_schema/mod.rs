@@ -88,6 +88,7 @@ use crate::fuel;
 use crate::ids::RuleId;
 use crate::ir::{Grammar, GrammarBuilder, Simplify};
 use crate::limits::Limits;
+use crate::setters::with_methods;
 use crate::spec::json::Json;
 
 pub use deferred::defer;
@@ -350,6 +351,36 @@ impl Default for SchemaOptions {
     }
 }
 
+with_methods!(SchemaOptions {
+    with_whitespace: whitespace = Whitespace,
+    with_formats: formats = Formats,
+    with_integers: integers = Integers,
+    with_exponents: exponents = Exponents,
+    with_order: order = MemberOrder,
+    with_undeclared: undeclared = Undeclared,
+    with_additional_names: additional_names = AdditionalNames,
+    with_unique_items: unique_items = UniqueItems,
+    with_policy: policy = Policy,
+    with_dialect: dialect = Dialect,
+    with_non_ascii: non_ascii = NonAscii,
+    with_escapes: escapes = Escapes,
+    with_max_digits: max_digits = Option<u32>,
+});
+
+impl SchemaOptions {
+    /// Refuses a policy that relaxes keywords, for functions that cannot report them.
+    pub(crate) fn require_strict(&self) -> Result<(), SchemaErrors> {
+        match self.policy {
+            Policy::Strict => Ok(()),
+            Policy::Validate | Policy::BestEffort => Err(SchemaErrors(vec![SchemaError {
+                pointer: String::new(),
+                keyword: String::new(),
+                reason: SchemaErrorReason::Policy,
+            }])),
+        }
+    }
+}
+
 /// One reason why a schema cannot be enforced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer:?}: {reason}")]
@@ -378,6 +409,9 @@ pub enum SchemaErrorReason {
     /// A limit was reached.
     #[error("limit reached: {0}")]
     Limit(String),
+    /// The policy would relax keywords, but the called function does not report them.
+    #[error("the policy must be `strict` here: what another one relaxes would not be reported")]
+    Policy,
 }
 
 impl SchemaError {
@@ -390,6 +424,7 @@ impl SchemaError {
             }
             SchemaErrorReason::Unsatisfiable(_) => "loosen one of the contradicting keywords",
             SchemaErrorReason::Limit(_) => "simplify the schema or raise the limit",
+            SchemaErrorReason::Policy => "set the policy to `strict`",
         }
     }
 }
@@ -426,18 +461,53 @@ pub struct LoweredSchema {
 }
 
 /// Lowers a schema to a grammar of the JSON texts that it allows, without white space around the
-/// value. Reports all errors of the schema, not only the first. Relaxes nothing: the policy is
-/// [`Policy::Strict`]. Cost: close to linear in the size of the schema, except for patterns.
+/// value. Reports all errors of the schema, not only the first. Relaxes nothing, and refuses a
+/// policy other than [`Policy::Strict`]. Cost: close to linear in the size of the schema, except
+/// for patterns.
+///
+/// ```
+/// use louver::front::json_schema;
+/// use louver::{Json, Limits, SchemaOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limits = Limits::default();
+/// let lower = |schema: &str| {
+///     json_schema::lower(&Json::parse(schema, &limits)?, &SchemaOptions::default(), &limits)
+///         .map_err(Box::<dyn std::error::Error>::from)
+/// };
+/// let grammar = lower(r#"{"type": "array", "items": {"type": "integer"}}"#)?;
+/// assert!(!grammar.rules.is_empty());
+/// let error = lower(r#"{"items": {"type": "text"}}"#).unwrap_err();
+/// assert!(error.to_string().contains("/items/type"));
+/// # Ok(())
+/// # }
+/// ```
 pub fn lower(
     schema: &Json,
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<Grammar, SchemaErrors> {
-    let options = SchemaOptions { policy: Policy::Strict, ..*options };
-    lower_reported(schema, &Registry::default(), &options, limits).map(|lowered| lowered.grammar)
+    options.require_strict()?;
+    lower_reported(schema, &Registry::default(), options, limits).map(|lowered| lowered.grammar)
 }
 
-/// As [`lower()`], with a registry of other documents and the policy of `options`.
+/// As [`lower()`], with a registry of other documents, under any policy, and with a report of what
+/// the policy relaxed.
+///
+/// ```
+/// use louver::front::json_schema::{self, Policy, Registry};
+/// use louver::{Json, Limits, SchemaOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limits = Limits::default();
+/// // A back reference is not regular.
+/// let schema = Json::parse(r#"{"pattern": "(a)\\1"}"#, &limits)?;
+/// let options = SchemaOptions::default().with_policy(Policy::BestEffort);
+/// let lowered = json_schema::lower_reported(&schema, &Registry::new(), &options, &limits)?;
+/// assert_eq!(lowered.relaxed[0].pointer, "/pattern");
+/// # Ok(())
+/// # }
+/// ```
 pub fn lower_reported(
     schema: &Json,
     registry: &Registry,
@@ -500,8 +570,8 @@ pub fn lower_into(
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<RuleId, SchemaErrors> {
-    let options = SchemaOptions { policy: Policy::Strict, ..*options };
-    lower_into_reported(builder, schema, &Registry::default(), &options, limits)
+    options.require_strict()?;
+    lower_into_reported(builder, schema, &Registry::default(), options, limits)
         .map(|(rule, _)| rule)
 }
 

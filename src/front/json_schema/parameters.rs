@@ -18,7 +18,7 @@ use super::punctuation::Delimiters;
 use super::syntax::{
     ValueSyntax, any_trigger, containing_dfa, contains, lookalike_dfa, trigger_texts,
 };
-use super::{Policy, Registry, SchemaErrors, SchemaOptions};
+use super::{Registry, SchemaErrors, SchemaOptions};
 use crate::front::regex::{edges_by_target, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
@@ -273,14 +273,14 @@ pub fn lower_syntax(
     })
 }
 
-/// Lowers a schema strictly. Repeats the attempt with more enabled while lowering reports
-/// [`Features`].
+/// Lowers a schema under the strict policy, or refuses another one. Repeats the attempt with more
+/// enabled while lowering reports [`Features`].
 pub(super) fn with_needs<T>(
     options: &SchemaOptions,
     mut lower: impl FnMut(SchemaOptions, Features) -> Result<T, LoweringError>,
 ) -> Result<T, SchemaErrors> {
-    let options = SchemaOptions { policy: Policy::Strict, ..*options };
-    retry_with_features(|features| lower(options, features))
+    options.require_strict()?;
+    retry_with_features(|features| lower(*options, features))
 }
 
 impl<'a> SchemaLowering<'a, '_> {

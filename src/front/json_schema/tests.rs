@@ -454,14 +454,28 @@ fn policies_relax_and_report() {
         assert!(accepts(&mut recognizer, r#"{"a":[1,1],"b":"x"}"#));
         assert!(!accepts(&mut recognizer, r#"{"a":1}"#));
     }
-    assert!(
-        lower(
-            &json,
-            &SchemaOptions { policy: Policy::BestEffort, ..SchemaOptions::default() },
-            &limits
-        )
-        .is_err()
-    );
+}
+
+#[test]
+fn functions_without_a_report_refuse_policies_that_relax() {
+    let limits = Limits::default();
+    let enforceable = Json::parse("{}", &limits).unwrap();
+    for policy in [Policy::Strict, Policy::Validate, Policy::BestEffort] {
+        let options = SchemaOptions::default().with_policy(policy);
+        let mut builder = GrammarBuilder::new();
+        let syntax = ValueSyntax::Python;
+        let outcomes = [
+            lower(&enforceable, &options, &limits).map(|_| ()),
+            lower_into(&mut builder, &enforceable, &options, &limits).map(|_| ()),
+            lower_syntax(&mut builder, &enforceable, &options, &limits, &syntax).map(|_| ()),
+        ];
+        for outcome in outcomes {
+            match policy {
+                Policy::Strict => assert_eq!(outcome, Ok(())),
+                _ => assert_eq!(outcome.unwrap_err().0[0].reason, SchemaErrorReason::Policy),
+            }
+        }
+    }
 }
 
 #[test]

@@ -67,6 +67,16 @@ pub enum NamedGrammar {
 ///
 /// All errors are reported at once; those of a named grammar at the first reference to it. Cost:
 /// close to linear, except for `&`, `~` and lazy rules, which need automata.
+///
+/// ```
+/// use louver::front::lark;
+/// use louver::{LarkOptions, Limits};
+///
+/// let lower = |text| lark::lower(text, &LarkOptions::default(), &Limits::default());
+/// let lowered = lower("start: item (\",\" item)*\nitem: /[a-z]+/\n").expect("a grammar");
+/// assert!(lowered.warnings.is_empty());
+/// assert!(lower("start: itm\n").is_err());
+/// ```
 pub fn lower(
     text: &str,
     options: &LarkOptions,

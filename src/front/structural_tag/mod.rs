@@ -39,8 +39,8 @@ pub use model::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructuralTagOptions {
     /// Options of the schemas in `json_schema` formats. By default, undeclared members are
-    /// forbidden and members are in the order of the schema, as the format requires. Always strict,
-    /// whatever the policy.
+    /// forbidden and members are in the order of the schema, as the format requires. The policy
+    /// must be strict, because what another one relaxes would not be reported.
     pub schema: SchemaOptions,
     /// Names of special tokens. Where one occurs in a marker, both the token and its spelling are
     /// accepted; free text contains no special tokens.
@@ -119,6 +119,20 @@ impl fmt::Display for StructuralTagErrors {
 /// Parses a document and lowers it to a grammar. Reports all errors of the document and its
 /// schemas, each with a JSON pointer. Cost: linear, except for the schemas and regular expressions
 /// inside.
+///
+/// ```
+/// use louver::front::structural_tag;
+/// use louver::{Limits, StructuralTagOptions};
+///
+/// let lower = |text| {
+///     structural_tag::lower(text, &StructuralTagOptions::default(), &Limits::default())
+/// };
+/// let document = r#"{"type": "structural_tag", "format": {"type": "tag",
+///     "begin": "<n>", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "</n>"}}"#;
+/// assert!(lower(document).is_ok());
+/// let errors = lower(r#"{"type": "structural_tag", "format": {"type": "tog"}}"#).unwrap_err();
+/// assert_eq!(errors.0[0].pointer, "/format/type");
+/// ```
 pub fn lower(
     text: &str,
     options: &StructuralTagOptions,

@@ -17,8 +17,8 @@ pub use write::RenderError;
 pub(crate) use write::{arguments as write, code};
 
 use louver::front::json_schema::{
-    self, AmbiguousText, LoweredParameters, MemberPart, ParameterStyle, RawStrings, Registry,
-    SchemaError, SchemaErrors, ValueSyntax, Whitespace,
+    self, AmbiguousText, LoweredParameters, MemberPart, ParameterStyle, Policy, RawStrings,
+    Registry, SchemaError, SchemaErrors, ValueSyntax, Whitespace,
 };
 use louver::ids::RuleId;
 use louver::ir::Expr;
@@ -179,7 +179,9 @@ impl Lowering<'_> {
         schema: &Json,
         pointer: &str,
     ) -> Option<LoweredArguments> {
-        let (mut options, limits) = (self.request.schema_options, &self.request.limits);
+        // Only JSON text has a report of relaxed keywords; other styles are strict.
+        let mut options = self.request.schema_options.with_policy(Policy::Strict);
+        let limits = &self.request.limits;
         let schema = &*self.collect_errors(object::and_object(schema, options.dialect), pointer)?;
         match style {
             ArgumentStyle::Json => {
@@ -278,7 +280,8 @@ impl Lowering<'_> {
             other_kinds: Vec::new(),
             name: &|name| tagged::written_name(tagged_style, name),
         };
-        let (options, limits) = (self.request.schema_options, &self.request.limits);
+        let options = self.request.schema_options.with_policy(Policy::Strict);
+        let limits = &self.request.limits;
         let lowered =
             json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
         self.collect_errors(lowered, pointer)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use louver::engine::{Engine, EngineOptions, Matcher};
 use louver::ids::TokenId;
+use louver::internals::MaskTuning;
 use louver::ir::Expr;
 use louver::vocab::Vocabulary;
 use louver_formats::{Call, CallKind, Catalog, LazyTools, LowerError, Plan, RenderError, Turn};
@@ -116,7 +117,10 @@ fn deferred_schemas_do_not_change_masks() {
             for direct_walk in [0, 1024] {
                 let engine = Engine::new(
                     vocab.clone(),
-                    EngineOptions { direct_walk, ..EngineOptions::default() },
+                    EngineOptions {
+                        tuning: MaskTuning::with_direct_walk(direct_walk),
+                        ..EngineOptions::default()
+                    },
                 );
                 let [mut one, mut other] = [&lazy, &eager].map(|plan| {
                     engine.compile(plan.grammar().clone()).expect("compiles").matcher()

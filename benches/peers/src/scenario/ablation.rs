@@ -24,8 +24,8 @@ type Configuration = (&'static str, fn(&mut EngineOptions));
 /// The configurations; add new ones here.
 const CONFIGURATIONS: &[Configuration] = &[
     ("defaults", |_| {}),
-    ("no direct walks (direct_walk = 0)", |options| options.direct_walk = 0),
-    ("smaller direct walks (direct_walk = 1024)", |options| options.direct_walk = 1024),
+    ("no direct walks (direct_walk = 0)", |options| options.tuning.direct_walk = 0),
+    ("smaller direct walks (direct_walk = 1024)", |options| options.tuning.direct_walk = 1024),
     ("duplicates merged (simplify = cheap)", |options| options.simplify = Simplify::Cheap),
     ("grammars simplified throughout (simplify = full)", |options| {
         options.simplify = Simplify::Full

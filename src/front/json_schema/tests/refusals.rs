@@ -23,6 +23,7 @@ fn refused(schema: &str, kind: &str, pointers: &[&str]) {
             SchemaErrorReason::Unsupported(_) => "unsupported",
             SchemaErrorReason::Unsatisfiable(_) => "unsatisfiable",
             SchemaErrorReason::Limit(_) => "limit",
+            SchemaErrorReason::Policy => "policy",
         };
         assert_eq!(found_kind, kind, "{schema}: {error:?}");
     }

@@ -1,0 +1,76 @@
+//! The end of a sequence: where a stop token may follow, and why nothing else may.
+
+use super::Matcher;
+use crate::ids::TokenId;
+use crate::mask::{AdvanceBytesFn, Index, IndexState, set_bit};
+use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::vocab::Vocabulary;
+
+/// Why only stop tokens may follow, whatever the grammar says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Termination {
+    /// A stop token has been taken.
+    Stopped,
+    /// The parser reached a limit.
+    Limit(ParserLimit),
+}
+
+impl Matcher {
+    /// Why the sequence is over; `None` if it is not.
+    pub(super) fn termination(&self) -> Option<Termination> {
+        match (self.terminated, self.limit) {
+            (true, _) => Some(Termination::Stopped),
+            (false, limit) => limit.map(Termination::Limit),
+        }
+    }
+
+    /// Whether only stop tokens may follow, whatever the grammar says.
+    pub(super) fn is_over(&self) -> bool {
+        self.termination().is_some()
+    }
+}
+
+/// Where a token leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenStep {
+    /// To this configuration.
+    Next(ConfigId),
+    /// To the end: it is a stop token, and the text is complete.
+    Stop,
+    /// Nowhere: the grammar rejects the byte at this offset in the token.
+    Rejected(usize),
+}
+
+impl TokenStep {
+    /// The step from a configuration that `token` takes.
+    pub(super) fn find(
+        index: &Index,
+        state: &mut IndexState,
+        (config, token): (ConfigId, TokenId),
+    ) -> Result<TokenStep, ParserLimit> {
+        TokenStep::find_by(index, state, (config, token), Parser::advance_over)
+    }
+
+    /// The same, with a choice of how bytes are read.
+    pub(super) fn find_by(
+        index: &Index,
+        state: &mut IndexState,
+        (config, token): (ConfigId, TokenId),
+        advance: AdvanceBytesFn,
+    ) -> Result<TokenStep, ParserLimit> {
+        let is_complete = state.parser.store().done(config).root;
+        Ok(match state.step_token_by(index, (config, token), advance)? {
+            (DEAD, _) if is_complete && index.vocab.is_stop(token) => TokenStep::Stop,
+            (DEAD, offset) => TokenStep::Rejected(offset),
+            (next, _) => TokenStep::Next(next),
+        })
+    }
+}
+
+/// Writes a row that allows stop tokens only.
+pub(super) fn stops_only(vocab: &Vocabulary, mask: &mut [u32]) {
+    mask.fill(0);
+    for &stop in vocab.stops() {
+        set_bit(mask, stop);
+    }
+}
