@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use louver::engine::{Constraint, Engine};
-use louver::front::ebnf::{self, Dialect, EbnfOptions};
+use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::structural_tag::{self, StructuralTagOptions};
 use louver::front::{json_schema, regex};
@@ -50,7 +50,7 @@ pub(crate) struct Case {
     ebnf: Option<String>,
     ebnf_file: Option<String>,
     #[serde(default)]
-    dialect: Dialect,
+    dialect: EbnfDialect,
     /// Parts of the expected warnings, in the order of the text.
     #[serde(default)]
     warnings: Vec<String>,

@@ -13,7 +13,7 @@ use crate::front::diagnostic::{Diagnostic, similar};
 use crate::front::regex::{Case, Classes, Dot, LookAround, RegexOptions};
 use crate::fsm::{DfaBuilder, Edge};
 use crate::ids::Label;
-use crate::ir::{AfterTag, Attributes, Budget, DispatchEnd, MACROS, Members, SpecialToken, Spent};
+use crate::ir::{AfterTag, Attributes, Budget, DispatchEnd, Members, SpecialToken, Spent};
 
 /// Options without effect, which printed grammars of other engines contain. They describe bytes
 /// that a capture excludes; here, a capture is always the text that its rule derives.
@@ -40,11 +40,6 @@ const OPTIONS: [&str; 12] = [
     "start",
     "temperature",
 ];
-
-/// Whether a name followed by `(` is a macro. References to a rule of such a name need backquotes.
-pub(super) fn is_macro(name: &str) -> bool {
-    MACROS.contains(&name)
-}
 
 /// The value of an argument.
 #[derive(Debug)]

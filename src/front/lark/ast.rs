@@ -134,3 +134,15 @@ pub(super) enum NodeKind<'t> {
 pub(super) fn is_terminal(name: &str) -> bool {
     name.trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
 }
+
+/// Calls `visit` with every name in an expression, without nested grammars.
+pub(super) fn for_each_name<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<usize>)) {
+    match &node.kind {
+        NodeKind::Name(name) => visit(name, &node.span),
+        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
+            parts.iter().for_each(|part| for_each_name(part, visit));
+        }
+        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => for_each_name(body, visit),
+        _ => {}
+    }
+}

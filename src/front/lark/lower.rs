@@ -1,6 +1,8 @@
 //! Lowers the syntax trees of Lark files to grammar rules.
 
-use super::ast::{Definition, File, MarkerKind, Node, NodeKind, Spanned, is_terminal};
+use super::ast::{
+    Definition, File, MarkerKind, Node, NodeKind, Spanned, for_each_name, is_terminal,
+};
 use super::{LarkOptions, NamedGrammar, common, parse, pattern, substring, token};
 use crate::front::LoweredGrammar;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, similar};
@@ -399,7 +401,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
                      seen: &mut Vec<bool>,
                      stack: &mut Vec<usize>,
                      index: &HashMap<&'t str, usize>| {
-            super::terminal::for_each_name(node, &mut |name, _| {
+            for_each_name(node, &mut |name, _| {
                 if let Some(&i) = index.get(name)
                     && !std::mem::replace(&mut seen[i], true)
                 {

@@ -8,15 +8,15 @@ use super::model::{
 use super::read::member_pointer;
 use super::{
     StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors,
-    StructuralTagOptions, styles,
+    StructuralTagOptions,
 };
+use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
-use crate::front::ebnf::{self, Dialect, EbnfOptions};
+use crate::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
 use crate::front::text_search::TextSearch;
-use crate::front::{LoweredGrammar, structural_tag::tokens};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
@@ -167,7 +167,7 @@ impl TagLowering<'_> {
             Format::Dispatch { rules, repeats, excludes } => {
                 self.dispatch(rules, *repeats, excludes, (pointer, enclosing))
             }
-            Format::Token(token) => Some(self.special(tokens::special(token))),
+            Format::Token(token) => Some(self.special(token.special())),
             Format::ExcludeToken { exclude_tokens } => {
                 Some(self.free_token(exclude_tokens, &[], enclosing))
             }
@@ -269,8 +269,10 @@ impl TagLowering<'_> {
             Format::Grammar { grammar, syntax } => {
                 let lowered = match syntax {
                     GrammarSyntax::Ebnf => {
-                        let options =
-                            EbnfOptions { dialect: Dialect::Xgrammar, ..EbnfOptions::default() };
+                        let options = EbnfOptions {
+                            dialect: EbnfDialect::Xgrammar,
+                            ..EbnfOptions::default()
+                        };
                         ebnf::lower(grammar, &options, self.limits)
                     }
                     GrammarSyntax::Lark => {
@@ -304,7 +306,7 @@ impl TagLowering<'_> {
             Style::Json => {
                 json_schema::lower_into(&mut self.builder, &format.schema, &options, self.limits)
             }
-            style => styles::lower(self, style, &format.schema, &options),
+            style => self.styled(style, &format.schema, &options),
         };
         match lowered {
             Ok(rule) => Some(rule),
@@ -367,7 +369,7 @@ impl TagLowering<'_> {
     pub(super) fn begin(&mut self, begin: &Begin) -> Expr {
         match begin {
             Begin::Text(text) => self.literal(text),
-            Begin::Token(token) => self.special(tokens::special(token)),
+            Begin::Token(token) => self.special(token.special()),
         }
     }
 
@@ -378,7 +380,7 @@ impl TagLowering<'_> {
             End::Text(end) => std::slice::from_ref(end),
             End::Texts(ends) => ends,
             End::Token(token) => {
-                enclosing.token = Some(tokens::special(token));
+                enclosing.token = Some(token.special());
                 &[]
             }
         };

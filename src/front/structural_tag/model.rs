@@ -1,5 +1,6 @@
 //! Typed values of structural tags: the syntax tree of a document.
 
+use crate::ir::SpecialToken;
 use crate::spec::json::Json;
 
 /// A structural tag document.
@@ -244,6 +245,16 @@ pub enum Token {
     Id(u32),
     /// By its text.
     Text(String),
+}
+
+impl Token {
+    /// The token as a special token of a grammar.
+    pub(super) fn special(&self) -> SpecialToken {
+        match self {
+            Token::Id(id) => SpecialToken::Id(*id),
+            Token::Text(text) => SpecialToken::Name(text.clone()),
+        }
+    }
 }
 
 /// The number of tags: the members `at_least_one` and `stop_after_first` of a document.
