@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::front::diagnostic::UniqueKeys;
+
 /// A value with its byte range in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spanned<T> {
@@ -19,13 +21,16 @@ pub(super) struct File<'t> {
     pub(super) span: Range<usize>,
 }
 
-/// Options set by `%llguidance` and `%grammar_options`. Later ones override earlier ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Options set by `%llguidance` and `%grammar_options`. Later ones override earlier ones, with a
+/// warning.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Options {
     /// Ignored text is also allowed before the first terminal.
     pub(super) initial_skip: bool,
     /// Ignored text occurs at most once between two terminals.
     pub(super) skip_once: bool,
+    /// The options set so far.
+    pub(super) keys: UniqueKeys,
 }
 
 /// `%import common.NAME`, with an optional alias.

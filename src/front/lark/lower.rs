@@ -5,7 +5,7 @@ use super::ast::{
 };
 use super::{LarkOptions, NamedGrammar, common, parse, pattern, substring, token};
 use crate::front::LoweredGrammar;
-use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, similar};
+use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::json_schema;
 use crate::fsm::Dfa;
 use crate::fuel;
@@ -137,7 +137,7 @@ impl<'o> Session<'o> {
         FileLowering::new(self, file).run()
     }
 
-    /// Lowers a named grammar. Its errors are reported at `span` of the text that refers to it.
+    /// Lowers a named grammar. Reports its diagnostics at `span` of the text that refers to it.
     fn named_grammar(
         &mut self,
         name: &str,
@@ -160,7 +160,7 @@ impl<'o> Session<'o> {
         let inner = std::mem::replace(&mut self.diagnostics, outer);
         self.queue[before..].iter_mut().for_each(|(_, _, _, position)| *position = span.clone());
         self.builder.define(rule, Expr::Ref(start));
-        for diagnostic in inner.list().iter().filter(|d| d.severity == Severity::Error) {
+        for diagnostic in inner.list() {
             let (line, column) = inner.place(diagnostic.span.start);
             let message = format!(
                 "in grammar `@{name}`, line {line}, column {column}: {}",
