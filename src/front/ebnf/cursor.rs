@@ -87,7 +87,8 @@ impl<'t> Cursor<'t> {
                     self.offset += 1;
                     self.at_line_start = true;
                 }
-                Some(c) if c.is_whitespace() || c == '\u{FEFF}' => self.offset += c.len_utf8(),
+                Some(c) if c.is_whitespace() => self.offset += c.len_utf8(),
+                Some(c @ '\u{FEFF}') if self.offset == 0 => self.offset += c.len_utf8(),
                 Some('#') if self.dialect == EbnfDialect::Kbnf => return Ok(()),
                 Some('#') => {
                     if self.dialect == EbnfDialect::Common && is_kbnf_terminal(&self.rest()[1..]) {

@@ -66,6 +66,12 @@ pub(super) fn lower(
         *lowering.builder.attributes(id) = rule.attributes.clone();
     }
     let builder = std::mem::take(&mut lowering.builder);
+    let operations = std::mem::take(&mut lowering.operations);
+    // Of look-aheads, only the names are checked.
+    rules.iter().filter_map(|rule| rule.look_ahead.as_ref()).for_each(|node| {
+        lowering.expr(node);
+    });
+    lowering.operations = operations;
     let mut diagnostics =
         std::mem::replace(&mut lowering.diagnostics, Diagnostics::new(&options.name, ""));
     let Some(start) = start.filter(|_| !diagnostics.has_errors()) else { return Err(diagnostics) };

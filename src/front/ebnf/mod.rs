@@ -49,8 +49,8 @@ pub enum EbnfDialect {
     /// llama.cpp: `\x` takes two digits, names have no dots, every `#` begins a comment, strings
     /// may span lines, and repetitions may follow each other.
     Gbnf,
-    /// xgrammar: as [`EbnfDialect::Common`], but every `#` begins a comment, and names may begin and
-    /// end with dots. A single dot is a name if a rule has that name.
+    /// xgrammar: as [`EbnfDialect::Common`], but every `#` begins a comment, and names may begin
+    /// and end with dots. A single dot is a name if a rule has that name.
     Xgrammar,
     /// KBNF: as [`EbnfDialect::Common`], but a `#` begins a terminal (`#"regex"`, `#e`, `#ex`,
     /// `#substrs`), and commas concatenate. Rules of one name are alternatives, `\x` takes two

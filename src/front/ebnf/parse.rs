@@ -120,7 +120,7 @@ impl Parser<'_> {
             options.attributes.capture = Some(name.text.clone());
         }
         let body = self.alternatives()?;
-        let body = self.drop_look_ahead(body)?;
+        let look_ahead = self.look_ahead()?;
         self.cursor.skip()?;
         if !self.cursor.eat(";") && !self.at_end() {
             return self.unexpected();
@@ -132,6 +132,7 @@ impl Parser<'_> {
             lazy: options.lazy,
             start: options.start,
             body,
+            look_ahead,
         }))
     }
 
@@ -208,18 +209,24 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses and drops a look-ahead at the end of a rule. It describes what follows, which the
-    /// grammar determines already.
-    fn drop_look_ahead(&mut self, body: Node) -> Result<Node, Reported> {
+    /// Parses a look-ahead at the end of a rule, as in xgrammar. It describes what follows, which
+    /// the grammar determines already.
+    fn look_ahead(&mut self) -> Result<Option<Node>, Reported> {
         self.cursor.skip()?;
-        if self.cursor.eat("(=") {
-            self.alternatives()?;
-            self.cursor.skip()?;
-            if !self.cursor.eat(")") {
-                return self.cursor.expected("`)`");
-            }
+        let begin = self.cursor.offset;
+        if !self.cursor.eat("(=") {
+            return Ok(None);
         }
-        Ok(body)
+        let sign = begin..begin + 2;
+        if let EbnfDialect::Gbnf | EbnfDialect::Kbnf = self.cursor.dialect {
+            let message = "the dialects `gbnf` and `kbnf` have no look-ahead";
+            return self.cursor.error(Diagnostic::error(sign, message));
+        }
+        let node = self.alternatives()?;
+        self.close(')', begin)?;
+        let message = "a look-ahead has no effect";
+        self.cursor.diagnostics.push(Diagnostic::warning(sign, message));
+        Ok(Some(node))
     }
 
     /// Makes a node, within the limit on nodes.
