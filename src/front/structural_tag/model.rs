@@ -159,8 +159,8 @@ pub struct JsonSchema {
     pub schema: Json,
     /// The syntax of the value.
     pub style: Style,
-    /// Whether members may come in any order.
-    pub any_order: bool,
+    /// Whether members may come in any order; `None` leaves it to the options.
+    pub any_order: Option<bool>,
     /// Maximum number of white-space bytes between two JSON tokens; `None` leaves it to the
     /// options.
     pub max_whitespace: Option<u32>,
