@@ -116,14 +116,7 @@ impl<'t> Lexer<'t, '_> {
             ' ' | '\t' | '\r' => self.offset += 1,
             '\u{FEFF}' if start == 0 => self.offset += c.len_utf8(),
             '#' => self.offset += rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("//") => {
-                let length = rest.find('\n').unwrap_or(rest.len());
-                self.offset += length;
-                if self.expects_expression() && is_empty_regex(&rest[..length]) {
-                    let label = "write `\"\"`, or a comment with text";
-                    self.error(start, "an empty regular expression, or a comment", label);
-                }
-            }
+            '/' if rest.starts_with("//") => self.comment(),
             '/' => self.regex(),
             '"' => self.string(),
             '<' => self.special(),
@@ -183,10 +176,17 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// Whether an expression must begin here or in a later line.
-    fn expects_expression(&self) -> bool {
+    /// Skips a comment that begins with `//`. Errors: it may be meant as a regular expression.
+    fn comment(&mut self) {
+        let start = self.offset;
+        let line = self.take(|c| c != '\n');
         let last = self.out.last().map(|token| &token.kind);
-        matches!(last, Some(TokenKind::Sign(':' | '|' | '=' | '&' | '~')))
+        // Behind these, an expression begins here or in a later line.
+        let expects = matches!(last, Some(TokenKind::Sign(':' | '|' | '=' | '&' | '~')));
+        if expects && is_empty_regex(line) {
+            let label = "write `\"\"`, or a comment with text";
+            self.error(start, "an empty regular expression, or a comment", label);
+        }
     }
 
     /// Reads a number.
