@@ -696,8 +696,9 @@ impl Parser<'_> {
             return self.cursor.error(Diagnostic::error(name.span.clone(), message));
         }
         if let Some(max) = out.max.filter(|&max| max < out.min) {
-            let message = format!("`max={max}` is less than `min={}`", out.min);
-            return self.cursor.error(Diagnostic::error(name.span.clone(), message));
+            // Understood, and printed grammars have it: an empty language.
+            let message = format!("`max={max}` is less than `min={}`: it matches nothing", out.min);
+            self.cursor.diagnostics.push(Diagnostic::warning(name.span.clone(), message));
         }
         Ok(SyntaxKind::Members(Box::new(out)))
     }
