@@ -223,15 +223,11 @@ impl std::error::Error for Diagnostics {}
 pub(super) struct UniqueKeys(HashMap<String, Range<usize>>);
 
 impl UniqueKeys {
-    /// Adds a key; an error if it is in the list already.
-    pub(super) fn add(&mut self, key: &str, span: &Range<usize>) -> Result<(), Diagnostic> {
-        match self.0.insert(key.to_owned(), span.clone()) {
-            None => Ok(()),
-            Some(first) => {
-                let repeated = Diagnostic::error(span.clone(), format!("`{key}` is given twice"));
-                Err(repeated.related(first, "first given here"))
-            }
-        }
+    /// Adds a key; returns an error if it is in the list already.
+    pub(super) fn add(&mut self, key: &str, span: &Range<usize>) -> Option<Diagnostic> {
+        let first = self.0.insert(key.to_owned(), span.clone())?;
+        let repeated = Diagnostic::error(span.clone(), format!("`{key}` is given twice"));
+        Some(repeated.related(first, "first given here"))
     }
 }
 

@@ -168,7 +168,7 @@ impl Parser<'_> {
             "stop_str" => "stops",
             name => name,
         };
-        keys.add(name, &key.span).or_else(|repeated| self.cursor.error(repeated))
+        keys.add(name, &key.span).map_or(Ok(()), |repeated| self.cursor.error(repeated))
     }
 
     /// Parses the options of a rule behind their `[`.

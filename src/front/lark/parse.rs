@@ -305,7 +305,7 @@ impl<'t> Parser<'t, '_> {
         };
         for (key, value) in json.as_object().into_iter().flat_map(|object| object.iter()) {
             // As in llguidance, whose grammars rely on it.
-            if let Err(repeated) = options.keys.add(key, &span) {
+            if let Some(repeated) = options.keys.add(key, &span) {
                 let repeated = Diagnostic { severity: Severity::Warning, ..repeated };
                 self.diagnostics.push(repeated.help("the last value counts"));
             }
@@ -400,7 +400,7 @@ impl<'t> Parser<'t, '_> {
                 break;
             }
             let key = self.name("an attribute, such as `lazy`")?;
-            keys.add(key.value, &key.span).or_else(|repeated| self.fail(repeated))?;
+            keys.add(key.value, &key.span).map_or(Ok(()), |repeated| self.fail(repeated))?;
             self.attribute(rule, &key, &mut out)?;
             self.newlines();
             if !self.is(']') {
