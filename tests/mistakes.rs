@@ -2,7 +2,7 @@
 //! told: `mistakes.jsonl`, one a line.
 
 use louver::compile::Compiled;
-use louver::front::ebnf::{self, Dialect, EbnfOptions};
+use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::front::{json_schema, lark, regex, structural_tag};
 use louver::ir::Grammar;
 use louver::limits::Limits;
@@ -16,7 +16,7 @@ struct Mistake {
     kind: String,
     spec: String,
     #[serde(default)]
-    dialect: Dialect,
+    dialect: EbnfDialect,
     /// Parts of the expected message.
     says: Vec<String>,
 }

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use louver::engine::{Constraint, Engine, EngineOptions, StructuralTagCompileError};
-use louver::front::structural_tag::{Format, StructuralTag, StructuralTagOptions};
+use louver::front::json_schema::MemberOrder;
+use louver::front::structural_tag::{self, Format, StructuralTag, StructuralTagOptions};
 use louver::ids::TokenId;
 use louver::limits::Limits;
 use louver::spec::json::Json;
@@ -547,7 +548,7 @@ fn all_errors_are_reported_with_pointers() {
             "/format/elements/2/pattern",
             "/format/elements/3/tags/0/begin",
             "/format/elements/3/tags/1/begin",
-            "/format/elements/4/end",
+            "/format/elements/4/end/0",
             "/format/elements/5/triggers/0",
             "/format/elements/6/rules/0",
         ],
@@ -629,6 +630,27 @@ fn nesting_and_malformed_input_are_errors() {
 }
 
 #[test]
+fn the_order_of_members_overrides_the_options() {
+    let lowered = |any_order: Option<bool>, order: MemberOrder| {
+        let mut format = json!({"type": "json_schema", "json_schema":
+            {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}}}});
+        if let Some(any_order) = any_order {
+            format["any_order"] = any_order.into();
+        }
+        let mut options = StructuralTagOptions::default();
+        options.schema.order = order;
+        let document = json!({"format": format}).to_string();
+        structural_tag::lower(&document, &options, &Limits::default()).expect("lowers").grammar
+    };
+    let (fixed, any) = (lowered(None, MemberOrder::Fixed), lowered(None, MemberOrder::Any));
+    assert_ne!(fixed, any);
+    for order in [MemberOrder::Fixed, MemberOrder::Any] {
+        assert_eq!(lowered(Some(false), order), fixed);
+        assert_eq!(lowered(Some(true), order), any);
+    }
+}
+
+#[test]
 fn response_formats_are_parsed() {
     let parse =
         |value: Value| StructuralTag::from_response_format(&Json::from(&value), &Limits::default());
@@ -659,6 +681,12 @@ fn response_formats_are_parsed() {
     let newer = json!({"format": {"type": "triggered_tags", "triggers": ["<f="],
         "tags": [{"begin": "<f=g>", "content": {"json_schema": schema}, "end": "</f>"}]}});
     assert_eq!(parse(older), Ok(read(&newer).expect("reads")));
+    let wrong = json!({"type": "json_schema", "json_schema": {"name": 1, "description": [],
+        "strict": "yes", "schema": schema}});
+    let errors = parse(wrong).unwrap_err();
+    let pointers: Vec<&str> = errors.iter().map(|error| &error.pointer[..]).collect();
+    let members = ["name", "description", "strict"].map(|name| format!("/json_schema/{name}"));
+    assert_eq!(pointers, members);
     let wrong = json!({"response_format": {"type": "structural_tag", "structures": [{"begin": "a",
         "schema": 3, "end": "b"}], "triggers": []}});
     let errors = parse(wrong).unwrap_err();

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+use crate::hash::HashMap;
+
 /// Maximum number of diagnostics of one text.
 const MAX_MESSAGES: usize = 100;
 /// Maximum number of bytes shown of a line; of longer lines, an excerpt around the position is
@@ -95,11 +97,15 @@ impl Diagnostics {
         Diagnostics { name: name.into(), text: text.into(), list: Vec::new(), left_out: 0 }
     }
 
-    /// Adds a diagnostic.
+    /// Adds a diagnostic. If the list is full, an error replaces a warning.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         if self.list.len() >= MAX_MESSAGES {
             self.left_out += 1;
-            return;
+            let warning = self.list.iter().rposition(|d| d.severity == Severity::Warning);
+            match warning.filter(|_| diagnostic.severity == Severity::Error) {
+                Some(warning) => drop(self.list.remove(warning)),
+                None => return,
+            }
         }
         diagnostic.span = self.clamp(diagnostic.span);
         if let Some((span, _)) = &mut diagnostic.related {
@@ -212,6 +218,19 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
+/// The keys of a list of options, with their ranges.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct UniqueKeys(HashMap<String, Range<usize>>);
+
+impl UniqueKeys {
+    /// Adds a key; returns an error if it is in the list already.
+    pub(super) fn add(&mut self, key: &str, span: &Range<usize>) -> Option<Diagnostic> {
+        let first = self.0.insert(key.to_owned(), span.clone())?;
+        let repeated = Diagnostic::error(span.clone(), format!("`{key}` is given twice"));
+        Some(repeated.related(first, "first given here"))
+    }
+}
+
 /// The last code point boundary at or before `offset`.
 fn floor_boundary(text: &str, offset: usize) -> usize {
     let mut at = offset.min(text.len());
@@ -249,6 +268,15 @@ mod tests {
         assert!(shown.contains("list.ebnf:1:10") && shown.contains("is `itme` meant?"), "{shown}");
         assert!(shown.contains("list.ebnf:2:14") && shown.contains("expected `]`"), "{shown}");
         assert_eq!(all.place(text.find('[').unwrap()), (2, 14));
+    }
+
+    #[test]
+    fn an_error_behind_many_warnings_is_kept() {
+        let mut all = Diagnostics::new("text", "a");
+        (0..2 * MAX_MESSAGES).for_each(|_| all.push(Diagnostic::warning(0..1, "odd")));
+        assert!(!all.has_errors());
+        all.push(Diagnostic::error(0..1, "wrong"));
+        assert!(all.has_errors() && all.list().len() == MAX_MESSAGES, "{all}");
     }
 
     #[test]

@@ -133,6 +133,9 @@ pub enum ToolChoiceError {
          {{\"type\":\"function\",\"name\":..}}"
     )]
     Malformed,
+    /// A member that a choice does not have.
+    #[error(transparent)]
+    Member(#[from] ToolError),
     /// The named tool is not in the list of tools.
     #[error("/tool_choice: there is no tool {name:?}; known: {}", known_list(known))]
     UnknownTool {
@@ -456,10 +459,21 @@ impl ToolChoice {
             Json::Object(members)
                 if members.get("type").and_then(Json::as_str) == Some("function") =>
             {
-                let holder = members.get("function").unwrap_or(choice);
-                match holder.get("name").and_then(Json::as_str) {
-                    Some(name) => Ok(ToolChoice::Named(name.to_owned())),
-                    None => Err(ToolChoiceError::Malformed),
+                let mut errors = Vec::new();
+                let (function, known) = match members.get("function") {
+                    None => (members, ["type", "name"]),
+                    Some(Json::Object(function)) => {
+                        let pointer = "/tool_choice/function";
+                        unknown_members(pointer, function, &["name"], &mut errors);
+                        (function, ["type", "function"])
+                    }
+                    Some(_) => return Err(ToolChoiceError::Malformed),
+                };
+                unknown_members("/tool_choice", members, &known, &mut errors);
+                match (errors.into_iter().next(), function.get("name").and_then(Json::as_str)) {
+                    (Some(error), _) => Err(error.into()),
+                    (None, Some(name)) => Ok(ToolChoice::Named(name.to_owned())),
+                    (None, None) => Err(ToolChoiceError::Malformed),
                 }
             }
             _ => Err(ToolChoiceError::Malformed),
@@ -576,6 +590,27 @@ mod tests {
                 Err(ToolChoiceError::Malformed),
                 "{json}"
             );
+        }
+    }
+
+    #[test]
+    fn unknown_members_of_a_tool_choice_are_refused() {
+        for (json, pointer) in [
+            (json!({"type": "function", "function": {"name": "f"}, "x": 1}), "/tool_choice/x"),
+            (
+                json!({"type": "function", "function": {"name": "f"}, "name": 1}),
+                "/tool_choice/name",
+            ),
+            (json!({"type": "function", "name": "f", "mode": 1}), "/tool_choice/mode"),
+            (
+                json!({"type": "function", "function": {"name": "f", "strict": true}}),
+                "/tool_choice/function/strict",
+            ),
+        ] {
+            match ToolChoice::parse(&Json::from(&json)) {
+                Err(ToolChoiceError::Member(error)) => assert_eq!(error.pointer, pointer),
+                other => panic!("{json}: {other:?}"),
+            }
         }
     }
 

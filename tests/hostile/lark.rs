@@ -167,7 +167,7 @@ pub(crate) fn inputs() -> Vec<Input> {
     add("folded-classes", &[3, 60], &|n| {
         format!(
             "start: {}\n",
-            (0..n).map(|i| format!("/[\\p{{L}}&&[^k{i}]]{{1,90}}/i ")).collect::<String>()
+            (0..n).map(|i| format!("/[^k{i}\\P{{L}}]{{1,90}}/i ")).collect::<String>()
         )
     });
     inputs

@@ -1,7 +1,7 @@
 //! Property tests of grammars as EBNF: a printed grammar parses to the same grammar, and no text
 //! makes the parser panic.
 
-use louver::front::ebnf::{self, Dialect, EbnfOptions};
+use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::ids::{Label, RuleId, SpecialId};
 use louver::ir::{Attributes, Budget, Expr, Grammar, SpecialToken, Spent, Trigger};
 use louver::limits::Limits;
@@ -256,7 +256,9 @@ proptest! {
     fn any_text_parses_or_is_rejected(text in pieces(), whole in any::<bool>()) {
         let text =
             if whole { format!("root ::= \"a\" {text}\na ::= \"b\"\nb.c ::= a\n") } else { text };
-        for dialect in [Dialect::Common, Dialect::Gbnf, Dialect::Xgrammar, Dialect::Kbnf] {
+        for dialect in
+            [EbnfDialect::Common, EbnfDialect::Gbnf, EbnfDialect::Xgrammar, EbnfDialect::Kbnf]
+        {
             let limits =
                 Limits { automaton_states: 2_000, nodes: 1_000, depth: 20, ..Limits::default() };
             let options = EbnfOptions { dialect, ..EbnfOptions::default() };

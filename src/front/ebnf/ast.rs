@@ -27,6 +27,21 @@ pub(super) struct RuleDef {
     /// Range of the option `start`: this is the start rule.
     pub(super) start: Option<ByteSpan>,
     pub(super) body: Node,
+    /// The look-ahead behind the body. It restricts nothing.
+    pub(super) look_ahead: Option<Node>,
+}
+
+/// The options of a rule.
+#[derive(Default)]
+pub(super) struct RuleOptions {
+    /// The attributes of the grammar rule.
+    pub(super) attributes: Attributes,
+    /// Range of `lazy`.
+    pub(super) lazy: Option<ByteSpan>,
+    /// Range of `start`.
+    pub(super) start: Option<ByteSpan>,
+    /// `capture` without a value: a capture named after the rule.
+    pub(super) capture_by_rule_name: bool,
 }
 
 /// An expression with its range.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Dialect;
+use super::EbnfDialect;
 use super::ast::ByteSpan;
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::fsm::ByteSet;
@@ -17,7 +17,7 @@ pub(super) struct Cursor<'t> {
     pub(super) text: &'t str,
     /// Byte offset of the next character.
     pub(super) offset: usize,
-    pub(super) dialect: Dialect,
+    pub(super) dialect: EbnfDialect,
     /// Whether only blanks precede `offset` in its line.
     pub(super) at_line_start: bool,
     pub(super) diagnostics: Diagnostics,
@@ -30,7 +30,7 @@ pub(super) fn is_word(c: char) -> bool {
 
 impl<'t> Cursor<'t> {
     /// A cursor at the beginning of a text.
-    pub(super) fn new(text: &'t str, dialect: Dialect, diagnostics: Diagnostics) -> Self {
+    pub(super) fn new(text: &'t str, dialect: EbnfDialect, diagnostics: Diagnostics) -> Self {
         Cursor { text, offset: 0, dialect, at_line_start: true, diagnostics }
     }
 
@@ -87,10 +87,11 @@ impl<'t> Cursor<'t> {
                     self.offset += 1;
                     self.at_line_start = true;
                 }
-                Some(c) if c.is_whitespace() || c == '\u{FEFF}' => self.offset += c.len_utf8(),
-                Some('#') if self.dialect == Dialect::Kbnf => return Ok(()),
+                Some(c) if c.is_whitespace() => self.offset += c.len_utf8(),
+                Some(c @ '\u{FEFF}') if self.offset == 0 => self.offset += c.len_utf8(),
+                Some('#') if self.dialect == EbnfDialect::Kbnf => return Ok(()),
                 Some('#') => {
-                    if self.dialect == Dialect::Common && is_kbnf_terminal(&self.rest()[1..]) {
+                    if self.dialect == EbnfDialect::Common && is_kbnf_terminal(&self.rest()[1..]) {
                         let at = self.offset;
                         return self.error(
                             Diagnostic::error(at..at + 1, "a comment, or a terminal of KBNF")
@@ -128,8 +129,8 @@ impl<'t> Cursor<'t> {
 
     /// The end of the name that begins at `at`; `at` if none begins there.
     fn name_end(&self, at: usize) -> usize {
-        let dots = self.dialect != Dialect::Gbnf;
-        let leading = self.dialect == Dialect::Xgrammar;
+        let dots = self.dialect != EbnfDialect::Gbnf;
+        let leading = self.dialect == EbnfDialect::Xgrammar;
         let text = &self.text[at..];
         if !text.starts_with(|c: char| is_word(c) || leading && c == '.') {
             return at;
@@ -237,7 +238,9 @@ impl<'t> Cursor<'t> {
                     self.next();
                     return if has_errors { Err(Reported) } else { Ok(out) };
                 }
-                Some('\n') if !matches!(self.dialect, Dialect::Gbnf | Dialect::Kbnf) => break,
+                Some('\n') if !matches!(self.dialect, EbnfDialect::Gbnf | EbnfDialect::Kbnf) => {
+                    break;
+                }
                 None => break,
                 Some('\\') if mode == EscapeMode::Pattern && !self.is_string_escape() => {
                     self.next();
@@ -300,7 +303,7 @@ impl<'t> Cursor<'t> {
                 let code = self.hex(begin, 2..3)?;
                 return Ok(EscapeValue::Byte(code as u8));
             }
-            'x' if matches!(self.dialect, Dialect::Gbnf | Dialect::Kbnf) => {
+            'x' if matches!(self.dialect, EbnfDialect::Gbnf | EbnfDialect::Kbnf) => {
                 self.hex(begin, 2..3)?
             }
             'x' => self.hex(begin, 1..usize::MAX)?,
@@ -329,7 +332,7 @@ impl<'t> Cursor<'t> {
                 }
             }
             'U' => self.hex(begin, 8..9)?,
-            'c' if self.dialect == Dialect::Kbnf
+            'c' if self.dialect == EbnfDialect::Kbnf
                 && self.peek().is_some_and(|c| c.is_ascii_alphabetic()) =>
             {
                 self.next().map_or(0, |letter| u32::from(letter) % 32)

@@ -10,7 +10,7 @@ use super::ast::{
 };
 use super::parse::ParsedText;
 use super::warn;
-use super::{Dialect, EbnfOptions};
+use super::{EbnfDialect, EbnfOptions};
 use crate::front::LoweredGrammar;
 use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::factors::substring;
@@ -66,6 +66,12 @@ pub(super) fn lower(
         *lowering.builder.attributes(id) = rule.attributes.clone();
     }
     let builder = std::mem::take(&mut lowering.builder);
+    let operations = std::mem::take(&mut lowering.operations);
+    // Of look-aheads, only the names are checked.
+    rules.iter().filter_map(|rule| rule.look_ahead.as_ref()).for_each(|node| {
+        lowering.expr(node);
+    });
+    lowering.operations = operations;
     let mut diagnostics =
         std::mem::replace(&mut lowering.diagnostics, Diagnostics::new(&options.name, ""));
     let Some(start) = start.filter(|_| !diagnostics.has_errors()) else { return Err(diagnostics) };
@@ -117,7 +123,7 @@ fn apply_operations(
                 automaton = regular::automaton(body, &simple.rules, limit);
             }
         }
-        let bytes = lowering.options.dialect == Dialect::Kbnf;
+        let bytes = lowering.options.dialect == EbnfDialect::Kbnf;
         let result = automaton.and_then(|dfa| match operation {
             LanguageOperation::Shortest => Ok(dfa.shortest()),
             LanguageOperation::Without { max } => texts_without(&dfa, *max, bytes, limit),
@@ -217,7 +223,7 @@ impl EbnfLowering<'_> {
             Some((i, _)) => Some(RuleId::new(i)),
             None => {
                 let mut root_rule = self.names.get(root).copied();
-                if root_rule.is_none() && self.options.dialect == Dialect::Kbnf {
+                if root_rule.is_none() && self.options.dialect == EbnfDialect::Kbnf {
                     root_rule = self.names.get(KBNF_START).copied();
                 }
                 if root_rule.is_none() && !self.diagnostics.has_errors() {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::super::text_search::TextSearch;
 use super::ast::{
-    ByteSpan, DispatchNode, MembersNode, Name, Node, RegexNode, SyntaxKind, TokenDispatchNode,
-    TriggerNode,
+    ByteSpan, DispatchNode, MembersNode, Name, Node, RegexNode, RuleOptions, SyntaxKind,
+    TokenDispatchNode, TriggerNode,
 };
 use super::cursor::{EscapeMode, Reported, is_word};
 use super::parse::Parser;
-use crate::front::diagnostic::{Diagnostic, similar};
+use crate::front::diagnostic::{Diagnostic, UniqueKeys, similar};
 use crate::front::regex::{Case, Classes, Dot, LookAround, RegexOptions};
 use crate::fsm::{DfaBuilder, Edge};
 use crate::ids::Label;
-use crate::ir::{AfterTag, Attributes, Budget, DispatchEnd, MACROS, Members, SpecialToken, Spent};
+use crate::ir::{AfterTag, Budget, DispatchEnd, Members, SpecialToken, Spent};
 
 /// Options without effect, which printed grammars of other engines contain. They describe bytes
 /// that a capture excludes; here, a capture is always the text that its rule derives.
@@ -41,11 +41,6 @@ const OPTIONS: [&str; 12] = [
     "temperature",
 ];
 
-/// Whether a name followed by `(` is a macro. References to a rule of such a name need backquotes.
-pub(super) fn is_macro(name: &str) -> bool {
-    MACROS.contains(&name)
-}
-
 /// The value of an argument.
 #[derive(Debug)]
 struct ArgumentValue {
@@ -71,19 +66,6 @@ enum ArgumentKind {
 struct Argument {
     key: Option<Name>,
     value: ArgumentValue,
-}
-
-/// The options of a rule.
-#[derive(Default)]
-pub(super) struct RuleOptions {
-    /// The attributes of the grammar rule.
-    pub(super) attributes: Attributes,
-    /// Range of `lazy`.
-    pub(super) lazy: Option<ByteSpan>,
-    /// Range of `start`.
-    pub(super) start: Option<ByteSpan>,
-    /// `capture` without a value: a capture named after the rule.
-    pub(super) capture_by_rule_name: bool,
 }
 
 impl Parser<'_> {
@@ -149,9 +131,9 @@ impl Parser<'_> {
         Ok(ArgumentValue { kind, span: begin..self.cursor.offset })
     }
 
-    /// Parses arguments up to and including the text `end`.
+    /// Parses arguments up to and including the text `end`. Errors: a key that is given twice.
     fn arguments(&mut self, end: &str) -> Result<Vec<Argument>, Reported> {
-        let mut out = Vec::new();
+        let (mut out, mut keys) = (Vec::new(), UniqueKeys::default());
         loop {
             self.cursor.skip()?;
             if self.cursor.eat(end) {
@@ -164,7 +146,9 @@ impl Parser<'_> {
                     if self.cursor.rest().starts_with('=') =>
                 {
                     self.cursor.eat("=");
-                    Argument { key: Some(Name { text: key, span }), value: self.value(0)? }
+                    let key = Name { text: key, span };
+                    self.add_key(&mut keys, &key)?;
+                    Argument { key: Some(key), value: self.value(0)? }
                 }
                 value => Argument { key: None, value },
             };
@@ -176,9 +160,20 @@ impl Parser<'_> {
         }
     }
 
+    /// Adds a key to the keys so far; reports one that is given twice.
+    fn add_key(&mut self, keys: &mut UniqueKeys, key: &Name) -> Result<(), Reported> {
+        let name = match &*key.text {
+            // Older names of the same keys.
+            "stop_eos" => "ends",
+            "stop_str" => "stops",
+            name => name,
+        };
+        keys.add(name, &key.span).map_or(Ok(()), |repeated| self.cursor.error(repeated))
+    }
+
     /// Parses the options of a rule behind their `[`.
     pub(super) fn rule_options(&mut self) -> Result<RuleOptions, Reported> {
-        let mut out = RuleOptions::default();
+        let (mut out, mut keys, mut spent) = (RuleOptions::default(), UniqueKeys::default(), None);
         let mut budget = Budget { tokens: None, chars: None, spent: Spent::Finish };
         for argument in self.arguments("]")? {
             let (key, value) = match argument {
@@ -189,6 +184,7 @@ impl Parser<'_> {
                 } => (Name { text, span }, None),
                 Argument { value, .. } => return self.unexpected_value(&value, "an option's name"),
             };
+            self.add_key(&mut keys, &key)?;
             match (&*key.text, value) {
                 ("max_tokens", Some(value)) => budget.tokens = Some(self.integer(&value)?),
                 ("max_chars", Some(value)) => budget.chars = Some(self.integer(&value)?),
@@ -218,7 +214,8 @@ impl Parser<'_> {
                 ("spent", Some(ArgumentValue { kind: ArgumentKind::Word(word), .. }))
                     if word == "cut" =>
                 {
-                    budget.spent = Spent::Cut
+                    budget.spent = Spent::Cut;
+                    spent = Some(key.span);
                 }
                 ("spent", Some(value)) => return self.unexpected_value(&value, "`cut`"),
                 (known, Some(_)) if WITHOUT_EFFECT.contains(&known) => {
@@ -241,6 +238,9 @@ impl Parser<'_> {
         }
         if budget.tokens.is_some() || budget.chars.is_some() {
             out.attributes.budget = Some(budget);
+        } else if let Some(span) = spent {
+            let message = "`spent` without `max_tokens` or `max_chars`";
+            return self.cursor.error(Diagnostic::error(span, message));
         }
         Ok(out)
     }
@@ -656,6 +656,7 @@ impl Parser<'_> {
         let separator = self.alternatives()?;
         let mut out =
             MembersNode { separator, once: Vec::new(), often: Vec::new(), min: 0, max: None };
+        let mut keys = UniqueKeys::default();
         loop {
             self.cursor.skip()?;
             if self.cursor.eat(")") {
@@ -668,6 +669,7 @@ impl Parser<'_> {
             let open = self.cursor.offset;
             let Some(kind) = self.cursor.name()? else { return self.cursor.expected(EXPECTED) };
             if matches!(&*kind.text, "min" | "max") && self.cursor.eat("=") {
+                self.add_key(&mut keys, &kind)?;
                 let number = self.graph_number()?;
                 if kind.text == "min" {
                     out.min = number
@@ -693,6 +695,11 @@ impl Parser<'_> {
                 format!("{} members; at most {} can be kept apart", out.once.len(), Members::MOST);
             return self.cursor.error(Diagnostic::error(name.span.clone(), message));
         }
+        if let Some(max) = out.max.filter(|&max| max < out.min) {
+            // Understood, and printed grammars have it: an empty language.
+            let message = format!("`max={max}` is less than `min={}`: it matches nothing", out.min);
+            self.cursor.diagnostics.push(Diagnostic::warning(name.span.clone(), message));
+        }
         Ok(SyntaxKind::Members(Box::new(out)))
     }
 
@@ -710,11 +717,11 @@ impl Parser<'_> {
         let mut edges = Vec::new();
         loop {
             self.cursor.skip()?;
-            self.cursor.eat(",");
-            self.cursor.skip()?;
             if self.cursor.eat(")") {
                 break;
             }
+            self.comma()?;
+            self.cursor.skip()?;
             let open = self.cursor.offset;
             if !self.cursor.eat("(") {
                 return self.cursor.expected("an edge: `(from, expression, to)`");

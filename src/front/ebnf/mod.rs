@@ -34,11 +34,13 @@ use super::{LoweredGrammar, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 
+pub use EbnfDialect as Dialect; // RENAME-ALIAS
+
 /// The notation that decides where notations contradict each other. All other syntax is available
 /// in every dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dialect {
+pub enum EbnfDialect {
     /// For most grammars in use and for printed grammars. `\x` takes all hexadecimal digits that
     /// follow, as in xgrammar. Names may contain dots. A `#` begins a comment; followed by a quote
     /// it is an error. `.` is any character.
@@ -47,10 +49,10 @@ pub enum Dialect {
     /// llama.cpp: `\x` takes two digits, names have no dots, every `#` begins a comment, strings
     /// may span lines, and repetitions may follow each other.
     Gbnf,
-    /// xgrammar: as [`Dialect::Common`], but every `#` begins a comment, and names may begin and
-    /// end with dots. A single dot is a name if a rule has that name.
+    /// xgrammar: as [`EbnfDialect::Common`], but every `#` begins a comment, and names may begin
+    /// and end with dots. A single dot is a name if a rule has that name.
     Xgrammar,
-    /// KBNF: as [`Dialect::Common`], but a `#` begins a terminal (`#"regex"`, `#e`, `#ex`,
+    /// KBNF: as [`EbnfDialect::Common`], but a `#` begins a terminal (`#"regex"`, `#e`, `#ex`,
     /// `#substrs`), and commas concatenate. Rules of one name are alternatives, `\x` takes two
     /// digits, and strings may span lines. `[a]` is an optional and `{a}` a repeated expression.
     Kbnf,
@@ -62,7 +64,7 @@ pub struct EbnfOptions {
     /// The start rule, unless a rule has the option `start`.
     pub root: String,
     /// The notation that decides where notations contradict each other.
-    pub dialect: Dialect,
+    pub dialect: EbnfDialect,
     /// The name of the text in messages.
     pub name: String,
     /// Grammars to which the text may refer as `@name`.
@@ -73,7 +75,7 @@ impl Default for EbnfOptions {
     fn default() -> Self {
         EbnfOptions {
             root: "root".to_owned(),
-            dialect: Dialect::default(),
+            dialect: EbnfDialect::default(),
             name: "grammar".to_owned(),
             grammars: BTreeMap::new(),
         }

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use super::ast::{ByteSpan, Name, Node, RegexNode, RuleDef, SyntaxKind};
 use super::cursor::{Cursor, EscapeMode, KBNF_TERMINALS, Reported, byte_set, join};
-use super::{Dialect, EbnfOptions};
+use super::{EbnfDialect, EbnfOptions};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::front::regex::{Classes, Dot, LookAround, RegexOptions};
 use crate::hash::HashMap;
-use crate::ir::{Attributes, SpecialToken};
+use crate::ir::{Attributes, MACROS, SpecialToken};
 use crate::limits::Limits;
 
 /// Upper bound of the nesting limit, because the parser is recursive.
@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Parse
         let begin = parser.cursor.offset;
         match parser.rule() {
             Ok(Some(rule)) => match heads.get(&rule.name.text) {
-                Some(&first) if options.dialect == Dialect::Kbnf => {
+                Some(&first) if options.dialect == EbnfDialect::Kbnf => {
                     parser.append_alternative(&mut rules, first, rule)
                 }
                 _ => {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         let begin = self.cursor.offset;
         let Some(name) = self.cursor.name()? else {
             return self.cursor.expected(match self.cursor.dialect {
-                Dialect::Kbnf => "a rule: `name ::= ...;`; comments are `(* ... *)`",
+                EbnfDialect::Kbnf => "a rule: `name ::= ...;`; comments are `(* ... *)`",
                 _ => "a rule: `name ::= ...`",
             });
         };
@@ -120,7 +120,7 @@ impl Parser<'_> {
             options.attributes.capture = Some(name.text.clone());
         }
         let body = self.alternatives()?;
-        let body = self.drop_look_ahead(body)?;
+        let look_ahead = self.look_ahead()?;
         self.cursor.skip()?;
         if !self.cursor.eat(";") && !self.at_end() {
             return self.unexpected();
@@ -132,12 +132,13 @@ impl Parser<'_> {
             lazy: options.lazy,
             start: options.start,
             body,
+            look_ahead,
         }))
     }
 
     /// Skips blanks within a rule head. In KBNF, where rules end with `;`, a head may span lines.
     fn skip_in_head(&mut self) -> Result<(), Reported> {
-        if self.cursor.dialect == Dialect::Kbnf {
+        if self.cursor.dialect == EbnfDialect::Kbnf {
             return self.cursor.skip();
         }
         self.cursor.skip_blanks();
@@ -208,18 +209,24 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses and drops a look-ahead at the end of a rule. It describes what follows, which the
-    /// grammar determines already.
-    fn drop_look_ahead(&mut self, body: Node) -> Result<Node, Reported> {
+    /// Parses a look-ahead at the end of a rule, as in xgrammar. It describes what follows, which
+    /// the grammar determines already.
+    fn look_ahead(&mut self) -> Result<Option<Node>, Reported> {
         self.cursor.skip()?;
-        if self.cursor.eat("(=") {
-            self.alternatives()?;
-            self.cursor.skip()?;
-            if !self.cursor.eat(")") {
-                return self.cursor.expected("`)`");
-            }
+        let begin = self.cursor.offset;
+        if !self.cursor.eat("(=") {
+            return Ok(None);
         }
-        Ok(body)
+        let sign = begin..begin + 2;
+        if let EbnfDialect::Gbnf | EbnfDialect::Kbnf = self.cursor.dialect {
+            let message = "the dialects `gbnf` and `kbnf` have no look-ahead";
+            return self.cursor.error(Diagnostic::error(sign, message));
+        }
+        let node = self.alternatives()?;
+        self.close(')', begin)?;
+        let message = "a look-ahead has no effect";
+        self.cursor.diagnostics.push(Diagnostic::warning(sign, message));
+        Ok(Some(node))
     }
 
     /// Makes a node, within the limit on nodes.
@@ -280,7 +287,7 @@ impl Parser<'_> {
                 None => break,
             }
             comma = false;
-            if self.cursor.dialect == Dialect::Kbnf {
+            if self.cursor.dialect == EbnfDialect::Kbnf {
                 self.cursor.skip()?;
                 comma = self.cursor.eat(",");
             }
@@ -305,14 +312,14 @@ impl Parser<'_> {
                 Some('?') => (0, Some(1)),
                 Some('*') => (0, None),
                 Some('+') => (1, None),
-                Some('{') if self.cursor.dialect != Dialect::Kbnf => (0, None),
+                Some('{') if self.cursor.dialect != EbnfDialect::Kbnf => (0, None),
                 _ => {
                     self.depth = depth;
                     return Ok(body);
                 }
             };
             times += 1;
-            if times > 1 && self.cursor.dialect != Dialect::Gbnf {
+            if times > 1 && self.cursor.dialect != EbnfDialect::Gbnf {
                 return self.cursor.error(
                     Diagnostic::error(begin..begin + 1, "a repetition of a repetition")
                         .help("if it is meant, write parentheses: `(\"a\"+)?`"),
@@ -364,8 +371,10 @@ impl Parser<'_> {
                 self.cursor.next();
                 SyntaxKind::Bytes(self.cursor.quoted(c, begin, EscapeMode::Text)?)
             }
-            '[' if self.cursor.dialect == Dialect::Kbnf => return self.bracketed(']', 1).map(Some),
-            '{' if self.cursor.dialect == Dialect::Kbnf => {
+            '[' if self.cursor.dialect == EbnfDialect::Kbnf => {
+                return self.bracketed(']', 1).map(Some);
+            }
+            '{' if self.cursor.dialect == EbnfDialect::Kbnf => {
                 return self.bracketed('}', u32::MAX).map(Some);
             }
             '[' => {
@@ -389,7 +398,7 @@ impl Parser<'_> {
                 SyntaxKind::Token(SpecialToken::AnyBut(vec![self.token()?]))
             }
             '#' => self.terminal()?,
-            '.' if self.cursor.dialect != Dialect::Xgrammar => {
+            '.' if self.cursor.dialect != EbnfDialect::Xgrammar => {
                 self.cursor.next();
                 SyntaxKind::Any
             }
@@ -514,7 +523,8 @@ impl Parser<'_> {
         Ok(SyntaxKind::Except { excluded: Box::new(excluded), max: None })
     }
 
-    /// Parses the rest of a reference, a macro, `any!` or `except!(...)`.
+    /// Parses the rest of a reference, a macro, `any!` or `except!(...)`. References to a rule with
+    /// the name of a macro need backquotes before a `(`.
     fn reference_or_macro(&mut self, name: Name) -> Result<SyntaxKind, Reported> {
         let quoted = self.cursor.text[name.span.clone()].starts_with('`');
         if !quoted && self.cursor.rest().starts_with('!') && !self.cursor.rest().starts_with("!<") {
@@ -524,7 +534,7 @@ impl Parser<'_> {
         if !quoted
             && rest.starts_with('(')
             && !rest.starts_with("(=")
-            && super::macros::is_macro(&name.text)
+            && MACROS.contains(&&*name.text)
         {
             self.cursor.skip_blanks();
             return self.call(&name);

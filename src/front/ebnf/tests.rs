@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Dialect, EbnfOptions, lower};
+use super::{EbnfDialect, EbnfOptions, lower};
 use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::ids::SpecialId;
@@ -192,7 +192,7 @@ fn exceeded_limits_are_errors_with_positions() {
         format!("root ::= \"a\"{}", "?".repeat(100_000)),
         format!("root ::= TagDispatch({}", "(".repeat(100_000)),
     ] {
-        for dialect in [Dialect::Common, Dialect::Gbnf] {
+        for dialect in [EbnfDialect::Common, EbnfDialect::Gbnf] {
             let options = EbnfOptions { dialect, ..EbnfOptions::default() };
             assert!(lower(&text, &options, &wide).is_err());
         }

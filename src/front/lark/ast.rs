@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::front::diagnostic::UniqueKeys;
+
 /// A value with its byte range in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spanned<T> {
@@ -19,13 +21,16 @@ pub(super) struct File<'t> {
     pub(super) span: Range<usize>,
 }
 
-/// Options set by `%llguidance` and `%grammar_options`. Later ones override earlier ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Options set by `%llguidance` and `%grammar_options`. Later ones override earlier ones, with a
+/// warning.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Options {
     /// Ignored text is also allowed before the first terminal.
     pub(super) initial_skip: bool,
     /// Ignored text occurs at most once between two terminals.
     pub(super) skip_once: bool,
+    /// The options set so far.
+    pub(super) keys: UniqueKeys,
 }
 
 /// `%import common.NAME`, with an optional alias.
@@ -133,4 +138,16 @@ pub(super) enum NodeKind<'t> {
 /// Whether a name is that of a terminal: its first letter is upper-case.
 pub(super) fn is_terminal(name: &str) -> bool {
     name.trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+/// Calls `visit` with every name in an expression, without nested grammars.
+pub(super) fn for_each_name<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<usize>)) {
+    match &node.kind {
+        NodeKind::Name(name) => visit(name, &node.span),
+        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
+            parts.iter().for_each(|part| for_each_name(part, visit));
+        }
+        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => for_each_name(body, visit),
+        _ => {}
+    }
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::ast::{Definition, Marker, MarkerKind, Node, NodeKind, is_terminal};
+use super::ast::{Definition, Marker, MarkerKind, Node, NodeKind, for_each_name, is_terminal};
 use super::lower::{FileLowering, attributes};
 use super::pattern;
-use super::terminal::for_each_name;
 use crate::front::diagnostic::Diagnostic;
 use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::ir::regular::{self, BYTES};

@@ -1,9 +1,11 @@
 //! Lowers the syntax trees of Lark files to grammar rules.
 
-use super::ast::{Definition, File, MarkerKind, Node, NodeKind, Spanned, is_terminal};
+use super::ast::{
+    Definition, File, MarkerKind, Node, NodeKind, Spanned, for_each_name, is_terminal,
+};
 use super::{LarkOptions, NamedGrammar, common, parse, pattern, substring, token};
 use crate::front::LoweredGrammar;
-use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, similar};
+use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::json_schema;
 use crate::fsm::Dfa;
 use crate::fuel;
@@ -135,7 +137,7 @@ impl<'o> Session<'o> {
         FileLowering::new(self, file).run()
     }
 
-    /// Lowers a named grammar. Its errors are reported at `span` of the text that refers to it.
+    /// Lowers a named grammar. Reports its diagnostics at `span` of the text that refers to it.
     fn named_grammar(
         &mut self,
         name: &str,
@@ -158,7 +160,7 @@ impl<'o> Session<'o> {
         let inner = std::mem::replace(&mut self.diagnostics, outer);
         self.queue[before..].iter_mut().for_each(|(_, _, _, position)| *position = span.clone());
         self.builder.define(rule, Expr::Ref(start));
-        for diagnostic in inner.list().iter().filter(|d| d.severity == Severity::Error) {
+        for diagnostic in inner.list() {
             let (line, column) = inner.place(diagnostic.span.start);
             let message = format!(
                 "in grammar `@{name}`, line {line}, column {column}: {}",
@@ -399,7 +401,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
                      seen: &mut Vec<bool>,
                      stack: &mut Vec<usize>,
                      index: &HashMap<&'t str, usize>| {
-            super::terminal::for_each_name(node, &mut |name, _| {
+            for_each_name(node, &mut |name, _| {
                 if let Some(&i) = index.get(name)
                     && !std::mem::replace(&mut seen[i], true)
                 {

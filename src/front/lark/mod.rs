@@ -24,7 +24,8 @@
 //!
 //! Errors, with their position: templates and parameters, priorities, `%declare`, `%override`,
 //! `%extend`, imports from other libraries than `common`, look-around and word boundaries, flags
-//! `l`, `m` and `x` behind a regular expression, `stop=""`, recursive terminals.
+//! `l`, `m` and `x` behind a regular expression, operations on classes, `stop=""`, recursive
+//! terminals, attributes given twice.
 
 mod ast;
 mod common;
@@ -50,7 +51,7 @@ use crate::limits::Limits;
 pub struct LarkOptions {
     /// The grammars that `@name` refers to.
     pub named: BTreeMap<String, NamedGrammar>,
-    /// Options of the schemas inside `%json`.
+    /// Options of the schemas inside `%json`. Always strict, whatever the policy.
     pub schema: SchemaOptions,
 }
 

@@ -9,7 +9,7 @@ use super::ast::{
     Definition, File, Import, Marker, MarkerKind, NodeKind, Options, RuleAttributes, Spanned,
 };
 use super::token::{Token, TokenKind};
-use crate::front::diagnostic::{Diagnostic, Diagnostics};
+use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, UniqueKeys};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -115,6 +115,14 @@ impl<'t> Parser<'t, '_> {
         let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"))
             .label(format!("expected {what}"));
         self.fail(diagnostic)
+    }
+
+    /// Warns of something without effect, once per text.
+    fn without_effect(&mut self, span: Range<usize>, what: &str) {
+        let message = format!("{what} has no effect");
+        if self.diagnostics.list().iter().all(|known| known.message != message) {
+            self.diagnostics.push(Diagnostic::warning(span, message));
+        }
     }
 
     /// Consumes a required sign.
@@ -296,13 +304,21 @@ impl<'t> Parser<'t, '_> {
             }
         };
         for (key, value) in json.as_object().into_iter().flat_map(|object| object.iter()) {
+            // As in llguidance, whose grammars rely on it.
+            if let Some(repeated) = options.keys.add(key, &span) {
+                let repeated = Diagnostic { severity: Severity::Warning, ..repeated };
+                self.diagnostics.push(repeated.help("the last value counts"));
+            }
             let wrong = match (key, value) {
                 ("allow_initial_skip", Json::Bool(value)) => {
                     options.initial_skip = *value;
                     continue;
                 }
                 // Forced tokens do not affect masks.
-                ("no_forcing", Json::Bool(_)) => continue,
+                ("no_forcing", Json::Bool(_)) => {
+                    self.without_effect(span.clone(), "the option `no_forcing`");
+                    continue;
+                }
                 ("allow_invalid_utf8", Json::Bool(false)) => continue,
                 ("allow_invalid_utf8", Json::Bool(true)) => {
                     "regular expressions match UTF-8 only".to_owned()
@@ -330,7 +346,10 @@ impl<'t> Parser<'t, '_> {
     /// Parses the definition of a rule or a terminal.
     fn definition(&mut self) -> Parsed<Definition<'t>> {
         // `?` and `!` affect only the shape of parse trees, which are not built.
-        while self.eat('?') || self.eat('!') {}
+        while self.is('?') || self.is('!') {
+            self.without_effect(self.span(), "`?` or `!` before a name");
+            self.bump();
+        }
         let name = self.name("the name of a rule")?;
         let span = self.span();
         match self.kind() {
@@ -373,7 +392,7 @@ impl<'t> Parser<'t, '_> {
 
     /// Parses the attributes of a rule.
     fn attributes(&mut self, rule: &str) -> Parsed<RuleAttributes<'t>> {
-        let mut out = RuleAttributes::default();
+        let (mut out, mut keys) = (RuleAttributes::default(), UniqueKeys::default());
         self.bump();
         loop {
             self.newlines();
@@ -381,6 +400,7 @@ impl<'t> Parser<'t, '_> {
                 break;
             }
             let key = self.name("an attribute, such as `lazy`")?;
+            keys.add(key.value, &key.span).map_or(Ok(()), |repeated| self.fail(repeated))?;
             self.attribute(rule, &key, &mut out)?;
             self.newlines();
             if !self.is(']') {

@@ -234,9 +234,8 @@ impl PatternLowering<'_> {
                 FlagsItemKind::Negation => value = false,
                 FlagsItemKind::Flag(Flag::CaseInsensitive) => self.flags.fold = value,
                 FlagsItemKind::Flag(Flag::DotMatchesNewLine) => self.flags.dot_all = value,
-                // The parser handles white space. Greediness does not affect matches of whole
-                // texts.
-                FlagsItemKind::Flag(Flag::IgnoreWhitespace | Flag::SwapGreed) => {}
+                // The parser handles white space.
+                FlagsItemKind::Flag(Flag::IgnoreWhitespace) => {}
                 FlagsItemKind::Flag(Flag::Unicode) if value => {}
                 FlagsItemKind::Flag(_) => return error(&item.span, "this flag is not supported"),
             }
@@ -294,21 +293,16 @@ impl PatternLowering<'_> {
         Ok(inside)
     }
 
-    /// The class of a set expression. Case is folded before set operations.
+    /// The class of what stands in brackets.
     fn set_class(&self, set: &ClassSet) -> Result<ClassUnicode, PatternError> {
         match set {
             ClassSet::Item(item) => self.item(item),
-            ClassSet::BinaryOp(op) => {
-                let (mut left, right) = (self.set_class(&op.lhs)?, self.set_class(&op.rhs)?);
-                match op.kind {
-                    ast::ClassSetBinaryOpKind::Intersection => left.intersect(&right),
-                    ast::ClassSetBinaryOpKind::Difference => left.difference(&right),
-                    ast::ClassSetBinaryOpKind::SymmetricDifference => {
-                        left.symmetric_difference(&right)
-                    }
-                }
-                Ok(left)
-            }
+            // Other engines read the signs as characters.
+            ClassSet::BinaryOp(op) => error(
+                &op.span,
+                "an operation on classes; write the characters that are left, \
+                 or escape the signs: `\\&\\&`, `\\-\\-`, `\\~\\~`",
+            ),
         }
     }
 
@@ -327,7 +321,10 @@ impl PatternLowering<'_> {
             }
             ClassSetItem::Unicode(class) => self.folded(property(class)?),
             ClassSetItem::Perl(class) => perl_class(class),
-            ClassSetItem::Bracketed(class) => self.bracketed(class)?,
+            ClassSetItem::Bracketed(class) => {
+                let message = "a class in a class; write its characters, or escape: `\\[`";
+                return error(&class.span, message);
+            }
             ClassSetItem::Union(union) => {
                 let mut all = ClassUnicode::empty();
                 for item in &union.items {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::ast::{Node, NodeKind, is_terminal};
+use super::ast::{Node, NodeKind, for_each_name, is_terminal};
 use super::lower::{FileLowering, TextState};
 use super::pattern;
 use crate::front::diagnostic::Diagnostic;
@@ -16,18 +16,6 @@ const COMPACT_STATES: usize = 2_000;
 const COMPACT_COUNT: u32 = 16;
 /// Maximum length of a text that is inlined into every terminal that refers to it.
 const MAX_INLINE_BYTES: usize = 64;
-
-/// Calls `visit` with every name in an expression, without nested grammars.
-pub(super) fn for_each_name<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<usize>)) {
-    match &node.kind {
-        NodeKind::Name(name) => visit(name, &node.span),
-        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
-            parts.iter().for_each(|part| for_each_name(part, visit));
-        }
-        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => for_each_name(body, visit),
-        _ => {}
-    }
-}
 
 /// Whether an expression has a repeat with a large bound.
 fn has_large_count(expr: &Expr) -> bool {

@@ -199,7 +199,7 @@ const VALID: [&str; 5] = [
      r[suffix=/b?a/i, stop_capture=\"m\", max_tokens=3, temperature=0.5]: \
      \"b\"i~1..3 [INT]\n",
     "start: %lark { start: A{2,} \"\\u00e9\"..\"\\U0001F600\" }\n\
-     A: /[a-z&&[^q]]+/ & ~(\"if\" | /\\p{Lu}/)\n",
+     A: /[a-pr-z]+/ & ~(\"if\" | /\\p{Lu}/)\n",
     "%llguidance {\"allow_initial_skip\": true}\n\
      start: %regex {\"substring_words\": \"a b\"} | expr\n\
      expr: expr \"+\" expr | /(?s:.)\\d{1,30}/s\n",

@@ -113,9 +113,10 @@ impl<'t> Lexer<'t, '_> {
                     self.push(TokenKind::Newline, start);
                 }
             }
-            ' ' | '\t' | '\r' | '\u{FEFF}' => self.offset += c.len_utf8(),
+            ' ' | '\t' | '\r' => self.offset += 1,
+            '\u{FEFF}' if start == 0 => self.offset += c.len_utf8(),
             '#' => self.offset += rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("//") => self.offset += rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("//") => self.comment(),
             '/' => self.regex(),
             '"' => self.string(),
             '<' => self.special(),
@@ -172,6 +173,19 @@ impl<'t> Lexer<'t, '_> {
             } else {
                 return &self.text[start..self.offset];
             }
+        }
+    }
+
+    /// Skips a comment that begins with `//`. Errors: it may be meant as a regular expression.
+    fn comment(&mut self) {
+        let start = self.offset;
+        let line = self.take(|c| c != '\n');
+        let last = self.out.last().map(|token| &token.kind);
+        // Behind these, an expression begins here or in a later line.
+        let expects = matches!(last, Some(TokenKind::Sign(':' | '|' | '=' | '&' | '~')));
+        if expects && is_empty_regex(line) {
+            let label = "write `\"\"`, or a comment with text";
+            self.error(start, "an empty regular expression, or a comment", label);
         }
     }
 
@@ -341,6 +355,13 @@ impl<'t> Lexer<'t, '_> {
             }
         }
     }
+}
+
+/// Whether a `//` and the rest of its line are the slashes and flags of a regular expression, at
+/// the end of an alternative.
+fn is_empty_regex(line: &str) -> bool {
+    let behind = line[2..].trim_start_matches(['i', 'l', 'm', 's', 'u', 'x']).trim_start();
+    behind.is_empty() || behind.starts_with(['|', ')', ']', ',', '&'])
 }
 
 /// The end of the JSON value at the beginning of a text, found by matching brackets.

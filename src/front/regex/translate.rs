@@ -8,6 +8,7 @@ use std::str::CharIndices;
 
 use super::assertions::MAX_MARKS;
 use super::{Case, Classes, Dot, LookAround, RegexError, RegexOptions};
+use crate::hash::HashSet;
 
 /// `\s` of ECMA-262: WhiteSpace and LineTerminator.
 const SPACE: &str = concat!(
@@ -106,6 +107,7 @@ pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, Reg
         default_dot: options.dot,
         options: *options,
         outer: Vec::new(),
+        names: HashSet::default(),
     };
     translator.pattern()?;
     Ok(translator.out)
@@ -122,6 +124,8 @@ struct Translator<'s> {
     options: RegexOptions,
     /// Options outside of each open group.
     outer: Vec<RegexOptions>,
+    /// Names of groups so far.
+    names: HashSet<String>,
 }
 
 /// Meaning of an escape.
@@ -314,7 +318,8 @@ impl Translator<'_> {
         let named = ["?<", "?P<"]
             .iter()
             .find_map(|open| rest.strip_prefix(open))
-            .and_then(|name| name.find('>'));
+            .and_then(|name| name.split_once('>'))
+            .map(|(name, _)| name.to_owned());
         if let Some((_, what)) = FOREIGN_GROUPS.iter().find(|(open, _)| rest.starts_with(open)) {
             return Err(RegexError::Unsupported { offset: at, what });
         }
@@ -330,7 +335,16 @@ impl Translator<'_> {
         match named {
             _ if !rest.starts_with('?') => {}
             _ if rest.starts_with("?:") => self.skip(2),
-            Some(_) => while self.chars.next().is_some_and(|(_, c)| c != '>') {},
+            Some(name) => {
+                let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+                if !name.chars().all(is_name) || !name.starts_with(|c: char| !c.is_numeric()) {
+                    return self.syntax(at, "the name of a group is an identifier");
+                }
+                while self.chars.next().is_some_and(|(_, c)| c != '>') {}
+                if !self.names.insert(name) {
+                    return self.syntax(at, "a second group of this name");
+                }
+            }
             None => return self.flags(at),
         }
         self.outer.push(self.options);
@@ -588,11 +602,7 @@ impl Translator<'_> {
                     self.out.text.push('-');
                     self.literal(high);
                 }
-                set => {
-                    // In `[a-\d]` the hyphen is a literal.
-                    self.literal(u32::from('-'));
-                    self.class_set(set);
-                }
+                _ => return self.syntax(begin, "a class ends no range; write the hyphen as `\\-`"),
             }
         }
         self.out.text.push(']');

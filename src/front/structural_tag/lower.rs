@@ -8,15 +8,15 @@ use super::model::{
 use super::read::member_pointer;
 use super::{
     StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors,
-    StructuralTagOptions, styles,
+    StructuralTagOptions,
 };
-use crate::front::diagnostic::Diagnostics;
-use crate::front::ebnf::{self, Dialect, EbnfOptions};
+use crate::front::LoweredGrammar;
+use crate::front::diagnostic::{Diagnostic, Diagnostics};
+use crate::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
 use crate::front::text_search::TextSearch;
-use crate::front::{LoweredGrammar, structural_tag::tokens};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
@@ -44,12 +44,18 @@ impl StructuralTag {
         options: &StructuralTagOptions,
         limits: &Limits,
     ) -> Result<LoweredGrammar, StructuralTagErrors> {
+        let limit_error = |what: String| {
+            let reason = Reason::Limit(what);
+            StructuralTagErrors(vec![StructuralTagError { pointer: "/format".into(), reason }])
+        };
         let mut lowering = TagLowering {
             builder: GrammarBuilder::new(),
             options,
             limits,
             errors: Vec::new(),
-            special_tokens: SpecialTokenNames::new(&options.special_tokens),
+            warnings: Diagnostics::new("structural tag", ""),
+            special_tokens: SpecialTokenNames::new(&options.special_tokens)
+                .map_err(|error| limit_error(format!("the names of special tokens: {error}")))?,
             shared_rules: HashMap::default(),
             depth: 0,
         };
@@ -62,11 +68,9 @@ impl StructuralTag {
             return Err(StructuralTagErrors(lowering.errors));
         };
         let start = lowering.builder.rule("structural-tag", body);
-        let grammar = lowering.builder.finish(start).map_err(|error| {
-            let reason = Reason::Limit(error.to_string());
-            StructuralTagErrors(vec![StructuralTagError { pointer: "/format".into(), reason }])
-        })?;
-        Ok(LoweredGrammar { grammar, warnings: Diagnostics::new("structural tag", "") })
+        let finished = lowering.builder.finish(start);
+        let grammar = finished.map_err(|error| limit_error(error.to_string()))?;
+        Ok(LoweredGrammar { grammar, warnings: lowering.warnings })
     }
 }
 
@@ -85,6 +89,8 @@ pub(super) struct TagLowering<'a> {
     pub(super) options: &'a StructuralTagOptions,
     pub(super) limits: &'a Limits,
     errors: Vec<StructuralTagError>,
+    /// The warnings of grammars in the document.
+    warnings: Diagnostics,
     special_tokens: SpecialTokenNames,
     /// Rules of schemas, regular expressions and grammars, by the JSON text of their format. Their
     /// meaning does not depend on the context.
@@ -167,7 +173,7 @@ impl TagLowering<'_> {
             Format::Dispatch { rules, repeats, excludes } => {
                 self.dispatch(rules, *repeats, excludes, (pointer, enclosing))
             }
-            Format::Token(token) => Some(self.special(tokens::special(token))),
+            Format::Token(token) => Some(self.special(token.special())),
             Format::ExcludeToken { exclude_tokens } => {
                 Some(self.free_token(exclude_tokens, &[], enclosing))
             }
@@ -269,20 +275,25 @@ impl TagLowering<'_> {
             Format::Grammar { grammar, syntax } => {
                 let lowered = match syntax {
                     GrammarSyntax::Ebnf => {
-                        let options =
-                            EbnfOptions { dialect: Dialect::Xgrammar, ..EbnfOptions::default() };
+                        let options = EbnfOptions {
+                            dialect: EbnfDialect::Xgrammar,
+                            ..EbnfOptions::default()
+                        };
                         ebnf::lower(grammar, &options, self.limits)
                     }
                     GrammarSyntax::Lark => {
-                        lark::lower(grammar, &LarkOptions::default(), self.limits)
+                        let schema = self.options.schema;
+                        let options = LarkOptions { schema, ..LarkOptions::default() };
+                        lark::lower(grammar, &options, self.limits)
                     }
                 };
+                let pointer = member_pointer(pointer, "grammar");
                 match lowered {
-                    Ok(lowered) => self.builder.import(&lowered.grammar),
-                    Err(errors) => {
-                        return self
-                            .fail(&member_pointer(pointer, "grammar"), Reason::Grammar(errors));
+                    Ok(lowered) => {
+                        self.warn(&pointer, &lowered.warnings);
+                        self.builder.import(&lowered.grammar)
                     }
+                    Err(errors) => return self.fail(&pointer, Reason::Grammar(errors)),
                 }
             }
             _ => return None,
@@ -291,11 +302,21 @@ impl TagLowering<'_> {
         Some(Expr::Ref(rule))
     }
 
+    /// Passes on the warnings of a grammar.
+    fn warn(&mut self, pointer: &str, warnings: &Diagnostics) {
+        for warning in warnings.list() {
+            let (line, column) = warnings.place(warning.span.start);
+            let message = format!("{pointer:?}: line {line}, column {column}: {}", warning.message);
+            let help = warning.help.clone();
+            self.warnings.push(Diagnostic { help, ..Diagnostic::warning(0..0, message) });
+        }
+    }
+
     /// Lowers a schema in the style of the format.
     fn json_schema(&mut self, format: &JsonSchema, pointer: &str) -> Option<RuleId> {
         let mut options = self.options.schema;
-        if format.any_order {
-            options.order = MemberOrder::Any;
+        if let Some(any_order) = format.any_order {
+            options.order = if any_order { MemberOrder::Any } else { MemberOrder::Fixed };
         }
         if let Some(max) = format.max_whitespace {
             options.whitespace = Whitespace::Flexible { max };
@@ -304,7 +325,7 @@ impl TagLowering<'_> {
             Style::Json => {
                 json_schema::lower_into(&mut self.builder, &format.schema, &options, self.limits)
             }
-            style => styles::lower(self, style, &format.schema, &options),
+            style => self.styled(style, &format.schema, &options),
         };
         match lowered {
             Ok(rule) => Some(rule),
@@ -367,7 +388,7 @@ impl TagLowering<'_> {
     pub(super) fn begin(&mut self, begin: &Begin) -> Expr {
         match begin {
             Begin::Text(text) => self.literal(text),
-            Begin::Token(token) => self.special(tokens::special(token)),
+            Begin::Token(token) => self.special(token.special()),
         }
     }
 
@@ -378,10 +399,15 @@ impl TagLowering<'_> {
             End::Text(end) => std::slice::from_ref(end),
             End::Texts(ends) => ends,
             End::Token(token) => {
-                enclosing.token = Some(tokens::special(token));
+                enclosing.token = Some(token.special());
                 &[]
             }
         };
+        let pointer_to_end = member_pointer(pointer, "end");
+        if let (2.., Some(i)) = (ends.len(), ends.iter().position(String::is_empty)) {
+            let what = "must not be empty beside other texts: free text before it has no end";
+            return self.fail(&format!("{pointer_to_end}/{i}"), Reason::Malformed(what.into()));
+        }
         enclosing.ends = ends.iter().filter(|end| !end.is_empty()).cloned().collect();
         let whole = enclosing.ends.len() == ends.len();
         if let Format::AnyText { excludes, max_tokens: None, max_chars: None } = &tag.content
@@ -402,7 +428,7 @@ impl TagLowering<'_> {
         if !ends.is_empty() && enclosing.ends.is_empty() && is_open_ended(&tag.content) {
             let what =
                 "without a text the tag has no end: what is inside goes on as long as it likes";
-            return self.fail(&member_pointer(pointer, "end"), Reason::Contradictory(what.into()));
+            return self.fail(&pointer_to_end, Reason::Contradictory(what.into()));
         }
         let end = match &enclosing.token {
             Some(token) => self.special(token.clone()),
@@ -690,16 +716,13 @@ enum TextPart<'t> {
 struct SpecialTokenNames(Option<aho_corasick::AhoCorasick>);
 
 impl SpecialTokenNames {
-    /// Builds the search for names.
-    fn new(names: &[String]) -> SpecialTokenNames {
+    /// Builds the search for names. Errors: there are too many names for an automaton.
+    fn new(names: &[String]) -> Result<SpecialTokenNames, aho_corasick::BuildError> {
         let names: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
+        // The longest name wins.
         let kind = aho_corasick::MatchKind::LeftmostLongest;
-        // The longest name wins. If there are too many names for an automaton, none is found.
-        SpecialTokenNames(
-            (!names.is_empty())
-                .then(|| aho_corasick::AhoCorasick::builder().match_kind(kind).build(names).ok())
-                .flatten(),
-        )
+        let search = || aho_corasick::AhoCorasick::builder().match_kind(kind).build(&names);
+        Ok(SpecialTokenNames((!names.is_empty()).then(search).transpose()?))
     }
 
     /// The special tokens of a text, with their offsets.

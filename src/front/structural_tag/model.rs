@@ -1,5 +1,6 @@
 //! Typed values of structural tags: the syntax tree of a document.
 
+use crate::ir::SpecialToken;
 use crate::spec::json::Json;
 
 /// A structural tag document.
@@ -158,8 +159,8 @@ pub struct JsonSchema {
     pub schema: Json,
     /// The syntax of the value.
     pub style: Style,
-    /// Whether members may come in any order.
-    pub any_order: bool,
+    /// Whether members may come in any order; `None` leaves it to the options.
+    pub any_order: Option<bool>,
     /// Maximum number of white-space bytes between two JSON tokens; `None` leaves it to the
     /// options.
     pub max_whitespace: Option<u32>,
@@ -244,6 +245,16 @@ pub enum Token {
     Id(u32),
     /// By its text.
     Text(String),
+}
+
+impl Token {
+    /// The token as a special token of a grammar.
+    pub(super) fn special(&self) -> SpecialToken {
+        match self {
+            Token::Id(id) => SpecialToken::Id(*id),
+            Token::Text(text) => SpecialToken::Name(text.clone()),
+        }
+    }
 }
 
 /// The number of tags: the members `at_least_one` and `stop_after_first` of a document.

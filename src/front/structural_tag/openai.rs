@@ -79,6 +79,14 @@ impl TagReader {
             return self.malformed(pointer, "lacks the object `json_schema`");
         };
         self.check_members(inner, &at, &["name", "description", "schema", "strict"]);
+        for name in ["name", "description"] {
+            if !matches!(inner.get(name), None | Some(Json::String(_) | Json::Null)) {
+                self.malformed::<()>(&member_pointer(&at, name), "must be a string");
+            }
+        }
+        if !matches!(inner.get("strict"), None | Some(Json::Bool(_) | Json::Null)) {
+            self.malformed::<()>(&member_pointer(&at, "strict"), "must be true or false");
+        }
         match inner.get("schema") {
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema_format(schema.clone())),
             Some(_) => {
@@ -146,7 +154,7 @@ fn schema_format(schema: Json) -> Format {
     Format::JsonSchema(JsonSchema {
         schema,
         style: Style::Json,
-        any_order: false,
+        any_order: None,
         max_whitespace: None,
         older_name: false,
     })

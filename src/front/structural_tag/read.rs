@@ -330,7 +330,9 @@ impl TagReader {
                 })
             }
         };
-        let any_order = self.flag(object, "any_order", pointer, false);
+        let any_order = self
+            .flag(object, "any_order", pointer, false)
+            .map(|flag| object.get("any_order").map(|_| flag));
         let max_whitespace = self.budget(object, "max_whitespace_cnt", pointer);
         Some(Format::JsonSchema(JsonSchema {
             schema: schema?,

@@ -97,73 +97,75 @@ fn member(style: Style) -> Option<MemberTexts> {
     })
 }
 
-/// Lowers an object with the schema in a style other than JSON; returns its rule.
-pub(super) fn lower(
-    lowering: &mut TagLowering<'_>,
-    style: Style,
-    schema: &Json,
-    options: &SchemaOptions,
-) -> Result<RuleId, SchemaErrors> {
-    let limits = lowering.limits;
-    let Some(member) = member(style) else {
-        return json_schema::lower_elements(
-            &mut lowering.builder,
-            schema,
-            options,
-            limits,
-            &cohere_elements(),
-        );
-    };
-    let gap = gap(lowering, options);
-    let type_names = |names: TypeNames| {
-        names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect::<Vec<_>>()
-    };
-    let mut parts = vec![MemberPart::Fixed(lowering.literal(member.open)), MemberPart::Name];
-    parts.push(MemberPart::Fixed(lowering.literal(member.behind_name)));
-    if let Some((kinds, behind)) = member.kinds {
-        parts.push(MemberPart::Kind(type_names(kinds)));
-        parts.push(MemberPart::Fixed(lowering.literal(behind)));
-    }
-    if let Some(before) = member.before_value {
-        parts.push(MemberPart::Fixed(Expr::seq([gap.clone(), lowering.literal(before)])));
-    }
-    parts.push(MemberPart::Value);
-    let parameters = ParameterStyle {
-        open: gap.clone(),
-        between: gap.clone(),
-        close: gap,
-        member: parts,
-        raw: Some(RawStrings {
-            end: lowering.triggers(member.close),
-            lead: Vec::new(),
-            trail: Vec::new(),
-            excludes: Vec::new(),
-            spaced: true,
-            reading: AmbiguousText::Either,
-        }),
-        syntax: ValueSyntax::Json,
-        other_kinds: type_names(member.other_kinds),
-        name: &|name| {
-            let written = if member.escaped {
-                name.replace('&', "&amp;").replace('"', "&quot;")
-            } else {
-                name.into()
-            };
-            (!written.is_empty() && !written.contains(member.name_end)).then_some(written)
-        },
-    };
-    json_schema::lower_parameters(&mut lowering.builder, schema, options, limits, &parameters)
-        .map(|lowered| lowered.rule)
-}
-
-/// The white space between JSON tokens.
-fn gap(lowering: &mut TagLowering<'_>, options: &SchemaOptions) -> Expr {
-    match options.whitespace {
-        Whitespace::Flexible { max } if max > 0 => {
-            let space = Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max));
-            Expr::Ref(lowering.builder.rule("ws", space))
+impl TagLowering<'_> {
+    /// Lowers an object with the schema in a style other than JSON; returns its rule.
+    pub(super) fn styled(
+        &mut self,
+        style: Style,
+        schema: &Json,
+        options: &SchemaOptions,
+    ) -> Result<RuleId, SchemaErrors> {
+        let limits = self.limits;
+        let Some(member) = member(style) else {
+            return json_schema::lower_elements(
+                &mut self.builder,
+                schema,
+                options,
+                limits,
+                &cohere_elements(),
+            );
+        };
+        let gap = self.gap(options);
+        let type_names = |names: TypeNames| {
+            names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect::<Vec<_>>()
+        };
+        let mut parts = vec![MemberPart::Fixed(self.literal(member.open)), MemberPart::Name];
+        parts.push(MemberPart::Fixed(self.literal(member.behind_name)));
+        if let Some((kinds, behind)) = member.kinds {
+            parts.push(MemberPart::Kind(type_names(kinds)));
+            parts.push(MemberPart::Fixed(self.literal(behind)));
         }
-        _ => Expr::Empty,
+        if let Some(before) = member.before_value {
+            parts.push(MemberPart::Fixed(Expr::seq([gap.clone(), self.literal(before)])));
+        }
+        parts.push(MemberPart::Value);
+        let parameters = ParameterStyle {
+            open: gap.clone(),
+            between: gap.clone(),
+            close: gap,
+            member: parts,
+            raw: Some(RawStrings {
+                end: self.triggers(member.close),
+                lead: Vec::new(),
+                trail: Vec::new(),
+                excludes: Vec::new(),
+                spaced: true,
+                reading: AmbiguousText::Either,
+            }),
+            syntax: ValueSyntax::Json,
+            other_kinds: type_names(member.other_kinds),
+            name: &|name| {
+                let written = if member.escaped {
+                    name.replace('&', "&amp;").replace('"', "&quot;")
+                } else {
+                    name.into()
+                };
+                (!written.is_empty() && !written.contains(member.name_end)).then_some(written)
+            },
+        };
+        json_schema::lower_parameters(&mut self.builder, schema, options, limits, &parameters)
+            .map(|lowered| lowered.rule)
+    }
+
+    /// The white space between JSON tokens.
+    fn gap(&mut self, options: &SchemaOptions) -> Expr {
+        match options.whitespace {
+            Whitespace::Flexible { max } if max > 0 => {
+                let space = Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max));
+                Expr::Ref(self.builder.rule("ws", space))
+            }
+            _ => Expr::Empty,
+        }
     }
 }
 

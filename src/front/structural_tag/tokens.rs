@@ -6,14 +6,6 @@ use super::model::{Begin, Format, Tag, TagCount, Token};
 use super::read::member_pointer;
 use crate::ir::{Expr, SpecialToken};
 
-/// The token as a special token of the grammar.
-pub(super) fn special(token: &Token) -> SpecialToken {
-    match token {
-        Token::Id(id) => SpecialToken::Id(*id),
-        Token::Text(text) => SpecialToken::Name(text.clone()),
-    }
-}
-
 impl TagLowering<'_> {
     /// One token that is not excluded and does not end the enclosing tag.
     pub(super) fn free_token(
@@ -23,8 +15,11 @@ impl TagLowering<'_> {
         enclosing: &EnclosingEnd,
     ) -> Expr {
         let mut list: Vec<SpecialToken> = Vec::new();
-        for token in
-            excluded.iter().chain(more.iter().copied()).map(special).chain(enclosing.token.clone())
+        for token in excluded
+            .iter()
+            .chain(more.iter().copied())
+            .map(Token::special)
+            .chain(enclosing.token.clone())
         {
             if !list.contains(&token) {
                 list.push(token);
@@ -83,7 +78,7 @@ impl TagLowering<'_> {
         let mut all = Vec::with_capacity(rules.len());
         for (i, (token, format)) in rules.iter().enumerate() {
             let body = self.format(format, &format!("{pointer}/rules/{i}/1"), enclosing);
-            let token = self.special(special(token));
+            let token = self.special(token.special());
             all.push(body.map(|body| Expr::seq([token, body])));
         }
         let disjoint = self.check_disjoint(
@@ -111,7 +106,7 @@ impl TagLowering<'_> {
     ) -> Option<()> {
         let mut result = Some(());
         for (i, trigger) in triggers.enumerate().filter(|(_, trigger)| excluded.contains(trigger)) {
-            let what = format!("{} is excluded too", special(trigger));
+            let what = format!("{} is excluded too", trigger.special());
             result = self.fail(&format!("{pointer}/{i}"), Reason::Contradictory(what));
         }
         result

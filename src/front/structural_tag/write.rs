@@ -139,7 +139,7 @@ fn json_schema(format: &JsonSchema, members: &mut Vec<(&'static str, Json)>) {
         return;
     }
     members.push(("style", text(format.style.name())));
-    members.push(("any_order", Json::Bool(format.any_order)));
+    members.extend(format.any_order.map(|any_order| ("any_order", Json::Bool(any_order))));
     members.push(("max_whitespace_cnt", optional_number(format.max_whitespace)));
 }
 

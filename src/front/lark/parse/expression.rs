@@ -42,6 +42,7 @@ impl<'t> Parser<'t, '_> {
             operands.push(self.sequence()?);
         }
         if *self.kind() == TokenKind::Arrow {
+            self.without_effect(self.span(), "an alias");
             self.bump();
             self.name("an alias")?;
         }
