@@ -43,13 +43,14 @@
 //!
 //! A step imports only earlier steps and the leaves: `options`, `error`, `subschemas` (which
 //! keywords hold schemas, which are annotations), `decimal`, `format` and `schema_key` (equality of
-//! schemas, for caches). `deferred` (lowering on demand) and `profile` (the subset that OpenAI's strict mode
-//! accepts) stand above the steps.
+//! schemas, for caches). `deferred` (lowering on demand) and `profile` (the subset that OpenAI's
+//! strict mode accepts) stand above the steps.
 //!
 //! SchemaLowering drives the pipeline. It asks the Normalizer for the alternatives of a
 //! conjunction; the Normalizer asks the SchemaReader for the keywords of each location when it
-//! first needs them. Subschemas of members and elements stay locations until they are lowered. A rule belongs to a
-//! *conjunction of locations*, and locations are finite, so recursive schemas end.
+//! first needs them. Subschemas of members and elements stay locations until they are lowered. A
+//! rule belongs to a *conjunction of locations*, and locations are finite, so recursive schemas
+//! end.
 
 mod decimal;
 mod deferred;

@@ -73,8 +73,8 @@ fn add_point_edges(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
 
 #[cfg(test)]
 mod tests {
+    use super::super::number::tests::{SAMPLES, decimal_syntax};
     use super::*;
-    use crate::front::json_schema::lower::number::tests::{SAMPLES, decimal_syntax};
     use crate::fsm::Combine;
 
     #[test]

@@ -517,7 +517,7 @@ pub(super) mod tests {
     use super::*;
 
     /// The automaton of numbers without an exponent.
-    pub(in super::super) fn decimal_syntax() -> Dfa {
+    pub(crate) fn decimal_syntax() -> Dfa {
         MantissaSyntax::Decimal.dfa()
     }
 
@@ -525,7 +525,7 @@ pub(super) mod tests {
         Bound { value: Decimal::parse(text), exclusive }
     }
 
-    pub(in super::super) const SAMPLES: &[&str] = &[
+    pub(crate) const SAMPLES: &[&str] = &[
         "0",
         "-0",
         "0.0",

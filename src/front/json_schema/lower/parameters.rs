@@ -8,8 +8,7 @@
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::super::error::SchemaErrorReason as Reason;
-use super::super::error::SchemaErrors;
+use super::super::error::{SchemaErrorReason as Reason, SchemaErrors};
 use super::super::options::{Policy, SchemaOptions};
 use super::super::read::Features;
 use super::super::read::doc::LocId;

@@ -32,12 +32,11 @@ use registry::Registry;
 const FUEL_PER_PATTERN_BYTE: usize = 10;
 /// The largest number of errors and of relaxations in a report.
 const MAX_ERRORS: usize = 1_000;
-
 /// The largest number of contradictions in a report.
 const MAX_CONFLICTS: usize = 16;
 
-/// Rare features that make lowering of the whole schema costlier. Lowering starts without
-/// them; when it first meets one, it starts again with the feature enabled.
+/// Rare features that make lowering of the whole schema costlier. Lowering starts without them;
+/// when it first meets one, it starts again with the feature enabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Features {
     /// `unevaluatedProperties` and `unevaluatedItems`: parts keep what they evaluate, and every
