@@ -209,8 +209,8 @@ fn target(from: &Module, path: &str, modules: &BTreeMap<Module, String>) -> Opti
     modules.contains_key(&at).then_some(at)
 }
 
-/// Files of a crate that are in a circle: each imports the next, parents and children apart.
-fn files_in_circles(folder: &str) -> Vec<String> {
+/// The modules of a crate that are files, and for each one the modules that it names.
+fn imports_of_modules(folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut modules: BTreeMap<Module, String> = BTreeMap::new();
     for path in files(folder, &["rs"]) {
         let name = relative(&path);
@@ -225,15 +225,17 @@ fn files_in_circles(folder: &str) -> Vec<String> {
         }
         modules.insert(module, read(&path));
     }
+    let targets = |module: &Module, text: &str| -> BTreeSet<Module> {
+        paths(text).into_iter().filter_map(|path| target(module, &path, &modules)).collect()
+    };
+    modules.iter().map(|(module, text)| (module.clone(), targets(module, text))).collect()
+}
+
+/// Files of a crate that are in a circle: each imports the next, parents and children apart.
+fn files_in_circles(folder: &str) -> Vec<String> {
     let related = |a: &Module, b: &Module| a.starts_with(b) || b.starts_with(a);
-    let edges: BTreeMap<&Module, BTreeSet<Module>> = modules
-        .iter()
-        .map(|(module, text)| {
-            let targets =
-                paths(text).into_iter().filter_map(|path| target(module, &path, &modules));
-            (module, targets.filter(|to| !related(module, to)).collect())
-        })
-        .collect();
+    let mut edges = imports_of_modules(folder);
+    edges.iter_mut().for_each(|(module, targets)| targets.retain(|to| !related(module, to)));
     let reachable = |from: &Module| {
         let (mut seen, mut todo) = (BTreeSet::new(), vec![from.clone()]);
         while let Some(next) = todo.pop() {
@@ -245,11 +247,7 @@ fn files_in_circles(folder: &str) -> Vec<String> {
         }
         seen
     };
-    modules
-        .keys()
-        .filter(|module| reachable(module).contains(*module))
-        .map(|m| m.join("/"))
-        .collect()
+    edges.keys().filter(|module| reachable(module).contains(*module)).map(|m| m.join("/")).collect()
 }
 
 #[test]
@@ -260,6 +258,54 @@ fn files_form_few_circles() {
         "{} files import each other in circles: {circular:#?}",
         circular.len()
     );
+}
+
+/// The folder of the JSON Schema front end.
+const JSON_SCHEMA: [&str; 2] = ["front", "json_schema"];
+/// Its leaves, which all of its steps may use.
+const SCHEMA_LEAVES: &[&str] =
+    &["decimal", "error", "format", "options", "schema_key", "subschemas"];
+/// Its steps in order. A step may use the earlier ones.
+const SCHEMA_STEPS: &[&str] = &["read", "normalize", "lower"];
+/// Its files above the steps, which may use all others.
+const ABOVE_SCHEMA_STEPS: &[&str] = &["deferred", "profile"];
+
+/// How high a file or folder of the JSON Schema front end stands; `None` if it is in no list.
+fn schema_height(name: &str) -> Option<usize> {
+    if SCHEMA_LEAVES.contains(&name) {
+        return Some(0);
+    }
+    let step = SCHEMA_STEPS.iter().position(|step| *step == name).map(|step| step + 1);
+    step.or_else(|| ABOVE_SCHEMA_STEPS.contains(&name).then_some(SCHEMA_STEPS.len() + 1))
+}
+
+#[test]
+fn schema_steps_import_earlier_steps_and_leaves_only() {
+    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    for (module, targets) in imports_of_modules("src") {
+        let Some([own, ..]) = module.strip_prefix(&JSON_SCHEMA.map(str::to_owned)) else {
+            continue;
+        };
+        let Some(height) = schema_height(own) else {
+            wrong.push(format!("`{own}` is neither a step nor a leaf"));
+            continue;
+        };
+        seen.insert(own.clone());
+        for to in &targets {
+            // The parent has the entry points, which use all steps.
+            let target_height = match to.strip_prefix(&JSON_SCHEMA.map(str::to_owned)) {
+                None => continue,
+                Some([]) => SCHEMA_STEPS.len() + 1,
+                Some([name, ..]) => schema_height(name).unwrap_or(usize::MAX),
+            };
+            if target_height > height {
+                wrong.push(format!("{} imports {}", module.join("/"), to.join("/")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let listed = SCHEMA_LEAVES.len() + SCHEMA_STEPS.len() + ABOVE_SCHEMA_STEPS.len();
+    assert_eq!(seen.len(), listed, "files or folders are gone; seen {seen:?}");
 }
 
 #[test]

@@ -166,6 +166,43 @@ impl Ord for Decimal {
     }
 }
 
+/// The largest number of remainders by a unit that are tracked.
+pub(super) const MAX_REMAINDERS: u64 = 20_000;
+
+/// The least common multiple of two units; `None` if it has too many remainders to track.
+pub(super) fn common_multiple(a: &Decimal, b: &Decimal) -> Option<Decimal> {
+    // Both as integers, in units of the finer one's last decimal place.
+    let place = a.last_place().min(b.last_place());
+    let whole = |unit: &Decimal| {
+        let zeros =
+            u32::try_from(unit.last_place() - place).ok().filter(|_| unit.digits().len() <= 18)?;
+        let digits = unit.digits().iter().fold(0u64, |n, &digit| n * 10 + u64::from(digit));
+        digits.checked_mul(10u64.checked_pow(zeros)?)
+    };
+    let (a, b) = (whole(a)?, whole(b)?);
+    let (mut divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    let least = (a / divisor).checked_mul(b)?;
+    let digits: Vec<u8> = least.to_string().bytes().map(|byte| byte - b'0').collect();
+    let exponent = place + digits.len() as i64;
+    let unit = Decimal::new(false, digits, exponent);
+    modulus_and_places(&unit).map(|_| unit)
+}
+
+/// The unit as an integer modulus, scaled by its number of decimal places, and that number. `None`
+/// if there are too many remainders to track.
+pub(super) fn modulus_and_places(unit: &Decimal) -> Option<(u64, usize)> {
+    let (integer, fraction) = unit.parts(18)?;
+    if integer.len() + fraction.len() > 18 {
+        return None;
+    }
+    let modulus = integer.iter().chain(&fraction).fold(0u64, |n, &d| n * 10 + u64::from(d));
+    (modulus.saturating_mul(fraction.len() as u64 + 2) <= MAX_REMAINDERS)
+        .then_some((modulus, fraction.len()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,5 +240,27 @@ mod tests {
         assert_eq!(d("7").is_multiple_of(&d("2"), 100), Some(false));
         assert_eq!(d("1e20").is_multiple_of(&d("3"), 100), Some(false));
         assert_eq!(d("10").is_multiple_of(&d("2.5"), 100), Some(true));
+    }
+
+    #[test]
+    fn common_multiples_are_least() {
+        for (a, b, both) in [
+            ("4", "6", "12"),
+            ("0.5", "0.2", "1"),
+            ("3", "24", "24"),
+            ("1.5", "10", "30"),
+            ("1e3", "7", "7e3"),
+        ] {
+            assert_eq!(
+                common_multiple(&Decimal::parse(a), &Decimal::parse(b)),
+                Some(Decimal::parse(both)),
+                "{a} {b}"
+            );
+        }
+        for (a, b) in
+            [("7919", "7927"), ("1e40", "3"), ("1e-40", "3"), ("123456789012345678901", "1")]
+        {
+            assert_eq!(common_multiple(&Decimal::parse(a), &Decimal::parse(b)), None, "{a} {b}");
+        }
     }
 }

@@ -4,7 +4,10 @@
 //! Errors must still be found when the request is made. So only schemas are deferred of which a
 //! cheap check of the keywords shows that lowering cannot fail.
 
-use super::{Formats, Registry, SchemaOptions, lower_reported};
+use super::lower_reported;
+use super::options::{Formats, SchemaOptions};
+use super::read::registry::Registry;
+use super::subschemas::is_annotation;
 use crate::ir::Deferred;
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object};
@@ -90,8 +93,8 @@ impl DeferralCheck<'_> {
         }
         let Some(types) = type_names(object) else { return false };
         object.iter().all(|(keyword, value)| match keyword {
-            "type" | "title" | "description" | "default" | "examples" | "example" | "$comment"
-            | "deprecated" | "readOnly" | "writeOnly" => true,
+            "type" | "example" => true,
+            _ if is_annotation(keyword) => true,
             "$schema" => depth == 0 && value.as_str().is_some_and(is_dialect),
             "properties" => self.properties_can_be_deferred(value, depth),
             "required" => lists_declared_members(object, value),
@@ -196,9 +199,7 @@ fn lists_declared_members(object: &Object, value: &Json) -> bool {
 
 /// Whether `anyOf` has no sibling but annotations.
 fn has_only_annotations_beside(object: &Object) -> bool {
-    object.iter().all(|(keyword, _)| {
-        matches!(keyword, "anyOf" | "title" | "description" | "default" | "examples")
-    })
+    object.iter().all(|(keyword, _)| keyword == "anyOf" || is_annotation(keyword))
 }
 
 /// Whether the bounds are integers in this range, and the lower one is not above the upper one.

@@ -5,23 +5,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::SchemaOptions;
+use super::options::SchemaOptions;
+use super::subschemas::{SchemaPosition, is_annotation, keyword_position};
 use crate::spec::json::Json;
-
-/// Whether a keyword is an annotation in every dialect.
-pub(super) fn is_annotation(keyword: &str) -> bool {
-    matches!(
-        keyword,
-        "$comment"
-            | "title"
-            | "description"
-            | "examples"
-            | "default"
-            | "deprecated"
-            | "readOnly"
-            | "writeOnly"
-    )
-}
 
 /// A schema with its options, as the key of a cache.
 ///
@@ -33,18 +19,6 @@ pub(crate) struct SchemaKey {
     options: SchemaOptions,
     /// Whether annotations are ignored.
     ignores_annotations: bool,
-}
-
-/// What a JSON value within a schema is.
-#[derive(Clone, Copy)]
-enum SchemaPosition {
-    Schema,
-    /// A schema, or an array of schemas.
-    SchemaOrList,
-    /// An object of schemas with arbitrary names.
-    SchemaMap,
-    /// Data: constants, and values of unknown keywords.
-    Data,
 }
 
 impl SchemaKey {
@@ -90,41 +64,28 @@ impl Hash for SchemaKey {
 
 /// The position of a member's value; `None` for an annotation.
 fn member_position(position: SchemaPosition, name: &str) -> Option<SchemaPosition> {
-    Some(match position {
-        SchemaPosition::Data | SchemaPosition::SchemaOrList => SchemaPosition::Data,
-        SchemaPosition::SchemaMap => SchemaPosition::Schema,
-        SchemaPosition::Schema if is_annotation(name) => return None,
-        SchemaPosition::Schema => match name {
-            "additionalItems"
-            | "additionalProperties"
-            | "contains"
-            | "not"
-            | "if"
-            | "then"
-            | "else"
-            | "propertyNames"
-            | "unevaluatedItems"
-            | "unevaluatedProperties" => SchemaPosition::Schema,
-            "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" => SchemaPosition::SchemaOrList,
-            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
-            | "dependencies" => SchemaPosition::SchemaMap,
-            _ => SchemaPosition::Data,
-        },
-    })
+    match position {
+        SchemaPosition::Schema if is_annotation(name) => None,
+        SchemaPosition::Schema => Some(keyword_position(name)),
+        SchemaPosition::SchemaMap => Some(SchemaPosition::Schema),
+        _ => Some(SchemaPosition::Data),
+    }
 }
 
 /// The position of an array's elements.
 fn element_position(position: SchemaPosition) -> SchemaPosition {
-    if matches!(position, SchemaPosition::SchemaOrList) {
-        SchemaPosition::Schema
-    } else {
-        SchemaPosition::Data
+    match position {
+        SchemaPosition::SchemaList | SchemaPosition::SchemaOrList => SchemaPosition::Schema,
+        _ => SchemaPosition::Data,
     }
 }
 
 /// The position of an object at this position.
 fn object_position(position: SchemaPosition) -> SchemaPosition {
-    if matches!(position, SchemaPosition::SchemaOrList) { SchemaPosition::Schema } else { position }
+    match position {
+        SchemaPosition::SchemaList | SchemaPosition::SchemaOrList => SchemaPosition::Schema,
+        other => other,
+    }
 }
 
 /// Whether two values are equal, up to annotations.

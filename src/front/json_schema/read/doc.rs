@@ -1,5 +1,5 @@
 //! Locations: interned subschemas of a schema document, with JSON pointers, dialects and
-//! vocabularies. Read step of the pipeline, see the [module](super).
+//! vocabularies.
 //!
 //! Every other file names a subschema by its [`LocId`]. Equal addresses in the parsed document give
 //! equal ids, so a conjunction of schemas is a sorted list of ids, and memo tables are arrays. A
@@ -12,52 +12,53 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::resolve::ResourceIndex;
+use super::super::options::Dialect;
+use super::registry::Registry;
+use super::resources::{ResourceIndex, address, dialect_of, resource_id};
 use super::vocabulary::{Vocabularies, vocabularies_of};
-use super::{Dialect, Registry};
 use crate::hash::HashMap;
 use crate::spec::json::{Json, Object, push_token, unescape_token};
 
 /// A subschema of the document, or its negation (lowest bit set).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct LocId(u32);
+pub(crate) struct LocId(u32);
 
 impl LocId {
     /// The root schema.
-    pub(super) const ROOT: LocId = LocId(0);
+    pub(crate) const ROOT: LocId = LocId(0);
     /// The schema `false`. It is part of no document.
-    pub(super) const FALSE: LocId = LocId(2);
+    pub(crate) const FALSE: LocId = LocId(2);
     /// The negation of [`LocId::FALSE`]: the schema `true`.
-    pub(super) const TRUE: LocId = LocId(3);
+    pub(crate) const TRUE: LocId = LocId(3);
 
     /// The location with this index, not negated.
-    pub(super) fn new(index: usize) -> LocId {
+    pub(crate) fn new(index: usize) -> LocId {
         LocId((index as u32) << 1)
     }
 
     /// Index into a table of locations and negated locations.
-    pub(super) fn table_index(self) -> usize {
+    pub(crate) fn table_index(self) -> usize {
         self.0 as usize
     }
 
     /// Index into a table of locations, whether negated or not.
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         (self.0 >> 1) as usize
     }
 
     /// The negation of this schema.
-    pub(super) fn negated(self) -> LocId {
+    pub(crate) fn negated(self) -> LocId {
         LocId(self.0 ^ 1)
     }
 
     /// Whether this is the negation of a subschema.
-    pub(super) fn is_negated(self) -> bool {
+    pub(crate) fn is_negated(self) -> bool {
         self.0 & 1 == 1
     }
 }
 
 /// A short list of locations.
-pub(super) type Locs = SmallVec<[LocId; 4]>;
+pub(crate) type Locs = SmallVec<[LocId; 4]>;
 
 /// The last step from a parent to a location.
 #[derive(Clone, Copy, Debug)]
@@ -83,18 +84,18 @@ pub(super) enum LocationKind<'a> {
 
 /// A subschema, or a synthetic location: where it is and how it is read.
 pub(super) struct Location<'a> {
-    pub(super) kind: LocationKind<'a>,
+    pub(crate) kind: LocationKind<'a>,
     pub(super) parent: LocId,
-    pub(super) path: LocationPath<'a>,
+    pub(crate) path: LocationPath<'a>,
     /// The value of its `$ref`.
-    pub(super) reference: Option<&'a str>,
+    pub(crate) reference: Option<&'a str>,
     /// The schema resource that it belongs to. Local references resolve against it.
-    pub(super) base: LocId,
+    pub(crate) base: LocId,
     /// The dynamic scope in which references resolve.
-    pub(super) scope: DynamicScopeId,
-    pub(super) dialect: Dialect,
+    pub(crate) scope: DynamicScopeId,
+    pub(crate) dialect: Dialect,
     /// Nesting depth in its document; the root has 1.
-    pub(super) depth: u32,
+    pub(crate) depth: u32,
     pub(super) vocabularies: Vocabularies,
 }
 
@@ -114,7 +115,7 @@ pub(super) enum LocationPath<'a> {
 
 impl LocationPath<'_> {
     /// The nesting depth of the location, given that of its parent.
-    pub(super) fn depth(&self, parent: u32) -> u32 {
+    pub(crate) fn depth(&self, parent: u32) -> u32 {
         let slashes = |pointer: &str| pointer.bytes().filter(|&byte| byte == b'/').count() as u32;
         match self {
             LocationPath::Root => 1,
@@ -137,7 +138,7 @@ pub(super) type DynamicScopeId = u32;
 pub(super) type DynamicScope<'a> = Vec<(&'a str, usize)>;
 
 /// A schema document and its interned locations.
-pub(super) struct Doc<'a> {
+pub(crate) struct Doc<'a> {
     /// By index.
     pub(super) locs: Vec<Location<'a>>,
     /// By address in the document and dynamic scope.
@@ -147,14 +148,14 @@ pub(super) struct Doc<'a> {
     /// Locations of disjunctions.
     unions: HashMap<Rc<[LocId]>, LocId>,
     /// Documents that references may lead to.
-    pub(super) registry: &'a Registry,
+    pub(crate) registry: &'a Registry,
     /// Identifiers and anchors.
     pub(super) resources: ResourceIndex<'a>,
     /// Memo of reference resolution, by base, dynamic scope and text.
-    pub(super) resolved: HashMap<(LocId, DynamicScopeId, &'a str), LocId>,
+    pub(crate) resolved: HashMap<(LocId, DynamicScopeId, &'a str), LocId>,
     /// Interned dynamic scopes.
     pub(super) scopes: Vec<DynamicScope<'a>>,
-    /// Whether dynamic scopes are tracked: [`Features::dynamic`](super::normalize::Features).
+    /// Whether dynamic scopes are tracked: [`Features::dynamic`](super::Features).
     pub(super) dynamic: bool,
 }
 
@@ -164,30 +165,8 @@ const INITIAL_LOCATIONS: usize = 28;
 static FALSE: Json = Json::Bool(false);
 static TRUE: Json = Json::Bool(true);
 
-/// The address of a value in the parsed document: its identity.
-pub(super) fn address(json: &Json) -> usize {
-    std::ptr::from_ref(json) as usize
-}
-
-/// The dialect that `$schema` names; unknown URIs count as 2020-12.
-pub(super) fn dialect_of(json: &Json) -> Option<Dialect> {
-    let uri = json.get("$schema")?.as_str()?;
-    Some(match uri.strip_suffix('#').unwrap_or(uri) {
-        // The usual spellings.
-        "http://json-schema.org/draft-04/schema" => Dialect::Draft4,
-        "http://json-schema.org/draft-06/schema" => Dialect::Draft6,
-        "http://json-schema.org/draft-07/schema" => Dialect::Draft7,
-        "https://json-schema.org/draft/2020-12/schema" => Dialect::Draft202012,
-        _ if uri.contains("draft-04") || uri.contains("draft-03") => Dialect::Draft4,
-        _ if uri.contains("draft-06") => Dialect::Draft6,
-        _ if uri.contains("draft-07") => Dialect::Draft7,
-        _ if uri.contains("2019-09") => Dialect::Draft201909,
-        _ => Dialect::Draft202012,
-    })
-}
-
 /// Whether a schema is `true` or `{}`.
-pub(super) fn is_trivially_true(schema: &Json) -> bool {
+pub(crate) fn is_trivially_true(schema: &Json) -> bool {
     match schema {
         Json::Bool(allows) => *allows,
         Json::Object(object) => object.is_empty(),
@@ -195,29 +174,15 @@ pub(super) fn is_trivially_true(schema: &Json) -> bool {
     }
 }
 
-/// The value of `$id` (draft 4: `id`).
-pub(super) fn identifier(json: &Json, dialect: Dialect) -> Option<&str> {
-    let object = json.as_object()?;
-    let id = object.get(if dialect == Dialect::Draft4 { "id" } else { "$id" })?.as_str()?;
-    // Older dialects ignore it next to a `$ref`.
-    (dialect > Dialect::Draft7 || object.get("$ref").is_none()).then_some(id)
-}
-
 /// The value of `$ref`.
 pub(super) fn reference_of(json: &Json) -> Option<&str> {
     json.as_object()?.iter().find(|(name, _)| *name == "$ref")?.1.as_str()
 }
 
-/// The identifier, if it names a resource. An identifier of older dialects that starts with `#` is
-/// only an anchor.
-pub(super) fn resource_id(json: &Json, dialect: Dialect) -> Option<&str> {
-    identifier(json, dialect).filter(|id| !id.starts_with('#'))
-}
-
 impl<'a> Doc<'a> {
     /// Interns the root. `dialect` applies if the document declares none. `dynamic`: track dynamic
     /// scopes.
-    pub(super) fn new(
+    pub(crate) fn new(
         root: &'a Json,
         registry: &'a Registry,
         dialect: Dialect,
@@ -263,12 +228,12 @@ impl<'a> Doc<'a> {
     }
 
     /// The dialect of a location.
-    pub(super) fn dialect(&self, loc: LocId) -> Dialect {
+    pub(crate) fn dialect(&self, loc: LocId) -> Dialect {
         self.locs[loc.index()].dialect
     }
 
     /// The nesting depth of a location.
-    pub(super) fn depth(&self, loc: LocId) -> usize {
+    pub(crate) fn depth(&self, loc: LocId) -> usize {
         self.locs[loc.index()].depth as usize
     }
 
@@ -278,7 +243,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The schema at a location; `true` for a synthetic location.
-    pub(super) fn json(&self, loc: LocId) -> &'a Json {
+    pub(crate) fn json(&self, loc: LocId) -> &'a Json {
         match self.locs[loc.index()].kind {
             LocationKind::Schema(json) => json,
             _ => &TRUE,
@@ -286,22 +251,22 @@ impl<'a> Doc<'a> {
     }
 
     /// The keywords at a location, if it is a schema object.
-    pub(super) fn object(&self, loc: LocId) -> Option<&'a Object> {
+    pub(crate) fn object(&self, loc: LocId) -> Option<&'a Object> {
         self.json(loc).as_object()
     }
 
     /// Whether a location has no schema in a document (a constant or a disjunction).
-    pub(super) fn is_synthetic(&self, loc: LocId) -> bool {
+    pub(crate) fn is_synthetic(&self, loc: LocId) -> bool {
         !matches!(self.locs[loc.index()].kind, LocationKind::Schema(_))
     }
 
     /// Whether a location is the schema `true` or `{}`, not negated.
-    pub(super) fn is_trivially_true(&self, loc: LocId) -> bool {
+    pub(crate) fn is_trivially_true(&self, loc: LocId) -> bool {
         matches!(self.locs[loc.index()].kind, LocationKind::Schema(json) if is_trivially_true(json))
     }
 
     /// As [`Doc::is_trivially_true`], and true for the negation of `false`.
-    pub(super) fn is_always_true(&self, loc: LocId) -> bool {
+    pub(crate) fn is_always_true(&self, loc: LocId) -> bool {
         match self.locs[loc.index()].kind {
             LocationKind::Schema(json) if loc.is_negated() => *json == Json::Bool(false),
             _ => !loc.is_negated() && self.is_trivially_true(loc),
@@ -309,7 +274,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The only value that a synthetic location allows, if it allows one.
-    pub(super) fn constant(&self, loc: LocId) -> Option<&'a Json> {
+    pub(crate) fn constant(&self, loc: LocId) -> Option<&'a Json> {
         match self.locs[loc.index()].kind {
             LocationKind::Constant(json) => Some(json),
             _ => None,
@@ -317,7 +282,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The operands of a synthetic disjunction.
-    pub(super) fn union_operands(&self, loc: LocId) -> Option<Rc<[LocId]>> {
+    pub(crate) fn union_operands(&self, loc: LocId) -> Option<Rc<[LocId]>> {
         match &self.locs[loc.index()].kind {
             LocationKind::Union(parts) => Some(parts.clone()),
             _ => None,
@@ -325,7 +290,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The number of interned locations.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.locs.len()
     }
 
@@ -336,7 +301,7 @@ impl<'a> Doc<'a> {
     }
 
     /// Interns the location that allows exactly this value. Errors about it point to `parent`.
-    pub(super) fn constant_location(&mut self, parent: LocId, json: &'a Json) -> LocId {
+    pub(crate) fn constant_location(&mut self, parent: LocId, json: &'a Json) -> LocId {
         if let Some(&id) = self.values.get(&address(json)) {
             return id;
         }
@@ -346,7 +311,7 @@ impl<'a> Doc<'a> {
     }
 
     /// Interns the disjunction of these locations.
-    pub(super) fn union_of(&mut self, parent: LocId, parts: Vec<LocId>) -> LocId {
+    pub(crate) fn union_of(&mut self, parent: LocId, parts: Vec<LocId>) -> LocId {
         let parts: Rc<[LocId]> = parts.into();
         if let Some(&id) = self.unions.get(&parts) {
             return id;
@@ -427,6 +392,12 @@ impl<'a> Doc<'a> {
         id
     }
 
+    /// Indexes the identifiers and anchors of the main document.
+    pub(super) fn index_document(&mut self, root: &'a Json, dialect: Dialect) {
+        self.resources.complete = true;
+        self.resources.add_document(root, String::new(), String::new(), dialect);
+    }
+
     /// The dynamic scope inside a resource that is entered from `scope`.
     pub(super) fn enter_dynamic_scope(
         &mut self,
@@ -449,7 +420,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The last step of a location's pointer, as the name of its rule.
-    pub(super) fn rule_name(&self, loc: LocId) -> &str {
+    pub(crate) fn rule_name(&self, loc: LocId) -> &str {
         match &self.locs[loc.index()].path {
             LocationPath::Root | LocationPath::Parent => "value",
             LocationPath::Step(
@@ -463,7 +434,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The JSON pointer of a location, for error messages.
-    pub(super) fn pointer(&self, loc: LocId) -> String {
+    pub(crate) fn pointer(&self, loc: LocId) -> String {
         let mut steps = Vec::new();
         let mut current = loc;
         let mut out = loop {

@@ -1,5 +1,4 @@
 //! Negation: the alternatives of `not S`, for `not`, `if` and overlapping `oneOf` branches.
-//! Normalize step of the pipeline, see the [module](super).
 //!
 //! By De Morgan, a negated schema object is a disjunction: one alternative for each keyword that a
 //! value can violate. `minimum: 3` becomes `exclusiveMaximum: 3` on numbers; `required: [a]`
@@ -8,14 +7,14 @@
 
 use std::rc::Rc;
 
-use super::decimal::Decimal;
-use super::doc::{LocId, Locs};
-use super::facets::{
+use super::super::decimal::Decimal;
+use super::super::read::doc::{LocId, Locs};
+use super::super::read::facets::{
     ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, NameTest, NumberFacets,
     ObjectFacets, ObjectPart, PatternUse, StringFacets, TypeSet, Witness,
 };
-use super::keywords::{Conditional, ParsedKeywords};
-use super::normalize::{Alternatives, Normalizer};
+use super::super::read::keywords::{Conditional, ParsedKeywords};
+use super::{Alternatives, Normalizer};
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {
@@ -30,7 +29,7 @@ impl<'a> Normalizer<'a> {
             conditionals,
             unevaluated_properties,
             unevaluated_items,
-        } = self.parse_keywords(positive, object);
+        } = self.reader.parse_keywords(positive, object);
         let mut out = Vec::new();
         self.negate_facets(positive, facets, &mut out);
         for schema in all_of {
@@ -50,11 +49,11 @@ impl<'a> Normalizer<'a> {
             ("unevaluatedProperties", unevaluated_properties),
             ("unevaluatedItems", unevaluated_items),
         ] {
-            if schema.is_some_and(|schema| !self.doc.is_trivially_true(schema)) {
+            if schema.is_some_and(|schema| !self.reader.doc.is_trivially_true(schema)) {
                 self.report_not_negatable(positive, keyword, &mut out);
             }
         }
-        if self.tracks_evaluation {
+        if self.reader.tracks_evaluation {
             out = out.iter().map(Facets::without_evaluation).collect();
         }
         Rc::new(out)
@@ -118,7 +117,7 @@ impl<'a> Normalizer<'a> {
         out: &mut Vec<Facets<'a>>,
     ) {
         let what = "the negation of this keyword, by `not`, `if` or overlapping `oneOf` branches";
-        self.unsupported(loc, keyword, what.into());
+        self.reader.unsupported(loc, keyword, what.into());
         out.push(Facets::any());
     }
 
@@ -213,7 +212,7 @@ impl<'a> Normalizer<'a> {
             let mut facets = of_types(TypeSet::ARRAY);
             (facets.array.min, facets.array.max) = (length, Some(length));
             let mut prefix = vec![LocId::TRUE; i];
-            prefix.push(self.doc.constant_location(loc, item).negated());
+            prefix.push(self.reader.doc.constant_location(loc, item).negated());
             facets.array.parts.push(Rc::new(ArrayPart {
                 prefix,
                 rest: None,
@@ -239,8 +238,10 @@ impl<'a> Normalizer<'a> {
             out.push(without);
             let mut differs = of_types(TypeSet::OBJECT);
             differs.object.required.push(name);
-            let mut part =
-                ObjectPart::new(vec![(name, self.doc.constant_location(loc, value).negated())]);
+            let mut part = ObjectPart::new(vec![(
+                name,
+                self.reader.doc.constant_location(loc, value).negated(),
+            )]);
             part.evaluates = Evaluates::Nothing;
             differs.object.parts.push(Rc::new(part));
             out.push(differs);

@@ -1,5 +1,4 @@
-//! Order and number of an object's members, as a member set or as a graph. Lower step of the
-//! pipeline, see the [module](super).
+//! Order and number of an object's members, as a member set or as a graph.
 //!
 //! If members may come in any order and only the number of members is bounded, an object is a
 //! member set of the grammar ([`Members`]). Otherwise it is a graph whose nodes are pairs of
@@ -11,10 +10,11 @@
 //! With [`MemberOrder::Declared`], a graph has two sequences of declared members: as declared, and
 //! required ones first. They share the nodes of their common suffix.
 
-use super::facets::ObjectFacets;
-use super::lower::SchemaLowering;
+use super::super::error::SchemaErrorReason as Reason;
+use super::super::options::MemberOrder;
+use super::super::read::facets::ObjectFacets;
+use super::SchemaLowering;
 use super::punctuation::{Delimiters, enclosed};
-use super::{MemberOrder, SchemaErrorReason as Reason};
 use crate::hash::HashMap;
 use crate::ir::{self, Expr, Graph, Members};
 
@@ -208,19 +208,19 @@ impl<'a> SchemaLowering<'a, '_> {
         // Bounds that always hold need no counting.
         let mut min = if facets.min > needed { facets.min } else { 0 };
         let max = facets.max.filter(|&max| has_additional || (max as usize) < members.len());
-        let fixed = self.normalizer.options.order == MemberOrder::Fixed;
+        let fixed = self.normalizer.reader.options.order == MemberOrder::Fixed;
         // A member set counts additional members as one (for a lower bound).
         let as_set =
             facets.witnesses.is_empty() && !(distinct_names && min as usize > members.len() + 1);
         let most_unordered = if as_set { MAX_UNORDERED_SET } else { MAX_UNORDERED_GRAPH };
-        let any_order = self.normalizer.options.order == MemberOrder::Any
+        let any_order = self.normalizer.reader.options.order == MemberOrder::Any
             || (!fixed && members.len() <= most_unordered);
         let unordered = any_order && members.len() + usize::from(has_additional) > 1;
         // A graph has a node for each subset of members.
         let max_declared = if as_set { Members::MOST } else { MAX_ANY_ORDER_GRAPH };
         if unordered && members.len() > max_declared {
             let what = format!("`order: any` with more than {max_declared} declared members");
-            self.normalizer.report(self.location, "", Reason::Limit(what));
+            self.normalizer.reader.report(self.location, "", Reason::Limit(what));
             return Expr::Never;
         }
         if min as usize > members.len() + usize::from(has_additional)
@@ -229,7 +229,7 @@ impl<'a> SchemaLowering<'a, '_> {
         {
             let what = "`minProperties` beyond the declared members and one more \
                         (additional names may repeat)";
-            self.normalizer.unsupported(self.location, "minProperties", what.into());
+            self.normalizer.reader.unsupported(self.location, "minProperties", what.into());
             min = 0;
         }
         if unordered && as_set {
@@ -245,7 +245,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let positions = if unordered { 1 << members.len() } else { 2 * members.len() + 1 };
         if layers.saturating_mul(positions) > MAX_NODES.max(2 * members.len() + 1) {
             let what = format!("counting members needs more than {MAX_NODES} nodes");
-            self.normalizer.report(self.location, "", Reason::Limit(what));
+            self.normalizer.reader.report(self.location, "", Reason::Limit(what));
             return Expr::Never;
         }
         if unordered {

@@ -1,13 +1,15 @@
 //! Values as XML-like elements: each value is enclosed in tags that state its type, and the values
 //! of objects and arrays are nested elements.
 
-use super::doc::LocId;
-use super::facets::{StringFacets, TypeSet};
-use super::lower::SchemaLowering;
+use super::super::error::{SchemaErrorReason as Reason, SchemaErrors};
+use super::super::options::SchemaOptions;
+use super::super::read::doc::LocId;
+use super::super::read::facets::{StringFacets, TypeSet};
+use super::super::read::registry::Registry;
+use super::SchemaLowering;
 use super::parameters::with_needs;
 use super::punctuation::Delimiters;
-use super::syntax::{ValueSyntax, contains};
-use super::{Registry, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions};
+use super::syntax::{ElementStyle, ValueSyntax};
 use crate::front::regex::{spell_dfa, spell_utf8};
 use crate::fsm::Dfa;
 use crate::ids::RuleId;
@@ -15,48 +17,8 @@ use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// The texts that elements consist of. For `<value name="n" type="raw">text</value>`, `open` is
-/// `<value`, `name` is ` name="` and `"`, `text` is ` type="raw">`, and `close` is `</value>`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ElementStyle {
-    /// Beginning of every element.
-    pub open: String,
-    /// Texts before and behind the name of an object member. Array elements have no name.
-    pub name: [String; 2],
-    /// Before a string, which is written without quotes and escapes.
-    pub text: String,
-    /// Before a number, `true`, `false` or `null`.
-    pub scalar: String,
-    /// Before an object's members.
-    pub object: String,
-    /// Before an array's elements.
-    pub array: String,
-    /// End of every element. No string contains it.
-    pub close: String,
-}
-
-impl ElementStyle {
-    /// The beginning of an element with the name of a member, escaped as in XML.
-    pub(super) fn open_with_name(&self, name: &str) -> Expr {
-        Expr::text(&format!("{}{}{}{}", self.open, self.name[0], escape_xml(name), self.name[1]))
-    }
-
-    /// One string as an element; [`Expr::Never`] if it contains the closing tag.
-    pub(super) fn constant(&self, text: &str) -> Expr {
-        if contains(text, self.close.as_bytes()) {
-            return Expr::Never;
-        }
-        Expr::text(&format!("{}{text}{}", self.text, self.close))
-    }
-}
-
-/// Escapes a text for an XML attribute.
-fn escape_xml(text: &str) -> String {
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// As [`lower_into`](super::lower_into), for an object whose members are elements that are not
-/// themselves enclosed in an element. Values of other types than objects are left out.
+/// As [`lower_into`](super::super::lower_into), for an object whose members are elements that are
+/// not themselves enclosed in an element. Values of other types than objects are left out.
 pub fn lower_elements(
     builder: &mut GrammarBuilder,
     schema: &Json,
@@ -89,11 +51,11 @@ impl<'a> SchemaLowering<'a, '_> {
         for facets in alternatives.iter().filter(|facets| facets.types.meets(TypeSet::OBJECT)) {
             if facets.values.is_some() {
                 let what = "listed objects as elements";
-                self.normalizer.report(self.location, "", Reason::Unsupported(what.into()));
+                self.normalizer.reader.report(self.location, "", Reason::Unsupported(what.into()));
                 continue;
             }
             let facets = self.close_undeclared(facets);
-            self.normalizer.report_unenforced(&facets, TypeSet::OBJECT);
+            self.normalizer.reader.report_unenforced(&facets, TypeSet::OBJECT);
             parts.push(self.framed_object(&facets.object, Some(&delimiters)));
         }
         Expr::Ref(self.rule("elements".into(), Expr::alt(parts)))

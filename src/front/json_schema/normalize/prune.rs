@@ -1,5 +1,5 @@
 //! Pruning: contradictory and subsumed alternatives are removed, and `oneOf` is expanded with as
-//! few negations as possible. Normalize step of the pipeline, see the [module](super).
+//! few negations as possible.
 //!
 //! Negations (`oneOf` with overlapping branches, `not`, `if`) multiply alternatives. Most of the
 //! products contradict themselves or are contained in another alternative. Three reductions keep
@@ -18,15 +18,15 @@
 
 use std::rc::Rc;
 
-use super::MemberOrder;
-use super::doc::LocId;
-use super::facets::{
+use super::super::error::SchemaErrorReason as Reason;
+use super::super::options::MemberOrder;
+use super::super::read::doc::LocId;
+use super::super::read::facets::{
     Facets, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, PatternUse, StringFacets,
-    TypeSet, Witness,
+    TypeSet, Witness, divides, first_common, is_subset, min_bound,
 };
-use super::normalize::{Alternatives, MAX_ALTERNATIVES, Normalizer};
-use super::shared_facets::SharedFacets;
-use super::{SchemaErrorReason as Reason, facets};
+use super::super::read::shared_facets::SharedFacets;
+use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::Members;
@@ -55,7 +55,7 @@ impl<'a> Normalizer<'a> {
         let n = branches.len();
         if n > MAX_ONE_OF_BRANCHES {
             let what = format!("more than {MAX_ONE_OF_BRANCHES} branches");
-            self.report(loc, "oneOf", Reason::Limit(what));
+            self.reader.report(loc, "oneOf", Reason::Limit(what));
             return Vec::new();
         }
         let expanded: Vec<Alternatives<'a>> = branches.iter().map(|&b| self.expand(b)).collect();
@@ -90,7 +90,7 @@ impl<'a> Normalizer<'a> {
             }
         }
         if union.is_empty() {
-            self.conflict(loc, "oneOf", "no value satisfies exactly one of its branches");
+            self.reader.conflict(loc, "oneOf", "no value satisfies exactly one of its branches");
         }
         union
     }
@@ -114,7 +114,7 @@ impl<'a> Normalizer<'a> {
             let negation = self.expand(negated);
             let list = self.reduced_product(loc, std::slice::from_ref(facets), &negation)?;
             // The other schema excludes nothing of these facets.
-            if !self.tracks_evaluation && list.iter().any(|f| self.subsumes(f, facets)) {
+            if !self.reader.tracks_evaluation && list.iter().any(|f| self.subsumes(f, facets)) {
                 continue;
             }
             lists.push(list);
@@ -151,7 +151,7 @@ impl<'a> Normalizer<'a> {
             if out.len() > MAX_ALTERNATIVES {
                 out = self.without_subsumed(out);
                 if out.len() > MAX_ALTERNATIVES {
-                    self.report(
+                    self.reader.report(
                         loc,
                         "",
                         Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")),
@@ -166,7 +166,10 @@ impl<'a> Normalizer<'a> {
     /// Removes alternatives that another one subsumes, and merges pairs that differ only in the
     /// presence of a member.
     pub(super) fn without_subsumed(&mut self, mut list: Vec<Facets<'a>>) -> Vec<Facets<'a>> {
-        while list.len() > 1 && !self.tracks_evaluation && self.spend(list.len() * list.len() / 2) {
+        while list.len() > 1
+            && !self.reader.tracks_evaluation
+            && self.reader.spend(list.len() * list.len() / 2)
+        {
             let mut bits = HashMap::default();
             let signatures: Vec<u128> =
                 list.iter().map(|facets| presence_signature(facets, &mut bits)).collect();
@@ -209,7 +212,7 @@ impl<'a> Normalizer<'a> {
                     return None;
                 }
                 let (with, without) = (&list[j].object.required, &list[i].object.forbidden);
-                let name = facets::first_common(without, with)?;
+                let name = first_common(without, with)?;
                 // Counts (`minProperties`) treat undeclared members differently.
                 let counted = list[i].object.min > 0 || list[i].object.max.is_some();
                 if counted && list[i].object.parts.iter().all(|part| part.property(name).is_none())
@@ -259,7 +262,7 @@ impl<'a> Normalizer<'a> {
             }
             let accepted: Vec<&'a Json> =
                 values.iter().copied().filter(|value| self.accepts(&facets, value)).collect();
-            if accepted.is_empty() && !self.is_exhausted() {
+            if accepted.is_empty() && !self.reader.is_exhausted() {
                 return None;
             }
             let all_accepted = accepted.len() == values.len();
@@ -267,7 +270,7 @@ impl<'a> Normalizer<'a> {
             facets.values = Some(values.clone());
             // The values that are left satisfy all other facets, so these can go.
             let reduced = Facets { types: facets.types, values: Some(values), ..Facets::any() };
-            return Some(if self.tracks_evaluation { facets } else { reduced });
+            return Some(if self.reader.tracks_evaluation { facets } else { reduced });
         }
         if facets.types == TypeSet::OBJECT
             && self.probe_depth <= MAX_NESTED_PROBES
@@ -287,7 +290,7 @@ impl<'a> Normalizer<'a> {
         if !facets.witnesses.is_empty() || facets.parts.iter().any(is_negated) {
             return self.reduce_members(facets);
         }
-        facets::first_common(&facets.required, &facets.forbidden).is_none()
+        first_common(&facets.required, &facets.forbidden).is_none()
     }
 
     /// Resolves negated properties and witnesses of an object; `false` if no object is left.
@@ -335,11 +338,11 @@ impl<'a> Normalizer<'a> {
                     if !facets.required.contains(&name) {
                         facets.required.push(name);
                     }
-                    if !self.doc.is_always_true(witness.schema) {
+                    if !self.reader.doc.is_always_true(witness.schema) {
                         facets.parts.push(Rc::new(ObjectPart::new(vec![(name, witness.schema)])));
                     }
                 }
-                _ if self.doc.is_always_true(witness.schema)
+                _ if self.reader.doc.is_always_true(witness.schema)
                     && names.iter().any(|name| facets.required.contains(name)) =>
                 {
                     facets.witnesses.remove(i);
@@ -347,7 +350,7 @@ impl<'a> Normalizer<'a> {
                 _ => i += 1,
             }
         }
-        facets::first_common(&facets.required, &facets.forbidden).is_none()
+        first_common(&facets.required, &facets.forbidden).is_none()
     }
 
     /// The possible names of a witness, if all names of members are known.
@@ -362,7 +365,7 @@ impl<'a> Normalizer<'a> {
         let mut closed = None;
         for part in &facets.parts {
             let no_additional =
-                part.additional.is_some_and(|loc| self.doc.is_always_true(loc.negated()));
+                part.additional.is_some_and(|loc| self.reader.doc.is_always_true(loc.negated()));
             if no_additional && part.patterns.is_empty() {
                 closed = Some(part.clone());
             }
@@ -381,7 +384,7 @@ impl<'a> Normalizer<'a> {
         if let Some(&empty) = self.contradictions.get(&conj[..]) {
             return empty;
         }
-        if !self.spend(FUEL_PER_PROBE) {
+        if !self.reader.spend(FUEL_PER_PROBE) {
             return false;
         }
         let (empty, unknown) = self.probe(|normalizer| {
@@ -420,7 +423,7 @@ impl<'a> Normalizer<'a> {
                 let (a, b) = (&whole.array, &part.array);
                 a.parts.iter().all(|part| b.parts.contains(part))
                     && a.min <= b.min
-                    && facets::min_bound(a.max, b.max) == b.max
+                    && min_bound(a.max, b.max) == b.max
                     && a.contains.iter().all(|contains| b.contains.contains(contains))
                     && (a.unique.is_none() || b.unique.is_some())
             })
@@ -445,9 +448,9 @@ impl<'a> Normalizer<'a> {
             parts && a.required == b.required
         };
         a.min <= b.min
-            && facets::min_bound(a.max, b.max) == b.max
-            && facets::is_subset(&a.required, &b.required)
-            && facets::is_subset(&a.forbidden, &b.forbidden)
+            && min_bound(a.max, b.max) == b.max
+            && is_subset(&a.required, &b.required)
+            && is_subset(&a.forbidden, &b.forbidden)
             && a.names.iter().all(|loc| b.names.contains(loc))
             && a.witnesses
                 .iter()
@@ -460,7 +463,7 @@ impl<'a> Normalizer<'a> {
     fn order_is_free(&self, facets: &ObjectFacets<'a>) -> bool {
         let all: usize = facets.parts.iter().map(|part| part.properties.len()).sum();
         let all = all + facets.required.len();
-        self.options.order != MemberOrder::Fixed
+        self.reader.options.order != MemberOrder::Fixed
             && all <= Members::MOST
             && facets.witnesses.is_empty()
     }
@@ -487,12 +490,10 @@ fn subsumes_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
     bounds
         && alike(&a.multiples, &b.multiples)
         && alike(&a.not_multiples, &b.not_multiples)
-        && a.multiples
-            .iter()
-            .all(|unit| b.multiples.iter().any(|other| facets::divides(unit, other)))
+        && a.multiples.iter().all(|unit| b.multiples.iter().any(|other| divides(unit, other)))
         && a.not_multiples
             .iter()
-            .all(|unit| b.not_multiples.iter().any(|other| facets::divides(other, unit)))
+            .all(|unit| b.not_multiples.iter().any(|other| divides(other, unit)))
         && a.excluded.iter().all(|value| b.excluded.contains(value))
 }
 
@@ -500,7 +501,7 @@ fn subsumes_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
 fn subsumes_strings(a: &StringFacets<'_>, b: &StringFacets<'_>) -> bool {
     let has = |pattern: &PatternUse<'_>| b.patterns.contains(pattern);
     a.min <= b.min
-        && facets::min_bound(a.max, b.max) == b.max
+        && min_bound(a.max, b.max) == b.max
         && a.patterns.iter().all(has)
         && a.excluded.iter().all(|text| b.excluded.contains(text))
 }

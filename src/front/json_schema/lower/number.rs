@@ -11,18 +11,18 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 
-use super::SchemaErrorReason as Reason;
-use super::decimal::Decimal;
-use super::doc::LocId;
+use super::super::decimal::Decimal;
+use super::super::error::SchemaErrorReason as Reason;
+use super::super::options::{Dialect as Draft, Exponents, Integers, SchemaOptions};
+use super::super::read::doc::LocId;
+use super::super::read::facets::{Bound, NumberFacets, TypeSet};
+use super::SchemaLowering;
 use super::exponent::scientific_dfa;
-use super::facets::{Bound, NumberFacets, TypeSet};
 use super::listed::{NumberSpellings, listed_dfa};
-use super::lower::SchemaLowering;
 use super::magnitude::{
     DOUBLE_RANGE, MINUS, NINE, ONE, PLUS, POINT, ZERO, add_exponent_marks, digit_cap_dfa,
 };
 use super::multiples::multiples_dfa;
-use super::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use crate::fsm::{Combine, Dfa, DfaBuilder, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Literal};
@@ -109,8 +109,8 @@ impl MantissaSyntax {
 impl<'a> SchemaLowering<'a, '_> {
     /// Whether `1.0` is an integer: the option allows it and the dialect is newer than draft 4.
     fn zero_fraction(&self) -> bool {
-        self.normalizer.options.integers == Integers::ZeroFraction
-            && self.normalizer.doc.dialect(LocId::ROOT) > Draft::Draft4
+        self.normalizer.reader.options.integers == Integers::ZeroFraction
+            && self.normalizer.reader.doc.dialect(LocId::ROOT) > Draft::Draft4
     }
 
     /// An integer without bounds.
@@ -126,7 +126,7 @@ impl<'a> SchemaLowering<'a, '_> {
         types: TypeSet,
         scalars: &mut Vec<Literal>,
     ) -> Expr {
-        let SchemaOptions { integers, exponents, max_digits, .. } = self.normalizer.options;
+        let SchemaOptions { integers, exponents, max_digits, .. } = self.normalizer.reader.options;
         let spellings = NumberSpellings {
             // In dialects where `1.0` is not an integer, it still equals the listed number 1.
             zero_fraction: integers == Integers::ZeroFraction
@@ -152,7 +152,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let values: Vec<Decimal> = numbers.iter().map(|(value, _)| value.clone()).collect();
         let mut dfa = listed_dfa(&values, spellings);
         if let Some(cap) = max_digits {
-            let limit = self.normalizer.limits.automaton_states;
+            let limit = self.normalizer.reader.limits.automaton_states;
             match digit_cap_dfa(cap, limit)
                 .and_then(|capped| dfa.combine(&capped, Combine::And, limit))
             {
@@ -203,19 +203,21 @@ impl<'a> SchemaLowering<'a, '_> {
             TypeSet::FRACTION => MantissaSyntax::Fraction,
             _ => MantissaSyntax::Decimal,
         };
-        let syntax = NumberSyntax { mantissa, exponents: self.normalizer.options.exponents };
-        let (cap, limit) =
-            (self.normalizer.options.max_digits, self.normalizer.limits.automaton_states);
+        let syntax = NumberSyntax { mantissa, exponents: self.normalizer.reader.options.exponents };
+        let (cap, limit) = (
+            self.normalizer.reader.options.max_digits,
+            self.normalizer.reader.limits.automaton_states,
+        );
         let key = (facets.clone(), syntax, cap);
         if let Some(cached) = AUTOMATON_CACHE.lock().automata.get(&key) {
             return Expr::Automaton(cached.clone());
         }
-        if !self.normalizer.spend(AUTOMATON_STEPS) {
+        if !self.normalizer.reader.spend(AUTOMATON_STEPS) {
             return Expr::Never;
         }
         match number_dfa(facets, types, syntax, cap, limit) {
             Ok(dfa) if dfa.is_empty() => {
-                self.normalizer.conflict(at, "", "no number lies within the bounds");
+                self.normalizer.reader.conflict(at, "", "no number lies within the bounds");
                 Expr::Never
             }
             Ok(dfa) => {
@@ -229,7 +231,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 Expr::Automaton(dfa)
             }
             Err(what) => {
-                self.normalizer.report(at, "", Reason::Limit(what));
+                self.normalizer.reader.report(at, "", Reason::Limit(what));
                 Expr::Never
             }
         }
@@ -515,7 +517,7 @@ pub(super) mod tests {
     use super::*;
 
     /// The automaton of numbers without an exponent.
-    pub(in super::super) fn decimal_syntax() -> Dfa {
+    pub(crate) fn decimal_syntax() -> Dfa {
         MantissaSyntax::Decimal.dfa()
     }
 
@@ -523,7 +525,7 @@ pub(super) mod tests {
         Bound { value: Decimal::parse(text), exclusive }
     }
 
-    pub(in super::super) const SAMPLES: &[&str] = &[
+    pub(crate) const SAMPLES: &[&str] = &[
         "0",
         "-0",
         "0.0",

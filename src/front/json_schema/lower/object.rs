@@ -1,5 +1,4 @@
-//! Objects: the names and values of their members. Lower step of the pipeline, see the
-//! [module](super).
+//! Objects: the names and values of their members.
 //!
 //! Members are declared (named by `properties` or `required`) or additional. Additional names are
 //! partitioned into classes that match the same patterns and so have the same value schema; the
@@ -11,14 +10,17 @@
 
 use std::sync::Arc;
 
-use super::doc::{LocId, Locs};
-use super::facets::{Facets, NameTest, ObjectFacets, PatternUse, StringFacets, TypeSet, Witness};
-use super::lower::SchemaLowering;
+use super::super::error::SchemaErrorReason as Reason;
+use super::super::normalize::Normalizer;
+use super::super::options::{AdditionalNames, Escapes, MemberOrder};
+use super::super::read::doc::{LocId, Locs};
+use super::super::read::facets::{
+    Facets, NameTest, ObjectFacets, PatternUse, StringFacets, TypeSet, Witness,
+};
+use super::SchemaLowering;
 use super::member_graph::ObjectMember;
-use super::normalize::Normalizer;
 use super::punctuation::Delimiters;
 use super::spelling::plain_ascii;
-use super::{AdditionalNames, Escapes, MemberOrder, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
 use crate::fsm::{Combine, Dfa, LanguageClass};
 use crate::hash::HashMap;
@@ -86,7 +88,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let what = format!(
                 "more than {MAX_WITNESSES} required members of which only a property is known"
             );
-            self.normalizer.report(self.location, "", Reason::Limit(what));
+            self.normalizer.reader.report(self.location, "", Reason::Limit(what));
             return Expr::Never;
         }
         let declared = self.declared_names(facets);
@@ -107,7 +109,7 @@ impl<'a> SchemaLowering<'a, '_> {
             if is_json && !distinct_names && finite.is_empty() && self.names_are_distinct() {
                 let what = "a lower bound above the number of required members, with additional names \
                             that are finitely many but too many to enumerate";
-                self.normalizer.unsupported(self.location, "minProperties", what.into());
+                self.normalizer.reader.unsupported(self.location, "minProperties", what.into());
             }
         }
         let names: Vec<&str> =
@@ -136,8 +138,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Whether additional names of one object are distinct.
     pub(super) fn names_are_distinct(&self) -> bool {
-        self.normalizer.features.distinct_names
-            || self.normalizer.options.additional_names == AdditionalNames::Differ
+        self.normalizer.reader.features.distinct_names
+            || self.normalizer.reader.options.additional_names == AdditionalNames::Differ
     }
 
     /// Marks the name of a member as compared with the other names of its object.
@@ -189,7 +191,7 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         declared: &[&'a str],
     ) -> Option<Vec<String>> {
-        let options = &self.normalizer.options;
+        let options = &self.normalizer.reader.options;
         let needed = self.names_are_distinct() || facets.min as usize > declared.len() + 1;
         if !needed
             || !facets.witnesses.is_empty()
@@ -265,7 +267,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 members.push(member);
             } else if rank.is_some() {
                 let loc = first_loc.filter(|&loc| loc != LocId::FALSE).unwrap_or(self.location);
-                self.normalizer.conflict(
+                self.normalizer.reader.conflict(
                     loc,
                     "",
                     &format!("required member {name:?} allows no value"),
@@ -413,26 +415,26 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         tests: &[NameTest<'a>],
     ) -> Option<Vec<(NameClass, Vec<NameTest<'a>>)>> {
-        let limit = self.normalizer.limits.automaton_states;
+        let limit = self.normalizer.reader.limits.automaton_states;
         let loc = self.location;
         if let ([NameTest::Pattern(pattern)], []) = (tests, &facets.names[..]) {
             let (inside, outside) = (
-                self.normalizer.pattern_dfa(pattern)?,
-                self.normalizer.pattern_complement(pattern)?,
+                self.normalizer.reader.pattern_dfa(pattern)?,
+                self.normalizer.reader.pattern_complement(pattern)?,
             );
             let inside = (NameClass::Automaton(inside), tests.to_vec());
             return Some(vec![inside, (NameClass::Automaton(outside), Vec::new())]);
         }
         if tests.len() > MAX_NAME_TESTS {
             let what = format!("more than {MAX_NAME_TESTS} patterns of names together");
-            self.normalizer.report(loc, "patternProperties", Reason::Limit(what));
+            self.normalizer.reader.report(loc, "patternProperties", Reason::Limit(what));
             return None;
         }
         let universe = self.allowed_names(&facets.names)?;
         let mut automata: Vec<Arc<Dfa>> = Vec::with_capacity(tests.len());
         for test in tests {
             automata.push(match test {
-                NameTest::Pattern(pattern) => self.normalizer.pattern_dfa(pattern)?,
+                NameTest::Pattern(pattern) => self.normalizer.reader.pattern_dfa(pattern)?,
                 NameTest::Schema(loc) => Arc::new(self.allowed_names(&[*loc])?),
             });
         }
@@ -440,7 +442,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let classes = self.or_report_limit(loc, universe.split(&others, limit))?;
         if classes.len() > MAX_NAME_CLASSES {
             let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
-            self.normalizer.report(loc, "patternProperties", Reason::Limit(what));
+            self.normalizer.reader.report(loc, "patternProperties", Reason::Limit(what));
             return None;
         }
         let matched = |answers: Vec<bool>| {
@@ -456,7 +458,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The names of a class minus the declared ones; `None` if none is left.
     fn subtract_names(&mut self, names: &NameClass, declared: &Dfa) -> Option<Dfa> {
-        let limit = self.normalizer.limits.automaton_states;
+        let limit = self.normalizer.reader.limits.automaton_states;
         let names = match names {
             NameClass::Automaton(dfa) => dfa.clone(),
             NameClass::Partition(class) => Arc::new(class.automaton()),
@@ -468,13 +470,15 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The value of a result; an error is reported as a limit.
     fn or_report_limit<T, E: ToString>(&mut self, loc: LocId, result: Result<T, E>) -> Option<T> {
         result
-            .map_err(|error| self.normalizer.report(loc, "", Reason::Limit(error.to_string())))
+            .map_err(|error| {
+                self.normalizer.reader.report(loc, "", Reason::Limit(error.to_string()))
+            })
             .ok()
     }
 
     /// The names that satisfy all of the locations (`propertyNames`).
     fn allowed_names(&mut self, names: &[LocId]) -> Option<Dfa> {
-        let limit = self.normalizer.limits.automaton_states;
+        let limit = self.normalizer.reader.limits.automaton_states;
         let loc = self.location;
         if names.is_empty() {
             return self.or_report_limit(loc, Dfa::counted(&SCALARS, 0, None, limit));
@@ -493,7 +497,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if !facets.types.meets(TypeSet::STRING) {
             return Some(Dfa::empty_language());
         }
-        self.normalizer.report_unenforced(facets, TypeSet::STRING);
+        self.normalizer.reader.report_unenforced(facets, TypeSet::STRING);
         if let Some(values) = &facets.values {
             let texts: Vec<&str> = values.iter().filter_map(|v| v.as_str()).collect();
             let accepted =

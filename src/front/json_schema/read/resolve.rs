@@ -1,19 +1,15 @@
 //! Reference resolution: `$ref`, `$dynamicRef` and `$recursiveRef`, by identifiers, anchors and
-//! JSON pointers, in this document and in the registry. Read step of the pipeline, see the
-//! [module](super).
+//! JSON pointers, in this document and in the registry.
 //!
-//! A document is indexed when a reference first needs its identifiers or anchors. JSON pointers
-//! within the current resource need no index.
+//! JSON pointers within the current resource need no index of `resources`.
 
 use std::borrow::Cow;
 
-use super::Dialect;
-use super::doc::{
-    Doc, DynamicScopeId, LocId, Location, LocationKind, LocationPath, address, dialect_of,
-    identifier, reference_of, resource_id,
+use super::doc::{Doc, DynamicScopeId, LocId, Location, LocationKind, LocationPath, reference_of};
+use super::resources::{
+    NamedSchema, RECURSIVE_ANCHOR, address, dialect_of, resolve_uri, resource_id,
 };
 use super::vocabulary::vocabularies_of;
-use crate::hash::HashMap;
 use crate::spec::json::{Json, push_token, unescape_token};
 
 /// Why a reference cannot be resolved.
@@ -23,59 +19,6 @@ pub(super) enum ResolveError {
     /// Neither this document nor the registry has such a resource.
     NotInRegistry,
 }
-
-/// A schema that has an identifier or anchor, and its pointer.
-#[derive(Clone)]
-pub(super) struct NamedSchema<'a> {
-    pub(super) json: &'a Json,
-    pub(super) pointer: String,
-}
-
-/// Index of the identifiers and anchors of the documents that have been read.
-#[derive(Default)]
-pub(super) struct ResourceIndex<'a> {
-    /// Resources by absolute URI.
-    pub(super) by_uri: HashMap<String, NamedSchema<'a>>,
-    /// URIs of resources, by address.
-    pub(super) uris: HashMap<usize, String>,
-    /// Anchors, by the address of their resource and by name.
-    pub(super) anchors: HashMap<(usize, &'a str), NamedSchema<'a>>,
-    /// Dynamic anchors of each resource, by its address.
-    pub(super) dynamic: HashMap<usize, Vec<&'a str>>,
-    /// Resources by address.
-    pub(super) by_address: HashMap<usize, NamedSchema<'a>>,
-    /// Whether the main document has been indexed.
-    pub(super) complete: bool,
-}
-
-/// The pseudo-anchor that stands for `"$recursiveAnchor": true`.
-const RECURSIVE_ANCHOR: &str = "$recursiveAnchor";
-
-/// Keywords whose value is an object of schemas.
-const SCHEMA_MAPS: &[&str] = &[
-    "$defs",
-    "definitions",
-    "properties",
-    "patternProperties",
-    "dependentSchemas",
-    "dependencies",
-];
-/// Keywords whose value may be an array of schemas.
-const SCHEMA_LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
-/// Keywords whose value may be a schema.
-const SCHEMAS: &[&str] = &[
-    "items",
-    "additionalItems",
-    "contains",
-    "additionalProperties",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
 
 impl<'a> Doc<'a> {
     /// Resolves a `$ref` of location `from`.
@@ -252,149 +195,9 @@ impl<'a> Doc<'a> {
         }
         let (uri, json) = self.registry.get(&joined).ok_or(ResolveError::NotInRegistry)?;
         let dialect = dialect_of(json).unwrap_or(self.dialect(base));
-        self.index_identifiers(json, uri.to_owned(), format!("{uri}#"), dialect);
+        self.resources.add_document(json, uri.to_owned(), format!("{uri}#"), dialect);
         self.resources.by_uri.get(&joined).cloned().ok_or(ResolveError::NotInRegistry)
     }
-
-    /// Indexes the identifiers and anchors of the main document.
-    pub(super) fn index_document(&mut self, root: &'a Json, dialect: Dialect) {
-        self.resources.complete = true;
-        self.index_identifiers(root, String::new(), String::new(), dialect);
-    }
-
-    /// Indexes all identifiers and anchors of a document with this URI.
-    fn index_identifiers(
-        &mut self,
-        root: &'a Json,
-        uri: String,
-        pointer: String,
-        dialect: Dialect,
-    ) {
-        let index = &mut self.resources;
-        let named = NamedSchema { json: root, pointer: pointer.clone() };
-        index.uris.insert(address(root), uri.clone());
-        index.by_address.insert(address(root), named.clone());
-        index.by_uri.entry(uri.clone()).or_insert(named);
-        // (schema, its pointer, its resource, the URI of the resource, dialect)
-        let mut stack = vec![(root, pointer, address(root), uri, dialect)];
-        while let Some((json, pointer, mut resource, mut uri, mut dialect)) = stack.pop() {
-            let Some(object) = json.as_object() else { continue };
-            let own_dialect = dialect_of(json).unwrap_or(dialect);
-            if let Some(id) = identifier(json, own_dialect) {
-                dialect = own_dialect;
-                let (reference, anchor) = id.split_once('#').unwrap_or((id, ""));
-                if !reference.is_empty() {
-                    uri = resolve_uri(&uri, reference);
-                    resource = address(json);
-                    let named = NamedSchema { json, pointer: pointer.clone() };
-                    index.uris.insert(resource, uri.clone());
-                    index.by_address.insert(resource, named.clone());
-                    index.by_uri.entry(uri.clone()).or_insert(named);
-                }
-                if !anchor.is_empty() && dialect < Dialect::Draft201909 {
-                    let named = NamedSchema { json, pointer: pointer.clone() };
-                    index.anchors.entry((resource, anchor)).or_insert(named);
-                }
-            }
-            if dialect >= Dialect::Draft201909 {
-                let dynamic = object.get("$dynamicAnchor").and_then(Json::as_str);
-                for anchor in
-                    object.get("$anchor").and_then(Json::as_str).into_iter().chain(dynamic)
-                {
-                    let named = NamedSchema { json, pointer: pointer.clone() };
-                    index.anchors.entry((resource, anchor)).or_insert(named);
-                }
-                let recursive = (object.get(RECURSIVE_ANCHOR) == Some(&Json::Bool(true)))
-                    .then_some(RECURSIVE_ANCHOR);
-                index
-                    .dynamic
-                    .entry(resource)
-                    .or_default()
-                    .extend(dynamic.into_iter().chain(recursive));
-            }
-            let mut push = |path: &[&str], value: &'a Json| {
-                let mut pointer = pointer.clone();
-                path.iter().for_each(|token| push_token(&mut pointer, token));
-                stack.push((value, pointer, resource, uri.clone(), dialect));
-            };
-            // Only positions of schemas: constants and unknown keywords are data.
-            for (keyword, value) in object.iter() {
-                match value {
-                    Json::Object(members) if SCHEMA_MAPS.contains(&keyword) => {
-                        members.iter().for_each(|(name, schema)| push(&[keyword, name], schema));
-                    }
-                    Json::Array(items) if SCHEMA_LISTS.contains(&keyword) => {
-                        items
-                            .iter()
-                            .enumerate()
-                            .for_each(|(i, schema)| push(&[keyword, &i.to_string()], schema));
-                    }
-                    schema if SCHEMAS.contains(&keyword) => push(&[keyword], schema),
-                    _ => {}
-                }
-            }
-        }
-    }
-}
-
-/// Resolves a URI reference against a base (RFC 3986, section 5.2).
-fn resolve_uri(base: &str, reference: &str) -> String {
-    let has_scheme = reference.split_once(':').is_some_and(|(scheme, _)| {
-        !scheme.is_empty()
-            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
-    });
-    if has_scheme || base.is_empty() {
-        return reference.to_owned();
-    }
-    let scheme = base.find(':').map_or(0, |i| i + 1);
-    if reference.starts_with("//") {
-        return format!("{}{reference}", &base[..scheme]);
-    }
-    let authority = match base[scheme..].strip_prefix("//") {
-        Some(rest) => scheme + 2 + rest.find(['/', '?']).unwrap_or(rest.len()),
-        None => scheme,
-    };
-    let path_end = base[authority..].find('?').map_or(base.len(), |i| authority + i);
-    if reference.starts_with('?') {
-        return format!("{}{reference}", &base[..path_end]);
-    }
-    let (path, query) = match reference.find('?') {
-        Some(i) => reference.split_at(i),
-        None => (reference, ""),
-    };
-    let merged = match base[authority..path_end].rfind('/') {
-        _ if path.starts_with('/') => path.to_owned(),
-        Some(slash) => format!("{}{path}", &base[authority..=authority + slash]),
-        None if authority > scheme => format!("/{path}"),
-        None => path.to_owned(),
-    };
-    format!("{}{}{query}", &base[..authority], remove_dot_segments(&merged))
-}
-
-/// Removes `.` and `..` segments (RFC 3986, section 5.2.4).
-fn remove_dot_segments(path: &str) -> String {
-    if !path.contains("./") && !path.ends_with('.') {
-        return path.to_owned();
-    }
-    let mut out: Vec<&str> = Vec::new();
-    let segments: Vec<&str> = path.split('/').collect();
-    for (i, &segment) in segments.iter().enumerate() {
-        let last = i + 1 == segments.len();
-        match segment {
-            "." if last => out.push(""),
-            "." => {}
-            ".." => {
-                if out.len() > 1 || out.first().is_some_and(|first| !first.is_empty()) {
-                    out.pop();
-                }
-                if last {
-                    out.push("");
-                }
-            }
-            segment => out.push(segment),
-        }
-    }
-    out.join("/")
 }
 
 /// Decodes percent-encoding; `None` if it is malformed or not UTF-8.

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::{Escapes, NonAscii};
+use super::super::options::{Escapes, NonAscii};
 use crate::front::regex::{scalar_from, scalar_until};
 use crate::fsm::{ByteSet, Dfa, DfaBuilder, TooLarge};
 use crate::hash::HashMap;

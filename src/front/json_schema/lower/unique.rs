@@ -1,19 +1,19 @@
 //! `uniqueItems` by comparison: the array is a scope in which the parser compares the values of the
-//! elements. Lower step of the pipeline, see the [module](super).
+//! elements.
 //!
 //! Used if elements come from more values than a graph can keep (see `array`). The parser rejects
 //! an element that is equal to an earlier one. So the grammar must never require more elements than
 //! there are values, or a text could reach a dead end. This file bounds the number of values of
 //! element schemas, and refuses the keyword if the bound is not good enough.
 
-use super::UniqueItems;
-use super::array::Comparison;
-use super::doc::{LocId, Locs};
-use super::facets::{
+use super::super::normalize::EMPTINESS_DEPTH;
+use super::super::options::UniqueItems;
+use super::super::read::doc::{LocId, Locs};
+use super::super::read::facets::{
     ArrayFacets, Facets, MembershipTest, NumberFacets, ObjectFacets, StringFacets, TypeSet,
 };
-use super::lower::SchemaLowering;
-use super::normalize::EMPTINESS_DEPTH;
+use super::SchemaLowering;
+use super::array::Comparison;
 use crate::fsm::Dfa;
 use crate::ir::Expr;
 
@@ -73,10 +73,10 @@ impl<'a> SchemaLowering<'a, '_> {
         let prefix = facets.prefix();
         let max = facets.max.map_or(usize::MAX, |max| max as usize);
         if (0..=prefix).any(|i| i < max && self.may_be_container(facets.element(i))) {
-            if self.normalizer.options.unique_items == UniqueItems::Scalars {
+            if self.normalizer.reader.options.unique_items == UniqueItems::Scalars {
                 return Err("objects and arrays are compared only with `unique_items: any`");
             }
-            self.normalizer.features.distinct_names = true;
+            self.normalizer.reader.features.distinct_names = true;
         }
         for i in 0..prefix.min(max) {
             let count = self.count_values(facets.element(i), MAX_DEPTH);
@@ -184,7 +184,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if let Some(values) = &facets.values {
             let accepted = values.iter().filter(|value| self.normalizer.accepts(facets, value));
             let mut distinct: Vec<String> =
-                accepted.map(|value| super::facets::canonical(value)).collect();
+                accepted.map(|value| super::super::read::facets::canonical(value)).collect();
             distinct.sort_unstable();
             distinct.dedup();
             return ValueCount::exactly(distinct.len() as u64);

@@ -7,15 +7,12 @@
 //! * a counted graph;
 //! * the product automaton of all facets.
 
-use std::sync::Arc;
-
-use super::facets::{PatternUse, StringFacets};
-use super::lower::SchemaLowering;
-use super::normalize::Normalizer;
+use super::super::options::Escapes;
+use super::super::read::facets::{PatternUse, StringFacets};
+use super::SchemaLowering;
 use super::spelling::plain_ascii;
-use super::{Escapes, SchemaErrorReason as Reason};
 use crate::front::regex::SCALARS;
-use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
+use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps};
 use crate::ir::{Counted, Expr, Graph};
 
 impl<'a> SchemaLowering<'a, '_> {
@@ -105,7 +102,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         if dfa.is_empty() {
             if let Some(p) = facets.patterns.first() {
-                self.normalizer.conflict(
+                self.normalizer.reader.conflict(
                     p.loc,
                     p.keyword,
                     "no text matches all patterns and lengths that hold here",
@@ -128,7 +125,9 @@ impl<'a> SchemaLowering<'a, '_> {
         const MAX_SEARCH_STATES: usize = 4_096;
         /// Maximum number of states of an automaton that replaces counters over texts.
         const MAX_COUNTER_STATES: usize = 1_024;
-        let Some(compiled) = self.normalizer.pattern(single) else { return Some(Expr::Never) };
+        let Some(compiled) = self.normalizer.reader.pattern(single) else {
+            return Some(Expr::Never);
+        };
         let pattern = compiled.pattern();
         let spelling = self.spelling();
         // Drop the bounds that the pattern implies.
@@ -144,7 +143,7 @@ impl<'a> SchemaLowering<'a, '_> {
         {
             let quote = || Expr::text("\"");
             if body == Expr::Never {
-                self.normalizer.conflict(
+                self.normalizer.reader.conflict(
                     single.loc,
                     single.keyword,
                     "no text matches all patterns and lengths that hold here",
@@ -155,7 +154,7 @@ impl<'a> SchemaLowering<'a, '_> {
         // Prefer an automaton, if it is small enough, to an unanchored search and to counters
         // over texts of several code points.
         let has_automaton = |states: usize| {
-            compiled.search_dfa(self.normalizer.limits.automaton_states.min(states)).is_ok()
+            compiled.search_dfa(self.normalizer.reader.limits.automaton_states.min(states)).is_ok()
         };
         if facets.min == 0
             && facets.max.is_none()
@@ -185,7 +184,9 @@ impl<'a> SchemaLowering<'a, '_> {
         single: &PatternUse<'a>,
         facets: &StringFacets<'a>,
     ) -> Option<Expr> {
-        let Some(dfa) = self.normalizer.pattern_dfa(single) else { return Some(Expr::Never) };
+        let Some(dfa) = self.normalizer.reader.pattern_dfa(single) else {
+            return Some(Expr::Never);
+        };
         if let Some((first, looped)) = class_sequence(&dfa)
             && facets.max.is_none_or(|max| max as usize >= first.len())
         {
@@ -223,7 +224,8 @@ impl<'a> SchemaLowering<'a, '_> {
         const ON_DEMAND_FACTOR: usize = 64;
         let states = dfa.len().saturating_mul(max.unwrap_or(min) as usize + 1);
         if states <= MAX_PRODUCT_STATES
-            || states > self.normalizer.limits.automaton_states.saturating_mul(ON_DEMAND_FACTOR)
+            || states
+                > self.normalizer.reader.limits.automaton_states.saturating_mul(ON_DEMAND_FACTOR)
         {
             return None;
         }
@@ -344,53 +346,4 @@ fn is_universal(dfa: &Dfa, state: u32) -> bool {
     dfa.is_final(state)
         && dfa.edges(state).iter().all(|e| e.to == state)
         && dfa.edges(state).iter().map(|e| (e.lo, e.hi)).eq(SCALARS)
-}
-
-impl<'a> Normalizer<'a> {
-    /// The automaton over code points of the texts that satisfy the facets. Reports a limit and
-    /// returns `None` if it is too large.
-    pub(super) fn text_dfa(&mut self, facets: &StringFacets<'a>) -> Option<Arc<Dfa>> {
-        let limit = self.limits.automaton_states;
-        let mut parts: Vec<(Arc<Dfa>, bool)> = Vec::with_capacity(facets.patterns.len());
-        for pattern in &facets.patterns {
-            parts.push((self.pattern_dfa(pattern)?, !pattern.negated));
-        }
-        let build = || -> Result<Arc<Dfa>, TooLarge> {
-            let counted = facets.min > 0 || facets.max.is_some();
-            let mut out = match &parts[..] {
-                [] if facets.excluded.is_empty() => {
-                    return Dfa::counted(&SCALARS, facets.min, facets.max, limit).map(Arc::new);
-                }
-                [(single, true)] => single.clone(),
-                parts => {
-                    let parts: Vec<(&Dfa, bool)> =
-                        parts.iter().map(|(dfa, within)| (&**dfa, *within)).collect();
-                    Arc::new(Dfa::all_of(&parts, &SCALARS, limit)?)
-                }
-            };
-            if !facets.excluded.is_empty() {
-                let words = facets
-                    .excluded
-                    .iter()
-                    .map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
-                out = Arc::new(out.without(&Dfa::words(words), limit)?);
-            }
-            if counted {
-                // Lengths come last, because they multiply the states.
-                out = Arc::new(out.of_length(facets.min, facets.max, limit)?);
-            }
-            Ok(out)
-        };
-        match build() {
-            Ok(dfa) => Some(dfa),
-            Err(_) => {
-                if let Some(p) = facets.patterns.first() {
-                    let what =
-                        format!("patterns and lengths together need more than {limit} states");
-                    self.report(p.loc, p.keyword, Reason::Limit(what));
-                }
-                None
-            }
-        }
-    }
 }

@@ -1,5 +1,5 @@
 //! Keywords of one schema object, parsed to facets and to the locations that the object applies to
-//! the same value. Read step of the pipeline, see the [module](super).
+//! the same value.
 //!
 //! Assertions (`type`, bounds, lengths, patterns, ...) and the keywords of members and elements
 //! become [`Facets`]. In-place applicators (`allOf`, `anyOf`, `$ref`, `if`, ...) become lists of
@@ -8,42 +8,43 @@
 
 use std::rc::Rc;
 
-use super::SchemaErrorReason as Reason;
-use super::decimal::Decimal;
+use super::super::decimal::Decimal;
+use super::super::error::SchemaErrorReason as Reason;
+use super::super::format;
+use super::super::options::{Dialect, Formats, MemberOrder};
+use super::super::subschemas::is_annotation;
+use super::SchemaReader;
 use super::doc::{LocId, PointerStep, is_trivially_true};
 use super::facets::{
     ArrayPart, Bound, Contains, Evaluates, Facets, ObjectPart, PatternUse, TypeSet,
     UnenforcedKeyword, intersect_values, min_bound,
 };
-use super::normalize::Normalizer;
 use super::resolve::ResolveError;
-use super::schema_key::is_annotation;
 use super::vocabulary::unknown_required_vocabularies;
-use super::{Dialect, Formats, MemberOrder, format};
 use crate::front::diagnostic::similar;
 use crate::ir::Members;
 use crate::spec::json::{Json, Object};
 
 /// The parsed keywords of a schema object. A value satisfies the object if it satisfies all fields.
-pub(super) struct ParsedKeywords<'a> {
+pub(crate) struct ParsedKeywords<'a> {
     /// The assertions of the object itself.
-    pub(super) facets: Facets<'a>,
+    pub(crate) facets: Facets<'a>,
     /// `allOf`, `$ref`, `not` (as a negated location): all hold.
-    pub(super) all_of: Vec<LocId>,
+    pub(crate) all_of: Vec<LocId>,
     /// `anyOf`, with the keyword: at least one location of each list holds.
-    pub(super) any_of: Vec<(&'static str, Vec<LocId>)>,
+    pub(crate) any_of: Vec<(&'static str, Vec<LocId>)>,
     /// `oneOf`: exactly one location of each list holds.
-    pub(super) one_of: Vec<Vec<LocId>>,
+    pub(crate) one_of: Vec<Vec<LocId>>,
     /// `if` and the dependency keywords.
-    pub(super) conditionals: Vec<Conditional<'a>>,
+    pub(crate) conditionals: Vec<Conditional<'a>>,
     /// The schema of `unevaluatedProperties`.
-    pub(super) unevaluated_properties: Option<LocId>,
+    pub(crate) unevaluated_properties: Option<LocId>,
     /// The schema of `unevaluatedItems`.
-    pub(super) unevaluated_items: Option<LocId>,
+    pub(crate) unevaluated_items: Option<LocId>,
 }
 
 /// A conditional applicator.
-pub(super) enum Conditional<'a> {
+pub(crate) enum Conditional<'a> {
     /// `if`, `then`, `else`.
     IfThenElse { condition: LocId, then: Option<LocId>, otherwise: Option<LocId> },
     /// `dependentRequired`, `dependentSchemas`: if the member `trigger` is present, so are the
@@ -66,9 +67,9 @@ fn defines(keyword: &str, dialect: Dialect) -> bool {
     }
 }
 
-impl<'a> Normalizer<'a> {
+impl<'a> SchemaReader<'a> {
     /// Parses the keywords of a schema object.
-    pub(super) fn parse_keywords(&mut self, loc: LocId, object: &'a Object) -> ParsedKeywords<'a> {
+    pub(crate) fn parse_keywords(&mut self, loc: LocId, object: &'a Object) -> ParsedKeywords<'a> {
         let mut parsed = ParsedKeywords {
             facets: Facets::any(),
             all_of: Vec::new(),
@@ -108,133 +109,81 @@ impl<'a> Normalizer<'a> {
     ) {
         let facets = &mut parsed.facets;
         match name {
+            "$schema" => self.check_required_vocabularies(loc, value),
             "type" => {
                 let types = self.parse_types(loc, value);
                 facets.types = facets.types.and(types);
             }
-            "enum" => match value.as_array() {
-                Some([]) => {
-                    self.conflict(loc, "enum", "an empty list allows no value");
-                    facets.types = TypeSet::NONE;
-                }
-                Some(values) => self.parse_values(loc, facets, values.iter().collect()),
-                None => self.malformed(loc, "enum", "must be an array"),
-            },
+            "enum" => self.parse_enum(loc, value, facets),
             "const" => self.parse_values(loc, facets, vec![value]),
-            "minLength" => {
-                facets.string.min = facets.string.min.max(self.parse_count(loc, "minLength", value))
-            }
-            "maxLength" => {
-                facets.string.max =
-                    min_bound(facets.string.max, Some(self.parse_count(loc, "maxLength", value)))
-            }
-            "minItems" => {
-                facets.array.min = facets.array.min.max(self.parse_count(loc, "minItems", value))
-            }
-            "maxItems" => {
-                facets.array.max =
-                    min_bound(facets.array.max, Some(self.parse_count(loc, "maxItems", value)))
-            }
-            "minProperties" => {
-                facets.object.min =
-                    facets.object.min.max(self.parse_count(loc, "minProperties", value))
-            }
-            "maxProperties" => {
-                facets.object.max = min_bound(
-                    facets.object.max,
-                    Some(self.parse_count(loc, "maxProperties", value)),
-                );
-            }
-            "pattern" => match value.as_str() {
-                Some(source) => {
-                    let pattern = PatternUse { source, negated: false, loc, keyword: "pattern" };
-                    if self.pattern(&pattern).is_some() {
-                        facets.string.patterns.push(pattern);
-                    } else {
-                        push_unenforced(
-                            facets,
-                            TypeSet::STRING,
-                            loc,
-                            "pattern",
-                            "not a regular expression that an automaton can match",
-                        );
-                    }
-                }
-                None => self.malformed(loc, "pattern", "must be a string"),
-            },
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+            | "maxProperties" => self.parse_size(loc, (name, value), facets),
+            "pattern" => self.parse_pattern(loc, value, facets),
             "format" => self.parse_format(loc, value, facets),
             "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum" | "multipleOf" => {
                 self.parse_number_keyword(loc, object, (name, value), facets);
             }
-            "required" => match self.parse_names(value) {
-                Some(names) => facets.object.required = names,
-                None if matches!(value, Json::Bool(_)) => {
-                    let what = "must be an array of strings: name the member in the `required` \
-                                of its object";
-                    self.malformed(loc, "required", what);
-                }
-                None => self.malformed(loc, "required", "must be an array of strings"),
-            },
-            "propertyNames" => {
-                let child = self.doc.child(loc, PointerStep::Keyword("propertyNames"), value);
-                facets.object.names.push(child);
-            }
+            "required" => self.parse_required(loc, value, facets),
+            "propertyNames" => facets.object.names.push(self.child(loc, "propertyNames", value)),
             "contains" => self.parse_contains(loc, object, value, facets),
             "uniqueItems" => match value {
                 Json::Bool(true) => facets.array.unique = Some(loc),
                 Json::Bool(false) => {}
                 _ => self.malformed(loc, "uniqueItems", "must be a boolean"),
             },
-            "$schema" => self.check_required_vocabularies(loc, value),
+            "extends" => push_draft_3(facets, TypeSet::ALL, loc, "extends"),
+            "disallow" => push_draft_3(facets, TypeSet::ALL, loc, "disallow"),
+            "divisibleBy" => push_draft_3(facets, TypeSet::NUMBER, loc, "divisibleBy"),
+            _ => self.parse_applicator(loc, object, (name, value), parsed),
+        }
+    }
+
+    /// Parses a keyword that applies other schemas to the same value.
+    fn parse_applicator(
+        &mut self,
+        loc: LocId,
+        object: &'a Object,
+        (name, value): (&'a str, &'a Json),
+        parsed: &mut ParsedKeywords<'a>,
+    ) {
+        match name {
             "$ref" => self.parse_reference(loc, value, parsed),
+            "$dynamicRef" | "$recursiveRef" => {
+                self.parse_dynamic_reference(loc, name, value, parsed)
+            }
             "allOf" => parsed.all_of.extend(self.parse_schema_list(loc, "allOf", value)),
             "anyOf" => {
                 let list = self.parse_schema_list(loc, "anyOf", value);
                 parsed.any_of.push(("anyOf", list));
             }
-            "oneOf" => {
-                let list = self.parse_schema_list(loc, "oneOf", value);
-                parsed.one_of.push(list);
-            }
-            "not" => {
-                let child = self.doc.child(loc, PointerStep::Keyword("not"), value);
-                parsed.all_of.push(child.negated());
-            }
+            "oneOf" => parsed.one_of.push(self.parse_schema_list(loc, "oneOf", value)),
+            "not" => parsed.all_of.push(self.child(loc, "not", value).negated()),
             "if" => self.parse_conditional(loc, object, value, parsed),
             "dependentRequired" | "dependentSchemas" | "dependencies" => {
                 self.parse_dependencies(loc, (name, value), parsed)
             }
             "unevaluatedProperties" => {
                 self.features.evaluation = true;
-                let child =
-                    self.doc.child(loc, PointerStep::Keyword("unevaluatedProperties"), value);
+                let child = self.child(loc, "unevaluatedProperties", value);
                 parsed.unevaluated_properties = Some(child);
             }
             "unevaluatedItems" => {
                 self.features.evaluation = true;
-                parsed.unevaluated_items =
-                    Some(self.doc.child(loc, PointerStep::Keyword("unevaluatedItems"), value));
+                parsed.unevaluated_items = Some(self.child(loc, "unevaluatedItems", value));
             }
-            "$dynamicRef" | "$recursiveRef" => {
-                self.parse_dynamic_reference(loc, name, value, parsed)
-            }
-            "extends" => {
-                push_unenforced(facets, TypeSet::ALL, loc, "extends", "draft 3 keyword");
-            }
-            "disallow" => {
-                push_unenforced(facets, TypeSet::ALL, loc, "disallow", "draft 3 keyword");
-            }
-            "divisibleBy" => {
-                push_unenforced(facets, TypeSet::NUMBER, loc, "divisibleBy", "draft 3 keyword");
-            }
-            // Keywords that are parsed together with others below, and annotations.
+            // Annotations, and keywords that `parse_members` and `parse_elements` parse together.
             _ => {}
         }
     }
 
+    /// The location of a keyword's value.
+    fn child(&mut self, loc: LocId, keyword: &'static str, value: &'a Json) -> LocId {
+        self.doc.child(loc, PointerStep::Keyword(keyword), value)
+    }
+
     /// The types that a schema allows, if it has no assertion but `type`. Not for negated
     /// locations.
-    pub(super) fn type_only(&self, loc: LocId) -> Option<TypeSet> {
+    pub(crate) fn type_only(&self, loc: LocId) -> Option<TypeSet> {
         let object = self
             .doc
             .object(loc)
@@ -269,6 +218,18 @@ impl<'a> Normalizer<'a> {
         })
     }
 
+    /// Parses `enum`.
+    fn parse_enum(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
+        match value.as_array() {
+            Some([]) => {
+                self.conflict(loc, "enum", "an empty list allows no value");
+                facets.types = TypeSet::NONE;
+            }
+            Some(values) => self.parse_values(loc, facets, values.iter().collect()),
+            None => self.malformed(loc, "enum", "must be an array"),
+        }
+    }
+
     /// Parses the values of `enum` or `const`.
     fn parse_values(&mut self, loc: LocId, facets: &mut Facets<'a>, values: Vec<&'a Json>) {
         // The array of values is one level; a value in it is another.
@@ -284,9 +245,49 @@ impl<'a> Normalizer<'a> {
         }));
     }
 
+    /// Parses a bound on a length, or on the number of elements or members.
+    fn parse_size(&mut self, loc: LocId, (name, value): (&str, &Json), facets: &mut Facets<'a>) {
+        let count = self.parse_count(loc, name, value);
+        let (string, array, object) = (&mut facets.string, &mut facets.array, &mut facets.object);
+        match name {
+            "minLength" => string.min = string.min.max(count),
+            "maxLength" => string.max = min_bound(string.max, Some(count)),
+            "minItems" => array.min = array.min.max(count),
+            "maxItems" => array.max = min_bound(array.max, Some(count)),
+            "minProperties" => object.min = object.min.max(count),
+            _ => object.max = min_bound(object.max, Some(count)),
+        }
+    }
+
+    /// Parses `pattern`.
+    fn parse_pattern(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
+        let Some(source) = value.as_str() else {
+            return self.malformed(loc, "pattern", "must be a string");
+        };
+        let pattern = PatternUse { source, negated: false, loc, keyword: "pattern" };
+        if self.pattern(&pattern).is_some() {
+            return facets.string.patterns.push(pattern);
+        }
+        let why = "not a regular expression that an automaton can match";
+        push_unenforced(facets, TypeSet::STRING, loc, "pattern", why);
+    }
+
+    /// Parses `required`.
+    fn parse_required(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
+        match self.parse_names(value) {
+            Some(names) => facets.object.required = names,
+            None if matches!(value, Json::Bool(_)) => {
+                let what = "must be an array of strings: name the member in the `required` of its \
+                            object";
+                self.malformed(loc, "required", what);
+            }
+            None => self.malformed(loc, "required", "must be an array of strings"),
+        }
+    }
+
     /// Parses the value of a length or count keyword; a malformed value is reported and counts as
     /// 0.
-    fn parse_count(&mut self, loc: LocId, keyword: &'static str, value: &Json) -> u32 {
+    fn parse_count(&mut self, loc: LocId, keyword: &str, value: &Json) -> u32 {
         let count = match value {
             Json::Number(n) => Decimal::parse(n.as_str()).to_count(),
             _ => None,
@@ -313,16 +314,9 @@ impl<'a> Normalizer<'a> {
         &mut self,
         loc: LocId,
         object: &'a Object,
-        (name, value): (&'a str, &'a Json),
+        (keyword, value): (&str, &Json),
         facets: &mut Facets<'a>,
     ) {
-        let keyword = match name {
-            "minimum" => "minimum",
-            "maximum" => "maximum",
-            "exclusiveMinimum" => "exclusiveMinimum",
-            "exclusiveMaximum" => "exclusiveMaximum",
-            _ => "multipleOf",
-        };
         let number = match value {
             Json::Number(n) => Decimal::parse(n.as_str()),
             // Draft 4: a flag of `minimum` or `maximum`, read there.
@@ -399,7 +393,7 @@ impl<'a> Normalizer<'a> {
             _ => None,
         };
         let (min, max) = (count("minContains").unwrap_or(1), count("maxContains"));
-        let schema = self.doc.child(loc, PointerStep::Keyword("contains"), value);
+        let schema = self.child(loc, "contains", value);
         let evaluates =
             if dialect == Dialect::Draft202012 { Evaluates::Named } else { Evaluates::Nothing };
         if min > 0 || max.is_some() || self.tracks_evaluation {
@@ -535,10 +529,9 @@ impl<'a> Normalizer<'a> {
         part.evaluates = if additional.is_some() { Evaluates::All } else { Evaluates::Named };
         // Names that a relaxed (unsupported) pattern matches are unknown, so nothing is required of
         // the others.
-        part.additional =
-            additional.filter(|schema| matches_are_known && !is_trivially_true(schema)).map(
-                |schema| self.doc.child(loc, PointerStep::Keyword("additionalProperties"), schema),
-            );
+        part.additional = additional
+            .filter(|schema| matches_are_known && !is_trivially_true(schema))
+            .map(|schema| self.child(loc, "additionalProperties", schema));
         parsed.facets.object.parts.push(Rc::new(part));
     }
 
@@ -569,7 +562,7 @@ impl<'a> Normalizer<'a> {
         }
         let rest = rest
             .filter(|(_, schema)| !is_trivially_true(schema))
-            .map(|(keyword, schema)| self.doc.child(loc, PointerStep::Keyword(keyword), schema));
+            .map(|(keyword, schema)| self.child(loc, keyword, schema));
         parsed.facets.array.parts.push(Rc::new(ArrayPart { prefix, rest, evaluates }));
     }
 
@@ -585,10 +578,9 @@ impl<'a> Normalizer<'a> {
         if then.is_none() && otherwise.is_none() && !self.tracks_evaluation {
             return;
         }
-        let condition = self.doc.child(loc, PointerStep::Keyword("if"), value);
-        let then = then.map(|schema| self.doc.child(loc, PointerStep::Keyword("then"), schema));
-        let otherwise =
-            otherwise.map(|schema| self.doc.child(loc, PointerStep::Keyword("else"), schema));
+        let condition = self.child(loc, "if", value);
+        let then = then.map(|schema| self.child(loc, "then", schema));
+        let otherwise = otherwise.map(|schema| self.child(loc, "else", schema));
         parsed.conditionals.push(Conditional::IfThenElse { condition, then, otherwise });
     }
 
@@ -640,7 +632,7 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Reports a keyword whose value has the wrong form.
-    pub(super) fn malformed(&mut self, loc: LocId, keyword: &'static str, what: &str) {
+    pub(crate) fn malformed(&mut self, loc: LocId, keyword: &str, what: &str) {
         self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
     }
 }
@@ -675,4 +667,9 @@ fn push_unenforced(
     why: &'static str,
 ) {
     facets.unenforced.push(UnenforcedKeyword { types, loc, keyword, why });
+}
+
+/// As [`push_unenforced`], for a keyword of draft 3.
+fn push_draft_3(facets: &mut Facets<'_>, types: TypeSet, loc: LocId, keyword: &'static str) {
+    push_unenforced(facets, types, loc, keyword, "draft 3 keyword");
 }

@@ -8,17 +8,17 @@
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::SchemaErrorReason as Reason;
-use super::doc::LocId;
-use super::facets::{Facets, MembershipTest, StringFacets, TypeSet};
-use super::lower::{LoweringError, SchemaLowering, retry_with_features};
+use super::super::error::{SchemaErrorReason as Reason, SchemaErrors};
+use super::super::options::SchemaOptions;
+use super::super::read::Features;
+use super::super::read::doc::LocId;
+use super::super::read::facets::{Facets, MembershipTest, StringFacets, TypeSet};
+use super::super::read::registry::Registry;
+use super::json_types::{JsonTypes, lookalike_dfa};
 use super::member_graph::ObjectMember;
-use super::normalize::Features;
 use super::punctuation::Delimiters;
-use super::syntax::{
-    ValueSyntax, any_trigger, containing_dfa, contains, lookalike_dfa, trigger_texts,
-};
-use super::{Registry, SchemaErrors, SchemaOptions};
+use super::syntax::{ValueSyntax, any_trigger, containing_dfa, contains, trigger_texts};
+use super::{LoweringError, SchemaLowering, retry_with_features};
 use crate::front::regex::{edges_by_target, spell_dfa, spell_utf8};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
@@ -27,86 +27,6 @@ use crate::ir::regular;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Graph, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
-
-/// A set of JSON types, for [`ParameterStyle`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct JsonTypes(u8);
-
-impl JsonTypes {
-    /// `null`.
-    pub const NULL: JsonTypes = JsonTypes(1);
-    /// Booleans.
-    pub const BOOLEAN: JsonTypes = JsonTypes(2);
-    /// Numbers, integers included.
-    pub const NUMBER: JsonTypes = JsonTypes(4);
-    /// Strings.
-    pub const STRING: JsonTypes = JsonTypes(8);
-    /// Arrays.
-    pub const ARRAY: JsonTypes = JsonTypes(16);
-    /// Objects.
-    pub const OBJECT: JsonTypes = JsonTypes(32);
-    /// All types.
-    pub const ALL: JsonTypes = JsonTypes(63);
-    /// Integers. Only for type names in [`ParameterStyle::other_kinds`]; in no other set.
-    pub const INTEGER: JsonTypes = JsonTypes(64);
-
-    /// The set of the given bits, in the order of the constants, lowest first.
-    pub const fn from_bits(bits: u8) -> JsonTypes {
-        JsonTypes(bits & JsonTypes::ALL.0)
-    }
-
-    /// The bits of the set.
-    pub const fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// The union of both sets.
-    pub fn with(self, other: JsonTypes) -> JsonTypes {
-        JsonTypes(self.0 | other.0)
-    }
-
-    /// The intersection of both sets.
-    pub fn within(self, other: JsonTypes) -> JsonTypes {
-        JsonTypes(self.0 & other.0)
-    }
-
-    /// Whether the sets have a type in common.
-    pub fn meets(self, other: JsonTypes) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// The same set as schema facets know it.
-    fn types(self) -> TypeSet {
-        let pairs = [
-            (JsonTypes::NULL, TypeSet::NULL),
-            (JsonTypes::BOOLEAN, TypeSet::BOOLEAN),
-            (JsonTypes::NUMBER, TypeSet::NUMBER),
-            (JsonTypes::INTEGER, TypeSet::INTEGER),
-            (JsonTypes::STRING, TypeSet::STRING),
-            (JsonTypes::ARRAY, TypeSet::ARRAY),
-            (JsonTypes::OBJECT, TypeSet::OBJECT),
-        ];
-        pairs
-            .iter()
-            .filter(|(kind, _)| self.meets(*kind))
-            .fold(TypeSet::NONE, |all, (_, types)| all.or(*types))
-    }
-
-    /// An anchored pattern of the texts that a reader takes for a value of these types rather than
-    /// for a string. `None` if the set has no other type than strings.
-    pub fn lookalikes(self) -> Option<String> {
-        let patterns = [
-            (JsonTypes::NULL, "null"),
-            (JsonTypes::BOOLEAN, "true|false"),
-            (JsonTypes::NUMBER, r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
-            (JsonTypes::ARRAY, r"\[[^]*"),
-            (JsonTypes::OBJECT, r"\{[^]*"),
-        ];
-        let parts: Vec<&str> =
-            patterns.iter().filter(|(kind, _)| self.meets(*kind)).map(|(_, text)| *text).collect();
-        (!parts.is_empty()).then(|| format!("^(?:{})$", parts.join("|")))
-    }
-}
 
 /// The texts around and between the members of the outermost object.
 pub struct ParameterStyle<'s> {
@@ -209,7 +129,7 @@ impl RawStrings {
     }
 }
 
-/// As [`lower_into`](super::lower_into), for an object whose members are written in `style`.
+/// As [`lower_into`](super::super::lower_into), for an object whose members are written in `style`.
 ///
 /// The grammar excludes values of other types than objects. With [`AmbiguousText::Json`], it also
 /// excludes strings that read as a value of another type that the schema allows there: `5`, where
@@ -258,7 +178,7 @@ struct MemberTypes<'a> {
     others: JsonTypes,
 }
 
-/// As [`lower_into`](super::lower_into), in another syntax than JSON.
+/// As [`lower_into`](super::super::lower_into), in another syntax than JSON.
 pub fn lower_syntax(
     builder: &mut GrammarBuilder,
     schema: &Json,
@@ -322,7 +242,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let conj = self.normalizer.conjunction(locs);
         let alternatives = self.normalizer.alternatives(&conj);
         let types = alternatives.iter().fold(TypeSet::NONE, |all, f| all.or(allowed_types(f)));
-        each_kind()
+        JsonTypes::each()
             .filter(|kind| types.meets(kind.types()))
             .fold(JsonTypes::default(), JsonTypes::with)
     }
@@ -339,10 +259,10 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         if facets.values.is_some() || !facets.object.witnesses.is_empty() {
             let what = "listed objects, or negated members, as parameters";
-            self.normalizer.report(self.location, "", Reason::Unsupported(what.into()));
+            self.normalizer.reader.report(self.location, "", Reason::Unsupported(what.into()));
             return Expr::Never;
         }
-        self.normalizer.report_unenforced(facets, TypeSet::OBJECT);
+        self.normalizer.reader.report_unenforced(facets, TypeSet::OBJECT);
         let object = &facets.object;
         let declared = self.declared_names(object);
         let mut members = Vec::with_capacity(declared.len());
@@ -361,7 +281,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 }
                 (true, None) => {
                     let what = format!("the wire format cannot write the name {name:?}");
-                    self.normalizer.report(at, "", Reason::Unsupported(what));
+                    self.normalizer.reader.report(at, "", Reason::Unsupported(what));
                     Expr::Never
                 }
             };
@@ -371,7 +291,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 }
                 members.push(ObjectMember { first: (0, body), more: Vec::new(), required });
             } else if required {
-                self.normalizer.conflict(
+                self.normalizer.reader.conflict(
                     at,
                     "",
                     &format!("required member {name:?} allows no value"),
@@ -481,7 +401,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 ]));
             }
             if let Some(text) = restrict(f, TypeSet::STRING) {
-                self.normalizer.report_unenforced(&text, TypeSet::STRING);
+                self.normalizer.reader.report_unenforced(&text, TypeSet::STRING);
                 if present == JsonTypes::STRING && text.values.is_none() && text.string.is_free() {
                     ends = Some(raw.end.clone());
                 } else {
@@ -552,7 +472,7 @@ impl<'a> SchemaLowering<'a, '_> {
             kinds,
             forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
             frame: [raw.lead.clone(), raw.trail.clone()],
-            limit: self.normalizer.limits.automaton_states,
+            limit: self.normalizer.reader.limits.automaton_states,
         };
         if let Some(cached) = free_text_cache().get(&key).cloned() {
             return (*cached).clone();
@@ -599,7 +519,7 @@ impl<'a> SchemaLowering<'a, '_> {
         kinds: JsonTypes,
         raw: &RawStrings,
     ) -> Result<Expr, crate::fsm::TooLarge> {
-        let limits = self.normalizer.limits;
+        let limits = self.normalizer.reader.limits;
         let limit = limits.automaton_states;
         let minus =
             |a: &Dfa, b: &Dfa| a.combine(b, Combine::Minus, limit).map(|dfa| dfa.minimize());
@@ -647,7 +567,7 @@ impl<'a> SchemaLowering<'a, '_> {
             (0, None) => return Ok(spell_dfa(dfa, &mut spell_utf8)),
             (min, max) => match self.counted_texts(dfa, lengths, edges) {
                 Some(counted) => return Ok(counted),
-                None => dfa.of_length(min, max, self.normalizer.limits.automaton_states)?,
+                None => dfa.of_length(min, max, self.normalizer.reader.limits.automaton_states)?,
             },
         };
         Ok(if exact.is_empty() { Expr::Never } else { spell_dfa(&exact, &mut spell_utf8) })
@@ -691,11 +611,6 @@ fn framed_word(text: &str, raw: &RawStrings) -> impl Iterator<Item = Expr> {
 /// The text or nothing.
 fn optional(text: &[u8]) -> Expr {
     Expr::optional(Expr::bytes(text))
-}
-
-/// Sets of one type each.
-fn each_kind() -> impl Iterator<Item = JsonTypes> {
-    (0..6).map(|bit| JsonTypes(1 << bit))
 }
 
 /// The types of the values that facets allow.

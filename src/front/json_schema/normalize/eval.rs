@@ -1,24 +1,31 @@
-//! Evaluation of facets without a grammar: does a value satisfy them, does any value. Normalize
-//! step of the pipeline, see the [module](super).
+//! Evaluation of facets without a grammar: does a value satisfy them, does any value, and which
+//! strings and finite sets of values do.
 //!
 //! Normalization filters the values of `enum` and `const` with it, and finds alternatives that are
 //! empty.
 
+use std::sync::Arc;
+
 use smallvec::smallvec;
 
-use super::decimal::Decimal;
-use super::doc::{LocId, Locs};
-use super::facets::{ArrayFacets, Facets, NameTest, ObjectFacets, StringFacets, TypeSet, Witness};
-use super::normalize::Normalizer;
+use super::super::decimal::Decimal;
+use super::super::error::SchemaErrorReason as Reason;
+use super::super::read::doc::{LocId, Locs};
+use super::super::read::facets::{
+    ArrayFacets, Facets, NameTest, ObjectFacets, StringFacets, TypeSet, Witness,
+};
+use super::{EMPTINESS_DEPTH, Normalizer};
+use crate::front::regex::SCALARS;
+use crate::fsm::{Dfa, TooLarge};
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {
     /// Whether a value satisfies all facets except `values`. Keywords that are not enforced are
     /// reported if they constrain the value.
-    pub(super) fn accepts(&mut self, facets: &Facets<'a>, value: &Json) -> bool {
+    pub(crate) fn accepts(&mut self, facets: &Facets<'a>, value: &Json) -> bool {
         let types = TypeSet::of(value);
         let listed = facets.string.excluded.len() + facets.number.excluded.len();
-        if !facets.types.meets(types) || !self.spend(1 + listed) {
+        if !facets.types.meets(types) || !self.reader.spend(1 + listed) {
             return false;
         }
         let accepted = match value {
@@ -31,13 +38,13 @@ impl<'a> Normalizer<'a> {
             Json::Object(object) => self.accepts_object(&facets.object, object),
         };
         if accepted {
-            self.report_unenforced(facets, types);
+            self.reader.report_unenforced(facets, types);
         }
         accepted
     }
 
     /// Whether a string satisfies the facets.
-    pub(super) fn accepts_text(&mut self, facets: &StringFacets<'a>, text: &str) -> bool {
+    pub(crate) fn accepts_text(&mut self, facets: &StringFacets<'a>, text: &str) -> bool {
         if facets.is_free() {
             return true;
         }
@@ -46,7 +53,8 @@ impl<'a> Normalizer<'a> {
             && facets.max.is_none_or(|max| length <= max as usize)
             && !facets.excluded.contains(&text)
             && facets.patterns.iter().all(|p| {
-                self.pattern_dfa(p)
+                self.reader
+                    .pattern_dfa(p)
                     .is_none_or(|dfa| dfa.accepts(text.chars().map(u32::from)) != p.negated)
             })
     }
@@ -64,7 +72,7 @@ impl<'a> Normalizer<'a> {
             })
             && (facets.unique.is_none() || {
                 let mut seen = crate::hash::HashSet::default();
-                items.iter().all(|item| seen.insert(super::facets::canonical(item)))
+                items.iter().all(|item| seen.insert(super::super::read::facets::canonical(item)))
             })
     }
 
@@ -87,7 +95,7 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Whether a member of this name can be the witness.
-    pub(super) fn can_be_witness(&mut self, witness: &Witness<'a>, name: &str) -> bool {
+    pub(crate) fn can_be_witness(&mut self, witness: &Witness<'a>, name: &str) -> bool {
         match &witness.matching {
             Some(test) => self.passes(test, name),
             None => {
@@ -101,6 +109,7 @@ impl<'a> Normalizer<'a> {
     fn passes(&mut self, test: &NameTest<'a>, name: &str) -> bool {
         match test {
             NameTest::Pattern(pattern) => self
+                .reader
                 .pattern_dfa(pattern)
                 .is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from))),
             NameTest::Schema(loc) => self.satisfies(vec![*loc], &Json::String(name.to_owned())),
@@ -108,34 +117,34 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Whether a value satisfies all of the locations.
-    pub(super) fn satisfies(&mut self, locs: impl Into<Locs>, value: &Json) -> bool {
+    pub(crate) fn satisfies(&mut self, locs: impl Into<Locs>, value: &Json) -> bool {
         let conj = self.conjunction(locs);
         let alternatives = self.alternatives(&conj);
         alternatives.iter().any(|f| {
-            if !self.spend(1 + f.values.as_ref().map_or(0, |values| values.len())) {
+            if !self.reader.spend(1 + f.values.as_ref().map_or(0, |values| values.len())) {
                 return false;
             }
             let listed = f.values.as_ref().is_none_or(|values| {
-                let wanted = super::facets::canonical(value);
-                values.iter().any(|v| super::facets::canonical(v) == wanted)
+                let wanted = super::super::read::facets::canonical(value);
+                values.iter().any(|v| super::super::read::facets::canonical(v) == wanted)
             });
             listed && self.accepts(f, value)
         })
     }
 
     /// Whether `propertyNames` allows this name.
-    pub(super) fn accepts_name(&mut self, facets: &ObjectFacets<'a>, name: &str) -> bool {
+    pub(crate) fn accepts_name(&mut self, facets: &ObjectFacets<'a>, name: &str) -> bool {
         facets.names.is_empty()
             || self.satisfies(facets.names.clone(), &Json::String(name.to_owned()))
     }
 
     /// The schemas of the member of this name.
-    pub(super) fn member_schemas(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Locs {
+    pub(crate) fn member_schemas(&mut self, facets: &ObjectFacets<'a>, name: &str) -> Locs {
         if facets.forbidden.contains(&name) {
             return smallvec![LocId::FALSE];
         }
         let mut out = Locs::new();
-        if !self.spend(facets.parts.len()) {
+        if !self.reader.spend(facets.parts.len()) {
             return out;
         }
         for part in &facets.parts {
@@ -143,6 +152,7 @@ impl<'a> Normalizer<'a> {
             out.extend(part.property(name));
             for (pattern, schema) in &part.patterns {
                 if self
+                    .reader
                     .pattern_dfa(pattern)
                     .is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from)))
                 {
@@ -158,7 +168,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether certainly no value satisfies the facets. Searches `depth` levels of members and
     /// elements.
-    pub(super) fn is_empty(&mut self, facets: &Facets<'a>, depth: usize) -> bool {
+    pub(crate) fn is_empty(&mut self, facets: &Facets<'a>, depth: usize) -> bool {
         let mut types = facets.types;
         if let Some(values) = &facets.values {
             return !values.iter().any(|value| self.accepts(facets, value));
@@ -198,5 +208,81 @@ impl<'a> Normalizer<'a> {
             return false;
         }
         self.text_dfa(facets).is_some_and(|dfa| dfa.is_empty())
+    }
+
+    /// The automaton over code points of the texts that satisfy the facets. Reports a limit and
+    /// returns `None` if it is too large.
+    pub(crate) fn text_dfa(&mut self, facets: &StringFacets<'a>) -> Option<Arc<Dfa>> {
+        let limit = self.reader.limits.automaton_states;
+        let mut parts: Vec<(Arc<Dfa>, bool)> = Vec::with_capacity(facets.patterns.len());
+        for pattern in &facets.patterns {
+            parts.push((self.reader.pattern_dfa(pattern)?, !pattern.negated));
+        }
+        let build = || -> Result<Arc<Dfa>, TooLarge> {
+            let counted = facets.min > 0 || facets.max.is_some();
+            let mut out = match &parts[..] {
+                [] if facets.excluded.is_empty() => {
+                    return Dfa::counted(&SCALARS, facets.min, facets.max, limit).map(Arc::new);
+                }
+                [(single, true)] => single.clone(),
+                parts => {
+                    let parts: Vec<(&Dfa, bool)> =
+                        parts.iter().map(|(dfa, within)| (&**dfa, *within)).collect();
+                    Arc::new(Dfa::all_of(&parts, &SCALARS, limit)?)
+                }
+            };
+            if !facets.excluded.is_empty() {
+                let words = facets
+                    .excluded
+                    .iter()
+                    .map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
+                out = Arc::new(out.without(&Dfa::words(words), limit)?);
+            }
+            if counted {
+                // Lengths come last, because they multiply the states.
+                out = Arc::new(out.of_length(facets.min, facets.max, limit)?);
+            }
+            Ok(out)
+        };
+        match build() {
+            Ok(dfa) => Some(dfa),
+            Err(_) => {
+                if let Some(p) = facets.patterns.first() {
+                    let what =
+                        format!("patterns and lengths together need more than {limit} states");
+                    self.reader.report(p.loc, p.keyword, Reason::Limit(what));
+                }
+                None
+            }
+        }
+    }
+
+    /// The values that satisfy all of the locations; `None` unless they are certainly finitely
+    /// many.
+    pub(crate) fn finite_values(&mut self, locs: Locs) -> Option<Vec<&'a Json>> {
+        static WORDS: [Json; 3] = [Json::Null, Json::Bool(false), Json::Bool(true)];
+        let conj = self.conjunction(locs);
+        let mut out: Vec<&'a Json> = Vec::new();
+        for facets in self.alternatives(&conj).iter() {
+            let finite = TypeSet::NULL.or(TypeSet::BOOLEAN);
+            match &facets.values {
+                Some(values) => {
+                    out.extend(values.iter().filter(|value| self.accepts(facets, value)))
+                }
+                None if facets.types.minus(finite).is_none() => {
+                    out.extend(WORDS.iter().filter(|value| facets.types.meets(TypeSet::of(value))));
+                }
+                None if self.is_empty(facets, EMPTINESS_DEPTH) => {}
+                None => return None,
+            }
+        }
+        Some(out)
+    }
+
+    /// Whether certainly no value satisfies both lists of locations.
+    pub(crate) fn are_disjoint(&mut self, a: Locs, b: Locs) -> bool {
+        let (a, b) = (self.conjunction(a), self.conjunction(b));
+        let (a, b) = (self.alternatives(&a), self.alternatives(&b));
+        self.disjoint(&a, &b)
     }
 }

@@ -1,6 +1,5 @@
-//! Normalization: a conjunction of schemas becomes a list of alternatives, each one [`Facets`].
-//! This is a disjunctive normal form (DNF). Normalize step of the pipeline, see the
-//! [module](super).
+//! Normalize step: a conjunction of schemas becomes a list of alternatives, each one [`Facets`].
+//! This is a disjunctive normal form (DNF).
 //!
 //! Only the schemas that apply to one value are expanded: `allOf`, `anyOf`, `oneOf`, `not`, `if`,
 //! `$ref`. Schemas of members and elements stay locations until they are lowered, so recursion
@@ -14,17 +13,20 @@
 //! error is reported and a placeholder takes the place of the product. The expansions of locations
 //! and conjunctions are memoized.
 
-use std::rc::Rc;
-use std::sync::Arc;
+mod closed;
+mod eval;
+mod negate;
+mod prune;
 
-use super::doc::{Doc, LocId, Locs};
-use super::facets::{ArrayPart, Evaluates, Facets, ObjectPart, PatternUse, TypeSet};
-use super::keywords::{Conditional, ParsedKeywords};
-use super::schema_key::is_annotation;
-use super::{Dialect, Policy, Registry, SchemaError, SchemaErrorReason as Reason, SchemaOptions};
-use crate::front::regex::{CachedPattern, RegexError, cached_pattern};
-use crate::fsm::Dfa;
-use crate::fuel;
+use std::rc::Rc;
+
+use super::error::SchemaErrorReason as Reason;
+use super::options::SchemaOptions;
+use super::read::doc::{LocId, Locs};
+use super::read::facets::{ArrayPart, Evaluates, Facets, ObjectPart, TypeSet};
+use super::read::keywords::{Conditional, ParsedKeywords};
+use super::read::registry::Registry;
+use super::read::{Features, SchemaReader};
 use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::spec::json::Json;
@@ -34,20 +36,15 @@ use crate::spec::json::Json;
 pub(super) type Conjunction = Locs;
 
 /// The largest number of alternatives of one schema.
-pub(super) const MAX_ALTERNATIVES: usize = 2_048;
+const MAX_ALTERNATIVES: usize = 2_048;
 /// Fuel for expanding a location, plus one unit for each of its keywords.
 const FUEL_PER_LOCATION: usize = 8;
-/// Fuel for parsing one byte of a pattern.
-const FUEL_PER_PATTERN_BYTE: usize = 10;
 /// Fuel for conjoining two facets, plus one unit for each entry of their lists.
 const FUEL_PER_CONJUNCTION: usize = 16;
 /// How many levels of members and elements are searched to find that no value satisfies facets.
 pub(super) const EMPTINESS_DEPTH: usize = 4;
-/// The largest number of errors and of relaxations in a report.
-const MAX_ERRORS: usize = 1_000;
-
 /// A disjunction of facets; none of them means `false`.
-pub(super) type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
+type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
 
 /// The state of the expansion of a location.
 #[derive(Clone, Default)]
@@ -61,48 +58,16 @@ enum Expansion<'a> {
     Done(Alternatives<'a>),
 }
 
-/// Rare features that make lowering of the whole schema costlier. SchemaLowering starts without
-/// them; when it first meets one, it starts again with the feature enabled (see
-/// [`LoweringError::Restart`](super::lower::LoweringError)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Features {
-    /// `unevaluatedProperties` and `unevaluatedItems`: parts keep what they evaluate, and every
-    /// combination of `anyOf` branches is an alternative of its own.
-    pub(super) evaluation: bool,
-    /// `$dynamicRef` and `$recursiveRef`: locations have a dynamic scope.
-    pub(super) dynamic: bool,
-    /// `uniqueItems` over objects: additional names of an object differ, so that every text has one
-    /// value.
-    pub(super) distinct_names: bool,
-}
-
-/// The normalizer of one schema: its locations, memo tables, errors and limits.
+/// The normalizer of one schema: its reader and memo tables.
 pub(super) struct Normalizer<'a> {
-    /// The locations of the document.
-    pub(super) doc: Doc<'a>,
-    /// The options.
-    pub(super) options: SchemaOptions,
-    /// The limits.
-    pub(super) limits: &'a Limits,
-    /// Errors that have been found.
-    pub(super) errors: Vec<SchemaError>,
-    /// Keywords that are not enforced, with [`Policy::Validate`] or [`Policy::BestEffort`].
-    pub(super) relaxed: Vec<SchemaError>,
-    /// Features that the schema needs, as far as it has been read.
-    pub(super) features: Features,
-    /// [`Features::evaluation`] is enabled.
-    pub(super) tracks_evaluation: bool,
-    /// Contradictions that have been found. They are reported only if no value satisfies the
-    /// schema.
-    pub(super) conflicts: Vec<SchemaError>,
+    /// The reader of the schema's keywords, with its errors and limits.
+    pub(super) reader: SchemaReader<'a>,
     /// Expansions of locations, by [`LocId::table_index`].
     memo: Vec<Expansion<'a>>,
     /// Alternatives of conjunctions of several locations.
     conjunctions: HashMap<Conjunction, Alternatives<'a>>,
     /// Memo: whether a conjunction certainly allows no value.
-    pub(super) contradictions: HashMap<Conjunction, bool>,
-    /// Parsed patterns, by source; `None` if they cannot be used.
-    patterns: HashMap<&'a str, Option<Arc<CachedPattern>>>,
+    contradictions: HashMap<Conjunction, bool>,
     /// The alternatives of `true`; shared, so that it is recognized by address.
     always_true: Alternatives<'a>,
     /// Placeholder for alternatives that exceeded a limit (reported). A product with it is the
@@ -110,138 +75,33 @@ pub(super) struct Normalizer<'a> {
     limit_placeholder: Alternatives<'a>,
     /// Nesting depth of expansions.
     depth: usize,
-    /// The innermost location that is being expanded.
-    current: LocId,
-    /// The fuel is spent, or the request is cancelled. This has been reported.
-    halted: bool,
     /// Nesting depth of probes (see [`Normalizer::probe`]). A probe may meet a location whose
     /// expansion is in progress. That is no error, but the answer is then unknown, and no memo is
     /// written.
-    pub(super) probe_depth: usize,
+    probe_depth: usize,
     /// The running probe has met an expansion in progress.
     probe_is_unknown: bool,
 }
 
-/// The largest number of contradictions in a report.
-const MAX_CONFLICTS: usize = 16;
-
 impl<'a> Normalizer<'a> {
-    /// A normalizer of the document `root`, with these features enabled.
+    /// A normalizer of the document of `source`, with these features enabled.
     pub(super) fn new(
-        (root, remotes): (&'a Json, &'a Registry),
+        source: (&'a Json, &'a Registry),
         options: SchemaOptions,
         limits: &'a Limits,
         features: Features,
     ) -> Self {
         Normalizer {
-            doc: Doc::new(root, remotes, options.dialect, features.dynamic),
-            options,
-            limits,
-            errors: Vec::new(),
-            relaxed: Vec::new(),
-            features,
-            tracks_evaluation: features.evaluation,
-            conflicts: Vec::new(),
+            reader: SchemaReader::new(source, options, limits, features),
             memo: Vec::new(),
             conjunctions: HashMap::default(),
             contradictions: HashMap::default(),
-            patterns: HashMap::default(),
             always_true: Rc::new(vec![Facets::any()]),
             limit_placeholder: Rc::new(vec![Facets::any()]),
             depth: 0,
-            current: LocId::ROOT,
-            halted: false,
             probe_depth: 0,
             probe_is_unknown: false,
         }
-    }
-
-    /// Spends fuel; `false` if there is none left, which is reported at the current location.
-    pub(super) fn spend(&mut self, units: usize) -> bool {
-        if !self.halted
-            && let Err(out) = fuel::spend(units)
-        {
-            self.halted = true;
-            self.report(self.current, "", Reason::Limit(out.to_string()));
-        }
-        !self.halted
-    }
-
-    /// Whether the fuel is spent or the request cancelled.
-    pub(super) fn is_exhausted(&self) -> bool {
-        self.halted
-    }
-
-    /// Reports an error of a keyword of a location; an empty keyword stands for the location.
-    pub(super) fn report(&mut self, loc: LocId, keyword: &str, reason: Reason) {
-        if self.errors.len() >= MAX_ERRORS {
-            return;
-        }
-        let error = SchemaError {
-            pointer: self.doc.keyword_pointer(loc, keyword),
-            keyword: keyword.to_owned(),
-            reason,
-        };
-        // An unsupported keyword is reported once, and not next to a worse error.
-        let minor = matches!(error.reason, Reason::Unsupported(_));
-        let is_reported = |e: &SchemaError| *e == error || (minor && e.pointer == error.pointer);
-        if !self.errors.iter().any(is_reported) {
-            self.errors.push(error);
-        }
-    }
-
-    /// Reports that a keyword is not enforced: as an error, or as a relaxation if the policy allows
-    /// it. The caller continues with weaker facets.
-    pub(super) fn unsupported(&mut self, loc: LocId, keyword: &str, what: String) {
-        if self.options.policy == Policy::Strict {
-            return self.report(loc, keyword, Reason::Unsupported(what));
-        }
-        let pointer = self.doc.keyword_pointer(loc, keyword);
-        if self.relaxed.len() < MAX_ERRORS
-            && !self.relaxed.iter().any(|other| other.pointer == pointer)
-        {
-            let reason = Reason::Unsupported(what);
-            self.relaxed.push(SchemaError { pointer, keyword: keyword.to_owned(), reason });
-        }
-    }
-
-    /// Notes a contradiction by which a subschema allows no value.
-    pub(super) fn conflict(&mut self, loc: LocId, keyword: &str, what: &str) {
-        if self.conflicts.len() < MAX_CONFLICTS {
-            self.conflicts.push(SchemaError {
-                pointer: self.doc.keyword_pointer(loc, keyword),
-                keyword: keyword.to_owned(),
-                reason: Reason::Unsatisfiable(what.to_owned()),
-            });
-        }
-    }
-
-    /// Notes that the keywords of a schema object contradict each other, unless a contradiction of
-    /// one of them is noted already.
-    fn note_contradictory_keywords(&mut self, loc: LocId) {
-        if self.conflicts.len() >= MAX_CONFLICTS {
-            return;
-        }
-        let parent = self.doc.keyword_pointer(loc, "") + "/";
-        if self
-            .conflicts
-            .iter()
-            .any(|other| other.pointer.strip_suffix(&*other.keyword) == Some(&*parent))
-        {
-            return;
-        }
-        let names =
-            self.doc.object(loc).into_iter().flat_map(|object| object.iter().map(|(name, _)| name));
-        let names: Vec<String> = names
-            .filter(|name| !is_annotation(name))
-            .take(8)
-            .map(|name| format!("`{name}`"))
-            .collect();
-        self.conflict(
-            loc,
-            "",
-            &format!("its keywords contradict each other: {}", names.join(", ")),
-        );
     }
 
     /// The canonical conjunction of locations: references are followed, trivially true schemas
@@ -255,31 +115,11 @@ impl<'a> Normalizer<'a> {
     /// As [`Normalizer::conjunction`], in place.
     pub(super) fn canonicalize(&mut self, locs: &mut Locs) {
         locs.retain(|loc| {
-            *loc = self.follow_references(*loc);
-            !self.doc.is_always_true(*loc)
+            *loc = self.reader.follow_references(*loc);
+            !self.reader.doc.is_always_true(*loc)
         });
         locs.sort_unstable();
         locs.dedup();
-    }
-
-    /// Follows schemas that consist of a reference only.
-    fn follow_references(&mut self, mut loc: LocId) -> LocId {
-        for _ in 0..64 {
-            if loc.is_negated() {
-                return loc;
-            }
-            let Some(reference) = self.doc.locs[loc.index()].reference else { return loc };
-            if self.doc.dialect(loc) > Dialect::Draft7
-                && self.doc.object(loc).is_some_and(|object| object.len() > 1)
-            {
-                return loc;
-            }
-            match self.doc.resolve(loc, reference) {
-                Ok(target) if target != loc => loc = target,
-                _ => return loc,
-            }
-        }
-        loc
     }
 
     /// The alternatives of a canonical conjunction. An empty list: no value satisfies it.
@@ -307,7 +147,7 @@ impl<'a> Normalizer<'a> {
     }
 
     /// The alternatives of one location.
-    pub(super) fn expand(&mut self, loc: LocId) -> Alternatives<'a> {
+    fn expand(&mut self, loc: LocId) -> Alternatives<'a> {
         match self.memo.get(loc.table_index()) {
             Some(Expansion::Done(out)) => return out.clone(),
             Some(Expansion::InProgress) if self.probe_depth > 0 => {
@@ -315,7 +155,7 @@ impl<'a> Normalizer<'a> {
                 return self.always_true.clone();
             }
             Some(Expansion::InProgress) => {
-                self.report(
+                self.reader.report(
                     loc,
                     "",
                     Reason::Malformed(
@@ -326,50 +166,52 @@ impl<'a> Normalizer<'a> {
             }
             Some(Expansion::Missing) | None => {}
         }
-        let outer = std::mem::replace(&mut self.current, loc);
-        let keywords = self.doc.object(loc).map_or(0, |object| object.len());
-        let out = if self.spend(FUEL_PER_LOCATION + keywords) {
+        let outer = std::mem::replace(&mut self.reader.current, loc);
+        let keywords = self.reader.doc.object(loc).map_or(0, |object| object.len());
+        let out = if self.reader.spend(FUEL_PER_LOCATION + keywords) {
             self.expand_uncached(loc)
         } else {
             self.always_true.clone()
         };
-        self.current = outer;
+        self.reader.current = outer;
         out
     }
 
     /// As [`Normalizer::expand`], of a location without a memo entry.
     fn expand_uncached(&mut self, loc: LocId) -> Alternatives<'a> {
-        if self.depth >= self.limits.depth || self.doc.len() > self.limits.nodes {
-            let what = if self.depth >= self.limits.depth {
+        if self.depth >= self.reader.limits.depth
+            || self.reader.doc.len() > self.reader.limits.nodes
+        {
+            let what = if self.depth >= self.reader.limits.depth {
                 "depth of references and applicators"
             } else {
                 "schema nodes"
             };
-            self.report(loc, "", Reason::Limit(what.into()));
+            self.reader.report(loc, "", Reason::Limit(what.into()));
             return self.always_true.clone();
         }
-        let has_members = self.doc.object(loc).is_some_and(|object| !object.is_empty());
-        if self.doc.depth(loc) + usize::from(has_members) > self.limits.depth {
-            let what = format!("nested deeper than {}", self.limits.depth);
-            self.report(LocId::ROOT, "", Reason::Limit(what));
+        let has_members = self.reader.doc.object(loc).is_some_and(|object| !object.is_empty());
+        if self.reader.doc.depth(loc) + usize::from(has_members) > self.reader.limits.depth {
+            let what = format!("nested deeper than {}", self.reader.limits.depth);
+            self.reader.report(LocId::ROOT, "", Reason::Limit(what));
             return self.always_true.clone();
         }
         if self.memo.len() <= loc.table_index() {
-            self.memo.resize(2 * self.doc.len(), Expansion::Missing);
+            self.memo.resize(2 * self.reader.doc.len(), Expansion::Missing);
         }
         self.memo[loc.table_index()] = Expansion::InProgress;
         self.depth += 1;
-        let out = match self.doc.json(loc) {
-            _ if self.doc.is_synthetic(loc) => self.expand_synthetic(loc),
+        let out = match self.reader.doc.json(loc) {
+            _ if self.reader.doc.is_synthetic(loc) => self.expand_synthetic(loc),
             Json::Bool(allows) if *allows != loc.is_negated() => self.always_true.clone(),
             Json::Bool(_) => Rc::new(Vec::new()),
             Json::Object(object) if loc.is_negated() => self.negate_object(loc, object),
             Json::Object(object) => {
-                let parsed = self.parse_keywords(loc, object);
+                let parsed = self.reader.parse_keywords(loc, object);
                 self.expand_object(loc, parsed)
             }
             _ => {
-                self.report(
+                self.reader.report(
                     loc,
                     "",
                     Reason::Malformed("a schema must be an object or a boolean".into()),
@@ -385,13 +227,15 @@ impl<'a> Normalizer<'a> {
 
     /// The alternatives of a synthetic location.
     fn expand_synthetic(&mut self, loc: LocId) -> Alternatives<'a> {
-        if let Some(value) = self.doc.constant(loc) {
+        if let Some(value) = self.reader.doc.constant(loc) {
             if loc.is_negated() {
                 return self.negate_values(loc.negated(), &[value]);
             }
             return Rc::new(vec![Facets { values: Some(Rc::new(vec![value])), ..Facets::any() }]);
         }
-        let Some(parts) = self.doc.union_operands(loc) else { return self.always_true.clone() };
+        let Some(parts) = self.reader.doc.union_operands(loc) else {
+            return self.always_true.clone();
+        };
         if loc.is_negated() {
             let conj = self.conjunction(parts.iter().map(|part| part.negated()).collect::<Locs>());
             return self.alternatives(&conj);
@@ -401,11 +245,7 @@ impl<'a> Normalizer<'a> {
 
     /// The alternatives of a schema object: the product of its own assertions and its in-place
     /// applicators.
-    pub(super) fn expand_object(
-        &mut self,
-        loc: LocId,
-        parsed: ParsedKeywords<'a>,
-    ) -> Alternatives<'a> {
+    fn expand_object(&mut self, loc: LocId, parsed: ParsedKeywords<'a>) -> Alternatives<'a> {
         let ParsedKeywords {
             facets,
             all_of,
@@ -416,7 +256,7 @@ impl<'a> Normalizer<'a> {
             unevaluated_items,
         } = parsed;
         if facets.types.is_none() {
-            self.note_contradictory_keywords(loc);
+            self.reader.note_contradictory_keywords(loc);
         }
         let mut out: Alternatives<'a> = match facets.types.is_none() {
             true => Rc::new(Vec::new()),
@@ -487,7 +327,7 @@ impl<'a> Normalizer<'a> {
     fn expand_any_of(&mut self, loc: LocId, branches: &[LocId]) -> Vec<Facets<'a>> {
         /// The largest number of branches; sets of them are conjoined.
         const MAX_BRANCHES: usize = 8;
-        if !self.tracks_evaluation || branches.len() < 2 {
+        if !self.reader.tracks_evaluation || branches.len() < 2 {
             return branches.iter().flat_map(|&branch| self.expand(branch).to_vec()).collect();
         }
         if branches.len() > MAX_BRANCHES {
@@ -495,7 +335,7 @@ impl<'a> Normalizer<'a> {
                 "more than {MAX_BRANCHES} branches in a schema with `unevaluatedProperties` or \
                  `unevaluatedItems`"
             );
-            self.report(loc, "anyOf", Reason::Limit(what));
+            self.reader.report(loc, "anyOf", Reason::Limit(what));
             return Vec::new();
         }
         let mut out = Vec::new();
@@ -556,8 +396,11 @@ impl<'a> Normalizer<'a> {
             .filter(|c| c.evaluates != Evaluates::Nothing)
             .map(|c| c.schema);
         let mut allowed: Vec<LocId> = [schema].into_iter().chain(contained).collect();
-        let rest =
-            if allowed.len() == 1 { allowed.remove(0) } else { self.doc.union_of(loc, allowed) };
+        let rest = if allowed.len() == 1 {
+            allowed.remove(0)
+        } else {
+            self.reader.doc.union_of(loc, allowed)
+        };
         out.array.parts.push(Rc::new(ArrayPart {
             prefix,
             rest: Some(rest),
@@ -579,7 +422,7 @@ impl<'a> Normalizer<'a> {
             return self.limit_placeholder.clone();
         }
         if a.len() * b.len() > MAX_ALTERNATIVES {
-            self.report(
+            self.reader.report(
                 loc,
                 "",
                 Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")),
@@ -592,7 +435,7 @@ impl<'a> Normalizer<'a> {
         let before = a.len() * b.len();
         let sizes = |list: &[Facets<'a>]| list.iter().map(Facets::list_entries).sum::<usize>();
         let copied = sizes(&a) * b.len() + sizes(&b) * a.len();
-        if !self.spend(before * FUEL_PER_CONJUNCTION + copied) {
+        if !self.reader.spend(before * FUEL_PER_CONJUNCTION + copied) {
             return self.limit_placeholder.clone();
         }
         let out: Vec<Facets<'a>> = a
@@ -601,13 +444,13 @@ impl<'a> Normalizer<'a> {
             .filter(|f| !f.types.is_none())
             .collect();
         if out.is_empty() && before > 0 {
-            self.conflict(loc, keyword, "contradicts the other constraints on this value");
+            self.reader.conflict(loc, keyword, "contradicts the other constraints on this value");
         }
         Rc::new(if a.len() > 1 && b.len() > 1 { self.without_subsumed(out) } else { out })
     }
 
     /// Whether these alternatives stand for a product that exceeded a limit.
-    pub(super) fn is_limit_placeholder(&self, alternatives: &Alternatives<'a>) -> bool {
+    fn is_limit_placeholder(&self, alternatives: &Alternatives<'a>) -> bool {
         Rc::ptr_eq(alternatives, &self.limit_placeholder)
     }
 
@@ -634,7 +477,7 @@ impl<'a> Normalizer<'a> {
 
     /// Runs a query that may meet a location whose expansion is in progress. Returns its result,
     /// and whether that happened: then the result is unknown.
-    pub(super) fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+    fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> (T, bool) {
         let before = std::mem::replace(&mut self.probe_is_unknown, false);
         self.probe_depth += 1;
         let result = query(self);
@@ -643,67 +486,7 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Spends the fuel for conjoining two facets.
-    pub(super) fn spend_on_conjoin(&mut self, x: &Facets<'a>, y: &Facets<'a>) -> bool {
-        self.spend(FUEL_PER_CONJUNCTION + x.list_entries() + y.list_entries())
-    }
-
-    /// The parsed pattern, memoized; `None` if it is malformed or unsupported (reported).
-    pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<CachedPattern>> {
-        if let Some(pattern) = self.patterns.get(used.source) {
-            return pattern.clone();
-        }
-        if !self.spend(FUEL_PER_PATTERN_BYTE * used.source.len()) {
-            return None;
-        }
-        let pattern = match cached_pattern(used.source, self.limits) {
-            Ok(pattern) => Some(pattern),
-            Err(error) => {
-                let text = error.to_string();
-                let reason = match error {
-                    RegexError::Syntax { .. } => Reason::Malformed(text),
-                    RegexError::Unsupported { .. } => Reason::Unsupported(text),
-                    RegexError::TooLarge(_) => Reason::Limit(text),
-                };
-                match reason {
-                    Reason::Unsupported(what) => self.unsupported(used.loc, used.keyword, what),
-                    reason => self.report(used.loc, used.keyword, reason),
-                }
-                None
-            }
-        };
-        self.patterns.insert(used.source, pattern.clone());
-        pattern
-    }
-
-    /// The automaton of the strings that contain a match; `None` if there is none or it is too
-    /// large (reported).
-    pub(super) fn pattern_dfa(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
-        let built = self.pattern(used)?.search_dfa(self.limits.automaton_states);
-        if let Err(error) = &built {
-            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
-        }
-        built.ok()
-    }
-
-    /// The automaton of the strings that contain no match; as [`Normalizer::pattern_dfa`].
-    pub(super) fn pattern_complement(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
-        let built = self.pattern(used)?.complement(self.limits.automaton_states);
-        if let Err(error) = &built {
-            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
-        }
-        built.ok()
-    }
-
-    /// Reports the keywords that are not enforced and that constrain values of these types.
-    pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: TypeSet) {
-        for item in &facets.unenforced {
-            if item.types.meets(types) {
-                self.unsupported(
-                    item.loc,
-                    item.keyword,
-                    format!("`{}`: {}", item.keyword, item.why),
-                );
-            }
-        }
+    fn spend_on_conjoin(&mut self, x: &Facets<'a>, y: &Facets<'a>) -> bool {
+        self.reader.spend(FUEL_PER_CONJUNCTION + x.list_entries() + y.list_entries())
     }
 }

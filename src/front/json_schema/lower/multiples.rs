@@ -1,48 +1,10 @@
-//! `multipleOf`: the automaton of the multiples of a unit, and the least common multiple of two
-//! units.
+//! `multipleOf`: the automaton of the multiples of a unit.
 //!
 //! The automaton tracks the remainder of the digits read so far, once per decimal place.
 
-use super::decimal::Decimal;
+use super::super::decimal::{Decimal, MAX_REMAINDERS, modulus_and_places};
 use super::magnitude::{MINUS, POINT, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
-
-/// Maximum number of remainder states of a unit.
-const MAX_REMAINDERS: u64 = 20_000;
-
-/// The least common multiple of two units; `None` if its automaton would have too many remainders.
-pub(super) fn common_multiple(a: &Decimal, b: &Decimal) -> Option<Decimal> {
-    // Both as integers, in units of the finer one's last decimal place.
-    let place = a.last_place().min(b.last_place());
-    let whole = |unit: &Decimal| {
-        let zeros =
-            u32::try_from(unit.last_place() - place).ok().filter(|_| unit.digits().len() <= 18)?;
-        let digits = unit.digits().iter().fold(0u64, |n, &digit| n * 10 + u64::from(digit));
-        digits.checked_mul(10u64.checked_pow(zeros)?)
-    };
-    let (a, b) = (whole(a)?, whole(b)?);
-    let (mut divisor, mut rest) = (a, b);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
-    }
-    let least = (a / divisor).checked_mul(b)?;
-    let digits: Vec<u8> = least.to_string().bytes().map(|byte| byte - b'0').collect();
-    let exponent = place + digits.len() as i64;
-    let unit = Decimal::new(false, digits, exponent);
-    modulus_and_places(&unit).map(|_| unit)
-}
-
-/// The unit as an integer modulus, scaled by its number of decimal places, and that number. `None`
-/// if there are too many remainders to track.
-fn modulus_and_places(unit: &Decimal) -> Option<(u64, usize)> {
-    let (integer, fraction) = unit.parts(18)?;
-    if integer.len() + fraction.len() > 18 {
-        return None;
-    }
-    let modulus = integer.iter().chain(&fraction).fold(0u64, |n, &d| n * 10 + u64::from(d));
-    (modulus.saturating_mul(fraction.len() as u64 + 2) <= MAX_REMAINDERS)
-        .then_some((modulus, fraction.len()))
-}
 
 /// The automaton of decimal texts that are whole multiples of a positive unit. The texts have no
 /// exponent; their syntax is not checked.
@@ -111,8 +73,8 @@ fn add_point_edges(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
 
 #[cfg(test)]
 mod tests {
+    use super::super::number::tests::{SAMPLES, decimal_syntax};
     use super::*;
-    use crate::front::json_schema::number::tests::{SAMPLES, decimal_syntax};
     use crate::fsm::Combine;
 
     #[test]
@@ -132,27 +94,5 @@ mod tests {
             }
         }
         assert!(multiples_dfa(&Decimal::parse("123456789")).is_err());
-    }
-
-    #[test]
-    fn common_multiples_are_least() {
-        for (a, b, both) in [
-            ("4", "6", "12"),
-            ("0.5", "0.2", "1"),
-            ("3", "24", "24"),
-            ("1.5", "10", "30"),
-            ("1e3", "7", "7e3"),
-        ] {
-            assert_eq!(
-                common_multiple(&Decimal::parse(a), &Decimal::parse(b)),
-                Some(Decimal::parse(both)),
-                "{a} {b}"
-            );
-        }
-        for (a, b) in
-            [("7919", "7927"), ("1e40", "3"), ("1e-40", "3"), ("123456789012345678901", "1")]
-        {
-            assert_eq!(common_multiple(&Decimal::parse(a), &Decimal::parse(b)), None, "{a} {b}");
-        }
     }
 }

@@ -1,5 +1,4 @@
-//! Facets: the normal form of a conjunction of schemas, by type of value. Normalize step of the
-//! pipeline, see the [module](super).
+//! Facets: the assertions of a schema, or of a conjunction of schemas, by type of value.
 //!
 //! [`Facets`] have one field for each type: bounds of numbers, lengths and patterns of strings, and
 //! so on. Each constrains only values of its own type, as in JSON Schema. So two facets are
@@ -10,10 +9,8 @@ use std::fmt;
 use std::hash::Hash;
 use std::rc::Rc;
 
-use super::decimal::Decimal;
+use super::super::decimal::{Decimal, common_multiple};
 use super::doc::{LocId, Locs};
-use super::multiples::common_multiple;
-
 use super::shared_facets::{SharedFacets, Unconstrained};
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
@@ -21,22 +18,22 @@ use crate::spec::json::Json;
 
 /// A set of JSON types. `INTEGER` (whole numbers) and `FRACTION` are separate; `number` is both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct TypeSet(u8);
+pub(crate) struct TypeSet(u8);
 
 impl TypeSet {
-    pub(super) const NONE: TypeSet = TypeSet(0);
-    pub(super) const NULL: TypeSet = TypeSet(1);
-    pub(super) const BOOLEAN: TypeSet = TypeSet(2);
-    pub(super) const INTEGER: TypeSet = TypeSet(4);
-    pub(super) const FRACTION: TypeSet = TypeSet(8);
-    pub(super) const NUMBER: TypeSet = TypeSet(12);
-    pub(super) const STRING: TypeSet = TypeSet(16);
-    pub(super) const ARRAY: TypeSet = TypeSet(32);
-    pub(super) const OBJECT: TypeSet = TypeSet(64);
-    pub(super) const ALL: TypeSet = TypeSet(127);
+    pub(crate) const NONE: TypeSet = TypeSet(0);
+    pub(crate) const NULL: TypeSet = TypeSet(1);
+    pub(crate) const BOOLEAN: TypeSet = TypeSet(2);
+    pub(crate) const INTEGER: TypeSet = TypeSet(4);
+    pub(crate) const FRACTION: TypeSet = TypeSet(8);
+    pub(crate) const NUMBER: TypeSet = TypeSet(12);
+    pub(crate) const STRING: TypeSet = TypeSet(16);
+    pub(crate) const ARRAY: TypeSet = TypeSet(32);
+    pub(crate) const OBJECT: TypeSet = TypeSet(64);
+    pub(crate) const ALL: TypeSet = TypeSet(127);
 
     /// The types of a name that `type` may have.
-    pub(super) fn named(name: &str) -> Option<TypeSet> {
+    pub(crate) fn named(name: &str) -> Option<TypeSet> {
         Some(match name {
             "null" => TypeSet::NULL,
             "boolean" => TypeSet::BOOLEAN,
@@ -50,7 +47,7 @@ impl TypeSet {
     }
 
     /// The type of a value, as a set of one.
-    pub(super) fn of(json: &Json) -> TypeSet {
+    pub(crate) fn of(json: &Json) -> TypeSet {
         match json {
             Json::Null => TypeSet::NULL,
             Json::Bool(_) => TypeSet::BOOLEAN,
@@ -63,27 +60,27 @@ impl TypeSet {
     }
 
     /// The intersection.
-    pub(super) fn and(self, other: TypeSet) -> TypeSet {
+    pub(crate) fn and(self, other: TypeSet) -> TypeSet {
         TypeSet(self.0 & other.0)
     }
 
     /// The union.
-    pub(super) fn or(self, other: TypeSet) -> TypeSet {
+    pub(crate) fn or(self, other: TypeSet) -> TypeSet {
         TypeSet(self.0 | other.0)
     }
 
     /// The difference.
-    pub(super) fn minus(self, other: TypeSet) -> TypeSet {
+    pub(crate) fn minus(self, other: TypeSet) -> TypeSet {
         TypeSet(self.0 & !other.0)
     }
 
     /// Whether the sets intersect.
-    pub(super) fn meets(self, other: TypeSet) -> bool {
+    pub(crate) fn meets(self, other: TypeSet) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Whether the set is empty.
-    pub(super) fn is_none(self) -> bool {
+    pub(crate) fn is_none(self) -> bool {
         self.0 == 0
     }
 }
@@ -96,33 +93,33 @@ impl fmt::Debug for TypeSet {
 
 /// One end of a numeric range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Bound {
-    pub(super) value: Decimal,
-    pub(super) exclusive: bool,
+pub(crate) struct Bound {
+    pub(crate) value: Decimal,
+    pub(crate) exclusive: bool,
 }
 
 /// Constraints on numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct NumberFacets {
-    pub(super) low: Option<Bound>,
-    pub(super) high: Option<Bound>,
+pub(crate) struct NumberFacets {
+    pub(crate) low: Option<Bound>,
+    pub(crate) high: Option<Bound>,
     /// `multipleOf`: the number is a multiple of all of these.
-    pub(super) multiples: Vec<Decimal>,
+    pub(crate) multiples: Vec<Decimal>,
     /// Numbers that are excluded.
-    pub(super) excluded: Vec<Decimal>,
+    pub(crate) excluded: Vec<Decimal>,
     /// Multiples of these are excluded.
-    pub(super) not_multiples: Vec<Decimal>,
+    pub(crate) not_multiples: Vec<Decimal>,
 }
 
 /// An assertion that a string contains a match of a pattern, or that it contains none. Equality
 /// ignores the location.
 #[derive(Clone, Debug)]
-pub(super) struct PatternUse<'a> {
-    pub(super) source: &'a str,
-    pub(super) negated: bool,
+pub(crate) struct PatternUse<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) negated: bool,
     /// Where the schema asserts it, for error messages.
-    pub(super) loc: LocId,
-    pub(super) keyword: &'static str,
+    pub(crate) loc: LocId,
+    pub(crate) keyword: &'static str,
 }
 
 impl PartialEq for PatternUse<'_> {
@@ -133,27 +130,27 @@ impl PartialEq for PatternUse<'_> {
 
 /// Constraints on strings; lengths in code points.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct StringFacets<'a> {
-    pub(super) min: u32,
-    pub(super) max: Option<u32>,
-    pub(super) patterns: Vec<PatternUse<'a>>,
+pub(crate) struct StringFacets<'a> {
+    pub(crate) min: u32,
+    pub(crate) max: Option<u32>,
+    pub(crate) patterns: Vec<PatternUse<'a>>,
     /// Strings that are excluded.
-    pub(super) excluded: Vec<&'a str>,
+    pub(crate) excluded: Vec<&'a str>,
 }
 
 /// The constraints that one schema object has on elements: by position, then on the rest (`None`:
 /// none).
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ArrayPart {
-    pub(super) prefix: Vec<LocId>,
-    pub(super) rest: Option<LocId>,
+pub(crate) struct ArrayPart {
+    pub(crate) prefix: Vec<LocId>,
+    pub(crate) rest: Option<LocId>,
     /// Which elements count as evaluated.
-    pub(super) evaluates: Evaluates,
+    pub(crate) evaluates: Evaluates,
 }
 
 /// Which members or elements a part evaluates, for `unevaluatedProperties` and `unevaluatedItems`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Evaluates {
+pub(crate) enum Evaluates {
     /// None: the part comes from a negation.
     Nothing,
     /// Those that it names.
@@ -164,44 +161,44 @@ pub(super) enum Evaluates {
 
 /// Bounds on the number of elements that satisfy a schema (`contains`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Contains {
-    pub(super) schema: LocId,
-    pub(super) min: u32,
-    pub(super) max: Option<u32>,
+pub(crate) struct Contains {
+    pub(crate) schema: LocId,
+    pub(crate) min: u32,
+    pub(crate) max: Option<u32>,
     /// Index of the first element that is counted.
-    pub(super) from: u32,
+    pub(crate) from: u32,
     /// Whether elements that satisfy the schema count as evaluated.
-    pub(super) evaluates: Evaluates,
+    pub(crate) evaluates: Evaluates,
 }
 
 /// Constraints on arrays. An element satisfies its schemas of all parts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ArrayFacets {
-    pub(super) parts: Vec<Rc<ArrayPart>>,
-    pub(super) min: u32,
-    pub(super) max: Option<u32>,
-    pub(super) contains: Vec<Contains>,
+pub(crate) struct ArrayFacets {
+    pub(crate) parts: Vec<Rc<ArrayPart>>,
+    pub(crate) min: u32,
+    pub(crate) max: Option<u32>,
+    pub(crate) contains: Vec<Contains>,
     /// `uniqueItems`, with the location that asserts it.
-    pub(super) unique: Option<LocId>,
+    pub(crate) unique: Option<LocId>,
 }
 
 /// The constraints that one schema object has on members.
 #[derive(Clone, Debug)]
-pub(super) struct ObjectPart<'a> {
-    pub(super) properties: Vec<(&'a str, LocId)>,
+pub(crate) struct ObjectPart<'a> {
+    pub(crate) properties: Vec<(&'a str, LocId)>,
     /// Index of `properties` by name, if there are many.
-    pub(super) index: HashMap<&'a str, LocId>,
+    pub(crate) index: HashMap<&'a str, LocId>,
     /// `patternProperties`.
-    pub(super) patterns: Vec<(PatternUse<'a>, LocId)>,
+    pub(crate) patterns: Vec<(PatternUse<'a>, LocId)>,
     /// The schema of all other members (`None`: no constraint).
-    pub(super) additional: Option<LocId>,
+    pub(crate) additional: Option<LocId>,
     /// Which members count as evaluated.
-    pub(super) evaluates: Evaluates,
+    pub(crate) evaluates: Evaluates,
 }
 
 /// A test of a member's name.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum NameTest<'a> {
+pub(crate) enum NameTest<'a> {
     /// The name contains a match.
     Pattern(PatternUse<'a>),
     /// The name, as a string, satisfies a schema.
@@ -212,57 +209,57 @@ pub(super) enum NameTest<'a> {
 /// schema. Negations of member constraints need it: an object violates `additionalProperties: S` if
 /// some additional member violates `S`.
 #[derive(Debug)]
-pub(super) struct Witness<'a> {
+pub(crate) struct Witness<'a> {
     /// Its name passes this test. `None`: it is not in `not_named` and passes no test of
     /// `not_matching`.
-    pub(super) matching: Option<NameTest<'a>>,
-    pub(super) not_named: Vec<&'a str>,
-    pub(super) not_matching: Vec<NameTest<'a>>,
+    pub(crate) matching: Option<NameTest<'a>>,
+    pub(crate) not_named: Vec<&'a str>,
+    pub(crate) not_matching: Vec<NameTest<'a>>,
     /// The schema of its value.
-    pub(super) schema: LocId,
+    pub(crate) schema: LocId,
 }
 
 /// Constraints on objects. A member satisfies its schemas of all parts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ObjectFacets<'a> {
-    pub(super) parts: Vec<Rc<ObjectPart<'a>>>,
-    pub(super) required: Vec<&'a str>,
-    pub(super) forbidden: Vec<&'a str>,
-    pub(super) min: u32,
-    pub(super) max: Option<u32>,
+pub(crate) struct ObjectFacets<'a> {
+    pub(crate) parts: Vec<Rc<ObjectPart<'a>>>,
+    pub(crate) required: Vec<&'a str>,
+    pub(crate) forbidden: Vec<&'a str>,
+    pub(crate) min: u32,
+    pub(crate) max: Option<u32>,
     /// The schemas of `propertyNames`.
-    pub(super) names: Vec<LocId>,
+    pub(crate) names: Vec<LocId>,
     /// Witnesses that the object must have, not necessarily different members.
-    pub(super) witnesses: Vec<Rc<Witness<'a>>>,
+    pub(crate) witnesses: Vec<Rc<Witness<'a>>>,
 }
 
 /// A keyword that is not enforced, and the types of the values that it constrains.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct UnenforcedKeyword {
-    pub(super) types: TypeSet,
-    pub(super) loc: LocId,
-    pub(super) keyword: &'static str,
-    pub(super) why: &'static str,
+pub(crate) struct UnenforcedKeyword {
+    pub(crate) types: TypeSet,
+    pub(crate) loc: LocId,
+    pub(crate) keyword: &'static str,
+    pub(crate) why: &'static str,
 }
 
 /// The assertions of a conjunction of schemas. Each group constrains only values of its own type.
 /// `'a` is the lifetime of the schema document.
 #[derive(Clone, Debug)]
-pub(super) struct Facets<'a> {
-    pub(super) types: TypeSet,
-    pub(super) number: SharedFacets<NumberFacets>,
-    pub(super) string: SharedFacets<StringFacets<'a>>,
-    pub(super) array: SharedFacets<ArrayFacets>,
-    pub(super) object: SharedFacets<ObjectFacets<'a>>,
+pub(crate) struct Facets<'a> {
+    pub(crate) types: TypeSet,
+    pub(crate) number: SharedFacets<NumberFacets>,
+    pub(crate) string: SharedFacets<StringFacets<'a>>,
+    pub(crate) array: SharedFacets<ArrayFacets>,
+    pub(crate) object: SharedFacets<ObjectFacets<'a>>,
     /// `enum` and `const`: the value is one of these, and satisfies everything else.
-    pub(super) values: Option<Rc<Vec<&'a Json>>>,
+    pub(crate) values: Option<Rc<Vec<&'a Json>>>,
     /// Keywords that are not enforced.
-    pub(super) unenforced: Vec<UnenforcedKeyword>,
+    pub(crate) unenforced: Vec<UnenforcedKeyword>,
 }
 
 impl<'a> Facets<'a> {
     /// No constraint.
-    pub(super) fn any() -> Facets<'a> {
+    pub(crate) fn any() -> Facets<'a> {
         Facets {
             types: TypeSet::ALL,
             number: SharedFacets::UNCONSTRAINED,
@@ -275,7 +272,7 @@ impl<'a> Facets<'a> {
     }
 
     /// Whether nothing is constrained. Constraints that hold for every value count.
-    pub(super) fn is_always_true(&self) -> bool {
+    pub(crate) fn is_always_true(&self) -> bool {
         let Facets { types, number, string, array, object, values, unenforced } = self;
         *types == TypeSet::ALL
             && values.is_none()
@@ -287,7 +284,7 @@ impl<'a> Facets<'a> {
     }
 
     /// The number of list entries that a copy may have to copy; a measure for fuel.
-    pub(super) fn list_entries(&self) -> usize {
+    pub(crate) fn list_entries(&self) -> usize {
         let Facets { number, string, array, object, .. } = self;
         number.excluded.len()
             + number.multiples.len()
@@ -304,7 +301,7 @@ impl<'a> Facets<'a> {
     }
 
     /// The conjunction. Cost: linear in the number of keywords, not in their contents.
-    pub(super) fn conjoin(mut self, other: &Facets<'a>) -> Facets<'a> {
+    pub(crate) fn conjoin(mut self, other: &Facets<'a>) -> Facets<'a> {
         self.types = self.types.and(other.types);
         self.number.conjoin_with(&other.number, NumberFacets::conjoin);
         self.string.conjoin_with(&other.string, StringFacets::conjoin);
@@ -321,7 +318,7 @@ impl<'a> Facets<'a> {
     }
 
     /// A copy whose parts evaluate no member or element.
-    pub(super) fn without_evaluation(&self) -> Facets<'a> {
+    pub(crate) fn without_evaluation(&self) -> Facets<'a> {
         let mut out = self.clone();
         if !out.array.is_unconstrained() {
             let array = &mut *out.array;
@@ -467,21 +464,21 @@ impl NumberFacets {
     }
 
     /// Adds a lower bound.
-    pub(super) fn add_lower_bound(&mut self, bound: Bound) {
+    pub(crate) fn add_lower_bound(&mut self, bound: Bound) {
         if self.is_tightened_from_below_by(&bound) {
             self.low = Some(bound);
         }
     }
 
     /// Adds an upper bound.
-    pub(super) fn add_upper_bound(&mut self, bound: Bound) {
+    pub(crate) fn add_upper_bound(&mut self, bound: Bound) {
         if self.is_tightened_from_above_by(&bound) {
             self.high = Some(bound);
         }
     }
 
     /// Whether a lower bound is tighter than the present one.
-    pub(super) fn is_tightened_from_below_by(&self, bound: &Bound) -> bool {
+    pub(crate) fn is_tightened_from_below_by(&self, bound: &Bound) -> bool {
         self.low.as_ref().is_none_or(|old| {
             bound.value > old.value
                 || (bound.value == old.value && bound.exclusive && !old.exclusive)
@@ -489,7 +486,7 @@ impl NumberFacets {
     }
 
     /// Whether an upper bound is tighter than the present one.
-    pub(super) fn is_tightened_from_above_by(&self, bound: &Bound) -> bool {
+    pub(crate) fn is_tightened_from_above_by(&self, bound: &Bound) -> bool {
         self.high.as_ref().is_none_or(|old| {
             bound.value < old.value
                 || (bound.value == old.value && bound.exclusive && !old.exclusive)
@@ -497,12 +494,12 @@ impl NumberFacets {
     }
 
     /// Whether every number satisfies these facets.
-    pub(super) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         *self == NumberFacets::default()
     }
 
     /// Whether the sign of a number decides whether it is accepted.
-    pub(super) fn sign_decides(&self) -> bool {
+    pub(crate) fn sign_decides(&self) -> bool {
         [&self.low, &self.high].into_iter().flatten().all(|bound| bound.value.is_zero())
             && self.excluded.iter().all(Decimal::is_zero)
             && self.multiples.is_empty()
@@ -523,7 +520,7 @@ impl NumberFacets {
 
     /// Whether a number satisfies these facets. Divisibility that is too costly to compute (4096
     /// digits) counts as not satisfied.
-    pub(super) fn allow(&self, value: &Decimal) -> bool {
+    pub(crate) fn allow(&self, value: &Decimal) -> bool {
         self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
             && self
                 .high
@@ -548,7 +545,7 @@ impl<'a> StringFacets<'a> {
     }
 
     /// Whether every string satisfies these facets.
-    pub(super) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         self.min == 0 && self.max.is_none() && self.patterns.is_empty() && self.excluded.is_empty()
     }
 }
@@ -571,7 +568,7 @@ impl ArrayFacets {
     }
 
     /// Whether every array satisfies these facets.
-    pub(super) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         self.parts.iter().all(|part| part.is_free())
             && self.min == 0
             && self.max.is_none()
@@ -580,12 +577,12 @@ impl ArrayFacets {
     }
 
     /// The schemas of the element at this index.
-    pub(super) fn element(&self, index: usize) -> Locs {
+    pub(crate) fn element(&self, index: usize) -> Locs {
         self.parts.iter().filter_map(|p| p.prefix.get(index).copied().or(p.rest)).collect()
     }
 
     /// Length of the longest prefix; all later elements have the same schemas.
-    pub(super) fn prefix(&self) -> usize {
+    pub(crate) fn prefix(&self) -> usize {
         self.parts.iter().map(|p| p.prefix.len()).max().unwrap_or(0)
     }
 }
@@ -595,7 +592,7 @@ const MAX_UNINDEXED: usize = 12;
 
 impl<'a> ObjectPart<'a> {
     /// A part with these properties only.
-    pub(super) fn new(properties: Vec<(&'a str, LocId)>) -> ObjectPart<'a> {
+    pub(crate) fn new(properties: Vec<(&'a str, LocId)>) -> ObjectPart<'a> {
         let index = if properties.len() > MAX_UNINDEXED {
             properties.iter().copied().collect()
         } else {
@@ -616,7 +613,7 @@ impl<'a> ObjectPart<'a> {
     }
 
     /// The schema of a declared property.
-    pub(super) fn property(&self, name: &str) -> Option<LocId> {
+    pub(crate) fn property(&self, name: &str) -> Option<LocId> {
         if self.index.is_empty() {
             return self.properties.iter().find(|(n, _)| *n == name).map(|(_, loc)| *loc);
         }
@@ -649,7 +646,7 @@ impl<'a> ObjectFacets<'a> {
     }
 
     /// Whether every object satisfies these facets.
-    pub(super) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         self.parts.iter().all(|part| part.is_free())
             && self.required.is_empty()
             && self.forbidden.is_empty()
@@ -661,12 +658,12 @@ impl<'a> ObjectFacets<'a> {
 }
 
 /// Whether every multiple of `other` is certainly a multiple of `unit`.
-pub(super) fn divides(unit: &Decimal, other: &Decimal) -> bool {
+pub(crate) fn divides(unit: &Decimal, other: &Decimal) -> bool {
     other.is_multiple_of(unit, 64) == Some(true)
 }
 
 /// The smaller of two upper bounds; `None` is no bound.
-pub(super) fn min_bound(a: Option<u32>, b: Option<u32>) -> Option<u32> {
+pub(crate) fn min_bound(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -696,21 +693,21 @@ fn extend_hashed<T: Eq + Hash + Clone>(list: &mut Vec<T>, more: &[T]) {
 const LINEAR_SEARCH_LIMIT: usize = 256;
 
 /// Membership test on a list, by a hash set if the number of queries makes that worthwhile.
-pub(super) struct MembershipTest<'l, T> {
+pub(crate) struct MembershipTest<'l, T> {
     list: &'l [T],
     set: Option<HashSet<&'l T>>,
 }
 
 impl<'l, T: Eq + Hash> MembershipTest<'l, T> {
     /// Prepares a list for this number of queries.
-    pub(super) fn new(list: &'l [T], queries: usize) -> Self {
+    pub(crate) fn new(list: &'l [T], queries: usize) -> Self {
         let set = (list.len().saturating_mul(queries) > LINEAR_SEARCH_LIMIT)
             .then(|| list.iter().collect());
         MembershipTest { list, set }
     }
 
     /// Whether the list has an item.
-    pub(super) fn contains(&self, item: &T) -> bool {
+    pub(crate) fn contains(&self, item: &T) -> bool {
         match &self.set {
             Some(set) => set.contains(item),
             None => self.list.contains(item),
@@ -719,14 +716,14 @@ impl<'l, T: Eq + Hash> MembershipTest<'l, T> {
 }
 
 /// The first item of a list that another list contains, too.
-pub(super) fn first_common<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {
+pub(crate) fn first_common<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {
     fuel::charge(1 + (list.len() + other.len()) / 8);
     let other = MembershipTest::new(other, list.len());
     list.iter().find(|item| other.contains(item))
 }
 
 /// Whether `list` is a subset of `other`.
-pub(super) fn is_subset<T: Eq + Hash>(list: &[T], other: &[T]) -> bool {
+pub(crate) fn is_subset<T: Eq + Hash>(list: &[T], other: &[T]) -> bool {
     fuel::charge(1 + (list.len() + other.len()) / 8);
     let other = MembershipTest::new(other, list.len());
     list.iter().all(|item| other.contains(item))
@@ -740,7 +737,7 @@ pub(super) fn intersect_values<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Js
 
 /// The same text for all values that JSON Schema calls equal: numbers compare by value, members in
 /// any order.
-pub(super) fn canonical(json: &Json) -> String {
+pub(crate) fn canonical(json: &Json) -> String {
     match json {
         Json::Number(n) => Decimal::parse(n.as_str()).canonical(),
         Json::Array(items) => {

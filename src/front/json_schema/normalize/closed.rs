@@ -1,17 +1,17 @@
-//! Closed objects and arrays, for [`Undeclared::Forbidden`](super::Undeclared): what a schema does
-//! not declare is forbidden. Applied to the facets of each alternative before it is lowered.
-//! Normalize step of the pipeline, see the [module](super).
+//! Closed objects and arrays, for [`Undeclared::Forbidden`](super::super::Undeclared): what a
+//! schema does not declare is forbidden. Applied to the facets of each alternative before it is
+//! lowered.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::doc::LocId;
-use super::facets::{ArrayPart, Evaluates, Facets, ObjectPart};
+use super::super::read::doc::LocId;
+use super::super::read::facets::{ArrayPart, Evaluates, Facets, ObjectPart};
 
 impl<'a> Facets<'a> {
     /// Forbids additional members if some are declared and nothing constrains the others, and
     /// likewise additional elements. A required name counts as declared.
-    pub(super) fn close_undeclared(&self) -> Cow<'_, Facets<'a>> {
+    pub(crate) fn close_undeclared(&self) -> Cow<'_, Facets<'a>> {
         let (object, array) = (&self.object, &self.array);
         let any_part =
             |evaluates: Evaluates| object.parts.iter().any(|part| part.evaluates == evaluates);

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use super::Whitespace;
-use super::lower::SchemaLowering;
+use super::super::options::Whitespace;
+use super::SchemaLowering;
 use super::syntax::ValueSyntax;
 use crate::fsm::ByteSet;
 use crate::ir::Expr;
@@ -54,7 +54,7 @@ impl SchemaLowering<'_, '_> {
         if let Some(rule) = self.common_rules.space {
             return Expr::Ref(rule);
         }
-        let body = match self.normalizer.options.whitespace {
+        let body = match self.normalizer.reader.options.whitespace {
             Whitespace::Flexible { max } if max > 0 => {
                 Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max))
             }
@@ -71,7 +71,7 @@ impl SchemaLowering<'_, '_> {
     /// A comma or colon with the white space around it.
     fn separator(&mut self, mark: &str) -> Expr {
         let spaces = |count: u32| Expr::text(&format!("{mark}{}", " ".repeat(count as usize)));
-        match self.normalizer.options.whitespace {
+        match self.normalizer.reader.options.whitespace {
             Whitespace::PythonLike => spaces(1),
             Whitespace::Exact { after_comma, after_colon } => {
                 spaces(if mark == "," { after_comma } else { after_colon })
@@ -88,7 +88,7 @@ impl SchemaLowering<'_, '_> {
     /// The delimiters of an object or an array.
     fn delimiters(&mut self, open: &str, close: &str) -> Delimiters {
         let gap = self.gap();
-        let inside = match self.normalizer.options.whitespace {
+        let inside = match self.normalizer.reader.options.whitespace {
             Whitespace::Pretty { .. } => Expr::Empty,
             _ => gap.clone(),
         };

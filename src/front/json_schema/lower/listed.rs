@@ -4,7 +4,7 @@
 //! record which exponents complete a number there. The automaton is built from the trie and
 //! minimised.
 
-use super::decimal::Decimal;
+use super::super::decimal::Decimal;
 use super::magnitude::{LOWER_E, MINUS, NINE, PLUS, UPPER_E, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;

@@ -1,5 +1,4 @@
 //! Copy-on-write facets of one type. Unconstrained facets take no memory, copies share the rest.
-//! Normalize step of the pipeline, see the [module](super).
 //!
 //! Alternatives are cloned for every product of normalization, and most constrain one or two types
 //! only. So the facets of each type are a shared pointer, which is null while nothing is
@@ -10,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 /// Facets with an unconstrained value.
-pub(super) trait Unconstrained: Clone + Default {
+pub(crate) trait Unconstrained: Clone + Default {
     /// Facets that every value satisfies.
     fn unconstrained<'f>() -> &'f Self
     where
@@ -19,7 +18,7 @@ pub(super) trait Unconstrained: Clone + Default {
 
 /// Facets of one type. Mutable access copies facets that are shared.
 #[derive(Clone)]
-pub(super) struct SharedFacets<T>(Option<Rc<T>>);
+pub(crate) struct SharedFacets<T>(Option<Rc<T>>);
 
 impl<T> SharedFacets<T> {
     /// No constraint.
@@ -31,7 +30,7 @@ impl<T> SharedFacets<T> {
     }
 
     /// Whether both share one allocation, or neither has a constraint. Cost: constant.
-    pub(super) fn is_shared_with(&self, other: &SharedFacets<T>) -> bool {
+    pub(crate) fn is_shared_with(&self, other: &SharedFacets<T>) -> bool {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) => Rc::ptr_eq(a, b),
             (a, b) => a.is_none() && b.is_none(),

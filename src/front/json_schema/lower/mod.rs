@@ -1,4 +1,4 @@
-//! SchemaLowering: facets to grammar rules. Lower step of the pipeline, see the [module](super).
+//! Lower step: facets become grammar rules.
 //!
 //! Objects and arrays become rules of their own, whose bodies are lowered from a queue. So nesting
 //! costs no stack, and a recursive schema becomes a rule that refers to itself. All other values
@@ -8,33 +8,51 @@
 //! This file has the driver, constants, and the rules of unconstrained values. `object`, `array`,
 //! `string` and `number` lower the facets of their type.
 
+mod array;
+pub(super) mod elements;
+mod exponent;
+pub(super) mod json_types;
+mod listed;
+mod magnitude;
+mod member_graph;
+mod multiples;
+mod number;
+mod object;
+pub(super) mod parameters;
+mod punctuation;
+mod spelling;
+mod string;
+pub(super) mod syntax;
+mod unique;
+
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::decimal::Decimal;
-use super::doc::{LocId, Locs};
-use super::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, TypeSet};
-use super::normalize::{Conjunction, Features, Normalizer};
-use super::punctuation::{Delimiters, Punctuation, enclosed};
-use super::shared_facets::SharedFacets;
-use super::spelling::{Spelling, single};
-use super::syntax::ValueSyntax;
-use super::{
-    Registry, SchemaError, SchemaErrorReason as Reason, SchemaErrors, SchemaOptions, Undeclared,
-};
+use super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
+use super::normalize::{Conjunction, Normalizer};
+use super::options::{SchemaOptions, Undeclared};
+use super::read::Features;
+use super::read::doc::{LocId, Locs};
+use super::read::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, TypeSet};
+use super::read::registry::Registry;
+use super::read::shared_facets::SharedFacets;
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Graph, Literal, Member, Members};
 use crate::limits::Limits;
 use crate::spec::json::Json;
+use punctuation::{Delimiters, Punctuation, enclosed};
+use spelling::{Spelling, single};
+use syntax::ValueSyntax;
 
 /// Rules of unconstrained values, made on first use.
 #[derive(Default)]
-pub(super) struct CommonRules {
+struct CommonRules {
     /// White space between tokens.
-    pub(super) space: Option<RuleId>,
+    space: Option<RuleId>,
     string: Option<RuleId>,
     /// The rest of a string.
     tail: Option<RuleId>,
@@ -45,7 +63,7 @@ pub(super) struct CommonRules {
     json: Option<RuleId>,
     object: Option<RuleId>,
     /// Names of members that are distinct in each object.
-    pub(super) name: Option<RuleId>,
+    name: Option<RuleId>,
     array: Option<RuleId>,
 }
 
@@ -98,15 +116,15 @@ pub(super) fn retry_with_features<T>(
 /// The state of lowering one schema into a grammar builder.
 pub(super) struct SchemaLowering<'a, 'b> {
     /// The grammar under construction.
-    pub(super) builder: &'b mut GrammarBuilder,
+    builder: &'b mut GrammarBuilder,
     /// The number of rules that the builder had before; they belong to the caller.
     caller_rules: usize,
     /// The normalizer of the schema.
-    pub(super) normalizer: Normalizer<'a>,
+    normalizer: Normalizer<'a>,
     /// The syntax of values.
-    pub(super) syntax: ValueSyntax,
+    syntax: ValueSyntax,
     /// The location that is being lowered, for error messages.
-    pub(super) location: LocId,
+    location: LocId,
     /// Memo of lowered values, by location.
     by_location: Vec<Option<Expr>>,
     /// Memo of lowered values, by conjunction of several locations.
@@ -118,25 +136,25 @@ pub(super) struct SchemaLowering<'a, 'b> {
     /// Declared rules whose bodies are still to be lowered.
     queue: Vec<(RuleId, LocId, PendingBody<'a>)>,
     /// Rules of unconstrained values.
-    pub(super) common_rules: CommonRules,
+    common_rules: CommonRules,
     /// Delimiters and white space, made on first use.
-    pub(super) punctuation: Option<Rc<Punctuation>>,
+    punctuation: Option<Rc<Punctuation>>,
     /// Memo of strings, by their facets.
-    pub(super) strings: HashMap<String, Expr>,
+    strings: HashMap<String, Expr>,
     /// Memo of numbers, by their facets and types.
-    pub(super) numbers: HashMap<(NumberFacets, TypeSet), Expr>,
+    numbers: HashMap<(NumberFacets, TypeSet), Expr>,
     /// Memo of rules: all names but these.
-    pub(super) name_complements: HashMap<Vec<&'a str>, RuleId>,
+    name_complements: HashMap<Vec<&'a str>, RuleId>,
     /// Memo of rules: a name rule, marked as an element that is compared within its object.
-    pub(super) distinct_elements: HashMap<RuleId, RuleId>,
+    distinct_elements: HashMap<RuleId, RuleId>,
     /// Memo of rules: one code point of these ranges.
-    pub(super) classes: HashMap<Vec<(u32, u32)>, RuleId>,
+    classes: HashMap<Vec<(u32, u32)>, RuleId>,
     /// Memo of spellings of one code point of these ranges: plain ASCII, and a rule for the rest.
-    pub(super) spelled_ranges: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
+    spelled_ranges: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
     /// The number of lowered bodies.
     lowered_bodies: usize,
     /// The number of listed numbers (`enum`, `const`) so far.
-    pub(super) listed_number_count: usize,
+    listed_number_count: usize,
 }
 
 impl<'a, 'b> SchemaLowering<'a, 'b> {
@@ -173,13 +191,13 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The spelling of constrained text that the options ask for.
-    pub(super) fn spelling(&self) -> Spelling {
-        let SchemaOptions { non_ascii, escapes, .. } = self.normalizer.options;
+    fn spelling(&self) -> Spelling {
+        let SchemaOptions { non_ascii, escapes, .. } = self.normalizer.reader.options;
         Spelling { non_ascii, escapes }
     }
 
     /// Sets the syntax of values.
-    pub(super) fn with_syntax(mut self, syntax: ValueSyntax) -> Self {
+    fn with_syntax(mut self, syntax: ValueSyntax) -> Self {
         self.syntax = syntax;
         self
     }
@@ -190,14 +208,14 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// As [`SchemaLowering::lower_root`], with `root` in place of the root schema's value.
-    pub(super) fn lower_root_with(
+    fn lower_root_with(
         mut self,
         root: impl FnOnce(&mut Self) -> Expr,
     ) -> Result<(RuleId, Vec<SchemaError>), LoweringError> {
-        let enabled = self.normalizer.features;
+        let enabled = self.normalizer.reader.features;
         let value = root(&mut self);
         while let Some((rule, loc, pending)) = self.queue.pop() {
-            if self.normalizer.features != enabled {
+            if self.normalizer.reader.features != enabled {
                 break;
             }
             self.location = loc;
@@ -207,23 +225,29 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             };
             self.builder.define(rule, body);
             self.lowered_bodies += 1;
-            if !self.normalizer.spend(1) {
+            if !self.normalizer.reader.spend(1) {
                 break;
             }
-            if self.lowered_bodies + self.normalizer.doc.len() > self.normalizer.limits.nodes {
-                self.normalizer.report(LocId::ROOT, "", Reason::Limit("schema nodes".into()));
+            if self.lowered_bodies + self.normalizer.reader.doc.len()
+                > self.normalizer.reader.limits.nodes
+            {
+                self.normalizer.reader.report(
+                    LocId::ROOT,
+                    "",
+                    Reason::Limit("schema nodes".into()),
+                );
                 break;
             }
         }
-        if self.normalizer.features != enabled {
+        if self.normalizer.reader.features != enabled {
             self.builder.truncate(self.caller_rules);
-            return Err(LoweringError::Restart(self.normalizer.features));
+            return Err(LoweringError::Restart(self.normalizer.reader.features));
         }
-        if !self.normalizer.errors.is_empty() {
-            return Err(LoweringError::Refused(SchemaErrors(self.normalizer.errors)));
+        if !self.normalizer.reader.errors.is_empty() {
+            return Err(LoweringError::Refused(SchemaErrors(self.normalizer.reader.errors)));
         }
         if !self.is_productive(&value) {
-            let mut errors = self.normalizer.conflicts;
+            let mut errors = self.normalizer.reader.conflicts;
             if errors.is_empty() {
                 errors.push(SchemaError {
                     pointer: String::new(),
@@ -237,7 +261,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             Expr::Ref(rule) => rule,
             body => self.builder.rule("value", body),
         };
-        Ok((rule, self.normalizer.relaxed))
+        Ok((rule, self.normalizer.reader.relaxed))
     }
 
     /// Whether an expression derives any text.
@@ -299,12 +323,12 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// Adds a rule.
-    pub(super) fn rule(&mut self, name: String, body: Expr) -> RuleId {
+    fn rule(&mut self, name: String, body: Expr) -> RuleId {
         self.builder.rule(name, body)
     }
 
     /// The values that satisfy all of the locations.
-    pub(super) fn lower_value(&mut self, locs: impl Into<Locs>) -> Expr {
+    fn lower_value(&mut self, locs: impl Into<Locs>) -> Expr {
         self.lower_locations(locs.into())
     }
 
@@ -320,7 +344,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         }
         let types = match locs[..] {
             [] => Some(TypeSet::ALL),
-            [only] => self.normalizer.type_only(only),
+            [only] => self.normalizer.reader.type_only(only),
             _ => None,
         };
         let outer =
@@ -332,7 +356,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         self.location = outer;
         if let [only] = locs[..] {
             if self.by_location.len() <= only.table_index() {
-                self.by_location.resize(2 * self.normalizer.doc.len(), None);
+                self.by_location.resize(2 * self.normalizer.reader.doc.len(), None);
             }
             self.by_location[only.table_index()] = Some(out.clone());
         } else {
@@ -362,7 +386,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         for facets in alternatives.iter() {
             self.lower_facets(facets, &mut parts, &mut scalars);
         }
-        let name = self.normalizer.doc.rule_name(self.location).to_owned();
+        let name = self.normalizer.reader.doc.rule_name(self.location).to_owned();
         self.union_rule(parts, scalars, &name)
     }
 
@@ -381,7 +405,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// Lowers facets: adds the expressions of their values to `parts`, and fixed spellings to
     /// `scalars`.
-    pub(super) fn lower_facets(
+    fn lower_facets(
         &mut self,
         facets: &Facets<'a>,
         parts: &mut Vec<Expr>,
@@ -395,7 +419,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
                 .collect();
             self.constants(&accepted, facets.types, parts, scalars);
             if accepted.is_empty() {
-                self.normalizer.conflict(
+                self.normalizer.reader.conflict(
                     self.location,
                     "",
                     "none of the listed values satisfies the other constraints",
@@ -406,7 +430,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         let closed = self.close_undeclared(facets);
         let facets = &*closed;
         let types = facets.types;
-        self.normalizer.report_unenforced(facets, types);
+        self.normalizer.reader.report_unenforced(facets, types);
         if types == TypeSet::ALL
             && facets.number.is_free()
             && facets.string.is_free()
@@ -451,8 +475,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The facets, with undeclared members and elements as the options say.
-    pub(super) fn close_undeclared<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
-        match self.normalizer.options.undeclared {
+    fn close_undeclared<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
+        match self.normalizer.reader.options.undeclared {
             Undeclared::Allowed => Cow::Borrowed(facets),
             Undeclared::Forbidden => facets.close_undeclared(),
         }
@@ -461,7 +485,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// The key of an array that is constrained by length and element type only.
     fn uniform_array(&self, facets: &ArrayFacets) -> Option<UniformContainer> {
         let [part] = &facets.parts[..] else { return None };
-        let types = self.normalizer.type_only(part.rest.filter(|_| part.prefix.is_empty())?)?;
+        let types =
+            self.normalizer.reader.type_only(part.rest.filter(|_| part.prefix.is_empty())?)?;
         let is_uniform = facets.contains.is_empty() && facets.unique.is_none();
         is_uniform.then_some(UniformContainer::Array(types, facets.min, facets.max))
     }
@@ -469,8 +494,10 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// The key of an object whose members are constrained by type only.
     fn uniform_object(&self, facets: &ObjectFacets<'a>) -> Option<UniformContainer> {
         let [part] = &facets.parts[..] else { return None };
-        let types =
-            self.normalizer.type_only(part.additional.filter(|_| part.properties.is_empty())?)?;
+        let types = self
+            .normalizer
+            .reader
+            .type_only(part.additional.filter(|_| part.properties.is_empty())?)?;
         let constraints = facets.required.len()
             + facets.forbidden.len()
             + facets.names.len()
@@ -497,8 +524,9 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// Declares the rule of a container, and queues its body.
     fn declare_container(&mut self, kind: &str, body: PendingBody<'a>) -> Expr {
-        let rule =
-            self.builder.declare([kind, self.normalizer.doc.rule_name(self.location)].concat());
+        let rule = self
+            .builder
+            .declare([kind, self.normalizer.reader.doc.rule_name(self.location)].concat());
         self.queue.push((rule, self.location, body));
         Expr::Ref(rule)
     }
@@ -531,7 +559,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             let texts = Dfa::words(
                 texts.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
             );
-            match spelling.words(&texts, self.normalizer.limits.compiled_states) {
+            match spelling.words(&texts, self.normalizer.reader.limits.compiled_states) {
                 Ok(spelt) => parts.push(Expr::Automaton(Arc::new(spelt))),
                 Err(error) => parts.push(self.too_large(&error)),
             }
@@ -616,7 +644,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The spellings of one constant.
-    pub(super) fn lower_constant(&mut self, value: &Json) -> Expr {
+    fn lower_constant(&mut self, value: &Json) -> Expr {
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
         self.constants(&[value], TypeSet::ALL, &mut parts, &mut scalars);
         if !scalars.is_empty() {
@@ -627,7 +655,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The rule of all strings.
-    pub(super) fn string_rule(&mut self) -> RuleId {
+    fn string_rule(&mut self) -> RuleId {
         if let Some(rule) = self.common_rules.string {
             return rule;
         }
@@ -641,7 +669,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The rule of the rest of an unconstrained string, closing quote included.
-    pub(super) fn tail_rule(&mut self) -> RuleId {
+    fn tail_rule(&mut self) -> RuleId {
         if let Some(rule) = self.common_rules.tail {
             return rule;
         }
@@ -651,7 +679,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// The rule of a character that is not plain ASCII (escaped only where JSON requires it), and
     /// the rest of an unconstrained string.
-    pub(super) fn special_tail_rule(&mut self) -> RuleId {
+    fn special_tail_rule(&mut self) -> RuleId {
         if let Some(rule) = self.common_rules.special_tail {
             return rule;
         }
@@ -660,7 +688,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The rule of all numbers.
-    pub(super) fn number_rule(&mut self) -> RuleId {
+    fn number_rule(&mut self) -> RuleId {
         if let Some(rule) = self.common_rules.number {
             return rule;
         }
@@ -670,7 +698,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The rule of all integers.
-    pub(super) fn integer_rule(&mut self) -> RuleId {
+    fn integer_rule(&mut self) -> RuleId {
         if let Some(rule) = self.common_rules.integer {
             return rule;
         }
@@ -680,7 +708,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The rule of all JSON values.
-    pub(super) fn json_rule(&mut self) -> RuleId {
+    fn json_rule(&mut self) -> RuleId {
         if let Some(rule) = self.common_rules.json {
             return rule;
         }

@@ -7,8 +7,8 @@
 
 use std::cmp::Ordering;
 
-use super::decimal::Decimal;
-use super::facets::{Bound, NumberFacets, TypeSet};
+use super::super::decimal::Decimal;
+use super::super::read::facets::{Bound, NumberFacets, TypeSet};
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
 

@@ -1,16 +1,15 @@
 //! Arrays: positional elements, counted elements (`contains`), and `uniqueItems` over small sets of
-//! values. Lower step of the pipeline, see the [module](super).
+//! values.
 //!
 //! Each kind is a graph over element expressions. Without counting, a node stands for a position.
 //! With `contains`, a node stands for a position and the counts so far. With `uniqueItems` over a
 //! small set of values, a node stands for the set of values that have occurred. Larger
 //! `uniqueItems` are compared by the parser: see `unique`.
 
-use super::SchemaErrorReason as Reason;
-use super::doc::{LocId, Locs};
-use super::facets::{ArrayFacets, Contains, TypeSet};
-use super::lower::SchemaLowering;
-use super::normalize::EMPTINESS_DEPTH;
+use super::super::error::SchemaErrorReason as Reason;
+use super::super::read::doc::LocId;
+use super::super::read::facets::{ArrayFacets, Contains};
+use super::SchemaLowering;
 use super::punctuation::{Delimiters, enclosed};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
@@ -59,7 +58,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             match self.compared_array(facets) {
                 Ok(array) => return array,
-                Err(what) => self.normalizer.unsupported(loc, "uniqueItems", what.into()),
+                Err(what) => self.normalizer.reader.unsupported(loc, "uniqueItems", what.into()),
             }
         }
         if !facets.contains.is_empty() {
@@ -208,7 +207,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Reports a limit; the array then has no value.
     fn report_limit(&mut self, loc: LocId, what: String) -> Expr {
-        self.normalizer.report(loc, "", Reason::Limit(what));
+        self.normalizer.reader.report(loc, "", Reason::Limit(what));
         Expr::Never
     }
 
@@ -299,7 +298,7 @@ impl<'a> SchemaLowering<'a, '_> {
         for values_here in elements {
             let mut position = Vec::new();
             for value in values_here {
-                let key = super::facets::canonical(value);
+                let key = super::super::read::facets::canonical(value);
                 let id = match ids.get(&key) {
                     Some(&id) => id,
                     None => {
@@ -368,38 +367,5 @@ impl CountingGraph {
         self.nodes.insert(key.clone(), node);
         self.pending.push((key, node));
         node
-    }
-}
-
-impl<'a> super::normalize::Normalizer<'a> {
-    /// The values that satisfy all of the locations; `None` unless they are certainly finitely
-    /// many.
-    fn finite_values(&mut self, locs: Locs) -> Option<Vec<&'a Json>> {
-        static SCALARS: [Json; 3] = [Json::Null, Json::Bool(false), Json::Bool(true)];
-        let conj = self.conjunction(locs);
-        let mut out: Vec<&'a Json> = Vec::new();
-        for facets in self.alternatives(&conj).iter() {
-            let finite = TypeSet::NULL.or(TypeSet::BOOLEAN);
-            match &facets.values {
-                Some(values) => {
-                    out.extend(values.iter().filter(|value| self.accepts(facets, value)))
-                }
-                None if facets.types.minus(finite).is_none() => {
-                    out.extend(
-                        SCALARS.iter().filter(|value| facets.types.meets(TypeSet::of(value))),
-                    );
-                }
-                None if self.is_empty(facets, EMPTINESS_DEPTH) => {}
-                None => return None,
-            }
-        }
-        Some(out)
-    }
-
-    /// Whether certainly no value satisfies both lists of locations.
-    fn are_disjoint(&mut self, a: Locs, b: Locs) -> bool {
-        let (a, b) = (self.conjunction(a), self.conjunction(b));
-        let (a, b) = (self.alternatives(&a), self.alternatives(&b));
-        self.disjoint(&a, &b)
     }
 }

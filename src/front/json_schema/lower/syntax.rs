@@ -5,11 +5,9 @@
 
 use std::sync::OnceLock;
 
-use super::SchemaErrorReason as Reason;
-use super::elements::ElementStyle;
-use super::facets::StringFacets;
-use super::lower::SchemaLowering;
-use super::parameters::JsonTypes;
+use super::super::error::SchemaErrorReason as Reason;
+use super::super::read::facets::StringFacets;
+use super::SchemaLowering;
 use super::spelling::Spelling;
 use crate::front::regex::{Pattern, SCALARS, scalar_from, scalar_until, spell_dfa, spell_utf8};
 use crate::fsm::{ByteSet, Combine, Dfa, Nfa, TooLarge};
@@ -29,6 +27,46 @@ pub enum ValueSyntax {
     Delimited(Vec<Trigger>),
     /// Each value in an element ([`ElementStyle`]).
     Elements(Box<ElementStyle>),
+}
+
+/// The texts that elements consist of. For `<value name="n" type="raw">text</value>`, `open` is
+/// `<value`, `name` is ` name="` and `"`, `text` is ` type="raw">`, and `close` is `</value>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElementStyle {
+    /// Beginning of every element.
+    pub open: String,
+    /// Texts before and behind the name of an object member. Array elements have no name.
+    pub name: [String; 2],
+    /// Before a string, which is written without quotes and escapes.
+    pub text: String,
+    /// Before a number, `true`, `false` or `null`.
+    pub scalar: String,
+    /// Before an object's members.
+    pub object: String,
+    /// Before an array's elements.
+    pub array: String,
+    /// End of every element. No string contains it.
+    pub close: String,
+}
+
+impl ElementStyle {
+    /// The beginning of an element with the name of a member, escaped as in XML.
+    pub(super) fn open_with_name(&self, name: &str) -> Expr {
+        Expr::text(&format!("{}{}{}{}", self.open, self.name[0], escape_xml(name), self.name[1]))
+    }
+
+    /// One string as an element; [`Expr::Never`] if it contains the closing tag.
+    pub(super) fn constant(&self, text: &str) -> Expr {
+        if contains(text, self.close.as_bytes()) {
+            return Expr::Never;
+        }
+        Expr::text(&format!("{}{text}{}", self.text, self.close))
+    }
+}
+
+/// Escapes a text for an XML attribute.
+fn escape_xml(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Names that may be written without quotes.
@@ -216,17 +254,8 @@ fn bare_name_dfa() -> &'static Dfa {
     CELL.get_or_init(|| builtin_pattern_dfa(BARE_NAME))
 }
 
-/// The automaton of the texts that read as a value of these types rather than as a string. `None`
-/// if there are none.
-pub(super) fn lookalike_dfa(kinds: JsonTypes) -> Option<&'static Dfa> {
-    static CELLS: [OnceLock<Option<Dfa>>; 64] = [const { OnceLock::new() }; 64];
-    CELLS[usize::from(kinds.bits())]
-        .get_or_init(|| kinds.lookalikes().map(|source| builtin_pattern_dfa(&source)))
-        .as_ref()
-}
-
 /// The automaton of the texts that match a built-in pattern as a whole.
-fn builtin_pattern_dfa(source: &str) -> Dfa {
+pub(super) fn builtin_pattern_dfa(source: &str) -> Dfa {
     let limits = Limits::default();
     let dfa =
         Pattern::parse(source, &limits).map(|pattern| pattern.match_dfa(limits.automaton_states));
@@ -279,7 +308,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The names of the automaton that may be written without quotes.
     pub(super) fn bare_names(&mut self, dfa: &Dfa) -> Expr {
-        let limits = self.normalizer.limits;
+        let limits = self.normalizer.reader.limits;
         match dfa.combine(bare_name_dfa(), Combine::And, limits.automaton_states) {
             Ok(bare) if bare.is_empty() => Expr::Never,
             Ok(bare) => spell_dfa(&bare, &mut spell_utf8),
@@ -291,7 +320,7 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn all_but(&mut self, excluded: &[&str]) -> Option<Dfa> {
         let words =
             Dfa::words(excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
-        match words.complement(&SCALARS, self.normalizer.limits.automaton_states) {
+        match words.complement(&SCALARS, self.normalizer.reader.limits.automaton_states) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
                 self.too_large(&error);
@@ -307,7 +336,7 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &StringFacets<'a>,
         forbidden: &[&[u8]],
     ) -> Option<Dfa> {
-        let limit = self.normalizer.limits.automaton_states;
+        let limit = self.normalizer.reader.limits.automaton_states;
         let mut dfa = (*self.normalizer.text_dfa(facets)?).clone();
         for mark in forbidden {
             match containing_dfa(true, mark, true, limit)
@@ -325,7 +354,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Reports that an automaton is too large.
     pub(super) fn too_large(&mut self, error: &TooLarge) -> Expr {
-        self.normalizer.report(self.location, "", Reason::Limit(error.to_string()));
+        self.normalizer.reader.report(self.location, "", Reason::Limit(error.to_string()));
         Expr::Never
     }
 }

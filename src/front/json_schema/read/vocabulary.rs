@@ -1,9 +1,11 @@
 //! Vocabularies (`$vocabulary`): the keywords that a custom metaschema enables. All other keywords
-//! are annotations. Read step of the pipeline, see the [module](super).
+//! are annotations.
 //!
 //! The metaschema must be in the registry; without it, a schema has the standard vocabularies.
 
-use super::{Dialect, Registry};
+use super::registry::Registry;
+
+use super::super::options::Dialect;
 use crate::spec::json::{Json, Object};
 
 /// A set of vocabularies, of those whose keywords constrain values.
@@ -28,7 +30,7 @@ impl Vocabularies {
 
     /// Whether a vocabulary of the set defines the keyword. Keywords of no vocabulary count as
     /// defined.
-    pub(super) fn include(self, keyword: &str) -> bool {
+    pub(crate) fn include(self, keyword: &str) -> bool {
         let defined_by = match keyword {
             "prefixItems"
             | "items"

@@ -1,0 +1,285 @@
+//! Options for lowering a schema.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{SchemaError, SchemaErrorReason, SchemaErrors};
+use crate::setters::with_methods;
+
+/// White space between JSON tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whitespace {
+    /// None at all: `{"a":[1,2]}`.
+    Compact,
+    /// Exactly as Python's `json.dumps`: `{"a": [1, 2]}`.
+    PythonLike,
+    /// No line feeds, and exact numbers of spaces: `{"a":[1, 2]}` is `after_comma: 1, after_colon:
+    /// 0`.
+    Exact {
+        /// Spaces after a comma.
+        after_comma: u32,
+        /// Spaces after a colon.
+        after_colon: u32,
+    },
+    /// One line for each member and element, one space after a colon. A line begins with up to 64
+    /// levels of `indent` spaces. The number of levels is not checked against the nesting depth.
+    Pretty {
+        /// Spaces of one indentation level.
+        indent: u32,
+    },
+    /// Space, tab, line feed and carriage return, at most `max` of them between two tokens.
+    Flexible {
+        /// The largest number of white-space bytes between two tokens.
+        max: u32,
+    },
+}
+
+/// What `format` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Formats {
+    /// Formats of the specification are enforced, or refused if they cannot be. Unknown formats are
+    /// annotations.
+    #[default]
+    Assert,
+    /// As [`Formats::Assert`], but unknown formats are refused.
+    RefuseUnknown,
+    /// All formats are annotations.
+    Annotate,
+}
+
+/// How an integer may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Integers {
+    /// Digits only.
+    #[default]
+    Digits,
+    /// Digits. If the dialect counts `1.0` as an integer (draft 6 and later), also a fraction of
+    /// zeros, and an exponent.
+    ZeroFraction,
+}
+
+/// Which exponents numbers may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exponents {
+    /// Exponents that double precision can represent: at most 307 after one digit before the point,
+    /// and at most two exponent digits after several. Numbers in `enum` and `const` are written as
+    /// listed, or without an exponent.
+    #[default]
+    Double,
+    /// Any exponent, and listed numbers in any spelling. A number with bounds, an integer or a
+    /// multiple has one non-zero digit before the point (with [`Exponents::Double`], too). In
+    /// integers and multiples only zeros may follow that digit.
+    Allowed,
+    /// No exponents.
+    Forbidden,
+}
+
+/// The order of the members of an object. A declared name appears at most once in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberOrder {
+    /// Objects of up to 64 declared members accept them in any order. With a member that is known
+    /// only by its value (from a negation) that limit is 4.
+    ///
+    /// Larger objects have two orders: as the schema declares the members, or first the required
+    /// ones in the order of `required` and then the others as declared. Additional members may
+    /// stand anywhere between.
+    #[default]
+    Declared,
+    /// Any order. An object of more than 64 declared members is refused (more than 12 if a member
+    /// is known only by its value).
+    Any,
+    /// First the declared members as the schema declares them, then required members that are not
+    /// declared, then additional members.
+    Fixed,
+}
+
+/// Whether members and elements that a schema does not mention are allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undeclared {
+    /// Allowed, as JSON Schema specifies.
+    #[default]
+    Allowed,
+    /// Forbidden, unless the schema constrains them. An object with `properties` or
+    /// `patternProperties` has no other members, except required ones. An array with `prefixItems`
+    /// has no further elements. The grammar accepts fewer texts than the schema, never more.
+    Forbidden,
+}
+
+/// Whether two additional members of one object may have the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdditionalNames {
+    /// Names differ by value, however they are spelled. Objects without additional members cost
+    /// nothing extra.
+    #[default]
+    Differ,
+    /// Names may repeat, unless `minProperties` counts them. Each of these members satisfies the
+    /// schema.
+    MayRepeat,
+}
+
+/// Which elements `uniqueItems` compares while they are read, if they do not come from a small set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UniqueItems {
+    /// Strings, numbers, booleans and null. The keyword is refused if elements may be objects or
+    /// arrays.
+    Scalars,
+    /// All elements. If they may be objects, additional names of objects differ as well: see
+    /// [`AdditionalNames`].
+    #[default]
+    Any,
+}
+
+/// The dialect of JSON Schema: its draft or release.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub enum Dialect {
+    /// Draft 4.
+    #[serde(rename = "draft4")]
+    Draft4,
+    /// Draft 6.
+    #[serde(rename = "draft6")]
+    Draft6,
+    /// Draft 7.
+    #[serde(rename = "draft7")]
+    Draft7,
+    /// 2019-09.
+    #[serde(rename = "2019-09")]
+    Draft201909,
+    /// 2020-12.
+    #[default]
+    #[serde(rename = "2020-12")]
+    Draft202012,
+}
+
+/// How characters outside ASCII are spelled in constrained text (names, constants, patterns,
+/// formats). Free text may use every JSON escape. With [`NonAscii::Escaped`], free text has no raw
+/// characters outside ASCII either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NonAscii {
+    /// Raw, or as `\uXXXX`.
+    #[default]
+    Either,
+    /// Raw.
+    Raw,
+    /// As `\uXXXX`, like Python's `json.dumps`.
+    Escaped,
+}
+
+/// Which escapes ASCII characters may have in constrained text (names, constants, patterns,
+/// formats). Free text may use every JSON escape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Escapes {
+    /// Only the escapes that JSON requires: `\n` and `\u000a`, but not `\/` or `\u0061`. Text is
+    /// then forced wherever only one text is possible.
+    #[default]
+    Required,
+    /// Every JSON escape of every character.
+    Any,
+}
+
+/// What happens to a keyword that cannot be enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// The schema is refused with an error.
+    #[default]
+    Strict,
+    /// The keyword is dropped and reported. The caller validates the finished text, which may
+    /// violate only the reported keywords.
+    Validate,
+    /// The keyword is dropped and reported.
+    BestEffort,
+}
+
+/// Options for lowering a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SchemaOptions {
+    /// White space between JSON tokens.
+    pub whitespace: Whitespace,
+    /// What `format` does.
+    pub formats: Formats,
+    /// How an integer may be written.
+    pub integers: Integers,
+    /// Which exponents numbers may have.
+    pub exponents: Exponents,
+    /// The order of the members of an object.
+    pub order: MemberOrder,
+    /// Whether members and elements that a schema does not mention are allowed.
+    pub undeclared: Undeclared,
+    /// Whether additional members of an object may have the same name.
+    pub additional_names: AdditionalNames,
+    /// Which elements `uniqueItems` compares.
+    pub unique_items: UniqueItems,
+    /// What happens to a keyword that cannot be enforced.
+    pub policy: Policy,
+    /// The dialect of schemas without `$schema`.
+    pub dialect: Dialect,
+    /// How characters outside ASCII are spelled.
+    pub non_ascii: NonAscii,
+    /// Which escapes ASCII characters may have.
+    pub escapes: Escapes,
+    /// The largest number of digits of a number before the decimal point, after it, and in its
+    /// exponent.
+    pub max_digits: Option<u32>,
+}
+
+impl Default for SchemaOptions {
+    fn default() -> Self {
+        SchemaOptions {
+            whitespace: Whitespace::Flexible { max: 40 },
+            formats: Formats::default(),
+            integers: Integers::default(),
+            exponents: Exponents::default(),
+            order: MemberOrder::default(),
+            undeclared: Undeclared::default(),
+            additional_names: AdditionalNames::default(),
+            unique_items: UniqueItems::default(),
+            policy: Policy::default(),
+            dialect: Dialect::default(),
+            non_ascii: NonAscii::default(),
+            escapes: Escapes::default(),
+            max_digits: None,
+        }
+    }
+}
+
+with_methods!(SchemaOptions {
+    with_whitespace: whitespace = Whitespace,
+    with_formats: formats = Formats,
+    with_integers: integers = Integers,
+    with_exponents: exponents = Exponents,
+    with_order: order = MemberOrder,
+    with_undeclared: undeclared = Undeclared,
+    with_additional_names: additional_names = AdditionalNames,
+    with_unique_items: unique_items = UniqueItems,
+    with_policy: policy = Policy,
+    with_dialect: dialect = Dialect,
+    with_non_ascii: non_ascii = NonAscii,
+    with_escapes: escapes = Escapes,
+    with_max_digits: max_digits = Option<u32>,
+});
+
+impl SchemaOptions {
+    /// Refuses a policy that relaxes keywords, for functions that cannot report them.
+    pub(crate) fn require_strict(&self) -> Result<(), SchemaErrors> {
+        match self.policy {
+            Policy::Strict => Ok(()),
+            Policy::Validate | Policy::BestEffort => Err(SchemaErrors(vec![SchemaError {
+                pointer: String::new(),
+                keyword: String::new(),
+                reason: SchemaErrorReason::Policy,
+            }])),
+        }
+    }
+}

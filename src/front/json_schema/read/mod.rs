@@ -1,0 +1,269 @@
+//! Read step: one schema object becomes [`ParsedKeywords`](keywords::ParsedKeywords): its own
+//! assertions as [`Facets`], and the locations of the schemas that apply to the same value.
+//!
+//! This file has the [`SchemaReader`], with what is shared by all later steps: the document, the
+//! options and limits, the errors found so far, and the parsed patterns.
+
+pub(super) mod doc;
+pub(super) mod facets;
+pub(super) mod keywords;
+pub(super) mod registry;
+mod resolve;
+mod resources;
+pub(super) mod shared_facets;
+mod vocabulary;
+
+use std::sync::Arc;
+
+use super::error::{SchemaError, SchemaErrorReason as Reason};
+use super::options::{Dialect, Policy, SchemaOptions};
+use super::subschemas::is_annotation;
+use crate::front::regex::{CachedPattern, RegexError, cached_pattern};
+use crate::fsm::Dfa;
+use crate::fuel;
+use crate::hash::HashMap;
+use crate::limits::Limits;
+use crate::spec::json::Json;
+use doc::{Doc, LocId};
+use facets::{Facets, PatternUse, TypeSet};
+use registry::Registry;
+
+/// Fuel for parsing one byte of a pattern.
+const FUEL_PER_PATTERN_BYTE: usize = 10;
+/// The largest number of errors and of relaxations in a report.
+const MAX_ERRORS: usize = 1_000;
+/// The largest number of contradictions in a report.
+const MAX_CONFLICTS: usize = 16;
+
+/// Rare features that make lowering of the whole schema costlier. Lowering starts without them;
+/// when it first meets one, it starts again with the feature enabled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Features {
+    /// `unevaluatedProperties` and `unevaluatedItems`: parts keep what they evaluate, and every
+    /// combination of `anyOf` branches is an alternative of its own.
+    pub(super) evaluation: bool,
+    /// `$dynamicRef` and `$recursiveRef`: locations have a dynamic scope.
+    pub(super) dynamic: bool,
+    /// `uniqueItems` over objects: additional names of an object differ, so that every text has one
+    /// value.
+    pub(super) distinct_names: bool,
+}
+
+/// The reader of one schema: its locations, options, limits, errors and patterns.
+pub(super) struct SchemaReader<'a> {
+    /// The locations of the document.
+    pub(super) doc: Doc<'a>,
+    /// The options.
+    pub(super) options: SchemaOptions,
+    /// The limits.
+    pub(super) limits: &'a Limits,
+    /// Features that the schema needs, as far as it has been read.
+    pub(super) features: Features,
+    /// [`Features::evaluation`] is enabled.
+    pub(super) tracks_evaluation: bool,
+    /// Errors that have been found.
+    pub(super) errors: Vec<SchemaError>,
+    /// Keywords that are not enforced, with [`Policy::Validate`] or [`Policy::BestEffort`].
+    pub(super) relaxed: Vec<SchemaError>,
+    /// Contradictions that have been found. They are reported only if no value satisfies the
+    /// schema.
+    pub(super) conflicts: Vec<SchemaError>,
+    /// The location that is being read, for errors of no other location.
+    pub(super) current: LocId,
+    /// Parsed patterns, by source; `None` if they cannot be used.
+    patterns: HashMap<&'a str, Option<Arc<CachedPattern>>>,
+    /// The fuel is spent, or the request is cancelled. This has been reported.
+    halted: bool,
+}
+
+impl<'a> SchemaReader<'a> {
+    /// A reader of the document `root`, with these features enabled.
+    pub(super) fn new(
+        (root, remotes): (&'a Json, &'a Registry),
+        options: SchemaOptions,
+        limits: &'a Limits,
+        features: Features,
+    ) -> Self {
+        SchemaReader {
+            doc: Doc::new(root, remotes, options.dialect, features.dynamic),
+            options,
+            limits,
+            features,
+            tracks_evaluation: features.evaluation,
+            errors: Vec::new(),
+            relaxed: Vec::new(),
+            conflicts: Vec::new(),
+            current: LocId::ROOT,
+            patterns: HashMap::default(),
+            halted: false,
+        }
+    }
+
+    /// Spends fuel; `false` if there is none left, which is reported at the current location.
+    pub(super) fn spend(&mut self, units: usize) -> bool {
+        if !self.halted
+            && let Err(out) = fuel::spend(units)
+        {
+            self.halted = true;
+            self.report(self.current, "", Reason::Limit(out.to_string()));
+        }
+        !self.halted
+    }
+
+    /// Whether the fuel is spent or the request cancelled.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.halted
+    }
+
+    /// Reports an error of a keyword of a location; an empty keyword stands for the location.
+    pub(super) fn report(&mut self, loc: LocId, keyword: &str, reason: Reason) {
+        if self.errors.len() >= MAX_ERRORS {
+            return;
+        }
+        let error = SchemaError {
+            pointer: self.doc.keyword_pointer(loc, keyword),
+            keyword: keyword.to_owned(),
+            reason,
+        };
+        // An unsupported keyword is reported once, and not next to a worse error.
+        let minor = matches!(error.reason, Reason::Unsupported(_));
+        let is_reported = |e: &SchemaError| *e == error || (minor && e.pointer == error.pointer);
+        if !self.errors.iter().any(is_reported) {
+            self.errors.push(error);
+        }
+    }
+
+    /// Reports that a keyword is not enforced: as an error, or as a relaxation if the policy allows
+    /// it. The caller continues with weaker facets.
+    pub(super) fn unsupported(&mut self, loc: LocId, keyword: &str, what: String) {
+        if self.options.policy == Policy::Strict {
+            return self.report(loc, keyword, Reason::Unsupported(what));
+        }
+        let pointer = self.doc.keyword_pointer(loc, keyword);
+        if self.relaxed.len() < MAX_ERRORS
+            && !self.relaxed.iter().any(|other| other.pointer == pointer)
+        {
+            let reason = Reason::Unsupported(what);
+            self.relaxed.push(SchemaError { pointer, keyword: keyword.to_owned(), reason });
+        }
+    }
+
+    /// Notes a contradiction by which a subschema allows no value.
+    pub(super) fn conflict(&mut self, loc: LocId, keyword: &str, what: &str) {
+        if self.conflicts.len() < MAX_CONFLICTS {
+            self.conflicts.push(SchemaError {
+                pointer: self.doc.keyword_pointer(loc, keyword),
+                keyword: keyword.to_owned(),
+                reason: Reason::Unsatisfiable(what.to_owned()),
+            });
+        }
+    }
+
+    /// Notes that the keywords of a schema object contradict each other, unless a contradiction of
+    /// one of them is noted already.
+    pub(super) fn note_contradictory_keywords(&mut self, loc: LocId) {
+        if self.conflicts.len() >= MAX_CONFLICTS {
+            return;
+        }
+        let parent = self.doc.keyword_pointer(loc, "") + "/";
+        if self
+            .conflicts
+            .iter()
+            .any(|other| other.pointer.strip_suffix(&*other.keyword) == Some(&*parent))
+        {
+            return;
+        }
+        let names =
+            self.doc.object(loc).into_iter().flat_map(|object| object.iter().map(|(name, _)| name));
+        let names: Vec<String> = names
+            .filter(|name| !is_annotation(name))
+            .take(8)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        self.conflict(
+            loc,
+            "",
+            &format!("its keywords contradict each other: {}", names.join(", ")),
+        );
+    }
+
+    /// Follows schemas that consist of a reference only.
+    pub(super) fn follow_references(&mut self, mut loc: LocId) -> LocId {
+        for _ in 0..64 {
+            if loc.is_negated() {
+                return loc;
+            }
+            let Some(reference) = self.doc.locs[loc.index()].reference else { return loc };
+            if self.doc.dialect(loc) > Dialect::Draft7
+                && self.doc.object(loc).is_some_and(|object| object.len() > 1)
+            {
+                return loc;
+            }
+            match self.doc.resolve(loc, reference) {
+                Ok(target) if target != loc => loc = target,
+                _ => return loc,
+            }
+        }
+        loc
+    }
+
+    /// The parsed pattern, memoized; `None` if it is malformed or unsupported (reported).
+    pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<CachedPattern>> {
+        if let Some(pattern) = self.patterns.get(used.source) {
+            return pattern.clone();
+        }
+        if !self.spend(FUEL_PER_PATTERN_BYTE * used.source.len()) {
+            return None;
+        }
+        let pattern = match cached_pattern(used.source, self.limits) {
+            Ok(pattern) => Some(pattern),
+            Err(error) => {
+                let text = error.to_string();
+                let reason = match error {
+                    RegexError::Syntax { .. } => Reason::Malformed(text),
+                    RegexError::Unsupported { .. } => Reason::Unsupported(text),
+                    RegexError::TooLarge(_) => Reason::Limit(text),
+                };
+                match reason {
+                    Reason::Unsupported(what) => self.unsupported(used.loc, used.keyword, what),
+                    reason => self.report(used.loc, used.keyword, reason),
+                }
+                None
+            }
+        };
+        self.patterns.insert(used.source, pattern.clone());
+        pattern
+    }
+
+    /// The automaton of the strings that contain a match; `None` if there is none or it is too
+    /// large (reported).
+    pub(super) fn pattern_dfa(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
+        let built = self.pattern(used)?.search_dfa(self.limits.automaton_states);
+        if let Err(error) = &built {
+            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
+        }
+        built.ok()
+    }
+
+    /// The automaton of the strings that contain no match; as [`SchemaReader::pattern_dfa`].
+    pub(super) fn pattern_complement(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
+        let built = self.pattern(used)?.complement(self.limits.automaton_states);
+        if let Err(error) = &built {
+            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
+        }
+        built.ok()
+    }
+
+    /// Reports the keywords that are not enforced and that constrain values of these types.
+    pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: TypeSet) {
+        for item in &facets.unenforced {
+            if item.types.meets(types) {
+                self.unsupported(
+                    item.loc,
+                    item.keyword,
+                    format!("`{}`: {}", item.keyword, item.why),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Schema resources: the identifiers and anchors by which references find a schema.
+//!
+//! A document is indexed when a reference first needs its identifiers or anchors.
+
+use super::super::options::Dialect;
+use super::super::subschemas::{SchemaPosition, keyword_position};
+use crate::hash::HashMap;
+use crate::spec::json::{Json, push_token};
+
+/// A schema that has an identifier or anchor, and its pointer.
+#[derive(Clone)]
+pub(super) struct NamedSchema<'a> {
+    pub(crate) json: &'a Json,
+    pub(crate) pointer: String,
+}
+
+/// Index of the identifiers and anchors of the documents that have been read.
+#[derive(Default)]
+pub(super) struct ResourceIndex<'a> {
+    /// Resources by absolute URI.
+    pub(super) by_uri: HashMap<String, NamedSchema<'a>>,
+    /// URIs of resources, by address.
+    pub(super) uris: HashMap<usize, String>,
+    /// Anchors, by the address of their resource and by name.
+    pub(super) anchors: HashMap<(usize, &'a str), NamedSchema<'a>>,
+    /// Dynamic anchors of each resource, by its address.
+    pub(super) dynamic: HashMap<usize, Vec<&'a str>>,
+    /// Resources by address.
+    pub(super) by_address: HashMap<usize, NamedSchema<'a>>,
+    /// Whether the main document has been indexed.
+    pub(crate) complete: bool,
+}
+
+/// The pseudo-anchor that stands for `"$recursiveAnchor": true`.
+pub(super) const RECURSIVE_ANCHOR: &str = "$recursiveAnchor";
+
+/// A schema on the way through a document.
+struct Visit<'a> {
+    json: &'a Json,
+    pointer: String,
+    /// The address of the resource that it belongs to.
+    resource: usize,
+    /// The URI of that resource.
+    uri: String,
+    dialect: Dialect,
+}
+
+impl<'a> Visit<'a> {
+    fn named(&self) -> NamedSchema<'a> {
+        NamedSchema { json: self.json, pointer: self.pointer.clone() }
+    }
+
+    /// The subschema at a path of tokens.
+    fn child(&self, path: &[&str], json: &'a Json) -> Visit<'a> {
+        let mut pointer = self.pointer.clone();
+        path.iter().for_each(|token| push_token(&mut pointer, token));
+        Visit { json, pointer, resource: self.resource, uri: self.uri.clone(), ..*self }
+    }
+
+    /// The subschemas. Constants and values of unknown keywords are data.
+    fn children(&self, out: &mut Vec<Visit<'a>>) {
+        for (keyword, value) in self.json.as_object().into_iter().flat_map(|object| object.iter()) {
+            use SchemaPosition::{Schema, SchemaList, SchemaMap, SchemaOrList};
+            match (keyword_position(keyword), value) {
+                (SchemaMap, Json::Object(members)) => out.extend(
+                    members.iter().map(|(name, schema)| self.child(&[keyword, name], schema)),
+                ),
+                (SchemaList | SchemaOrList, Json::Array(items)) => {
+                    let items = items.iter().enumerate();
+                    out.extend(items.map(|(i, item)| self.child(&[keyword, &i.to_string()], item)));
+                }
+                (Schema | SchemaOrList, schema) => out.push(self.child(&[keyword], schema)),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl<'a> ResourceIndex<'a> {
+    /// Adds all identifiers and anchors of a document with this URI.
+    pub(super) fn add_document(
+        &mut self,
+        json: &'a Json,
+        uri: String,
+        pointer: String,
+        dialect: Dialect,
+    ) {
+        let root = Visit { json, pointer, resource: address(json), uri, dialect };
+        self.add_resource(&root);
+        let mut stack = vec![root];
+        while let Some(mut visit) = stack.pop() {
+            self.add_identifier(&mut visit);
+            self.add_anchors(&visit);
+            visit.children(&mut stack);
+        }
+    }
+
+    /// Adds the resource that a schema is the root of.
+    fn add_resource(&mut self, visit: &Visit<'a>) {
+        self.uris.insert(visit.resource, visit.uri.clone());
+        self.by_address.insert(visit.resource, visit.named());
+        self.by_uri.entry(visit.uri.clone()).or_insert_with(|| visit.named());
+    }
+
+    /// Adds the resource or the anchor that the identifier of a schema declares, if it has one.
+    fn add_identifier(&mut self, visit: &mut Visit<'a>) {
+        let dialect = dialect_of(visit.json).unwrap_or(visit.dialect);
+        let Some(id) = identifier(visit.json, dialect) else { return };
+        visit.dialect = dialect;
+        let (reference, anchor) = id.split_once('#').unwrap_or((id, ""));
+        if !reference.is_empty() {
+            visit.uri = resolve_uri(&visit.uri, reference);
+            visit.resource = address(visit.json);
+            self.add_resource(visit);
+        }
+        if !anchor.is_empty() && dialect < Dialect::Draft201909 {
+            self.add_anchor(visit, anchor);
+        }
+    }
+
+    /// Adds the anchors of a schema.
+    fn add_anchors(&mut self, visit: &Visit<'a>) {
+        let Some(object) = visit.json.as_object() else { return };
+        if visit.dialect < Dialect::Draft201909 {
+            return;
+        }
+        let dynamic = object.get("$dynamicAnchor").and_then(Json::as_str);
+        let plain = object.get("$anchor").and_then(Json::as_str);
+        for anchor in plain.into_iter().chain(dynamic) {
+            self.add_anchor(visit, anchor);
+        }
+        let recursive = object.get(RECURSIVE_ANCHOR) == Some(&Json::Bool(true));
+        let recursive = recursive.then_some(RECURSIVE_ANCHOR);
+        self.dynamic
+            .entry(visit.resource)
+            .or_default()
+            .extend(dynamic.into_iter().chain(recursive));
+    }
+
+    /// Adds an anchor of a schema, unless its resource has it already.
+    fn add_anchor(&mut self, visit: &Visit<'a>, anchor: &'a str) {
+        self.anchors.entry((visit.resource, anchor)).or_insert_with(|| visit.named());
+    }
+}
+
+/// The address of a value in the parsed document: its identity.
+pub(crate) fn address(json: &Json) -> usize {
+    std::ptr::from_ref(json) as usize
+}
+
+/// The dialect that `$schema` names; unknown URIs count as 2020-12.
+pub(super) fn dialect_of(json: &Json) -> Option<Dialect> {
+    let uri = json.get("$schema")?.as_str()?;
+    Some(match uri.strip_suffix('#').unwrap_or(uri) {
+        // The usual spellings.
+        "http://json-schema.org/draft-04/schema" => Dialect::Draft4,
+        "http://json-schema.org/draft-06/schema" => Dialect::Draft6,
+        "http://json-schema.org/draft-07/schema" => Dialect::Draft7,
+        "https://json-schema.org/draft/2020-12/schema" => Dialect::Draft202012,
+        _ if uri.contains("draft-04") || uri.contains("draft-03") => Dialect::Draft4,
+        _ if uri.contains("draft-06") => Dialect::Draft6,
+        _ if uri.contains("draft-07") => Dialect::Draft7,
+        _ if uri.contains("2019-09") => Dialect::Draft201909,
+        _ => Dialect::Draft202012,
+    })
+}
+
+/// The value of `$id` (draft 4: `id`).
+pub(super) fn identifier(json: &Json, dialect: Dialect) -> Option<&str> {
+    let object = json.as_object()?;
+    let id = object.get(if dialect == Dialect::Draft4 { "id" } else { "$id" })?.as_str()?;
+    // Older dialects ignore it next to a `$ref`.
+    (dialect > Dialect::Draft7 || object.get("$ref").is_none()).then_some(id)
+}
+
+/// The identifier, if it names a resource. An identifier of older dialects that starts with `#` is
+/// only an anchor.
+pub(super) fn resource_id(json: &Json, dialect: Dialect) -> Option<&str> {
+    identifier(json, dialect).filter(|id| !id.starts_with('#'))
+}
+
+/// Resolves a URI reference against a base (RFC 3986, section 5.2).
+pub(super) fn resolve_uri(base: &str, reference: &str) -> String {
+    let has_scheme = reference.split_once(':').is_some_and(|(scheme, _)| {
+        !scheme.is_empty()
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    });
+    if has_scheme || base.is_empty() {
+        return reference.to_owned();
+    }
+    let scheme = base.find(':').map_or(0, |i| i + 1);
+    if reference.starts_with("//") {
+        return format!("{}{reference}", &base[..scheme]);
+    }
+    let authority = match base[scheme..].strip_prefix("//") {
+        Some(rest) => scheme + 2 + rest.find(['/', '?']).unwrap_or(rest.len()),
+        None => scheme,
+    };
+    let path_end = base[authority..].find('?').map_or(base.len(), |i| authority + i);
+    if reference.starts_with('?') {
+        return format!("{}{reference}", &base[..path_end]);
+    }
+    let (path, query) = match reference.find('?') {
+        Some(i) => reference.split_at(i),
+        None => (reference, ""),
+    };
+    let merged = match base[authority..path_end].rfind('/') {
+        _ if path.starts_with('/') => path.to_owned(),
+        Some(slash) => format!("{}{path}", &base[authority..=authority + slash]),
+        None if authority > scheme => format!("/{path}"),
+        None => path.to_owned(),
+    };
+    format!("{}{}{query}", &base[..authority], remove_dot_segments(&merged))
+}
+
+/// Removes `.` and `..` segments (RFC 3986, section 5.2.4).
+fn remove_dot_segments(path: &str) -> String {
+    if !path.contains("./") && !path.ends_with('.') {
+        return path.to_owned();
+    }
+    let mut out: Vec<&str> = Vec::new();
+    let segments: Vec<&str> = path.split('/').collect();
+    for (i, &segment) in segments.iter().enumerate() {
+        let last = i + 1 == segments.len();
+        match segment {
+            "." if last => out.push(""),
+            "." => {}
+            ".." => {
+                if out.len() > 1 || out.first().is_some_and(|first| !first.is_empty()) {
+                    out.pop();
+                }
+                if last {
+                    out.push("");
+                }
+            }
+            segment => out.push(segment),
+        }
+    }
+    out.join("/")
+}
