@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::entry::MaskEntry;
 use super::node_sets::{NodeSetId, sort_by_group, sort_nodes, sorted_by_bytes};
 use super::token_set::{bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
@@ -120,9 +119,9 @@ impl NodeSet {
 /// The rule walks of one trie.
 #[derive(Debug)]
 struct TrieRuleWalks {
-    /// The entry that owns the trie, so that its address stays unique. None for the vocabulary's
-    /// trie, which outlives this.
-    _owner: Option<Arc<MaskEntry>>,
+    /// The trie, so that its address stays unique. None for the vocabulary's trie, which outlives
+    /// this.
+    _owned: Option<Arc<Trie>>,
     /// Interned node sets.
     node_sets: IndexMap<Box<[u32]>, Arc<NodeSet>, Seeded>,
     /// Rule walks by node set and canonical state.
@@ -215,12 +214,12 @@ impl RuleWalks {
     pub(crate) fn resolve(
         &mut self,
         parser: &mut Parser,
-        (trie, owner): (&Trie, &Arc<MaskEntry>),
+        (trie, owned): (&Trie, Option<&Arc<Trie>>),
         (nodes, next): (&[u32], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let children: Vec<u32> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
-        self.resolve_from(parser, (trie, owner), (&children, next), out)
+        self.resolve_from(parser, (trie, owned), (&children, next), out)
     }
 
     /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
@@ -228,14 +227,14 @@ impl RuleWalks {
     pub(crate) fn resolve_from(
         &mut self,
         parser: &mut Parser,
-        (trie, owner): (&Trie, &Arc<MaskEntry>),
+        (trie, owned): (&Trie, Option<&Arc<Trie>>),
         (nodes, next): (&[u32], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         if self.context.bytes > MAX_BYTES && out.pending_follow.is_empty() {
             self.clear();
         }
-        let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, Some(owner));
+        let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, owned);
         let mut queue = Vec::new();
         trie_walks.add_nodes(trie, (nodes.iter().copied(), None), &mut self.context, |node_set| {
             queue.push((node_set, next))
@@ -289,10 +288,10 @@ impl TrieRuleWalks {
     fn for_trie<'k>(
         tries: &'k mut HashMap<usize, TrieRuleWalks>,
         trie: &Trie,
-        owner: Option<&Arc<MaskEntry>>,
+        owned: Option<&Arc<Trie>>,
     ) -> &'k mut TrieRuleWalks {
         tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| TrieRuleWalks {
-            _owner: owner.cloned(),
+            _owned: owned.cloned(),
             node_sets: IndexMap::default(),
             rule_walks: HashMap::default(),
             all: None,

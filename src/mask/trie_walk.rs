@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ambiguous::TokenFilter;
+use super::token_filter::TokenFilter;
 use super::token_set::{bit, build_row, clear_bit, set_bit};
 use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
