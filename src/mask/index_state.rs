@@ -9,10 +9,9 @@ use std::sync::Arc;
 use super::byte_class_trie::ByteClassTries;
 use super::entry::MaskEntry;
 use super::interned_masks::GrammarMaskInterner;
-use super::item_walks::ItemWalks;
 use super::pool_counters::{PoolCounters, count};
 use super::pool_key::KeyBuilder;
-use super::rule_walks::{ResolvedTokens, RuleWalks};
+use super::rule_walks::{CallWalk, ResolvedTokens, RuleWalks};
 use super::token_set::TokenSet;
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::cache::Cache;
@@ -96,7 +95,7 @@ pub(crate) struct IndexState {
     /// Memoised walks of single rules.
     pub(super) rule_walks: RuleWalks,
     /// Memoised walks of single items, called rules included.
-    item_walks: ItemWalks,
+    item_walks: RuleWalks,
     /// A scratch bitmap row; all zeros between uses.
     pub(super) scratch_row: Vec<u32>,
     /// Most new configurations that resolving suffixes with whole configurations may create. Halved
@@ -152,8 +151,8 @@ impl IndexState {
             entries: Cache::new(ENTRIES_BYTES),
             resolved_suffixes: ResolvedSuffixes::default(),
             resolved_bytes: 0,
-            rule_walks: RuleWalks::new(vocab),
-            item_walks: ItemWalks::default(),
+            rule_walks: RuleWalks::new(vocab, CallWalk::Separate),
+            item_walks: RuleWalks::new(vocab, CallWalk::Inline),
             scratch_row: Vec::new(),
             direct_config_budget: if mutually_recursive { 0 } else { DIRECT_CONFIG_BUDGET },
             suffix_config_budget: if mutually_recursive || options.direct_walk == 0 {
@@ -225,19 +224,13 @@ impl IndexState {
             return self.walk_directly(vocab, single_item, nodes);
         }
         let before = self.walk.lengths();
+        let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
         let walked = match self.direct_config_budget < MIN_CONFIG_BUDGET {
-            true => self.rule_walks.walk_item(
-                &mut self.parser,
-                vocab.trie(),
-                (item, nodes),
-                &mut self.walk,
-            ),
-            false => self.item_walks.walk_item(
-                &mut self.parser,
-                vocab.trie(),
-                (item, nodes),
-                &mut self.walk.tokens,
-            ),
+            true => self.rule_walks.walk_item(parser, trie, (item, nodes), walk),
+            false => self
+                .item_walks
+                .walk_item(parser, trie, (item, nodes), walk)
+                .and_then(|()| self.item_walks.finish(parser, trie, walk)),
         };
         match walked {
             Ok(()) => Ok(true),

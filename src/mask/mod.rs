@@ -27,7 +27,6 @@ mod incremental_row;
 mod index;
 mod index_state;
 mod interned_masks;
-mod item_walks;
 mod length_bounds;
 mod node_sets;
 mod pool;

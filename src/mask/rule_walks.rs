@@ -8,7 +8,8 @@
 //! the item's frame returns to.
 //!
 //! A rule walk is computed in the same way: it walks with its own rule only, and uses the rule
-//! walks of called rules.
+//! walks of called rules. Direct walks in grammars without long chains of rules do without that:
+//! see [`CallWalk`].
 
 use std::sync::Arc;
 
@@ -25,8 +26,10 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{Trie, Vocabulary};
 
-/// Memory for rule walks of one constraint.
-const MAX_BYTES: usize = 32 << 20;
+/// Memory for walks that each take one rule, of one constraint.
+const MAX_BYTES_SEPARATE: usize = 32 << 20;
+/// Memory for walks that follow calls, of one constraint.
+const MAX_BYTES_INLINE: usize = 16 << 20;
 /// Nesting of rule walks; deeper, a walk follows calls together with their callers.
 const MAX_DEPTH: usize = 48;
 /// A subtree of more than this part of the vocabulary's trie is a node set of its own.
@@ -37,6 +40,17 @@ const RULE_WALK_FUEL: usize = 16;
 const MIN_TOKENS_FOR_ROW: usize = 32;
 /// Tokens beyond the length of a row divided by this become a row, which callers share.
 const ROW_FRACTION: usize = 4;
+
+/// How a walk reads the rules that its rule calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum CallWalk {
+    /// By a walk of each called rule.
+    #[default]
+    Separate,
+    /// Together with their caller. In grammars without long chains of rules, an item's walk is
+    /// short, and what is long is left to entries, which grammars share.
+    Inline,
+}
 
 /// The result of walking some trie nodes with one isolated item.
 #[derive(Debug)]
@@ -134,7 +148,7 @@ struct TrieRuleWalks {
 type CanonicalState = (u32, u32);
 
 /// Rule walks of all tries, by the tries' addresses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RuleWalks {
     tries: HashMap<usize, TrieRuleWalks>,
     /// Shared by all tries.
@@ -146,6 +160,8 @@ pub(crate) struct RuleWalks {
 struct WalkContext {
     /// Memory in use, in bytes, approximately.
     bytes: usize,
+    /// How called rules are read.
+    calls: CallWalk,
     /// Length of a row.
     width: usize,
     /// Nodes of a subtree from which on it is a node set of its own, which other walks will meet
@@ -175,6 +191,15 @@ struct Visited {
 }
 
 impl WalkContext {
+    /// Whether the memory for walks is used up.
+    fn is_full(&self) -> bool {
+        self.bytes
+            > match self.calls {
+                CallWalk::Separate => MAX_BYTES_SEPARATE,
+                CallWalk::Inline => MAX_BYTES_INLINE,
+            }
+    }
+
     /// Bytes that a state reads.
     fn reads(&mut self, parser: &mut Parser, state: u32) -> ByteSet {
         if self.reads.len() <= state as usize {
@@ -191,22 +216,20 @@ impl RuleWalks {
     }
 
     /// An empty memo.
-    pub(crate) fn new(vocab: &Vocabulary) -> RuleWalks {
+    pub(crate) fn new(vocab: &Vocabulary, calls: CallWalk) -> RuleWalks {
         let (width, large) =
             (vocab.mask_words(), (vocab.trie().len() / LARGE_SUBTREE_FRACTION) as u32);
         RuleWalks {
             tries: HashMap::default(),
-            context: WalkContext { width, large, ..WalkContext::default() },
+            context: WalkContext { calls, width, large, ..WalkContext::default() },
         }
     }
 
     /// Clears everything, as ids of configurations become invalid.
     pub(crate) fn clear(&mut self) {
-        let WalkContext { width, large, .. } = self.context;
-        *self = RuleWalks {
-            tries: HashMap::default(),
-            context: WalkContext { width, large, ..WalkContext::default() },
-        };
+        let WalkContext { calls, width, large, .. } = self.context;
+        self.tries = HashMap::default();
+        self.context = WalkContext { calls, width, large, ..WalkContext::default() };
     }
 
     /// Adds to `out` the tokens of `trie` strictly below `nodes` that `next` accepts, some perhaps
@@ -231,7 +254,7 @@ impl RuleWalks {
         (nodes, next): (&[u32], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        if self.context.bytes > MAX_BYTES && out.pending_follow.is_empty() {
+        if self.context.is_full() && out.pending_follow.is_empty() {
             self.clear();
         }
         let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, owned);
@@ -276,7 +299,7 @@ impl RuleWalks {
             let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, None);
             trie_walks.follow(parser, trie, queue, &mut self.context, (out, &mut Vec::new()))?;
         }
-        if self.context.bytes > MAX_BYTES {
+        if self.context.is_full() {
             self.clear();
         }
         Ok(())
@@ -524,16 +547,23 @@ impl TrieRuleWalks {
         context: &mut WalkContext,
         walk: &mut TrieWalk,
     ) -> Result<RuleWalk, WalkError> {
-        walk.rule_only = context.depth < MAX_DEPTH && parser.compiled().budgets.is_empty();
+        walk.rule_only = context.calls == CallWalk::Separate
+            && context.depth < MAX_DEPTH
+            && parser.compiled().budgets.is_empty();
         let children = self.node_sets[node_set as usize].clone();
-        let mut budget_left = budget;
-        for group in children.nodes.chunk_by(|a, b| a.0 == b.0) {
-            if !reads.contains(group[0].0) {
-                continue;
-            }
-            let next = parser.step(isolated, group[0].0)?;
-            for &(_, child) in group {
-                walk.enter(parser, trie, child, (isolated, next), &mut budget_left)?;
+        if context.calls == CallWalk::Inline && self.all == Some(node_set) {
+            walk.run(parser, trie, 0, isolated, budget)?;
+        } else {
+            walk.begin_queries(parser);
+            let mut budget_left = budget;
+            for group in children.nodes.chunk_by(|a, b| a.0 == b.0) {
+                if !reads.contains(group[0].0) {
+                    continue;
+                }
+                let next = parser.step(isolated, group[0].0)?;
+                for &(_, child) in group {
+                    walk.enter(parser, trie, child, (isolated, next), &mut budget_left)?;
+                }
             }
         }
         fuel::spend(RULE_WALK_FUEL + children.nodes.len() + walk.exits.len() + walk.called.len())?;
@@ -549,7 +579,8 @@ impl TrieRuleWalks {
             walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
             row
         });
-        if walk.tokens.len() > context.width / ROW_FRACTION {
+        // Grammars share equal masks that are lists, but rows only by address.
+        if context.calls == CallWalk::Separate && walk.tokens.len() > context.width / ROW_FRACTION {
             walk.tokens_to_row(0, context.width);
         }
         let (mut exits, mut queue): (Vec<(Exit, NodeSetId)>, Vec<(NodeSetId, ConfigId)>) =
@@ -571,9 +602,10 @@ impl TrieRuleWalks {
         }
         exits.sort_unstable();
         exits.dedup();
-        Ok(RuleWalk {
-            tokens: ResolvedTokens::from_walk(walk, (0, 0), context.width),
-            exits: exits.into(),
-        })
+        let tokens = match context.calls {
+            CallWalk::Separate => ResolvedTokens::from_walk(walk, (0, 0), context.width),
+            CallWalk::Inline => ResolvedTokens::single(walk, (0, 0)),
+        };
+        Ok(RuleWalk { tokens, exits: exits.into() })
     }
 }
