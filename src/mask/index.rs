@@ -184,10 +184,8 @@ impl Index {
             false => (Arc::new(self.build_and_clear(state, config)?), true),
         };
         let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
-        if repeating.is_empty() {
-            return Ok((mask, is_new));
-        }
-        Ok((Arc::new(mask.changed(&repeating, &[], self.vocab.mask_words())), true))
+        let (mask, is_reduced) = self.subtract(mask, &repeating);
+        Ok((mask, is_new || is_reduced))
     }
 
     /// Builds a mask, and clears the walk's buffers.

@@ -10,8 +10,8 @@
 //!    context-dependent ones. Those are resolved with what follows the item's rule (`suffixes`,
 //!    `rule_walks`).
 //!
-//! Constraints that states do not express are subtracted from such a mask: bounds on length
-//! (`length_bounds`) and white space (`white_space_bounds`), distinct values
+//! Constraints that states do not express are subtracted from such a mask (`subtraction`): bounds
+//! on length (`length_bounds`) and white space (`white_space_bounds`), distinct values
 //! (`distinct_values`) and duplicate keys (`duplicate_keys`).
 //!
 //! See docs/internals/MASK_ENTRIES.md and docs/internals/MASK_POOL.md.
@@ -36,6 +36,7 @@ mod pool_scope;
 mod rule_walks;
 mod shape_walk;
 mod special_tokens;
+mod subtraction;
 mod suffixes;
 mod token_filter;
 mod token_set;

@@ -538,6 +538,36 @@ impl TrieRuleWalks {
         Ok(rule_walk)
     }
 
+    /// Walks the nodes of a node set with an isolated item.
+    fn walk_nodes(
+        &self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (node_set, isolated, reads, budget): (NodeSetId, ConfigId, ByteSet, usize),
+        context: &WalkContext,
+        walk: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        walk.rule_only = context.calls == CallWalk::Separate
+            && context.depth < MAX_DEPTH
+            && parser.compiled().budgets.is_empty();
+        if context.calls == CallWalk::Inline && self.all == Some(node_set) {
+            // Skips white space.
+            return walk.run(parser, trie, 0, isolated, budget);
+        }
+        walk.begin_queries(parser);
+        let (nodes, mut budget_left) = (&self.node_sets[node_set as usize].nodes, budget);
+        for group in nodes.chunk_by(|a, b| a.0 == b.0) {
+            if !reads.contains(group[0].0) {
+                continue;
+            }
+            let next = parser.step(isolated, group[0].0)?;
+            for &(_, child) in group {
+                walk.enter(parser, trie, child, (isolated, next), &mut budget_left)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Computes a rule walk.
     fn compute(
         &mut self,
@@ -547,26 +577,9 @@ impl TrieRuleWalks {
         context: &mut WalkContext,
         walk: &mut TrieWalk,
     ) -> Result<RuleWalk, WalkError> {
-        walk.rule_only = context.calls == CallWalk::Separate
-            && context.depth < MAX_DEPTH
-            && parser.compiled().budgets.is_empty();
-        let children = self.node_sets[node_set as usize].clone();
-        if context.calls == CallWalk::Inline && self.all == Some(node_set) {
-            walk.run(parser, trie, 0, isolated, budget)?;
-        } else {
-            walk.begin_queries(parser);
-            let mut budget_left = budget;
-            for group in children.nodes.chunk_by(|a, b| a.0 == b.0) {
-                if !reads.contains(group[0].0) {
-                    continue;
-                }
-                let next = parser.step(isolated, group[0].0)?;
-                for &(_, child) in group {
-                    walk.enter(parser, trie, child, (isolated, next), &mut budget_left)?;
-                }
-            }
-        }
-        fuel::spend(RULE_WALK_FUEL + children.nodes.len() + walk.exits.len() + walk.called.len())?;
+        self.walk_nodes(parser, trie, (node_set, isolated, reads, budget), context, walk)?;
+        let nodes = self.node_sets[node_set as usize].nodes.len();
+        fuel::spend(RULE_WALK_FUEL + nodes + walk.exits.len() + walk.called.len())?;
         let (mut exit_nodes, mut calls) =
             (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
         sort_by_group(&mut exit_nodes);
