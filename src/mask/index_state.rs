@@ -225,6 +225,8 @@ impl IndexState {
         }
         let before = self.walk.lengths();
         let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
+        // The budget only shrinks, and what follows an item is walked at once when calls are inline:
+        // no walk has pending node sets of both.
         let walked = match self.direct_config_budget < MIN_CONFIG_BUDGET {
             true => self.rule_walks.walk_item(parser, trie, (item, nodes), walk),
             false => self
