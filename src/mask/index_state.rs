@@ -225,7 +225,7 @@ impl IndexState {
         }
         let before = self.walk.lengths();
         let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
-        // The budget only shrinks, and what follows an item is walked at once when calls are inline:
+        // The budget only shrinks, and with inline calls, what follows an item is walked at once:
         // no walk has pending node sets of both.
         let walked = match self.direct_config_budget < MIN_CONFIG_BUDGET {
             true => self.rule_walks.walk_item(parser, trie, (item, nodes), walk),
