@@ -3,14 +3,16 @@
 use super::store::{ConfigId, FrameId};
 use crate::hash::HashMap;
 
-/// Answers to mask construction, by configuration. Vectors are indexed by configuration and grow on demand.
+/// Answers to mask construction, by configuration. Vectors are indexed by configuration and grow on
+/// demand.
 #[derive(Debug, Default)]
 pub(super) struct QueryCaches {
     /// Byte kinds that loop, and byte kinds that do not; see [`super::parser::Parser::loops_on`].
     pub(super) self_loops: Vec<(u64, u64)>,
     /// See [`super::parser::Parser::reads_all_texts`].
     pub(super) universal: Vec<UniversalText>,
-    /// Shapes examined, and shapes that are uniform; see [`super::parser::Parser::is_uniform_shape`].
+    /// Shapes examined, and shapes that are uniform; see
+    /// [`super::parser::Parser::is_uniform_shape`].
     pub(super) uniform_shapes: Vec<(u16, u16)>,
     /// See [`super::parser::Parser::converges`].
     pub(super) convergence: HashMap<(ConfigId, ConfigId), bool>,
