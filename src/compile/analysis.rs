@@ -10,135 +10,22 @@ use std::sync::OnceLock;
 
 use super::components::Components;
 use super::dispatch::UnresolvedDispatch;
+use super::expressions::{
+    MAX_COUNT, countable, expr_address, is_bounded_white_space, is_tiny, is_unrolled,
+};
+use super::rule_facts::{Regularity, RuleFacts};
 use super::thompson::{self, Nesting};
 use super::{ByteClasses, CompileError, Compiled};
-use crate::fsm::{ByteSet, ExactSteps, LONG_GAP, TooLarge};
+use crate::fsm::{ByteSet, ExactSteps, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
-use crate::ids::{Label, RuleId};
+use crate::ids::RuleId;
 use crate::ir::{Counted, Dispatch, Expr, Grammar, GrammarError, Members, Trigger};
 use crate::limits::Limits;
 
-/// A counted repeat that costs at most this many states is unrolled; larger ones become counted
-/// blocks.
-const UNROLL_STATES: usize = 12;
 /// Fuel per rule, and per node of its expression.
 const RULE_FUEL: usize = 16;
 const NODE_FUEL: usize = 4;
-/// Largest bound that is counted. The parser gives larger counts other meanings.
-const MAX_COUNT: u32 = 1 << 30;
-
-/// Results of the analysis for one rule.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RuleFacts {
-    /// The start rule can call it, directly or indirectly.
-    pub(super) reached: bool,
-    /// The label of the rule, for traces.
-    pub(crate) label: Option<Label>,
-    /// The rule has attributes or counts, so that frames record its calls.
-    pub(crate) tracked: bool,
-    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
-    pub(crate) name: bool,
-    /// It is a unique name without further attributes.
-    pub(crate) only_unique_name: bool,
-    /// It calls unique names, directly or through auxiliary rules.
-    pub(crate) has_names: bool,
-    /// It derives at least one finite text.
-    pub(crate) productive: bool,
-    /// It derives the empty string.
-    pub(crate) nullable: bool,
-    /// Whether its automaton is over bytes only.
-    pub(crate) regularity: Regularity,
-    /// Estimated number of automaton states.
-    pub(crate) nodes: u32,
-    /// Topological order of calls made before a byte is read: callers first. Rules of a
-    /// left-recursive component share a rank.
-    pub(crate) rank: u32,
-    /// It can call itself before a byte is read.
-    pub(crate) left_recursive: bool,
-    /// Its strongly connected component in the call graph. Callees have smaller or equal numbers.
-    pub(crate) component: u32,
-}
-
-/// Whether a rule is a regular language over bytes, without counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Regularity {
-    /// It has calls, special tokens or counters.
-    #[default]
-    NotRegular,
-    /// It is regular once small rules of the grammar are inlined, so that its expression is
-    /// meaningful in this grammar only.
-    WithInlinedRules,
-    /// It is regular, and equal expressions of other grammars have the same automaton.
-    SelfContained,
-}
-
-/// The identity of an expression within its grammar.
-pub(super) fn expr_address(expr: &Expr) -> usize {
-    std::ptr::from_ref(expr) as usize
-}
-
-/// An upper bound that can be counted. Larger ones are unbounded: no text in memory has that many
-/// repetitions.
-pub(super) fn countable(max: Option<u32>) -> Option<u32> {
-    max.filter(|&max| max <= MAX_COUNT)
-}
-
-/// Whether a rule is inlined where it is called. A call of a single class, such as white space,
-/// costs more than its state.
-pub(super) fn is_tiny(body: &Expr) -> bool {
-    match body {
-        Expr::Class(_) | Expr::Special(_) => true,
-        Expr::Bytes(bytes) => bytes.len() <= 4,
-        Expr::Repeat { body, .. } => matches!(**body, Expr::Class(_)),
-        _ => false,
-    }
-}
-
-/// Whether a repeat is optional white space with a bound that nearly every token is shorter than.
-pub(super) fn is_bounded_white_space(body: &Expr, min: u32, max: Option<u32>) -> bool {
-    let is_white = |set: &ByteSet| set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE;
-    let white = matches!(body, Expr::Class(set) if is_white(set));
-    white && min == 0 && max.is_some_and(|max| max as usize > LONG_GAP)
-}
-
-/// Whether a repeat is unrolled rather than counted.
-pub(super) fn is_unrolled(body: &Expr, min: u32, max: Option<u32>) -> bool {
-    let copies = max.unwrap_or(min.max(1)) as usize;
-    copies <= 1 || unrolled_states(body, UNROLL_STATES).saturating_mul(copies) <= UNROLL_STATES
-}
-
-/// States that an expression costs, counted up to `cap`.
-fn unrolled_states(expr: &Expr, cap: usize) -> usize {
-    let sum = |parts: &mut dyn Iterator<Item = &Expr>| {
-        let mut total = 0;
-        for part in parts {
-            total += unrolled_states(part, cap);
-            if total > cap {
-                break;
-            }
-        }
-        total
-    };
-    match expr {
-        Expr::Empty | Expr::Never => 0,
-        Expr::Bytes(b) => b.len(),
-        Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Dispatch(_) | Expr::Members(_) => {
-            1
-        }
-        Expr::Deferred(_) => 1,
-        Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
-        Expr::Repeat { body, min, max } => {
-            unrolled_states(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize)
-        }
-        Expr::Automaton(dfa) => dfa.len(),
-        Expr::Except(except) => except.state_estimate(),
-        Expr::Counted(_) => 1,
-        Expr::Graph(graph) => {
-            graph.nodes as usize + sum(&mut graph.edges.iter().map(|(_, e, _)| e))
-        }
-    }
-}
 
 /// Bodies of auxiliary rules, and dispatches by rule.
 type Bodies<'a> = (&'a [&'a Expr], &'a HashMap<u32, UnresolvedDispatch>);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::rule_nfa::LiveNfa;
+use super::live_nfa::LiveNfa;
 use crate::fsm::{Edge, ExactSteps};
 
 /// No node.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use self::layout::{StateEdges, TagBodies};
 use self::matches::MatchTable;
 use super::DispatchMark;
-use super::analysis::RuleFacts;
+use super::rule_facts::RuleFacts;
 use super::rule_nfa::StateSummary;
 use crate::cache::ProcessCache;
 use crate::fsm::TooLarge;

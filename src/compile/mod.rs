@@ -17,15 +17,17 @@ mod components;
 mod counted_graph;
 mod dispatch;
 mod distinct_scopes;
+mod expressions;
 mod inspect;
+mod live_nfa;
 mod member_sets;
 mod program;
 mod residuals;
+mod rule_facts;
 mod rule_nfa;
 mod shared_automata;
 mod thompson;
 
-pub(crate) use analysis::RuleFacts;
 pub(crate) use budgets::{BudgetMeter, BudgetUnit};
 pub(crate) use byte_classes::ByteClasses;
 pub(crate) use distinct_scopes::{
@@ -37,6 +39,7 @@ pub use inspect::{
 };
 pub(crate) use member_sets::MemberLikelihood;
 pub(crate) use program::{NodeRepresentative, Program, SharedAutomaton};
+pub(crate) use rule_facts::RuleFacts;
 pub(crate) use shared_automata::shared_automata_stats;
 
 use std::sync::{Arc, OnceLock};

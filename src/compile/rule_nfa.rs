@@ -2,9 +2,8 @@
 //! blocks, all encoded as symbols.
 
 use super::counted_graph::StepCounts;
+use super::live_nfa::LiveNfa;
 use super::member_sets::MemberSets;
-use crate::fsm::{Edge, Nfa};
-use crate::fuel;
 
 /// Symbols from here on are special tokens, then calls, then blocks.
 const SPECIAL: u32 = 0x0100_0000;
@@ -88,13 +87,6 @@ impl GraphNodes {
     }
 }
 
-/// An automaton and its live states: those that reach its end.
-#[derive(Debug, Default)]
-pub(super) struct LiveNfa {
-    pub(super) nfa: Nfa,
-    pub(super) live: Vec<bool>,
-}
-
 /// The automaton of a counted block.
 #[derive(Debug)]
 pub(super) struct BlockNfa {
@@ -103,31 +95,6 @@ pub(super) struct BlockNfa {
     /// See [`super::Block::is_bounded_white_space`].
     pub(super) gap: bool,
     pub(super) body: LiveNfa,
-}
-
-impl LiveNfa {
-    /// Computes the live states. Cost: linear.
-    pub(super) fn new(nfa: Nfa) -> LiveNfa {
-        fuel::charge(4 * nfa.len());
-        LiveNfa { live: nfa.live(), nfa }
-    }
-
-    /// If the state has no epsilon edges: whether it is relevant. Else `None`.
-    pub(super) fn trivial_closure(&self, state: u32) -> Option<bool> {
-        self.nfa.epsilons(state).next().is_none().then(|| self.is_relevant(state))
-    }
-
-    /// The only edge of a state, if its target is relevant and without epsilon edges.
-    pub(super) fn single_edge(&self, state: u32) -> Option<Edge> {
-        let mut edges = self.nfa.edges(state);
-        let edge = edges.next().filter(|edge| self.trivial_closure(edge.to) == Some(true))?;
-        edges.next().is_none().then_some(edge)
-    }
-
-    /// Whether a state belongs into epsilon closures: live, and accepting or with an edge.
-    pub(super) fn is_relevant(&self, state: u32) -> bool {
-        self.live[state as usize] && (!self.nfa.is_edgeless(state) || self.nfa.is_final(state))
-    }
 }
 
 impl RuleNfa {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::analysis::Regularity;
+use super::rule_facts::Regularity;
 use super::{Compiled, thompson};
 use crate::cache::{CacheStats, ProcessCache};
 use crate::fsm::Dfa;

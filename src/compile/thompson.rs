@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use super::Compiled;
-use super::analysis::{countable, expr_address, is_bounded_white_space, is_tiny, is_unrolled};
 use super::counted_graph::{NO_NODE, StepCounts};
+use super::expressions::{countable, expr_address, is_bounded_white_space, is_tiny, is_unrolled};
+use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
-use super::rule_nfa::{BlockNfa, EdgeSymbol, GraphNodes, LiveNfa, RuleNfa};
+use super::rule_nfa::{BlockNfa, EdgeSymbol, GraphNodes, RuleNfa};
 use crate::fsm::{ExactSteps, Nfa};
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Grammar, Members};

@@ -15,8 +15,18 @@ use super::dfa::push_merged;
 use super::{Dfa, Edge};
 use crate::hash::Seeded;
 
+impl Dfa {
+    /// A finite language, as its minimal acyclic automaton. Cost: sorting, then linear in the total
+    /// length.
+    pub fn words<W: AsRef<[u32]>>(words: impl IntoIterator<Item = W>) -> Dfa {
+        let mut words: Vec<W> = words.into_iter().collect();
+        words.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
+        AcyclicBuilder::build(words.iter().map(AsRef::as_ref))
+    }
+}
+
 /// An automaton under construction.
-pub(super) struct AcyclicBuilder {
+struct AcyclicBuilder {
     /// The finished states.
     done: Dfa,
     /// Their numbers, by edges and finality.
@@ -34,7 +44,7 @@ struct OpenState {
 
 impl AcyclicBuilder {
     /// The automaton of sorted words, numbered breadth-first. Cost: linear.
-    pub(super) fn build<'w>(words: impl Iterator<Item = &'w [u32]>) -> Dfa {
+    fn build<'w>(words: impl Iterator<Item = &'w [u32]>) -> Dfa {
         let done = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
         let mut build =
             AcyclicBuilder { done, by_content: HashTable::new(), open: vec![OpenState::default()] };

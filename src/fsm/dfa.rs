@@ -4,7 +4,6 @@
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-use super::acyclic::AcyclicBuilder;
 use super::{ByteSet, Csr, TooLarge};
 use crate::fuel;
 
@@ -96,14 +95,6 @@ impl Dfa {
         offsets.push(edges.len() as u32);
         let finals = (0..=edges.len()).map(|state| state == edges.len()).collect();
         Dfa::from_parts(offsets, edges, finals)
-    }
-
-    /// A finite language, as its minimal acyclic automaton. Cost: sorting, then linear in the total
-    /// length.
-    pub fn words<W: AsRef<[u32]>>(words: impl IntoIterator<Item = W>) -> Dfa {
-        let mut words: Vec<W> = words.into_iter().collect();
-        words.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
-        AcyclicBuilder::build(words.iter().map(AsRef::as_ref))
     }
 
     /// Words of `min..=max` symbols, each from `ranges`; without an upper bound if `max` is `None`.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::entry::MaskEntry;
 use super::entry_difference::{EntryDifference, NodeOutcome};
-use super::pool_scope::{PoolCounters, count};
+use super::pool_counters::{PoolCounters, count};
 use super::trie_walk::WalkError;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::fuel;

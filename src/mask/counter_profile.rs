@@ -9,7 +9,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::entry::{MaskEntry, strictly_below};
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::NO_BLOCK;
@@ -76,14 +75,14 @@ impl CounterProfile {
             .then(|| builder.finish(vocab)))
     }
 
-    /// The entry for a counter at this distance from its bounds. Cost: the smaller of the tokens
-    /// that the bounds reject and those that they accept.
-    pub(crate) fn entry(self: &Arc<CounterProfile>, room: CounterRoom) -> MaskEntry {
+    /// The tokens accepted with a counter at this distance from its bounds. Cost: the smaller of
+    /// the tokens that the bounds reject and those that they accept.
+    pub(crate) fn accepted(&self, room: CounterRoom) -> TokenSet {
         let (excluded, fitting) = self.inside.split(room.room);
         let is_in_bounds = |n: &&TokenRuns| room.missing <= n.runs && n.runs <= room.room;
         let behind_block: Vec<TokenId> =
             self.outside.iter().filter(is_in_bounds).map(|n| n.token).collect();
-        let accepted = if fitting.len() < excluded.len() {
+        if fitting.len() < excluded.len() {
             let ids = fitting.iter().copied().chain(behind_block);
             if fitting.len() <= self.row.len() / 4 {
                 TokenSet::List(ids.collect())
@@ -97,8 +96,7 @@ impl CounterProfile {
                 add: Arc::default(),
             };
             row.changed(excluded, &behind_block, self.row.len())
-        };
-        MaskEntry::counted(accepted, self.clone(), room)
+        }
     }
 
     /// Adds the context-dependent tokens that `next` completes and the counter allows.
@@ -336,7 +334,7 @@ impl ProfileBuilder {
         for &(node, runs) in &self.exits {
             let tree = node.tree(vocab);
             let depth = usize::from(tree.node(node.node).depth);
-            for &token in strictly_below(tree, node.node) {
+            for &token in tree.words_strictly_below(node.node) {
                 if let Some(bytes) = vocab.bytes(token) {
                     suffixes.push((&bytes[depth..], TokenId::new(suffix_needs.len())));
                     suffix_needs.push(TokenRuns { token, runs });

@@ -35,41 +35,7 @@ impl Index {
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
         self.walk_along_earlier_values(state, (config, uncompared), &mut rejected)?;
         self.add_special_and_stop_tokens(state, (config, uncompared), &mut rejected)?;
-        self.subtract(mask, &rejected)
-    }
-
-    /// Those of some tokens that the configuration rejects.
-    pub(super) fn rejected_tokens(
-        &self,
-        state: &mut IndexState,
-        config: ConfigId,
-        tokens: &[TokenId],
-    ) -> Result<Vec<TokenId>, ParserLimit> {
-        let mut rejected = Vec::new();
-        for &token in tokens {
-            if state.step_token(self, config, token)?.0 == DEAD {
-                rejected.push(token);
-            }
-        }
-        Ok(rejected)
-    }
-
-    /// A mask without rejected tokens, and whether there are any. An empty result is an error: the
-    /// search for another value was bounded.
-    pub(super) fn subtract(
-        &self,
-        mask: Arc<TokenSet>,
-        rejected: &[TokenId],
-    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        if rejected.is_empty() {
-            return Ok((mask, false));
-        }
-        let remaining = mask.changed(rejected, &[], self.vocab.mask_words());
-        if remaining.is_empty() {
-            Err(ParserLimit::Search)
-        } else {
-            Ok((Arc::new(remaining), true))
-        }
+        self.subtract_repeated(mask, &rejected)
     }
 
     /// The tokens that have to be tested one by one in such a configuration; memoised.

@@ -179,7 +179,7 @@ impl Index {
             self.key_candidates_at(state, (plain, state.parser.name_status(config)), &mask)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
         self.walk_along_earlier_keys(state, config, &mut rejected)?;
-        self.subtract(mask, &rejected)
+        self.subtract_repeated(mask, &rejected)
     }
 
     /// The tokens to test one by one at a plain configuration with this mask; memoised.

@@ -231,13 +231,9 @@ impl MaskEntry {
         )
     }
 
-    /// The entry of a state in a counted block.
-    pub(crate) fn counted(
-        accepted: TokenSet,
-        profile: Arc<CounterProfile>,
-        room: CounterRoom,
-    ) -> MaskEntry {
-        MaskEntry::new(accepted, ContextDependent::Counted { profile, room })
+    /// The entry of a state in a counted block, for a counter at this distance from its bounds.
+    pub(crate) fn counted(profile: Arc<CounterProfile>, room: CounterRoom) -> MaskEntry {
+        MaskEntry::new(profile.accepted(room), ContextDependent::Counted { profile, room })
     }
 
     /// Memory in use, in bytes, approximately.
@@ -291,20 +287,20 @@ impl MaskEntry {
 
     /// As [`MaskEntry::resolve`], rule by rule. Profiles of counted blocks are resolved as a whole.
     pub(crate) fn resolve_by_rules(
-        entry: &Arc<MaskEntry>,
+        &self,
         parser: &mut Parser,
         vocab: &Vocabulary,
         (exit, next): (Exit, ConfigId),
         (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
     ) -> Result<(), WalkError> {
         let (ContextDependent::Suffixes(suffixes)
-        | ContextDependent::Derived { added: suffixes, .. }) = &entry.context_dependent
+        | ContextDependent::Derived { added: suffixes, .. }) = &self.context_dependent
         else {
-            return entry.resolve(parser, vocab, (exit, next), walk);
+            return self.resolve(parser, vocab, (exit, next), walk);
         };
         let mut behind_exit = suffixes.iter().filter(|(e, _)| *e == exit);
         behind_exit.try_for_each(|(_, suffixes)| {
-            suffixes.resolve_by_rules((parser, vocab), entry, next, (walk, rule_walks))
+            suffixes.resolve_by_rules(parser, vocab, next, (walk, rule_walks))
         })
     }
 }
@@ -357,9 +353,4 @@ impl ContextDependent {
 
 fn suffixes_bytes(suffixes: &[(Exit, Suffixes)]) -> usize {
     suffixes.iter().map(|(_, of_exit)| of_exit.bytes()).sum()
-}
-
-/// The tokens below a node, without those that end at it.
-pub(super) fn strictly_below(tree: &Tree, node: u32) -> &[TokenId] {
-    &tree.words_below(node)[tree.words_at(node).len()..]
 }

@@ -5,7 +5,6 @@
 //! a token tree with both states at once. The walk stops where both reach the same configuration,
 //! so its cost is the part of the tree in which they differ.
 
-use super::entry::strictly_below;
 use super::node_sets::sort_by_group;
 use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit};
@@ -133,7 +132,7 @@ impl EntryDifference {
         self.exit_path.extend(this.exits.iter().map(|&exit| (exit, node)));
         let excludes = other.exits.iter().any(|exit| !this.exits.contains(exit));
         if excludes {
-            self.excluded.extend_from_slice(strictly_below(tree, node));
+            self.excluded.extend_from_slice(tree.words_strictly_below(node));
             self.restored
                 .extend(self.exit_path.iter().map(|&(exit, exit_node)| (exit, exit_node, node)));
         } else {
@@ -167,7 +166,7 @@ impl EntryDifference {
             for &(_, from, below) in group {
                 let depth = tree.node(from).depth;
                 let tokens = if from == below {
-                    strictly_below(tree, from)
+                    tree.words_strictly_below(from)
                 } else {
                     tree.words_below(below)
                 };

@@ -8,30 +8,20 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
-use super::index_state::{IndexState, MIN_CONFIG_BUDGET};
+use super::index_state::{AdvanceBytesFn, IndexState, MIN_CONFIG_BUDGET, MaskOptions};
 use super::interned_masks::SHARED_MASK_BYTES;
 use super::pool::GrammarCaches;
-use super::pool_scope::{ConstraintPool, EnginePool, count};
+use super::pool_counters::count;
+use super::pool_scope::{ConstraintPool, EnginePool};
 use super::special_tokens::SpecialTokenIds;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::{CompileError, Compiled};
+use crate::fuel::OutOfFuel;
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, Item, NameStatus, Parser, ParserLimit};
-use crate::switches::Switches;
+use crate::matcher::{ConfigId, DEAD, Item, NameStatus, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
-
-/// How masks are built: a part of the engine's options.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MaskOptions {
-    /// Most trie nodes that a direct walk may visit.
-    pub(crate) direct_walk: usize,
-    /// Size of a component of mutually recursive rules from which on suffixes are resolved rule by
-    /// rule.
-    pub(crate) mutual_rules: usize,
-    pub(crate) switches: Switches,
-}
 
 /// A configuration that allows at least so many first bytes reads text, and is not walked directly.
 const MIN_TEXT_BYTES: usize = 48;
@@ -194,10 +184,8 @@ impl Index {
             false => (Arc::new(self.build_and_clear(state, config)?), true),
         };
         let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
-        if repeating.is_empty() {
-            return Ok((mask, is_new));
-        }
-        Ok((Arc::new(mask.changed(&repeating, &[], self.vocab.mask_words())), true))
+        let (mask, is_reduced) = self.subtract(mask, &repeating);
+        Ok((mask, is_new || is_reduced))
     }
 
     /// Builds a mask, and clears the walk's buffers.
@@ -516,5 +504,63 @@ impl Index {
                 words.iter().for_each(|&id| set_bit(bits, id));
             }),
         }
+    }
+}
+
+/// What a state says together with the grammar and vocabulary.
+impl IndexState {
+    /// Whether half of the memory for parser or masks is used.
+    pub(crate) fn is_half_full(&self, index: &Index) -> bool {
+        self.parser.is_half_full() || self.masks_bytes > index.mask_bytes / 2
+    }
+
+    /// The error for a limit that the first mask has reached.
+    pub(crate) fn start_error(&self, limit: ParserLimit, index: &Index) -> CompileError {
+        let items = self.parser.store().items(self.parser.start());
+        let rule = items
+            .first()
+            .map_or(index.compiled.start, |item| self.parser.program().rule(item.state));
+        let grammar = index.compiled.grammar();
+        match limit {
+            ParserLimit::Fuel => {
+                CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit: index.mask_fuel() })
+            }
+            ParserLimit::Cancelled => CompileError::fuel(grammar, rule, OutOfFuel::Cancelled),
+            other => CompileError::Start { what: other.what() },
+        }
+    }
+
+    /// Steps over a token: its bytes, the special tokens of the grammar that it stands for, or
+    /// both.
+    pub(crate) fn step_token(
+        &mut self,
+        index: &Index,
+        config: ConfigId,
+        token: TokenId,
+    ) -> Result<(ConfigId, usize), ParserLimit> {
+        self.step_token_by(index, (config, token), Parser::advance_over)
+    }
+
+    /// The same, with a choice of how bytes are read. Also returns how many bytes were accepted.
+    pub(crate) fn step_token_by(
+        &mut self,
+        index: &Index,
+        (config, token): (ConfigId, TokenId),
+        advance: AdvanceBytesFn,
+    ) -> Result<(ConfigId, usize), ParserLimit> {
+        let mut reached = DEAD;
+        let mut accepted = 0;
+        if let Some(bytes) = index.vocab.bytes(token)
+            && !index.vocab.is_stop(token)
+        {
+            (reached, accepted) = advance(&mut self.parser, config, bytes)?;
+        }
+        for (special, tokens) in index.specials.iter().enumerate() {
+            if tokens.contains(token) {
+                let next = self.parser.step_special(config, special as u32)?;
+                reached = self.parser.union(reached, next);
+            }
+        }
+        Ok((self.parser.token_ended(reached)?, accepted))
     }
 }

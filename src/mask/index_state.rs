@@ -8,18 +8,15 @@ use std::sync::Arc;
 
 use super::byte_class_trie::ByteClassTries;
 use super::entry::MaskEntry;
-use super::index::{Index, MaskOptions};
 use super::interned_masks::GrammarMaskInterner;
-use super::item_walks::ItemWalks;
+use super::pool_counters::{PoolCounters, count};
 use super::pool_key::KeyBuilder;
-use super::pool_scope::{PoolCounters, count};
-use super::rule_walks::{ResolvedTokens, RuleWalks};
+use super::rule_walks::{CallWalk, ResolvedTokens, RuleWalks};
 use super::token_set::TokenSet;
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::cache::Cache;
 use crate::capacity::ReserveMore;
-use crate::compile::{CompileError, Compiled};
-use crate::fuel::OutOfFuel;
+use crate::compile::Compiled;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
@@ -51,6 +48,17 @@ const CHECK_INTERVAL: usize = 16;
 /// were accepted.
 pub(crate) type AdvanceBytesFn =
     fn(&mut Parser, ConfigId, &[u8]) -> Result<(ConfigId, usize), ParserLimit>;
+
+/// How masks are built: a part of the engine's options.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaskOptions {
+    /// Most trie nodes that a direct walk may visit.
+    pub(crate) direct_walk: usize,
+    /// Size of a component of mutually recursive rules from which on suffixes are resolved rule by
+    /// rule.
+    pub(crate) mutual_rules: usize,
+    pub(crate) switches: Switches,
+}
 
 /// Everything that grows while matchers run; behind the index's lock.
 #[derive(Debug)]
@@ -87,7 +95,7 @@ pub(crate) struct IndexState {
     /// Memoised walks of single rules.
     pub(super) rule_walks: RuleWalks,
     /// Memoised walks of single items, called rules included.
-    item_walks: ItemWalks,
+    item_walks: RuleWalks,
     /// A scratch bitmap row; all zeros between uses.
     pub(super) scratch_row: Vec<u32>,
     /// Most new configurations that resolving suffixes with whole configurations may create. Halved
@@ -143,8 +151,8 @@ impl IndexState {
             entries: Cache::new(ENTRIES_BYTES),
             resolved_suffixes: ResolvedSuffixes::default(),
             resolved_bytes: 0,
-            rule_walks: RuleWalks::new(vocab),
-            item_walks: ItemWalks::default(),
+            rule_walks: RuleWalks::new(vocab, CallWalk::Separate),
+            item_walks: RuleWalks::new(vocab, CallWalk::Inline),
             scratch_row: Vec::new(),
             direct_config_budget: if mutually_recursive { 0 } else { DIRECT_CONFIG_BUDGET },
             suffix_config_budget: if mutually_recursive || options.direct_walk == 0 {
@@ -216,19 +224,15 @@ impl IndexState {
             return self.walk_directly(vocab, single_item, nodes);
         }
         let before = self.walk.lengths();
+        let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
+        // The budget only shrinks, and with inline calls, what follows an item is walked at once:
+        // no walk has pending node sets of both.
         let walked = match self.direct_config_budget < MIN_CONFIG_BUDGET {
-            true => self.rule_walks.walk_item(
-                &mut self.parser,
-                vocab.trie(),
-                (item, nodes),
-                &mut self.walk,
-            ),
-            false => self.item_walks.walk_item(
-                &mut self.parser,
-                vocab.trie(),
-                (item, nodes),
-                &mut self.walk.tokens,
-            ),
+            true => self.rule_walks.walk_item(parser, trie, (item, nodes), walk),
+            false => self
+                .item_walks
+                .walk_item(parser, trie, (item, nodes), walk)
+                .and_then(|()| self.item_walks.finish(parser, trie, walk)),
         };
         match walked {
             Ok(()) => Ok(true),
@@ -281,7 +285,7 @@ impl IndexState {
                 // costs less than the last.
                 self.suffix_config_budget /= 2;
                 let walks = (&mut self.walk, &mut self.rule_walks);
-                MaskEntry::resolve_by_rules(entry, &mut self.parser, vocab, (exit, next), walks)?;
+                entry.resolve_by_rules(&mut self.parser, vocab, (exit, next), walks)?;
             }
             other => other?,
         }
@@ -396,11 +400,6 @@ impl IndexState {
         self.prepared.reserve_more();
     }
 
-    /// Whether half of the memory for parser or masks is used.
-    pub(crate) fn is_half_full(&self, index: &Index) -> bool {
-        self.parser.is_half_full() || self.masks_bytes > index.mask_bytes / 2
-    }
-
     /// Clears the caches if they exceed their budget, unless the current sequence itself needs most
     /// of it. Checks only after some new configurations.
     pub(crate) fn clear_if_full(&mut self) {
@@ -443,59 +442,9 @@ impl IndexState {
         self.clear();
     }
 
-    /// The error for a limit that the first mask has reached.
-    pub(crate) fn start_error(&self, limit: ParserLimit, index: &Index) -> CompileError {
-        let items = self.parser.store().items(self.parser.start());
-        let rule = items
-            .first()
-            .map_or(index.compiled.start, |item| self.parser.program().rule(item.state));
-        let grammar = index.compiled.grammar();
-        match limit {
-            ParserLimit::Fuel => {
-                CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit: index.mask_fuel() })
-            }
-            ParserLimit::Cancelled => CompileError::fuel(grammar, rule, OutOfFuel::Cancelled),
-            other => CompileError::Start { what: other.what() },
-        }
-    }
-
     /// Records how much memory the first matcher needed that was replayed after a clear.
     pub(crate) fn record_replay_bytes(&mut self) {
         let bytes = self.parser.bytes();
         self.replay_bytes.get_or_insert(bytes);
-    }
-
-    /// Steps over a token: its bytes, the special tokens of the grammar that it stands for, or
-    /// both.
-    pub(crate) fn step_token(
-        &mut self,
-        index: &Index,
-        config: ConfigId,
-        token: TokenId,
-    ) -> Result<(ConfigId, usize), ParserLimit> {
-        self.step_token_by(index, (config, token), Parser::advance_over)
-    }
-
-    /// The same, with a choice of how bytes are read. Also returns how many bytes were accepted.
-    pub(crate) fn step_token_by(
-        &mut self,
-        index: &Index,
-        (config, token): (ConfigId, TokenId),
-        advance: AdvanceBytesFn,
-    ) -> Result<(ConfigId, usize), ParserLimit> {
-        let mut reached = DEAD;
-        let mut accepted = 0;
-        if let Some(bytes) = index.vocab.bytes(token)
-            && !index.vocab.is_stop(token)
-        {
-            (reached, accepted) = advance(&mut self.parser, config, bytes)?;
-        }
-        for (special, tokens) in index.specials.iter().enumerate() {
-            if tokens.contains(token) {
-                let next = self.parser.step_special(config, special as u32)?;
-                reached = self.parser.union(reached, next);
-            }
-        }
-        Ok((self.parser.token_ended(reached)?, accepted))
     }
 }

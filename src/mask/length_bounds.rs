@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::index_state::IndexState;
+use super::subtraction::rejected_by;
 use super::token_set::TokenSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit};
@@ -37,13 +38,12 @@ impl Index {
         }
         let unbounded = state.parser.without_char_budgets(config);
         let unbounded_mask = self.mask(state, unbounded)?;
-        let (mut rejected, mut accepted) = (Vec::new(), Vec::new());
-        for &(_, token) in long_tokens {
-            match state.accepts_bytes(&self.vocab, config, token)? {
-                true => accepted.push(token),
-                false => rejected.push(token),
-            }
-        }
+        let mut accepted = Vec::new();
+        let rejected = rejected_by(long_tokens.iter().map(|&(_, token)| token), |token| {
+            let is_accepted = state.accepts_bytes(&self.vocab, config, token)?;
+            accepted.extend(is_accepted.then_some(token));
+            Ok(is_accepted)
+        })?;
         Ok(unbounded_mask.changed(&rejected, &accepted, self.vocab.mask_words()))
     }
 
@@ -62,22 +62,14 @@ impl Index {
         }
         let unbounded_mask = self.mask(state, near_bound.unbounded)?;
         let long_tokens: Vec<TokenId> = long_tokens.iter().map(|&(_, token)| token).collect();
-        let mut rejected = Vec::new();
-        for token in self.filter_by_mask(state, &unbounded_mask, &long_tokens) {
-            let counted = state
-                .parser
-                .keeps_step_bound(&mut near_bound, self.vocab.bytes(token).unwrap_or_default())?;
-            let fits = match counted {
-                Some(fits) => fits,
-                None => state.accepts_bytes(&self.vocab, config, token)?,
-            };
-            if !fits {
-                rejected.push(token);
+        let long_tokens = self.filter_by_mask(state, &unbounded_mask, &long_tokens);
+        let rejected = rejected_by(long_tokens, |token| {
+            let bytes = self.vocab.bytes(token).unwrap_or_default();
+            match state.parser.keeps_step_bound(&mut near_bound, bytes)? {
+                Some(fits) => Ok(fits),
+                None => state.accepts_bytes(&self.vocab, config, token),
             }
-        }
-        if rejected.is_empty() {
-            return Ok(Some((unbounded_mask, false)));
-        }
-        Ok(Some((Arc::new(unbounded_mask.changed(&rejected, &[], self.vocab.mask_words())), true)))
+        })?;
+        Ok(Some(self.subtract(unbounded_mask, &rejected)))
     }
 }

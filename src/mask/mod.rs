@@ -10,8 +10,8 @@
 //!    context-dependent ones. Those are resolved with what follows the item's rule (`suffixes`,
 //!    `rule_walks`).
 //!
-//! Constraints that states do not express are subtracted from such a mask: bounds on length
-//! (`length_bounds`) and white space (`white_space_bounds`), distinct values
+//! Constraints that states do not express are subtracted from such a mask (`subtraction`): bounds
+//! on length (`length_bounds`) and white space (`white_space_bounds`), distinct values
 //! (`distinct_values`) and duplicate keys (`duplicate_keys`).
 //!
 //! See docs/internals/MASK_ENTRIES.md and docs/internals/MASK_POOL.md.
@@ -27,16 +27,18 @@ mod incremental_row;
 mod index;
 mod index_state;
 mod interned_masks;
-mod item_walks;
 mod length_bounds;
 mod node_sets;
 mod pool;
+mod pool_counters;
 mod pool_key;
 mod pool_scope;
 mod rule_walks;
 mod shape_walk;
 mod special_tokens;
+mod subtraction;
 mod suffixes;
+mod token_filter;
 mod token_set;
 mod trie_walk;
 mod white_space_bounds;
@@ -45,8 +47,8 @@ pub use incremental_row::MaskRow;
 pub use pool_scope::{PoolScope, PoolStats};
 pub use token_set::bit;
 
-pub(crate) use index::{Index, MaskOptions};
-pub(crate) use index_state::{AdvanceBytesFn, IndexState};
+pub(crate) use index::Index;
+pub(crate) use index_state::{AdvanceBytesFn, IndexState, MaskOptions};
 pub(crate) use pool_scope::EnginePool;
 pub(crate) use special_tokens::SpecialTokenIds;
 pub(crate) use token_set::{TokenSet, set_bit};

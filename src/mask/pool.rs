@@ -12,8 +12,8 @@ use super::byte_class_trie::ByteClassTries;
 use super::counter_profile::CounterProfile;
 use super::entry::MaskEntry;
 use super::interned_masks::PoolMaskInterner;
+use super::pool_counters::{PoolCounters, count};
 use super::pool_key::{KeyBuilder, PoolKey, StructuralIds};
-use super::pool_scope::{PoolCounters, count};
 use super::trie_walk::WalkError;
 use crate::cache::{Cache, CacheStats};
 use crate::matcher::{Item, Parser, UNBOUNDED_COUNT};
@@ -112,7 +112,7 @@ impl MaskPool {
         if let Some(room) = parser.counter_room(&item)
             && let Some(profile) = self.profile(parser, grammar, vocab, item)?
         {
-            return Ok(Arc::new(profile.entry(room)));
+            return Ok(Arc::new(MaskEntry::counted(profile, room)));
         }
         let isolated = parser.isolated_group(items);
         if let Some(base_item) = parser.similar_item(isolated)? {

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
 use super::pool::{GrammarCaches, MaskPool};
+use super::pool_counters::PoolCounters;
 use super::pool_key::KeyBuilder;
 use super::token_set::set_bit;
 use super::trie_walk::WalkError;
@@ -72,26 +73,6 @@ pub struct PoolStats {
     pub evicted: u64,
     /// Engines that share the pool, this one included.
     pub engines: usize,
-}
-
-/// Counters of one engine; see [`PoolStats`].
-#[derive(Debug, Default)]
-pub(crate) struct PoolCounters {
-    pub(super) hits: AtomicU64,
-    pub(super) misses: AtomicU64,
-    pub(super) derived: AtomicU64,
-    pub(super) resolved_hits: AtomicU64,
-    pub(super) resolved_misses: AtomicU64,
-    pub(super) mask_hits: AtomicU64,
-    pub(super) stood_in: AtomicU64,
-    pub(super) mask_misses: AtomicU64,
-    pub(super) alike: AtomicU64,
-    pub(super) ahead_used: AtomicU64,
-}
-
-/// Adds one to a counter.
-pub(super) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The pools of scope [`PoolScope::Process`].

@@ -8,13 +8,13 @@
 //! the item's frame returns to.
 //!
 //! A rule walk is computed in the same way: it walks with its own rule only, and uses the rule
-//! walks of called rules.
+//! walks of called rules. Direct walks in grammars without long chains of rules do without that:
+//! see [`CallWalk`].
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::entry::MaskEntry;
 use super::node_sets::{NodeSetId, sort_by_group, sort_nodes, sorted_by_bytes};
 use super::token_set::{bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
@@ -26,8 +26,10 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{Trie, Vocabulary};
 
-/// Memory for rule walks of one constraint.
-const MAX_BYTES: usize = 32 << 20;
+/// Memory for walks that each take one rule, of one constraint.
+const MAX_BYTES_SEPARATE: usize = 32 << 20;
+/// Memory for walks that follow calls, of one constraint.
+const MAX_BYTES_INLINE: usize = 16 << 20;
 /// Nesting of rule walks; deeper, a walk follows calls together with their callers.
 const MAX_DEPTH: usize = 48;
 /// A subtree of more than this part of the vocabulary's trie is a node set of its own.
@@ -38,6 +40,17 @@ const RULE_WALK_FUEL: usize = 16;
 const MIN_TOKENS_FOR_ROW: usize = 32;
 /// Tokens beyond the length of a row divided by this become a row, which callers share.
 const ROW_FRACTION: usize = 4;
+
+/// How a walk reads the rules that its rule calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum CallWalk {
+    /// By a walk of each called rule.
+    #[default]
+    Separate,
+    /// Together with their caller. In grammars without long chains of rules, an item's walk is
+    /// short, and what is long is left to entries, which grammars share.
+    Inline,
+}
 
 /// The result of walking some trie nodes with one isolated item.
 #[derive(Debug)]
@@ -120,9 +133,9 @@ impl NodeSet {
 /// The rule walks of one trie.
 #[derive(Debug)]
 struct TrieRuleWalks {
-    /// The entry that owns the trie, so that its address stays unique. None for the vocabulary's
-    /// trie, which outlives this.
-    _owner: Option<Arc<MaskEntry>>,
+    /// The trie, so that its address stays unique. None for the vocabulary's trie, which outlives
+    /// this.
+    _owned: Option<Arc<Trie>>,
     /// Interned node sets.
     node_sets: IndexMap<Box<[u32]>, Arc<NodeSet>, Seeded>,
     /// Rule walks by node set and canonical state.
@@ -135,7 +148,7 @@ struct TrieRuleWalks {
 type CanonicalState = (u32, u32);
 
 /// Rule walks of all tries, by the tries' addresses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RuleWalks {
     tries: HashMap<usize, TrieRuleWalks>,
     /// Shared by all tries.
@@ -147,6 +160,8 @@ pub(crate) struct RuleWalks {
 struct WalkContext {
     /// Memory in use, in bytes, approximately.
     bytes: usize,
+    /// How called rules are read.
+    calls: CallWalk,
     /// Length of a row.
     width: usize,
     /// Nodes of a subtree from which on it is a node set of its own, which other walks will meet
@@ -176,6 +191,15 @@ struct Visited {
 }
 
 impl WalkContext {
+    /// Whether the memory for walks is used up.
+    fn is_full(&self) -> bool {
+        self.bytes
+            > match self.calls {
+                CallWalk::Separate => MAX_BYTES_SEPARATE,
+                CallWalk::Inline => MAX_BYTES_INLINE,
+            }
+    }
+
     /// Bytes that a state reads.
     fn reads(&mut self, parser: &mut Parser, state: u32) -> ByteSet {
         if self.reads.len() <= state as usize {
@@ -192,22 +216,20 @@ impl RuleWalks {
     }
 
     /// An empty memo.
-    pub(crate) fn new(vocab: &Vocabulary) -> RuleWalks {
+    pub(crate) fn new(vocab: &Vocabulary, calls: CallWalk) -> RuleWalks {
         let (width, large) =
             (vocab.mask_words(), (vocab.trie().len() / LARGE_SUBTREE_FRACTION) as u32);
         RuleWalks {
             tries: HashMap::default(),
-            context: WalkContext { width, large, ..WalkContext::default() },
+            context: WalkContext { calls, width, large, ..WalkContext::default() },
         }
     }
 
     /// Clears everything, as ids of configurations become invalid.
     pub(crate) fn clear(&mut self) {
-        let WalkContext { width, large, .. } = self.context;
-        *self = RuleWalks {
-            tries: HashMap::default(),
-            context: WalkContext { width, large, ..WalkContext::default() },
-        };
+        let WalkContext { calls, width, large, .. } = self.context;
+        self.tries = HashMap::default();
+        self.context = WalkContext { calls, width, large, ..WalkContext::default() };
     }
 
     /// Adds to `out` the tokens of `trie` strictly below `nodes` that `next` accepts, some perhaps
@@ -215,12 +237,12 @@ impl RuleWalks {
     pub(crate) fn resolve(
         &mut self,
         parser: &mut Parser,
-        (trie, owner): (&Trie, &Arc<MaskEntry>),
+        (trie, owned): (&Trie, Option<&Arc<Trie>>),
         (nodes, next): (&[u32], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let children: Vec<u32> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
-        self.resolve_from(parser, (trie, owner), (&children, next), out)
+        self.resolve_from(parser, (trie, owned), (&children, next), out)
     }
 
     /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
@@ -228,14 +250,14 @@ impl RuleWalks {
     pub(crate) fn resolve_from(
         &mut self,
         parser: &mut Parser,
-        (trie, owner): (&Trie, &Arc<MaskEntry>),
+        (trie, owned): (&Trie, Option<&Arc<Trie>>),
         (nodes, next): (&[u32], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        if self.context.bytes > MAX_BYTES && out.pending_follow.is_empty() {
+        if self.context.is_full() && out.pending_follow.is_empty() {
             self.clear();
         }
-        let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, Some(owner));
+        let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, owned);
         let mut queue = Vec::new();
         trie_walks.add_nodes(trie, (nodes.iter().copied(), None), &mut self.context, |node_set| {
             queue.push((node_set, next))
@@ -277,7 +299,7 @@ impl RuleWalks {
             let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, None);
             trie_walks.follow(parser, trie, queue, &mut self.context, (out, &mut Vec::new()))?;
         }
-        if self.context.bytes > MAX_BYTES {
+        if self.context.is_full() {
             self.clear();
         }
         Ok(())
@@ -289,10 +311,10 @@ impl TrieRuleWalks {
     fn for_trie<'k>(
         tries: &'k mut HashMap<usize, TrieRuleWalks>,
         trie: &Trie,
-        owner: Option<&Arc<MaskEntry>>,
+        owned: Option<&Arc<Trie>>,
     ) -> &'k mut TrieRuleWalks {
         tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| TrieRuleWalks {
-            _owner: owner.cloned(),
+            _owned: owned.cloned(),
             node_sets: IndexMap::default(),
             rule_walks: HashMap::default(),
             all: None,
@@ -516,6 +538,36 @@ impl TrieRuleWalks {
         Ok(rule_walk)
     }
 
+    /// Walks the nodes of a node set with an isolated item.
+    fn walk_nodes(
+        &self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (node_set, isolated, reads, budget): (NodeSetId, ConfigId, ByteSet, usize),
+        context: &WalkContext,
+        walk: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        walk.rule_only = context.calls == CallWalk::Separate
+            && context.depth < MAX_DEPTH
+            && parser.compiled().budgets.is_empty();
+        if context.calls == CallWalk::Inline && self.all == Some(node_set) {
+            // Skips white space.
+            return walk.run(parser, trie, 0, isolated, budget);
+        }
+        walk.begin_queries(parser);
+        let (nodes, mut budget_left) = (&self.node_sets[node_set as usize].nodes, budget);
+        for group in nodes.chunk_by(|a, b| a.0 == b.0) {
+            if !reads.contains(group[0].0) {
+                continue;
+            }
+            let next = parser.step(isolated, group[0].0)?;
+            for &(_, child) in group {
+                walk.enter(parser, trie, child, (isolated, next), &mut budget_left)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Computes a rule walk.
     fn compute(
         &mut self,
@@ -525,19 +577,9 @@ impl TrieRuleWalks {
         context: &mut WalkContext,
         walk: &mut TrieWalk,
     ) -> Result<RuleWalk, WalkError> {
-        walk.rule_only = context.depth < MAX_DEPTH && parser.compiled().budgets.is_empty();
-        let children = self.node_sets[node_set as usize].clone();
-        let mut budget_left = budget;
-        for group in children.nodes.chunk_by(|a, b| a.0 == b.0) {
-            if !reads.contains(group[0].0) {
-                continue;
-            }
-            let next = parser.step(isolated, group[0].0)?;
-            for &(_, child) in group {
-                walk.enter(parser, trie, child, (isolated, next), &mut budget_left)?;
-            }
-        }
-        fuel::spend(RULE_WALK_FUEL + children.nodes.len() + walk.exits.len() + walk.called.len())?;
+        self.walk_nodes(parser, trie, (node_set, isolated, reads, budget), context, walk)?;
+        let nodes = self.node_sets[node_set as usize].nodes.len();
+        fuel::spend(RULE_WALK_FUEL + nodes + walk.exits.len() + walk.called.len())?;
         let (mut exit_nodes, mut calls) =
             (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
         sort_by_group(&mut exit_nodes);
@@ -550,7 +592,8 @@ impl TrieRuleWalks {
             walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
             row
         });
-        if walk.tokens.len() > context.width / ROW_FRACTION {
+        // Grammars share equal masks that are lists, but rows only by address.
+        if context.calls == CallWalk::Separate && walk.tokens.len() > context.width / ROW_FRACTION {
             walk.tokens_to_row(0, context.width);
         }
         let (mut exits, mut queue): (Vec<(Exit, NodeSetId)>, Vec<(NodeSetId, ConfigId)>) =
@@ -572,9 +615,10 @@ impl TrieRuleWalks {
         }
         exits.sort_unstable();
         exits.dedup();
-        Ok(RuleWalk {
-            tokens: ResolvedTokens::from_walk(walk, (0, 0), context.width),
-            exits: exits.into(),
-        })
+        let tokens = match context.calls {
+            CallWalk::Separate => ResolvedTokens::from_walk(walk, (0, 0), context.width),
+            CallWalk::Inline => ResolvedTokens::single(walk, (0, 0)),
+        };
+        Ok(RuleWalk { tokens, exits: exits.into() })
     }
 }

@@ -8,7 +8,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::entry::MaskEntry;
 use super::rule_walks::RuleWalks;
 use super::token_set::bit;
 use super::trie_walk::{TrieWalk, WalkError};
@@ -53,11 +52,11 @@ enum SuffixStore {
     Nodes(Box<[u32]>),
     /// Tokens, and the number of their bytes in front of the suffix; and the trie of suffixes, made
     /// on demand.
-    List(Box<[(TokenId, u16)]>, OnceLock<Trie>),
+    List(Box<[(TokenId, u16)]>, OnceLock<Arc<Trie>>),
     /// The same, and nodes as above: the first use walks those, as building the trie takes longer.
     Lazy {
         tokens: Box<[(TokenId, u16)]>,
-        trie: OnceLock<Trie>,
+        trie: OnceLock<Arc<Trie>>,
         nodes: Box<[u32]>,
         used: AtomicBool,
     },
@@ -231,27 +230,27 @@ impl Suffixes {
         }
     }
 
-    /// As [`Suffixes::resolve`], rule by rule. `entry` is the owner.
+    /// As [`Suffixes::resolve`], rule by rule.
     pub(super) fn resolve_by_rules(
         &self,
-        (parser, vocab): (&mut Parser, &Vocabulary),
-        entry: &Arc<MaskEntry>,
+        parser: &mut Parser,
+        vocab: &Vocabulary,
         next: ConfigId,
         (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
     ) -> Result<(), WalkError> {
         match self {
             Suffixes::Subtrees(nodes) => {
-                rule_walks.resolve(parser, (vocab.trie(), entry), (nodes, next), walk)
+                rule_walks.resolve(parser, (vocab.trie(), None), (nodes, next), walk)
             }
             Suffixes::Groups(groups) => {
                 let first_bytes = parser.allowed(next);
                 groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
                     SuffixStore::Nodes(nodes) => {
-                        rule_walks.resolve_from(parser, (vocab.trie(), entry), (nodes, next), walk)
+                        rule_walks.resolve_from(parser, (vocab.trie(), None), (nodes, next), walk)
                     }
                     SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
                         let trie = suffix_trie(vocab, tokens, trie);
-                        rule_walks.resolve(parser, (trie, entry), (&[0], next), walk)
+                        rule_walks.resolve(parser, (trie, Some(trie)), (&[0], next), walk)
                     }
                 })
             }
@@ -280,13 +279,13 @@ impl Suffixes {
 fn suffix_trie<'t>(
     vocab: &Vocabulary,
     tokens: &[(TokenId, u16)],
-    trie: &'t OnceLock<Trie>,
-) -> &'t Trie {
+    trie: &'t OnceLock<Arc<Trie>>,
+) -> &'t Arc<Trie> {
     trie.get_or_init(|| {
         let suffixes = tokens
             .iter()
             .filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
-        Trie::build(suffixes.collect())
+        Arc::new(Trie::build(suffixes.collect()))
     })
 }
 

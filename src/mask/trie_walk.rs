@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ambiguous::TokenFilter;
+use super::token_filter::TokenFilter;
 use super::token_set::{bit, build_row, clear_bit, set_bit};
 use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
@@ -136,6 +136,11 @@ impl TrieWalk {
         self.most_configs.is_some_and(|most| parser.store().configs() > most)
     }
 
+    /// Begins a walk, as far as queries about any text are concerned.
+    pub(crate) fn begin_queries(&mut self, parser: &Parser) {
+        self.asking = QueryAllowance::new(parser, self.visited);
+    }
+
     /// Adds every token strictly below `node` that `config` accepts. Gives up after `budget` nodes.
     /// Cost: one transition a visited node; subtrees whose first byte fails are skipped.
     pub(crate) fn run(
@@ -148,7 +153,7 @@ impl TrieWalk {
     ) -> Result<(), WalkError> {
         let mut budget_left = budget;
         self.stack.clear();
-        self.asking = QueryAllowance::new(parser, self.visited);
+        self.begin_queries(parser);
         if node == 0 {
             let done = match self.walk_white_space(parser, trie, config, &mut budget_left)? {
                 true => ByteSet::WHITE_SPACE,
@@ -177,7 +182,7 @@ impl TrieWalk {
         config: ConfigId,
     ) -> Result<(), WalkError> {
         self.stack.clear();
-        self.asking = QueryAllowance::new(parser, self.visited);
+        self.begin_queries(parser);
         let (allowed, mut left) = (parser.allowed(config), usize::MAX);
         for &node in nodes {
             let byte = trie.node(node).byte;

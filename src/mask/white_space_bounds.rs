@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::index_state::IndexState;
+use super::subtraction::rejected_by;
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::fsm::{ByteSet, LONG_GAP};
@@ -84,13 +85,7 @@ impl Index {
         config: ConfigId,
         tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        let mut rejected = Vec::new();
-        for &token in tokens {
-            if !state.accepts_bytes(&self.vocab, config, token)? {
-                rejected.push(token);
-            }
-        }
-        Ok(rejected)
+        rejected_by(tokens.iter().copied(), |token| state.accepts_bytes(&self.vocab, config, token))
     }
 
     /// Those of the tokens with long runs of white space that the configuration rejects.

@@ -99,9 +99,15 @@ impl Parser {
         rewritten
     }
 
+    /// The configuration after a byte without the items whose budget is spent.
+    #[inline]
+    pub(super) fn byte_ended(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
+        self.drop_spent(config, BudgetPoint::Byte)
+    }
+
     /// Drops items whose budget is spent. If nothing would be left, items whose rule must be
     /// finished stay, and rules that are cut end here.
-    pub(super) fn drop_spent(
+    fn drop_spent(
         &mut self,
         config: ConfigId,
         point: BudgetPoint,
@@ -263,7 +269,7 @@ impl Parser {
 
 /// When budgets are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum BudgetPoint {
+enum BudgetPoint {
     /// After a byte: budgets of code points, and the bytes of a code point that a cut rule still
     /// needs.
     Byte,

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
+use super::query_caches::RuleResidence;
 use super::store::{BOTTOM, Completed, ConfigId, DEAD, FrameId, Item, ROOT, Tracked};
 use crate::compile::{NO_BLOCK, ReturnRole};
 
@@ -31,15 +32,6 @@ struct CountedPosition {
     /// The upper bound of runs, and the most runs of the longest token.
     max: u32,
     reach: u32,
-}
-
-/// Whether an isolated configuration is still in its rule and has called nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RuleResidence {
-    Inside,
-    /// In the rule, which may end here.
-    AtEnd,
-    Outside,
 }
 
 impl Parser {

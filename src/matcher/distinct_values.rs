@@ -19,7 +19,7 @@ use super::registers::{Registers, RivalState};
 use super::store::{Completed, ConfigId, DEAD, FrameId, Item, Tracked};
 use crate::compile::{DistinctRole, ReturnRole, UNKNOWN_REGISTER};
 use crate::fsm::ByteSet;
-use crate::hash::{HashMap, HashSet};
+use crate::hash::HashSet;
 
 /// Most configurations that a search visits; without a result, there is no continuation.
 const MAX_SEARCHED_CONFIGS: usize = 4096;
@@ -27,22 +27,6 @@ const MAX_SEARCHED_CONFIGS: usize = 4096;
 const MAX_GREEDY_BYTES: usize = 100;
 /// Most consecutive zeros that a search reads.
 const MAX_ZEROS: u32 = 4;
-
-/// Caches of configurations in which values are compared.
-#[derive(Debug, Default)]
-pub(super) struct DistinctCaches {
-    /// The configuration after a byte, whether or not it has a continuation.
-    steps: HashMap<(ConfigId, u8), ConfigId>,
-    /// Results of searches for a continuation.
-    has_continuation: HashMap<ConfigId, bool>,
-}
-
-impl DistinctCaches {
-    /// Approximate memory in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.steps.len() * 24 + self.has_continuation.len() * 16
-    }
-}
 
 impl Parser {
     /// The constraints that a configuration tracks.

@@ -17,120 +17,26 @@
 
 use smallvec::SmallVec;
 
-use super::frame_rewrite::RewrittenFrames;
 use super::limit::ParserLimit;
+use super::name_tracker::{NameList, TokenLookup};
 use super::parser::Parser;
 use super::store::{ConfigId, DEAD, FrameId, Item, Tracked};
-use crate::capacity::ReserveMore;
 use crate::compile::{EMPTY_REGISTER, Program};
 use crate::fsm::ByteSet;
-use crate::hash::{HashMap, HashSet, Seeded};
+use crate::hash::HashSet;
 
 /// Names begin and end with this byte.
 const QUOTE: u8 = b'"';
 /// Up to this many frames, a linear search replaces the hash set.
 const LINEAR_SEARCH_FRAMES: usize = 24;
 
-/// Frames of rule occurrences that have called names, with the registers of the names. Sorted.
-type NameList = SmallVec<[(FrameId, u32); 4]>;
 /// A short set of frames.
 type FrameList = SmallVec<[FrameId; 4]>;
-/// The bytes of a token.
-type TokenBytes = SmallVec<[u8; 16]>;
 
 /// A configuration as a plain configuration and a list.
 struct SplitConfig {
     plain: ConfigId,
     list: NameList,
-}
-
-/// The name lists of one parser, and the caches of their transitions.
-#[derive(Debug)]
-pub(super) struct NameTracker {
-    /// Interned lists; list 0 is empty.
-    lists: Vec<NameList>,
-    ids: HashMap<NameList, u32>,
-    /// Transitions over bytes of names, which byte classes do not describe.
-    steps: HashMap<(ConfigId, u8), ConfigId>,
-    /// Transitions over special tokens.
-    specials: HashMap<(ConfigId, u32), ConfigId>,
-    /// Transitions over likely tokens; see [`Parser::memoise_token`].
-    tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
-    /// Frames to follow while they are rewritten: the old and the new one.
-    followed_frames: Vec<(FrameId, FrameId)>,
-    /// Frames of duplicate names, which may not end here.
-    pub(super) duplicates: Vec<FrameId>,
-}
-
-/// Look-up key of [`NameTracker::tokens`].
-#[derive(Hash)]
-struct TokenLookup<'b>(ConfigId, &'b [u8]);
-
-impl hashbrown::Equivalent<(ConfigId, TokenBytes)> for TokenLookup<'_> {
-    fn equivalent(&self, (config, bytes): &(ConfigId, TokenBytes)) -> bool {
-        self.0 == *config && self.1 == &bytes[..]
-    }
-}
-
-impl NameTracker {
-    pub(super) fn new() -> NameTracker {
-        NameTracker {
-            lists: vec![NameList::new()],
-            ids: [(NameList::new(), 0)].into_iter().collect(),
-            steps: HashMap::default(),
-            specials: HashMap::default(),
-            tokens: hashbrown::HashMap::default(),
-            followed_frames: Vec::new(),
-            duplicates: Vec::new(),
-        }
-    }
-
-    /// Reserves capacity; see [`crate::capacity`].
-    pub(super) fn reserve_more(&mut self) {
-        self.lists.reserve_more();
-        self.ids.reserve_more();
-        self.steps.reserve_more();
-    }
-
-    /// Approximate memory in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.lists.len() * 2 * (size_of::<NameList>() + 8)
-            + (self.steps.len() + self.specials.len()) * 16
-            + self.tokens.len() * size_of::<(ConfigId, TokenBytes, ConfigId)>()
-    }
-
-    /// The list with this id.
-    fn list(&self, id: u32) -> NameList {
-        self.lists[id as usize].clone()
-    }
-
-    /// Sorts and interns a list.
-    fn intern_list(&mut self, mut list: NameList) -> u32 {
-        list.sort_unstable();
-        if let Some(&cached) = self.ids.get(&list) {
-            return cached;
-        }
-        let id = self.lists.len() as u32;
-        self.lists.push(list.clone());
-        self.ids.insert(list, id);
-        id
-    }
-
-    /// Applies a rewrite to the followed frames. Old frames remain, because some items may keep
-    /// them.
-    pub(super) fn follow_rewrite(&mut self, rewritten: &RewrittenFrames) {
-        for i in 0..self.followed_frames.len() {
-            let (old, current) = self.followed_frames[i];
-            if let Some(&Some(new)) = rewritten.get(&current)
-                && new != current
-            {
-                self.followed_frames.push((old, new));
-            }
-        }
-        let duplicates = self.duplicates.iter().filter_map(|frame| *rewritten.get(frame)?);
-        let duplicates: Vec<FrameId> = duplicates.collect();
-        self.duplicates.extend(duplicates);
-    }
 }
 
 /// Whether a name is open or may begin at a configuration.

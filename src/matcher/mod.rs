@@ -26,6 +26,7 @@ mod json_string;
 mod json_value;
 mod limit;
 mod lookahead;
+mod name_tracker;
 mod node_moves;
 mod number_prefix;
 mod parser;

@@ -16,11 +16,9 @@ use std::sync::Arc;
 
 use predict::CalledRule;
 
-use super::budgets::BudgetPoint;
-use super::distinct_values::DistinctCaches;
-use super::duplicate_keys::NameTracker;
 use super::limit::ParserLimit;
-use super::query_caches::QueryCaches;
+use super::name_tracker::NameTracker;
+use super::query_caches::{DistinctCaches, QueryCaches};
 use super::store::{
     BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, GATED, INITIAL_CONFIGS, Item,
     ROOT, Store, UNBOUNDED_COUNT,
@@ -178,7 +176,7 @@ impl Parser {
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
-        let start = self.predict(done).and_then(|start| self.drop_spent(start, BudgetPoint::Byte));
+        let start = self.predict(done).and_then(|start| self.byte_ended(start));
         let start = start.and_then(|start| self.token_ended(start));
         self.start_limit = start.err();
         self.start = start.unwrap_or(DEAD);
@@ -559,7 +557,7 @@ impl Parser {
         self.complete(&mut done)?;
         self.enter_blocks();
         let next = self.predict(done)?;
-        self.drop_spent(next, BudgetPoint::Byte)
+        self.byte_ended(next)
     }
 
     /// Whether the kernel needs neither completion nor prediction: it is the next configuration.

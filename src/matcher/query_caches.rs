@@ -1,18 +1,18 @@
-//! Caches of queries that mask construction asks about configurations.
+//! Caches of queries about configurations, and what the queries answer.
 
-use super::counted_runs::RuleResidence;
 use super::store::{ConfigId, FrameId};
-use super::universal::UniversalText;
 use crate::hash::HashMap;
 
-/// Answers by configuration. Vectors are indexed by configuration and grow on demand.
+/// Answers to mask construction, by configuration. Vectors are indexed by configuration and grow on
+/// demand.
 #[derive(Debug, Default)]
 pub(super) struct QueryCaches {
     /// Byte kinds that loop, and byte kinds that do not; see [`super::parser::Parser::loops_on`].
     pub(super) self_loops: Vec<(u64, u64)>,
     /// See [`super::parser::Parser::reads_all_texts`].
     pub(super) universal: Vec<UniversalText>,
-    /// Shapes examined, and shapes that are uniform; see [`super::parser::Parser::is_uniform_shape`].
+    /// Shapes examined, and shapes that are uniform; see
+    /// [`super::parser::Parser::is_uniform_shape`].
     pub(super) uniform_shapes: Vec<(u16, u16)>,
     /// See [`super::parser::Parser::converges`].
     pub(super) convergence: HashMap<(ConfigId, ConfigId), bool>,
@@ -41,4 +41,42 @@ impl QueryCaches {
             + self.uniform_shapes.len() * 4
             + self.rule_residence.len() * 8
     }
+}
+
+/// Caches of configurations in which values are compared.
+#[derive(Debug, Default)]
+pub(super) struct DistinctCaches {
+    /// The configuration after a byte, whether or not it has a continuation.
+    pub(super) steps: HashMap<(ConfigId, u8), ConfigId>,
+    /// Results of searches for a continuation.
+    pub(super) has_continuation: HashMap<ConfigId, bool>,
+}
+
+impl DistinctCaches {
+    /// Approximate memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.steps.len() * 24 + self.has_continuation.len() * 16
+    }
+}
+
+/// Texts that can be read from a configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UniversalText {
+    /// Byte kinds of the texts; see [`crate::fsm::kind_bit`].
+    pub(super) kinds: u64,
+    /// Largest number of characters of a text in ASCII.
+    pub(super) length: u16,
+    /// Largest number of characters of a text with code points outside ASCII.
+    pub(super) non_ascii_length: u16,
+    /// Whether the query was answered.
+    pub(super) is_answered: bool,
+}
+
+/// Whether an isolated configuration is still in its rule and has called nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleResidence {
+    Inside,
+    /// In the rule, which may end here.
+    AtEnd,
+    Outside,
 }

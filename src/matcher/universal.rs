@@ -9,6 +9,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
+use super::query_caches::UniversalText;
 use super::store::{ConfigId, DEAD};
 use crate::fsm::{
     ASCII_LETTERS, ByteSet, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, utf8,
@@ -38,19 +39,6 @@ const MIN_USEFUL_CHARS: u16 = 4;
 const SUFFICIENT_CHARS: u16 = 16;
 /// Length without a bound.
 const UNBOUNDED: u16 = u16::MAX;
-
-/// Texts that can be read from a configuration.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct UniversalText {
-    /// Byte kinds of the texts; see [`kind_bit`].
-    kinds: u64,
-    /// Largest number of characters of a text in ASCII.
-    length: u16,
-    /// Largest number of characters of a text with code points outside ASCII.
-    non_ascii_length: u16,
-    /// Whether the query was answered.
-    is_answered: bool,
-}
 
 /// Cost control of one walk's queries: they take no longer than the walk itself.
 #[derive(Clone, Copy, Debug, Default)]

@@ -189,6 +189,12 @@ impl Tree {
         let n = self.nodes[node as usize];
         &self.words[n.words as usize..self.nodes[n.end as usize].words as usize]
     }
+
+    /// The same without the words that end at the node itself.
+    #[inline]
+    pub(crate) fn words_strictly_below(&self, node: u32) -> &[TokenId] {
+        &self.words[self.range_below(node)]
+    }
 }
 
 /// Visits the nodes below the root depth first. `visit` gets a node, its byte, and the value that

@@ -2,10 +2,11 @@
 //!
 //! The parser predicts callers before callees. Rules of a left-recursive component share a rank.
 
+use super::Bodies;
 use super::derivability::reached;
-use super::{Bodies, expr_address};
 use crate::compile::Compiled;
 use crate::compile::components::Components;
+use crate::compile::expressions::expr_address;
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Grammar, Members};
 

@@ -2,9 +2,10 @@
 //!
 //! Callees are decided before callers; a recursive component is iterated to a fixpoint.
 
-use super::{Bodies, expr_address, is_tiny};
+use super::Bodies;
 use crate::compile::Compiled;
 use crate::compile::components::Components;
+use crate::compile::expressions::{expr_address, is_tiny};
 use crate::fsm::Csr;
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar, Graph};

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::{Program, RuleEntry};
 use crate::compile::Compiled;
-use crate::compile::analysis::RuleFacts;
+use crate::compile::RuleFacts;
 use crate::compile::byte_classes::ByteClasses;
-use crate::compile::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa};
+use crate::compile::live_nfa::LiveNfa;
+use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
 use crate::fsm::Nfa;
 use crate::ir::Expr;
 

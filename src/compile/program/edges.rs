@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::super::live_nfa::LiveNfa;
 use super::super::member_sets::MemberSetStates;
-use super::super::rule_nfa::{EdgeSymbol, LiveNfa, RuleNfa, StateSummary};
+use super::super::rule_nfa::{EdgeSymbol, RuleNfa, StateSummary};
 use super::super::{Block, ByteEdge};
 use super::{Instance, PoolSpan, Program, Scratch, State, StateSource, UNKNOWN};
 use crate::fsm::Edge;

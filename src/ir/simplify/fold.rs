@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher as _};
 
 use super::any_changed;
-use super::useless::reachable_nodes;
+use super::graph_paths::reachable_nodes;
 use crate::fsm::ByteSet;
 use crate::hash::{HashMap, Hasher, hasher};
 use crate::ir::{Expr, Grammar, Graph, Members};

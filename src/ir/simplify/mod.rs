@@ -7,6 +7,7 @@
 
 mod call_graph;
 mod fold;
+mod graph_paths;
 mod inline;
 mod literals;
 mod loops;

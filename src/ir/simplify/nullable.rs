@@ -1,7 +1,8 @@
 //! Redundant optionality: where `x` is nullable, `x?` is `x`, `x{m,n}` is `x{0,n}`, and `"" | x` is
 //! `x`.
 
-use super::useless::{NOT_IN_SET, least_fixpoint, reaches_end};
+use super::graph_paths::reaches_end;
+use super::useless::{NOT_IN_SET, least_fixpoint};
 use super::{any_changed, fold};
 use crate::ir::{Expr, Grammar};
 

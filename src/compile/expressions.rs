@@ -1,0 +1,77 @@
+//! How single expressions become parts of automata: inlined, unrolled or counted.
+
+use crate::fsm::{ByteSet, LONG_GAP};
+use crate::ir::Expr;
+
+/// A counted repeat that costs at most this many states is unrolled; larger ones become counted
+/// blocks.
+const UNROLL_STATES: usize = 12;
+/// Largest bound that is counted. The parser gives larger counts other meanings.
+pub(super) const MAX_COUNT: u32 = 1 << 30;
+
+/// The identity of an expression within its grammar.
+pub(super) fn expr_address(expr: &Expr) -> usize {
+    std::ptr::from_ref(expr) as usize
+}
+
+/// An upper bound that can be counted. Larger ones are unbounded: no text in memory has that many
+/// repetitions.
+pub(super) fn countable(max: Option<u32>) -> Option<u32> {
+    max.filter(|&max| max <= MAX_COUNT)
+}
+
+/// Whether a rule is inlined where it is called. A call of a single class, such as white space,
+/// costs more than its state.
+pub(super) fn is_tiny(body: &Expr) -> bool {
+    match body {
+        Expr::Class(_) | Expr::Special(_) => true,
+        Expr::Bytes(bytes) => bytes.len() <= 4,
+        Expr::Repeat { body, .. } => matches!(**body, Expr::Class(_)),
+        _ => false,
+    }
+}
+
+/// Whether a repeat is optional white space with a bound that nearly every token is shorter than.
+pub(super) fn is_bounded_white_space(body: &Expr, min: u32, max: Option<u32>) -> bool {
+    let is_white = |set: &ByteSet| set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE;
+    let white = matches!(body, Expr::Class(set) if is_white(set));
+    white && min == 0 && max.is_some_and(|max| max as usize > LONG_GAP)
+}
+
+/// Whether a repeat is unrolled rather than counted.
+pub(super) fn is_unrolled(body: &Expr, min: u32, max: Option<u32>) -> bool {
+    let copies = max.unwrap_or(min.max(1)) as usize;
+    copies <= 1 || unrolled_states(body, UNROLL_STATES).saturating_mul(copies) <= UNROLL_STATES
+}
+
+/// States that an expression costs, counted up to `cap`.
+fn unrolled_states(expr: &Expr, cap: usize) -> usize {
+    let sum = |parts: &mut dyn Iterator<Item = &Expr>| {
+        let mut total = 0;
+        for part in parts {
+            total += unrolled_states(part, cap);
+            if total > cap {
+                break;
+            }
+        }
+        total
+    };
+    match expr {
+        Expr::Empty | Expr::Never => 0,
+        Expr::Bytes(b) => b.len(),
+        Expr::Class(_) | Expr::Special(_) | Expr::Ref(_) | Expr::Dispatch(_) | Expr::Members(_) => {
+            1
+        }
+        Expr::Deferred(_) => 1,
+        Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
+        Expr::Repeat { body, min, max } => {
+            unrolled_states(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize)
+        }
+        Expr::Automaton(dfa) => dfa.len(),
+        Expr::Except(except) => except.state_estimate(),
+        Expr::Counted(_) => 1,
+        Expr::Graph(graph) => {
+            graph.nodes as usize + sum(&mut graph.edges.iter().map(|(_, e, _)| e))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the analysis finds out about one rule.
+
+use crate::ids::Label;
+
+/// Results of the analysis for one rule.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RuleFacts {
+    /// The start rule can call it, directly or indirectly.
+    pub(super) reached: bool,
+    /// The label of the rule, for traces.
+    pub(crate) label: Option<Label>,
+    /// The rule has attributes or counts, so that frames record its calls.
+    pub(crate) tracked: bool,
+    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
+    pub(crate) name: bool,
+    /// It is a unique name without further attributes.
+    pub(crate) only_unique_name: bool,
+    /// It calls unique names, directly or through auxiliary rules.
+    pub(crate) has_names: bool,
+    /// It derives at least one finite text.
+    pub(crate) productive: bool,
+    /// It derives the empty string.
+    pub(crate) nullable: bool,
+    /// Whether its automaton is over bytes only.
+    pub(crate) regularity: Regularity,
+    /// Estimated number of automaton states.
+    pub(crate) nodes: u32,
+    /// Topological order of calls made before a byte is read: callers first. Rules of a
+    /// left-recursive component share a rank.
+    pub(crate) rank: u32,
+    /// It can call itself before a byte is read.
+    pub(crate) left_recursive: bool,
+    /// Its strongly connected component in the call graph. Callees have smaller or equal numbers.
+    pub(crate) component: u32,
+}
+
+/// Whether a rule is a regular language over bytes, without counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Regularity {
+    /// It has calls, special tokens or counters.
+    #[default]
+    NotRegular,
+    /// It is regular once small rules of the grammar are inlined, so that its expression is
+    /// meaningful in this grammar only.
+    WithInlinedRules,
+    /// It is regular, and equal expressions of other grammars have the same automaton.
+    SelfContained,
+}

@@ -1,0 +1,66 @@
+//! Subtraction of rejected tokens from the mask of a relaxed configuration.
+//!
+//! A constraint that states do not express is left out of a configuration. The mask of the result
+//! is shared by many configurations; the tokens that the constraint rejects are taken out of it.
+
+use std::sync::Arc;
+
+use super::index::Index;
+use super::index_state::IndexState;
+use super::token_set::TokenSet;
+use crate::ids::TokenId;
+use crate::matcher::{ConfigId, DEAD, ParserLimit};
+
+/// Tests tokens one by one. Returns those that are not accepted.
+pub(super) fn rejected_by(
+    tokens: impl IntoIterator<Item = TokenId>,
+    mut accepts: impl FnMut(TokenId) -> Result<bool, ParserLimit>,
+) -> Result<Vec<TokenId>, ParserLimit> {
+    let mut rejected = Vec::new();
+    for token in tokens {
+        if !accepts(token)? {
+            rejected.push(token);
+        }
+    }
+    Ok(rejected)
+}
+
+impl Index {
+    /// Those of some tokens that the configuration rejects.
+    pub(super) fn rejected_tokens(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        tokens: &[TokenId],
+    ) -> Result<Vec<TokenId>, ParserLimit> {
+        rejected_by(tokens.iter().copied(), |token| {
+            Ok(state.step_token(self, config, token)?.0 != DEAD)
+        })
+    }
+
+    /// A mask without rejected tokens, and whether there are any.
+    pub(super) fn subtract(
+        &self,
+        mask: Arc<TokenSet>,
+        rejected: &[TokenId],
+    ) -> (Arc<TokenSet>, bool) {
+        if rejected.is_empty() {
+            return (mask, false);
+        }
+        (Arc::new(mask.changed(rejected, &[], self.vocab.mask_words())), true)
+    }
+
+    /// As [`Index::subtract`] for tokens that repeat a value or key. An empty result is an error:
+    /// the search for another value was bounded.
+    pub(super) fn subtract_repeated(
+        &self,
+        mask: Arc<TokenSet>,
+        rejected: &[TokenId],
+    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+        let (remaining, is_new) = self.subtract(mask, rejected);
+        if is_new && remaining.is_empty() {
+            return Err(ParserLimit::Search);
+        }
+        Ok((remaining, is_new))
+    }
+}

@@ -1,0 +1,102 @@
+//! The name lists of configurations, for [`super::duplicate_keys`].
+
+use smallvec::SmallVec;
+
+use super::frame_rewrite::RewrittenFrames;
+use super::store::{ConfigId, FrameId};
+use crate::capacity::ReserveMore;
+use crate::hash::{HashMap, Seeded};
+
+/// Frames of rule occurrences that have called names, with the registers of the names. Sorted.
+pub(super) type NameList = SmallVec<[(FrameId, u32); 4]>;
+/// The bytes of a token.
+pub(super) type TokenBytes = SmallVec<[u8; 16]>;
+
+/// The name lists of one parser, and the caches of their transitions.
+#[derive(Debug)]
+pub(super) struct NameTracker {
+    /// Interned lists; list 0 is empty.
+    pub(super) lists: Vec<NameList>,
+    ids: HashMap<NameList, u32>,
+    /// Transitions over bytes of names, which byte classes do not describe.
+    pub(super) steps: HashMap<(ConfigId, u8), ConfigId>,
+    /// Transitions over special tokens.
+    pub(super) specials: HashMap<(ConfigId, u32), ConfigId>,
+    /// Transitions over likely tokens; see [`super::parser::Parser::memoise_token`].
+    pub(super) tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
+    /// Frames to follow while they are rewritten: the old and the new one.
+    pub(super) followed_frames: Vec<(FrameId, FrameId)>,
+    /// Frames of duplicate names, which may not end here.
+    pub(super) duplicates: Vec<FrameId>,
+}
+
+/// Look-up key of [`NameTracker::tokens`].
+#[derive(Hash)]
+pub(super) struct TokenLookup<'b>(pub(super) ConfigId, pub(super) &'b [u8]);
+
+impl hashbrown::Equivalent<(ConfigId, TokenBytes)> for TokenLookup<'_> {
+    fn equivalent(&self, (config, bytes): &(ConfigId, TokenBytes)) -> bool {
+        self.0 == *config && self.1 == &bytes[..]
+    }
+}
+
+impl NameTracker {
+    pub(super) fn new() -> NameTracker {
+        NameTracker {
+            lists: vec![NameList::new()],
+            ids: [(NameList::new(), 0)].into_iter().collect(),
+            steps: HashMap::default(),
+            specials: HashMap::default(),
+            tokens: hashbrown::HashMap::default(),
+            followed_frames: Vec::new(),
+            duplicates: Vec::new(),
+        }
+    }
+
+    /// Reserves capacity; see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.lists.reserve_more();
+        self.ids.reserve_more();
+        self.steps.reserve_more();
+    }
+
+    /// Approximate memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.lists.len() * 2 * (size_of::<NameList>() + 8)
+            + (self.steps.len() + self.specials.len()) * 16
+            + self.tokens.len() * size_of::<(ConfigId, TokenBytes, ConfigId)>()
+    }
+
+    /// The list with this id.
+    pub(super) fn list(&self, id: u32) -> NameList {
+        self.lists[id as usize].clone()
+    }
+
+    /// Sorts and interns a list.
+    pub(super) fn intern_list(&mut self, mut list: NameList) -> u32 {
+        list.sort_unstable();
+        if let Some(&cached) = self.ids.get(&list) {
+            return cached;
+        }
+        let id = self.lists.len() as u32;
+        self.lists.push(list.clone());
+        self.ids.insert(list, id);
+        id
+    }
+
+    /// Applies a rewrite to the followed frames. Old frames remain, because some items may keep
+    /// them.
+    pub(super) fn follow_rewrite(&mut self, rewritten: &RewrittenFrames) {
+        for i in 0..self.followed_frames.len() {
+            let (old, current) = self.followed_frames[i];
+            if let Some(&Some(new)) = rewritten.get(&current)
+                && new != current
+            {
+                self.followed_frames.push((old, new));
+            }
+        }
+        let duplicates = self.duplicates.iter().filter_map(|frame| *rewritten.get(frame)?);
+        let duplicates: Vec<FrameId> = duplicates.collect();
+        self.duplicates.extend(duplicates);
+    }
+}
