@@ -74,10 +74,10 @@ pub fn ebnf(data: &[u8]) {
     let Some((&choice, data)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(data) else { return };
     let dialect = match choice {
-        b'g' => ebnf::Dialect::Gbnf,
-        b'x' => ebnf::Dialect::Xgrammar,
-        b'k' => ebnf::Dialect::Kbnf,
-        _ => ebnf::Dialect::Common,
+        b'g' => ebnf::EbnfDialect::Gbnf,
+        b'x' => ebnf::EbnfDialect::Xgrammar,
+        b'k' => ebnf::EbnfDialect::Kbnf,
+        _ => ebnf::EbnfDialect::Common,
     };
     match ebnf::lower(text, &EbnfOptions { dialect, ..EbnfOptions::default() }, &limits()) {
         Ok(lowered) => {

@@ -214,13 +214,25 @@ mod tests {
         ) {
             let vocab = Vocabulary::toy(&[b"ab", b"cd"]);
             let (words, width) = (vocab.mask_words(), vocab.width());
-            let bases: Vec<Arc<[u32]>> = (1..5u32).map(|n| (0..words as u32).map(|at| at.wrapping_mul(n.wrapping_mul(0x9E37_79B9))).collect()).collect();
+            let bases: Vec<Arc<[u32]>> = (1..5u32)
+                .map(|n| {
+                    (0..words as u32)
+                        .map(|at| at.wrapping_mul(n.wrapping_mul(0x9E37_79B9)))
+                        .collect()
+                })
+                .collect();
             let make = |&(kind, seed, remove, add): &(usize, u64, usize, usize)| {
                 let ids = |n: usize, by: u64| -> Arc<[TokenId]> {
-                    (0..n as u64).map(|i| TokenId::new((seed.wrapping_mul(by + i) >> 7) as usize % width)).collect()
+                    (0..n as u64)
+                        .map(|i| TokenId::new((seed.wrapping_mul(by + i) >> 7) as usize % width))
+                        .collect()
                 };
                 Arc::new(match bases.get(kind) {
-                    Some(base) => TokenSet::Row { base: base.clone(), remove: ids(remove, 3), add: ids(add, 11) },
+                    Some(base) => TokenSet::Row {
+                        base: base.clone(),
+                        remove: ids(remove, 3),
+                        add: ids(add, 11),
+                    },
                     None => TokenSet::List(ids(remove * 3, 5)),
                 })
             };

@@ -307,9 +307,14 @@ mod tests {
             dense: bool,
         ) {
             let width = 2_000u32;
-            let all: Vec<u32> = (0..width.div_ceil(32)).map(|w| if w == width / 32 { 0xffff } else { u32::MAX }).collect();
-            let ids: std::collections::BTreeSet<u32> =
-                if dense { (0..width).filter(|i| !ids.contains(i) || i % 3 == 0).collect() } else { ids };
+            let all: Vec<u32> = (0..width.div_ceil(32))
+                .map(|w| if w == width / 32 { 0xffff } else { u32::MAX })
+                .collect();
+            let ids: std::collections::BTreeSet<u32> = if dense {
+                (0..width).filter(|i| !ids.contains(i) || i % 3 == 0).collect()
+            } else {
+                ids
+            };
             let token = |i: &u32| TokenId::from_raw(*i);
             let listed: Vec<TokenId> = (0..width).map(|i| token(&i)).collect();
             let runs: Vec<Range<usize>> = ids.iter().map(|&i| i as usize..i as usize + 1).collect();
@@ -325,16 +330,22 @@ mod tests {
             for i in 0..width {
                 prop_assert_eq!(bit(&row, token(&i)), ids.contains(&i) && !less.contains(&i));
             }
-            let expected: Vec<TokenId> = less_ids.iter().copied().filter(|id| ids.contains(&id.raw())).collect();
+            let expected: Vec<TokenId> =
+                less_ids.iter().copied().filter(|id| ids.contains(&id.raw())).collect();
             prop_assert_eq!(set.among(&less_ids, &mut marks), expected);
             prop_assert!(marks.iter().all(|&word| word == 0));
             let changed = set.changed(&less_ids, &more_ids, all.len());
             let among = changed.among(&listed, &mut marks);
             prop_assert!(marks.iter().all(|&word| word == 0));
             changed.write(&mut row);
-            prop_assert_eq!(among, listed.iter().copied().filter(|&id| bit(&row, id)).collect::<Vec<_>>());
+            prop_assert_eq!(
+                among,
+                listed.iter().copied().filter(|&id| bit(&row, id)).collect::<Vec<_>>()
+            );
             set.write(&mut row);
-            prop_assert!((0..width).all(|i| bit(&row, token(&i)) == ids.contains(&i)) && row[all.len()] == 0);
+            prop_assert!(
+                (0..width).all(|i| bit(&row, token(&i)) == ids.contains(&i)) && row[all.len()] == 0
+            );
             changed.write(&mut row);
             for i in 0..width {
                 let expected = more.contains(&i) || ids.contains(&i) && !less.contains(&i);

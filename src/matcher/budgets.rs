@@ -170,8 +170,8 @@ impl Parser {
         }
     }
 
-    /// The fewest code points left in any budgeted occurrence, as far as [`BudgetMeter::chars_left`]
-    /// reports it.
+    /// The fewest code points left in any budgeted occurrence, as far as
+    /// [`BudgetMeter::chars_left`] reports it.
     pub(crate) fn chars_left(&self, config: ConfigId) -> Option<u32> {
         if !self.has_budgets(config) {
             return None;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use louver::engine::{Constraint, Engine};
-use louver::front::ebnf::{Dialect, EbnfOptions};
+use louver::front::ebnf::{EbnfDialect, EbnfOptions};
 
 use crate::harness::{Input, Refused, family};
 
@@ -12,8 +12,10 @@ fn common(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
 }
 
 fn kbnf(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
-    Ok(engine
-        .compile_ebnf(text, &EbnfOptions { dialect: Dialect::Kbnf, ..EbnfOptions::default() })?)
+    Ok(engine.compile_ebnf(
+        text,
+        &EbnfOptions { dialect: EbnfDialect::Kbnf, ..EbnfOptions::default() },
+    )?)
 }
 
 /// A first rule, and `n` generated ones.

@@ -22,7 +22,10 @@ fn layout() -> impl Strategy<Value = ViewLayout> {
 proptest! {
     #[test]
     fn allowed_logits_keep_their_bits_and_others_are_masked(
-        layout in layout(), width in 1..220usize, dtype in 0..3usize, seed in any::<u64>()
+        layout in layout(),
+        width in 1..220usize,
+        dtype in 0..3usize,
+        seed in any::<u64>(),
     ) {
         check_dtype(DTYPES[dtype], &mut Random(seed), layout, width, &Device::Cpu);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use louver::compile::{CompileError, Compiled};
 use louver::front::LoweredGrammar;
 use louver::front::diagnostic::Diagnostics;
-use louver::front::ebnf::{self, Dialect, EbnfOptions};
+use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::front::json_schema::{self, Registry, SchemaError, SchemaErrors, SchemaOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
@@ -98,7 +98,7 @@ struct StructuralTagSpecOptions {
 struct GrammarOptions {
     /// The start rule; `root` by default.
     root_rule_name: Option<String>,
-    dialect: Dialect,
+    dialect: EbnfDialect,
     /// Ignored: how recorded cases obtained their text, such as `printed`.
     #[serde(rename = "derived")]
     _derived: Option<String>,

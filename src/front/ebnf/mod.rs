@@ -34,8 +34,6 @@ use super::{LoweredGrammar, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 
-pub use EbnfDialect as Dialect; // RENAME-ALIAS
-
 /// The notation that decides where notations contradict each other. All other syntax is available
 /// in every dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
