@@ -209,7 +209,10 @@ mod tests {
         /// Whatever was written before, and wherever the bits are, they equal the mask.
         #[test]
         fn incremental_rows_equal_their_masks(
-            masks in proptest::collection::vec((0usize..6, any::<u64>(), 0usize..4, 0usize..4), 1..12),
+            masks in proptest::collection::vec(
+                (0usize..6, any::<u64>(), 0usize..4, 0usize..4),
+                1..12,
+            ),
             order in proptest::collection::vec(any::<prop::sample::Index>(), 1..60),
         ) {
             let vocab = Vocabulary::toy(&[b"ab", b"cd"]);

@@ -93,7 +93,10 @@ mod tests {
         /// Every word is at one node, of its depth and shape, whose sources include its trie node.
         #[test]
         fn each_word_is_at_the_node_of_its_shapes(
-            words in prop::collection::btree_set( prop::collection::vec(any::<u8>(), 1..6), 1..200 ),
+            words in prop::collection::btree_set(
+                prop::collection::vec(any::<u8>(), 1..6),
+                1..200,
+            ),
         ) {
             let words: Vec<Vec<u8>> = words.into_iter().collect();
             let trie = Trie::build(

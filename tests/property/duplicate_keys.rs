@@ -264,7 +264,8 @@ fn subject() -> impl Strategy<Value = Subject> {
         Whitespace::Flexible { max: 40 },
     ]);
     prop_oneof![
-        2 => (select(&ALL_SCHEMAS[..]), order, white).prop_map(|(schema, order, whitespace)| Subject::Schema { schema, order, whitespace }),
+        2 => (select(&ALL_SCHEMAS[..]), order, white)
+            .prop_map(|(schema, order, whitespace)| Subject::Schema { schema, order, whitespace }),
         1 => select(GRAMMARS).prop_map(Subject::Grammar),
     ]
 }

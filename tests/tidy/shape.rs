@@ -8,13 +8,10 @@ use super::{code, files, read, relative};
 const MAX_COLUMNS: usize = 100;
 /// Most lines of code of a function, and how many functions are longer. That number only falls.
 const MAX_FUNCTION_LINES: usize = 60;
-const LONG_FUNCTIONS: usize = 60;
+const LONG_FUNCTIONS: usize = 57;
 /// Most fields of a structure, and how many structures have more. That number only falls.
 const MAX_FIELDS: usize = 12;
-const WIDE_STRUCTURES: usize = 26;
-/// How many files of the engine import each other in a circle, parents and children apart. That
-/// number only falls.
-const FILES_IN_CIRCLES: usize = 53;
+const WIDE_STRUCTURES: usize = 25;
 
 /// Folders whose functions and structures are measured.
 const MEASURED: &[&str] = &["src", "adapters", "cli/src", "server/src"];
@@ -251,13 +248,9 @@ fn files_in_circles(folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn files_form_few_circles() {
+fn files_form_no_circles() {
     let circular = files_in_circles("src");
-    assert!(
-        circular.len() <= FILES_IN_CIRCLES,
-        "{} files import each other in circles: {circular:#?}",
-        circular.len()
-    );
+    assert!(circular.is_empty(), "files that import each other in circles: {circular:#?}");
 }
 
 /// The folder of the JSON Schema front end.
