@@ -323,7 +323,7 @@ impl ByteClassTrie {
             }
             sources.iter().for_each(|&node| tree.words(vocab_tree.at(node)));
             let done = parser.store().done(config);
-            if done.gated {
+            if done.after_trigger {
                 return Ok(None);
             }
             marks.push(if done.bottom { ENDS } else { 0 });
@@ -375,7 +375,7 @@ impl ByteClassTrie {
                     config = next;
                 }
                 let done = parser.store().done(config);
-                if done.gated {
+                if done.after_trigger {
                     return Err(NotDerivable::FinerClasses);
                 }
                 let exits = |ends: bool| if ends { &[Exit::End][..] } else { &[] };

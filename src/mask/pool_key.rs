@@ -211,7 +211,7 @@ impl KeyBuilder {
             }
         }
         // Only an isolated dispatch ends where a trigger fires.
-        let gated = self.depth == 0 && program.is_dispatch(state);
+        let after_trigger = self.depth == 0 && program.is_dispatch(state);
         let mut next = 0;
         while next < order.len() {
             let s = order[next];
@@ -221,7 +221,7 @@ impl KeyBuilder {
             }
             program.expand(s);
             let info = *program.state(s);
-            let gate = program.trigger_state_number(s).filter(|_| gated);
+            let gate = program.trigger_state_number(s).filter(|_| after_trigger);
             key.extend(gate.into_iter().flat_map(|gate| [GATE, gate]));
             let mut number_of = |to: u32, order: &mut Vec<u32>| {
                 *numbers.entry(to).or_insert_with(|| {

@@ -20,7 +20,7 @@ use super::limit::ParserLimit;
 use super::name_tracker::NameTracker;
 use super::query_caches::{DistinctCaches, QueryCaches};
 use super::store::{
-    BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, GATED, INITIAL_CONFIGS, Item,
+    BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, TRIGGER_FRAME, INITIAL_CONFIGS, Item,
     ROOT, Store, UNBOUNDED_COUNT,
 };
 use super::transition_cache::TransitionCache;
@@ -46,7 +46,7 @@ pub(crate) enum Exit {
     /// The rule ended.
     End,
     /// A trigger of the rule's dispatch fired: the index of its state in the dispatch.
-    Gate(u32),
+    Trigger(u32),
 }
 
 /// Distance of a block's counter from its bounds.
@@ -458,7 +458,7 @@ impl Parser {
 
     /// The configuration of one item with an unknown continuation.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
-        let frame = if self.program.is_dispatch(item.state) { GATED } else { BOTTOM };
+        let frame = if self.program.is_dispatch(item.state) { TRIGGER_FRAME } else { BOTTOM };
         self.intern_unchecked(&[Item { frame, ..item }], Completed::default())
     }
 
@@ -480,7 +480,7 @@ impl Parser {
         let done = Completed {
             root: a.root || b.root,
             bottom: a.bottom || b.bottom,
-            gated: a.gated || b.gated,
+            after_trigger: a.after_trigger || b.after_trigger,
             ..Completed::default()
         };
         self.intern_unchecked(&items, done)
@@ -511,7 +511,7 @@ impl Parser {
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
         let done = Completed {
             root: frame == ROOT,
-            bottom: matches!(frame, BOTTOM | GATED),
+            bottom: matches!(frame, BOTTOM | TRIGGER_FRAME),
             ..Completed::default()
         };
         let after = self.close_with(done)?;
@@ -521,7 +521,7 @@ impl Parser {
 
     /// The configuration after an isolated item left its rule by `exit`.
     pub(crate) fn follow(&mut self, item: &Item, exit: Exit) -> Result<ConfigId, ParserLimit> {
-        let Exit::Gate(gate) = exit else { return self.after_frame(item.frame) };
+        let Exit::Trigger(gate) = exit else { return self.after_frame(item.frame) };
         let state = self.program.trigger_state(item.state, gate);
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state, count: 0, frame: item.frame });
@@ -531,9 +531,9 @@ impl Parser {
     /// The exits by which the isolated item of a configuration ends or may end here.
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
         let end = self.store.done(config).bottom.then_some(Exit::End);
-        let gates = self.store.items(config).iter().filter(|i| i.frame == GATED);
+        let gates = self.store.items(config).iter().filter(|i| i.frame == TRIGGER_FRAME);
         end.into_iter()
-            .chain(gates.filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Gate)))
+            .chain(gates.filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)))
     }
 
     /// Whether any byte may follow.
@@ -719,7 +719,7 @@ impl Parser {
             }
             match item.frame {
                 ROOT => done.root = true,
-                BOTTOM | GATED => done.bottom = true,
+                BOTTOM | TRIGGER_FRAME => done.bottom = true,
                 frame if state.return_role == ReturnRole::Element => ended.push(frame),
                 frame if state.name && duplicates.contains(&frame) => {}
                 frame => {
@@ -745,7 +745,7 @@ impl Parser {
         for i in 0..kernel.len() {
             let item = kernel[i];
             let state = self.program.state(item.state);
-            if !state.calling || state.is_trigger_state && item.frame == GATED {
+            if !state.calling || state.is_trigger_state && item.frame == TRIGGER_FRAME {
                 continue;
             }
             self.program.expand(item.state);

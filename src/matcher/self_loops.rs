@@ -6,7 +6,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{Completed, ConfigId, DEAD, GATED, Item};
+use super::store::{Completed, ConfigId, DEAD, TRIGGER_FRAME, Item};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{CODE_POINTS, NON_SPACE_CODE_POINTS, kind_bytes, shape_bytes, utf8};
 
@@ -39,14 +39,14 @@ impl Parser {
         let [ref others @ .., item] = *self.store().items(isolated) else { return Ok(None) };
         let single = others.is_empty();
         let Some(next) = self.majority_target(isolated)? else { return Ok(None) };
-        if self.store().done(next).gated {
+        if self.store().done(next).after_trigger {
             return Ok(None);
         }
         // A dispatch called from here continues after its triggers; in isolation it does not.
         let is_comparable = |i: &&Item| {
             i.frame == item.frame
                 && self.program().state(i.state).block == NO_BLOCK
-                && (item.frame == GATED || !self.program().is_dispatch(i.state))
+                && (item.frame == TRIGGER_FRAME || !self.program().is_dispatch(i.state))
         };
         let candidates: Vec<Item> = self
             .store()
@@ -236,7 +236,7 @@ impl Parser {
     ) -> Result<bool, ParserLimit> {
         let (left, right) = (self.store().done(a), self.store().done(b));
         let bytes = self.allowed(a);
-        let plain = |done: Completed| !done.gated && !done.root && !done.bottom;
+        let plain = |done: Completed| !done.after_trigger && !done.root && !done.bottom;
         if !plain(left) || !plain(right) || bytes.len() > MAX_BYTES || bytes != self.allowed(b) {
             return Ok(false);
         }

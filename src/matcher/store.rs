@@ -33,7 +33,7 @@ pub(crate) const ROOT: FrameId = 0;
 /// Frame of an isolated item: the items to return to are unknown.
 pub(crate) const BOTTOM: FrameId = 1;
 /// As [`BOTTOM`], for isolated items of a dispatch: the bodies of its tags are unknown, too.
-pub(crate) const GATED: FrameId = 2;
+pub(crate) const TRIGGER_FRAME: FrameId = 2;
 /// Flag in an item's count: the block has no bounds, and runs are only counted. Mask profiles use
 /// it to examine a block for all counter values at once.
 pub(crate) const UNBOUNDED_COUNT: u32 = 0x8000_0000;
@@ -62,13 +62,13 @@ impl Item {
     /// Whether the item belongs to an isolated rule.
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
-        matches!(self.frame, BOTTOM | GATED)
+        matches!(self.frame, BOTTOM | TRIGGER_FRAME)
     }
 
     /// Whether the item belongs to an isolated rule and may leave it by `exit`.
     #[inline]
     pub(crate) fn leaves_by(&self, exit: Exit) -> bool {
-        self.frame == GATED || self.frame == BOTTOM && exit == Exit::End
+        self.frame == TRIGGER_FRAME || self.frame == BOTTOM && exit == Exit::End
     }
 }
 
@@ -185,11 +185,11 @@ impl Tracked {
 pub(crate) struct Completed {
     /// The start rule ended: the text may end.
     pub(crate) root: bool,
-    /// A rule over [`BOTTOM`] or [`GATED`] ended.
+    /// A rule over [`BOTTOM`] or [`TRIGGER_FRAME`] ended.
     pub(crate) bottom: bool,
-    /// A trigger over [`GATED`] fired. The bodies of its tags are unknown; the items say which
+    /// A trigger over [`TRIGGER_FRAME`] fired. The bodies of its tags are unknown; the items say which
     /// trigger it was.
-    pub(crate) gated: bool,
+    pub(crate) after_trigger: bool,
     /// White-space bounds are ignored from here on; see [`super::white_space_bounds`].
     pub(super) relaxed: bool,
     /// Id of the list of earlier names; see [`super::duplicate_keys`].
@@ -200,7 +200,7 @@ impl Completed {
     /// Whether an isolated item's rule ends or may end here.
     #[inline]
     pub(crate) fn open(self) -> bool {
-        self.bottom | self.gated
+        self.bottom | self.after_trigger
     }
 }
 
@@ -252,7 +252,7 @@ impl Store {
     pub(crate) fn new() -> Store {
         let empty = ArenaSpan { start: 0, len: 0 };
         let mut frames = Vec::with_capacity(INITIAL_FRAMES);
-        frames.extend([ROOT, BOTTOM, GATED].map(|id| InternedFrame::untracked(empty, id)));
+        frames.extend([ROOT, BOTTOM, TRIGGER_FRAME].map(|id| InternedFrame::untracked(empty, id)));
         let mut store = Store {
             arena: Vec::with_capacity(INITIAL_CONFIGS * 2),
             frames,

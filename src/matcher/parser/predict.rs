@@ -12,7 +12,7 @@ use crate::fuel;
 use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
-use crate::matcher::store::{BOTTOM, Completed, ConfigId, FrameId, GATED, Item, ROOT, Store};
+use crate::matcher::store::{BOTTOM, Completed, ConfigId, FrameId, TRIGGER_FRAME, Item, ROOT, Store};
 
 /// Marks a rule that no item calls after all.
 const NO_FRAME: FrameId = u32::MAX;
@@ -43,11 +43,11 @@ impl Parser {
         let mut done = done;
         for item in &self.scratch.kernel {
             let state = self.program.state(item.state);
-            let gated = state.is_trigger_state && item.frame == GATED;
-            if state.scannable || gated {
+            let after_trigger = state.is_trigger_state && item.frame == TRIGGER_FRAME;
+            if state.scannable || after_trigger {
                 out.push(*item);
             }
-            done.gated |= gated;
+            done.after_trigger |= after_trigger;
         }
         if !self.scratch.called.is_empty() {
             self.assign_frames();
@@ -83,7 +83,7 @@ impl Parser {
         };
         for item in kernel.iter() {
             let state = program.state(item.state);
-            if !state.calling || state.is_trigger_state && item.frame == GATED {
+            if !state.calling || state.is_trigger_state && item.frame == TRIGGER_FRAME {
                 continue;
             }
             program.expand(item.state);
@@ -252,7 +252,7 @@ impl Parser {
             if !self.is_tail_caller(&entry) || Store::is_group_member(entry.frame) {
                 continue;
             }
-            if matches!(entry.frame, ROOT | BOTTOM | GATED) {
+            if matches!(entry.frame, ROOT | BOTTOM | TRIGGER_FRAME) {
                 // All such states are equivalent.
                 entries[i].state = Program::RETURN;
                 continue;
@@ -279,7 +279,7 @@ impl Parser {
         let mut candidates: Vec<FrameId> = entries
             .iter()
             .map(|e| e.frame)
-            .filter(|&f| !Store::is_group_member(f) && !matches!(f, ROOT | BOTTOM | GATED))
+            .filter(|&f| !Store::is_group_member(f) && !matches!(f, ROOT | BOTTOM | TRIGGER_FRAME))
             .collect();
         candidates.dedup();
         candidates.into_iter().find(|&outer| {
