@@ -167,7 +167,10 @@ impl Parser {
         let is_in_rule = |item: &Item| {
             item.frame == BOTTOM && program.rule(item.state) == rule && self.tracks_nothing(item)
         };
-        if config == DEAD || done.after_trigger || !self.store().items(config).iter().all(is_in_rule) {
+        if config == DEAD
+            || done.after_trigger
+            || !self.store().items(config).iter().all(is_in_rule)
+        {
             return RuleResidence::Outside;
         }
         if done.bottom { RuleResidence::AtEnd } else { RuleResidence::Inside }

@@ -20,8 +20,8 @@ use super::limit::ParserLimit;
 use super::name_tracker::NameTracker;
 use super::query_caches::{DistinctCaches, QueryCaches};
 use super::store::{
-    BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, TRIGGER_FRAME, INITIAL_CONFIGS, Item,
-    ROOT, Store, UNBOUNDED_COUNT,
+    BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, ROOT,
+    Store, TRIGGER_FRAME, UNBOUNDED_COUNT,
 };
 use super::transition_cache::TransitionCache;
 use crate::capacity::ReserveMore;
@@ -532,8 +532,9 @@ impl Parser {
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
         let end = self.store.done(config).bottom.then_some(Exit::End);
         let gates = self.store.items(config).iter().filter(|i| i.frame == TRIGGER_FRAME);
-        end.into_iter()
-            .chain(gates.filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)))
+        end.into_iter().chain(
+            gates.filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
+        )
     }
 
     /// Whether any byte may follow.

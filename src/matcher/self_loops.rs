@@ -6,7 +6,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{Completed, ConfigId, DEAD, TRIGGER_FRAME, Item};
+use super::store::{Completed, ConfigId, DEAD, Item, TRIGGER_FRAME};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{CODE_POINTS, NON_SPACE_CODE_POINTS, kind_bytes, shape_bytes, utf8};
 

@@ -67,7 +67,7 @@ fn has_long_text(line: &str) -> bool {
 }
 
 /// The items that begin with a line of this form, each with the lines of code up to its end.
-fn items<'a>(text: &'a str, begins: impl Fn(&str) -> bool) -> Vec<(&'a str, Vec<&'a str>)> {
+fn items(text: &str, begins: impl Fn(&str) -> bool) -> Vec<(&str, Vec<&str>)> {
     let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
     let lines: Vec<&str> = code.lines().collect();
     let mut out = Vec::new();

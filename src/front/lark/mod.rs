@@ -17,8 +17,8 @@
 //! * `lazy`, `suffix=` and `stop=` make a rule a single shortest match. With a budget
 //!   (`max_tokens`, `max_chars`), the match is cut where the budget is spent, without its marker.
 //! * Free text next to such rules does not read past the end of a shortest match. In
-//! `(tool | other)* rest`, where tools begin with any text up to a marker and `rest` is any text, a
-//!   marker always begins a tool. Where all markers are fixed texts, this becomes a tag dispatch.
+//!   `(tool | other)* rest`, where tools begin with any text up to a marker and `rest` is any text,
+//!   a marker always begins a tool. Where all markers are fixed texts, this becomes a tag dispatch.
 //! * Flag `i` affects ASCII letters only; `\d`, `\w`, `\s` are ASCII; `.` is any code point except
 //!   a line feed. `~A` is any byte string that `A` does not match, invalid UTF-8 included.
 //!

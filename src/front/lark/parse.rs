@@ -422,10 +422,9 @@ impl<'t> Parser<'t, '_> {
         out: &mut RuleAttributes<'t>,
     ) -> Parsed<()> {
         let has_value = self.eat('=');
-        if !has_value && !matches!(key.value, "lazy" | "capture") {
-            if ATTRIBUTES.contains(&key.value) {
-                return self.expected("`=` and a value");
-            }
+        let needs_value = !matches!(key.value, "lazy" | "capture");
+        if !has_value && needs_value && ATTRIBUTES.contains(&key.value) {
+            return self.expected("`=` and a value");
         }
         match key.value {
             "lazy" if !has_value => out.lazy = true,

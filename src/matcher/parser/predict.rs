@@ -12,7 +12,9 @@ use crate::fuel;
 use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
-use crate::matcher::store::{BOTTOM, Completed, ConfigId, FrameId, TRIGGER_FRAME, Item, ROOT, Store};
+use crate::matcher::store::{
+    BOTTOM, Completed, ConfigId, FrameId, Item, ROOT, Store, TRIGGER_FRAME,
+};
 
 /// Marks a rule that no item calls after all.
 const NO_FRAME: FrameId = u32::MAX;
