@@ -187,8 +187,8 @@ pub(crate) struct Completed {
     pub(crate) root: bool,
     /// A rule over [`BOTTOM`] or [`TRIGGER_FRAME`] ended.
     pub(crate) bottom: bool,
-    /// A trigger over [`TRIGGER_FRAME`] fired. The bodies of its tags are unknown; the items say which
-    /// trigger it was.
+    /// A trigger over [`TRIGGER_FRAME`] fired. The bodies of its tags are unknown; the items say
+    /// which trigger it was.
     pub(crate) after_trigger: bool,
     /// White-space bounds are ignored from here on; see [`super::white_space_bounds`].
     pub(super) relaxed: bool,
