@@ -52,6 +52,23 @@ pub(crate) fn config(cases: u32) -> Config {
     }
 }
 
+/// A matcher of a grammar after these bytes, with direct walks of so many nodes.
+fn matcher_after(
+    grammar: &Grammar,
+    vocab: &Arc<Vocabulary>,
+    direct_walk: usize,
+    text: &[u8],
+) -> Matcher {
+    let tuning = MaskTuning::with_direct_walk(direct_walk);
+    let options = EngineOptions { tuning, ..crate::harness::unlimited() };
+    let engine = Engine::new(vocab.clone(), options);
+    let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
+    for &byte in text {
+        matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+    }
+    matcher
+}
+
 /// Limits beyond the oracle's budget: the engine's own limits have other tests.
 fn limits() -> Limits {
     Limits { config_items: 1 << 24, ..crate::harness::unlimited().limits }

@@ -72,10 +72,22 @@ fn relative(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }
 
+/// Whether a file of sources has tests only.
+fn is_test(name: &str) -> bool {
+    name.ends_with("/tests.rs") || name.contains("/tests/")
+}
+
+/// A file without its inline tests.
+fn without_tests(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text)
+}
+
 /// Lines of code: what counts towards a file's size.
 fn code(text: &str) -> impl Iterator<Item = &str> {
-    let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
-    code.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with("//"))
+    without_tests(text)
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
 }
 
 #[test]
@@ -111,7 +123,7 @@ fn stages_import_downward_only() {
     let mut seen = BTreeSet::new();
     for path in files("src", &["rs"]) {
         let name = relative(&path);
-        if name.ends_with("/tests.rs") || name.contains("/tests/") {
+        if is_test(&name) {
             continue;
         }
         let inside = name.strip_prefix("src/").unwrap_or(&name);

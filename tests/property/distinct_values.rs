@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::TestCaseError;
 
-use super::config;
+use super::{config, matcher_after};
 use crate::harness::columns::{COLUMNS, mask};
 
 /// Elements. Many are equal values in different spellings, or have equal beginnings.
@@ -572,17 +572,7 @@ fn continuations_of_a_rejected_element_are_rejected() {
         ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
     let vocab = Arc::new(Vocabulary::toy(&[b"x]" as &[u8], b"x1]", b" x]"]));
     for direct_walk in [1024, 0] {
-        let engine = Engine::new(
-            vocab.clone(),
-            EngineOptions {
-                tuning: MaskTuning::with_direct_walk(direct_walk),
-                ..crate::harness::unlimited()
-            },
-        );
-        let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
-        for byte in b"[ x, " {
-            matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();
-        }
+        let mut matcher = matcher_after(&grammar, &vocab, direct_walk, b"[ x, ");
         let got = mask(&mut matcher, &vocab);
         let ids = [b"x]" as &[u8], b"x1]", b" x]"].map(|text| vocab.find(text).unwrap().index());
         assert_eq!(ids.map(|id| got[id]), [false, true, false]);

@@ -18,7 +18,7 @@ use louver::vocab::Vocabulary;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-use super::config;
+use super::{config, matcher_after};
 use crate::harness::columns::{COLUMNS, mask};
 
 const SCHEMAS: &[&str] = &[
@@ -359,17 +359,7 @@ fn continuations_of_a_rejected_key_are_rejected() {
     let tokens: [&[u8]; 5] = [b"\"a\":", b"\"b\":", b"\"a\"!", b"a\":1", b"\"a"];
     let vocab = Arc::new(Vocabulary::toy(&tokens));
     for direct_walk in [1024, 0] {
-        let engine = Engine::new(
-            vocab.clone(),
-            EngineOptions {
-                tuning: MaskTuning::with_direct_walk(direct_walk),
-                ..crate::harness::unlimited()
-            },
-        );
-        let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
-        for byte in br#"{"a":1,"# {
-            matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();
-        }
+        let mut matcher = matcher_after(&grammar, &vocab, direct_walk, br#"{"a":1,"#);
         let got = mask(&mut matcher, &vocab);
         let allowed = |text: &[u8]| got[vocab.find(text).unwrap().index()];
         assert_eq!(tokens.map(allowed), [false, true, true, false, true]);

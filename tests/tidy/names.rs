@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{code, files, read, relative, root};
+use super::{code, files, is_test, read, relative, root};
 
 /// Names of types that conventionally repeat.
 const CONVENTIONAL: &[&str] = &[
@@ -36,7 +36,7 @@ fn type_names_are_unique_in_a_crate() {
         let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for path in files(folder, &["rs"]) {
             let name = relative(&path);
-            if name.ends_with("/tests.rs") || name.contains("/tests/") {
+            if is_test(&name) {
                 continue;
             }
             for line in code(&read(&path)) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{code, files, read, relative};
+use super::{code, files, is_test, read, relative, without_tests};
 
 /// Most columns of a line.
 const MAX_COLUMNS: usize = 100;
@@ -15,10 +15,6 @@ const WIDE_STRUCTURES: usize = 25;
 
 /// Folders whose functions and structures are measured.
 const MEASURED: &[&str] = &["src", "adapters", "cli/src", "server/src"];
-
-fn is_test(name: &str) -> bool {
-    name.ends_with("/tests.rs") || name.contains("/tests/")
-}
 
 #[test]
 fn lines_have_at_most_100_columns() {
@@ -43,15 +39,15 @@ fn lines_have_at_most_100_columns() {
 /// Rows of tables, links, data, and texts that cannot be broken.
 fn may_be_long(line: &str, data: bool) -> bool {
     let trimmed = line.trim_start();
-    let comment = trimmed.starts_with("//") || trimmed.starts_with('#');
-    // What rustfmt cannot break: attributes, and the arguments of macros.
-    if trimmed.starts_with("#[") || trimmed.contains("!(") || trimmed.contains("![") {
-        return true;
-    }
+    let comment = trimmed.starts_with("//") || trimmed.starts_with("# ");
     if comment {
         // Tables within documentation comments, and addresses.
         return trimmed.trim_start_matches(['/', '!', ' ']).starts_with('|')
             || line.contains("://");
+    }
+    // What rustfmt cannot break: attributes, and the arguments of macros.
+    if trimmed.starts_with("#[") || trimmed.contains("!(") || trimmed.contains("![") {
+        return true;
     }
     data || trimmed.starts_with('|') || trimmed.contains("://") || has_long_text(trimmed)
 }
@@ -68,8 +64,7 @@ fn has_long_text(line: &str) -> bool {
 
 /// The items that begin with a line of this form, each with the lines of code up to its end.
 fn items(text: &str, begins: impl Fn(&str) -> bool) -> Vec<(&str, Vec<&str>)> {
-    let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
-    let lines: Vec<&str> = code.lines().collect();
+    let lines: Vec<&str> = without_tests(text).lines().collect();
     let mut out = Vec::new();
     for (i, line) in lines.iter().enumerate() {
         let trimmed = line.trim_start();

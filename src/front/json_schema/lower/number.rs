@@ -370,17 +370,17 @@ fn comparison_dfa(bound: &Bound, order: Ordering) -> Result<Dfa, String> {
     // For each sign, the magnitudes that satisfy the bound.
     let (positive, negative) = match (order, bound.value.is_negative()) {
         (Ordering::Greater, false) => (
-            AcceptedOrders::only(Ordering::Greater, equal),
+            AcceptedOrders::of_order(Ordering::Greater, equal),
             AcceptedOrders::zero(&magnitude, equal),
         ),
         (Ordering::Greater, true) => {
-            (AcceptedOrders::ALL, AcceptedOrders::only(Ordering::Less, equal))
+            (AcceptedOrders::ALL, AcceptedOrders::of_order(Ordering::Less, equal))
         }
         (_, false) => (
-            AcceptedOrders::only(Ordering::Less, equal),
+            AcceptedOrders::of_order(Ordering::Less, equal),
             AcceptedOrders::below_zero(&magnitude, equal),
         ),
-        (_, true) => (AcceptedOrders::NONE, AcceptedOrders::only(Ordering::Greater, equal)),
+        (_, true) => (AcceptedOrders::NONE, AcceptedOrders::of_order(Ordering::Greater, equal)),
     };
     add_magnitude_states(&mut b, start, &magnitude, positive)?;
     add_magnitude_states(&mut b, minus, &magnitude, negative)?;
@@ -403,7 +403,7 @@ impl AcceptedOrders {
     const NONE: AcceptedOrders = AcceptedOrders { less: false, equal: false, greater: false };
 
     /// Magnitudes of one order, and equal ones if `equal` is set.
-    fn only(order: Ordering, equal: bool) -> AcceptedOrders {
+    fn of_order(order: Ordering, equal: bool) -> AcceptedOrders {
         AcceptedOrders { less: order == Ordering::Less, equal, greater: order == Ordering::Greater }
     }
 
