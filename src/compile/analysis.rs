@@ -408,8 +408,12 @@ impl<'g> Scan<'g> {
         counted: &'g Counted,
     ) -> Result<usize, CompileError> {
         let graph = &counted.graph;
-        let levels =
-            ExactSteps::new(graph.nodes as usize, &counted.steps(), &graph.ends, counted.max);
+        let levels = ExactSteps::new(
+            graph.nodes as usize,
+            &counted.steps(),
+            &graph.ends,
+            (counted.min, counted.max),
+        );
         let Some(levels) = levels else {
             let limit = self.limits.automaton_states;
             return Err(CompileError::Limit {

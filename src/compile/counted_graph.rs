@@ -52,14 +52,24 @@ impl StepCounts {
         if self.max.is_none() { steps.min(self.min) } else { steps }
     }
 
-    /// [`FAR`], if tokens of at most `reach` bytes cannot tell it from `steps`. Each step takes at
-    /// least one byte, and any path to an end still fits behind `reach` steps.
+    /// The number of steps that stands for `steps` where tokens have at most `reach` bytes, and so
+    /// take at most as many steps: [`FAR`] if they reach no bound, and any path to an end still
+    /// fits behind them. Below the lower bound, the greatest number for which every test of
+    /// [`StepCounts::allows`] on the way has the same result.
     pub(super) fn far_from_bounds(&self, steps: u32, reach: u32) -> u32 {
-        match self.steps_left(steps) {
-            Some(left) if left <= reach => steps,
-            _ if steps >= self.min => FAR,
-            _ => steps,
+        if steps >= self.min {
+            return match self.steps_left(steps) {
+                Some(left) if left <= reach => steps,
+                _ => FAR,
+            };
         }
+        let Some((from, period)) = self.levels.repetition() else { return steps };
+        let width = self.max.map_or(period, |max| max.saturating_sub(self.min) + 1);
+        // A whole period between the bounds includes every remainder.
+        let period = if width >= period { 1 } else { period };
+        let left = self.min - steps;
+        let behind = left.saturating_sub(from.saturating_add(reach).saturating_add(1));
+        steps + behind / period * period
     }
 
     /// How many further steps fit under the upper bound whatever their path. `None` without an

@@ -18,6 +18,7 @@
 
 mod assertions;
 mod cache;
+mod lengths;
 mod options;
 mod translate;
 
@@ -31,7 +32,8 @@ use crate::fuel;
 use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
-pub(crate) use cache::{CachedPattern, cached_pattern, pattern_stats};
+pub(crate) use cache::{CachedPattern, CountedDfa, cached_pattern, pattern_stats};
+pub(crate) use lengths::Lengths;
 pub use options::{Case, Classes, Dot, LookAround, RegexOptions, Scope};
 pub use translate::translate;
 use translate::{AssertionMark, mark_number};

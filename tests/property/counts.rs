@@ -17,7 +17,7 @@ use super::{STEPS, Shown, check_prefixes_and_walk, compile, config, generate};
 use crate::harness::columns::mask;
 use crate::harness::oracle::Oracle;
 
-/// Patterns; `N` and `M` are numbers.
+/// Patterns; `N`, `4N` and `M` are numbers.
 const PATTERNS: &[&str] = &[
     r"^(?:\\S+\\s+){0,N}\\S+$",
     r"^$|(^(?:\\S+\\s+){0,N}\\S+$)",
@@ -32,6 +32,8 @@ const PATTERNS: &[&str] = &[
     r"^(..\\s)*.?$",
     r"^[^\\s,]+(,\\s*[^\\s,]+){0,N}$",
     r"^.*x.{0,M}$",
+    r"^[^x]{M,4N}$",
+    r"^(?=.{M,4N} ?$)([^x]|x ?)*$",
 ];
 
 /// Texts in front of a string, and schemas around it.
@@ -82,12 +84,15 @@ proptest! {
     fn masks_of_counting_patterns_agree_with_stepping(
         pattern in select(PATTERNS),
         (n, m) in (prop_oneof![1u32..9, 9u32..40], 1u32..4),
-        bounds in (0u32..4, prop::option::of(prop_oneof![4u32..24, 24u32..60])),
+        bounds in (
+            prop_oneof![0u32..4, 4u32..60],
+            prop::option::of(prop_oneof![4u32..24, 24u32..60, 60u32..200]),
+        ),
         (before, around) in select(AROUND),
         direct_walk in select(vec![0usize, 64, 16_384]),
         walks in prop::collection::vec(prop::collection::vec((any::<u16>(), any::<bool>()), 14), 2),
     ) {
-        let pattern = pattern.replace('N', &n.to_string()).replace('M', &m.to_string());
+        let pattern = pattern.replace("4N", &(4 * n).to_string()).replace('N', &n.to_string()).replace('M', &m.to_string());
         let most = bounds.1.map_or(String::new(), |max| format!(r#", "maxLength": {max}"#));
         let mut schema = format!(
             r#"{{"type": "string", "pattern": "{pattern}", "minLength": {}{most}}}"#,
@@ -205,6 +210,27 @@ fn text_far_from_its_bounds_has_one_mask() {
         misses.push(engine.pool_stats().mask_misses);
     }
     assert_eq!((misses[1], misses[4]), (misses[2], misses[5]), "{misses:?}");
+}
+
+/// Text of a pattern has few masks wherever its lower bound is out of reach.
+#[test]
+fn text_far_below_its_lower_bound_has_few_masks() {
+    for pattern in ["^(?:[a-f]+ )*x$", "^(?:[a-f][a-f ])*$"] {
+        let engine = Engine::new(VOCABULARY.clone(), crate::harness::unlimited());
+        let schema = format!(r#"{{"pattern": "{pattern}", "minLength": 700, "maxLength": 900}}"#);
+        let schema = format!(r#"{{"allOf": [{{"type": "string"}}, {schema}]}}"#);
+        let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).unwrap();
+        let mut matcher = constraint.matcher();
+        let mut misses = Vec::new();
+        for text in [r#""abc d"#, "af abc e", "af abc e", "af abc e"] {
+            for byte in text.bytes() {
+                mask(&mut matcher, constraint.vocab());
+                matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+            }
+            misses.push(engine.pool_stats().mask_misses);
+        }
+        assert_eq!(misses[1], misses[3], "{pattern}: {misses:?}");
+    }
 }
 
 /// The number of runs is not clear from the text where runs begin with a special token and call a

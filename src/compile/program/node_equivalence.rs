@@ -138,7 +138,7 @@ impl Program {
             .and_then(|rule_nfa| rule_nfa.step_counts.as_ref());
         let steps = counts.map_or(FAR, |counts| counts.far_from_bounds(position.steps, reach));
         if steps != FAR {
-            return NodeRepresentative::State(state);
+            return NodeRepresentative::State(self.state_at(GraphPosition { steps, ..position }));
         }
         match self.equivalent_node(position) {
             Ok(node) => {

@@ -1,11 +1,12 @@
 //! Process-wide cache of JSON Schema patterns and their automata. Schemas repeat patterns, their
 //! own and each other's.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::lengths::{LengthForm, Lengths};
 use super::{Pattern, RegexError, SCALARS, node_count};
 use crate::cache::{CacheStats, ProcessCache};
 use crate::fsm::{Dfa, TooLarge};
@@ -28,9 +29,15 @@ pub(crate) struct CachedPattern {
     search: Mutex<LazyDfa>,
     /// Automaton of the texts that contain no match.
     complement: Mutex<LazyDfa>,
+    /// The pattern without bounds on the length, and the automaton of each form; empty if it has
+    /// none.
+    forms: OnceLock<Vec<(LengthForm, Mutex<LazyDfa>)>>,
     /// Approximate size in bytes.
     bytes: AtomicUsize,
 }
+
+/// The words of an automaton that have a length within the bounds.
+pub(crate) type CountedDfa = (Arc<Dfa>, Lengths);
 
 /// An automaton that is built on demand, and the limits tried so far.
 #[derive(Debug, Default)]
@@ -71,6 +78,7 @@ pub(crate) fn cached_pattern(
         pattern,
         search,
         complement,
+        forms: OnceLock::new(),
         bytes,
     });
     cached.charge(0);
@@ -86,6 +94,26 @@ impl CachedPattern {
     /// As [`Pattern::search_dfa`].
     pub(crate) fn search_dfa(self: &Arc<Self>, limit: usize) -> Result<Arc<Dfa>, TooLarge> {
         self.get_or_build(&self.search, limit, || self.pattern.search_dfa(limit))
+    }
+
+    /// The texts that contain a match, as a union of automata with bounds on the length. One
+    /// automaton without bounds, if the pattern has no [length forms](Pattern::length_forms).
+    pub(crate) fn counted_dfas(
+        self: &Arc<Self>,
+        limit: usize,
+    ) -> Result<Vec<CountedDfa>, TooLarge> {
+        let forms = self.forms.get_or_init(|| {
+            let forms = self.pattern.length_forms().unwrap_or_default();
+            forms.into_iter().map(|form| (form, Mutex::default())).collect()
+        });
+        if forms.is_empty() {
+            return Ok(vec![(self.search_dfa(limit)?, (0, None))]);
+        }
+        let counted = |(form, cell): &(LengthForm, Mutex<LazyDfa>)| {
+            let dfa = self.get_or_build(cell, limit, || form.pattern.search_dfa(limit))?;
+            Ok((dfa, (form.min, form.max)))
+        };
+        forms.iter().map(counted).collect()
     }
 
     /// The minimal automaton of the texts that contain no match.

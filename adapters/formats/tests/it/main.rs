@@ -16,6 +16,7 @@ mod earliest;
 mod fuzz;
 mod generation;
 mod lazy;
+mod lengths;
 mod lenient;
 mod matrix;
 mod mutation;

@@ -7,11 +7,10 @@ use super::super::read::doc::LocId;
 use super::super::read::facets::{StringFacets, TypeSet};
 use super::super::read::registry::Registry;
 use super::SchemaLowering;
+use super::object::CountedNames;
 use super::parameters::with_needs;
 use super::punctuation::Delimiters;
 use super::syntax::{ElementStyle, ValueSyntax};
-use crate::front::regex::{spell_dfa, spell_utf8};
-use crate::fsm::Dfa;
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
@@ -90,19 +89,13 @@ impl<'a> SchemaLowering<'a, '_> {
             let free = Expr::Ref(self.rule("text".into(), Expr::Dispatch(Box::new(free))));
             return Expr::seq([Expr::text(&elements.text), free]);
         }
-        match self.raw_text(facets, &[close]) {
-            Some(dfa) => Expr::seq([
-                Expr::text(&elements.text),
-                spell_dfa(&dfa, &mut spell_utf8),
-                Expr::bytes(close),
-            ]),
-            None => Expr::Never,
-        }
+        let texts = self.raw_text(facets, &[close]);
+        Expr::seq([Expr::text(&elements.text), texts, Expr::bytes(close)])
     }
 
     /// The beginnings of elements whose names the automaton accepts and that need no escapes.
-    pub(super) fn element_names(&mut self, elements: &ElementStyle, dfa: &Dfa) -> Expr {
-        let names = self.bare_names(dfa);
+    pub(super) fn element_names(&mut self, elements: &ElementStyle, names: &CountedNames) -> Expr {
+        let names = self.bare_names(names);
         let [before, behind] = &elements.name;
         Expr::seq([Expr::text(&elements.open), Expr::text(before), names, Expr::text(behind)])
     }

@@ -750,7 +750,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             }
             ValueSyntax::Json | ValueSyntax::Python => Expr::Ref(self.string_rule()),
             ValueSyntax::Delimited(_) | ValueSyntax::Elements(_) => match self.all_but(&[]) {
-                Some(all) => self.foreign_names(&all),
+                Some(all) => self.foreign_names(&(all, (0, None))),
                 None => Expr::Never,
             },
         };

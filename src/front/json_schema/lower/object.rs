@@ -21,7 +21,8 @@ use super::SchemaLowering;
 use super::member_graph::ObjectMember;
 use super::punctuation::Delimiters;
 use super::spelling::plain_ascii;
-use crate::front::regex::SCALARS;
+use super::unique::count_words;
+use crate::front::regex::{Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, LanguageClass};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -38,9 +39,12 @@ const MAX_WITNESSES: usize = 4;
 enum NameSet<'a> {
     /// All names but these.
     AllBut(Vec<&'a str>),
-    /// The names of an automaton over code points.
-    Automaton(Dfa),
+    /// The names of an automaton over code points, within bounds on the length.
+    Automaton(CountedNames),
 }
+
+/// The words of an automaton over code points that have a length within the bounds.
+pub(super) type CountedNames = (Dfa, Lengths);
 
 /// How many additional names an object can have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +57,9 @@ enum NameSupply {
     /// the parser without a continuation.
     InfiniteUnderPrefixes,
 }
+
+/// Classes of names, each with the tests that they pass, and bounds on the length of all names.
+type NameClasses<'a> = (Vec<(NameClass, Vec<NameTest<'a>>)>, Lengths);
 
 /// A class of names: those that pass the same tests.
 enum NameClass {
@@ -201,8 +208,11 @@ impl<'a> SchemaLowering<'a, '_> {
             return None;
         }
         let mut out = Vec::new();
-        for (names, locs) in self.undeclared_classes(facets, declared) {
+        for ((names, lengths), locs) in self.undeclared_classes(facets, declared) {
             if self.lower_value(locs) != Expr::Never {
+                if lengths != (0, None) {
+                    return None;
+                }
                 add_words(&names, Members::MOST.checked_sub(declared.len())?, &mut out)?;
             }
         }
@@ -355,7 +365,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 NameSupply::InfiniteUnderPrefixes,
             );
         }
-        let Some(classes) = self.name_classes(facets, &tests) else {
+        let Some((classes, lengths)) = self.name_classes(facets, &tests) else {
             return (Vec::new(), NameSupply::Finite);
         };
         let excluded = name_automaton(&excluded);
@@ -364,17 +374,18 @@ impl<'a> SchemaLowering<'a, '_> {
             let locs = matched_locations(facets, &matched);
             // Values of classes without a name are not lowered. A finite class may have none left,
             // so it is subtracted first.
-            let remaining = if names.is_infinite() {
-                None
-            } else {
-                Some(self.subtract_names(&names, &excluded))
-            };
+            let subtract =
+                |lowering: &mut Self| lowering.subtract_names((&names, lengths), &excluded);
+            let is_infinite = lengths.1.is_none() && names.is_infinite();
+            let remaining = if is_infinite { None } else { Some(subtract(self)) };
             if remaining == Some(None) || self.lower_value(locs.clone()) == Expr::Never {
                 continue;
             }
-            if let Some(dfa) = remaining.unwrap_or_else(|| self.subtract_names(&names, &excluded)) {
-                let (goes_on, is_infinite) = (dfa.has_infinite_residuals(), dfa.is_infinite());
-                let names = self.name_expr(NameSet::Automaton(dfa));
+            if let Some((dfa, lengths)) = remaining.unwrap_or_else(|| subtract(self)) {
+                // Counted names are too many to be used up.
+                let goes_on = lengths.1.is_none() && dfa.has_infinite_residuals();
+                let is_infinite = dfa.is_infinite();
+                let names = self.name_expr(NameSet::Automaton((dfa, lengths)));
                 let candidates =
                     self.witness_candidates(facets, |_, witness| match &witness.matching {
                         Some(test) => matched.contains(test),
@@ -399,12 +410,14 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         facets: &ObjectFacets<'a>,
         declared: &[&'a str],
-    ) -> Vec<(Dfa, Locs)> {
+    ) -> Vec<(CountedNames, Locs)> {
         let excluded: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
-        let classes = self.name_classes(facets, &name_tests(facets)).unwrap_or_default();
+        let classes = self.name_classes(facets, &name_tests(facets));
+        let (classes, lengths) = classes.unwrap_or_default();
         let excluded = name_automaton(&excluded);
         let located = classes.into_iter().filter_map(|(names, matched)| {
-            Some((self.subtract_names(&names, &excluded)?, matched_locations(facets, &matched)))
+            let names = self.subtract_names((&names, lengths), &excluded)?;
+            Some((names, matched_locations(facets, &matched)))
         });
         located.collect()
     }
@@ -414,7 +427,7 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         facets: &ObjectFacets<'a>,
         tests: &[NameTest<'a>],
-    ) -> Option<Vec<(NameClass, Vec<NameTest<'a>>)>> {
+    ) -> Option<NameClasses<'a>> {
         let limit = self.normalizer.reader.limits.automaton_states;
         let loc = self.location;
         if let ([NameTest::Pattern(pattern)], []) = (tests, &facets.names[..]) {
@@ -423,14 +436,15 @@ impl<'a> SchemaLowering<'a, '_> {
                 self.normalizer.reader.pattern_complement(pattern)?,
             );
             let inside = (NameClass::Automaton(inside), tests.to_vec());
-            return Some(vec![inside, (NameClass::Automaton(outside), Vec::new())]);
+            let outside = (NameClass::Automaton(outside), Vec::new());
+            return Some((vec![inside, outside], (0, None)));
         }
         if tests.len() > MAX_NAME_TESTS {
             let what = format!("more than {MAX_NAME_TESTS} patterns of names together");
             self.normalizer.reader.report(loc, "patternProperties", Reason::Limit(what));
             return None;
         }
-        let universe = self.allowed_names(&facets.names)?;
+        let (universe, lengths) = self.counted_names(&facets.names)?;
         let mut automata: Vec<Arc<Dfa>> = Vec::with_capacity(tests.len());
         for test in tests {
             automata.push(match test {
@@ -448,23 +462,33 @@ impl<'a> SchemaLowering<'a, '_> {
         let matched = |answers: Vec<bool>| {
             tests.iter().zip(answers).filter(|(_, yes)| *yes).map(|(t, _)| t.clone()).collect()
         };
-        Some(
-            classes
-                .into_iter()
-                .map(|(answers, class)| (NameClass::Partition(class), matched(answers)))
-                .collect(),
-        )
+        let classes = classes
+            .into_iter()
+            .map(|(answers, class)| (NameClass::Partition(class), matched(answers)))
+            .collect();
+        Some((classes, lengths))
     }
 
-    /// The names of a class minus the declared ones; `None` if none is left.
-    fn subtract_names(&mut self, names: &NameClass, declared: &Dfa) -> Option<Dfa> {
+    /// The names of a class minus the declared ones; `None` if none is left. Bounds on the length
+    /// are states of the automaton, unless more names are within them than can be used up.
+    fn subtract_names(
+        &mut self,
+        (names, lengths): (&NameClass, Lengths),
+        declared: &Dfa,
+    ) -> Option<CountedNames> {
         let limit = self.normalizer.reader.limits.automaton_states;
         let names = match names {
             NameClass::Automaton(dfa) => dfa.clone(),
             NameClass::Partition(class) => Arc::new(class.automaton()),
         };
-        let remaining = self.or_report_limit(self.location, names.without(declared, limit))?;
-        (!remaining.is_empty()).then_some(remaining)
+        let loc = self.location;
+        let remaining = self.or_report_limit(loc, names.without(declared, limit))?;
+        let (min, max) = lengths;
+        if lengths == (0, None) || count_words(&remaining, min, max).is_inexhaustible() {
+            return (!remaining.is_empty()).then_some((remaining, lengths));
+        }
+        let exact = self.or_report_limit(loc, remaining.of_length(min, max, limit))?;
+        (!exact.is_empty()).then_some((exact, (0, None)))
     }
 
     /// The value of a result; an error is reported as a limit.
@@ -474,6 +498,24 @@ impl<'a> SchemaLowering<'a, '_> {
                 self.normalizer.reader.report(loc, "", Reason::Limit(error.to_string()))
             })
             .ok()
+    }
+
+    /// As [`SchemaLowering::allowed_names`], with bounds on the length apart from the automaton.
+    fn counted_names(&mut self, names: &[LocId]) -> Option<CountedNames> {
+        let conj = self.normalizer.conjunction(names);
+        let alternatives = self.normalizer.alternatives(&conj);
+        if let [facets] = &alternatives[..]
+            && facets.types.meets(TypeSet::STRING)
+            && facets.values.is_none()
+            && !facets.string.is_free()
+        {
+            self.normalizer.reader.report_unenforced(facets, TypeSet::STRING);
+            let parts = self.normalizer.text_parts(&facets.string)?;
+            if let [(dfa, lengths)] = &parts[..] {
+                return Some(((**dfa).clone(), *lengths));
+            }
+        }
+        Some((self.allowed_names(names)?, (0, None)))
     }
 
     /// The names that satisfy all of the locations (`propertyNames`).
@@ -519,7 +561,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 Expr::Ref(self.string_rule())
             }
             NameSet::AllBut(excluded) if !self.syntax.is_json() => match self.all_but(&excluded) {
-                Some(dfa) => self.name_expr(NameSet::Automaton(dfa)),
+                Some(dfa) => self.name_expr(NameSet::Automaton((dfa, (0, None)))),
                 None => Expr::Never,
             },
             NameSet::AllBut(mut excluded) => {
@@ -536,13 +578,14 @@ impl<'a> SchemaLowering<'a, '_> {
                 self.name_complements.insert(excluded, rule);
                 Expr::Ref(rule)
             }
-            NameSet::Automaton(dfa) if !self.syntax.is_json() => {
-                let names = self.foreign_names(&dfa);
+            NameSet::Automaton(names) if !self.syntax.is_json() => {
+                let names = self.foreign_names(&names);
                 Expr::Ref(self.rule("name".into(), names))
             }
-            NameSet::Automaton(dfa) => {
-                let graph = self.text_graph(&dfa);
-                Expr::Ref(self.rule("name".into(), Expr::seq([Expr::text("\""), graph])))
+            NameSet::Automaton((dfa, lengths)) => {
+                let (loc, spelt) = (self.location, self.quoted_text(&dfa, lengths));
+                let name = self.or_report_limit(loc, spelt).unwrap_or(Expr::Never);
+                Expr::Ref(self.rule("name".into(), name))
             }
         }
     }

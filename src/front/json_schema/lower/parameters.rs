@@ -17,14 +17,14 @@ use super::super::read::registry::Registry;
 use super::json_types::{JsonTypes, lookalike_dfa};
 use super::member_graph::ObjectMember;
 use super::punctuation::Delimiters;
-use super::syntax::{ValueSyntax, any_trigger, containing_dfa, contains, trigger_texts};
+use super::syntax::{ValueSyntax, any_trigger, contains, trigger_texts, without_texts};
 use super::{LoweringError, SchemaLowering, retry_with_features};
-use crate::front::regex::{edges_by_target, spell_dfa, spell_utf8};
+use crate::front::regex::spell_utf8;
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::regular;
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Graph, Trigger};
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -133,8 +133,8 @@ impl RawStrings {
 ///
 /// The grammar excludes values of other types than objects. With [`AmbiguousText::Json`], it also
 /// excludes strings that read as a value of another type that the schema allows there: `5`, where
-/// the schema allows numbers and strings. Cost: as `lower_into`; strings with patterns or lengths
-/// need automata of the size of their constraints.
+/// the schema allows numbers and strings. Cost: as `lower_into`; strings with patterns need
+/// automata of the size of their patterns, and lengths are counted.
 pub fn lower_parameters(
     builder: &mut GrammarBuilder,
     schema: &Json,
@@ -498,80 +498,51 @@ impl<'a> SchemaLowering<'a, '_> {
         kinds: JsonTypes,
         raw: &RawStrings,
     ) -> Expr {
-        // Lengths come last, because they multiply the states.
-        let lengths = (string.min, string.max);
-        let Some(texts) =
-            self.raw_text(&StringFacets { min: 0, max: None, ..string.clone() }, forbidden)
-        else {
-            return Expr::Never;
-        };
-        match self.framed_text(texts, lengths, kinds, raw) {
-            Ok(expr) => expr,
-            Err(error) => self.too_large(&error),
-        }
+        let parts = self.raw_text_parts(string, forbidden).into_iter();
+        let spelt = parts.map(|(texts, lengths)| {
+            let framed = self.framed_text((*texts).clone(), lengths, kinds, raw);
+            framed.unwrap_or_else(|error| self.too_large(&error))
+        });
+        Expr::alt(spelt.collect::<Vec<_>>())
     }
 
     /// Spells the texts of an automaton with the optional lead and trail.
     fn framed_text(
         &mut self,
-        texts: Dfa,
+        mut texts: Dfa,
         lengths: (u32, Option<u32>),
         kinds: JsonTypes,
         raw: &RawStrings,
     ) -> Result<Expr, crate::fsm::TooLarge> {
-        let limits = self.normalizer.reader.limits;
-        let limit = limits.automaton_states;
-        let minus =
-            |a: &Dfa, b: &Dfa| a.combine(b, Combine::Minus, limit).map(|dfa| dfa.minimize());
-        let mut texts = texts;
+        let limit = self.normalizer.reader.limits.automaton_states;
         if let Some(others) = lookalike_dfa(kinds) {
-            texts = minus(&texts, others)?;
-        }
-        if texts.is_empty() {
-            return Ok(Expr::Never);
-        }
-        // A text without lead or trail must not begin or end like one that has them.
-        let mut ends = vec![(Expr::bytes(&raw.trail), texts.clone())];
-        if !raw.trail.is_empty() {
-            ends.push((
-                Expr::Empty,
-                minus(&texts, &containing_dfa(true, &raw.trail, false, limit)?)?,
-            ));
+            texts = texts.combine(others, Combine::Minus, limit)?;
         }
         let mut out = Vec::new();
-        for (trail, texts) in ends {
-            let framed = self.spell_of_length(&texts, lengths)?;
-            out.push(Expr::seq([Expr::bytes(&raw.lead), framed, trail.clone()]));
-            if !raw.lead.is_empty() {
-                let bare = minus(&texts, &containing_dfa(false, &raw.lead, true, limit)?)?;
-                out.push(Expr::seq([self.spell_of_length(&bare, lengths)?, trail]));
+        for (trail, texts) in optional_frame(texts, (true, &raw.trail, false), limit)? {
+            for (lead, texts) in optional_frame(texts, (false, &raw.lead, true), limit)? {
+                let spelt = self.spell_of_length(&texts, lengths, &mut spell_utf8)?;
+                out.push(Expr::seq([lead, spelt, trail.clone()]));
             }
         }
         Ok(Expr::alt(out))
     }
+}
 
-    /// Spells the texts of an automaton that have a number of code points within the bounds.
-    fn spell_of_length(
-        &mut self,
-        dfa: &Dfa,
-        lengths: (u32, Option<u32>),
-    ) -> Result<Expr, crate::fsm::TooLarge> {
-        let edges = |_: &mut Self, graph: &mut Graph| {
-            for from in 0..dfa.len() as u32 {
-                let edges = edges_by_target(dfa, from).into_iter();
-                edges.for_each(|(to, ranges)| graph.edge(from, spell_utf8(&ranges), to));
-            }
-        };
-        let exact = match lengths {
-            _ if dfa.is_empty() => return Ok(Expr::Never),
-            (0, None) => return Ok(spell_dfa(dfa, &mut spell_utf8)),
-            (min, max) => match self.counted_texts(dfa, lengths, edges) {
-                Some(counted) => return Ok(counted),
-                None => dfa.of_length(min, max, self.normalizer.reader.limits.automaton_states)?,
-            },
-        };
-        Ok(if exact.is_empty() { Expr::Never } else { spell_dfa(&exact, &mut spell_utf8) })
+/// Texts with an optional lead or trail. Without it, a text must not begin or end like one that has
+/// it.
+fn optional_frame(
+    texts: Dfa,
+    (before, written, after): (bool, &[u8], bool),
+    limit: usize,
+) -> Result<Vec<(Expr, Dfa)>, crate::fsm::TooLarge> {
+    if written.is_empty() {
+        return Ok(vec![(Expr::Empty, texts)]);
     }
+    Ok(match without_texts(&texts, (before, &[written], after), limit)? {
+        None => vec![(optional(written), texts)],
+        Some(bare) => vec![(Expr::bytes(written), texts), (Expr::Empty, bare)],
+    })
 }
 
 /// Cache key of raw strings without facets.

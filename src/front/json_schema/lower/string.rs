@@ -11,8 +11,10 @@ use super::super::options::Escapes;
 use super::super::read::facets::{PatternUse, StringFacets};
 use super::SchemaLowering;
 use super::spelling::plain_ascii;
-use crate::front::regex::SCALARS;
-use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps};
+use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_dfa};
+use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
+use crate::hash::HashMap;
+use crate::ids::RuleId;
 use crate::ir::{Counted, Expr, Graph};
 
 impl<'a> SchemaLowering<'a, '_> {
@@ -79,38 +81,49 @@ impl<'a> SchemaLowering<'a, '_> {
             if let Some(string) = self.structured_pattern(&single, &mut facets) {
                 return string;
             }
-            if (facets.min > 0 || facets.max.is_some())
-                && let Some(string) = self.class_sequence_string(&single, &facets)
-            {
-                return string;
-            }
         }
-        let lengths = (facets.min, facets.max);
-        let counted = facets.min > 0 || facets.max.is_some();
-        (facets.min, facets.max) = (0, None);
-        let Some(mut dfa) = self.normalizer.text_dfa(&facets) else { return Expr::Never };
-        if counted {
-            let edges = |lowering: &mut Self, graph: &mut Graph| {
-                lowering.spelt_edges(&dfa, |_| false, graph)
+        let Some(parts) = self.normalizer.text_parts(&facets) else { return Expr::Never };
+        let mut texts = Vec::with_capacity(parts.len());
+        for (dfa, lengths) in parts {
+            let spelt = self.quoted_text(&dfa, lengths);
+            let Some(spelt) = self.normalizer.or_report_states(&facets, spelt) else {
+                return Expr::Never;
             };
-            if let Some(texts) = self.counted_texts(&dfa, lengths, edges) {
-                return Expr::seq([Expr::text("\""), texts, Expr::text("\"")]);
-            }
-            (facets.min, facets.max) = lengths;
-            let Some(exact) = self.normalizer.text_dfa(&facets) else { return Expr::Never };
-            dfa = exact;
+            texts.push(spelt);
         }
+        let texts = Expr::alt(texts);
+        if let (Expr::Never, Some(p)) = (&texts, facets.patterns.first()) {
+            self.normalizer.reader.conflict(
+                p.loc,
+                p.keyword,
+                "no text matches all patterns and lengths that hold here",
+            );
+        }
+        texts
+    }
+
+    /// The texts of an automaton with a length within the bounds, as JSON strings.
+    pub(super) fn quoted_text(&mut self, dfa: &Dfa, lengths: Lengths) -> Result<Expr, TooLarge> {
+        let quote = || Expr::text("\"");
         if dfa.is_empty() {
-            if let Some(p) = facets.patterns.first() {
-                self.normalizer.reader.conflict(
-                    p.loc,
-                    p.keyword,
-                    "no text matches all patterns and lengths that hold here",
-                );
-            }
-            return Expr::Never;
+            return Ok(Expr::Never);
         }
-        Expr::seq([Expr::text("\""), self.text_graph(&dfa)])
+        let (min, max) = effective_lengths(dfa, lengths);
+        if (min, max) == (0, None) {
+            return Ok(Expr::seq([quote(), self.text_graph(dfa)]));
+        }
+        let spelling = self.spelling();
+        let class = counted_class(dfa, (min, max), &mut |ranges| spelling.spell(ranges));
+        let edges =
+            |lowering: &mut Self, graph: &mut Graph| lowering.spelt_edges(dfa, |_| false, graph);
+        if let Some(texts) = class.or_else(|| self.counted_texts(dfa, (min, max), edges)) {
+            return Ok(Expr::seq([quote(), texts, quote()]));
+        }
+        let exact = dfa.of_length(min, max, self.normalizer.reader.limits.automaton_states)?;
+        Ok(match exact.is_empty() {
+            true => Expr::Never,
+            false => Expr::seq([quote(), self.text_graph(&exact)]),
+        })
     }
 
     /// Lowers a string with one pattern to an expression with the structure of the pattern. Drops
@@ -177,63 +190,73 @@ impl<'a> SchemaLowering<'a, '_> {
         None
     }
 
-    /// Lowers a string with one pattern and bounds on its length, where the pattern is a sequence
-    /// of classes of which the last one repeats. `None` for other patterns.
-    fn class_sequence_string(
+    /// The texts of an automaton over code points with a length within the bounds; `spell` spells
+    /// the ranges of an edge.
+    pub(super) fn spell_of_length(
         &mut self,
-        single: &PatternUse<'a>,
-        facets: &StringFacets<'a>,
-    ) -> Option<Expr> {
-        let Some(dfa) = self.normalizer.reader.pattern_dfa(single) else {
-            return Some(Expr::Never);
-        };
-        if let Some((first, looped)) = class_sequence(&dfa)
-            && facets.max.is_none_or(|max| max as usize >= first.len())
-        {
-            // Every step reads one code point, so that a repeat counts the length; an automaton
-            // would have as many states as the bound.
-            let spelling = self.spelling();
-            let (min, steps) = (facets.min.saturating_sub(first.len() as u32), first.len() as u32);
-            let rest =
-                Expr::repeat(spelling.spell(&looped), min, facets.max.map(|max| max - steps));
-            let parts =
-                first.iter().map(|ranges| spelling.spell(ranges)).chain([rest]).collect::<Vec<_>>();
-            return Some(Expr::seq(
-                [Expr::text("\"")].into_iter().chain(parts).chain([Expr::text("\"")]),
-            ));
+        dfa: &Dfa,
+        lengths: Lengths,
+        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+    ) -> Result<Expr, TooLarge> {
+        if dfa.is_empty() {
+            return Ok(Expr::Never);
         }
-        None
+        let (min, max) = effective_lengths(dfa, lengths);
+        if (min, max) == (0, None) {
+            return Ok(spell_dfa(dfa, spell));
+        }
+        if let Some(counted) = counted_class(dfa, (min, max), spell) {
+            return Ok(counted);
+        }
+        // The edges of automata repeat the same few classes of characters outside ASCII.
+        let mut classes: HashMap<Ranges, RuleId> = HashMap::default();
+        let edges = |lowering: &mut Self, graph: &mut Graph| {
+            for from in 0..dfa.len() as u32 {
+                for (to, mut ascii) in edges_by_target(dfa, from) {
+                    let others = split_ascii(&mut ascii);
+                    if !ascii.is_empty() {
+                        graph.edge(from, spell(&ascii), to);
+                    }
+                    if !others.is_empty() {
+                        let rule = classes.entry(others);
+                        let rule = rule.or_insert_with_key(|ranges| {
+                            lowering.rule("class".into(), spell(ranges))
+                        });
+                        graph.edge(from, Expr::Ref(*rule), to);
+                    }
+                }
+            }
+        };
+        if let Some(counted) = self.counted_texts(dfa, (min, max), edges) {
+            return Ok(counted);
+        }
+        let exact = dfa.of_length(min, max, self.normalizer.reader.limits.automaton_states)?;
+        Ok(if exact.is_empty() { Expr::Never } else { spell_dfa(&exact, spell) })
     }
 
     /// The texts of an automaton over code points with a length within the bounds, as a counted
     /// graph.
     ///
-    /// `None` if the product of automaton and lengths has so few states that it is built instead,
-    /// or too many. Also `None` if the lengths at which a state can end are not eventually periodic
-    /// with a short period. `edges` adds the edges of the automaton to the graph.
-    pub(super) fn counted_texts(
+    /// `None` if the product of automaton and lengths has so few states that it is built instead.
+    /// Also `None` if the lengths at which a state can end are not eventually periodic with a short
+    /// period. `edges` adds the edges of the automaton to the graph.
+    fn counted_texts(
         &mut self,
         dfa: &Dfa,
-        (min, max): (u32, Option<u32>),
+        (min, max): Lengths,
         edges: impl FnOnce(&mut Self, &mut Graph),
     ) -> Option<Expr> {
         /// Up to this many states, the product automaton is built instead.
         const MAX_PRODUCT_STATES: usize = 256;
-        /// A counted graph may stand for this multiple of the limit on automaton states. Its states
-        /// are made on demand, and most are never reached.
-        const ON_DEMAND_FACTOR: usize = 64;
-        let states = dfa.len().saturating_mul(max.unwrap_or(min) as usize + 1);
-        if states <= MAX_PRODUCT_STATES
-            || states
-                > self.normalizer.reader.limits.automaton_states.saturating_mul(ON_DEMAND_FACTOR)
-        {
+        if dfa.len().saturating_mul(max.unwrap_or(min) as usize + 1) <= MAX_PRODUCT_STATES {
             return None;
         }
         let ends: Vec<u32> = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
         let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
         edges(self, &mut graph);
         let counted = Counted { graph, min, max };
-        let levels = ExactSteps::new(dfa.len(), &counted.steps(), &counted.graph.ends, max)?;
+        let ends = &counted.graph.ends;
+        let levels = ExactSteps::new(dfa.len(), &counted.steps(), ends, (min, max))?;
         levels.ends_within(0, min, max).then(|| Expr::Counted(Box::new(counted)))
     }
 
@@ -320,6 +343,33 @@ impl<'a> SchemaLowering<'a, '_> {
 /// Inclusive ranges of code points.
 type Ranges = Vec<(u32, u32)>;
 
+/// The words of an automaton of a sequence of classes of which the last one repeats, with a length
+/// within the bounds. Every step reads one code point, so that a repeat counts the length. `None`
+/// for other automata.
+fn counted_class(
+    dfa: &Dfa,
+    (min, max): Lengths,
+    spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+) -> Option<Expr> {
+    let (first, looped) = class_sequence(dfa)?;
+    let steps = first.len() as u32;
+    if max.is_some_and(|max| max < steps) {
+        return None;
+    }
+    let rest = (min.saturating_sub(steps), max.map(|max| max - steps));
+    let rest = Expr::repeat(spell(&looped), rest.0, rest.1);
+    Some(Expr::seq(first.iter().map(|ranges| spell(ranges)).chain([rest]).collect::<Vec<_>>()))
+}
+
+/// Takes what is outside of ASCII from sorted ranges of code points.
+fn split_ascii(ranges: &mut Ranges) -> Ranges {
+    let others = ranges.iter().filter(|(_, hi)| *hi >= 0x80).map(|&(lo, hi)| (lo.max(0x80), hi));
+    let others = others.collect();
+    ranges.retain(|(lo, _)| *lo < 0x80);
+    ranges.iter_mut().for_each(|(_, hi)| *hi = (*hi).min(0x7F));
+    others
+}
+
 /// Recognises an automaton of a fixed sequence of classes followed by any number of one class.
 /// Returns the sequence and the repeated class.
 fn class_sequence(dfa: &Dfa) -> Option<(Vec<Ranges>, Ranges)> {
@@ -339,6 +389,14 @@ fn class_sequence(dfa: &Dfa) -> Option<(Vec<Ranges>, Ranges)> {
         }
         at = to;
     }
+}
+
+/// Drops the bounds on the length that the automaton implies. It must be trim.
+fn effective_lengths(dfa: &Dfa, (min, max): Lengths) -> Lengths {
+    let implies_min = dfa.shortest_word().is_some_and(|word| word.len() >= min as usize);
+    // A finite language has no word of as many symbols as there are states.
+    let may_exceed = |max: &u32| dfa.is_infinite() || dfa.len() > *max as usize + 1;
+    (if implies_min { 0 } else { min }, max.filter(may_exceed))
 }
 
 /// Whether any text may follow: the state is final and every symbol leads back to it.

@@ -3,13 +3,14 @@
 //! A syntax changes strings, the words `null`, `true` and `false`, and member names. Except in
 //! elements, brackets, commas, colons and numbers are those of JSON.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::facets::StringFacets;
 use super::SchemaLowering;
+use super::object::CountedNames;
 use super::spelling::Spelling;
-use crate::front::regex::{Pattern, SCALARS, scalar_from, scalar_until, spell_dfa, spell_utf8};
+use crate::front::regex::{CountedDfa, Pattern, SCALARS, scalar_from, scalar_until, spell_utf8};
 use crate::fsm::{ByteSet, Combine, Dfa, Nfa, TooLarge};
 use crate::ir::{Expr, Trigger};
 use crate::limits::Limits;
@@ -216,14 +217,21 @@ fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
     )
 }
 
-/// The automaton over code points of `text`, preceded by any text if `before` is set and followed
-/// by any text if `after` is set.
-pub(super) fn containing_dfa(
-    before: bool,
-    text: &[u8],
-    after: bool,
+/// The language without the words that consist of one of the texts, preceded by any text if
+/// `before` is set and followed by any text if `after` is set. `None` if it has none of them.
+pub(super) fn without_texts(
+    dfa: &Dfa,
+    (before, texts, after): (bool, &[&[u8]], bool),
     limit: usize,
-) -> Result<Dfa, TooLarge> {
+) -> Result<Option<Dfa>, TooLarge> {
+    let texts = texts.iter().map(|text| String::from_utf8_lossy(text));
+    // Often a character of the text occurs in no word.
+    let occurs =
+        |c: char| (0..dfa.len() as u32).any(|state| dfa.next(state, u32::from(c)).is_some());
+    let texts: Vec<_> = texts.filter(|text| text.chars().all(occurs)).collect();
+    if texts.is_empty() {
+        return Ok(None);
+    }
     let mut nfa = Nfa::new();
     let start = nfa.state();
     nfa.set_start(start);
@@ -232,20 +240,21 @@ pub(super) fn containing_dfa(
     if before {
         any(&mut nfa, start);
     }
-    let mut at = start;
-    for c in String::from_utf8_lossy(text).chars() {
-        let next = nfa.state();
-        nfa.edge(at, u32::from(c), u32::from(c), next);
-        at = next;
+    for text in texts {
+        let mut at = start;
+        for c in text.chars() {
+            let next = nfa.state();
+            nfa.edge(at, u32::from(c), u32::from(c), next);
+            at = next;
+        }
+        nfa.set_final(at);
+        if after {
+            any(&mut nfa, at);
+            nfa.set_universal(at);
+        }
     }
-    nfa.set_final(at);
-    if after {
-        let end = nfa.state();
-        nfa.epsilon(at, end);
-        any(&mut nfa, end);
-        nfa.set_final(end);
-    }
-    Ok(nfa.determinize(limit)?.minimize())
+    let with = nfa.determinize(limit)?.minimize();
+    dfa.combine(&with, Combine::Minus, limit).map(Some)
 }
 
 /// The automaton of names that may be written without quotes.
@@ -275,45 +284,40 @@ impl<'a> SchemaLowering<'a, '_> {
                 let body = Expr::repeat(python_char(quote), facets.min, facets.max);
                 Expr::seq([quote_expr(quote), body, quote_expr(quote)])
             })),
-            ValueSyntax::Json | ValueSyntax::Python => match self.normalizer.text_dfa(facets) {
-                Some(dfa) => python_text(&dfa),
-                None => Expr::Never,
-            },
+            ValueSyntax::Json | ValueSyntax::Python => {
+                let parts = self.normalizer.text_parts(facets).unwrap_or_default();
+                self.python_text(&parts)
+            }
             ValueSyntax::Delimited(marks) => {
                 let forbidden: Vec<&[u8]> = trigger_texts(&marks).collect();
-                match self.raw_text(facets, &forbidden) {
-                    Some(dfa) => Expr::seq([
-                        any_trigger(&marks),
-                        spell_dfa(&dfa, &mut spell_utf8),
-                        any_trigger(&marks),
-                    ]),
-                    None => Expr::Never,
-                }
+                let texts = self.raw_text(facets, &forbidden);
+                Expr::seq([any_trigger(&marks), texts, any_trigger(&marks)])
             }
             ValueSyntax::Elements(elements) => self.element_text(&elements, facets),
         }
     }
 
-    /// Lowers the member names that the automaton accepts, in a syntax other than JSON.
-    pub(super) fn foreign_names(&mut self, dfa: &Dfa) -> Expr {
+    /// Lowers the member names of an automaton, in a syntax other than JSON.
+    pub(super) fn foreign_names(&mut self, names: &CountedNames) -> Expr {
         match &self.syntax {
-            ValueSyntax::Json | ValueSyntax::Python => python_text(dfa),
-            ValueSyntax::Delimited(_) => self.bare_names(dfa),
+            ValueSyntax::Json | ValueSyntax::Python => {
+                let (dfa, lengths) = names.clone();
+                self.python_text(&[(dfa.into(), lengths)])
+            }
+            ValueSyntax::Delimited(_) => self.bare_names(names),
             ValueSyntax::Elements(elements) => {
                 let elements = elements.clone();
-                self.element_names(&elements, dfa)
+                self.element_names(&elements, names)
             }
         }
     }
 
     /// The names of the automaton that may be written without quotes.
-    pub(super) fn bare_names(&mut self, dfa: &Dfa) -> Expr {
+    pub(super) fn bare_names(&mut self, (dfa, lengths): &CountedNames) -> Expr {
         let limits = self.normalizer.reader.limits;
-        match dfa.combine(bare_name_dfa(), Combine::And, limits.automaton_states) {
-            Ok(bare) if bare.is_empty() => Expr::Never,
-            Ok(bare) => spell_dfa(&bare, &mut spell_utf8),
-            Err(error) => self.too_large(&error),
-        }
+        let bare = dfa.combine(bare_name_dfa(), Combine::And, limits.automaton_states);
+        let spelt = bare.and_then(|bare| self.spell_of_length(&bare, *lengths, &mut spell_utf8));
+        spelt.unwrap_or_else(|error| self.too_large(&error))
     }
 
     /// The automaton of all texts except the given ones.
@@ -329,27 +333,52 @@ impl<'a> SchemaLowering<'a, '_> {
         }
     }
 
-    /// The automaton over code points of the texts that satisfy the facets and contain none of the
-    /// forbidden texts. `None` if it is empty, or if a limit is reached (reported).
-    pub(super) fn raw_text(
+    /// The texts that satisfy the facets and contain none of the forbidden texts, as UTF-8.
+    pub(super) fn raw_text(&mut self, facets: &StringFacets<'a>, forbidden: &[&[u8]]) -> Expr {
+        let parts = self.raw_text_parts(facets, forbidden);
+        self.spell_parts(&parts, &mut spell_utf8)
+    }
+
+    /// The texts of automata, each with bounds on the length, as Python strings.
+    fn python_text(&mut self, parts: &[CountedDfa]) -> Expr {
+        Expr::alt(QUOTES.map(|quote| {
+            let mut spell = |ranges: &[(u32, u32)]| python_spell(ranges, quote);
+            let texts = self.spell_parts(parts, &mut spell);
+            Expr::seq([quote_expr(quote), texts, quote_expr(quote)])
+        }))
+    }
+
+    /// The texts of automata, each with bounds on the length; `spell` spells the ranges of an edge.
+    fn spell_parts(
+        &mut self,
+        parts: &[CountedDfa],
+        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+    ) -> Expr {
+        let mut spelt = |(dfa, lengths): &CountedDfa| {
+            let texts = self.spell_of_length(dfa, *lengths, spell);
+            texts.unwrap_or_else(|error| self.too_large(&error))
+        };
+        Expr::alt(parts.iter().map(&mut spelt).collect::<Vec<_>>())
+    }
+
+    /// The automata over code points of the texts that satisfy the facets and contain none of the
+    /// forbidden texts, each with bounds on the length. None if a limit is reached (reported).
+    pub(super) fn raw_text_parts(
         &mut self,
         facets: &StringFacets<'a>,
         forbidden: &[&[u8]],
-    ) -> Option<Dfa> {
+    ) -> Vec<CountedDfa> {
         let limit = self.normalizer.reader.limits.automaton_states;
-        let mut dfa = (*self.normalizer.text_dfa(facets)?).clone();
-        for mark in forbidden {
-            match containing_dfa(true, mark, true, limit)
-                .and_then(|with| dfa.combine(&with, Combine::Minus, limit))
-            {
-                Ok(without) => dfa = without.minimize(),
-                Err(error) => {
-                    self.too_large(&error);
-                    return None;
-                }
-            }
-        }
-        (!dfa.is_empty()).then_some(dfa)
+        let parts = self.normalizer.text_parts(facets).unwrap_or_default();
+        let without = |(dfa, lengths): CountedDfa| {
+            let without = without_texts(&dfa, (true, forbidden, true), limit)?;
+            Ok((without.map_or(dfa, Arc::new), lengths))
+        };
+        let parts: Result<Vec<CountedDfa>, TooLarge> = parts.into_iter().map(without).collect();
+        parts.unwrap_or_else(|error| {
+            self.too_large(&error);
+            Vec::new()
+        })
     }
 
     /// Reports that an automaton is too large.
@@ -357,12 +386,4 @@ impl<'a> SchemaLowering<'a, '_> {
         self.normalizer.reader.report(self.location, "", Reason::Limit(error.to_string()));
         Expr::Never
     }
-}
-
-/// Lowers the texts of an automaton over code points to Python strings.
-fn python_text(dfa: &Dfa) -> Expr {
-    Expr::alt(QUOTES.map(|quote| {
-        let body = spell_dfa(dfa, &mut |ranges| python_spell(ranges, quote));
-        Expr::seq([quote_expr(quote), body, quote_expr(quote)])
-    }))
 }

@@ -26,7 +26,7 @@ const MAX_DEPTH: u32 = 3;
 
 /// Bounds on a number of values.
 #[derive(Clone, Copy, Debug)]
-struct ValueCount {
+pub(super) struct ValueCount {
     least: u64,
     most: u64,
 }
@@ -34,6 +34,11 @@ struct ValueCount {
 impl ValueCount {
     /// Nothing is known.
     const UNKNOWN: ValueCount = ValueCount { least: 0, most: u64::MAX };
+
+    /// Whether there are more values than a text can use up.
+    pub(super) fn is_inexhaustible(self) -> bool {
+        self.least >= INEXHAUSTIBLE
+    }
 
     /// A known number.
     fn exactly(n: u64) -> ValueCount {
@@ -307,7 +312,7 @@ fn count_numbers(facets: &NumberFacets, fractions: bool) -> ValueCount {
 }
 
 /// Bounds on the number of words of these lengths that an automaton accepts.
-fn count_words(dfa: &Dfa, min: u32, max: Option<u32>) -> ValueCount {
+pub(super) fn count_words(dfa: &Dfa, min: u32, max: Option<u32>) -> ValueCount {
     if dfa.is_empty() {
         return ValueCount::exactly(0);
     }

@@ -15,8 +15,8 @@ use super::super::read::facets::{
     ArrayFacets, Facets, NameTest, ObjectFacets, StringFacets, TypeSet, Witness,
 };
 use super::{EMPTINESS_DEPTH, Normalizer};
-use crate::front::regex::SCALARS;
-use crate::fsm::{Dfa, TooLarge};
+use crate::front::regex::{CountedDfa, Lengths, SCALARS};
+use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {
@@ -53,9 +53,13 @@ impl<'a> Normalizer<'a> {
             && facets.max.is_none_or(|max| length <= max as usize)
             && !facets.excluded.contains(&text)
             && facets.patterns.iter().all(|p| {
-                self.reader
-                    .pattern_dfa(p)
-                    .is_none_or(|dfa| dfa.accepts(text.chars().map(u32::from)) != p.negated)
+                let accepts = |(dfa, (min, max)): &CountedDfa| {
+                    let fits =
+                        length >= *min as usize && max.is_none_or(|max| length <= max as usize);
+                    fits && dfa.accepts(text.chars().map(u32::from))
+                };
+                let forms = self.reader.counted_dfas(p);
+                forms.is_none_or(|forms| forms.iter().any(accepts) != p.negated)
             })
     }
 
@@ -207,54 +211,70 @@ impl<'a> Normalizer<'a> {
         if facets.patterns.len() + usize::from(!facets.excluded.is_empty()) < 2 {
             return false;
         }
-        self.text_dfa(facets).is_some_and(|dfa| dfa.is_empty())
+        let parts = self.text_parts(facets);
+        parts.is_some_and(|parts| parts.iter().all(|(dfa, lengths)| has_no_word(dfa, *lengths)))
+    }
+
+    /// The texts that satisfy the facets, as a union of automata over code points, each with bounds
+    /// on the length. Reports a limit and returns `None` if an automaton is too large.
+    pub(crate) fn text_parts(&mut self, facets: &StringFacets<'a>) -> Option<Vec<CountedDfa>> {
+        /// Most parts; with more, bounds that patterns state become states.
+        const MAX_PARTS: usize = 16;
+        let mut parts = vec![(Vec::new(), (facets.min, facets.max))];
+        for pattern in &facets.patterns {
+            let mut forms = Vec::new();
+            if !pattern.negated && parts.len() < MAX_PARTS {
+                forms = self.reader.counted_dfas(pattern)?;
+            }
+            if forms.is_empty() || forms.len() * parts.len() > MAX_PARTS {
+                forms = vec![(self.reader.pattern_dfa(pattern)?, (0, None))];
+            }
+            let conjoin = |(dfas, (min, max)): &(Vec<(Arc<Dfa>, bool)>, Lengths)| {
+                let with = |(dfa, (fewest, most)): &CountedDfa| {
+                    let mut dfas = dfas.clone();
+                    dfas.push((dfa.clone(), !pattern.negated));
+                    let most = most.iter().chain(max).copied().min();
+                    (dfas, (*min.max(fewest), most))
+                };
+                forms.iter().map(with).collect::<Vec<_>>()
+            };
+            parts = parts.iter().flat_map(conjoin).collect();
+        }
+        let limit = self.reader.limits.automaton_states;
+        let joined = |(dfas, lengths): (Vec<_>, _)| Ok((texts(&dfas, facets, limit)?, lengths));
+        let joined: Result<Vec<CountedDfa>, TooLarge> = parts.into_iter().map(joined).collect();
+        self.or_report_states(facets, joined)
     }
 
     /// The automaton over code points of the texts that satisfy the facets. Reports a limit and
     /// returns `None` if it is too large.
     pub(crate) fn text_dfa(&mut self, facets: &StringFacets<'a>) -> Option<Arc<Dfa>> {
         let limit = self.reader.limits.automaton_states;
-        let mut parts: Vec<(Arc<Dfa>, bool)> = Vec::with_capacity(facets.patterns.len());
-        for pattern in &facets.patterns {
-            parts.push((self.reader.pattern_dfa(pattern)?, !pattern.negated));
-        }
-        let build = || -> Result<Arc<Dfa>, TooLarge> {
-            let counted = facets.min > 0 || facets.max.is_some();
-            let mut out = match &parts[..] {
-                [] if facets.excluded.is_empty() => {
-                    return Dfa::counted(&SCALARS, facets.min, facets.max, limit).map(Arc::new);
-                }
-                [(single, true)] => single.clone(),
-                parts => {
-                    let parts: Vec<(&Dfa, bool)> =
-                        parts.iter().map(|(dfa, within)| (&**dfa, *within)).collect();
-                    Arc::new(Dfa::all_of(&parts, &SCALARS, limit)?)
-                }
-            };
-            if !facets.excluded.is_empty() {
-                let words = facets
-                    .excluded
-                    .iter()
-                    .map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
-                out = Arc::new(out.without(&Dfa::words(words), limit)?);
-            }
-            if counted {
-                // Lengths come last, because they multiply the states.
-                out = Arc::new(out.of_length(facets.min, facets.max, limit)?);
-            }
-            Ok(out)
+        let parts = self.text_parts(facets)?;
+        let exact = |(dfa, (min, max)): &CountedDfa| match (min, max) {
+            (0, None) => Ok(dfa.clone()),
+            // Lengths come last, because they multiply the states.
+            _ => dfa.of_length(*min, *max, limit).map(Arc::new),
         };
-        match build() {
-            Ok(dfa) => Some(dfa),
-            Err(_) => {
-                if let Some(p) = facets.patterns.first() {
-                    let what =
-                        format!("patterns and lengths together need more than {limit} states");
-                    self.reader.report(p.loc, p.keyword, Reason::Limit(what));
-                }
-                None
-            }
+        let mut all = parts.iter().map(exact);
+        let built = all.next().unwrap_or_else(|| Ok(Dfa::empty_language().into()));
+        let built =
+            all.fold(built, |all, part| Ok(Arc::new(all?.combine(&*part?, Combine::Or, limit)?)));
+        self.or_report_states(facets, built)
+    }
+
+    /// The value of a result; an error is reported as a limit.
+    pub(crate) fn or_report_states<T>(
+        &mut self,
+        facets: &StringFacets<'a>,
+        result: Result<T, TooLarge>,
+    ) -> Option<T> {
+        if let (Err(_), Some(p)) = (&result, facets.patterns.first()) {
+            let limit = self.reader.limits.automaton_states;
+            let what = format!("patterns and lengths together need more than {limit} states");
+            self.reader.report(p.loc, p.keyword, Reason::Limit(what));
         }
+        result.ok()
     }
 
     /// The values that satisfy all of the locations; `None` unless they are certainly finitely
@@ -285,4 +305,34 @@ impl<'a> Normalizer<'a> {
         let (a, b) = (self.alternatives(&a), self.alternatives(&b));
         self.disjoint(&a, &b)
     }
+}
+
+/// The texts that are in the automata paired with `true`, in none paired with `false`, and that the
+/// facets do not exclude. Lengths are not bounded.
+fn texts(
+    parts: &[(Arc<Dfa>, bool)],
+    facets: &StringFacets<'_>,
+    limit: usize,
+) -> Result<Arc<Dfa>, TooLarge> {
+    let all = match parts {
+        [(single, true)] => single.clone(),
+        parts => {
+            let parts: Vec<(&Dfa, bool)> =
+                parts.iter().map(|(dfa, within)| (&**dfa, *within)).collect();
+            Arc::new(Dfa::all_of(&parts, &SCALARS, limit)?)
+        }
+    };
+    if facets.excluded.is_empty() {
+        return Ok(all);
+    }
+    let words = facets.excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
+    all.without(&Dfa::words(words), limit).map(Arc::new)
+}
+
+/// Whether certainly no word has a length within the bounds.
+fn has_no_word(dfa: &Dfa, (min, max): Lengths) -> bool {
+    let Some(shortest) = dfa.shortest_word() else { return true };
+    let is_long = max.is_some_and(|max| shortest.len() > max as usize);
+    // A finite language has no word of as many symbols as there are states.
+    is_long || max.is_some_and(|max| max < min) || !dfa.is_infinite() && dfa.len() <= min as usize
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::error::{SchemaError, SchemaErrorReason as Reason};
 use super::options::{Dialect, Policy, SchemaOptions};
 use super::subschemas::is_annotation;
-use crate::front::regex::{CachedPattern, RegexError, cached_pattern};
+use crate::front::regex::{CachedPattern, CountedDfa, RegexError, cached_pattern};
 use crate::fsm::Dfa;
 use crate::fuel;
 use crate::hash::HashMap;
@@ -239,6 +239,16 @@ impl<'a> SchemaReader<'a> {
     /// large (reported).
     pub(super) fn pattern_dfa(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
         let built = self.pattern(used)?.search_dfa(self.limits.automaton_states);
+        if let Err(error) = &built {
+            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
+        }
+        built.ok()
+    }
+
+    /// The strings that contain a match, as a union of automata with bounds on the length; as
+    /// [`SchemaReader::pattern_dfa`].
+    pub(super) fn counted_dfas(&mut self, used: &PatternUse<'a>) -> Option<Vec<CountedDfa>> {
+        let built = self.pattern(used)?.counted_dfas(self.limits.automaton_states);
         if let Err(error) = &built {
             self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
         }

@@ -175,3 +175,34 @@ fn min_and_max_properties() {
         &[r#"{"b":1,"b":2}"#, r#"{"a":1}"#],
     );
 }
+
+#[test]
+fn lengths_of_names_are_counted() {
+    let name = |length: usize, first: &str| format!("{first}{}", "é".repeat(length - 1));
+    let one = |name: String| format!(r#"{{"{name}":1}}"#);
+    let (least, most, longer) = (one(name(2, "a")), one(name(900, "a")), one(name(901, "a")));
+    let schema = r#"{"type":"object","propertyNames":{"minLength":2,"maxLength":900},
+        "properties":{"ab":{"type":"null"}},"patternProperties":{"^x":{"type":"boolean"}},
+        "additionalProperties":{"type":"integer"}}"#;
+    let repeated = format!(r#"{{"{0}":1,"{0}":2}}"#, name(900, "a"));
+    let distinct = format!(r#"{{"{}":1,"{}":2,"xé":true}}"#, name(900, "a"), name(900, "b"));
+    let of_pattern = format!(r#"{{"{}":true}}"#, name(900, "x"));
+    let too_long = format!(r#"{{"{}":true}}"#, name(901, "x"));
+    check(
+        schema,
+        &["{}", &least, &most, &distinct, &of_pattern, r#"{"ab":null}"#],
+        &[&longer, &repeated, &too_long, r#"{"a":1}"#, r#"{"":1}"#, r#"{"ab":1}"#, r#"{"xa":1}"#],
+    );
+    // Few names are declared members, and must suffice.
+    check(
+        r#"{"type":"object","propertyNames":{"maxLength":1,"pattern":"^[ab]*$"},"minProperties":3}"#,
+        &[r#"{"":1,"a":2,"b":3}"#],
+        &[r#"{"a":1,"b":2}"#, r#"{"a":1,"b":2,"aa":3}"#],
+    );
+    // One name for each length.
+    check(
+        r#"{"type":"object","propertyNames":{"maxLength":300,"pattern":"^a*$"},"minProperties":1}"#,
+        &[r#"{"":1,"a":2}"#, &one("a".repeat(300))],
+        &["{}", &one("a".repeat(301)), r#"{"a":1,"a":2}"#],
+    );
+}

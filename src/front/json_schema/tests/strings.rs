@@ -187,3 +187,68 @@ fn patterns_combine_with_long_length_bounds() {
         assert!(refused.is_unsatisfiable(), "{refused}");
     }
 }
+
+#[test]
+fn lengths_that_patterns_state_are_counted() {
+    for (pattern, more) in [
+        (r"^[a.]{3,70}$", ""),
+        (r"^b[a.]{3,70}(?:bb|\.\.)$", ""),
+        (r"^[a.]{70}$", ""),
+        (r"^(?:[a.]{0,70}|b{2,5}|c.{40,65})$", ""),
+        (r"^(?=.{3,70}\.?$)[a.]*$", ""),
+        (r"^(?=.{3,70}\.?$)(?=[^b]{5,80}$)(?:a\.?|b)*$", ""),
+        (r"^(?=.{3,70}$)[a.]*$", r#","maxLength":69,"minLength":4"#),
+        (r"^(?!.{60,70}$)[a.]*$", r#","maxLength":75"#),
+        (r"^[a.]{3,70}$", r#","not":{"pattern":"^a{60,68}$"}"#),
+        (r"^(?:a\.?){3,70}$", r#","maxLength":72"#),
+        (r"^a.{60,}$", r#","allOf":[{"pattern":"^.{0,71}$"},{"maxLength":5000}]"#),
+    ] {
+        let schema = format!(r#"{{"type":"string","pattern":"{pattern}"{more}}}"#);
+        let oracle = jsonschema::draft202012::new(&serde_json::from_str(&schema).unwrap()).unwrap();
+        let mut recognizer = recognizer_with(&schema, &SchemaOptions::default());
+        let mut decided = [0, 0];
+        for (length, begin, fill, end) in (0..90).flat_map(|length| {
+            let parts = [("", "a", ""), ("", "a.", "."), ("b", "a", ".."), ("c", "b", "bb")];
+            parts.map(|(begin, fill, end)| (length, begin, fill, end))
+        }) {
+            let fill = fill.chars().cycle().take(length);
+            let text: String = begin.chars().chain(fill).chain(end.chars()).collect();
+            let text = serde_json::Value::from(text);
+            let expected = oracle.is_valid(&text);
+            assert_eq!(accepts(&mut recognizer, &text.to_string()), expected, "{schema} {text}");
+            decided[usize::from(expected)] += 1;
+        }
+        assert!(decided[0] > 0 && decided[1] > 0, "{schema}: {decided:?}");
+    }
+}
+
+#[test]
+fn wide_bounds_on_the_length_cost_as_much_as_none() {
+    let limits = Limits::default();
+    let units = |schema: &str| {
+        let lowered =
+            || lower(&Json::parse(schema, &limits).unwrap(), &SchemaOptions::default(), &limits);
+        // The first time, shared automata are built.
+        lowered().unwrap();
+        let (grammar, lowering) = crate::fuel::measure(|| lowered().unwrap());
+        let (compiled, compiling) =
+            crate::fuel::measure(|| crate::Compiled::new(grammar, &limits).map(|_| ()));
+        compiled.unwrap();
+        lowering + compiling
+    };
+    for (keywords, bounds) in [
+        (r#""format":"uri""#, r#""maxLength":65536,"minLength":1"#),
+        (r#""format":"uri""#, r#""maxLength":65536,"minLength":3000"#),
+        (r#""format":"iri-reference""#, r#""maxLength":65536"#),
+        (r#""format":"hostname""#, r#""maxLength":253"#),
+        (r#""pattern":"^[a-z]{1,63}(\\.[a-z]{1,63}){0,9}$""#, r#""maxLength":253"#),
+        (r#""pattern":"^(?:ab|c)*$""#, r#""pattern":"^(?=.{1,65536}$)(?:ab|c)*$""#),
+        (r#""pattern":"[a-z]""#, r#""maxLength":65536,"minLength":2"#),
+    ] {
+        let without = units(&format!(r#"{{"type":"string",{keywords}}}"#));
+        let keywords =
+            if bounds.contains("pattern") { String::new() } else { format!("{keywords},") };
+        let with = units(&format!(r#"{{"type":"string",{keywords}{bounds}}}"#));
+        assert!(with <= 3 * without + 20_000, "{keywords}{bounds}: {with} against {without}");
+    }
+}

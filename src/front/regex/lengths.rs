@@ -1,0 +1,160 @@
+//! Bounds on the length of a text that its pattern states: `^[a-z]{1,5000}$`, or `(?=.{1,253}$)`
+//! behind `^`.
+//!
+//! The automaton of such a pattern has a state for each length, and look-ahead multiplies them with
+//! the states of the rest. The pattern without the bounds is small, and the length is counted.
+
+use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
+
+use super::translate::mark_number;
+use super::{Assertion, Pattern, length_bounds, split_branches};
+
+/// Bounds on a number of code points.
+pub(crate) type Lengths = (u32, Option<u32>);
+
+/// A pattern, and bounds on the number of code points of the texts that contain a match of it.
+#[derive(Clone, Debug)]
+pub(crate) struct LengthForm {
+    pub(crate) pattern: Pattern,
+    pub(crate) min: u32,
+    pub(crate) max: Option<u32>,
+}
+
+/// A form without assertions: the pattern, and the bounds.
+type WholeForm = (Hir, u32, Option<u32>);
+
+/// Shorter repeats are not counted.
+const MIN_COUNTED: u32 = 32;
+/// Most forms of one pattern.
+const MAX_FORMS: usize = 8;
+
+impl Pattern {
+    /// The texts that contain a match, as a union of forms. `None` if the pattern bounds no length,
+    /// or only in ways that need an automaton.
+    pub(crate) fn length_forms(&self) -> Option<Vec<LengthForm>> {
+        if self.assertions.is_empty() {
+            let form = |(hir, min, max)| LengthForm {
+                pattern: Pattern { hir, assertions: Vec::new() },
+                min,
+                max,
+            };
+            return Some(whole_forms(&self.hir)?.into_iter().map(form).collect());
+        }
+        // Look-ahead directly behind `^` constrains the whole text.
+        let HirKind::Concat(parts) = self.hir.kind() else { return None };
+        let (HirKind::Look(Look::Start), rest) = (parts.first()?.kind(), &parts[1..]) else {
+            return None;
+        };
+        let mut forms = vec![LengthForm { pattern: self.clone(), min: 0, max: None }];
+        let mut is_counted = false;
+        for number in rest.iter().map_while(mark) {
+            let Some(Assertion::Ahead { pattern, negated: false }) = self.assertions.get(number)
+            else {
+                continue;
+            };
+            let Some(ahead) = whole_forms(&pattern.hir).filter(|_| pattern.assertions.is_empty())
+            else {
+                continue;
+            };
+            is_counted = true;
+            let conjoin = |form: &LengthForm| {
+                let with = |(hir, min, max): &WholeForm| {
+                    let mut form = form.clone();
+                    let pattern = Pattern { hir: hir.clone(), assertions: Vec::new() };
+                    form.pattern.assertions[number] = Assertion::Ahead { pattern, negated: false };
+                    form.min = form.min.max(*min);
+                    form.max = form.max.into_iter().chain(*max).min();
+                    form
+                };
+                ahead.iter().map(with).collect::<Vec<_>>()
+            };
+            forms = forms.iter().flat_map(conjoin).collect();
+        }
+        (is_counted && forms.len() <= MAX_FORMS).then_some(forms)
+    }
+}
+
+/// The number of the mark that a part is.
+fn mark(part: &Hir) -> Option<usize> {
+    match part.kind() {
+        HirKind::Capture(capture) => capture.name.as_deref().and_then(mark_number),
+        _ => None,
+    }
+}
+
+/// As [`Pattern::length_forms`], for a pattern without assertions that is anchored at both ends.
+fn whole_forms(hir: &Hir) -> Option<Vec<WholeForm>> {
+    let branches = split_branches(hir)?;
+    let mut forms = Vec::new();
+    let mut is_counted = false;
+    for branch in &branches {
+        if !branch.at_start || !branch.at_end {
+            return None;
+        }
+        let mut expanded: Vec<Vec<Hir>> = vec![Vec::new()];
+        for part in &branch.parts {
+            // A short optional part is there or not.
+            let optional = match part.kind() {
+                HirKind::Repetition(Repetition { min: 0, max: Some(1), sub, .. }) => {
+                    Some(sub).filter(|sub| is_fixed(sub))
+                }
+                _ => None,
+            };
+            let without = if optional.is_some() { expanded.clone() } else { Vec::new() };
+            let part = optional.map_or_else(|| (*part).clone(), |sub| (**sub).clone());
+            expanded.iter_mut().for_each(|parts| parts.push(part.clone()));
+            expanded.extend(without);
+            if expanded.len() > MAX_FORMS {
+                return None;
+            }
+        }
+        let counted: Option<Vec<WholeForm>> =
+            expanded.into_iter().map(|parts| counted_form(&parts)).collect();
+        is_counted |= counted.is_some();
+        let whole = || {
+            let parts = branch.parts.iter().map(|part| (*part).clone()).collect();
+            vec![(anchored(parts), 0, None)]
+        };
+        forms.extend(counted.unwrap_or_else(whole));
+    }
+    (is_counted && forms.len() <= MAX_FORMS).then_some(forms)
+}
+
+/// The form of a sequence that has one long repeat of single code points, and whose other parts
+/// have fixed lengths.
+fn counted_form(parts: &[Hir]) -> Option<WholeForm> {
+    let mut counted = (0..parts.len()).filter_map(|i| Some((i, long_repeat(&parts[i])?)));
+    let (Some((at, repeat)), None) = (counted.next(), counted.next()) else { return None };
+    let others = parts.iter().enumerate().filter(|&(i, _)| i != at).map(|(_, part)| part);
+    if !others.clone().all(is_fixed) {
+        return None;
+    }
+    let fixed = others.fold(0u32, |sum, part| sum.saturating_add(length_bounds(part).0));
+    let mut relaxed = parts.to_vec();
+    relaxed[at] = Hir::repetition(Repetition { min: 0, max: None, ..repeat.clone() });
+    let max = repeat.max.map(|max| max.saturating_add(fixed));
+    Some((anchored(relaxed), repeat.min.saturating_add(fixed), max))
+}
+
+/// The part as a bounded repeat of single code points that is worth counting.
+fn long_repeat(mut part: &Hir) -> Option<&Repetition> {
+    while let HirKind::Capture(capture) = part.kind() {
+        part = &capture.sub;
+    }
+    let HirKind::Repetition(repeat) = part.kind() else { return None };
+    let is_long = repeat.max.is_some_and(|max| max >= MIN_COUNTED);
+    (is_long && length_bounds(&repeat.sub) == (1, Some(1))).then_some(repeat)
+}
+
+/// Whether all matches have the same number of code points.
+fn is_fixed(hir: &Hir) -> bool {
+    let (fewest, most) = length_bounds(hir);
+    most == Some(fewest)
+}
+
+/// The parts between `^` and `$`.
+fn anchored(parts: Vec<Hir>) -> Hir {
+    let looks = [Hir::look(Look::Start), Hir::look(Look::End)];
+    let [start, end] = looks;
+    Hir::concat([start].into_iter().chain(parts).chain([end]).collect())
+}
