@@ -164,7 +164,7 @@ fn call_ids_are_unique() {
 
 /// For each family with arguments in tags: texts at which parsers of the format split a value, and
 /// similar texts.
-const IN_VALUES: [(&str, &[&str], &[&str]); 8] = [
+const IN_VALUES: [(&str, &[&str], &[&str]); 16] = [
     (
         "qwen3_coder",
         &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
@@ -225,6 +225,44 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 8] = [
             "<|close|>tools<|sep|>",
         ],
         &["<|open", "argument key=\"b\""],
+    ),
+    (
+        "seed_oss",
+        &["<parameter=", "</function>", "<function=", "<seed:tool_call>", "</seed:tool_call>"],
+        &["<parameter", "</parameters>", "</param", "<tool_call>", "<function"],
+    ),
+    (
+        "step3_5",
+        &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
+        &["<parameter", "</parameters>", "</param", "<b>", "<function"],
+    ),
+    (
+        "nemotron_v3",
+        &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
+        &["<parameter", "</parameters>", "</param", "<b>", "<function"],
+    ),
+    (
+        "deepseek_v4_1",
+        &[
+            "<｜DSML｜ parameter",
+            "<｜DSML｜ invoke",
+            "</｜DSML｜ invoke>",
+            "</｜DSML｜ calls>",
+            "<｜DSML｜ calls>",
+        ],
+        &["<｜DSML", "DSML", "<parameter name=\"b\">"],
+    ),
+    ("laguna", &["<arg_key>", "<tool_call>", "</tool_call>"], &["<arg_", "<key>", "</arg_values>"]),
+    ("ling3", &["<arg_key>", "<tool_call>", "</tool_call>"], &["<arg_", "<key>", "</arg_values>"]),
+    (
+        "iquest_q1",
+        &["<arg_key>", "<iquest_tool_call>", "</iquest_tool_call>"],
+        &["<arg_", "<key>", "<tool_call>"],
+    ),
+    (
+        "longcat_keyed",
+        &["<longcat_arg_key>", "<longcat_tool_call>", "</longcat_tool_call>"],
+        &["<longcat_arg_", "<arg_key>", "<tool_call>"],
     ),
 ];
 
