@@ -86,7 +86,7 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
         );
     }
     for _ in 0..1 + rng.next(3) {
-        let (keyword, value) = match rng.next(36) {
+        let (keyword, value) = match rng.next(37) {
             0..=3 => {
                 let mut properties = Map::new();
                 for _ in 0..1 + rng.next(3) {
@@ -152,6 +152,12 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
             32 => ("propertyNames", json!({"pattern": rng.pick(PATTERNS)})),
             33 => ("const", instance(rng, 1)),
             34 => ("enum", json!([instance(rng, 1), instance(rng, 1), scalar(rng)])),
+            35 => {
+                let tested = [scalar(rng), scalar(rng), scalar(rng), json!(true)];
+                let set =
+                    conditionals(rng, (&NAMES[..3], &tested), &mut |rng| schema(rng, depth - 1));
+                ("allOf", json!([set]))
+            }
             _ => (
                 "oneOf",
                 json!([schema(rng, depth - 1), schema(rng, depth - 1), schema(rng, depth - 1)]),
@@ -160,6 +166,81 @@ pub(crate) fn schema(rng: &mut Rng, depth: usize) -> Value {
         map.insert(keyword.into(), value);
     }
     Value::Object(map)
+}
+
+/// Conditions over a few members: on values or presence, by `if`, `oneOf` and dependencies, with or
+/// without a declaration of the members. `then` makes what a condition brings.
+pub(crate) fn conditionals(
+    rng: &mut Rng,
+    (names, values): (&[&str], &[Value]),
+    then: &mut dyn FnMut(&mut Rng) -> Value,
+) -> Value {
+    let tested = |rng: &mut Rng| match rng.next(8) {
+        0 => json!({"enum": [rng.pick(values), rng.pick(values)]}),
+        1 => json!({"not": {"const": rng.pick(values)}}),
+        2 => json!({"type": "string"}),
+        3 => json!({"properties": {names[0]: {"const": rng.pick(values)}}, "required": [names[0]]}),
+        _ => json!({"const": rng.pick(values)}),
+    };
+    let condition = |rng: &mut Rng| {
+        let name = names[usize::from(rng.chance(25))];
+        let mut out = json!({"properties": {name: tested(rng)}});
+        if rng.chance(15) {
+            let other = *rng.pick(names);
+            out["properties"][other] = tested(rng);
+        }
+        if rng.chance(50) {
+            out["required"] = json!([name]);
+        }
+        if rng.chance(15) { json!({"not": out}) } else { out }
+    };
+    let count = 3 + rng.next(4);
+    let mut all: Vec<Value> = Vec::new();
+    match rng.next(5) {
+        0 => {
+            let branch = |rng: &mut Rng| json!({"allOf": [condition(rng), then(rng)]});
+            let mut branch = branch;
+            all.push(json!({"oneOf": (0..count).map(|_| branch(rng)).collect::<Vec<_>>()}));
+        }
+        1 => {
+            let chain = (0..count).fold(
+                json!(true),
+                |otherwise, _| json!({"if": condition(rng), "then": then(rng), "else": otherwise}),
+            );
+            all.push(chain);
+        }
+        2 => {
+            for name in names {
+                let brought = if rng.chance(50) { then(rng) } else { condition(rng) };
+                all.push(json!({"dependentSchemas": {*name: brought}}));
+            }
+            all.push(json!({"if": condition(rng), "then": then(rng)}));
+        }
+        _ => all.extend((0..count).map(|_| {
+            let mut out = json!({"if": condition(rng), "then": then(rng)});
+            if rng.chance(20) {
+                out["else"] = then(rng);
+            }
+            out
+        })),
+    }
+    let mut out = json!({});
+    for (chance, keyword, value) in [
+        (70, "type", json!("object")),
+        (40, "properties", json!({names[0]: {"enum": values}})),
+        (40, "required", json!([names[0]])),
+        (15, "unevaluatedProperties", json!(false)),
+    ] {
+        if rng.chance(chance) {
+            out[keyword] = value;
+        }
+    }
+    if rng.chance(30) {
+        all.push(out);
+        out = json!({});
+    }
+    out["allOf"] = json!(all);
+    out
 }
 
 /// A schema with a definition that refers to itself through members and elements.

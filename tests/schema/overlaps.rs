@@ -10,7 +10,7 @@ use louver::matcher::Recognizer;
 use louver::spec::json::Json;
 use serde_json::{Map, Value, json};
 
-use super::generate::Rng;
+use super::generate::{Rng, conditionals};
 use super::number;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -74,13 +74,12 @@ fn combine(rng: &mut Rng, out: &mut Map<String, Value>, depth: usize) {
     }
 }
 
-/// All objects over the names, each absent or one of a few values, and others than objects.
-fn instances() -> Vec<Value> {
-    let values = [json!(1), json!(2), json!("x"), json!("y"), Value::Null];
+/// All objects over the names, each absent or one of these values, and others than objects.
+fn instances(values: &[Value]) -> Vec<Value> {
     let mut out = vec![json!({})];
     for name in NAMES {
         for object in out.clone() {
-            for value in &values {
+            for value in values {
                 let mut object = object.clone();
                 object[name] = value.clone();
                 out.push(object);
@@ -91,17 +90,42 @@ fn instances() -> Vec<Value> {
     out
 }
 
+/// Values of members in instances.
+fn values() -> Vec<Value> {
+    vec![json!(1), json!(2), json!("x"), json!("y"), Value::Null]
+}
+
 #[test]
 fn overlapping_branches_are_told_apart() {
+    agree_on_all(&values(), |rng| {
+        let mut schema = Map::new();
+        combine(rng, &mut schema, 1);
+        schema.into()
+    });
+}
+
+#[test]
+fn conditionals_are_told_apart() {
+    let mut values = values();
+    values.extend([json!({"a": 1}), json!({"a": "x", "b": 2})]);
+    let tested = [json!(1), json!(1.0), json!("x"), json!("y"), Value::Null, json!({"a": 1})];
+    agree_on_all(&values, |rng| {
+        conditionals(rng, (&NAMES, &tested), &mut |rng| {
+            let depth = usize::from(rng.chance(20));
+            branch(rng, depth)
+        })
+    });
+}
+
+/// Compares random schemas with the `jsonschema` crate on all objects over these values.
+fn agree_on_all(values: &[Value], schema: impl Fn(&mut Rng) -> Value) {
     let limits = Limits::default();
-    let instances = instances();
+    let instances = instances(values);
     let schemas = number("LOUVER_OVERLAPS", 400);
     let (mut valid, mut refused) = (0, 0);
     for seed in 0..schemas {
         let mut rng = Rng((seed + number("LOUVER_SEED", 1)) as u64);
-        let mut schema = Map::new();
-        combine(&mut rng, &mut schema, 1);
-        let schema = Value::from(schema);
+        let schema = schema(&mut rng);
         let validator = jsonschema::draft202012::new(&schema).expect("a schema");
         let grammar = match lower(&Json::from(&schema), &SchemaOptions::default(), &limits) {
             Ok(grammar) => grammar,
@@ -154,4 +178,37 @@ fn discriminated_branches_stay_few() {
     };
     let (few, more) = (rules(4), rules(8));
     assert!(more < few * 6 && more < 500, "{few} rules of four branches, {more} of eight");
+}
+
+/// Conditionals over one member that exclude each other: one case for each, not one for each set.
+#[test]
+fn conditionals_over_one_member_stay_few() {
+    let conditional = |i: usize, condition: Value| {
+        json!({"if": condition, "then": {"properties": {format!("p{i}"): {"type": "integer"}},
+            "required": [format!("p{i}")]}})
+    };
+    let kind = |i: usize| json!({"properties": {"kind": {"const": format!("k{i}")}}});
+    let required = |i: usize| {
+        let mut out = kind(i);
+        out["required"] = json!(["kind"]);
+        out
+    };
+    let nested = |i: usize| json!({"properties": {"meta": required(i)}, "required": ["meta"]});
+    let shapes: [(&str, &dyn Fn(usize) -> Value, Value); 4] = [
+        ("required", &required, json!({"required": ["kind"]})),
+        ("optional", &required, json!({})),
+        ("vacuous", &kind, json!({"required": ["kind"]})),
+        ("nested", &nested, json!({"properties": {"meta": {"type": "object"}}})),
+    ];
+    for (name, condition, base) in shapes {
+        let rules = |n: usize| {
+            let all: Vec<Value> = (0..n).map(|i| conditional(i, condition(i))).collect();
+            let schema = json!({"type": "object", "allOf": all, "anyOf": [base]});
+            let grammar =
+                lower(&Json::from(&schema), &SchemaOptions::default(), &Limits::default());
+            grammar.unwrap_or_else(|errors| panic!("{name} {n}: {errors}")).rules.len()
+        };
+        let (few, more) = (rules(20), rules(40));
+        assert!(more < few * 3, "{name}: {few} rules of 20 conditionals, {more} of 40");
+    }
 }

@@ -88,6 +88,11 @@ fn object_position(position: SchemaPosition) -> SchemaPosition {
     }
 }
 
+/// Whether two schemas are equal, up to annotations.
+pub(super) fn equal_schemas(a: &Json, b: &Json) -> bool {
+    equal_values(a, b, SchemaPosition::Schema)
+}
+
 /// Whether two values are equal, up to annotations.
 fn equal_values(a: &Json, b: &Json, position: SchemaPosition) -> bool {
     match (a, b) {

@@ -13,9 +13,12 @@
 //! error is reported and a placeholder takes the place of the product. The expansions of locations
 //! and conjunctions are memoized.
 
+mod classes;
 mod closed;
+mod distribute;
 mod eval;
 mod negate;
+mod one_of;
 mod prune;
 
 use std::rc::Rc;
@@ -30,6 +33,7 @@ use super::read::{Features, SchemaReader};
 use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::spec::json::Json;
+use distribute::Choice;
 
 /// A canonical conjunction: sorted, distinct locations, none trivially true. The empty one allows
 /// any value.
@@ -45,6 +49,34 @@ const FUEL_PER_CONJUNCTION: usize = 16;
 pub(super) const EMPTINESS_DEPTH: usize = 4;
 /// A disjunction of facets; none of them means `false`.
 type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
+
+/// A conjunction under construction.
+struct Conjuncts<'a> {
+    /// What holds in any case.
+    out: Alternatives<'a>,
+    /// Disjunctions that are expanded.
+    choices: Vec<Choice<'a>>,
+    /// Keywords that are not expanded yet, with their schemas.
+    any_of: Vec<(LocId, &'static str, Vec<LocId>)>,
+    one_of: Vec<(LocId, Vec<LocId>)>,
+    conditionals: Vec<(LocId, Conditional<'a>)>,
+    /// The locations whose keywords have been added.
+    joined: Vec<LocId>,
+}
+
+impl<'a> Conjuncts<'a> {
+    /// A conjunction of these alternatives only.
+    fn new(out: Alternatives<'a>) -> Self {
+        Conjuncts {
+            out,
+            choices: Vec::new(),
+            any_of: Vec::new(),
+            one_of: Vec::new(),
+            conditionals: Vec::new(),
+            joined: Vec::new(),
+        }
+    }
+}
 
 /// The state of the expansion of a location.
 #[derive(Clone, Default)]
@@ -132,14 +164,11 @@ impl<'a> Normalizer<'a> {
         if let Some(out) = self.conjunctions.get(conj) {
             return out.clone();
         }
-        let mut out = self.always_true.clone();
+        let mut all = Conjuncts::new(self.always_true.clone());
         for &loc in conj.iter() {
-            let next = self.expand(loc);
-            out = self.product(out, next, loc, "");
-            if loc.is_negated() {
-                out = self.reduce_all(out);
-            }
+            self.join(loc, (loc, ""), &mut all);
         }
+        let out = self.conjoin(conj[0], all);
         if !self.probe_is_unknown {
             self.conjunctions.insert(conj.into(), out.clone());
         }
@@ -196,9 +225,7 @@ impl<'a> Normalizer<'a> {
             self.reader.report(LocId::ROOT, "", Reason::Limit(what));
             return self.always_true.clone();
         }
-        if self.memo.len() <= loc.table_index() {
-            self.memo.resize(2 * self.reader.doc.len(), Expansion::Missing);
-        }
+        self.reserve_memo();
         self.memo[loc.table_index()] = Expansion::InProgress;
         self.depth += 1;
         let out = match self.reader.doc.json(loc) {
@@ -225,6 +252,13 @@ impl<'a> Normalizer<'a> {
         out
     }
 
+    /// Makes room in the memo for all locations.
+    fn reserve_memo(&mut self) {
+        if self.memo.len() < 2 * self.reader.doc.len() {
+            self.memo.resize(2 * self.reader.doc.len(), Expansion::Missing);
+        }
+    }
+
     /// The alternatives of a synthetic location.
     fn expand_synthetic(&mut self, loc: LocId) -> Alternatives<'a> {
         if let Some(value) = self.reader.doc.constant(loc) {
@@ -243,77 +277,172 @@ impl<'a> Normalizer<'a> {
         Rc::new(parts.iter().flat_map(|&part| self.expand(part).to_vec()).collect())
     }
 
-    /// The alternatives of a schema object: the product of its own assertions and its in-place
-    /// applicators.
+    /// The alternatives of a schema object: its own assertions and its in-place applicators hold.
     fn expand_object(&mut self, loc: LocId, parsed: ParsedKeywords<'a>) -> Alternatives<'a> {
-        let ParsedKeywords {
-            facets,
-            all_of,
-            any_of,
-            one_of,
-            conditionals,
-            unevaluated_properties,
-            unevaluated_items,
-        } = parsed;
-        if facets.types.is_none() {
-            self.reader.note_contradictory_keywords(loc);
-        }
-        let mut out: Alternatives<'a> = match facets.types.is_none() {
-            true => Rc::new(Vec::new()),
-            false if facets.is_always_true() => self.always_true.clone(),
-            false => Rc::new(vec![facets]),
-        };
-        for other in all_of {
-            let next = self.expand(other);
-            out = self.product(out, next, loc, "allOf");
-            if other.is_negated() {
-                out = self.reduce_all(out);
-            }
-        }
-        for (keyword, branches) in any_of {
-            let union = self.expand_any_of(loc, &branches);
-            out = self.product(out, union.into(), loc, keyword);
-        }
-        for branches in one_of {
-            let union = self.expand_one_of(loc, &out, &branches);
-            out = self.product(out, union.into(), loc, "oneOf");
-        }
-        for conditional in conditionals {
-            let union = self.expand_conditional(conditional);
-            out = self.product(out, union.into(), loc, "if");
-        }
-        if let Some(schema) = unevaluated_properties {
+        let (members, elements) = (parsed.unevaluated_properties, parsed.unevaluated_items);
+        let mut all = Conjuncts::new(self.always_true.clone());
+        self.join_keywords(loc, parsed, &mut all);
+        let mut out = self.conjoin(loc, all);
+        if let Some(schema) = members {
             out =
                 Rc::new(out.iter().map(|f| self.apply_unevaluated_properties(f, schema)).collect());
         }
-        if let Some(schema) = unevaluated_items {
+        if let Some(schema) = elements {
             out =
                 Rc::new(out.iter().map(|f| self.apply_unevaluated_items(f, loc, schema)).collect());
         }
         out
     }
 
+    /// The alternatives of a location, given other facets that hold.
+    fn expand_within(&mut self, base: &Facets<'a>, loc: LocId) -> Alternatives<'a> {
+        let loc = self.reader.follow_references(loc);
+        let mut all = Conjuncts::new(Rc::new(vec![base.clone()]));
+        self.join(loc, (loc, ""), &mut all);
+        self.reserve_memo();
+        let memo = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
+        self.depth += 1;
+        let out = self.conjoin(loc, all);
+        self.depth -= 1;
+        self.memo[loc.table_index()] = memo;
+        out
+    }
+
+    /// Adds the keywords of a schema object to a conjunction.
+    fn join_keywords(&mut self, loc: LocId, parsed: ParsedKeywords<'a>, all: &mut Conjuncts<'a>) {
+        let ParsedKeywords { facets, all_of, any_of, one_of, conditionals, .. } = parsed;
+        if facets.types.is_none() {
+            self.reader.note_contradictory_keywords(loc);
+        }
+        if facets.types.is_none() || !facets.is_always_true() {
+            let own = if facets.types.is_none() { Vec::new() } else { vec![facets] };
+            all.out = self.product(all.out.clone(), own.into(), loc, "");
+        }
+        for other in all_of {
+            self.join(other, (loc, "allOf"), all);
+        }
+        all.any_of.extend(any_of.into_iter().map(|(keyword, branches)| (loc, keyword, branches)));
+        all.one_of.extend(one_of.into_iter().map(|branches| (loc, branches)));
+        all.conditionals.extend(conditionals.into_iter().map(|conditional| (loc, conditional)));
+    }
+
+    /// Adds a location to a conjunction. Its choices are expanded last, given all else that holds.
+    fn join(&mut self, loc: LocId, source: (LocId, &'static str), all: &mut Conjuncts<'a>) {
+        let loc = self.reader.follow_references(loc);
+        if all.joined.contains(&loc) {
+            return;
+        }
+        if !self.can_join(loc) {
+            let next = self.expand(loc);
+            if next.len() != 1 && !self.is_limit_placeholder(&next) {
+                let source = if loc.is_negated() { (loc, "") } else { source };
+                let (alternatives, implied_by) = (next, Rc::default());
+                return all.choices.push(Choice { source, alternatives, implied_by });
+            }
+            all.out = self.product(all.out.clone(), next, source.0, source.1);
+            if loc.is_negated() {
+                all.out = self.reduce_all(all.out.clone());
+            }
+            return;
+        }
+        let outer = std::mem::replace(&mut self.reader.current, loc);
+        if let Some(object) = self.reader.doc.object(loc)
+            && self.reader.spend(FUEL_PER_LOCATION + object.len())
+        {
+            let parsed = self.reader.parse_keywords(loc, object);
+            self.reserve_memo();
+            let memo = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
+            self.depth += 1;
+            self.join_keywords(loc, parsed, all);
+            self.depth -= 1;
+            self.memo[loc.table_index()] = memo;
+            all.joined.push(loc);
+        }
+        self.reader.current = outer;
+    }
+
+    /// Whether the keywords of a location are added to a conjunction one by one, because what else
+    /// holds may decide its choices.
+    fn can_join(&mut self, loc: LocId) -> bool {
+        /// Alternatives that are known, and so few, are used as they are.
+        const FEW: usize = 4;
+        let joins = |name: &str| {
+            matches!(
+                name,
+                "allOf"
+                    | "oneOf"
+                    | "if"
+                    | "dependencies"
+                    | "dependentSchemas"
+                    | "dependentRequired"
+            )
+        };
+        let Some(object) = self.reader.doc.object(loc).filter(|_| !loc.is_negated()) else {
+            return false;
+        };
+        let limits = self.reader.limits;
+        object.iter().any(|(name, _)| joins(name))
+            && !object.iter().any(|(name, _)| name.starts_with("unevaluated"))
+            && self.depth < limits.depth
+            && self.reader.doc.len() <= limits.nodes
+            && self.reader.doc.depth(loc) < limits.depth
+            && match self.memo.get(loc.table_index()) {
+                None | Some(Expansion::Missing) => true,
+                Some(Expansion::InProgress) => false,
+                Some(Expansion::Done(out)) => out.len() > FEW || self.is_limit_placeholder(out),
+            }
+    }
+
+    /// The alternatives of a conjunction.
+    fn conjoin(&mut self, loc: LocId, mut all: Conjuncts<'a>) -> Alternatives<'a> {
+        for (loc, keyword, branches) in all.any_of {
+            let alternatives = self.expand_any_of(loc, &branches).into();
+            let (source, implied_by) = ((loc, keyword), Rc::default());
+            all.choices.push(Choice { source, alternatives, implied_by });
+        }
+        for (loc, branches) in all.one_of {
+            let alternatives = self.expand_one_of(loc, &all.out, &branches);
+            let (source, implied_by) = ((loc, "oneOf"), Rc::default());
+            all.choices.push(Choice { source, alternatives, implied_by });
+        }
+        for (loc, conditional) in all.conditionals {
+            let choice = self.expand_conditional(loc, conditional);
+            all.choices.push(choice);
+        }
+        self.distribute(loc, all.out, all.choices)
+    }
+
     /// The alternatives of a conditional: the condition and its consequence hold, or the condition
     /// fails.
-    fn expand_conditional(&mut self, conditional: Conditional<'a>) -> Vec<Facets<'a>> {
-        match conditional {
+    fn expand_conditional(&mut self, loc: LocId, conditional: Conditional<'a>) -> Choice<'a> {
+        let mut implied_by = Rc::default();
+        let (source, union) = match conditional {
             Conditional::IfThenElse { condition, then, otherwise } => {
                 let mut union = self.conjoin_with_optional(condition, then);
                 union.extend(self.conjoin_with_optional(condition.negated(), otherwise));
-                union
+                if let (Some(then), None) = (then, otherwise) {
+                    implied_by = self.expand(then);
+                }
+                ("if", union)
             }
             Conditional::Dependency { trigger, names, schema } => {
                 let mut absent = Facets::any();
                 absent.object.forbidden.push(trigger);
-                let mut present = Facets { types: TypeSet::OBJECT, ..Facets::any() };
-                present.object.required.push(trigger);
-                present.object.required.extend(names);
+                let mut brought = Facets { types: TypeSet::OBJECT, ..Facets::any() };
+                brought.object.required.extend(names);
+                let mut present = brought.clone();
+                present.object.required.insert(0, trigger);
                 let conj = self.conjunction(schema.into_iter().collect::<Locs>());
-                let consequences = self.alternatives(&conj);
-                let present = consequences.iter().map(|facets| present.clone().conjoin(facets));
-                [absent].into_iter().chain(present).collect()
+                let schemas = self.alternatives(&conj);
+                let with = |facets: &Facets<'a>| {
+                    let all = schemas.iter().map(|schema| facets.clone().conjoin(schema));
+                    all.collect::<Vec<_>>()
+                };
+                implied_by = Rc::new(with(&brought));
+                ("dependencies", [absent].into_iter().chain(with(&present)).collect())
             }
-        }
+        };
+        Choice { source: (loc, source), alternatives: Rc::new(union), implied_by }
     }
 
     /// The alternatives of one or two locations.
@@ -421,16 +550,15 @@ impl<'a> Normalizer<'a> {
         if self.is_limit_placeholder(&a) || self.is_limit_placeholder(&b) {
             return self.limit_placeholder.clone();
         }
-        if a.len() * b.len() > MAX_ALTERNATIVES {
-            self.reader.report(
-                loc,
-                "",
-                Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")),
-            );
-            return self.limit_placeholder.clone();
-        }
         if Rc::ptr_eq(&a, &self.always_true) {
             return b;
+        }
+        if a.len() * b.len() > MAX_ALTERNATIVES {
+            let sources = [(self.reader.current, ""), (loc, keyword)];
+            return match self.reduced_product((loc, sources), &a, &b) {
+                Some(out) => out.into(),
+                None => self.limit_placeholder.clone(),
+            };
         }
         let before = a.len() * b.len();
         let sizes = |list: &[Facets<'a>]| list.iter().map(Facets::list_entries).sum::<usize>();

@@ -1,5 +1,4 @@
-//! Pruning: contradictory and subsumed alternatives are removed, and `oneOf` is expanded with as
-//! few negations as possible.
+//! Pruning: contradictory and subsumed alternatives are removed.
 //!
 //! Negations (`oneOf` with overlapping branches, `not`, `if`) multiply alternatives. Most of the
 //! products contradict themselves or are contained in another alternative. Three reductions keep
@@ -10,30 +9,25 @@
 //!   schemas imply or exclude is resolved.
 //! * *subsume*: drop an alternative whose values another one all has. A 128-bit signature of
 //!   presence constraints rules most pairs out.
-//! * *merge*: `{a required} or {a forbidden}` with equal other facets becomes one alternative
-//!   without either.
-//!
-//! Example: `oneOf` of objects discriminated by `const` needs no negation at all, as no two
-//! branches have a common value.
+//! * *merge*: `{a required, S} or {a forbidden}` with equal other facets becomes one alternative:
+//!   `a` is optional and satisfies `S`.
 
 use std::rc::Rc;
 
-use super::super::error::SchemaErrorReason as Reason;
-use super::super::options::MemberOrder;
+use super::super::options::{MemberOrder, Undeclared};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{
-    Facets, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, PatternUse, StringFacets,
-    TypeSet, Witness, divides, first_common, is_subset, min_bound,
+    Evaluates, Facets, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, PatternUse,
+    StringFacets, TypeSet, Witness, divides, first_common, is_subset, min_bound,
 };
 use super::super::read::shared_facets::SharedFacets;
+use super::super::schema_key::equal_schemas;
 use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::Members;
 use crate::spec::json::Json;
 
-/// The largest number of branches of a `oneOf`; they are compared pairwise.
-const MAX_ONE_OF_BRANCHES: usize = 512;
 /// The largest number of alternatives that are searched for pairs to merge.
 const MAX_MERGE_CANDIDATES: usize = 512;
 /// How many levels of members and elements are searched for a contradiction.
@@ -44,96 +38,11 @@ const MAX_NESTED_PROBES: usize = 2;
 const FUEL_PER_PROBE: usize = 64;
 
 impl<'a> Normalizer<'a> {
-    /// The alternatives of `oneOf`: each branch minus the others. Branches that are disjoint (given
-    /// `base`, what else holds) need no negation.
-    pub(super) fn expand_one_of(
-        &mut self,
-        loc: LocId,
-        base: &[Facets<'a>],
-        branches: &[LocId],
-    ) -> Vec<Facets<'a>> {
-        let n = branches.len();
-        if n > MAX_ONE_OF_BRANCHES {
-            let what = format!("more than {MAX_ONE_OF_BRANCHES} branches");
-            self.reader.report(loc, "oneOf", Reason::Limit(what));
-            return Vec::new();
-        }
-        let expanded: Vec<Alternatives<'a>> = branches.iter().map(|&b| self.expand(b)).collect();
-        let narrowed: Vec<Vec<Facets<'a>>> = if let [only] = base {
-            let narrow = |alternatives: &Alternatives<'a>| {
-                let both = alternatives.iter().map(|a| a.clone().conjoin(only));
-                both.filter(|f| !f.types.is_none()).collect()
-            };
-            expanded.iter().map(narrow).collect()
-        } else {
-            expanded.iter().map(|alternatives| alternatives.to_vec()).collect()
-        };
-        let mut excluded: Vec<Vec<usize>> = vec![Vec::new(); n];
-        for i in 0..n {
-            for j in i + 1..n {
-                if !self.disjoint(&narrowed[i], &narrowed[j]) {
-                    excluded[i].push(j);
-                    excluded[j].push(i);
-                }
-            }
-        }
-        let mut union = Vec::new();
-        for (i, others) in excluded.iter().enumerate() {
-            if others.is_empty() {
-                union.extend(expanded[i].iter().cloned());
-                continue;
-            }
-            for facets in &narrowed[i] {
-                let others = others.iter().map(|&j| (branches[j].negated(), &narrowed[j][..]));
-                let Some(without) = self.subtract(loc, facets, others) else { return Vec::new() };
-                union.extend(without);
-            }
-        }
-        if union.is_empty() {
-            self.reader.conflict(loc, "oneOf", "no value satisfies exactly one of its branches");
-        }
-        union
-    }
-
-    /// Facets minus what other schemas allow. Each of the others is given as its negation and its
-    /// relevant alternatives. `None`: too many alternatives (reported).
-    fn subtract<'o>(
-        &mut self,
-        loc: LocId,
-        facets: &Facets<'a>,
-        others: impl Iterator<Item = (LocId, &'o [Facets<'a>])>,
-    ) -> Option<Vec<Facets<'a>>>
-    where
-        'a: 'o,
-    {
-        let mut lists: Vec<Vec<Facets<'a>>> = Vec::new();
-        for (negated, other) in others {
-            if self.disjoint(std::slice::from_ref(facets), other) {
-                continue;
-            }
-            let negation = self.expand(negated);
-            let list = self.reduced_product(loc, std::slice::from_ref(facets), &negation)?;
-            // The other schema excludes nothing of these facets.
-            if !self.reader.tracks_evaluation && list.iter().any(|f| self.subsumes(f, facets)) {
-                continue;
-            }
-            lists.push(list);
-        }
-        // The most restrictive negation comes first, so that intermediate products stay small.
-        lists.sort_by_key(Vec::len);
-        let mut lists = lists.into_iter();
-        let Some(mut out) = lists.next() else { return Some(vec![facets.clone()]) };
-        for list in lists {
-            out = self.reduced_product(loc, &out, &list)?;
-        }
-        Some(out)
-    }
-
     /// The conjunction of two lists of alternatives: all pairs, reduced, without subsumed ones.
     /// `None`: too many (reported).
     pub(super) fn reduced_product(
         &mut self,
-        loc: LocId,
+        (loc, sources): (LocId, [(LocId, &str); 2]),
         a: &[Facets<'a>],
         b: &[Facets<'a>],
     ) -> Option<Vec<Facets<'a>>> {
@@ -151,11 +60,7 @@ impl<'a> Normalizer<'a> {
             if out.len() > MAX_ALTERNATIVES {
                 out = self.without_subsumed(out);
                 if out.len() > MAX_ALTERNATIVES {
-                    self.reader.report(
-                        loc,
-                        "",
-                        Reason::Limit(format!("more than {MAX_ALTERNATIVES} alternatives")),
-                    );
+                    self.report_too_many(loc, sources);
                     return None;
                 }
             }
@@ -166,10 +71,7 @@ impl<'a> Normalizer<'a> {
     /// Removes alternatives that another one subsumes, and merges pairs that differ only in the
     /// presence of a member.
     pub(super) fn without_subsumed(&mut self, mut list: Vec<Facets<'a>>) -> Vec<Facets<'a>> {
-        while list.len() > 1
-            && !self.reader.tracks_evaluation
-            && self.reader.spend(list.len() * list.len() / 2)
-        {
+        while list.len() > 1 && self.reader.spend(list.len() * list.len() / 2) {
             let mut bits = HashMap::default();
             let signatures: Vec<u128> =
                 list.iter().map(|facets| presence_signature(facets, &mut bits)).collect();
@@ -178,7 +80,7 @@ impl<'a> Normalizer<'a> {
                 let may_subsume =
                     |j: usize| i != j && !dropped[j] && signatures[j] & !signatures[i] == 0;
                 dropped[i] =
-                    (0..list.len()).any(|j| may_subsume(j) && self.subsumes(&list[j], &list[i]));
+                    (0..list.len()).any(|j| may_subsume(j) && self.covers(&list[j], &list[i]));
             }
             let mut keep = dropped.into_iter().map(|dropped| !dropped);
             list.retain(|_| keep.next() == Some(true));
@@ -190,47 +92,14 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Merges pairs of alternatives of which one requires a member, the other forbids it, and the
-    /// rest is equal. Returns whether any pair was merged.
+    /// rest is equal, apart from constraints on that member. Returns whether any pair was merged.
     fn merge_presence(&mut self, list: &mut Vec<Facets<'a>>) -> bool {
-        let presence = |f: &Facets<'a>| (f.object.required.len(), f.object.forbidden.len());
-        let lengths =
-            |f: &Facets<'a>| (f.object.parts.len(), f.object.names.len(), f.object.witnesses.len());
         let mut merged = false;
         let mut i = 0;
         while i < list.len() {
-            let (required, forbidden) = presence(&list[i]);
             fuel::charge(1 + list.len() / 4);
-            let other = (0..list.len()).find_map(|j| {
-                let objects =
-                    list[i].types.meets(TypeSet::OBJECT) && list[j].types == TypeSet::OBJECT;
-                let alike = lengths(&list[i]) == lengths(&list[j]);
-                if !objects
-                    || !alike
-                    || forbidden == 0
-                    || presence(&list[j]) != (required + 1, forbidden - 1)
-                {
-                    return None;
-                }
-                let (with, without) = (&list[j].object.required, &list[i].object.forbidden);
-                let name = first_common(without, with)?;
-                // Counts (`minProperties`) treat undeclared members differently.
-                let counted = list[i].object.min > 0 || list[i].object.max.is_some();
-                if counted && list[i].object.parts.iter().all(|part| part.property(name).is_none())
-                {
-                    return None;
-                }
-                let name = *name;
-                if !self.spend_on_conjoin(&list[i], &list[j]) {
-                    return None;
-                }
-                let (mut a, mut b) = (list[i].clone(), list[j].clone());
-                a.object.forbidden.retain(|other| *other != name);
-                b.object.required.retain(|other| *other != name);
-                let types = std::mem::replace(&mut a.types, TypeSet::OBJECT);
-                let are_equal =
-                    self.order_is_free(&b.object) && self.subsumes(&a, &b) && self.subsumes(&b, &a);
-                are_equal.then_some((j, Facets { types, ..a }))
-            });
+            let other =
+                (0..list.len()).find_map(|j| Some((j, self.either_presence(&list[i], &list[j])?)));
             match other {
                 Some((j, both)) => {
                     list[i] = both;
@@ -242,6 +111,51 @@ impl<'a> Normalizer<'a> {
             }
         }
         merged
+    }
+
+    /// One alternative for two, of which the first forbids a member and the second requires it, if
+    /// they differ in that member only.
+    fn either_presence(&mut self, without: &Facets<'a>, with: &Facets<'a>) -> Option<Facets<'a>> {
+        let objects = without.types.meets(TypeSet::OBJECT) && with.types == TypeSet::OBJECT;
+        let (a, b) = (&without.object, &with.object);
+        if !objects
+            || a.forbidden.is_empty()
+            || (a.required.len() + 1, a.forbidden.len())
+                != (b.required.len(), b.forbidden.len() + 1)
+            || (a.names.len(), a.witnesses.len()) != (b.names.len(), b.witnesses.len())
+            || a.parts.len() > b.parts.len()
+        {
+            return None;
+        }
+        let name = *first_common(&a.forbidden, &b.required)?;
+        // Counts (`minProperties`) treat undeclared members differently.
+        let counted = a.min > 0 || a.max.is_some();
+        if counted && a.parts.iter().all(|part| part.property(name).is_none())
+            || !self.spend_on_conjoin(without, with)
+        {
+            return None;
+        }
+        let (mut a, mut b) = (without.clone(), with.clone());
+        a.object.forbidden.retain(|other| *other != name);
+        b.object.required.retain(|other| *other != name);
+        a.types = TypeSet::OBJECT;
+        // What constrains only this member holds in both.
+        let mut of_member = Vec::new();
+        b.object.parts.retain(|part| {
+            let shared = || a.object.parts.iter().any(|other| Rc::ptr_eq(other, part));
+            let stays = !is_only(part, name) || shared();
+            if !stays {
+                of_member.push(part.clone());
+            }
+            stays
+        });
+        let are_equal = (of_member.is_empty()
+            || self.reader.options.undeclared == Undeclared::Allowed)
+            && self.order_is_free(&b.object)
+            && self.covers(&a, &b)
+            && self.covers(&b, &a);
+        a.object.parts.extend(of_member);
+        are_equal.then_some(Facets { types: without.types, ..a })
     }
 
     /// As [`Normalizer::reduce`], for a list of alternatives.
@@ -324,9 +238,18 @@ impl<'a> Normalizer<'a> {
                 i += 1;
             }
         }
+        self.reduce_witnesses(facets)
+    }
+
+    /// Resolves the witnesses of an object; `false` if no object is left.
+    fn reduce_witnesses(&mut self, facets: &mut ObjectFacets<'a>) -> bool {
         let mut i = 0;
         while i < facets.witnesses.len() {
             let witness = facets.witnesses[i].clone();
+            if self.is_met(facets, &witness) {
+                facets.witnesses.remove(i);
+                continue;
+            }
             let Some(names) = self.possible_names(facets, &witness) else {
                 i += 1;
                 continue;
@@ -339,7 +262,9 @@ impl<'a> Normalizer<'a> {
                         facets.required.push(name);
                     }
                     if !self.reader.doc.is_always_true(witness.schema) {
-                        facets.parts.push(Rc::new(ObjectPart::new(vec![(name, witness.schema)])));
+                        let mut part = ObjectPart::new(vec![(name, witness.schema)]);
+                        part.evaluates = Evaluates::Nothing;
+                        facets.parts.push(Rc::new(part));
                     }
                 }
                 _ if self.reader.doc.is_always_true(witness.schema)
@@ -351,6 +276,18 @@ impl<'a> Normalizer<'a> {
             }
         }
         first_common(&facets.required, &facets.forbidden).is_none()
+    }
+
+    /// Whether a required member certainly serves as a witness.
+    fn is_met(&mut self, facets: &ObjectFacets<'a>, witness: &Witness<'a>) -> bool {
+        let (met, unknown) = self.probe(|normalizer| {
+            facets.required.iter().any(|name| {
+                normalizer.can_be_witness(witness, name)
+                    && (normalizer.reader.doc.is_always_true(witness.schema)
+                        || normalizer.member_schemas(facets, name).contains(&witness.schema))
+            })
+        });
+        met && !unknown
     }
 
     /// The possible names of a witness, if all names of members are known.
@@ -379,13 +316,16 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Whether certainly no value satisfies all of the locations.
-    fn is_contradictory(&mut self, locs: &[LocId]) -> bool {
+    pub(super) fn is_contradictory(&mut self, locs: &[LocId]) -> bool {
         let conj = self.conjunction(locs);
         if let Some(&empty) = self.contradictions.get(&conj[..]) {
             return empty;
         }
         if !self.reader.spend(FUEL_PER_PROBE) {
             return false;
+        }
+        if self.negates_an_equal(&conj) {
+            return true;
         }
         let (empty, unknown) = self.probe(|normalizer| {
             let alternatives = normalizer.alternatives(&conj);
@@ -397,8 +337,27 @@ impl<'a> Normalizer<'a> {
         empty && !unknown
     }
 
+    /// Whether one location is the negation of a schema that equals another one, as often in
+    /// branches that repeat the declaration of a member.
+    fn negates_an_equal(&self, locs: &[LocId]) -> bool {
+        let doc = &self.reader.doc;
+        let is_known = |loc: &&LocId| !doc.is_synthetic(**loc);
+        locs.iter().filter(is_known).filter(|loc| loc.is_negated()).any(|&negated| {
+            locs.iter().filter(is_known).filter(|loc| !loc.is_negated()).any(|&loc| {
+                doc.read_alike(loc, negated) && equal_schemas(doc.json(loc), doc.json(negated))
+            })
+        })
+    }
+
+    /// Whether `whole` makes the alternative `part` superfluous: it allows its values, and evaluates
+    /// what it evaluates.
+    pub(super) fn covers(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
+        self.subsumes(whole, part)
+            && (!self.reader.tracks_evaluation || part.evaluates_within(whole))
+    }
+
     /// Whether `whole` certainly allows every value of `part`, in every spelling that it has there.
-    fn subsumes(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
+    pub(super) fn subsumes(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
         if !part.types.minus(whole.types).is_none() {
             return false;
         }
@@ -467,6 +426,13 @@ impl<'a> Normalizer<'a> {
             && all <= Members::MOST
             && facets.witnesses.is_empty()
     }
+}
+
+/// Whether a part constrains no other member than this one.
+fn is_only(part: &ObjectPart<'_>, name: &str) -> bool {
+    matches!(part.properties[..], [(only, _)] if only == name)
+        && part.patterns.is_empty()
+        && part.additional.is_none()
 }
 
 /// The property of a part that comes from the negation of a property.

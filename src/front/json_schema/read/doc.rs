@@ -255,6 +255,12 @@ impl<'a> Doc<'a> {
         self.json(loc).as_object()
     }
 
+    /// Whether equal schemas at both locations mean the same.
+    pub(crate) fn read_alike(&self, a: LocId, b: LocId) -> bool {
+        let (a, b) = (&self.locs[a.index()], &self.locs[b.index()]);
+        (a.base, a.scope, a.dialect) == (b.base, b.scope, b.dialect)
+    }
+
     /// Whether a location has no schema in a document (a constant or a disjunction).
     pub(crate) fn is_synthetic(&self, loc: LocId) -> bool {
         !matches!(self.locs[loc.index()].kind, LocationKind::Schema(_))
@@ -468,7 +474,7 @@ impl<'a> Doc<'a> {
     }
 
     /// The JSON pointer of a keyword of a location. An empty keyword stands for the location.
-    pub(super) fn keyword_pointer(&self, loc: LocId, keyword: &str) -> String {
+    pub(crate) fn keyword_pointer(&self, loc: LocId, keyword: &str) -> String {
         let mut out = self.pointer(loc);
         if !keyword.is_empty() {
             push_token(&mut out, keyword);

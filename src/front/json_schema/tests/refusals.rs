@@ -215,3 +215,26 @@ fn large_combinations_reach_a_limit_quickly() {
         assert!(begin.elapsed().as_secs() < 60, "{schema:.80}: {:?}", begin.elapsed());
     }
 }
+
+#[test]
+fn schemas_that_multiply_are_named() {
+    let conditionals = |name: &str| {
+        let all = (0..60).map(|i| {
+            format!(
+                r#"{{"if":{{"properties":{{"{name}":{{"const":{i}}}}},"required":["{name}"]}},"then":{{"required":["{name}{i}"]}}}}"#
+            )
+        });
+        all.collect::<Vec<_>>().join(",")
+    };
+    let both = format!(
+        r#"{{"properties":{{"x":{{"type":"object","allOf":[{},{}]}}}}}}"#,
+        conditionals("a"),
+        conditionals("b")
+    );
+    let errors = errors(&both);
+    let text = errors[0].reason.to_string();
+    assert_eq!(errors[0].pointer, "/properties/x", "{errors:?}");
+    for part in ["/properties/x/allOf/0/if", "/properties/x/allOf/60/if", "validate"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

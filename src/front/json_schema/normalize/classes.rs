@@ -1,0 +1,362 @@
+//! Classes of a discriminator: a member whose value or presence decides which alternatives hold.
+//!
+//! The values of the member, and its absence, are divided into classes that all alternatives treat
+//! alike. `allOf` of 200 times `if kind is K then ...` tests 200 constants: each of them is a
+//! class, and so are all other values. In a class, nearly all conditionals are decided.
+
+use std::rc::Rc;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::super::read::doc::LocId;
+use super::super::read::facets::{Evaluates, Facets, ObjectPart, TypeSet, canonical};
+use super::{Alternatives, Normalizer};
+use crate::hash::HashMap;
+use crate::spec::json::Json;
+
+/// The largest number of listed values or schemas of one discriminator.
+const MAX_ATOMS: usize = 1_024;
+/// The largest number of tested schemas that are compared pairwise.
+const MAX_COMPARED: usize = 256;
+/// The atom of objects without the member.
+const ABSENT: usize = 0;
+/// The atom of objects whose member has none of the listed values.
+const OTHER: usize = 1;
+
+/// A set of atoms: of single values of the member, of its absence, and of all other values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AtomSet(SmallVec<[u64; 4]>);
+
+impl AtomSet {
+    /// The first atoms, so many.
+    fn first(count: usize) -> AtomSet {
+        let mut out = AtomSet(smallvec![u64::MAX; count.div_ceil(64)]);
+        (count..out.0.len() * 64).for_each(|atom| out.remove(atom));
+        out
+    }
+
+    fn remove(&mut self, atom: usize) {
+        self.0[atom / 64] &= !(1 << (atom % 64));
+    }
+
+    pub(super) fn contains(&self, atom: usize) -> bool {
+        self.0[atom / 64] >> (atom % 64) & 1 == 1
+    }
+
+    /// Whether all atoms of the set are in a class.
+    pub(super) fn is_among(&self, class: &[usize]) -> bool {
+        let count: u32 = self.0.iter().map(|word| word.count_ones()).sum();
+        count as usize <= class.len()
+            && class.iter().filter(|&&atom| self.contains(atom)).count() == count as usize
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        for atom in 0..self.0.len() * 64 {
+            if self.contains(atom) && !keep(atom) {
+                self.remove(atom);
+            }
+        }
+    }
+
+    fn intersect(&mut self, other: &AtomSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= b);
+    }
+}
+
+/// The atoms that a constraint on the member allows.
+#[derive(Clone)]
+pub(super) struct Allowed {
+    /// All others are certainly contradicted.
+    pub(super) possible: AtomSet,
+    /// These certainly satisfy the constraint.
+    pub(super) implied: AtomSet,
+}
+
+/// The atoms of a discriminator.
+pub(super) struct Atoms<'a> {
+    pub(super) name: &'a str,
+    /// Schemas that exclude each other, without [`ABSENT`] and [`OTHER`].
+    listed: Vec<LocId>,
+    /// The listed constants; empty if the listed schemas are no constants.
+    values: HashMap<String, usize>,
+    /// Memo: what schemas of the member allow.
+    memo: HashMap<LocId, Allowed>,
+}
+
+impl<'a> Atoms<'a> {
+    /// The number of atoms.
+    pub(super) fn len(&self) -> usize {
+        OTHER + 1 + self.listed.len()
+    }
+}
+
+impl<'a> Normalizer<'a> {
+    /// Whether a schema of a member tests its value: it lists values or is a negation.
+    pub(super) fn tests_value(&mut self, loc: LocId) -> bool {
+        let loc = self.reader.follow_references(loc);
+        let lists = |name| self.reader.doc.object(loc).is_some_and(|o| o.get(name).is_some());
+        loc.is_negated()
+            || self.reader.doc.constant(loc).is_some()
+            || lists("const")
+            || lists("enum")
+    }
+
+    /// The atoms of a member that these facets constrain, given what else holds.
+    pub(super) fn atoms<'f>(
+        &mut self,
+        (loc, name): (LocId, &'a str),
+        base: &'f Facets<'a>,
+        facets: impl Iterator<Item = &'f Facets<'a>>,
+    ) -> Atoms<'a>
+    where
+        'a: 'f,
+    {
+        let mut atoms = Atoms {
+            name,
+            listed: Vec::new(),
+            values: HashMap::default(),
+            memo: HashMap::default(),
+        };
+        let mut schemas: Vec<LocId> = Vec::new();
+        let mut seen = crate::hash::HashSet::default();
+        for part in facets.chain([base]).flat_map(|facets| facets.object.parts.iter()) {
+            let Some(schema) = part.property(name).filter(|_| self.reader.spend(1)) else {
+                continue;
+            };
+            if !seen.insert(schema) {
+                continue;
+            }
+            let positive = if schema.is_negated() { schema.negated() } else { schema };
+            match self.listed_values(positive) {
+                Some(values) => {
+                    for value in values {
+                        let next = OTHER + 1 + atoms.listed.len();
+                        if next < MAX_ATOMS && !atoms.values.contains_key(&canonical(value)) {
+                            atoms.values.insert(canonical(value), next);
+                            atoms.listed.push(self.reader.doc.constant_location(loc, value));
+                        }
+                    }
+                }
+                None if schema.is_negated() => schemas.push(positive),
+                None => {}
+            }
+        }
+        if atoms.values.is_empty() {
+            self.list_exclusive(&mut atoms, base, schemas);
+        }
+        atoms
+    }
+
+    /// Lists the schemas of which no value satisfies two, given what else holds.
+    fn list_exclusive(&mut self, atoms: &mut Atoms<'a>, base: &Facets<'a>, schemas: Vec<LocId>) {
+        let given = self.member_schemas(&base.object, atoms.name);
+        let mut listed: Vec<Alternatives<'a>> = Vec::new();
+        for schema in schemas.into_iter().take(MAX_COMPARED) {
+            let mut all = given.clone();
+            all.push(schema);
+            let (narrowed, unknown) = self.probe(|normalizer| {
+                let conj = normalizer.conjunction(all);
+                normalizer.alternatives(&conj)
+            });
+            if !unknown && listed.iter().all(|other| self.disjoint(&narrowed, other)) {
+                atoms.listed.push(schema);
+                listed.push(narrowed);
+            }
+        }
+    }
+
+    /// The values of a schema, if they are certainly finitely many and certainly known.
+    fn listed_values(&mut self, loc: LocId) -> Option<Vec<&'a Json>> {
+        let (values, unknown) = self.probe(|normalizer| normalizer.finite_values(smallvec![loc]));
+        values.filter(|_| !unknown)
+    }
+
+    /// The atoms that a schema of the member allows.
+    fn allowed_by(&mut self, atoms: &mut Atoms<'a>, loc: LocId) -> Allowed {
+        if let Some(allowed) = atoms.memo.get(&loc) {
+            return allowed.clone();
+        }
+        let mut possible = AtomSet::first(atoms.len());
+        let mut implied = possible.clone();
+        let (positive, negated) =
+            if loc.is_negated() { (loc.negated(), true) } else { (loc, false) };
+        if self.reader.doc.is_always_true(loc) {
+        } else if self.reader.doc.is_always_true(loc.negated()) {
+            possible.retain(|atom| atom == ABSENT);
+            implied = possible.clone();
+        } else if let Some(values) =
+            self.listed_values(positive).filter(|_| !atoms.values.is_empty())
+        {
+            let mut listed = crate::hash::HashSet::default();
+            let mut all_listed = true;
+            for value in values {
+                match atoms.values.get(&canonical(value)) {
+                    Some(&atom) => drop(listed.insert(atom)),
+                    None => all_listed = false,
+                }
+            }
+            let holds = |atom| listed.contains(&atom) != negated;
+            possible.retain(|atom| match atom {
+                ABSENT => true,
+                OTHER => negated || !all_listed,
+                _ => holds(atom),
+            });
+            implied = possible.clone();
+            if !all_listed {
+                implied.remove(OTHER);
+            }
+        } else {
+            let is_listed = atoms.listed.contains(&positive);
+            if !negated && is_listed {
+                possible.remove(OTHER);
+            }
+            if !negated || !is_listed {
+                implied.remove(OTHER);
+            }
+            for atom in OTHER + 1..atoms.len() {
+                match self.satisfies_listed(atoms.listed[atom - OTHER - 1], loc, is_listed) {
+                    Some(true) => {}
+                    Some(false) => {
+                        possible.remove(atom);
+                        implied.remove(atom);
+                    }
+                    None => implied.remove(atom),
+                }
+            }
+        }
+        let out = Allowed { possible, implied };
+        atoms.memo.insert(loc, out.clone());
+        out
+    }
+
+    /// Whether the values of a listed schema satisfy another one: all, none, or it is unknown.
+    /// `is_listed`: the other one, or what it negates, is listed, too.
+    fn satisfies_listed(&mut self, listed: LocId, loc: LocId, is_listed: bool) -> Option<bool> {
+        if let Some(value) = self.reader.doc.constant(listed) {
+            if let Some(types) = self.reader.type_only(loc) {
+                return Some(types.meets(TypeSet::of(value)));
+            }
+            let (holds, unknown) = self.probe(|normalizer| normalizer.satisfies(vec![loc], value));
+            return (!unknown).then_some(holds);
+        }
+        match loc.is_negated() {
+            _ if is_listed => Some((listed == loc || listed == loc.negated()) != loc.is_negated()),
+            false if self.is_contradictory(&[listed, loc]) => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The atoms that facets allow.
+    pub(super) fn allowed(&mut self, atoms: &mut Atoms<'a>, facets: &Facets<'a>) -> Allowed {
+        let all = AtomSet::first(atoms.len());
+        let mut out = Allowed { possible: all.clone(), implied: all };
+        for loc in self.member_schemas(&facets.object, atoms.name) {
+            let allowed = self.allowed_by(atoms, loc);
+            out.possible.intersect(&allowed.possible);
+            out.implied.intersect(&allowed.implied);
+        }
+        if facets.object.required.contains(&atoms.name) {
+            out.possible.remove(ABSENT);
+            out.implied.remove(ABSENT);
+        }
+        if !facets.types.meets(TypeSet::OBJECT) {
+            out.possible.retain(|_| false);
+            out.implied.retain(|_| false);
+        }
+        out
+    }
+
+    /// The classes of a discriminator: atoms that all of the facets treat alike.
+    pub(super) fn classes<'t>(
+        &mut self,
+        base: &Allowed,
+        tests: impl Iterator<Item = &'t Allowed> + Clone,
+    ) -> Vec<Vec<usize>> {
+        let mut classes: Vec<Vec<usize>> = Vec::new();
+        let mut by_answers: HashMap<Vec<u32>, usize> = HashMap::default();
+        for atom in 0..base.possible.0.len() * 64 {
+            if !base.possible.contains(atom) {
+                continue;
+            }
+            let mut answers = Vec::new();
+            for (i, test) in tests.clone().enumerate() {
+                if test.possible.contains(atom) {
+                    answers.push((i as u32) << 1 | u32::from(test.implied.contains(atom)));
+                }
+            }
+            if !self.reader.spend(1 + answers.len() / 8) {
+                return classes;
+            }
+            let class = *by_answers.entry(answers).or_insert_with(|| {
+                classes.push(Vec::new());
+                classes.len() - 1
+            });
+            classes[class].push(atom);
+        }
+        classes
+    }
+
+    /// Facets that allow exactly the objects of a class.
+    pub(super) fn class_facets(
+        &mut self,
+        loc: LocId,
+        atoms: &Atoms<'a>,
+        base: &Allowed,
+        class: &[usize],
+    ) -> Facets<'a> {
+        let mut out = Facets { types: TypeSet::OBJECT, ..Facets::any() };
+        let name = atoms.name;
+        let has = |atom: usize| class.contains(&atom);
+        if class == [ABSENT] {
+            out.object.forbidden.push(name);
+            return out;
+        }
+        if !has(ABSENT) {
+            out.object.required.push(name);
+        }
+        let outside = |atom: &usize| base.possible.contains(*atom) && !has(*atom);
+        if !(OTHER..atoms.len()).any(|atom| outside(&atom)) {
+            return out;
+        }
+        let mut listed: Vec<LocId> = (OTHER + 1..atoms.len())
+            .filter(|&atom| has(atom) != has(OTHER))
+            .map(|atom| atoms.listed[atom - OTHER - 1])
+            .collect();
+        let union = match listed.len() {
+            1 => listed.remove(0),
+            _ => self.reader.doc.union_of(loc, listed),
+        };
+        let schema = if has(OTHER) { union.negated() } else { union };
+        let mut part = ObjectPart::new(vec![(name, schema)]);
+        part.evaluates = Evaluates::Nothing;
+        out.object.parts.push(Rc::new(part));
+        out
+    }
+
+    /// Facets without their constraints on a member, as far as these stand alone.
+    pub(super) fn without_member(&self, facets: &Facets<'a>, name: &str) -> Facets<'a> {
+        let mut out = facets.clone();
+        if out.object.is_free() {
+            return out;
+        }
+        let tracked = self.declarations_count();
+        let object = &mut *out.object;
+        object.required.retain(|other| *other != name);
+        object.forbidden.retain(|other| *other != name);
+        object.parts.retain_mut(|part| {
+            let alone = part.patterns.is_empty() && part.additional.is_none();
+            if !alone
+                || part.property(name).is_none()
+                || tracked && part.evaluates != Evaluates::Nothing
+            {
+                return true;
+            }
+            let mut rest = part.properties.clone();
+            rest.retain(|(other, _)| *other != name);
+            let keep = !rest.is_empty();
+            *part = Rc::new(ObjectPart { evaluates: part.evaluates, ..ObjectPart::new(rest) });
+            keep
+        });
+        out
+    }
+}
