@@ -13,10 +13,12 @@ use std::ops::Range;
 pub(super) use states::MemberSetStates;
 
 use crate::fsm::{Edge, Nfa};
-use crate::ir::{MemberBounds, NextMember, SeenMembers};
+use crate::ir::{MemberBounds, MemberChoices, NextMember, SeenMembers};
 
 /// Longest prefix of a name that is examined, in bytes.
 const MAX_SPELLED: usize = 128;
+/// Most members behind a common prefix whose likelihood is examined.
+const MAX_LIKELY: usize = 64;
 /// Likelihood of a repeatable (undeclared) member, relative to declared ones.
 const UNDECLARED_LIKELIHOOD: f64 = 1.0 / 256.0;
 
@@ -24,14 +26,10 @@ const UNDECLARED_LIKELIHOOD: f64 = 1.0 / 256.0;
 /// seen members, then the instance.
 pub(super) type EquivalenceKey = Box<[(u32, u32)]>;
 
-/// Positions that replace a position in an equivalence key.
-pub(super) struct Substitutes {
-    /// A position with the same continuation to the end of the member.
-    pub(super) same_ending: u32,
-    /// A position that stands for the whole name, if a repeatable member can read the same text:
-    /// then the choice has no effect.
-    pub(super) covered_by: Option<u32>,
-}
+/// How many bytes of a name a repeatable member reads as well, if no token that begins before them
+/// reads further: then it has no effect there whether the member may come. By member set and
+/// member.
+pub(super) type CoveredBytes<'a> = &'a dyn Fn(u32, usize) -> usize;
 
 /// The likelihood of a continuation, for previews. Assumes that members come in declaration order.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,6 +82,7 @@ struct MemberSet {
     /// First states of the members: at-most-once members, then repeatable ones.
     once: Vec<u32>,
     often: Vec<u32>,
+    names: NameTrie,
     separator: u32,
     /// First state of each part, ascending: at-most-once members, repeatable members, the
     /// separator; then the end.
@@ -98,6 +97,27 @@ struct MemberSet {
     exit: u32,
 }
 
+/// The names of at-most-once members, as far as each is one literal. Common prefixes are states of
+/// their own, so that a state need not list all members that may still come.
+#[derive(Debug, Default)]
+struct NameTrie {
+    /// At-most-once members, ordered by name: those with a common prefix are neighbors.
+    order: Vec<u32>,
+    /// The nodes; the first one is in front of all members.
+    nodes: Vec<NameNode>,
+}
+
+/// A common prefix of several names.
+#[derive(Debug)]
+struct NameNode {
+    /// The state behind the prefix.
+    state: u32,
+    /// The members, as a range of [`NameTrie::order`].
+    members: Range<u32>,
+    /// The length of the prefix, in bytes.
+    depth: u32,
+}
+
 /// What a state of the automaton means for member sets; the index is that of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum StateRole {
@@ -108,6 +128,8 @@ enum StateRole {
     Start(u32),
     /// In front of a member.
     Before(u32),
+    /// Behind a common prefix of several names: the member set, and the node of its trie.
+    Name(u32, u32),
     /// First state of a member or separator. No edge leads back to it.
     First,
     /// Last state of a member.
@@ -181,10 +203,11 @@ impl MemberSets {
         let often = add_parts(nfa, often, &|_| StateRole::End(index, NextMember::Often));
         let (separator, between, separator_nullable) =
             add_part(nfa, separator, StateRole::Between(index));
-        for (first, end) in ends {
-            nfa.epsilon(before, first);
-            nfa.epsilon(end, after);
-        }
+        ends.into_iter().for_each(|(_, end)| nfa.epsilon(end, after));
+        often.iter().for_each(|&first| nfa.epsilon(before, first));
+        let names = NameTrie::new(nfa, &once, before);
+        let nodes = names.nodes.iter().zip(0..).skip(1);
+        roles.extend(nodes.map(|(node, i)| (node.state, StateRole::Name(index, i))));
         nfa.epsilon(after, separator);
         nfa.epsilon(between, before);
         nfa.epsilon(after, exit);
@@ -202,6 +225,7 @@ impl MemberSets {
             range,
             once,
             often,
+            names,
             separator,
             part_starts,
             separator_nullable,
@@ -248,28 +272,13 @@ impl MemberSets {
         (!member_set.separator_nullable).then(|| edges.collect())
     }
 
-    /// For each at-most-once member: its unambiguous literal prefix, as bytes with the position in
-    /// front of each.
-    pub(super) fn spelled(
-        &self,
-        nfa: &Nfa,
+    /// For each at-most-once member: its unambiguous literal prefix.
+    pub(super) fn spelled<'a>(
+        &'a self,
+        nfa: &'a Nfa,
         member_set: usize,
-    ) -> impl Iterator<Item = Vec<(u32, u8)>> {
-        self.all[member_set].once.iter().map(|&first| {
-            let mut spelled = Vec::new();
-            let mut position = first;
-            while spelled.len() < MAX_SPELLED
-                && self.is_ordinary(position)
-                && let [Edge { lo, hi, to }] = nfa.edges(position).collect::<Vec<_>>()[..]
-                && lo == hi
-                && let Ok(byte) = u8::try_from(lo)
-                && nfa.epsilons(position).next().is_none()
-            {
-                spelled.push((position, byte));
-                position = to;
-            }
-            spelled
-        })
+    ) -> impl Iterator<Item = Vec<u8>> + 'a {
+        self.all[member_set].once.iter().map(|&first| Spelled::new(nfa, first).bytes)
     }
 
     /// The member set whose part contains `position`, or that `position` lies in front of or behind
@@ -280,6 +289,27 @@ impl MemberSets {
                 Some(self.set(member_set))
             }
             _ => self.containing(position),
+        }
+    }
+
+    /// The member set in whose names a position lies, and the node of its trie.
+    fn name_node(&self, position: u32) -> Option<(u32, &NameNode)> {
+        let (member_set, node) = match self.role(position) {
+            StateRole::Before(member_set) => (member_set, 0),
+            StateRole::Name(member_set, node) => (member_set, node),
+            _ => return None,
+        };
+        Some((member_set, &self.set(member_set).names.nodes[node as usize]))
+    }
+
+    /// Whether a position behind a node of the trie lies in a member that may come.
+    fn may_lead_to(&self, member_set: u32, to: u32, choices: &MemberChoices<'_>) -> bool {
+        let set = self.set(member_set);
+        match self.name_node(to) {
+            Some((_, node)) => {
+                set.names.members(node).any(|i| choices.include(NextMember::Once(i)))
+            }
+            None => set.member_at(to).is_some_and(|next| choices.include(next)),
         }
     }
 
@@ -335,7 +365,8 @@ impl MemberSet {
 
     /// The member that begins at or contains a position.
     fn member_at(&self, position: u32) -> Option<NextMember> {
-        let nth = |firsts: &[u32]| firsts.iter().position(|&first| first == position);
+        // First states are ascending.
+        let nth = |firsts: &[u32]| firsts.binary_search(&position).ok();
         let begins = nth(&self.once)
             .map(NextMember::Once)
             .or_else(|| nth(&self.often).map(|_| NextMember::Often));
@@ -345,8 +376,14 @@ impl MemberSet {
         })
     }
 
-    /// Likelihood of the part around a position, as seen from where members begin.
-    fn likelihood(&self, position: u32, seen: SeenMembers) -> f64 {
+    /// Likelihood of the part around a position, or of the most likely one behind a node of the
+    /// trie of names, as seen from where members begin.
+    fn likelihood(&self, position: u32, node: Option<&NameNode>, seen: &SeenMembers) -> f64 {
+        if let Some(node) = node.filter(|node| node.depth > 0) {
+            let unseen = self.names.members(node).filter(|&i| !seen.once.contains(i));
+            let likely = unseen.take(MAX_LIKELY).map(|i| self.bounds.likelihood(seen, i));
+            return likely.fold(0.0, f64::max);
+        }
         let Some(part) = self.part_at(position) else { return 1.0 };
         match part {
             member if member < self.once.len() => self.bounds.likelihood(seen, member),
@@ -364,6 +401,81 @@ impl MemberSet {
             NextMember::Often => &self.often,
         }
     }
+}
+
+impl NameTrie {
+    /// The trie of the members with these first states; connects its nodes, from `root` on, with
+    /// the members.
+    fn new(nfa: &mut Nfa, once: &[u32], root: u32) -> NameTrie {
+        let spelled: Vec<Spelled> = once.iter().map(|&first| Spelled::new(nfa, first)).collect();
+        let mut order: Vec<u32> = (0..once.len() as u32).collect();
+        order.sort_by(|&a, &b| spelled[a as usize].bytes.cmp(&spelled[b as usize].bytes));
+        let mut nodes = vec![NameNode { state: root, members: 0..once.len() as u32, depth: 0 }];
+        let mut at = 0;
+        while let Some(NameNode { state, members, depth }) = nodes.get(at) {
+            let (state, mut begin, end, depth) = (*state, members.start, members.end, *depth);
+            at += 1;
+            let name = |at: u32| &spelled[order[at as usize] as usize];
+            while begin < end {
+                let first = name(begin);
+                let Some(&byte) = first.bytes.get(depth as usize) else {
+                    nfa.epsilon(state, first.positions[depth as usize]);
+                    begin += 1;
+                    continue;
+                };
+                let same = (begin..end).take_while(|&at| name(at).bytes[depth as usize] == byte);
+                let siblings = begin..begin + same.count() as u32;
+                begin = siblings.end;
+                let to = match siblings.len() {
+                    1 => first.positions[depth as usize + 1],
+                    _ => nfa.state(),
+                };
+                nfa.edge(state, byte.into(), byte.into(), to);
+                if siblings.len() > 1 {
+                    nodes.push(NameNode { state: to, members: siblings, depth: depth + 1 });
+                }
+            }
+        }
+        NameTrie { order, nodes }
+    }
+
+    /// The members below a node.
+    fn members(&self, node: &NameNode) -> impl Iterator<Item = usize> {
+        let range = node.members.start as usize..node.members.end as usize;
+        self.order[range].iter().map(|&member| member as usize)
+    }
+}
+
+/// The unambiguous literal prefix of a member.
+struct Spelled {
+    bytes: Vec<u8>,
+    /// The position in front of each byte, and the one behind the last byte.
+    positions: Vec<u32>,
+}
+
+impl Spelled {
+    /// The prefix from a member's first state on.
+    fn new(nfa: &Nfa, first: u32) -> Spelled {
+        let (mut bytes, mut positions) = (Vec::new(), vec![first]);
+        let mut position = first;
+        while bytes.len() < MAX_SPELLED
+            && nfa.epsilons(position).next().is_none()
+            && let Some(byte) = only_byte(nfa, &mut position)
+        {
+            bytes.push(byte);
+            positions.push(position);
+        }
+        Spelled { bytes, positions }
+    }
+}
+
+/// Moves a position along its only edge, if that reads one byte.
+fn only_byte(nfa: &Nfa, position: &mut u32) -> Option<u8> {
+    let mut edges = nfa.edges(*position);
+    let Edge { lo, hi, to } = edges.next().filter(|edge| edge.lo == edge.hi)?;
+    let byte = u8::try_from(lo).ok().filter(|_| lo == hi && edges.next().is_none())?;
+    *position = to;
+    Some(byte)
 }
 
 /// Adds a copy of the epsilon closure of `begin` that no edge leads back to. Also returns whether

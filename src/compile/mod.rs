@@ -292,8 +292,9 @@ impl Compiled {
             else {
                 return None;
             };
-            let compiled = Compiled::new(deferred.grammar()?.clone(), &self.limits).ok()?;
-            (!compiled.start_nullable()).then(|| Arc::new(compiled))
+            let grammar = deferred.grammar_within(self.specials())?;
+            let compiled = Compiled::new(grammar, &self.limits).ok()?;
+            (compiled.start_nullable() == deferred.is_nullable()).then(|| Arc::new(compiled))
         };
         // All matchers share the result, so it must not depend on the fuel that one request has
         // left.

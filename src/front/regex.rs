@@ -6,9 +6,9 @@
 //!
 //! `regex-syntax` parses all patterns. [`translate`] first rewrites the syntax to which ECMA-262
 //! gives another meaning: `\d` is ASCII, `.` excludes four line terminators, `$` is only the end of
-//! the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, and others. It rejects look-behind and
-//! patterns that are not regular (backreferences). Look-ahead and word boundaries become assertion
-//! marks, which `assertions` resolves.
+//! the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, and others. It rejects patterns that are
+//! not regular (backreferences). Look-around and word boundaries become assertion marks, which
+//! `assertions` resolves.
 //!
 //! A pattern is lowered in one of two ways:
 //! * [`Pattern::branches`] keeps the structure: counted repeats stay counters, and the caller
@@ -22,8 +22,6 @@ mod lengths;
 mod options;
 mod translate;
 
-use std::ops::Range;
-
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
@@ -32,11 +30,11 @@ use crate::fuel;
 use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
+use assertions::{MarkCondition, MarkedDfa};
 pub(crate) use cache::{CachedPattern, CountedDfa, cached_pattern, pattern_stats};
 pub(crate) use lengths::Lengths;
 pub use options::{Case, Classes, Dot, LookAround, RegexOptions, Scope};
-pub use translate::translate;
-use translate::{AssertionMark, mark_number};
+use translate::{AssertionMark, Side, mark_number, translate};
 
 /// All Unicode scalar values: the alphabet of the code-point automata.
 pub const SCALARS: [(u32, u32); 2] = [(0, 0xD7FF), (0xE000, 0x10FFFF)];
@@ -90,17 +88,17 @@ impl RegexError {
 #[derive(Clone, Debug)]
 pub struct Pattern {
     hir: Hir,
-    /// Look-ahead and word boundaries, by the number of their mark.
+    /// Look-around, by the number of its mark.
     assertions: Vec<Assertion>,
 }
 
-/// A zero-width assertion.
+/// A zero-width assertion: the text behind a position begins with a match of the pattern, or the
+/// text before it ends with one.
 #[derive(Clone, Debug)]
-enum Assertion {
-    /// Look-ahead: the rest of the text begins with a match of the pattern, which begins with `^`.
-    Ahead { pattern: Pattern, negated: bool },
-    /// A word boundary.
-    Boundary { negated: bool },
+struct Assertion {
+    pattern: Pattern,
+    behind: bool,
+    negated: bool,
 }
 
 /// A top-level alternative of a pattern that has anchors only at its ends.
@@ -143,13 +141,23 @@ impl Pattern {
         options: &RegexOptions,
         limits: &Limits,
     ) -> Result<Pattern, RegexError> {
+        Pattern::parse_side(source, options, Side::Whole, limits)
+    }
+
+    /// As [`Pattern::with_options`], for a pattern that sees a side of the text.
+    fn parse_side(
+        source: &str,
+        options: &RegexOptions,
+        side: Side,
+        limits: &Limits,
+    ) -> Result<Pattern, RegexError> {
         if source.len() > limits.source_bytes {
             return Err(TooLarge::States { limit: limits.source_bytes }.into());
         }
         if source.len() / BYTES_PER_NODE > limits.nodes {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
-        let translated = translate(source, options)?;
+        let translated = translate(source, options, side)?;
         if translated.tables > limits.nodes / RANGES_PER_TABLE {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
@@ -170,57 +178,30 @@ impl Pattern {
         if node_count(&hir, limits.nodes) > limits.nodes {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
-        let mut assertions = Vec::with_capacity(translated.marks.len());
-        for mark in translated.marks {
-            assertions.push(match mark {
-                AssertionMark::Boundary { negated } => Assertion::Boundary { negated },
-                AssertionMark::Ahead { body, negated, options } => Assertion::Ahead {
-                    pattern: Pattern::parse_look_ahead(source, body, &options, limits)?,
-                    negated,
-                },
-            });
-        }
-        Ok(Pattern { hir, assertions })
+        let assertions: Result<Vec<Assertion>, RegexError> =
+            translated.marks.iter().map(|mark| Pattern::parse_assertion(mark, limits)).collect();
+        Ok(Pattern { hir, assertions: assertions? })
     }
 
-    /// Parses the body of a look-ahead.
-    fn parse_look_ahead(
-        source: &str,
-        body: Range<usize>,
-        options: &RegexOptions,
-        limits: &Limits,
-    ) -> Result<Pattern, RegexError> {
-        const BEGIN: &str = "^(?:";
-        let unsupported = |what| Err(RegexError::Unsupported { offset: body.start, what });
+    /// Parses the body of an assertion.
+    fn parse_assertion(mark: &AssertionMark, limits: &Limits) -> Result<Assertion, RegexError> {
         let Some(depth) = limits.depth.checked_sub(1) else {
-            return unsupported("so deep a look-ahead");
+            let what = "so deep a look-ahead or look-behind";
+            return Err(RegexError::Unsupported { offset: mark.offset, what });
         };
         let limits = Limits { depth, ..limits.clone() };
-        let inside = &source[body.clone()];
-        let source_offset =
-            |offset: usize| body.start + offset.saturating_sub(BEGIN.len()).min(inside.len());
-        let pattern = Pattern::with_options(&format!("{BEGIN}{inside})"), options, &limits);
+        let side = if mark.behind { Side::Before } else { Side::Behind };
+        let pattern = Pattern::parse_side(&mark.body, &mark.options, side, &limits);
         let pattern = pattern.map_err(|error| match error {
             RegexError::Syntax { offset, reason } => {
-                RegexError::Syntax { offset: source_offset(offset), reason }
+                RegexError::Syntax { offset: mark.offset + offset, reason }
             }
             RegexError::Unsupported { offset, what } => {
-                RegexError::Unsupported { offset: source_offset(offset), what }
+                RegexError::Unsupported { offset: mark.offset + offset, what }
             }
             other => other,
         })?;
-        // The body does not see the text before the look-ahead.
-        if pattern
-            .assertions
-            .iter()
-            .any(|assertion| matches!(assertion, Assertion::Boundary { .. }))
-        {
-            return unsupported("a word boundary in a look-ahead");
-        }
-        if count_start_anchors(&pattern.hir) > 1 {
-            return unsupported("`^` in a look-ahead");
-        }
-        Ok(pattern)
+        Ok(Assertion { pattern, behind: mark.behind, negated: mark.negated })
     }
 
     /// Least and greatest number of code points of a text that *contains* a match, as far as the
@@ -234,7 +215,7 @@ impl Pattern {
     }
 
     /// The top-level alternatives. `spell` spells each class, given as sorted, disjoint ranges of
-    /// code points. `None` if the pattern has an anchor inside an alternative, look-ahead or a word
+    /// code points. `None` if the pattern has an anchor inside an alternative, look-around or a word
     /// boundary.
     pub fn branches(
         &self,
@@ -327,6 +308,40 @@ impl Pattern {
 
     /// The automaton for a scope, with all assertions resolved.
     fn dfa(&self, scope: Scope, limit: usize) -> Result<Dfa, TooLarge> {
+        let any = scope == Scope::Search;
+        if self.assertions.is_empty() {
+            return self.marked_dfa((any, any), limit);
+        }
+        let mut automata = Vec::new();
+        self.add_automata((any, any), false, limit, &mut automata)?;
+        assertions::resolve(&automata, limit)
+    }
+
+    /// Adds the automata of all assertions, and then the pattern's, unless they are there. Returns
+    /// the number of the last.
+    fn add_automata(
+        &self,
+        open: (bool, bool),
+        behind: bool,
+        limit: usize,
+        automata: &mut Vec<MarkedDfa>,
+    ) -> Result<u32, TooLarge> {
+        let mut conditions = Vec::with_capacity(self.assertions.len());
+        for Assertion { pattern, behind, negated } in &self.assertions {
+            let body = pattern.add_automata((*behind, !behind), *behind, limit, automata)?;
+            conditions.push(MarkCondition { body, negated: *negated });
+        }
+        let marked = MarkedDfa { dfa: self.marked_dfa(open, limit)?, conditions, behind };
+        let is_assertion = open.0 != open.1;
+        let equal = automata.iter().position(|other| is_assertion && *other == marked);
+        Ok(equal.unwrap_or_else(|| {
+            automata.push(marked);
+            automata.len() - 1
+        }) as u32)
+    }
+
+    /// The automaton with marks. `open` says whether any text may come before and behind a match.
+    fn marked_dfa(&self, open: (bool, bool), limit: usize) -> Result<Dfa, TooLarge> {
         let anchored = !self.hir.properties().look_set().is_empty();
         let mut builder = PatternNfaBuilder {
             nfa: Nfa::new(),
@@ -337,7 +352,7 @@ impl Pattern {
         let start = builder.state()?;
         let end = builder.state()?;
         let mut from = start;
-        if scope == Scope::Search {
+        if open.0 {
             // A new state, so that the loop does not re-enter `^`.
             builder.any_loop(start);
             from = builder.state()?;
@@ -345,61 +360,26 @@ impl Pattern {
         }
         let to = builder.hir(from, &self.hir)?;
         builder.epsilon(to, end);
-        if scope == Scope::Search {
+        if open.1 {
             builder.any_loop(end);
         }
         for layer in 0..builder.layers {
             // Behind a match any text may follow, unless `$` was passed or an assertion constrains
             // it.
-            if scope == Scope::Search && layer < FRESH_ENDED && self.assertions.is_empty() {
+            if open.1 && layer < FRESH_ENDED && self.assertions.is_empty() {
                 builder.nfa.set_universal(end + layer);
             } else {
                 builder.nfa.set_final(end + layer);
             }
         }
         builder.nfa.set_start(start);
-        let dfa = builder.nfa.determinize(limit)?.minimize();
-        if self.assertions.is_empty() {
-            return Ok(dfa);
-        }
-        let assertions: Result<Vec<assertions::MarkCondition>, TooLarge> = self
-            .assertions
-            .iter()
-            .map(|assertion| match assertion {
-                Assertion::Boundary { negated } => {
-                    Ok(assertions::MarkCondition::Boundary(!negated))
-                }
-                Assertion::Ahead { pattern, negated } => {
-                    let begins = pattern.search_dfa(limit)?;
-                    let rest = if *negated {
-                        begins.complement_of_minimal(&SCALARS, limit)?
-                    } else {
-                        begins
-                    };
-                    Ok(assertions::MarkCondition::Rest(rest))
-                }
-            })
-            .collect();
-        assertions::resolve(&dfa, &assertions?, limit)
-    }
-}
-
-/// Number of `^` in a pattern.
-fn count_start_anchors(hir: &Hir) -> usize {
-    match hir.kind() {
-        HirKind::Look(Look::Start) => 1,
-        HirKind::Capture(capture) => count_start_anchors(&capture.sub),
-        HirKind::Repetition(r) => count_start_anchors(&r.sub),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().map(count_start_anchors).sum()
-        }
-        _ => 0,
+        Ok(builder.nfa.determinize(limit)?.minimize())
     }
 }
 
 /// Lowers a pattern to a grammar of the UTF-8 texts that match it, or contain a match.
 ///
-/// Counted repeats stay counters, whatever their bounds. Anchors inside alternatives, look-ahead
+/// Counted repeats stay counters, whatever their bounds. Anchors inside alternatives, look-around
 /// and word boundaries need an automaton over code points. With [`Scope::Search`], a parse of a
 /// pattern with a counted repeat keeps one count per position at which a match may have begun.
 ///

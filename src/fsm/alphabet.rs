@@ -160,6 +160,22 @@ impl Alphabet {
     }
 }
 
+/// Classes of symbols within `ranges` (sorted and disjoint) that no state of the automata tells
+/// apart and that some state has an edge over, as ranges.
+pub(crate) fn symbol_classes(automata: &[&Dfa], ranges: &[(u32, u32)]) -> Vec<Vec<(u32, u32)>> {
+    let alphabet = Alphabet::new(automata);
+    let mut classes = vec![Vec::new(); alphabet.classes()];
+    for (interval, &first) in alphabet.starts.iter().enumerate() {
+        let Some(class) = alphabet.class(interval) else { continue };
+        let last = alphabet.end(interval);
+        let parts = ranges.iter().map(|&(lo, hi)| (lo.max(first), hi.min(last)));
+        classes[class as usize].extend(parts.filter(|(lo, hi)| lo <= hi));
+    }
+    fuel::charge(alphabet.starts.len());
+    classes.retain(|class| !class.is_empty());
+    classes
+}
+
 /// The hash of an edge of one of the automata.
 fn hash(automaton: u64, state: u32, to: u32) -> u128 {
     let mix = |mut z: u64| {

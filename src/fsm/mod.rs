@@ -32,6 +32,7 @@ mod product;
 mod trigrams;
 pub(crate) mod utf8;
 
+pub(crate) use alphabet::symbol_classes;
 pub(crate) use byte_summary::{
     ASCII_LETTERS, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, kind_bytes, shape,
     shape_bytes, shape_kinds,

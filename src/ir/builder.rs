@@ -79,6 +79,11 @@ impl GrammarBuilder {
         SpecialId::new(index)
     }
 
+    /// A builder without rules that has the same special tokens with the same ids.
+    pub fn with_same_specials(&self) -> GrammarBuilder {
+        GrammarBuilder { rules: Vec::new(), specials: self.specials.clone() }
+    }
+
     /// The rules so far.
     pub fn rules(&self) -> &[Rule] {
         &self.rules

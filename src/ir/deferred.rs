@@ -6,13 +6,14 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::{Expr, Grammar, GrammarError};
-use crate::ids::RuleId;
+use super::{Expr, Grammar, GrammarError, SpecialToken};
+use crate::ids::{RuleId, SpecialId};
 
 /// A rule body that is a grammar of its own, built on first use. A request may offer hundreds of
 /// tools and call one or two. Cloning is cheap; clones share the result.
 ///
-/// The grammar must be productive and not nullable, without special tokens, and without rule
+/// The grammar must be productive, derive the empty text only if the body is nullable
+/// ([`Deferred::is_nullable`]), name only special tokens of the grammar around it, and have no rule
 /// attributes except `name`. The creator must ensure that it can be built. If it cannot, a parse
 /// that reaches it fails with a limit; everywhere else that is an error.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 struct DeferredBody {
     /// Unique in the process.
     serial: u64,
+    /// Whether the grammar derives the empty text.
+    is_nullable: bool,
     /// Builds the grammar.
     make: Box<dyn Fn() -> Option<Grammar> + Send + Sync>,
     /// The grammar, once built; `None` if that failed.
@@ -34,8 +37,17 @@ struct DeferredBody {
 impl Deferred {
     /// A body that `make` builds, in at most one call.
     pub fn new(make: impl Fn() -> Option<Grammar> + Send + Sync + 'static) -> Deferred {
+        Self::with_nullability(false, make)
+    }
+
+    /// As [`Deferred::new`], for a body that derives the empty text and others if `is_nullable`.
+    pub fn with_nullability(
+        is_nullable: bool,
+        make: impl Fn() -> Option<Grammar> + Send + Sync + 'static,
+    ) -> Deferred {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        Deferred(Arc::new(DeferredBody { serial, make: Box::new(make), made: OnceLock::new() }))
+        let (make, made) = (Box::new(make), OnceLock::new());
+        Deferred(Arc::new(DeferredBody { serial, is_nullable, make, made }))
     }
 
     /// The grammar; built on first use. `None` if it cannot be built or violates the requirements.
@@ -47,10 +59,30 @@ impl Deferred {
                 (attributes.is_empty() || attributes.is_only_name())
                     && !matches!(rule.body, Expr::Deferred(_))
             };
-            let is_plain = grammar.specials.is_empty() && grammar.rules.iter().all(plain);
-            (is_plain && grammar.validate().is_ok()).then(|| Arc::new(grammar))
+            (grammar.rules.iter().all(plain) && grammar.validate().is_ok())
+                .then(|| Arc::new(grammar))
         };
         self.0.made.get_or_init(made).as_ref()
+    }
+
+    /// The grammar with the special tokens of the grammar around it. `None` also if that lacks one.
+    pub(crate) fn grammar_within(&self, specials: &[SpecialToken]) -> Option<Arc<Grammar>> {
+        let grammar = self.grammar()?;
+        if specials.starts_with(&grammar.specials) {
+            return Some(grammar.clone());
+        }
+        let position = |token| Some(SpecialId::new(specials.iter().position(|s| s == token)?));
+        let ids: Vec<SpecialId> = grammar.specials.iter().map(position).collect::<Option<_>>()?;
+        let mut out = Grammar { specials: specials.to_vec(), ..(**grammar).clone() };
+        for rule in &mut out.rules {
+            rule.body.remap(&|rule| rule, &|special| ids[special.index()]);
+        }
+        Some(Arc::new(out))
+    }
+
+    /// Whether the grammar derives the empty text.
+    pub fn is_nullable(&self) -> bool {
+        self.0.is_nullable
     }
 
     /// Equal for clones, and unique otherwise.
@@ -93,7 +125,7 @@ impl Grammar {
         let mut out = self.clone();
         for id in 0..self.rules.len() {
             let Expr::Deferred(deferred) = &self.rules[id].body else { continue };
-            let Some(grammar) = deferred.grammar() else {
+            let Some(grammar) = deferred.grammar_within(&self.specials) else {
                 let what = "the deferred body cannot be built";
                 return Err(GrammarError::Malformed { rule: self.rules[id].name.clone(), what });
             };

@@ -4,17 +4,21 @@
 //! read. They are only enumerated where a graph is requested, for few members.
 
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 use super::Expr;
 use crate::fsm::TooLarge;
 use crate::hash::HashMap;
+
+/// See [`MemberBounds::forget`].
+const MANY_MEMBERS: u32 = 64;
 
 /// Members in any order, with a separator between two: each of `once` at most once, required ones
 /// exactly once, and those of `often` within the bounds. Derives the empty text if no member is
 /// required.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Members {
-    /// At most [`Members::MOST`]. No two should derive the same text; such a text counts as either.
+    /// No two should derive the same text; such a text counts as either.
     pub once: Vec<Member>,
     /// Further members, which may repeat.
     pub often: Vec<Expr>,
@@ -35,11 +39,82 @@ pub struct Member {
     pub required: bool,
 }
 
+/// A set of at-most-once members, by index. The first 64 need no allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct MemberBits {
+    first: u64,
+    /// Up to the last word that is not zero.
+    more: Box<[u64]>,
+}
+
+impl MemberBits {
+    /// Adds a member.
+    pub(crate) fn insert(&mut self, member: usize) {
+        match (member / 64).checked_sub(1) {
+            None => self.first |= 1 << member,
+            Some(word) => {
+                if word >= self.more.len() {
+                    let mut longer = vec![0; word + 1];
+                    longer[..self.more.len()].copy_from_slice(&self.more);
+                    self.more = longer.into();
+                }
+                self.more[word] |= 1 << (member % 64);
+            }
+        }
+    }
+
+    /// Whether a member is in the set.
+    pub(crate) fn contains(&self, member: usize) -> bool {
+        self.word(member / 64) >> (member % 64) & 1 == 1
+    }
+
+    /// Members `64 * word..64 * (word + 1)`, one bit each.
+    fn word(&self, word: usize) -> u64 {
+        match word.checked_sub(1) {
+            None => self.first,
+            Some(word) => self.more.get(word).copied().unwrap_or(0),
+        }
+    }
+
+    /// The words of the members that are not in `other`.
+    fn words_without<'a>(&'a self, other: &'a MemberBits) -> impl Iterator<Item = u64> + 'a {
+        (0..=self.more.len()).map(|word| self.word(word) & !other.word(word))
+    }
+
+    /// The members that are not in `other`, ascending.
+    fn without<'a>(&'a self, other: &'a MemberBits) -> impl Iterator<Item = usize> + 'a {
+        self.words_without(other).enumerate().flat_map(|(word, mut bits)| {
+            std::iter::from_fn(move || {
+                let member = (bits != 0).then(|| 64 * word + bits.trailing_zeros() as usize);
+                bits &= bits.wrapping_sub(1);
+                member
+            })
+        })
+    }
+
+    /// The number of members that are not in `other`.
+    fn count_without(&self, other: &MemberBits) -> u32 {
+        self.words_without(other).map(u64::count_ones).sum()
+    }
+
+    /// The largest member and one; 0 for the empty set.
+    fn end(&self) -> usize {
+        let last = self.more.len();
+        64 * last + (u64::BITS - self.word(last).leading_zeros()) as usize
+    }
+}
+
 /// The members seen so far: all that decides which may follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SeenMembers {
-    /// At-most-once members, one bit each.
-    pub(crate) once: u64,
+    /// At-most-once members.
+    pub(crate) once: MemberBits,
+    counts: MemberTally,
+}
+
+/// What the bounds on the number of members depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct MemberTally {
     /// Number of members; always 0 without an upper bound.
     total: u32,
     /// Members that count towards the lower bound; saturates there.
@@ -58,12 +133,12 @@ pub(crate) enum NextMember {
 }
 
 /// The constraints of a member set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberBounds {
-    /// At-most-once members that are productive, one bit each.
-    usable: u64,
+    /// At-most-once members that are productive.
+    usable: MemberBits,
     /// Required members.
-    required: u64,
+    required: MemberBits,
     /// Some repeatable member is productive.
     repeatable: bool,
     /// The separator is productive, so that a second member can follow.
@@ -73,10 +148,34 @@ pub(crate) struct MemberBounds {
     max: Option<u32>,
 }
 
-impl Members {
-    /// Most at-most-once members of a set.
-    pub const MOST: usize = 64;
+/// The members that may come next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberChoices<'b> {
+    bounds: &'b MemberBounds,
+    seen: &'b SeenMembers,
+    /// Required members that have not been seen may come.
+    required: bool,
+    /// The same for members that are not required.
+    optional: bool,
+    /// Repeatable members may come.
+    often: bool,
+}
 
+impl MemberChoices<'_> {
+    /// Whether a member may come next.
+    pub(crate) fn include(&self, next: NextMember) -> bool {
+        match next {
+            NextMember::Often => self.often,
+            NextMember::Once(i) => {
+                let may_come =
+                    if self.bounds.required.contains(i) { self.required } else { self.optional };
+                may_come && self.bounds.usable.contains(i) && !self.seen.once.contains(i)
+            }
+        }
+    }
+}
+
+impl Members {
     /// All expressions of the set.
     pub fn parts(&self) -> impl Iterator<Item = &Expr> {
         self.once.iter().map(|member| &member.body).chain(&self.often).chain([&self.separator])
@@ -94,8 +193,11 @@ impl Members {
     /// The constraints, given which expressions are productive.
     pub(crate) fn bounds(&self, mut productive: impl FnMut(&Expr) -> bool) -> MemberBounds {
         let bits = |holds: &mut dyn FnMut(&Member) -> bool| {
-            let holding = self.once.iter().zip(0..64).filter(|(member, _)| holds(member));
-            holding.fold(0u64, |bits, (_, i)| bits | 1 << i)
+            let mut bits = MemberBits::default();
+            // From the last one on, so that the set grows once.
+            let holding = self.once.iter().enumerate().rev().filter(|(_, member)| holds(member));
+            holding.for_each(|(i, _)| bits.insert(i));
+            bits
         };
         MemberBounds {
             usable: bits(&mut |member| productive(&member.body)),
@@ -130,16 +232,16 @@ impl Members {
         let mut nodes: HashMap<SeenMembers, u32> = HashMap::default();
         let mut todo = vec![(SeenMembers::default(), 0)];
         while let Some((seen, before)) = todo.pop() {
-            for next in bounds.candidates(seen) {
-                let Some(after) = bounds.add(seen, next) else { continue };
-                let behind = match nodes.entry(after) {
+            for next in bounds.candidates(&seen) {
+                let Some(after) = bounds.add(&seen, next) else { continue };
+                let behind = match nodes.entry(after.clone()) {
                     Entry::Occupied(entry) => *entry.get(),
                     Entry::Vacant(new) => {
                         let behind = paths.node(limit)?;
-                        if bounds.may_end(after) {
+                        if bounds.may_end(&after) {
                             paths.ends.push(behind);
                         }
-                        if bounds.may_continue(after) {
+                        if bounds.may_continue(&after) {
                             let before = paths.node(limit)?;
                             paths.edges.push((behind, &self.separator, before));
                             todo.push((after, before));
@@ -183,71 +285,107 @@ impl MemberGraph<'_> {
 
 impl MemberBounds {
     /// Whether the set derives any text.
-    pub(crate) fn has_sentence(self) -> bool {
-        self.may_end(SeenMembers::default())
-            || self
-                .candidates(SeenMembers::default())
-                .any(|next| self.add(SeenMembers::default(), next).is_some())
+    pub(crate) fn has_sentence(&self) -> bool {
+        let none = SeenMembers::default();
+        self.may_end(&none) || self.may_add(&none)
     }
 
     /// Whether there is no upper bound.
-    pub(crate) fn is_unbounded(self) -> bool {
+    pub(crate) fn is_unbounded(&self) -> bool {
         self.max.is_none()
     }
 
     /// Whether the lower bound has been reached. Without an upper bound, only the bit set matters
     /// from here on.
-    pub(crate) fn min_reached(self, seen: SeenMembers) -> bool {
-        seen.counted >= self.min
+    pub(crate) fn min_reached(&self, seen: &SeenMembers) -> bool {
+        seen.counts.counted >= self.min
     }
 
     /// Whether the set may end.
-    pub(crate) fn may_end(self, seen: SeenMembers) -> bool {
-        self.required & !seen.once == 0 && seen.counted >= self.min
+    pub(crate) fn may_end(&self, seen: &SeenMembers) -> bool {
+        self.min_reached(seen) && self.required.words_without(&seen.once).all(|word| word == 0)
     }
 
     /// Whether another member may follow.
-    pub(crate) fn may_continue(self, seen: SeenMembers) -> bool {
-        self.separable && self.candidates(seen).any(|next| self.add(seen, next).is_some())
+    pub(crate) fn may_continue(&self, seen: &SeenMembers) -> bool {
+        self.separable && self.may_add(seen)
+    }
+
+    /// Whether any member may be added.
+    fn may_add(&self, seen: &SeenMembers) -> bool {
+        let choices = self.choices(seen);
+        choices.often
+            || self.usable.words_without(&seen.once).enumerate().any(|(word, unseen)| {
+                let required = self.required.word(word);
+                choices.required && unseen & required != 0
+                    || choices.optional && unseen & !required != 0
+            })
     }
 
     /// The members that have not been seen, then the repeatable ones.
-    pub(crate) fn candidates(self, seen: SeenMembers) -> impl Iterator<Item = NextMember> {
-        let mut left = self.usable & !seen.once;
-        let once = std::iter::from_fn(move || {
-            let next = (left != 0).then(|| NextMember::Once(left.trailing_zeros() as usize));
-            left &= left.wrapping_sub(1);
-            next
-        });
+    pub(crate) fn candidates<'a>(
+        &'a self,
+        seen: &'a SeenMembers,
+    ) -> impl Iterator<Item = NextMember> + 'a {
+        let once = self.usable.without(&seen.once).map(NextMember::Once);
         once.chain(self.repeatable.then_some(NextMember::Often))
     }
 
-    /// The members seen after one more; `None` if the bounds can no longer be met.
-    pub(crate) fn add(self, seen: SeenMembers, next: NextMember) -> Option<SeenMembers> {
-        let mut after = seen;
-        match next {
-            NextMember::Once(i) => after.once |= 1 << i,
-            NextMember::Often => after.repeated |= self.min > 0,
+    /// The members that may come next.
+    pub(crate) fn choices<'a>(&'a self, seen: &'a SeenMembers) -> MemberChoices<'a> {
+        let (missing, left) =
+            (self.required.count_without(&seen.once), self.usable.count_without(&seen.once));
+        let after = |missing: u32, left: u32, is_once| {
+            self.can_complete(missing, left, self.count(seen.counts, is_once))
+        };
+        MemberChoices {
+            bounds: self,
+            seen,
+            required: missing > 0 && left > 0 && after(missing - 1, left - 1, true),
+            optional: left > 0 && after(missing, left - 1, true),
+            often: self.repeatable && after(missing, left, false),
         }
-        let counts = matches!(next, NextMember::Once(_)) || !seen.repeated;
-        after.counted = (seen.counted + u32::from(counts)).min(self.min);
-        // Forget what no longer matters, so that states coincide.
-        after.repeated &= after.counted < self.min;
-        after.total += u32::from(self.max.is_some());
-        self.can_complete(after).then_some(after)
     }
 
-    /// Whether the set can still end, after at least one member.
-    fn can_complete(self, seen: SeenMembers) -> bool {
-        let missing = self.required & !seen.once;
+    /// The members seen after one more; `None` if the bounds can no longer be met.
+    pub(crate) fn add(&self, seen: &SeenMembers, next: NextMember) -> Option<SeenMembers> {
+        let mut once = seen.once.clone();
+        if let NextMember::Once(i) = next {
+            once.insert(i);
+        }
+        let counts = self.count(seen.counts, next != NextMember::Often);
+        let (missing, left) =
+            (self.required.count_without(&once), self.usable.count_without(&once));
+        self.can_complete(missing, left, counts).then_some(SeenMembers { once, counts })
+    }
+
+    /// The counts after one more member.
+    fn count(&self, seen: MemberTally, is_once: bool) -> MemberTally {
+        let counts = is_once || !seen.repeated;
+        let counted = (seen.counted + u32::from(counts)).min(self.min);
+        MemberTally {
+            total: seen.total + u32::from(self.max.is_some()),
+            counted,
+            // Forget what no longer matters, so that states coincide.
+            repeated: (seen.repeated || !is_once) && counted < self.min,
+        }
+    }
+
+    /// Whether the set can still end, after at least one member. `missing`: required members that
+    /// have not been seen; `left`: productive ones.
+    fn can_complete(&self, missing: u32, left: u32, seen: MemberTally) -> bool {
         let uncounted = self.min.saturating_sub(seen.counted);
-        let left = (self.usable & !seen.once).count_ones();
         let countable = left + u32::from(self.repeatable && !seen.repeated);
-        let fewest = missing.count_ones().max(uncounted);
-        missing & !self.usable == 0
+        let fewest = missing.max(uncounted);
+        self.required.words_without(&self.usable).all(|word| word == 0)
             && uncounted <= countable
             && (fewest == 0 || self.separable)
             && self.max.is_none_or(|max| seen.total <= max && fewest <= max - seen.total)
+    }
+
+    /// The required members that have not been seen.
+    pub(crate) fn missing<'a>(&'a self, seen: &'a SeenMembers) -> impl Iterator<Item = usize> + 'a {
+        self.required.without(&seen.once)
     }
 
     /// The choices that the search for the shortest completion must examine, each with the members
@@ -256,24 +394,30 @@ impl MemberBounds {
     /// The order of members does not change the length of a text. So required members come in
     /// declaration order. If only a number of members is missing, the others come in order, and
     /// skipped ones are assumed to be seen. If nothing is missing, every choice is examined.
-    pub(crate) fn completion_candidates(self, seen: SeenMembers) -> Vec<(SeenMembers, NextMember)> {
-        let missing = self.required & !seen.once;
-        if missing != 0 {
-            return vec![(seen, NextMember::Once(missing.trailing_zeros() as usize))];
+    pub(crate) fn completion_candidates(
+        &self,
+        seen: &SeenMembers,
+    ) -> Vec<(SeenMembers, NextMember)> {
+        if let Some(missing) = self.missing(seen).next() {
+            return vec![(seen.clone(), NextMember::Once(missing))];
         }
-        if seen.counted >= self.min {
-            let leads_on = |next: &NextMember| self.add(seen, *next).is_some();
-            return self.candidates(seen).filter(leads_on).map(|next| (seen, next)).collect();
+        if self.min_reached(seen) {
+            let choices = self.choices(seen);
+            return self
+                .candidates(seen)
+                .filter(|&next| choices.include(next))
+                .map(|next| (seen.clone(), next))
+                .collect();
         }
         let mut out = Vec::new();
-        let mut before = seen;
+        let mut before = seen.clone();
         for next in self.candidates(seen) {
-            let useful = next != NextMember::Often || !seen.repeated;
-            if useful && self.add(before, next).is_some() {
-                out.push((before, next));
+            let useful = next != NextMember::Often || !seen.counts.repeated;
+            if useful && self.choices(&before).include(next) {
+                out.push((before.clone(), next));
             }
             if let NextMember::Once(i) = next {
-                before.once |= 1 << i;
+                before.once.insert(i);
             }
         }
         out
@@ -281,33 +425,60 @@ impl MemberBounds {
 
     /// Likelihood that this member is next, if members mostly come in declaration order: skipped
     /// required members make it unlikely, skipped optional ones less so.
-    pub(crate) fn likelihood(self, seen: SeenMembers, member: usize) -> f64 {
-        let begun = below(u64::BITS - seen.once.leading_zeros());
-        let skipped = self.usable & !seen.once & below(member as u32);
-        let must = (skipped & self.required).count_ones() as i32;
-        let late = if begun >> member & 1 == 1 { 1.0 / 64.0 } else { 1.0 };
-        let may = (skipped & !self.required & !begun).count_ones() as i32;
-        late * (1.0f64 / 64.0).powi(must) * 0.125f64.powi(may)
+    pub(crate) fn likelihood(&self, seen: &SeenMembers, member: usize) -> f64 {
+        let (must, may) = self.left_out(seen, seen.once.end()..member);
+        let (must_before, _) = self.left_out(seen, 0..seen.once.end().min(member));
+        let late = if member < seen.once.end() { 1.0 / 64.0 } else { 1.0 };
+        late * (1.0f64 / 64.0).powi(must + must_before) * 0.125f64.powi(may)
     }
 
     /// Score of the members seen so far, to compare alternatives that differ by one member: higher
     /// for more members and for fewer gaps.
-    pub(crate) fn order_score(self, seen: SeenMembers) -> f64 {
-        let left_out = self.usable & !seen.once & below(u64::BITS - seen.once.leading_zeros());
-        let (must, may) =
-            ((left_out & self.required).count_ones(), (left_out & !self.required).count_ones());
-        256f64.powi(seen.once.count_ones() as i32)
-            * 64f64.powi(-(must as i32))
-            * 8f64.powi(-(may as i32))
+    pub(crate) fn order_score(&self, seen: &SeenMembers) -> f64 {
+        let (must, may) = self.left_out(seen, 0..seen.once.end());
+        let present = seen.once.count_without(&MemberBits::default());
+        // Bounded, so that the product is a number.
+        256f64.powi(present.min(64) as i32) * 64f64.powi(-must.min(32)) * 8f64.powi(-may.min(32))
+    }
+
+    /// How many members of a range have not been seen: required ones, and others.
+    fn left_out(&self, seen: &SeenMembers, range: Range<usize>) -> (i32, i32) {
+        let (mut must, mut may) = (0, 0);
+        for word in range.start / 64..range.end.div_ceil(64) {
+            let within = below(range.end, word) & !below(range.start, word);
+            let unseen = self.usable.word(word) & !seen.once.word(word) & within;
+            must += (unseen & self.required.word(word)).count_ones() as i32;
+            may += (unseen & !self.required.word(word)).count_ones() as i32;
+        }
+        (must, may)
+    }
+
+    /// The set without optional members, if most of many members have not been seen: what differs
+    /// is which names may come next, and few may not. `None` otherwise.
+    pub(crate) fn forget(&self, seen: &SeenMembers) -> Option<SeenMembers> {
+        let (none, left) = (MemberBits::default(), self.remaining_once(seen));
+        if left < MANY_MEMBERS || seen.once.count_without(&none) > left {
+            return None;
+        }
+        let mut once = MemberBits::default();
+        // If one required member is missing, the set may end behind it.
+        if self.required.count_without(&seen.once) <= 1 {
+            let present = self.required.without(&none).filter(|&i| seen.once.contains(i));
+            present.for_each(|i| once.insert(i));
+        }
+        (once != seen.once).then_some(SeenMembers { once, counts: seen.counts })
     }
 
     /// At-most-once members that have not been seen.
-    pub(crate) fn remaining_once(self, seen: SeenMembers) -> u32 {
-        (self.usable & !seen.once).count_ones()
+    pub(crate) fn remaining_once(&self, seen: &SeenMembers) -> u32 {
+        self.usable.count_without(&seen.once)
     }
 }
 
-/// The bits below `member`; all bits from 64 on.
-fn below(member: u32) -> u64 {
-    1u64.checked_shl(member).map_or(u64::MAX, |bit| bit - 1)
+/// In the word of members with this number, the bits of those below `member`.
+fn below(member: usize, word: usize) -> u64 {
+    match member.saturating_sub(64 * word) {
+        bits @ 0..64 => (1 << bits) - 1,
+        _ => u64::MAX,
+    }
 }

@@ -26,7 +26,7 @@ pub use excluded_words::Except;
 pub use homomorphism::{Homomorphism, MapError};
 pub use literal::Literal;
 pub use members::{Member, Members};
-pub(crate) use members::{MemberBounds, NextMember, SeenMembers};
+pub(crate) use members::{MemberBounds, MemberChoices, NextMember, SeenMembers};
 pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
 pub use tags::{NewTrigger, TagsError};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Counted, Expr, Grammar, Graph, Members, SpecialToken, Trigger};
+use super::{Counted, Expr, Grammar, Graph, SpecialToken, Trigger};
 use crate::ids::{RuleId, SpecialId};
 
 /// A grammar that is not well formed.
@@ -48,14 +48,6 @@ pub enum GrammarError {
         rule: String,
         /// The violation.
         what: &'static str,
-    },
-    /// A member set with too many at-most-once members.
-    #[error("rule `{rule}` has a set of {found} members; at most {} are supported", Members::MOST)]
-    TooManyMembers {
-        /// The rule.
-        rule: String,
-        /// Their number.
-        found: usize,
     },
     /// Expressions are nested too deeply.
     #[error("rule `{rule}` is nested deeper than {limit}")]
@@ -127,10 +119,6 @@ impl Grammar {
                 [except.tail, except.other].into_iter().try_for_each(|r| self.check_rule(rule, r))
             }
             Expr::Members(members) => {
-                let found = members.once.len();
-                if found > Members::MOST {
-                    return Err(GrammarError::TooManyMembers { rule: rule.to_owned(), found });
-                }
                 members.parts().try_for_each(|part| self.check(rule, part, depth + 1))
             }
             Expr::Dispatch(dispatch) => {

@@ -211,7 +211,7 @@ impl MaskEntry {
         base_item: ConfigId,
     ) -> Result<MaskEntry, WalkError> {
         let mut diff = EntryDifference::default();
-        diff.walk(parser, vocab.trie(), isolated, base_item)?;
+        diff.walk(parser, vocab.trie(), (isolated, base_item), Parser::converges)?;
         Ok(MaskEntry::from_difference(vocab, base, diff, vocab.trie()))
     }
 

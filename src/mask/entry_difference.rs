@@ -10,7 +10,7 @@ use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit};
 use super::trie_walk::WalkError;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, QueryAllowance};
+use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance};
 use crate::vocab::{Tree, Trie, Vocabulary, descend};
 
 /// What one state (`this`) accepts and leaves context-dependent compared with a base state
@@ -43,14 +43,14 @@ pub(super) struct NodeOutcome<'e> {
 
 impl EntryDifference {
     /// Visits the nodes at which the two configurations differ. Equal ones, and ones that continue
-    /// equally, decide everything below equally, unless the base's suffixes were excluded further
-    /// up.
+    /// equally as `converges` says, decide everything below equally, unless the base's suffixes
+    /// were excluded further up.
     pub(super) fn walk(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        this: ConfigId,
-        other: ConfigId,
+        (this, other): (ConfigId, ConfigId),
+        mut converges: impl FnMut(&mut Parser, ConfigId, ConfigId) -> Result<bool, ParserLimit>,
     ) -> Result<(), WalkError> {
         let (mut this_exits, mut base_exits): (Vec<Exit>, Vec<Exit>) = Default::default();
         let mut visited = 0;
@@ -64,7 +64,7 @@ impl EntryDifference {
             if !excluded_above
                 && this_config != DEAD
                 && base_config != DEAD
-                && parser.converges(this_config, base_config)?
+                && converges(parser, this_config, base_config)?
             {
                 return Ok(None);
             }

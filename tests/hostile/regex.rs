@@ -147,7 +147,18 @@ pub(crate) fn inputs() -> Vec<Input> {
         ecma,
     ));
     inputs.extend(family("regex/word-boundaries", &[5, 40], |n| r"\b\w+\b.*".repeat(n), ecma));
-    inputs.extend(family("regex/lookbehind", &[1], |_| "(?<=a)b".to_owned(), ecma));
+    inputs.extend(family(
+        "regex/look-behind",
+        &[3, 20, 200],
+        |n| (0..n).map(|i| format!("(?<!a.{{{i}}})b")).collect::<String>() + ".*",
+        ecma,
+    ));
+    inputs.extend(family(
+        "regex/look-ahead-in-look-behind",
+        &[3, 20],
+        |n| (0..n).map(|i| format!(r".(?<!a.*(?=b.{{{i}}}\b))")).collect::<String>(),
+        ecma,
+    ));
     inputs.extend(family("regex/backreference", &[1], |_| r"(a*)\1".to_owned(), ecma));
     inputs.extend(family(
         "regex/words",

@@ -1,10 +1,16 @@
 //! Schemas that are put off until a parse gets to them are certain to be enforced.
 
+use std::sync::Arc;
+
 use louver::compile::Compiled;
 use louver::front::json_schema::{
-    MemberOrder, SchemaOptions, Undeclared, Whitespace, defer, lower,
+    AmbiguousText, MemberOrder, MemberPart, ParameterStyle, RawStrings, SchemaOptions, Undeclared,
+    ValueSyntax, Whitespace, defer, defer_parameters, defer_syntax, lower, lower_parameters,
+    lower_syntax,
 };
+use louver::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::limits::Limits;
+use louver::matcher::Recognizer;
 use louver::spec::json::Json;
 use serde_json::{Value, json};
 
@@ -32,7 +38,7 @@ fn schema(rng: &mut Rng, depth: usize) -> Value {
         out.insert("type".into(), if rng.chance(90) { json!(rng.pick(&types)) } else { more });
     }
     let names = ["a", "b", "é\"", "", "long name"];
-    for keyword in 0..14 {
+    for keyword in 0..15 {
         if !rng.chance(12) {
             continue;
         }
@@ -67,11 +73,77 @@ fn schema(rng: &mut Rng, depth: usize) -> Value {
                 let number = |rng: &mut Rng| if rng.chance(90) { small(rng) } else { json!(0.5) };
                 ("enum", json!((0..rng.next(4)).map(|_| number(rng)).collect::<Vec<_>>()))
             }
+            14 => ("const", if rng.chance(50) { small(rng) } else { json!(rng.pick(&names)) }),
             _ => ("description", json!("text")),
         };
         out.insert(name.into(), value);
     }
     Value::Object(out)
+}
+
+/// Parameters between tags that may be no text, and keyword arguments.
+fn styles() -> [ParameterStyle; 2] {
+    let text = |text: &str| MemberPart::Fixed(Expr::text(text));
+    let tagged = ParameterStyle {
+        open: Expr::optional(Expr::text("\n")),
+        between: Expr::Empty,
+        close: Expr::Empty,
+        member: vec![text("<"), MemberPart::Name, text(">"), MemberPart::Value],
+        raw: Some(RawStrings {
+            end: vec![(Trigger::Text(b"</a".to_vec()), Expr::text(">"))],
+            lead: b"\n".to_vec(),
+            trail: b"\n".to_vec(),
+            excludes: vec![b"a\"".to_vec()],
+            spaced: false,
+            reading: AmbiguousText::Json,
+        }),
+        syntax: ValueSyntax::Json,
+        other_kinds: Vec::new(),
+        name: Arc::new(|name| (!name.is_empty()).then(|| name.to_owned())),
+    };
+    let keywords = ParameterStyle {
+        between: Expr::text(", "),
+        member: vec![MemberPart::Name, text("="), MemberPart::Value],
+        raw: None,
+        syntax: ValueSyntax::Python,
+        name: Arc::new(|name| (!name.contains(' ')).then(|| name.to_owned())),
+        ..tagged.clone()
+    };
+    [tagged, keywords]
+}
+
+/// As [`put_off`], in all other styles; the number of them.
+fn put_off_in_styles(schema: &Value, options: &SchemaOptions) -> usize {
+    let limits = Limits::default();
+    let json = Json::parse(&schema.to_string(), &limits).expect("JSON");
+    let mut empty = GrammarBuilder::new();
+    let mark = empty.special(SpecialToken::Name("<|mark|>".into()));
+    let syntax = ValueSyntax::Delimited(vec![Trigger::Special(mark), Trigger::Text(b"a".to_vec())]);
+    let mut deferred = Vec::new();
+    if let Some(body) = defer_syntax(&empty, &json, options, &limits, &syntax) {
+        let mut builder = empty.clone();
+        let rule = lower_syntax(&mut builder, &json, options, &limits, &syntax);
+        let rule = rule.unwrap_or_else(|error| panic!("{schema}: {error}"));
+        deferred.push((body, builder.finish(rule).expect("valid")));
+    }
+    for style in styles() {
+        if let Some((body, types)) = defer_parameters(&empty, &json, options, &limits, &style) {
+            let mut builder = empty.clone();
+            let lowered = lower_parameters(&mut builder, &json, options, &limits, &style);
+            let lowered = lowered.unwrap_or_else(|error| panic!("{schema}: {error}"));
+            assert_eq!(**types, lowered.types, "{schema}");
+            deferred.push((body, builder.finish(lowered.rule).expect("valid")));
+        }
+    }
+    for (body, lowered) in &deferred {
+        let made = body.grammar().unwrap_or_else(|| panic!("cannot be made: {schema}"));
+        assert_eq!(**made, *lowered, "{schema}");
+        let compiled = Compiled::new(made.clone(), &limits);
+        let compiled = compiled.unwrap_or_else(|error| panic!("{schema}: {error}"));
+        let is_nullable = Recognizer::new(Arc::new(compiled)).is_complete();
+        assert_eq!(body.is_nullable(), is_nullable, "{schema}");
+    }
+    deferred.len()
 }
 
 #[test]
@@ -87,12 +159,23 @@ fn what_is_put_off_can_be_enforced() {
         ..Default::default()
     };
     let mut rng = Rng(7);
-    let (cases, mut off) = (number("LOUVER_DEFERRED", 3_000), 0);
+    let (cases, mut off, mut in_styles) = (number("LOUVER_DEFERRED", 3_000), 0, 0);
     for case in 0..cases {
         let options = [SchemaOptions::default(), fixed, any][case % 3];
-        off += usize::from(put_off(&schema(&mut rng, 3), &options));
+        let schema = schema(&mut rng, 3);
+        off += usize::from(put_off(&schema, &options));
+        in_styles += put_off_in_styles(&schema, &options);
+        // Most objects of the generator are not the outermost value.
+        let wrapped = json!({
+            "type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": schema},
+            "required": ["a"],
+            "$defs": {"a": schema, "b": {"$ref": "#/nowhere"}, "unused": {"type": "list"}}
+        });
+        off += usize::from(put_off(&wrapped, &options));
+        in_styles += put_off_in_styles(&wrapped, &options);
     }
     assert!(off * 10 > cases, "only {off} of {cases} are put off");
+    assert!(in_styles * 4 > cases, "only {in_styles} of {cases} are put off in other styles");
 }
 
 /// Real schemas and all parts of them, where they are.

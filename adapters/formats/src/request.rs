@@ -69,8 +69,7 @@ pub struct ToolRequest {
 pub enum LazyTools {
     /// With the request.
     Never,
-    /// When a parse reaches the tool's arguments, in requests with at least this number of tools
-    /// and in formats whose arguments are JSON.
+    /// When a parse reaches the tool's arguments, in requests with at least this number of tools.
     From(usize),
 }
 

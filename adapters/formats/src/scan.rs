@@ -1,12 +1,12 @@
 //! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
-use louver::front::json_schema::JsonTypes;
+use louver::front::json_schema::{JsonTypes, ParameterTypes};
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 use louver::spec::tools::MAX_TOOL_NAME_BYTES;
 
-use crate::arguments::{ArgumentReader, LiteralReader, TaggedReader, spaced};
+use crate::arguments::{ArgumentReader, LiteralReader, TaggedReader, known_types, spaced};
 use crate::call_syntax::CallSyntax;
 use crate::extract::Cut;
 use crate::format::{ArgumentStyle, WireFormat};
@@ -315,7 +315,8 @@ impl Scanner<'_> {
                 let reader = match reader {
                     Some(reader) => reader.clone().without_input(),
                     None => {
-                        let reader = TaggedReader::new(style, Vec::new(), JsonTypes::ALL);
+                        let types = ParameterTypes { others: JsonTypes::ALL, ..Default::default() };
+                        let reader = TaggedReader::new(style, known_types(types));
                         ArgumentReader::Tagged(Box::new(reader))
                     }
                 };

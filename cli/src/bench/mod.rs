@@ -124,6 +124,9 @@ pub(crate) struct ToolsArgs {
     /// table of all families.
     #[arg(long, value_name = "NAME")]
     format: String,
+    /// Schema options, such as '{"integers": "zero_fraction"}'; see docs/JSON_SCHEMA.md.
+    #[arg(long, value_name = "JSON", value_parser = schema_options, default_value = "{}")]
+    options: SchemaOptions,
 }
 
 /// `louver bench grammar`.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use louver::engine::{Constraint, Engine};
+use louver::front::json_schema::SchemaOptions;
 use louver::fuel;
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
@@ -19,7 +20,7 @@ use super::feeder::{Feeder, nanos};
 use super::record::{self, CaseRecord};
 use super::summary::SummaryRow;
 use super::tokenizer::{TextEncoder, TokenizerSource};
-use super::{CommonArgs, ToolsArgs, python, read_case, workers};
+use super::{ToolsArgs, python, read_case, workers};
 use crate::jsonl;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
@@ -30,21 +31,21 @@ pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
     }
     let engine = super::engine_on(&args.common, vocab);
     let format = wire_format(&args.format)?.bind(engine.vocab());
-    workers::run(&args.common, "tool sets", worker(&args.common, &engine, &format, &encoder))?;
+    workers::run(&args.common, "tool sets", worker(args, &engine, &format, &encoder))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Creates the function that a thread runs on each case.
 fn worker<'a>(
-    common: &'a CommonArgs,
+    args: &'a ToolsArgs,
     engine: &'a Engine,
     format: &'a WireFormat,
     encoder: &'a TextEncoder<'a>,
 ) -> impl Fn() -> Box<dyn FnMut(usize, &str) -> CaseRecord + 'a> + Sync {
     move || {
-        let mut feeder = Feeder::new(engine, common);
+        let mut feeder = Feeder::new(engine, &args.common);
         Box::new(move |number, line| match ToolsCase::read(line, format, encoder) {
-            Ok(case) => case.run(&mut feeder, format),
+            Ok(case) => case.run(&mut feeder, format, &args.options),
             Err(error) => CaseRecord::invalid_line(number, &error),
         })
     }
@@ -65,11 +66,8 @@ fn run_all_families(
         if engine.compile(format.lower(&ToolRequest::default())?.grammar().clone()).is_err() {
             format = family.spelled();
         }
-        let mut records = workers::records(
-            &args.common,
-            &cases,
-            worker(&args.common, &engine, &format, encoder),
-        )?;
+        let mut records =
+            workers::records(&args.common, &cases, worker(args, &engine, &format, encoder))?;
         for record in &mut records {
             record.format = Some(family.name.clone());
             out.write(record)?;
@@ -128,11 +126,16 @@ impl ToolsCase {
         Ok(ToolsCase { id: text(&line, "id")?, tools, tokens: encoder.encode(&output)? })
     }
 
-    fn run(self, feeder: &mut Feeder<'_>, format: &WireFormat) -> CaseRecord {
+    fn run(
+        self,
+        feeder: &mut Feeder<'_>,
+        format: &WireFormat,
+        options: &SchemaOptions,
+    ) -> CaseRecord {
         let tools = self.tools.as_array().map(<[Json]>::len);
         let started = Instant::now();
         let (compiled, compile_fuel) =
-            fuel::measure(|| compile(feeder.engine(), format, &self.tools));
+            fuel::measure(|| compile(feeder.engine(), format, (&self.tools, options)));
         let record = match compiled {
             Ok(constraint) => {
                 feeder.feed_all(self.id, started, &constraint, &[(self.tokens, true)])
@@ -157,13 +160,14 @@ fn turn_text(format: &WireFormat, turn: Turn) -> Result<String, RenderError> {
 fn compile(
     engine: &Engine,
     format: &WireFormat,
-    tools: &Json,
+    (tools, options): (&Json, &SchemaOptions),
 ) -> Result<Constraint, (String, Vec<String>)> {
     let refused =
         |error: &dyn std::fmt::Display, reason: &str| (error.to_string(), vec![reason.to_owned()]);
     let tools = Tool::parse_list(tools).map_err(|e| refused(&e, "lists of tools with faults"))?;
     let limits = engine.options().limits.clone();
-    let request = ToolRequest { tools, limits, ..ToolRequest::default() };
+    let schema_options = *options;
+    let request = ToolRequest { tools, limits, schema_options, ..ToolRequest::default() };
     let plan = format.lower(&request).map_err(|error| match &error {
         LowerError::Schemas(errors) => (error.to_string(), record::reasons(errors.iter())),
         _ => refused(&error, "requests that cannot be lowered"),

@@ -88,11 +88,8 @@ impl Compiled {
     pub(in crate::compile) fn nullable(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Empty => true,
-            Expr::Never
-            | Expr::Bytes(_)
-            | Expr::Class(_)
-            | Expr::Special(_)
-            | Expr::Deferred(_) => false,
+            Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => false,
+            Expr::Deferred(deferred) => deferred.is_nullable(),
             Expr::Ref(r) => self
                 .inlined_rule(*r)
                 .map_or_else(|| self.rules[r.index()].nullable, |e| self.nullable(e)),

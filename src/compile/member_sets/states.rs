@@ -2,7 +2,8 @@
 
 use indexmap::IndexSet;
 
-use super::{EquivalenceKey, MemberLikelihood, StateRole, Substitutes, UNDECLARED_LIKELIHOOD};
+use super::UNDECLARED_LIKELIHOOD;
+use super::{CoveredBytes, EquivalenceKey, MemberLikelihood, NameNode, Spelled, StateRole};
 use crate::compile::rule_nfa::{RuleNfa, StateSummary};
 use crate::fsm::Edge;
 use crate::hash::Seeded;
@@ -31,6 +32,12 @@ const NO_MEMBERS: u32 = 0;
 const ABSTRACTED: u32 = 1 << 31;
 /// In an equivalence key, in place of the seen members: they have no effect at all.
 const UNCONSTRAINED: u32 = u32::MAX;
+/// In an equivalence key: this member has been seen.
+const PRESENT: u32 = 1 << 30;
+/// In an equivalence key: only this required member is missing.
+const LAST_MISSING: u32 = 1 << 29;
+/// Most seen members that an equivalence key lists.
+const MAX_LISTED: usize = 64;
 
 impl MemberSetStates {
     /// No states; `ignores_members` is for reports.
@@ -78,8 +85,8 @@ impl MemberSetStates {
     }
 
     /// The seen members of a state.
-    fn seen(&self, state: u32) -> SeenMembers {
-        self.seen_sets[self.decode(state).0 as usize]
+    fn seen(&self, state: u32) -> &SeenMembers {
+        &self.seen_sets[self.decode(state).0 as usize]
     }
 
     /// The start state of the rule.
@@ -90,15 +97,15 @@ impl MemberSetStates {
     /// The seen members after one more; `None` if that cannot be completed.
     fn add_member(
         &self,
-        bounds: MemberBounds,
-        seen: SeenMembers,
+        bounds: &MemberBounds,
+        seen: &SeenMembers,
         next_member: NextMember,
     ) -> Option<SeenMembers> {
-        if self.ignores_members { Some(seen) } else { bounds.add(seen, next_member) }
+        if self.ignores_members { Some(seen.clone()) } else { bounds.add(seen, next_member) }
     }
 
     /// Whether the set may end after these members.
-    fn may_end(&self, bounds: MemberBounds, seen: SeenMembers) -> bool {
+    fn may_end(&self, bounds: &MemberBounds, seen: &SeenMembers) -> bool {
         self.ignores_members || bounds.may_end(seen)
     }
 
@@ -121,10 +128,11 @@ impl MemberSetStates {
         state: u32,
     ) -> Option<Edge> {
         let (seen_id, position) = self.decode(state);
+        let is_ordinary = |position| rule_nfa.member_sets.is_ordinary(position);
         let edge = rule_nfa
             .main
             .single_edge(position)
-            .filter(|edge| rule_nfa.member_sets.is_ordinary(edge.to))?;
+            .filter(|edge| is_ordinary(position) && is_ordinary(edge.to))?;
         Some(Edge { to: self.encode(seen_id, edge.to), ..edge })
     }
 
@@ -160,27 +168,27 @@ impl MemberSetStates {
                     .for_each(|to| out.push(self.encode(NO_MEMBERS, to)));
                 false
             }
-            StateRole::Before(member_set) => {
-                let (member_set, seen) = (member_sets.set(member_set), self.seen(state));
-                for next_member in member_set.bounds.candidates(seen) {
-                    if self.add_member(member_set.bounds, seen, next_member).is_some() {
-                        let firsts =
-                            member_set.starts(next_member).iter().filter(|&&first| live(first));
-                        firsts.for_each(|&first| out.push(self.encode(seen_id, first)));
-                    }
-                }
+            StateRole::Before(member_set) | StateRole::Name(member_set, _) => {
+                let choices = member_sets.set(member_set).bounds.choices(self.seen(state));
+                let may_lead_to = |to: u32| {
+                    self.ignores_members || member_sets.may_lead_to(member_set, to, &choices)
+                };
+                let begin = out.len();
+                let epsilons = rule_nfa.main.nfa.epsilons(position);
+                out.extend(epsilons.filter(|&to| live(to) && may_lead_to(to)));
+                out[begin..].iter_mut().for_each(|to| *to = self.encode(seen_id, *to));
                 true
             }
             StateRole::End(member_set, next_member) => {
                 let member_set = member_sets.set(member_set);
-                let next = self.add_member(member_set.bounds, self.seen(state), next_member);
+                let next = self.add_member(&member_set.bounds, self.seen(state), next_member);
                 out.extend(next.map(|next| self.intern(next, member_set.after)));
                 false
             }
             StateRole::Behind(member_set) => {
                 let (member_set, seen) = (member_sets.set(member_set), self.seen(state));
                 let (ends, continues) =
-                    (self.may_end(member_set.bounds, seen), member_set.bounds.may_continue(seen));
+                    (self.may_end(&member_set.bounds, seen), member_set.bounds.may_continue(seen));
                 if ends {
                     out.push(self.encode(NO_MEMBERS, member_set.exit));
                 }
@@ -211,10 +219,18 @@ impl MemberSetStates {
         mut each: impl FnMut(Edge),
     ) {
         let (seen_id, position) = self.decode(state);
-        for edge in rule_nfa.main.nfa.edges(position).filter(|e| rule_nfa.main.live[e.to as usize])
-        {
-            each(Edge { to: self.encode(seen_id, edge.to), ..edge });
-        }
+        let (member_sets, live) = (&rule_nfa.member_sets, &rule_nfa.main.live);
+        let edges = rule_nfa.main.nfa.edges(position).filter(|e| live[e.to as usize]);
+        let Some((member_set, _)) =
+            member_sets.name_node(position).filter(|_| !self.ignores_members)
+        else {
+            return edges.for_each(|e| each(Edge { to: self.encode(seen_id, e.to), ..e }));
+        };
+        let possible: Vec<Edge> = {
+            let choices = member_sets.set(member_set).bounds.choices(self.seen(state));
+            edges.filter(|e| member_sets.may_lead_to(member_set, e.to, &choices)).collect()
+        };
+        possible.into_iter().for_each(|e| each(Edge { to: self.encode(seen_id, e.to), ..e }));
     }
 
     /// The summary of a set of states.
@@ -227,52 +243,124 @@ impl MemberSetStates {
     /// they allow next. `None` if nothing can be abstracted.
     ///
     /// States with equal keys continue alike up to the start of the next member. The key tells
-    /// where a member may begin (sets are closed) and whether the set may end or must go on.
-    /// `substitutes` replaces positions.
+    /// where a member may begin and which ones (sets are closed), and whether the set may end or
+    /// must go on. `same_ending` is a position with the same continuation to the end of the member.
     pub(in crate::compile) fn abstract_key(
         &self,
         rule_nfa: &RuleNfa,
         (instance, set): (u32, &[u32]),
-        mut substitutes: impl FnMut(u32) -> Substitutes,
+        (mut same_ending, covered): (impl FnMut(u32) -> u32, CoveredBytes<'_>),
     ) -> Option<EquivalenceKey> {
+        let mut key: Vec<(u32, u32)> = Vec::with_capacity(set.len() + 1);
         let mut is_abstracted = false;
-        let pairs = set.iter().map(|&state| {
-            let (seen_id, position) = self.decode(state);
-            let seen = self.seen(state);
+        for &state in set {
+            let ((seen_id, position), seen) = (self.decode(state), self.seen(state));
+            if let Some((member_set, node)) = rule_nfa.member_sets.name_node(position) {
+                let of_node = (member_set, node, covered);
+                match self.name_key(rule_nfa, position, of_node, seen, &mut key) {
+                    true => is_abstracted = true,
+                    false => key.push((position, seen_id)),
+                }
+                continue;
+            }
             let Some(abstracted) = self.abstract_seen(rule_nfa, position, seen) else {
-                return (position, seen_id);
+                key.push((position, seen_id));
+                continue;
             };
             is_abstracted = true;
-            // While members are still counted, a repeatable member may be excluded.
-            let enough = || {
-                rule_nfa
-                    .member_sets
-                    .enclosing(position)
-                    .is_some_and(|member_set| member_set.bounds.min_reached(seen))
-            };
-            match substitutes(position) {
-                Substitutes { covered_by: Some(covered), .. } if enough() => {
-                    (covered, UNCONSTRAINED)
-                }
-                Substitutes { same_ending, .. } => (same_ending, abstracted),
-            }
-        });
-        let mut key: Vec<(u32, u32)> = pairs.collect();
+            key.push(match self.is_covered(rule_nfa, position, seen, covered) {
+                true => (position, UNCONSTRAINED),
+                false => (same_ending(position), abstracted),
+            });
+        }
         key.sort_unstable();
         key.dedup();
         key.push((instance, 0));
         is_abstracted.then(|| key.into())
     }
 
-    /// The abstraction of the seen members at a position: whether the set may end, and whether it
-    /// may go on. `None` if more than that matters.
-    fn abstract_seen(&self, rule_nfa: &RuleNfa, position: u32, seen: SeenMembers) -> Option<u32> {
+    /// Adds to an equivalence key what the seen members mean at a node of the trie of names: the
+    /// members below it that have been seen, except where a repeatable member covers the name; and
+    /// what the others allow next. False if more than that matters.
+    fn name_key(
+        &self,
+        rule_nfa: &RuleNfa,
+        position: u32,
+        (member_set, node, covered): (u32, &NameNode, CoveredBytes<'_>),
+        seen: &SeenMembers,
+        key: &mut Vec<(u32, u32)>,
+    ) -> bool {
+        let set = rule_nfa.member_sets.set(member_set);
+        let bounds = &set.bounds;
+        if set.separator_nullable || !bounds.is_unbounded() || !bounds.min_reached(seen) {
+            return false;
+        }
+        let begin = key.len();
+        let mut is_covered = true;
+        for i in set.names.members(node) {
+            if (node.depth as usize) < covered(member_set, i) {
+                continue;
+            }
+            is_covered = false;
+            if seen.once.contains(i) {
+                key.push((position, PRESENT | i as u32));
+            }
+            if key.len() > begin + MAX_LISTED {
+                key.truncate(begin);
+                return false;
+            }
+        }
+        if is_covered {
+            key.push((position, UNCONSTRAINED));
+            return true;
+        }
+        let mut missing = bounds.missing(seen);
+        let (first, second) = (missing.next(), missing.next());
+        if let Some(last) = first.filter(|_| second.is_none()) {
+            key.push((position, LAST_MISSING | last as u32));
+        }
+        let left = bounds.remaining_once(seen).min(2);
+        key.push((position, ABSTRACTED | u32::from(first.is_none()) | left << 1));
+        true
+    }
+
+    /// Whether a repeatable member covers a position in the name of a member.
+    fn is_covered(
+        &self,
+        rule_nfa: &RuleNfa,
+        position: u32,
+        seen: &SeenMembers,
+        covered: CoveredBytes<'_>,
+    ) -> bool {
+        let member_sets = &rule_nfa.member_sets;
+        let at = member_sets.all.iter().zip(0..).find(|(set, _)| set.range.contains(&position));
+        let Some((set, index)) = at else { return false };
+        let Some(NextMember::Once(i)) = set.member_at(position) else { return false };
+        // While members are still counted, a repeatable member may be excluded.
+        set.bounds.min_reached(seen) && {
+            let bytes = covered(index, i);
+            let name = (bytes > 0).then(|| Spelled::new(&rule_nfa.main.nfa, set.once[i]));
+            let before = |name: Spelled| {
+                let last = name.bytes.len().min(bytes);
+                name.positions[..last].contains(&position)
+            };
+            name.is_some_and(before)
+        }
+    }
+
+    /// The abstraction of the seen members at a position outside of the trie of names: whether the
+    /// set may end, and whether it may go on. `None` if more than that matters.
+    fn abstract_seen(&self, rule_nfa: &RuleNfa, position: u32, seen: &SeenMembers) -> Option<u32> {
         let member_set = rule_nfa.member_sets.enclosing(position)?;
         if member_set.separator_nullable || !member_set.bounds.is_unbounded() {
             return None;
         }
+        let added;
         let after = match member_set.member_at(position) {
-            Some(next_member) => self.add_member(member_set.bounds, seen, next_member)?,
+            Some(next_member) => {
+                added = self.add_member(&member_set.bounds, seen, next_member)?;
+                &added
+            }
             None => match rule_nfa.member_sets.is_before_member(
                 &rule_nfa.main.nfa,
                 member_set,
@@ -288,6 +376,29 @@ impl MemberSetStates {
             .bounds
             .min_reached(after)
             .then_some(ABSTRACTED | u32::from(ends) | u32::from(continues) << 1)
+    }
+
+    /// A set in front of a member, without the members that have been seen, as far as
+    /// [`MemberBounds::forget`] says. `None` if that changes nothing.
+    pub(in crate::compile) fn forget_members(
+        &mut self,
+        rule_nfa: &RuleNfa,
+        set: &[u32],
+    ) -> Option<Vec<u32>> {
+        let member_sets = &rule_nfa.member_sets;
+        if !set.iter().any(|&state| member_sets.name_node(self.decode(state).1).is_some()) {
+            return None;
+        }
+        let mut out = set.to_vec();
+        for state in &mut out {
+            let position = self.decode(*state).1;
+            let bounds = member_sets.containing(position).map(|member_set| &member_set.bounds);
+            if let Some(seen) = bounds.and_then(|bounds| bounds.forget(self.seen(*state))) {
+                *state = self.intern(seen, position);
+            }
+        }
+        out.sort_unstable();
+        (out != set).then_some(out)
     }
 
     /// Start states of the at-most-once members, and of all members if `with_others`.
@@ -330,7 +441,7 @@ impl MemberSetStates {
                     .member_sets
                     .all
                     .iter()
-                    .map(|member_set| member_set.bounds.remaining_once(SeenMembers::default()))
+                    .map(|member_set| member_set.bounds.remaining_once(&SeenMembers::default()))
                     .max()
             };
             inside
@@ -368,8 +479,10 @@ impl MemberSetStates {
             {
                 after = Some(after.unwrap_or(0.0).max(member_set.bounds.order_score(seen)));
             }
-            most = most
-                .max(member_set.map_or(1.0, |member_set| member_set.likelihood(position, seen)));
+            let node = rule_nfa.member_sets.name_node(position).map(|(_, node)| node);
+            most = most.max(
+                member_set.map_or(1.0, |member_set| member_set.likelihood(position, node, seen)),
+            );
         }
         after.map_or(MemberLikelihood::Among(most), MemberLikelihood::Behind)
     }
@@ -408,7 +521,7 @@ impl MemberSetStates {
                             .starts(next_member)
                             .iter()
                             .filter(|&&first| rule_nfa.main.live[first as usize]);
-                        firsts.for_each(|&first| out.push(self.intern(seen, first)));
+                        firsts.for_each(|&first| out.push(self.intern(seen.clone(), first)));
                     }
                 }
                 StateRole::First => {

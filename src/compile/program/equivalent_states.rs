@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use super::{NO_BLOCK, Program, State, StateSource, UNKNOWN};
 use crate::compile::ByteEdge;
-use crate::compile::member_sets::{EquivalenceKey, Substitutes};
+use crate::compile::member_sets::{CoveredBytes, EquivalenceKey};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
 use crate::fsm::Trigrams;
-use crate::hash::{HashMap, HashSet};
+use crate::hash::HashMap;
 
 /// Longest common prefix of all members that is examined, in bytes.
 const MAX_COMMON_PREFIX: usize = 32;
@@ -34,22 +34,14 @@ pub(super) struct MemberClasses {
     representatives: HashMap<EquivalenceKey, u32>,
     /// Results of [`Program::separates_members`].
     separation: HashMap<u32, bool>,
-    /// Results of [`Program::member_names`].
-    names: HashMap<u32, Arc<MemberNames>>,
-    /// Results of [`Program::covered_states`].
-    covered: HashMap<u32, Arc<HashSet<u32>>>,
+    /// Results of [`Program::covered_names`].
+    covered: HashMap<u32, Arc<CoveredNames>>,
     /// Positions with equal continuations to the end of their member.
     endings: HashMap<u32, MemberEndings>,
 }
 
-/// The spelling of at-most-once members, for member sets that also have repeatable members.
-#[derive(Debug, Default)]
-struct MemberNames {
-    /// For each name: its member set, its bytes, and the position in front of each byte.
-    spelled: Vec<(usize, Vec<(u32, u8)>)>,
-    /// By position: the first position that is reached by the same text.
-    representatives: HashMap<u32, u32>,
-}
+/// By member set and at-most-once member: see [`CoveredBytes`].
+type CoveredNames = Vec<Vec<usize>>;
 
 /// Equivalence of positions by their continuation to the end of the member.
 #[derive(Debug, Default)]
@@ -129,13 +121,26 @@ impl Program {
         self.states[state as usize].alike
     }
 
+    /// The state in which no optional member has been seen, for a state in front of a member of a
+    /// large object (see [`MemberBounds::forget`](crate::ir::MemberBounds::forget)); else the state.
+    pub(crate) fn forget_members(&mut self, state: u32) -> u32 {
+        let State { instance, set, .. } = self.states[state as usize];
+        let source = self.instances.get(instance as usize).map(|instance| &instance.source);
+        let Some(StateSource::Members(rule_nfa, number)) = source else { return state };
+        let states = &mut self.member_states[*number as usize];
+        match states.forget_members(rule_nfa, &self.sets[set.range()]) {
+            Some(set) => self.intern(instance, &set),
+            None => state,
+        }
+    }
+
     /// Computes the representative of a state.
     fn find_equivalent(&mut self, state: u32, tokens: &Trigrams) -> u32 {
         let State { instance, block, .. } = self.states[state as usize];
         if block != NO_BLOCK {
             return self.equivalent_in_block(state, block, tokens);
         }
-        let Some(key) = self.equivalence_key(state, |_| None) else { return state };
+        let Some(key) = self.equivalence_key(state, &|_, _| 0) else { return state };
         let first = *self.member_classes.representatives.entry(key).or_insert(state);
         if first != state {
             return if self.separates_members(instance, tokens) {
@@ -146,22 +151,17 @@ impl Program {
         }
         // No known state continues with the same members. But perhaps no token reaches the end of a
         // name in which they differ.
-        let names = self.member_names(instance);
-        let Some(key) =
-            self.equivalence_key(state, |position| names.representatives.get(&position).copied())
-        else {
-            return state;
-        };
+        let may_repeat = self.repeating_sets(instance);
+        let most = |set: u32, _| if may_repeat[set as usize] { usize::MAX } else { 0 };
+        let Some(key) = self.equivalence_key(state, &most) else { return state };
         let first = *self.member_classes.representatives.entry(key).or_insert(state);
         if first == state || !self.separates_members(instance, tokens) {
             return state;
         }
-        let covered = self.covered_states(instance, &names, tokens);
-        let covered_name = |position: u32| {
-            names.representatives.get(&position).copied().filter(|_| covered.contains(&position))
-        };
-        let [key, first_key] =
-            [state, first].map(|state| self.equivalence_key(state, covered_name));
+        let covered = self.covered_names(instance, tokens);
+        let covered =
+            |set: u32, member: usize| covered[set as usize].get(member).copied().unwrap_or(0);
+        let [key, first_key] = [state, first].map(|state| self.equivalence_key(state, &covered));
         if key == first_key { first } else { state }
     }
 
@@ -193,91 +193,49 @@ impl Program {
 
     /// The equivalence key of a state; see
     /// [`MemberSetStates::abstract_key`](super::MemberSetStates::abstract_key).
-    fn equivalence_key(
-        &mut self,
-        state: u32,
-        covered: impl Fn(u32) -> Option<u32>,
-    ) -> Option<EquivalenceKey> {
+    fn equivalence_key(&mut self, state: u32, covered: CoveredBytes<'_>) -> Option<EquivalenceKey> {
         let State { instance, set, .. } = self.states[state as usize];
         self.member_instance(instance)?;
         let mut endings = self.member_classes.endings.remove(&instance).unwrap_or_default();
         let (rule_nfa, number) = self.member_instance(instance)?;
-        let substitutes = |position: u32| Substitutes {
-            same_ending: endings.representative(rule_nfa, position),
-            covered_by: covered(position),
-        };
+        let same_ending = |position: u32| endings.representative(rule_nfa, position);
         let key = self.member_states[number].abstract_key(
             rule_nfa,
             (instance, &self.sets[set.range()]),
-            substitutes,
+            (same_ending, covered),
         );
         self.member_classes.endings.insert(instance, endings);
         key
     }
 
-    /// The spelled names of an instance. Memoised.
-    fn member_names(&mut self, instance: u32) -> Arc<MemberNames> {
-        if let Some(known) = self.member_classes.names.get(&instance) {
-            return known.clone();
-        }
-        let mut names = MemberNames::default();
-        if let Some((rule_nfa, _)) = self.member_instance(instance) {
-            let sets = (0..rule_nfa.member_sets.len())
-                .filter(|&member_set| rule_nfa.member_sets.may_repeat(member_set));
-            for member_set in sets {
-                let begin = names.spelled.len();
-                names.spelled.extend(
-                    rule_nfa
-                        .member_sets
-                        .spelled(&rule_nfa.main.nfa, member_set)
-                        .map(|spelled| (member_set, spelled)),
-                );
-                // By representative of a position, and the byte behind it.
-                let mut by_prefix: HashMap<(u32, u8), u32> = HashMap::default();
-                let first =
-                    names.spelled[begin..].iter().find_map(|(_, spelled)| Some(spelled.first()?.0));
-                for (_, spelled) in &names.spelled[begin..] {
-                    let mut representative = first;
-                    for (at, &(position, byte)) in spelled.iter().enumerate() {
-                        let Some(current) = representative else { break };
-                        names.representatives.insert(position, current);
-                        let next = spelled.get(at + 1).map(|&(next, _)| next);
-                        representative =
-                            next.map(|next| *by_prefix.entry((current, byte)).or_insert(next));
-                    }
-                }
-            }
-        }
-        let names = Arc::new(names);
-        self.member_classes.names.insert(instance, names.clone());
-        names
+    /// By member set: whether it has repeatable members without an upper bound.
+    fn repeating_sets(&self, instance: u32) -> Vec<bool> {
+        let sets = self.member_instance(instance).map(|(rule_nfa, _)| &rule_nfa.member_sets);
+        sets.map_or(Vec::new(), |sets| (0..sets.len()).map(|set| sets.may_repeat(set)).collect())
     }
 
-    /// Name positions from which each token stays within a text that a repeatable member can read
-    /// as well. Memoised.
-    fn covered_states(
-        &mut self,
-        instance: u32,
-        names: &MemberNames,
-        tokens: &Trigrams,
-    ) -> Arc<HashSet<u32>> {
+    /// How many bytes of each name a repeatable member covers, see [`CoveredBytes`]. Memoised.
+    fn covered_names(&mut self, instance: u32, tokens: &Trigrams) -> Arc<CoveredNames> {
         if let Some(known) = self.member_classes.covered.get(&instance) {
             return known.clone();
         }
-        let mut covered = HashSet::default();
-        for (member_set, spelled) in &names.spelled {
-            let bytes: Vec<u8> = spelled.iter().map(|&(_, byte)| byte).collect();
-            let read = self.repeatable_prefix_len(instance, *member_set, &bytes);
-            // If no token contains these three bytes, each token that begins before them ends in
-            // front of the last one.
-            let last = bytes
-                .windows(3)
-                .enumerate()
-                .rev()
-                .find(|(at, three)| at + 2 <= read && tokens.excludes(three));
-            covered.extend(
-                last.into_iter().flat_map(|(at, _)| &spelled[..=at]).map(|&(position, _)| position),
-            );
+        let mut covered = CoveredNames::new();
+        for (set, may_repeat) in self.repeating_sets(instance).into_iter().enumerate() {
+            let names: Vec<Vec<u8>> = match self.member_instance(instance) {
+                Some((rule_nfa, _)) if may_repeat => {
+                    rule_nfa.member_sets.spelled(&rule_nfa.main.nfa, set).collect()
+                }
+                _ => Vec::new(),
+            };
+            let of_name = names.iter().map(|bytes| {
+                let read = self.repeatable_prefix_len(instance, set, bytes);
+                // If no token contains these three bytes, each token that begins before them ends
+                // in front of the last one.
+                let mut windows = bytes.windows(3).enumerate().rev();
+                let last = windows.find(|(at, three)| at + 2 <= read && tokens.excludes(three));
+                last.map_or(0, |(at, _)| at + 1)
+            });
+            covered.push(of_name.collect());
         }
         let covered = Arc::new(covered);
         self.member_classes.covered.insert(instance, covered.clone());

@@ -13,7 +13,7 @@ use crate::front::diagnostic::{Diagnostic, UniqueKeys, similar};
 use crate::front::regex::{Case, Classes, Dot, LookAround, RegexOptions};
 use crate::fsm::{DfaBuilder, Edge};
 use crate::ids::Label;
-use crate::ir::{AfterTag, Budget, DispatchEnd, Members, SpecialToken, Spent};
+use crate::ir::{AfterTag, Budget, DispatchEnd, SpecialToken, Spent};
 
 /// Options without effect, which printed grammars of other engines contain. They describe bytes
 /// that a capture excludes; here, a capture is always the text that its rule derives.
@@ -689,11 +689,6 @@ impl Parser<'_> {
                 "repeated" => out.often.push(body),
                 kind => out.once.push((body, kind == "required")),
             }
-        }
-        if out.once.len() > Members::MOST {
-            let message =
-                format!("{} members; at most {} can be kept apart", out.once.len(), Members::MOST);
-            return self.cursor.error(Diagnostic::error(name.span.clone(), message));
         }
         if let Some(max) = out.max.filter(|&max| max < out.min) {
             // Understood, and printed grammars have it: an empty language.

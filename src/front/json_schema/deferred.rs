@@ -4,11 +4,15 @@
 //! Errors must still be found when the request is made. So only schemas are deferred of which a
 //! cheap check of the keywords shows that lowering cannot fail.
 
+use std::sync::{Arc, LazyLock};
+
+use super::lower::parameters::{ParameterStyle, ParameterTypes, lower_parameters, lower_syntax};
+use super::lower::syntax::{ValueSyntax, contains, trigger_texts};
 use super::lower_reported;
 use super::options::{Formats, SchemaOptions};
 use super::read::registry::Registry;
 use super::subschemas::is_annotation;
-use crate::ir::Deferred;
+use crate::ir::{Deferred, Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object};
 
@@ -22,12 +26,15 @@ const MAX_MEMBERS: usize = 32;
 const MAX_BOUND: i64 = 1 << 50;
 /// Largest bound on a length.
 const MAX_LENGTH: i64 = 1 << 20;
+/// Longest declared name, in bytes, where undeclared names need an automaton.
+const MAX_NAME_BYTES: usize = 128;
 
 /// The grammar of a schema, lowered when a parse first reaches it. `None` if only lowering can tell
 /// whether the schema can be enforced; a deferred schema certainly can.
 ///
-/// Schemas can be deferred that use types, properties, items, lists of strings or integers, and
-/// plain bounds, as those of most tools do. Cost: linear in the schema.
+/// Schemas can be deferred that use types, properties, items, lists of strings or integers, plain
+/// bounds, and references to such definitions, as those of most tools do. Cost: linear in the
+/// schema with its definitions written out.
 ///
 /// ```
 /// # use louver::front::json_schema::defer;
@@ -46,17 +53,7 @@ const MAX_LENGTH: i64 = 1 << 20;
 /// # }
 /// ```
 pub fn defer(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Option<Deferred> {
-    let default = Limits::default();
-    // With lower limits than the default ones, even small schemas may fail: those are lowered at
-    // once.
-    let ample = limits.depth >= default.depth && limits.nodes >= default.nodes;
-    let ample = ample && limits.automaton_states >= default.automaton_states;
-    let ample = ample && limits.compile_fuel >= default.compile_fuel;
-    if !ample || limits.compiled_states < default.compiled_states || options.max_digits.is_some() {
-        return None;
-    }
-    let mut check = DeferralCheck { options, remaining: MAX_NODES };
-    if !check.can_be_deferred(schema, 0) {
+    if !DeferralCheck::new(schema, options, &ValueSyntax::Json, None).accepts(limits) {
         return None;
     }
     let (schema, options, limits) = (schema.clone(), *options, limits.clone());
@@ -66,14 +63,135 @@ pub fn defer(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Option<
     }))
 }
 
+/// As [`defer`], in another syntax than JSON ([`lower_syntax`]). The special tokens of the syntax
+/// are those of the builder.
+pub fn defer_syntax(
+    builder: &GrammarBuilder,
+    schema: &Json,
+    options: &SchemaOptions,
+    limits: &Limits,
+    syntax: &ValueSyntax,
+) -> Option<Deferred> {
+    if !DeferralCheck::new(schema, options, syntax, None).accepts(limits) {
+        return None;
+    }
+    let (schema, options, limits) = (schema.clone(), *options, limits.clone());
+    let (empty, syntax) = (builder.with_same_specials(), syntax.clone());
+    Some(Deferred::new(move || {
+        let mut builder = empty.clone();
+        let rule = lower_syntax(&mut builder, &schema, &options, &limits, &syntax).ok()?;
+        Some(builder.into_grammar(rule))
+    }))
+}
+
+/// The types of the values of parameters, once they are lowered.
+pub type LazyParameterTypes =
+    Arc<LazyLock<ParameterTypes, Box<dyn FnOnce() -> ParameterTypes + Send>>>;
+
+/// As [`defer`], for an object whose members are written in `style` ([`lower_parameters`]). The
+/// special tokens of the style are those of the builder.
+pub fn defer_parameters(
+    builder: &GrammarBuilder,
+    schema: &Json,
+    options: &SchemaOptions,
+    limits: &Limits,
+    style: &ParameterStyle,
+) -> Option<(Deferred, LazyParameterTypes)> {
+    let is_nullable = style.allows_no_text(schema)?;
+    if !DeferralCheck::new(schema, options, &style.syntax, Some(style)).accepts(limits) {
+        return None;
+    }
+    let (schema, options, limits) = (schema.clone(), *options, limits.clone());
+    let (empty, style) = (builder.with_same_specials(), style.clone());
+    let lowered = Arc::new(LazyLock::new(move || -> Option<(Grammar, ParameterTypes)> {
+        let mut builder = empty.clone();
+        let lowered = lower_parameters(&mut builder, &schema, &options, &limits, &style).ok()?;
+        Some((builder.into_grammar(lowered.rule), lowered.types))
+    }));
+    let source = lowered.clone();
+    let types = move || Some(LazyLock::force(&source).as_ref()?.1.clone());
+    let types: LazyParameterTypes =
+        Arc::new(LazyLock::new(Box::new(move || types().unwrap_or_default())));
+    let make = move || Some(LazyLock::force(&lowered).as_ref()?.0.clone());
+    Some((Deferred::with_nullability(is_nullable, make), types))
+}
+
+impl ParameterStyle {
+    /// Whether the parameters of a schema that can be deferred may be no text. `None` if that is
+    /// unknown, or if they are always that.
+    fn allows_no_text(&self, schema: &Json) -> Option<bool> {
+        let has = |keyword| match schema.get(keyword) {
+            Some(Json::Array(names)) => !names.is_empty(),
+            Some(Json::Object(members)) => members.len() > 0,
+            _ => false,
+        };
+        let is_nullable = derives_empty(&self.open)? && derives_empty(&self.close)?;
+        match (is_nullable && !has("required"), has("properties")) {
+            (true, false) => None,
+            (is_nullable, _) => Some(is_nullable),
+        }
+    }
+}
+
+/// Whether an expression derives the empty text; `None` if that takes a closer look.
+fn derives_empty(expr: &Expr) -> Option<bool> {
+    let derive = |parts: &[Expr]| parts.iter().map(derives_empty).collect::<Option<Vec<_>>>();
+    match expr {
+        Expr::Empty => Some(true),
+        Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => Some(false),
+        Expr::Seq(parts) => Some(derive(parts)?.into_iter().all(|empty| empty)),
+        Expr::Alt(parts) => Some(derive(parts)?.into_iter().any(|empty| empty)),
+        Expr::Repeat { body, min, .. } => Some(*min == 0 || derives_empty(body)?),
+        _ => None,
+    }
+}
+
+/// How a schema's value is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ValuePosition {
+    /// As parameters.
+    Parameters,
+    /// As a parameter's value.
+    Parameter,
+    /// In the syntax of values.
+    Value,
+}
+
 /// The check whether a schema can be deferred.
 struct DeferralCheck<'o> {
+    /// The root schema.
+    root: &'o Json,
     options: &'o SchemaOptions,
+    syntax: &'o ValueSyntax,
+    /// The style of the outermost object, if its members are parameters.
+    style: Option<&'o ParameterStyle>,
     /// How many more schemas, keywords and constants it may have.
     remaining: usize,
 }
 
-impl DeferralCheck<'_> {
+impl<'o> DeferralCheck<'o> {
+    fn new(
+        root: &'o Json,
+        options: &'o SchemaOptions,
+        syntax: &'o ValueSyntax,
+        style: Option<&'o ParameterStyle>,
+    ) -> Self {
+        DeferralCheck { root, options, syntax, style, remaining: MAX_NODES }
+    }
+
+    /// Whether the root schema can be deferred within the limits.
+    fn accepts(mut self, limits: &Limits) -> bool {
+        let default = Limits::default();
+        // With lower limits than the default ones, even small schemas may fail: those are lowered
+        // at once.
+        let ample = limits.depth >= default.depth && limits.nodes >= default.nodes;
+        let ample = ample && limits.automaton_states >= default.automaton_states;
+        let ample = ample && limits.compile_fuel >= default.compile_fuel;
+        let ample = ample && limits.compiled_states >= default.compiled_states;
+        let root = self.style.map_or(ValuePosition::Value, |_| ValuePosition::Parameters);
+        ample && self.options.max_digits.is_none() && self.can_be_deferred(self.root, root, 0)
+    }
+
     /// Counts parts of the schema; `false` if there are too many.
     fn count(&mut self, parts: usize) -> bool {
         let enough = self.remaining >= parts;
@@ -82,9 +200,9 @@ impl DeferralCheck<'_> {
     }
 
     /// Whether a schema can certainly be lowered, wherever it stands, and is satisfiable.
-    fn can_be_deferred(&mut self, schema: &Json, depth: usize) -> bool {
+    fn can_be_deferred(&mut self, schema: &Json, position: ValuePosition, depth: usize) -> bool {
         let object = match schema {
-            Json::Bool(true) => return true,
+            Json::Bool(true) => return position != ValuePosition::Parameters,
             Json::Object(object) => object,
             _ => return false,
         };
@@ -92,25 +210,48 @@ impl DeferralCheck<'_> {
             return false;
         }
         let Some(types) = type_names(object) else { return false };
+        if position == ValuePosition::Parameters && types != ["object"] {
+            return false;
+        }
+        let member = match position {
+            ValuePosition::Parameters => ValuePosition::Parameter,
+            ValuePosition::Parameter | ValuePosition::Value => ValuePosition::Value,
+        };
         object.iter().all(|(keyword, value)| match keyword {
             "type" | "example" => true,
             _ if is_annotation(keyword) => true,
             "$schema" => depth == 0 && value.as_str().is_some_and(is_dialect),
-            "properties" => self.properties_can_be_deferred(value, depth),
+            "properties" => self.properties_can_be_deferred(value, (position, member), depth),
             "required" => lists_declared_members(object, value),
-            "items" => value.as_array().is_none() && self.can_be_deferred(value, depth + 1),
-            "additionalProperties" => {
-                matches!(value, Json::Bool(_)) || self.can_be_deferred(value, depth + 1)
+            "items" => {
+                value.as_array().is_none()
+                    && self.can_be_deferred(value, ValuePosition::Value, depth + 1)
             }
-            "enum" => self.enum_is_plain(object, types, value),
+            "additionalProperties" => {
+                matches!(value, Json::Bool(_)) || self.can_be_deferred(value, member, depth + 1)
+            }
+            "enum" if object.get("const").is_none() => value
+                .as_array()
+                .is_some_and(|values| self.values_are_plain(object, types, values, position)),
+            "const" => self.values_are_plain(object, types, std::slice::from_ref(value), position),
+            "$defs" | "definitions" => depth == 0 && has_no_identifiers(value),
+            "$ref" => {
+                has_only_annotations_beside(object, "$ref")
+                    && self
+                        .definition(value)
+                        .is_some_and(|schema| self.can_be_deferred(schema, position, depth + 1))
+            }
             "format" => self.options.formats == Formats::Annotate,
             "minimum" | "maximum" => {
-                (types == ["integer"] || types == ["number"]) && object.get("enum").is_none()
+                (types == ["integer"] || types == ["number"]) && !lists_values(object)
             }
-            "minLength" | "maxLength" => types == ["string"] && object.get("enum").is_none(),
+            "minLength" | "maxLength" => {
+                types == ["string"] && !lists_values(object) && self.delimiters(position).is_none()
+            }
             "minItems" | "maxItems" => types == ["array"],
             "anyOf" => {
-                has_only_annotations_beside(object) && self.branches_can_be_deferred(value, depth)
+                has_only_annotations_beside(object, "anyOf")
+                    && self.branches_can_be_deferred(value, position, depth)
             }
             _ => false,
         }) && bounds_are_ordered(object, ("minimum", "maximum"), -MAX_BOUND..=MAX_BOUND)
@@ -118,23 +259,61 @@ impl DeferralCheck<'_> {
             && bounds_are_ordered(object, ("minItems", "maxItems"), 0..=MAX_LENGTH)
     }
 
-    /// Whether all properties can be deferred.
-    fn properties_can_be_deferred(&mut self, value: &Json, depth: usize) -> bool {
+    /// Whether all properties can be deferred, and their names written.
+    fn properties_can_be_deferred(
+        &mut self,
+        value: &Json,
+        (position, member): (ValuePosition, ValuePosition),
+        depth: usize,
+    ) -> bool {
         let Some(properties) = value.as_object().filter(|members| members.len() <= MAX_MEMBERS)
         else {
             return false;
         };
-        properties.iter().all(|(_, schema)| self.can_be_deferred(schema, depth + 1))
+        properties.iter().all(|(name, schema)| {
+            self.can_write_name(name, position) && self.can_be_deferred(schema, member, depth + 1)
+        })
     }
 
-    /// Whether an `enum` lists distinct strings, or distinct integers, of a type that the schema
-    /// allows.
-    fn enum_is_plain(&mut self, object: &Object, types: TypeNames<'_>, value: &Json) -> bool {
-        let Some(values) =
-            value.as_array().filter(|values| !values.is_empty() && self.count(values.len()))
-        else {
+    /// Whether the name of a member can be written, and excluded from undeclared names.
+    fn can_write_name(&self, name: &str, position: ValuePosition) -> bool {
+        match self.style.filter(|_| position == ValuePosition::Parameters) {
+            Some(style) => name.len() <= MAX_NAME_BYTES && (style.name)(name).is_some(),
+            None if self.syntax.is_json() => true,
+            None => name.len() <= MAX_NAME_BYTES && self.syntax.can_write_name(name),
+        }
+    }
+
+    /// The texts that a string at this position cannot contain; `None` if it can contain any.
+    fn delimiters(&self, position: ValuePosition) -> Option<Vec<&'o [u8]>> {
+        let style = self.style.filter(|_| position == ValuePosition::Parameter);
+        match (style.and_then(|style| style.raw.as_ref()), self.syntax) {
+            (Some(raw), _) => Some(raw.forbidden()),
+            (None, ValueSyntax::Delimited(marks)) => Some(trigger_texts(marks).collect()),
+            (None, _) => None,
+        }
+    }
+
+    /// The definition of the root schema that a reference leads to.
+    fn definition(&self, reference: &Json) -> Option<&'o Json> {
+        let (keyword, name) = reference.as_str()?.strip_prefix("#/")?.split_once('/')?;
+        let is_definition = matches!(keyword, "$defs" | "definitions");
+        let definitions = self.root.get(keyword).filter(|_| is_definition)?;
+        definitions.get(name).filter(|_| !name.contains(['/', '~', '%']))
+    }
+
+    /// Whether a schema lists distinct strings that can be written, or distinct integers, of a type
+    /// that it allows.
+    fn values_are_plain(
+        &mut self,
+        object: &Object,
+        types: TypeNames<'_>,
+        values: &[Json],
+        position: ValuePosition,
+    ) -> bool {
+        if values.is_empty() || !self.count(values.len()) {
             return false;
-        };
+        }
         let allows =
             |kinds: &[&str]| types.is_empty() || types.iter().any(|name| kinds.contains(name));
         if values[0].as_str().is_none() {
@@ -147,13 +326,22 @@ impl DeferralCheck<'_> {
         }
         let bounded =
             object.iter().any(|(keyword, _)| matches!(keyword, "minLength" | "maxLength"));
-        allows(&["string"]) && !bounded && all_distinct(values.iter().map(Json::as_str))
+        let delimiters = self.delimiters(position).unwrap_or_default();
+        let is_plain = |text: &&str| !delimiters.iter().any(|mark| contains(text, mark));
+        let texts = values.iter().map(|value| value.as_str().filter(is_plain));
+        allows(&["string"]) && !bounded && all_distinct(texts)
     }
 
     /// Whether all branches of `anyOf` can be deferred.
-    fn branches_can_be_deferred(&mut self, value: &Json, depth: usize) -> bool {
+    fn branches_can_be_deferred(
+        &mut self,
+        value: &Json,
+        position: ValuePosition,
+        depth: usize,
+    ) -> bool {
         let Some(schemas) = value.as_array() else { return false };
-        !schemas.is_empty() && schemas.iter().all(|schema| self.can_be_deferred(schema, depth + 1))
+        !schemas.is_empty()
+            && schemas.iter().all(|schema| self.can_be_deferred(schema, position, depth + 1))
     }
 }
 
@@ -197,9 +385,31 @@ fn lists_declared_members(object: &Object, value: &Json) -> bool {
     listed.len() == names.len() && listed.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// Whether `anyOf` has no sibling but annotations.
-fn has_only_annotations_beside(object: &Object) -> bool {
-    object.iter().all(|(keyword, _)| keyword == "anyOf" || is_annotation(keyword))
+/// Whether a keyword has no sibling but annotations.
+fn has_only_annotations_beside(object: &Object, only: &str) -> bool {
+    object.iter().all(|(keyword, _)| keyword == only || is_annotation(keyword))
+}
+
+/// Whether a schema lists its values.
+fn lists_values(object: &Object) -> bool {
+    ["enum", "const"].iter().any(|keyword| object.get(keyword).is_some())
+}
+
+/// Whether no schema within the definitions has an identifier, which could change references.
+fn has_no_identifiers(definitions: &Json) -> bool {
+    let names_schema = |(name, value): (&str, &Json)| {
+        value.as_str().is_some() && name != "$ref" && (name == "id" || name.starts_with('$'))
+    };
+    let mut stack = vec![definitions];
+    while let Some(json) = stack.pop() {
+        match json {
+            Json::Array(elements) => stack.extend(elements),
+            Json::Object(members) if members.iter().any(names_schema) => return false,
+            Json::Object(members) => stack.extend(members.iter().map(|(_, value)| value)),
+            _ => {}
+        }
+    }
+    definitions.as_object().is_some()
 }
 
 /// Whether the bounds are integers in this range, and the lower one is not above the upper one.

@@ -1,172 +1,90 @@
 //! Patterns for the `format` keyword.
 //!
-//! Each pattern accepts only texts that the format's specification allows. Where the specification
-//! is broader than a model should write (comments in e-mail addresses), the pattern is narrower.
+//! Each pattern accepts only texts that the format's specification allows. Where no automaton
+//! describes a format, the pattern is narrower (docs/JSON_SCHEMA.md).
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-/// Result of looking up a format name.
-pub(super) enum FormatLookup {
-    /// The pattern that enforces the format.
-    Pattern(&'static str),
-    /// The specification does not define the format: it is an annotation.
-    Unknown,
+use super::options::Dialect;
+
+/// A format.
+#[derive(Debug)]
+pub(super) struct Format {
+    name: &'static str,
+    /// The first dialect that defines it.
+    since: Dialect,
+    /// The pattern that enforces it.
+    pub(super) pattern: String,
+    /// The greatest length of a text, in code points.
+    pub(super) max: Option<u32>,
 }
 
-macro_rules! date {
-    () => {
-        concat!(
-            r"(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])",
-            r"|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))",
-            r"|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
-        )
+/// Looks up a format by name. `None` if the dialect does not define it: it is an annotation.
+pub(super) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name && format.since <= dialect)
+}
+
+/// All formats, made once per process.
+static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
+    use Dialect::{Draft4, Draft6, Draft7, Draft201909};
+    let format = |since, name, max, pattern: String| {
+        let pattern = format!("^(?:{pattern})$");
+        Format { name, since, pattern, max }
     };
-}
+    let hex = |n: u8| format!("[0-9A-Fa-f]{{{n}}}");
+    let pointer = "(?:/(?:[^~/]|~[01])*)*";
+    vec![
+        format(Draft4, "date-time", None, format!("{DATE}[Tt]{TIME}")),
+        format(Draft4, "email", Some(MAX_MAILBOX), email()),
+        format(Draft4, "hostname", Some(MAX_HOST), host()),
+        format(Draft4, "ipv4", None, IPV4.to_owned()),
+        format(Draft4, "ipv6", None, ipv6(7)),
+        format(Draft4, "uri", None, uri("", "")),
+        format(Draft6, "uri-reference", None, uri_reference("", "")),
+        format(Draft6, "uri-template", None, uri_template()),
+        format(Draft6, "json-pointer", None, pointer.to_owned()),
+        format(Draft7, "date", None, DATE.to_owned()),
+        format(Draft7, "time", None, TIME.to_owned()),
+        format(Draft7, "idn-email", Some(MAX_IDN_MAILBOX), idn_email()),
+        format(Draft7, "idn-hostname", Some(MAX_HOST), idn_host()),
+        format(Draft7, "iri", None, uri(UCSCHAR, IPRIVATE)),
+        format(Draft7, "iri-reference", None, uri_reference(UCSCHAR, IPRIVATE)),
+        format(Draft7, "relative-json-pointer", None, format!("(?:0|[1-9][0-9]*)(?:#|{pointer})")),
+        format(Draft7, "regex", None, regex()),
+        format(Draft201909, "duration", None, DURATION.to_owned()),
+        format(Draft201909, "uuid", None, [8, 4, 4, 4, 12].map(hex).join("-")),
+    ]
+});
 
-macro_rules! time {
-    () => {
-        concat!(
-            r"(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
-            // A leap second is the last second of a UTC day.
-            r"|23:59:60(?:\.\d+)?(?:[Zz]|[+-]00:00))"
-        )
-    };
-}
+/// The length of a host name without the root's dot (RFC 1123, section 2.1; RFC 1035).
+const MAX_HOST: u32 = 253;
+/// The length of an e-mail address: a path of 256 octets without its angle brackets (RFC 5321,
+/// section 4.5.3.1.3).
+const MAX_MAILBOX: u32 = 254;
+/// As [`MAX_MAILBOX`], in code points: the 64 octets of the local part are at least 16.
+const MAX_IDN_MAILBOX: u32 = MAX_MAILBOX - 48;
 
-macro_rules! label {
-    () => {
-        r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,30}"
-    };
-}
+const DATE: &str = concat!(
+    r"(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])",
+    r"|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))",
+    r"|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+);
 
-macro_rules! hostname {
-    () => {
-        concat!(label!(), r"(?:\.", label!(), r"){0,3}")
-    };
-}
-
-macro_rules! ipv4 {
-    () => {
-        r"(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-    };
-}
-
-macro_rules! ipv6 {
-    () => {
-        concat!(
-            r"(?:(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?:[0-9A-Fa-f]{1,4}:){1,7}:",
-            r"|(?:[0-9A-Fa-f]{1,4}:){1,6}:[0-9A-Fa-f]{1,4}",
-            r"|(?:[0-9A-Fa-f]{1,4}:){1,5}(?::[0-9A-Fa-f]{1,4}){1,2}",
-            r"|(?:[0-9A-Fa-f]{1,4}:){1,4}(?::[0-9A-Fa-f]{1,4}){1,3}",
-            r"|(?:[0-9A-Fa-f]{1,4}:){1,3}(?::[0-9A-Fa-f]{1,4}){1,4}",
-            r"|(?:[0-9A-Fa-f]{1,4}:){1,2}(?::[0-9A-Fa-f]{1,4}){1,5}",
-            r"|[0-9A-Fa-f]{1,4}:(?::[0-9A-Fa-f]{1,4}){1,6}|:(?:(?::[0-9A-Fa-f]{1,4}){1,7}|:)",
-            r"|(?:[0-9A-Fa-f]{1,4}:){6}",
-            ipv4!(),
-            r"|(?:(?:[0-9A-Fa-f]{1,4}:){0,4}[0-9A-Fa-f]{1,4})?::",
-            ipv4!(),
-            r"|(?:(?:[0-9A-Fa-f]{1,4}:){0,3}[0-9A-Fa-f]{1,4})?::[0-9A-Fa-f]{1,4}:",
-            ipv4!(),
-            r"|(?:(?:[0-9A-Fa-f]{1,4}:){0,2}[0-9A-Fa-f]{1,4})?::(?:[0-9A-Fa-f]{1,4}:){2}",
-            ipv4!(),
-            r"|(?:(?:[0-9A-Fa-f]{1,4}:)?[0-9A-Fa-f]{1,4})?::(?:[0-9A-Fa-f]{1,4}:){3}",
-            ipv4!(),
-            r"|(?:[0-9A-Fa-f]{1,4})?::(?:[0-9A-Fa-f]{1,4}:){4}",
-            ipv4!(),
-            r"|::(?:[0-9A-Fa-f]{1,4}:){5}",
-            ipv4!(),
-            r")"
-        )
-    };
-}
-
-/// Characters of a URI path segment, as a group.
-macro_rules! pchar {
-    () => {
-        r"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
-    };
-}
-
-macro_rules! authority {
-    () => {
-        concat!(
-            r"(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@)?",
-            r"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[",
-            ipv6!(),
-            r"\])(?::\d*)?"
-        )
-    };
-}
-
-macro_rules! query_fragment {
-    () => {
-        concat!(r"(?:\?(?:", pchar!(), r"|[/?])*)?(?:#(?:", pchar!(), r"|[/?])*)?")
-    };
-}
-
-macro_rules! uri {
-    () => {
-        concat!(
-            r"[A-Za-z][A-Za-z0-9+.-]*:(?://",
-            authority!(),
-            r"(?:/",
-            pchar!(),
-            r"*)*|/(?:",
-            pchar!(),
-            r"+(?:/",
-            pchar!(),
-            r"*)*)?|",
-            pchar!(),
-            r"+(?:/",
-            pchar!(),
-            r"*)*|)",
-            query_fragment!()
-        )
-    };
-}
-
-macro_rules! varspec {
-    () => {
-        concat!(
-            r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*",
-            r"(?::[1-9]\d{0,3}|\*)?"
-        )
-    };
-}
-
-/// URI references of RFC 3986.
-const URI_REFERENCE: &str = concat!(
-    r"^(?:",
-    uri!(),
-    r"|(?://",
-    authority!(),
-    r"(?:/",
-    pchar!(),
-    r"*)*|/(?:",
-    pchar!(),
-    r"+(?:/",
-    pchar!(),
-    r"*)*)?|(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})+(?:/",
-    pchar!(),
-    r"*)*|)",
-    query_fragment!(),
-    r")$"
+const TIME: &str = concat!(
+    r"(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+    // A leap second is the last second of a UTC day.
+    r"|23:59:60(?:\.\d+)?(?:[Zz]|[+-]00:00))"
 );
 
 /// Durations of RFC 3339, appendix A.
 const DURATION: &str = concat!(
-    r"^P(?:\d+W|(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)",
+    r"P(?:\d+W|(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)",
     r"(?:T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))?",
-    r"|T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))$"
+    r"|T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))"
 );
 
-/// E-mail addresses with a dot-atom as local part.
-const EMAIL: &str = concat!(
-    r"^(?:[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}",
-    r"|[A-Za-z0-9!#$%&'*+/=?^_`{|}~-](?:\.?[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]){0,31})@",
-    hostname!(),
-    r"$"
-);
+const IPV4: &str =
+    r"(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)";
 
 /// RFC 3987's `ucschar`.
 const UCSCHAR: &str = concat!(
@@ -177,6 +95,9 @@ const UCSCHAR: &str = concat!(
     r"\u{B0000}-\u{BFFFD}\u{C0000}-\u{CFFFD}\u{D0000}-\u{DFFFD}\u{E1000}-\u{EFFFD}"
 );
 
+/// RFC 3987's `iprivate`.
+const IPRIVATE: &str = r"\u{E000}-\u{F8FF}\u{F0000}-\u{FFFFD}\u{100000}-\u{10FFFD}";
+
 /// Letters allowed at any position of an internationalised label: PVALID in RFC 5892, written left
 /// to right and without context rules. Latin, Greek, Cyrillic, Hiragana, Katakana, Han, Hangul.
 const IDN_LETTERS: &str = concat!(
@@ -184,98 +105,212 @@ const IDN_LETTERS: &str = concat!(
     r"\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}"
 );
 
-/// URI templates of RFC 6570, without the operators that it reserves.
-const URI_TEMPLATE: &str = concat!(
-    r"^(?:[!#$&(-;=?-\[\]_a-z~",
-    r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{1FFFD}]",
-    r"|%[0-9A-Fa-f]{2}|\{[+#./;?&]?",
-    varspec!(),
-    r"(?:,",
-    varspec!(),
-    r")*\})*$"
-);
+/// Labels of host names (RFC 1123). Labels with hyphens at the third and fourth place are reserved
+/// (RFC 5890): only some of them encode names.
+const LABEL: &str = r"(?!..--)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
 
-/// A pattern of ECMA-262 regular expressions (`u` flag) without back references, with groups nested
-/// at most two deep.
-fn regex() -> String {
-    let escape = r"\\[dDwWsSfnrtv^$.*+?()\[\]{}|/\\]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}";
-    let class = format!(r"\[\^?-?(?:a-z|A-Z|0-9|[^\\\[\]-]|{escape}|\\[b-])*-?\]");
-    let quantifier = r"(?:[*+?]|\{\d\}|\{\d,\}|\{[0-4],[5-9]\d?\})\??";
-    let atom = format!(r"(?:[^\\^$.*+?()\[\]{{}}|]|\.|{escape}|{class})");
-    let one = |atom: &str| format!(r"(?:{atom}(?:{quantifier})?|[\^$]|\\[bB])");
-    let mut inner = atom.clone();
-    for _ in 0..2 {
-        let each = one(&inner);
-        inner = format!(r"(?:{atom}|\((?:\?[:=!])?{each}*(?:\|{each}*)*\))");
-    }
-    let each = one(&inner);
-    format!("^{each}*(?:\\|{each}*)*$")
+/// A list with at least one element.
+fn list(element: &str, separator: &str) -> String {
+    format!("{element}(?:{separator}{element})*")
 }
 
-/// Formats whose patterns are composed from others at run time, once per process.
-fn composed(name: &str) -> Option<&'static str> {
-    static PATTERNS: [(&str, OnceLock<String>); 5] = [
-        ("iri", OnceLock::new()),
-        ("iri-reference", OnceLock::new()),
-        ("idn-hostname", OnceLock::new()),
-        ("idn-email", OnceLock::new()),
-        ("regex", OnceLock::new()),
-    ];
-    let wider =
-        |pattern: &str| pattern.replace("[A-Za-z0-9._~!", &format!("[{UCSCHAR}A-Za-z0-9._~!"));
-    let idn = || {
-        // Up to 18 letters stay below 63 octets in every encoding.
-        let label =
-            format!(r"(?:{}|[a-z0-9{IDN_LETTERS}](?:-?[a-z0-9{IDN_LETTERS}]){{0,8}})", label!());
-        format!(r"{label}(?:\.{label}){{0,3}}")
-    };
-    let (name, cell) = PATTERNS.iter().find(|(format, _)| *format == name)?;
-    Some(cell.get_or_init(|| match *name {
-        "iri" => wider(concat!("^", uri!(), "$")),
-        "iri-reference" => wider(URI_REFERENCE),
-        "idn-hostname" => format!("^{}$", idn()),
-        "idn-email" => {
-            let atom = format!(r"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{UCSCHAR}-]");
-            format!(r"^{atom}(?:\.?{atom}){{0,15}}@{}$", idn())
+/// Host names of RFC 1123, any length.
+fn host() -> String {
+    list(LABEL, r"\.")
+}
+
+/// Internationalised host names, and those of ASCII. Up to 18 letters and hyphens stay below 58
+/// octets in every encoding, and four labels, one of them of letters, below 254.
+fn idn_host() -> String {
+    let letter = format!("[a-z0-9{IDN_LETTERS}]");
+    let label = format!("(?:{LABEL}|{letter}(?:-?{letter}){{0,8}})");
+    format!(r"(?:{}|{label}(?:[.\u3002\uFF0E\uFF61]{label}){{0,3}})", host())
+}
+
+/// IPv6 addresses of RFC 4291. `groups`: the most groups beside `::`.
+fn ipv6(groups: usize) -> String {
+    let group = "[0-9A-Fa-f]{1,4}";
+    let mut out = format!("(?:(?:{group}:){{7}}{group}|(?:{group}:){{6}}{IPV4}");
+    for before in 0..=groups {
+        let begin = match before {
+            0 => String::new(),
+            n => format!("(?:{group}:){{{}}}{group}", n - 1),
+        };
+        let rest = match groups - before {
+            0 => String::new(),
+            n => format!("(?:(?:{group}:){{0,{}}}{group})?", n - 1),
+        };
+        out += &format!("|{begin}::{rest}");
+        if before + 2 <= groups {
+            out += &format!("|{begin}::(?:{group}:){{0,{}}}{IPV4}", groups - 2 - before);
         }
-        _ => regex(),
-    }))
+    }
+    out + ")"
 }
 
-/// Looks up a format by name.
-pub(super) fn lookup(name: &str) -> FormatLookup {
-    FormatLookup::Pattern(match name {
-        "date" => concat!("^", date!(), "$"),
-        "time" => concat!("^", time!(), "$"),
-        "date-time" => concat!("^", date!(), "[Tt]", time!(), "$"),
-        "duration" => DURATION,
-        "email" => EMAIL,
-        "hostname" => concat!("^", hostname!(), "$"),
-        "ipv4" => concat!("^", ipv4!(), "$"),
-        "ipv6" => concat!("^", ipv6!(), "$"),
-        "uri" => concat!("^", uri!(), "$"),
-        "uri-reference" => URI_REFERENCE,
-        "uri-template" => URI_TEMPLATE,
-        "uuid" => "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$",
-        "json-pointer" => "^(?:/(?:[^~/]|~[01])*)*$",
-        "relative-json-pointer" => "^(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)$",
-        name => return composed(name).map_or(FormatLookup::Unknown, FormatLookup::Pattern),
-    })
+/// RFC 5322's `dot-atom-text`, with more characters.
+fn atom(more: &str) -> String {
+    list(&format!(r"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{more}-]+"), r"\.")
+}
+
+/// RFC 5321's `Mailbox` without tagged address literals. `atoms`: local parts that are not quoted.
+/// `more`: further characters of quoted local parts, of which each takes up to `octets`.
+fn mailbox(atoms: &str, more: &str, octets: usize, host: &str) -> String {
+    let (text, most, ipv6) = (r"[ !#-\[\]-~]", 62 / octets, ipv6(6));
+    let quoted = format!(r#""(?:{text}{{0,62}}|(?:[ !#-\[\]-~{more}]|\\[ -~]){{0,{most}}})""#);
+    format!(r"(?:{atoms}|{quoted})@(?:{host}|\[(?:{IPV4}|IPv6:{ipv6})\])")
+}
+
+fn email() -> String {
+    mailbox(&format!("(?=[^@]{{1,64}}@){}", atom("")), "", 2, &host())
+}
+
+/// RFC 6531's `Mailbox`.
+fn idn_email() -> String {
+    let other = r"\u{80}-\u{10FFFF}";
+    // Local parts of at most 64 octets in UTF-8.
+    let lengths = [(64, r"\x7F"), (32, r"\u{7FF}"), (21, r"\u{FFFF}"), (16, r"\u{10FFFF}")];
+    let lengths = lengths.map(|(max, last)| format!(r"[!-?A-{last}]{{1,{max}}}")).join("|");
+    let atoms = format!("(?=(?:{lengths})@){}", atom(other));
+    mailbox(&atoms, other, 4, &idn_host())
+}
+
+/// Parts of RFC 3986 and RFC 3987: characters, and more of them.
+struct UriParts {
+    /// `pchar`.
+    pchar: String,
+    /// `authority`.
+    authority: String,
+    /// `[ "?" query ] [ "#" fragment ]`.
+    tail: String,
+    /// `segment-nz-nc`.
+    segment: String,
+}
+
+/// The parts of URIs: `more` may stand for unreserved characters, `private` only in the query.
+fn uri_parts(more: &str, private: &str) -> UriParts {
+    let chars =
+        |others: &str| format!(r"(?:[A-Za-z0-9._~!$&'()*+,;={more}{others}-]|%[0-9A-Fa-f]{{2}})");
+    let host = format!(
+        r"(?:{}*|\[(?:{}|[Vv][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\])",
+        chars(""),
+        ipv6(7)
+    );
+    UriParts {
+        pchar: chars(":@"),
+        authority: format!(r"(?:{}*@)?{host}(?::\d*)?", chars(":")),
+        tail: format!(r"(?:\?{}*)?(?:#{}*)?", chars(&format!(":@/?{private}")), chars(":@/?")),
+        segment: format!("{}+", chars("@")),
+    }
+}
+
+/// RFC 3986's `URI`, RFC 3987's `IRI`.
+fn uri(more: &str, private: &str) -> String {
+    let UriParts { pchar, authority, tail, .. } = uri_parts(more, private);
+    let path = format!("{pchar}+(?:/{pchar}*)*");
+    format!("[A-Za-z][A-Za-z0-9+.-]*:(?://{authority}(?:/{pchar}*)*|/(?:{path})?|{path}|){tail}")
+}
+
+/// RFC 3986's `URI-reference`, RFC 3987's `IRI-reference`.
+fn uri_reference(more: &str, private: &str) -> String {
+    let UriParts { pchar, authority, tail, segment } = uri_parts(more, private);
+    let path = format!("(?:/{pchar}*)*");
+    let relative = format!("//{authority}{path}|/(?:{pchar}+{path})?|{segment}{path}|");
+    format!("{}|(?:{relative}){tail}", uri(more, private))
+}
+
+/// URI templates of RFC 6570, without the operators that it reserves.
+fn uri_template() -> String {
+    let name = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})";
+    let variables = list(&format!(r"{name}(?:\.?{name})*(?::[1-9]\d{{0,3}}|\*)?"), ",");
+    let literal = format!(r"[!#$&-;=?-\[\]_a-z~{UCSCHAR}{IPRIVATE}]|%[0-9A-Fa-f]{{2}}");
+    format!(r"(?:{literal}|\{{[+#./;?&]?{variables}\}})*")
+}
+
+/// Most groups inside each other in a regular expression.
+const GROUP_DEPTH: usize = 4;
+
+/// Regular expressions of ECMA-262 with the flag `u`. No automaton describes them all; these are
+/// without back references, and their names of properties, ranges and counts are among the usual.
+fn regex() -> String {
+    let categories = "L[ultmo]?|LC|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|C[cfson]?";
+    let set = format!(r"\\[dDwWsS]|\\[pP]\{{(?:gc=)?(?:{categories})\}}");
+    let hex = "[0-9A-Fa-f]";
+    let code = format!(r"x{hex}{{2}}|u{hex}{{4}}|u\{{{hex}{{1,5}}\}}");
+    let one = format!(r"\\(?:[fnrtv^$.*+?()\[\]{{}}|/\\]|0(?!\d)|c[A-Za-z]|{code})");
+    let ranges = concat!(
+        "a-[b-z]|A-[B-Z]|0-[1-9]|1-[2-9]|[b-y]-z|[B-Y]-Z|[2-8]-9|[Aa]-z|[ !]-~",
+        r"|\\x[0-3][0-9A-Fa-f]-\\x[4-9A-Fa-f][0-9A-Fa-f]",
+        r"|\\u0[0-9A-Fa-f]{3}-\\u[1-9A-CEFa-cef][0-9A-Fa-f]{3}"
+    );
+    let class = format!(r"\[\^?-?(?:{ranges}|[^\\\]-]|{set}|{one}|\\[b-])*-?\]");
+    let count = r"\d+,?|[0-4],[5-9]|0,[1-4]|1,[2-4]|\d,[1-9]\d+|1\d,[2-9]\d|\d\d,[1-9]\d\d+";
+    let quantifier = format!(r"(?:(?:[*+?]|\{{(?:{count})\}})\??)?");
+    let atom = format!(r"(?:[^\\^$.*+?()\[\]{{}}|]|\.|{set}|{one}|{class})");
+    let assertion = r"[\^$|]|\\[bB]";
+    let mut bodies = vec![format!("(?:{atom}{quantifier}|{assertion})*")];
+    let look = format!(r"\(\?<?[=!]{}\)", bodies[0]);
+    let open = r"\((?:\?(?:i|m|s|im|is|ms|ims)?:)?";
+    for depth in 0..GROUP_DEPTH {
+        let group = format!(r"{open}{}\)", bodies[depth]);
+        bodies.push(format!("(?:(?:{atom}|{group}){quantifier}|{look}|{assertion})*"));
+    }
+    // Names differ: there is one.
+    let named = format!(r"\(\?<[A-Za-z_$][A-Za-z0-9_$]*>{}\)", bodies[2]);
+    format!(r"(?:\^?{named})?{}", bodies[GROUP_DEPTH])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front::regex::Pattern;
+    use crate::front::regex::cached_pattern;
     use crate::limits::Limits;
 
-    fn valid(format: &str, text: &str) -> bool {
-        let FormatLookup::Pattern(source) = lookup(format) else {
-            panic!("{format} has no pattern")
-        };
-        let pattern =
-            Pattern::parse(source, &Limits::default()).unwrap_or_else(|e| panic!("{format}: {e}"));
-        pattern.search_dfa(100_000).unwrap().accepts(text.chars().map(u32::from))
+    fn valid(name: &str, text: &str) -> bool {
+        let format = lookup(name, Dialect::Draft202012).unwrap_or_else(|| panic!("no {name}"));
+        let pattern = cached_pattern(&format.pattern, &Limits::default());
+        let dfa = pattern.unwrap_or_else(|e| panic!("{name}: {e}")).search_dfa(20_000).unwrap();
+        format.max.is_none_or(|max| text.chars().count() <= max as usize)
+            && dfa.accepts(text.chars().map(u32::from))
+    }
+
+    #[test]
+    fn formats_have_the_lengths_of_their_specifications() {
+        let label = "a".repeat(63);
+        let host = [&label[..]; 3].join(".") + "." + &label[2..];
+        let local = "l".repeat(64);
+        for (format, right, wrong) in [
+            ("hostname", host.clone(), format!("{host}a")),
+            ("hostname", format!("{label}.a"), format!("a{label}.a")),
+            ("hostname", "a.b.c.d.e.f.g.h".to_owned(), "a.b.c.d.e.f.g.h.".to_owned()),
+            ("idn-hostname", host.clone(), format!("{host}a")),
+            ("idn-hostname", "ü-üüüü.한국.xyz.a".to_owned(), "ü".repeat(64)),
+            ("email", format!("{local}@{}", &host[64..]), format!("{local}@{}", &host[63..])),
+            ("email", format!("{local}@a.b.c.d.e.f"), format!("l{local}@a")),
+            ("email", format!("\"{}\"@a", &local[2..]), format!("\"{}\"@a", &local[1..])),
+            ("idn-email", format!("{}@é.b", "é".repeat(32)), format!("{}@é.b", "é".repeat(33))),
+            ("idn-email", format!("{local}@a"), format!("l{local}@a")),
+            ("idn-email", format!("{}@a", "😀".repeat(16)), format!("{}@a", "😀".repeat(17))),
+        ] {
+            assert!(valid(format, &right), "{format} {right:?}");
+            assert!(!valid(format, &wrong), "{format} {wrong:?}");
+        }
+    }
+
+    #[test]
+    fn formats_are_asserted_from_the_draft_that_defines_them() {
+        let drafts = [Dialect::Draft4, Dialect::Draft6, Dialect::Draft7, Dialect::Draft201909];
+        for (name, asserted) in [
+            ("hostname", [true; 4]),
+            ("uri-reference", [false, true, true, true]),
+            ("regex", [false, false, true, true]),
+            ("date", [false, false, true, true]),
+            ("uuid", [false, false, false, true]),
+            ("duration", [false, false, false, true]),
+            ("phone", [false; 4]),
+        ] {
+            assert_eq!(drafts.map(|draft| lookup(name, draft).is_some()), asserted, "{name}");
+        }
     }
 
     #[test]
@@ -323,6 +358,32 @@ mod tests {
             ),
             ("time", &["23:59:60Z", "23:59:60.5+00:00"], &["22:59:60Z", "23:59:60+01:00"]),
             ("email", &["a.b.c@d.e"], &["a.@b"]),
+            (
+                "email",
+                &["\"a..@\\\" b\"@c", "a@[127.0.0.1]", "a@[IPv6:::1]", "a@[IPv6:1::2:3:4:5:6]"],
+                &[
+                    "\"a\"b\"@c",
+                    "\"a\\\"@c",
+                    "a@[1.2.3]",
+                    "a@[::1]",
+                    "a@[IPv6:1::2:3:4:5:6:7]",
+                    "a@b_c",
+                ],
+            ),
+            ("hostname", &["a--b.c", "1", "A.B"], &["ab--c", "xn--a", "a.", "\u{212a}"]),
+            ("idn-email", &["\"é\"@a", "\u{85}@a", "é.ü@한국.kr"], &["é..ü@a", "é@", "é＠a"]),
+            ("idn-hostname", &["a\u{3002}b", "ab.cd"], &["xn--7a", "〮a", "é--a"]),
+            (
+                "uri",
+                &["http://[v1.a:b]/", "http://u:p@[::1]:80/", "a://%41"],
+                &["http://[v.a]", "a://[b]"],
+            ),
+            ("iri", &["a:?\u{E000}", "http://[V1.fe]"], &["a:\u{E000}"]),
+            (
+                "ipv6",
+                &["1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8"],
+                &["fe80::1%eth0", "1:2:3:4:5:6:7", "::1::"],
+            ),
             ("iri", &["https://é.b/ü?ñ"], &["/ü", "é", "http://a b"]),
             ("iri-reference", &["/ü", "#ƒ"], &["a b", "\\"]),
             ("idn-hostname", &["실례.테스트", "münchen.de"], &["-a", "a..b", "a b", "〮a"]),
@@ -332,6 +393,36 @@ mod tests {
                 "regex",
                 &["^(a|[^b-]+)*$", "", r"\d{2,5}?", "((a)b)"],
                 &["^(abc]", "*", "(", "[", r"\a", "a{"],
+            ),
+            ("uri-template", &["a'b", "\u{E000}{%41}"], &["a<b", "{v:0}"]),
+            (
+                "regex",
+                &[
+                    r"^\p{L}+(?<=a)(?<!b)$",
+                    r"\P{gc=Lu}\cA\0[\u0041-\uFFFD\x00-\x7F]",
+                    "((((a))))",
+                    "(?:(?i:(?:(b)))+)|(?=a|b)(?!c)",
+                    "^(?<name>x)y",
+                    "[]|[^]",
+                    "[a-f0-5_-]{10,20}",
+                    "[[^]",
+                ],
+                &[
+                    r"\p{Foo}",
+                    r"\1",
+                    "(?=a)*",
+                    "a{5,1}",
+                    "a{20,10}",
+                    "[z-a]",
+                    r"[\w-.]",
+                    "(?<a>x)(?<a>y)",
+                    "(?P<n>a)",
+                    "(?i)a",
+                    r"\-",
+                    "}",
+                    "]",
+                    "a**",
+                ],
             ),
             ("json-pointer", &["", "/a/~0~1"], &["a", "/~2", "/~"]),
             ("relative-json-pointer", &["0#", "1/a"], &["01", "/a", "-1"]),

@@ -72,13 +72,13 @@ use crate::ir::{Grammar, GrammarBuilder, Simplify};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-pub use deferred::defer;
+pub use deferred::{LazyParameterTypes, defer, defer_parameters, defer_syntax};
 pub use error::{SchemaError, SchemaErrorReason, SchemaErrors};
 pub use lower::elements::lower_elements;
 pub use lower::json_types::JsonTypes;
 pub use lower::parameters::{
-    AmbiguousText, LoweredParameters, MemberPart, ParameterStyle, RawStrings, lower_parameters,
-    lower_syntax,
+    AmbiguousText, LoweredParameters, MemberPart, NameWriter, ParameterStyle, ParameterTypes,
+    RawStrings, lower_parameters, lower_syntax,
 };
 pub use lower::syntax::{ElementStyle, ValueSyntax};
 pub use options::{

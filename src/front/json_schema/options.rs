@@ -81,16 +81,14 @@ pub enum Exponents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberOrder {
-    /// Objects of up to 64 declared members accept them in any order. With a member that is known
-    /// only by its value (from a negation) that limit is 4.
-    ///
-    /// Larger objects have two orders: as the schema declares the members, or first the required
-    /// ones in the order of `required` and then the others as declared. Additional members may
-    /// stand anywhere between.
+    /// Any order. Objects with a member that is known only by its value (from a negation) and more
+    /// than four declared members have two orders: as the schema declares the members, or first the
+    /// required ones in the order of `required` and then the others as declared. Additional members
+    /// may stand anywhere between.
     #[default]
     Declared,
-    /// Any order. An object of more than 64 declared members is refused (more than 12 if a member
-    /// is known only by its value).
+    /// Any order. An object with a member that is known only by its value and more than 12 declared
+    /// members is refused.
     Any,
     /// First the declared members as the schema declares them, then required members that are not
     /// declared, then additional members.

@@ -428,7 +428,7 @@ fn whitespace_policies() {
 #[test]
 fn policies_relax_and_report() {
     let limits = Limits::default();
-    let schema = r#"{"properties":{"a":{"type":"array","contains":{"const":1},"minContains":2,"uniqueItems":true},"b":{"pattern":"(?<=a)"}},"not":{"not":{"unevaluatedItems":false}},"$ref":"http://elsewhere/x"}"#;
+    let schema = r#"{"properties":{"a":{"type":"array","contains":{"const":1},"minContains":2,"uniqueItems":true},"b":{"pattern":"(a)\\1"}},"not":{"not":{"unevaluatedItems":false}},"$ref":"http://elsewhere/x"}"#;
     let json = Json::parse(schema, &limits).unwrap();
     let lowered = |policy| {
         let options = SchemaOptions { policy, ..SchemaOptions::default() };
@@ -520,8 +520,8 @@ fn large_objects_and_enums_are_lowered() {
     let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", members.join(","));
     check(
         &schema,
-        &[r#"{"property_3":"","property_399":"","x":1}"#],
-        &[r#"{"property_399":"","property_3":""}"#],
+        &[r#"{"property_399":"","property_3":"","x":1}"#],
+        &[r#"{"property_399":"","property_3":"","property_399":""}"#],
     );
     let words: Vec<String> = (0..10_000).map(|i| format!("\"word{i}\"")).collect();
     check(
@@ -568,7 +568,7 @@ fn equal_rules_of_multiplied_alternatives_are_merged() {
     let mut builder = GrammarBuilder::new();
     let start = lower_into(&mut builder, &json, &options, &limits).unwrap();
     let as_made = builder.into_grammar(start).rules.len();
-    assert!(one * 4 < as_made, "{one} of {as_made}");
+    assert!(one * 3 < as_made, "{one} of {as_made}");
     check(
         text,
         &[

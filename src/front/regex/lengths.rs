@@ -38,7 +38,7 @@ impl Pattern {
                 min,
                 max,
             };
-            return Some(whole_forms(&self.hir)?.into_iter().map(form).collect());
+            return Some(whole_forms(&self.hir, true)?.into_iter().map(form).collect());
         }
         // Look-ahead directly behind `^` constrains the whole text.
         let HirKind::Concat(parts) = self.hir.kind() else { return None };
@@ -48,20 +48,19 @@ impl Pattern {
         let mut forms = vec![LengthForm { pattern: self.clone(), min: 0, max: None }];
         let mut is_counted = false;
         for number in rest.iter().map_while(mark) {
-            let Some(Assertion::Ahead { pattern, negated: false }) = self.assertions.get(number)
+            let Some(Assertion { pattern, behind: false, negated: false }) =
+                self.assertions.get(number)
             else {
                 continue;
             };
-            let Some(ahead) = whole_forms(&pattern.hir).filter(|_| pattern.assertions.is_empty())
-            else {
-                continue;
-            };
+            let ahead = whole_forms(&pattern.hir, false);
+            let Some(ahead) = ahead.filter(|_| pattern.assertions.is_empty()) else { continue };
             is_counted = true;
             let conjoin = |form: &LengthForm| {
                 let with = |(hir, min, max): &WholeForm| {
                     let mut form = form.clone();
                     let pattern = Pattern { hir: hir.clone(), assertions: Vec::new() };
-                    form.pattern.assertions[number] = Assertion::Ahead { pattern, negated: false };
+                    form.pattern.assertions[number].pattern = pattern;
                     form.min = form.min.max(*min);
                     form.max = form.max.into_iter().chain(*max).min();
                     form
@@ -83,12 +82,13 @@ fn mark(part: &Hir) -> Option<usize> {
 }
 
 /// As [`Pattern::length_forms`], for a pattern without assertions that is anchored at both ends.
-fn whole_forms(hir: &Hir) -> Option<Vec<WholeForm>> {
+/// The body of a look-ahead has no `^` (`starts`): it begins where it stands.
+fn whole_forms(hir: &Hir, starts: bool) -> Option<Vec<WholeForm>> {
     let branches = split_branches(hir)?;
     let mut forms = Vec::new();
     let mut is_counted = false;
     for branch in &branches {
-        if !branch.at_start || !branch.at_end {
+        if branch.at_start != starts || !branch.at_end {
             return None;
         }
         let mut expanded: Vec<Vec<Hir>> = vec![Vec::new()];
@@ -109,11 +109,11 @@ fn whole_forms(hir: &Hir) -> Option<Vec<WholeForm>> {
             }
         }
         let counted: Option<Vec<WholeForm>> =
-            expanded.into_iter().map(|parts| counted_form(&parts)).collect();
+            expanded.into_iter().map(|parts| counted_form(&parts, starts)).collect();
         is_counted |= counted.is_some();
         let whole = || {
             let parts = branch.parts.iter().map(|part| (*part).clone()).collect();
-            vec![(anchored(parts), 0, None)]
+            vec![(anchored(parts, starts), 0, None)]
         };
         forms.extend(counted.unwrap_or_else(whole));
     }
@@ -122,7 +122,7 @@ fn whole_forms(hir: &Hir) -> Option<Vec<WholeForm>> {
 
 /// The form of a sequence that has one long repeat of single code points, and whose other parts
 /// have fixed lengths.
-fn counted_form(parts: &[Hir]) -> Option<WholeForm> {
+fn counted_form(parts: &[Hir], starts: bool) -> Option<WholeForm> {
     let mut counted = (0..parts.len()).filter_map(|i| Some((i, long_repeat(&parts[i])?)));
     let (Some((at, repeat)), None) = (counted.next(), counted.next()) else { return None };
     let others = parts.iter().enumerate().filter(|&(i, _)| i != at).map(|(_, part)| part);
@@ -133,7 +133,7 @@ fn counted_form(parts: &[Hir]) -> Option<WholeForm> {
     let mut relaxed = parts.to_vec();
     relaxed[at] = Hir::repetition(Repetition { min: 0, max: None, ..repeat.clone() });
     let max = repeat.max.map(|max| max.saturating_add(fixed));
-    Some((anchored(relaxed), repeat.min.saturating_add(fixed), max))
+    Some((anchored(relaxed, starts), repeat.min.saturating_add(fixed), max))
 }
 
 /// The part as a bounded repeat of single code points that is worth counting.
@@ -152,9 +152,8 @@ fn is_fixed(hir: &Hir) -> bool {
     most == Some(fewest)
 }
 
-/// The parts between `^` and `$`.
-fn anchored(parts: Vec<Hir>) -> Hir {
-    let looks = [Hir::look(Look::Start), Hir::look(Look::End)];
-    let [start, end] = looks;
-    Hir::concat([start].into_iter().chain(parts).chain([end]).collect())
+/// The parts between `^`, if `starts` is set, and `$`.
+fn anchored(parts: Vec<Hir>, starts: bool) -> Hir {
+    let start = starts.then(|| Hir::look(Look::Start));
+    Hir::concat(start.into_iter().chain(parts).chain([Hir::look(Look::End)]).collect())
 }

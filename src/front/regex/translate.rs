@@ -21,7 +21,7 @@ const ASCII_SPACE: &str = r"\t\n\x0B\x0C\r ";
 
 /// A translated pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Translated {
+pub(super) struct Translated {
     /// The pattern in `regex-syntax` syntax.
     pub text: String,
     /// `(offset in text, offset in source)`, ascending.
@@ -32,24 +32,44 @@ pub struct Translated {
     pub(super) marks: Vec<AssertionMark>,
 }
 
-/// A zero-width assertion. The translated text has an empty group in its place, named after its
-/// number. No other group has a name.
+/// A zero-width assertion: look-ahead or look-behind. The translated text has an empty group in its
+/// place, named after its number. No other group has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AssertionMark {
-    /// Look-ahead: the pattern at these offsets of the source, with these options.
-    Ahead { body: Range<usize>, negated: bool, options: RegexOptions },
-    /// A word boundary.
-    Boundary { negated: bool },
+pub(super) struct AssertionMark {
+    /// The pattern that it looks for.
+    pub(super) body: String,
+    /// Where in the source the body begins.
+    pub(super) offset: usize,
+    /// The options of the body.
+    pub(super) options: RegexOptions,
+    /// Whether the match is before the position.
+    pub(super) behind: bool,
+    /// Whether there must be no match.
+    pub(super) negated: bool,
+}
+
+/// The part of the text that a pattern sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// All of it.
+    Whole,
+    /// What is before a position: the body of a look-behind. `$` is an assertion.
+    Before,
+    /// What is behind a position: the body of a look-ahead. `^` is an assertion.
+    Behind,
 }
 
 /// Why look-around is rejected in a terminal.
 const LOOK_AROUND_IN_TERMINAL: &str =
-    "look-ahead or a word boundary in a terminal, where it would depend on the text around it";
+    "look-around or a word boundary in a terminal, where it would depend on the text around it";
+
+/// Groups of look-around, by their beginning behind the `(`: whether it looks behind, and whether
+/// it is negated.
+const LOOK_AROUND: [(&str, bool, bool); 4] =
+    [("?=", false, false), ("?!", false, true), ("?<=", true, false), ("?<!", true, true)];
 
 /// Group syntax of other engines, by its beginning behind the `(`, with the error text.
-const FOREIGN_GROUPS: [(&str, &str); 10] = [
-    ("?<=", "look-behind"),
-    ("?<!", "look-behind"),
+const FOREIGN_GROUPS: [(&str, &str); 8] = [
     ("?P=", "backreference"),
     ("?P>", "a call of a group: patterns do not recurse"),
     ("?&", "a call of a group: patterns do not recurse"),
@@ -75,12 +95,12 @@ const MARK_PREFIX: &str = "mark";
 
 /// The number of the mark with a group name.
 pub(super) fn mark_number(name: &str) -> Option<usize> {
-    name.strip_prefix(MARK_PREFIX)?.parse().ok()
+    name.strip_prefix(MARK_PREFIX)?.split_once('_')?.0.parse().ok()
 }
 
 impl Translated {
     /// The source offset of the construct at an offset of the translated text.
-    pub fn source_offset(&self, offset: usize) -> usize {
+    pub(super) fn source_offset(&self, offset: usize) -> usize {
         let i = self.offsets.partition_point(|&(text, _)| text <= offset);
         i.checked_sub(1).map_or(0, |i| self.offsets[i].1)
     }
@@ -90,9 +110,13 @@ impl Translated {
 ///
 /// The syntax is that of the `u` flag, except that needless escapes and literal braces are allowed
 /// as without it. Additions: the flags `i` and `s`, `(?P<name>...)`, `\a`, `\e`, `\A` and `\z`.
-/// Errors: look-behind, backreferences, lone surrogates, other flags, and syntax to which other
+/// Errors: backreferences, lone surrogates, other flags, and syntax to which other
 /// engines give another meaning. Ignores the scope and the case option, which callers apply.
-pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, RegexError> {
+pub(super) fn translate(
+    source: &str,
+    options: &RegexOptions,
+    side: Side,
+) -> Result<Translated, RegexError> {
     let out = Translated {
         text: String::with_capacity(source.len() + 8),
         offsets: Vec::new(),
@@ -106,6 +130,7 @@ pub fn translate(source: &str, options: &RegexOptions) -> Result<Translated, Reg
         out,
         default_dot: options.dot,
         options: *options,
+        side,
         outer: Vec::new(),
         names: HashSet::default(),
     };
@@ -122,6 +147,8 @@ struct Translator<'s> {
     default_dot: Dot,
     /// Options at the current position.
     options: RegexOptions,
+    /// The part of the text that the pattern sees.
+    side: Side,
     /// Options outside of each open group.
     outer: Vec<RegexOptions>,
     /// Names of groups so far.
@@ -136,10 +163,10 @@ enum EscapeMeaning {
     Class(String),
     /// The complement of the inside of a class.
     NotClass(String),
-    /// An anchor.
-    Anchor(&'static str),
-    /// A word boundary; whether it is negated.
-    Boundary(bool),
+    /// The beginning or the end of the text.
+    Anchor { start: bool },
+    /// A word boundary.
+    Boundary { negated: bool },
 }
 
 impl Translator<'_> {
@@ -148,14 +175,59 @@ impl Translator<'_> {
         Err(RegexError::Syntax { offset, reason: reason.to_owned() })
     }
 
-    /// Writes an assertion mark.
-    fn mark(&mut self, at: usize, mark: AssertionMark) -> Result<(), RegexError> {
-        if self.out.marks.len() >= MAX_MARKS {
-            return Err(RegexError::Unsupported { offset: at, what: "so many conditions" });
+    /// Writes an assertion mark. The name of its group is its number and its place, which makes it
+    /// unique.
+    fn mark(&mut self, mark: AssertionMark) -> Result<(), RegexError> {
+        let same =
+            |other: &AssertionMark| AssertionMark { offset: mark.offset, ..other.clone() } == mark;
+        let number = self.out.marks.iter().position(same).unwrap_or(self.out.marks.len());
+        if number >= MAX_MARKS {
+            let what = "so many conditions";
+            return Err(RegexError::Unsupported { offset: mark.offset, what });
         }
-        let _ = write!(self.out.text, "(?P<{MARK_PREFIX}{}>)", self.out.marks.len());
-        self.out.marks.push(mark);
+        let _ = write!(self.out.text, "(?P<{MARK_PREFIX}{number}_{}>)", self.out.text.len());
+        if number == self.out.marks.len() {
+            self.out.marks.push(mark);
+        }
         Ok(())
+    }
+
+    /// Writes the assertions `(?<=class)`, `(?<!class)`, `(?=class)`, `(?!class)`.
+    fn class_mark(
+        &mut self,
+        offset: usize,
+        class: &str,
+        behind: bool,
+        negated: bool,
+    ) -> Result<(), RegexError> {
+        let (body, options) = (class.to_owned(), self.options);
+        self.mark(AssertionMark { body, offset, options, behind, negated })
+    }
+
+    /// Writes a word boundary: a character of words on one side of the position and none on the
+    /// other.
+    fn word_boundary(&mut self, at: usize, negated: bool) -> Result<(), RegexError> {
+        self.out.text.push_str("(?:");
+        self.class_mark(at, r"\w", true, false)?;
+        self.class_mark(at, r"\w", false, !negated)?;
+        self.out.text.push('|');
+        self.class_mark(at, r"\w", true, true)?;
+        self.class_mark(at, r"\w", false, negated)?;
+        self.out.text.push(')');
+        Ok(())
+    }
+
+    /// Writes `^` or `$`. In look-around that does not see that end of the text, it is an
+    /// assertion.
+    fn anchor(&mut self, at: usize, start: bool) -> Result<(), RegexError> {
+        match (start, self.side) {
+            (true, Side::Behind) => self.class_mark(at, "[^]", true, true),
+            (false, Side::Before) => self.class_mark(at, "[^]", false, true),
+            (start, _) => {
+                self.out.text.push_str(if start { r"\A" } else { r"\z" });
+                Ok(())
+            }
+        }
     }
 
     /// Skips a group whose beginning has been read; returns the range of its body.
@@ -210,12 +282,12 @@ impl Translator<'_> {
                     EscapeMeaning::NotClass(inside) => {
                         let _ = write!(self.out.text, "[^{inside}]");
                     }
-                    EscapeMeaning::Anchor(anchor) => {
-                        self.out.text.push_str(anchor);
+                    EscapeMeaning::Anchor { start } => {
+                        self.anchor(at, start)?;
                         next_atom = false;
                     }
-                    EscapeMeaning::Boundary(negated) => {
-                        self.mark(at, AssertionMark::Boundary { negated })?;
+                    EscapeMeaning::Boundary { negated } => {
+                        self.word_boundary(at, negated)?;
                         next_atom = false;
                     }
                 },
@@ -225,12 +297,8 @@ impl Translator<'_> {
                     Dot::NoLineFeed => r"[^\n]",
                     Dot::Any => r"[\x{0}-\x{10FFFF}]",
                 }),
-                '^' => {
-                    self.out.text.push_str(r"\A");
-                    next_atom = false;
-                }
-                '$' => {
-                    self.out.text.push_str(r"\z");
+                '^' | '$' => {
+                    self.anchor(at, c == '^')?;
                     next_atom = false;
                 }
                 '(' => {
@@ -323,14 +391,16 @@ impl Translator<'_> {
         if let Some((_, what)) = FOREIGN_GROUPS.iter().find(|(open, _)| rest.starts_with(open)) {
             return Err(RegexError::Unsupported { offset: at, what });
         }
-        if rest.starts_with("?=") || rest.starts_with("?!") {
-            let negated = rest.starts_with("?!");
+        if let Some(&(open, behind, negated)) =
+            LOOK_AROUND.iter().find(|(open, ..)| rest.starts_with(open))
+        {
             if self.options.look_around == LookAround::Refused {
                 return Err(RegexError::Unsupported { offset: at, what: LOOK_AROUND_IN_TERMINAL });
             }
-            self.skip(2);
-            let body = self.group_body(at)?;
-            return self.mark(at, AssertionMark::Ahead { body, negated, options: self.options });
+            self.skip(open.len());
+            let Range { start, end } = self.group_body(at)?;
+            let (body, options) = (self.source[start..end].to_owned(), self.options);
+            return self.mark(AssertionMark { body, offset: start, options, behind, negated });
         }
         match named {
             _ if !rest.starts_with('?') => {}
@@ -444,18 +514,12 @@ impl Translator<'_> {
                 }
             }
             'b' if in_class => EscapeMeaning::Char(8),
-            'b' | 'B' if !in_class => match self.options {
-                RegexOptions { look_around: LookAround::Refused, .. } => {
+            'b' | 'B' if !in_class => {
+                if self.options.look_around == LookAround::Refused {
                     return unsupported(LOOK_AROUND_IN_TERMINAL);
                 }
-                RegexOptions { case: Case::Insensitive, .. } => {
-                    return unsupported("a word boundary where case makes no difference");
-                }
-                RegexOptions { classes: Classes::Unicode, .. } => {
-                    return unsupported("a word boundary where `\\w` is Unicode's");
-                }
-                _ => EscapeMeaning::Boundary(c == 'B'),
-            },
+                EscapeMeaning::Boundary { negated: c == 'B' }
+            }
             't' => EscapeMeaning::Char(9),
             'n' => EscapeMeaning::Char(10),
             'v' => EscapeMeaning::Char(11),
@@ -467,8 +531,13 @@ impl Translator<'_> {
                 }
                 _ => return self.syntax(at, "\\c needs a letter"),
             },
-            '0' if !self.rest().starts_with(|c: char| c.is_ascii_digit()) => EscapeMeaning::Char(0),
-            '0'..='9' => return unsupported("backreference or octal escape"),
+            '0' => {
+                let digits = self.rest().bytes().take(2).take_while(|b| (b'0'..=b'7').contains(b));
+                let digits: Vec<u32> = digits.map(|b| u32::from(b - b'0')).collect();
+                self.skip(digits.len());
+                EscapeMeaning::Char(digits.iter().fold(0, |code, digit| 8 * code + digit))
+            }
+            '1'..='9' => return unsupported("backreference"),
             'k' => return unsupported("backreference"),
             'x' if self.rest().starts_with('{') => {
                 return unsupported(r"`\x{...}`: write `\u{...}`");
@@ -480,8 +549,8 @@ impl Translator<'_> {
             'u' => EscapeMeaning::Char(self.unicode(at)?),
             'a' => EscapeMeaning::Char(7),
             'e' => EscapeMeaning::Char(27),
-            'A' if !in_class => EscapeMeaning::Anchor(r"\A"),
-            'z' if !in_class => EscapeMeaning::Anchor(r"\z"),
+            'A' if !in_class => EscapeMeaning::Anchor { start: true },
+            'z' if !in_class => EscapeMeaning::Anchor { start: false },
             c if c.is_ascii_alphabetic() => {
                 let foreign = FOREIGN_ESCAPES.iter().find(|(letters, _)| letters.contains(c));
                 return unsupported(foreign.map_or("an unknown escape", |(_, what)| what));
@@ -623,7 +692,7 @@ impl Translator<'_> {
             }
             EscapeMeaning::Char(code) => self.literal(code),
             // `escape` does not return these inside a class.
-            EscapeMeaning::Anchor(_) | EscapeMeaning::Boundary(_) => {}
+            EscapeMeaning::Anchor { .. } | EscapeMeaning::Boundary { .. } => {}
         }
     }
 }

@@ -1,5 +1,7 @@
 //! XML-like styles: lowers JSON Schemas whose outermost members are written in tags.
 
+use std::sync::Arc;
+
 use super::lower::TagLowering;
 use super::model::Style;
 use crate::front::json_schema::{
@@ -129,6 +131,7 @@ impl TagLowering<'_> {
             parts.push(MemberPart::Fixed(Expr::seq([gap.clone(), self.literal(before)])));
         }
         parts.push(MemberPart::Value);
+        let (escaped, name_end) = (member.escaped, member.name_end);
         let parameters = ParameterStyle {
             open: gap.clone(),
             between: gap.clone(),
@@ -144,14 +147,14 @@ impl TagLowering<'_> {
             }),
             syntax: ValueSyntax::Json,
             other_kinds: type_names(member.other_kinds),
-            name: &|name| {
-                let written = if member.escaped {
+            name: Arc::new(move |name| {
+                let written = if escaped {
                     name.replace('&', "&amp;").replace('"', "&quot;")
                 } else {
                     name.into()
                 };
-                (!written.is_empty() && !written.contains(member.name_end)).then_some(written)
-            },
+                (!written.is_empty() && !written.contains(name_end)).then_some(written)
+            }),
         };
         json_schema::lower_parameters(&mut self.builder, schema, options, limits, &parameters)
             .map(|lowered| lowered.rule)

@@ -35,7 +35,8 @@ fn nullable(expr: &Expr, known: &NullableRules<'_>) -> bool {
     match expr {
         Expr::Empty => true,
         Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => false,
-        Expr::Dispatch(_) | Expr::Deferred(_) => false,
+        Expr::Dispatch(_) => false,
+        Expr::Deferred(deferred) => deferred.is_nullable(),
         Expr::Automaton(dfa) => dfa.is_final(0),
         Expr::Ref(rule) => known.ranks[rule.index()] < known.below,
         Expr::Counted(counted) => {

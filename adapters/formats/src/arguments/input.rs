@@ -1,13 +1,13 @@
 //! The input of a custom tool: on the wire, the one string in arguments `{"input": "..."}`.
 
-use louver::front::json_schema::{JsonTypes, MemberPart, Whitespace};
+use louver::front::json_schema::{JsonTypes, MemberPart, ParameterTypes, Whitespace};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{Expr, Grammar, Homomorphism};
 use louver::limits::Limits;
 use louver::spec::json::{Json, write_string};
 
-use super::tagged::written_name;
+use super::tagged::{known_types, written_name};
 use super::{ArgumentReader, LiteralReader, LoweredArguments, RenderError, TaggedReader};
 use crate::custom::{CustomError, CustomErrorReason, CustomTool, INPUT};
 use crate::fault::RequestFault;
@@ -200,8 +200,8 @@ impl Lowering<'_> {
                 (body, ArgumentReader::Literal(LiteralReader::delimited(&mark.write())))
             }
             ArgumentStyle::Tagged(style) => {
-                let kinds = vec![(INPUT.to_owned(), JsonTypes::STRING)];
-                let reader = TaggedReader::new(style, kinds, JsonTypes::STRING);
+                let types = ParameterTypes { others: JsonTypes::STRING, ..Default::default() };
+                let reader = TaggedReader::new(style, known_types(types));
                 let body = self.tagged_input(style, grammar)?;
                 (body, ArgumentReader::Tagged(Box::new(reader)))
             }

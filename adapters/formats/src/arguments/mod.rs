@@ -12,16 +12,18 @@ pub(crate) use input::{read_input, write_input};
 pub use json::python_json;
 pub(crate) use json::spaced;
 pub(crate) use literal::LiteralReader;
-pub(crate) use tagged::TaggedReader;
+pub(crate) use tagged::{TaggedReader, known_types};
 pub use write::RenderError;
 pub(crate) use write::{arguments as write, code};
 
+use std::sync::Arc;
+
 use louver::front::json_schema::{
-    self, AmbiguousText, LoweredParameters, MemberPart, ParameterStyle, Policy, RawStrings,
-    Registry, SchemaError, SchemaErrors, ValueSyntax, Whitespace,
+    self, AmbiguousText, LazyParameterTypes, MemberPart, ParameterStyle, Policy, RawStrings,
+    Registry, SchemaError, SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
 };
 use louver::ids::RuleId;
-use louver::ir::Expr;
+use louver::ir::{Deferred, Expr};
 use louver::spec::json::Json;
 
 use self::input::InputReader;
@@ -140,16 +142,40 @@ impl Lowering<'_> {
         Some(rule)
     }
 
-    /// The same, as a deferred body. `None` if the request does not want that, or if the schema may
-    /// have errors.
-    fn deferred_json(&mut self, schema: &Json) -> Option<RuleId> {
+    /// A rule whose body `defer` defers. `None` if the request does not want that, or if the schema
+    /// may have errors.
+    fn deferred<T>(
+        &mut self,
+        defer: impl FnOnce(&Self) -> Option<(Deferred, T)>,
+    ) -> Option<(RuleId, T)> {
         let LazyTools::From(tools) = self.request.lazy else { return None };
         if self.request.tools.len() < tools {
             return None;
         }
-        let deferred =
-            json_schema::defer(schema, &self.request.schema_options, &self.request.limits)?;
-        Some(self.builder.rule("value", Expr::Deferred(deferred)))
+        let (deferred, more) = defer(self)?;
+        Some((self.builder.rule("value", Expr::Deferred(deferred)), more))
+    }
+
+    /// The rule of parameters that a schema allows, deferred if possible, and the types of their
+    /// values.
+    fn parameters(
+        &mut self,
+        schema: &Json,
+        pointer: &str,
+        options: &SchemaOptions,
+        style: &ParameterStyle,
+    ) -> Option<(RuleId, LazyParameterTypes)> {
+        let limits = &self.request.limits;
+        let deferred = self.deferred(|lowering| {
+            json_schema::defer_parameters(&lowering.builder, schema, options, limits, style)
+        });
+        if deferred.is_some() {
+            return deferred;
+        }
+        let lowered =
+            json_schema::lower_parameters(&mut self.builder, schema, options, limits, style);
+        let lowered = self.collect_errors(lowered, pointer)?;
+        Some((lowered.rule, tagged::known_types(lowered.types)))
     }
 
     /// The value, or `None` with the errors collected.
@@ -183,60 +209,47 @@ impl Lowering<'_> {
         let mut options = self.request.schema_options.with_policy(Policy::Strict);
         let limits = &self.request.limits;
         let schema = &*self.collect_errors(object::and_object(schema, options.dialect), pointer)?;
-        match style {
+        let (rule, reader) = match style {
             ArgumentStyle::Json => {
-                let rule = self.deferred_json(schema).or_else(|| self.json(schema, pointer))?;
-                Some(LoweredArguments { rule, reader: ArgumentReader::default() })
+                let options = &self.request.schema_options;
+                let deferred =
+                    self.deferred(|_| Some((json_schema::defer(schema, options, limits)?, ())));
+                let rule = match deferred {
+                    Some((rule, ())) => rule,
+                    None => self.json(schema, pointer)?,
+                };
+                (rule, ArgumentReader::default())
             }
             ArgumentStyle::Keywords => {
-                let comma = Expr::seq([Expr::text(","), Expr::optional(Expr::text(" "))]);
-                let style = ParameterStyle {
-                    open: Expr::Empty,
-                    between: comma,
-                    close: Expr::Empty,
-                    member: vec![
-                        MemberPart::Name,
-                        MemberPart::Fixed(Expr::text("=")),
-                        MemberPart::Value,
-                    ],
-                    raw: None,
-                    syntax: ValueSyntax::Python,
-                    other_kinds: Vec::new(),
-                    name: &|name| is_keyword(name).then(|| name.to_owned()),
-                };
-                let lowered = json_schema::lower_parameters(
-                    &mut self.builder,
-                    schema,
-                    &options,
-                    limits,
-                    &style,
-                );
-                let rule = self.collect_errors(lowered, pointer)?.rule;
-                Some(LoweredArguments {
-                    rule,
-                    reader: ArgumentReader::Literal(LiteralReader::keywords()),
-                })
+                let (rule, _) = self.parameters(schema, pointer, &options, &keywords())?;
+                (rule, ArgumentReader::Literal(LiteralReader::keywords()))
             }
             ArgumentStyle::Delimited(marker) => {
                 let syntax = ValueSyntax::Delimited(self.triggers(marker));
                 options.whitespace = Whitespace::Compact;
-                let lowered =
-                    json_schema::lower_syntax(&mut self.builder, schema, &options, limits, &syntax);
-                let rule = self.collect_errors(lowered, pointer)?;
-                Some(LoweredArguments {
-                    rule,
-                    reader: ArgumentReader::Literal(LiteralReader::delimited(&marker.write())),
-                })
+                let deferred = self.deferred(|Lowering { builder, .. }| {
+                    let deferred =
+                        json_schema::defer_syntax(builder, schema, &options, limits, &syntax);
+                    Some((deferred?, ()))
+                });
+                let rule = match deferred {
+                    Some((rule, ())) => rule,
+                    None => {
+                        let builder = &mut self.builder;
+                        let lowered =
+                            json_schema::lower_syntax(builder, schema, &options, limits, &syntax);
+                        self.collect_errors(lowered, pointer)?
+                    }
+                };
+                (rule, ArgumentReader::Literal(LiteralReader::delimited(&marker.write())))
             }
-            ArgumentStyle::Tagged(style) => {
-                let lowered = self.tagged(style, schema, pointer)?;
-                let reader = TaggedReader::new(style, lowered.kinds, lowered.others);
-                Some(LoweredArguments {
-                    rule: lowered.rule,
-                    reader: ArgumentReader::Tagged(Box::new(reader)),
-                })
+            ArgumentStyle::Tagged(tagged) => {
+                let style = self.tagged_parameters(tagged);
+                let (rule, types) = self.parameters(schema, pointer, &options, &style)?;
+                (rule, ArgumentReader::Tagged(Box::new(TaggedReader::new(tagged, types))))
             }
-        }
+        };
+        Some(LoweredArguments { rule, reader })
     }
 
     /// The parts of an argument's opening tag.
@@ -251,19 +264,15 @@ impl Lowering<'_> {
         pieces.collect()
     }
 
-    fn tagged(
-        &mut self,
-        style: &TaggedStyle,
-        schema: &Json,
-        pointer: &str,
-    ) -> Option<LoweredParameters> {
+    /// How arguments in tags are written.
+    fn tagged_parameters(&mut self, style: &TaggedStyle) -> ParameterStyle {
         let mut member = self.tag_pieces(style);
         member.push(MemberPart::Value);
         let end = self.triggers_and_rests(&style.close);
         let excludes =
             self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
-        let tagged_style = style;
-        let style = ParameterStyle {
+        let tagged = style.clone();
+        ParameterStyle {
             open: self.glue(&style.before),
             between: self.glue(&style.between),
             close: self.glue(&style.behind),
@@ -278,13 +287,22 @@ impl Lowering<'_> {
             }),
             syntax: ValueSyntax::Json,
             other_kinds: Vec::new(),
-            name: &|name| tagged::written_name(tagged_style, name),
-        };
-        let options = self.request.schema_options.with_policy(Policy::Strict);
-        let limits = &self.request.limits;
-        let lowered =
-            json_schema::lower_parameters(&mut self.builder, schema, &options, limits, &style);
-        self.collect_errors(lowered, pointer)
+            name: Arc::new(move |name| tagged::written_name(&tagged, name)),
+        }
+    }
+}
+
+/// How keyword arguments are written.
+fn keywords() -> ParameterStyle {
+    ParameterStyle {
+        open: Expr::Empty,
+        between: Expr::seq([Expr::text(","), Expr::optional(Expr::text(" "))]),
+        close: Expr::Empty,
+        member: vec![MemberPart::Name, MemberPart::Fixed(Expr::text("=")), MemberPart::Value],
+        raw: None,
+        syntax: ValueSyntax::Python,
+        other_kinds: Vec::new(),
+        name: Arc::new(|name| is_keyword(name).then(|| name.to_owned())),
     }
 }
 

@@ -1,6 +1,8 @@
 //! A streaming reader of arguments between tags.
 
-use louver::front::json_schema::JsonTypes;
+use std::sync::{Arc, LazyLock};
+
+use louver::front::json_schema::{JsonTypes, LazyParameterTypes, ParameterTypes};
 use louver::spec::json::Json;
 
 use crate::channel::decode;
@@ -46,10 +48,8 @@ pub(crate) struct TaggedReader {
     lead: Vec<u8>,
     trail: Vec<u8>,
     close: Vec<u8>,
-    /// The types of the arguments by name.
-    kinds: Vec<(String, JsonTypes)>,
-    /// The types of all other arguments.
-    others: JsonTypes,
+    /// The types of the arguments.
+    types: LazyParameterTypes,
     state: TaggedState,
     /// Bytes that were not decided.
     buffer: Vec<u8>,
@@ -57,6 +57,11 @@ pub(crate) struct TaggedReader {
     value: JsonTypes,
     has_argument: bool,
     out: String,
+}
+
+/// Types that are known from the start.
+pub(crate) fn known_types(types: ParameterTypes) -> LazyParameterTypes {
+    Arc::new(LazyLock::new(Box::new(move || types)))
 }
 
 /// The types that each word stands for.
@@ -112,11 +117,7 @@ fn is_space(byte: u8) -> bool {
 }
 
 impl TaggedReader {
-    pub(crate) fn new(
-        style: &TaggedStyle,
-        kinds: Vec<(String, JsonTypes)>,
-        others: JsonTypes,
-    ) -> Self {
+    pub(crate) fn new(style: &TaggedStyle, types: LazyParameterTypes) -> Self {
         let mut pieces: Vec<TagPiece> = Vec::new();
         for part in style.open.iter().skip(2) {
             match part {
@@ -136,8 +137,7 @@ impl TaggedReader {
             lead: style.lead.clone().into_bytes(),
             trail: style.trail.clone().into_bytes(),
             close: style.close.write().into_bytes(),
-            kinds,
-            others,
+            types,
             state: TaggedState::Between,
             buffer: Vec::new(),
             value: JsonTypes::default(),
@@ -188,8 +188,8 @@ impl TaggedReader {
                 let Some(at) = find(&self.buffer, text) else { return false };
                 let key = self.key.read(&String::from_utf8_lossy(&self.buffer[..at]));
                 self.buffer.drain(..at + text.len());
-                let kinds = self.kinds.iter().find(|(name, _)| *name == key);
-                self.value = kinds.map_or(self.others, |(_, kinds)| *kinds);
+                let declared = self.types.declared.iter().find(|(name, _)| *name == key);
+                self.value = declared.map_or(self.types.others, |(_, kinds)| *kinds);
                 self.out.push_str(if std::mem::replace(&mut self.has_argument, true) {
                     ", "
                 } else {

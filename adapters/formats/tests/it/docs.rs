@@ -8,6 +8,8 @@ use louver_formats::{
     WireFormat,
 };
 
+use crate::special_tokens::written_out_marker_begins_a_call;
+
 const HEAD: &str = "# Wire formats
 
 Each model family has one TOML file in `adapters/formats/families`, with the fields of
@@ -23,6 +25,12 @@ marker of a call cannot occur in reasoning or in a string between tags. An ambig
 
 Markers are shown as text. `bind` replaces those that a vocabulary has as special tokens. The
 markers of Harmony are always special tokens.
+
+The prompt is not read: a marker in a user's message or in a tool's result begins nothing. (Only the
+end of the prompt is read, for the question whether it opens a reasoning block.) A model that quotes
+such a text may write the marker out in ordinary tokens. In most families that begins a call too,
+which is constrained as any other: a call of a tool that is not offered, or with wrong arguments,
+cannot follow. Where it is text instead, the family's section says so.
 
 ";
 
@@ -128,10 +136,15 @@ fn page() -> String {
             Some(Opener::Model) => "opened by the model",
             Some(Opener::Template) => "opened by the chat template",
         };
+        let written_out = if written_out_marker_begins_a_call(format) {
+            ""
+        } else {
+            "* Markers written out in ordinary tokens: text\n"
+        };
         let _ = write!(
             out,
             "## {name}\n\n{title}.\n\n* Arguments: {style}\n* Text: {text}\n* Reasoning: {reasoning}\n\
-             * Stop tokens: {stops}\n{builtins}{spellings}\n````text\n{example}\n````\n\n\
+             * Stop tokens: {stops}\n{written_out}{builtins}{spellings}\n````text\n{example}\n````\n\n\
              Sources:\n\n* {sources}\n\n",
             name = format.name,
             title = format.title,

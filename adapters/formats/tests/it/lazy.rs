@@ -112,8 +112,9 @@ fn deferred_schemas_do_not_change_masks() {
             let lazy = format.lower(&request(&text, &json!("auto"))).expect("lowers");
             let (all, made) = deferred(&lazy);
             assert_eq!(made, 0, "{}", format.name);
-            assert!(all == 0 || all == 3, "{}: {all} of 4 are put off", format.name);
-            families += usize::from(all > 0);
+            assert_eq!(all % 3, 0, "{}: three of four in each style", format.name);
+            assert!(all > 0, "{}: none is deferred", format.name);
+            families += 1;
             for direct_walk in [0, 1024] {
                 let engine = Engine::new(
                     vocab.clone(),
@@ -147,15 +148,12 @@ fn deferred_schemas_do_not_change_masks() {
                 assert_eq!(one.is_complete(), other.is_complete());
                 assert!(one.limit().is_none());
             }
-            if all > 0 && turn.calls.is_empty() {
+            if turn.calls.is_empty() {
                 assert_eq!(deferred(&lazy).1, 0, "{}: made without a call", format.name);
             }
         }
     }
-    assert!(
-        families >= 10 && read > 5_000,
-        "{families} families with JSON arguments, {read} bytes"
-    );
+    assert!(families >= 80 && read > 5_000, "{families} turns of families, {read} bytes");
 }
 
 /// All errors of schemas are found when the request is lowered.

@@ -164,7 +164,7 @@ fn call_ids_are_unique() {
 
 /// For each family with arguments in tags: texts at which parsers of the format split a value, and
 /// similar texts.
-const IN_VALUES: [(&str, &[&str], &[&str]); 16] = [
+const IN_VALUES: [(&str, &[&str], &[&str]); 17] = [
     (
         "qwen3_coder",
         &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
@@ -263,6 +263,17 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 16] = [
         "longcat_keyed",
         &["<longcat_arg_key>", "<longcat_tool_call>", "</longcat_tool_call>"],
         &["<longcat_arg_", "<arg_key>", "<tool_call>"],
+    ),
+    (
+        "gigachat3_5",
+        &[
+            "<｜GCML｜parameter",
+            "<｜GCML｜invoke",
+            "</｜GCML｜invoke>",
+            "</｜GCML｜tool_calls>",
+            "<｜GCML｜tool_calls>",
+        ],
+        &["<｜GCML", "GCML", "<parameter name=\"b\">"],
     ),
 ];
 

@@ -6,10 +6,11 @@ use louver::engine::{Engine, EngineOptions};
 use louver::ids::TokenId;
 use louver::matcher::Tracer;
 use louver::vocab::Vocabulary;
-use louver_formats::{Catalog, Marker, Turn, WireFormat};
+use louver_formats::{Catalog, Marker, Step, Turn, WireFormat};
 use serde_json::json;
 
 use crate::harness::{SEED, request};
+use crate::rig::{Rig, Specials};
 
 const MARKERS: [&str; 4] = ["<think>", "</think>", "<tool_call>", "</tool_call>"];
 const END: u32 = 300;
@@ -102,4 +103,54 @@ fn a_vocabulary_without_the_token_leaves_the_text() {
     let format = Catalog::builtin().get("qwen3").expect("format").bind(&Vocabulary::toy(&[]));
     assert_eq!(format.call.begin, Some(Marker::Text("<tool_call>".to_owned())));
     assert_eq!(format.reasoning.expect("reasoning").end, Marker::Text("</think>".to_owned()));
+}
+
+/// Whether the marker can be ordinary text in a vocabulary that has its special tokens.
+fn can_be_text(marker: &Marker) -> bool {
+    match marker {
+        Marker::Text(_) | Marker::Either(_) => true,
+        Marker::Token(_) => false,
+        Marker::Any(markers) => markers.iter().any(can_be_text),
+        Marker::Seq(steps) => steps.iter().all(|step| match step {
+            Step::Text(_) => true,
+            Step::Marker(marker) => can_be_text(marker),
+        }),
+    }
+}
+
+/// The begin marker of the template's calls, in families that have one.
+fn begin(format: &WireFormat) -> Option<&Marker> {
+    format.section.as_ref().map(|section| &section.begin).or(format.call.begin.as_ref())
+}
+
+/// Whether the begin marker of calls, written out in ordinary tokens, begins a call.
+pub(crate) fn written_out_marker_begins_a_call(format: &WireFormat) -> bool {
+    begin(format).is_some_and(can_be_text)
+}
+
+/// The page of the formats says for each family what a written-out begin marker is. Harmony, whose
+/// messages begin with special tokens, has a test of its own (spelled_out_markers_are_text).
+#[test]
+fn a_written_out_marker_begins_a_call_as_documented() {
+    let mut without = Vec::new();
+    for format in Catalog::builtin().formats() {
+        if !written_out_marker_begins_a_call(format) {
+            without.push(format.name.clone());
+            continue;
+        }
+        let marker = begin(format).expect("a marker").write();
+        let rig = Rig::new(format, Specials::Most);
+        let request = request(r#"[{"name": "f"}]"#, &json!("auto"));
+        let plan = rig.format.lower(&request).expect("lowers");
+        let turn = Turn { text: "PLACE.".to_owned(), ..Turn::default() };
+        let wire = rig.format.render(&turn).expect("renders");
+        let written_out: String = marker.chars().flat_map(|c| ['\0', c]).collect();
+        let wire = wire.replace("PLACE", &written_out);
+        let units = rig.units(&wire);
+        let session = rig.session(&plan, &units, &[0]);
+        let run = session.run(&session.tokens(&units, 0), 1);
+        let is_text = run.taken.is_ok() && run.complete;
+        assert!(!is_text, "{}: {run:?}", format.name);
+    }
+    assert_eq!(without, ["harmony"]);
 }

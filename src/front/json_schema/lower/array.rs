@@ -43,17 +43,25 @@ pub(super) enum Comparison<'f> {
 impl<'a> SchemaLowering<'a, '_> {
     /// An array with these facets, with its brackets.
     pub(super) fn array(&mut self, facets: &ArrayFacets) -> Expr {
+        if let Some(loc) = facets.repeats {
+            if self.positions_are_disjoint(facets) {
+                return Expr::Never;
+            }
+            if let Some(values) = self.finite_values_by_position(facets) {
+                return self.array_from_set(facets, loc, &values);
+            }
+            let what = "its negation, by `not`, `if` or overlapping `oneOf` branches, unless the \
+                        elements come from a small set of values";
+            self.normalizer.reader.unsupported(loc, "uniqueItems", what.into());
+        }
         if let Some(loc) = facets.unique.filter(|_| facets.max.is_none_or(|max| max > 1))
             && !self.positions_are_disjoint(facets)
         {
             if let Some(values) = self.finite_values_by_position(facets) {
                 let total: usize = values.iter().map(Vec::len).sum();
                 let max_len = facets.max.map_or(total, |max| max as usize);
-                if !facets.contains.is_empty()
-                    || !self.syntax.is_json()
-                    || fits_graph(total, max_len)
-                {
-                    return self.distinct_from_set(facets, loc, &values);
+                if !self.syntax.is_json() || fits_graph(total, max_len) {
+                    return self.array_from_set(facets, loc, &values);
                 }
             }
             match self.compared_array(facets) {
@@ -230,54 +238,61 @@ impl<'a> SchemaLowering<'a, '_> {
         (0..=facets.prefix()).map(|i| self.normalizer.finite_values(facets.element(i))).collect()
     }
 
-    /// An array of distinct elements from a small set: a node for every set of values that have
-    /// occurred.
-    fn distinct_from_set(
+    /// An array of distinct elements from a small set, or one in which some two elements are equal:
+    /// a node for every set of values that have occurred.
+    fn array_from_set(
         &mut self,
         facets: &ArrayFacets,
         loc: LocId,
         elements: &[Vec<&'a Json>],
     ) -> Expr {
         let (values, positions) = self.intern_elements(facets, elements);
-        let max_len = facets.max.map_or(values.len(), |max| values.len().min(max as usize));
-        if values.len() > 64 {
+        let mut max_len = facets.max.map_or(usize::MAX, |max| max as usize);
+        if facets.repeats.is_none() {
+            max_len = max_len.min(values.len());
+        }
+        if values.len() >= REPEATED.trailing_zeros() as usize {
             return self.report_limit(loc, format!("`uniqueItems` over {} values", values.len()));
         }
         let counts = facets.contains.len();
+        // From this position on, all positions are alike.
+        let from = facets.contains.iter().map(|c| c.from).max().unwrap_or(0);
+        let last = facets.min.max(facets.max.unwrap_or(0)).max(from) as usize;
+        let last = last.max(positions.len());
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
-        // The key of a node: the set of values, and the counts of the `contains`. The counts are
-        // needed as `from` makes them depend on the order.
+        // The key of a node: the set of values, or the position behind two equal elements; and the
+        // counts of the `contains`. They are needed as `from` makes them depend on the order.
         let (mut builder, start) = CountingGraph::new(open.clone(), counts);
         while let Some(((taken, counted), node)) = builder.pending.pop() {
             if builder.nodes.len() > MAX_NODES {
                 return self
                     .report_limit(loc, format!("`uniqueItems` over {} values", values.len()));
             }
-            let position = taken.count_ones() as usize;
+            let is_repeated = taken & REPEATED != 0;
+            let position =
+                if is_repeated { taken & !REPEATED } else { taken.count_ones() as usize };
             let enough = counted.iter().zip(&facets.contains).all(|(count, c)| *count >= c.min);
-            if position >= facets.min as usize && enough {
+            if position >= facets.min as usize && enough && is_repeated == facets.repeats.is_some()
+            {
                 builder.close(start, node, position, (empty, close));
             }
             if position >= max_len {
                 continue;
             }
             for &id in &positions[position.min(positions.len() - 1)] {
-                if taken >> id & 1 == 1 {
+                let is_taken = is_repeated || taken >> id & 1 == 1;
+                if is_taken && facets.repeats.is_none() {
                     continue;
                 }
+                let next = match is_taken {
+                    true => REPEATED | (position + 1).min(last),
+                    false => taken | 1 << id,
+                };
                 let (spelling, hits) = &values[id];
-                let mut new_counts = counted.clone();
-                for (k, contains) in facets.contains.iter().enumerate() {
-                    new_counts[k] += u32::from(hits[k] && position >= contains.from as usize);
-                }
-                if new_counts
-                    .iter()
-                    .zip(&facets.contains)
-                    .all(|(count, c)| c.max.is_none_or(|max| *count <= max))
-                {
+                if let Some(counts) = counts_after(&facets.contains, (&counted, hits), position) {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
-                    let after = builder.node((taken | 1 << id, new_counts));
+                    let after = builder.node((next, counts));
                     builder.graph.edge(node, Expr::seq([lead, spelling.clone()]), after);
                 }
             }
@@ -323,6 +338,26 @@ impl<'a> SchemaLowering<'a, '_> {
         (values, positions)
     }
 }
+
+/// The counts of the `contains` behind a value at this position; `hits`: which of them it satisfies.
+/// `None` if there are too many.
+fn counts_after(
+    contains: &[Contains],
+    (counted, hits): (&[u32], &[bool]),
+    position: usize,
+) -> Option<Vec<u32>> {
+    let counts = contains.iter().zip(counted).zip(hits).map(|((contains, &count), &hit)| {
+        let count = count + u32::from(hit && position >= contains.from as usize);
+        match contains.max {
+            Some(max) => (count <= max).then_some(count),
+            None => Some(count.min(contains.min)),
+        }
+    });
+    counts.collect()
+}
+
+/// Marks the key of a node behind two equal elements: the other bits are the position.
+const REPEATED: usize = 1 << (usize::BITS - 1);
 
 /// A position (or a set of values), and the counts of the `contains`.
 type CountKey = (usize, Vec<u32>);

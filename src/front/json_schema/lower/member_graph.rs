@@ -22,11 +22,8 @@ use crate::ir::{self, Expr, Graph, Members};
 const MAX_NODES: usize = 20_000;
 /// The largest number of declared members in any order in a graph (one node for each subset).
 const MAX_ANY_ORDER_GRAPH: usize = 12;
-
 /// With [`MemberOrder::Declared`], the largest number of declared members that may also come in any
-/// order: as a member set.
-const MAX_UNORDERED_SET: usize = Members::MOST;
-/// As [`MAX_UNORDERED_SET`], for objects that need a graph.
+/// order in a graph.
 const MAX_UNORDERED_GRAPH: usize = 4;
 
 /// A declared member, or a class of additional members.
@@ -212,14 +209,14 @@ impl<'a> SchemaLowering<'a, '_> {
         // A member set counts additional members as one (for a lower bound).
         let as_set =
             facets.witnesses.is_empty() && !(distinct_names && min as usize > members.len() + 1);
-        let most_unordered = if as_set { MAX_UNORDERED_SET } else { MAX_UNORDERED_GRAPH };
         let any_order = self.normalizer.reader.options.order == MemberOrder::Any
-            || (!fixed && members.len() <= most_unordered);
+            || (!fixed && (as_set || members.len() <= MAX_UNORDERED_GRAPH));
         let unordered = any_order && members.len() + usize::from(has_additional) > 1;
-        // A graph has a node for each subset of members.
-        let max_declared = if as_set { Members::MOST } else { MAX_ANY_ORDER_GRAPH };
-        if unordered && members.len() > max_declared {
-            let what = format!("`order: any` with more than {max_declared} declared members");
+        if unordered && !as_set && members.len() > MAX_ANY_ORDER_GRAPH {
+            let what = format!(
+                "`order: any` with more than {MAX_ANY_ORDER_GRAPH} declared members, where \
+                 members are known only by what they satisfy"
+            );
             self.normalizer.reader.report(self.location, "", Reason::Limit(what));
             return Expr::Never;
         }

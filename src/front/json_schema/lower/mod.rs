@@ -58,6 +58,8 @@ struct CommonRules {
     tail: Option<RuleId>,
     /// A non-ASCII character and the rest of a string.
     special_tail: Option<RuleId>,
+    /// For each quote of Python, the same two rules.
+    python_tails: Option<[(RuleId, RuleId); 2]>,
     number: Option<RuleId>,
     integer: Option<RuleId>,
     json: Option<RuleId>,
@@ -487,7 +489,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         let [part] = &facets.parts[..] else { return None };
         let types =
             self.normalizer.reader.type_only(part.rest.filter(|_| part.prefix.is_empty())?)?;
-        let is_uniform = facets.contains.is_empty() && facets.unique.is_none();
+        let ArrayFacets { contains, unique, repeats, .. } = facets;
+        let is_uniform = contains.is_empty() && unique.is_none() && repeats.is_none();
         is_uniform.then_some(UniformContainer::Array(types, facets.min, facets.max))
     }
 
@@ -620,12 +623,6 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// The members of a constant, in any order.
     fn constant_members(members: Vec<Expr>, comma: Expr) -> Expr {
         let n = members.len();
-        if n > Members::MOST {
-            let first = |i: usize| if i == 0 { Expr::Empty } else { comma.clone() };
-            return Expr::seq(
-                members.into_iter().enumerate().map(|(i, member)| Expr::seq([first(i), member])),
-            );
-        }
         if n > MAX_WRITTEN_OUT {
             let once = members.into_iter().map(|body| Member { body, required: true }).collect();
             let set = Members { once, often: Vec::new(), separator: comma, min: 0, max: None };

@@ -21,15 +21,20 @@ use super::SchemaLowering;
 use super::member_graph::ObjectMember;
 use super::punctuation::Delimiters;
 use super::spelling::plain_ascii;
+use super::syntax::{ValueSyntax, bare_complement};
 use super::unique::count_words;
 use crate::front::regex::{Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, LanguageClass};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
-use crate::ir::{Except, Expr, Graph, Members};
+use crate::ir::{Except, Expr, Graph};
 
 /// The largest number of classes of additional names.
 const MAX_NAME_CLASSES: usize = 64;
+/// Additional names are declared one by one if there are at most so many.
+const MAX_FINITE_NAMES: usize = 64;
+/// The same where `minProperties` counts them.
+const MAX_COUNTED_NAMES: usize = 1_000;
 /// The largest number of tests that partition names.
 const MAX_NAME_TESTS: usize = 512;
 /// The largest number of witnesses of one object.
@@ -199,8 +204,8 @@ impl<'a> SchemaLowering<'a, '_> {
         declared: &[&'a str],
     ) -> Option<Vec<String>> {
         let options = &self.normalizer.reader.options;
-        let needed = self.names_are_distinct() || facets.min as usize > declared.len() + 1;
-        if !needed
+        let is_counted = facets.min as usize > declared.len() + 1;
+        if !(is_counted || self.names_are_distinct())
             || !facets.witnesses.is_empty()
             || options.order == MemberOrder::Fixed
             || !self.syntax.is_json()
@@ -213,7 +218,8 @@ impl<'a> SchemaLowering<'a, '_> {
                 if lengths != (0, None) {
                     return None;
                 }
-                add_words(&names, Members::MOST.checked_sub(declared.len())?, &mut out)?;
+                let most = if is_counted { MAX_COUNTED_NAMES } else { MAX_FINITE_NAMES };
+                add_words(&names, most, &mut out)?;
             }
         }
         Some(out)
@@ -353,8 +359,7 @@ impl<'a> SchemaLowering<'a, '_> {
     ) -> (Vec<ObjectMember>, NameSupply) {
         let tests = name_tests(facets);
         let excluded: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
-        if tests.is_empty() && facets.names.is_empty() {
-            let locs: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
+        if let Some(locs) = uniform_undeclared(facets) {
             if self.lower_value(locs.clone()) == Expr::Never {
                 return (Vec::new(), NameSupply::Finite);
             }
@@ -560,21 +565,32 @@ impl<'a> SchemaLowering<'a, '_> {
             NameSet::AllBut(excluded) if excluded.is_empty() && !self.syntax.has_bare_names() => {
                 Expr::Ref(self.string_rule())
             }
-            NameSet::AllBut(excluded) if !self.syntax.is_json() => match self.all_but(&excluded) {
-                Some(dfa) => self.name_expr(NameSet::Automaton((dfa, (0, None)))),
-                None => Expr::Never,
-            },
+            NameSet::AllBut(excluded) if matches!(self.syntax, ValueSyntax::Delimited(_)) => {
+                Expr::Ref(self.rule("name".into(), bare_complement(excluded)))
+            }
+            NameSet::AllBut(excluded)
+                if !self.syntax.is_json() && !self.syntax.is_plain_python(&excluded) =>
+            {
+                match self.all_but(&excluded) {
+                    Some(dfa) => self.name_expr(NameSet::Automaton((dfa, (0, None)))),
+                    None => Expr::Never,
+                }
+            }
             NameSet::AllBut(mut excluded) => {
                 excluded.sort_unstable();
                 excluded.dedup();
                 if let Some(&rule) = self.name_complements.get(&excluded) {
                     return Expr::Ref(rule);
                 }
-                let graph = match excluded.iter().all(|name| self.spelling().is_plain(name)) {
-                    true => Expr::Except(Box::new(self.plain_name_complement(&excluded))),
-                    false => self.name_complement_trie(&excluded),
+                let names = match excluded.iter().all(|name| self.spelling().is_plain(name)) {
+                    _ if !self.syntax.is_json() => self.python_complement(&excluded),
+                    true => {
+                        let graph = Expr::Except(Box::new(self.plain_name_complement(&excluded)));
+                        Expr::seq([Expr::text("\""), graph])
+                    }
+                    false => Expr::seq([Expr::text("\""), self.name_complement_trie(&excluded)]),
                 };
-                let rule = self.rule("name".into(), Expr::seq([Expr::text("\""), graph]));
+                let rule = self.rule("name".into(), names);
                 self.name_complements.insert(excluded, rule);
                 Expr::Ref(rule)
             }
@@ -716,6 +732,12 @@ fn name_tests<'a>(facets: &ObjectFacets<'a>) -> Vec<NameTest<'a>> {
         }
     }
     tests
+}
+
+/// The schemas of the values of undeclared members, if they do not depend on the name.
+pub(super) fn uniform_undeclared(facets: &ObjectFacets<'_>) -> Option<Locs> {
+    let is_uniform = facets.names.is_empty() && name_tests(facets).is_empty();
+    is_uniform.then(|| matched_locations(facets, &[]))
 }
 
 /// The schemas of the value of an undeclared member whose name passes these tests.

@@ -11,13 +11,16 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use super::super::error::{SchemaErrorReason as Reason, SchemaErrors};
 use super::super::options::SchemaOptions;
 use super::super::read::Features;
-use super::super::read::doc::LocId;
-use super::super::read::facets::{Facets, MembershipTest, StringFacets, TypeSet};
+use super::super::read::doc::{LocId, Locs};
+use super::super::read::facets::{Facets, MembershipTest, ObjectFacets, StringFacets, TypeSet};
 use super::super::read::registry::Registry;
 use super::json_types::{JsonTypes, lookalike_dfa};
 use super::member_graph::ObjectMember;
+use super::object::uniform_undeclared;
 use super::punctuation::Delimiters;
-use super::syntax::{ValueSyntax, any_trigger, contains, trigger_texts, without_texts};
+use super::syntax::{
+    ValueSyntax, any_trigger, bare_complement, contains, trigger_texts, without_texts,
+};
 use super::{LoweringError, SchemaLowering, retry_with_features};
 use crate::front::regex::spell_utf8;
 use crate::fsm::{Combine, Dfa};
@@ -28,8 +31,13 @@ use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// The texts around and between the members of the outermost object.
-pub struct ParameterStyle<'s> {
+/// The text of a declared name; `None` if it cannot be written.
+pub type NameWriter = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// The texts around and between the members of the outermost object. No expression refers to a
+/// rule, if the parameters are [deferred](super::super::defer_parameters).
+#[derive(Clone)]
+pub struct ParameterStyle {
     /// Before the first member; also written if there are no members.
     pub open: Expr,
     /// Between consecutive members.
@@ -44,11 +52,11 @@ pub struct ParameterStyle<'s> {
     pub syntax: ValueSyntax,
     /// Further names of types ([`MemberPart::Kind`]), for members that are not declared.
     pub other_kinds: Vec<(JsonTypes, Vec<u8>)>,
-    /// The text of a declared name; `None` if it cannot be written.
-    pub name: &'s dyn Fn(&str) -> Option<String>,
+    /// How declared names are written.
+    pub name: NameWriter,
 }
 
-impl ParameterStyle<'_> {
+impl ParameterStyle {
     /// The fixed bytes directly behind a name, if any.
     fn name_terminator(&self) -> Option<&Expr> {
         let mut behind = self.member.iter().skip_while(|part| **part != MemberPart::Name).skip(1);
@@ -64,10 +72,16 @@ impl ParameterStyle<'_> {
 pub struct LoweredParameters {
     /// The rule of all parameters.
     pub rule: RuleId,
-    /// The types that the values of declared names may have. Raw values are read
-    /// accordingly.
-    pub kinds: Vec<(String, JsonTypes)>,
-    /// The types that the values of all other names may have.
+    /// The types of their values.
+    pub types: ParameterTypes,
+}
+
+/// The types that the values of parameters may have. Raw values are read accordingly.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ParameterTypes {
+    /// Of declared names, in ascending order of the names.
+    pub declared: Vec<(String, JsonTypes)>,
+    /// Of all other names.
     pub others: JsonTypes,
 }
 
@@ -122,7 +136,7 @@ impl RawStrings {
     }
 
     /// The texts that a string must not contain.
-    fn forbidden(&self) -> Vec<&[u8]> {
+    pub(crate) fn forbidden(&self) -> Vec<&[u8]> {
         let ends =
             self.end.iter().flat_map(|(trigger, _)| trigger_texts(std::slice::from_ref(trigger)));
         ends.chain(self.excludes.iter().map(Vec::as_slice)).collect()
@@ -140,7 +154,7 @@ pub fn lower_parameters(
     schema: &Json,
     options: &SchemaOptions,
     limits: &Limits,
-    style: &ParameterStyle<'_>,
+    style: &ParameterStyle,
 ) -> Result<LoweredParameters, SchemaErrors> {
     let registry = Registry::default();
     let (rule, types) = with_needs(options, |options, needs| {
@@ -162,10 +176,10 @@ pub fn lower_parameters(
         })?;
         Ok((rule, types))
     })?;
-    let mut kinds: Vec<(String, JsonTypes)> =
+    let mut declared: Vec<(String, JsonTypes)> =
         types.declared.into_iter().map(|(name, k)| (name.to_owned(), k)).collect();
-    kinds.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    Ok(LoweredParameters { rule, kinds, others: types.others })
+    declared.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    Ok(LoweredParameters { rule, types: ParameterTypes { declared, others: types.others } })
 }
 
 /// The types that the values of members may have in any alternative of the schema. A reader does
@@ -223,7 +237,14 @@ impl<'a> SchemaLowering<'a, '_> {
         for object in &objects {
             let declared = self.declared_names(object);
             let mut others = JsonTypes::default();
-            for (_, locs) in self.undeclared_classes(object, &declared) {
+            let undeclared = match uniform_undeclared(object) {
+                Some(locs) => vec![locs],
+                None => {
+                    let classes = self.undeclared_classes(object, &declared).into_iter();
+                    classes.map(|(_, locs)| locs).collect()
+                }
+            };
+            for locs in undeclared {
                 others = others.with(self.value_types(&locs));
             }
             types.others = types.others.with(others);
@@ -252,7 +273,7 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         facets: &Facets<'a>,
         types: &MemberTypes<'a>,
-        style: &ParameterStyle<'_>,
+        style: &ParameterStyle,
     ) -> Expr {
         if !facets.types.meets(TypeSet::OBJECT) {
             return Expr::Never;
@@ -300,8 +321,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         let mut additional = Vec::new();
-        for (names, locs) in self.undeclared_classes(object, &declared) {
-            let name = self.bare_names(&names);
+        for (name, locs) in self.undeclared_names(object, &declared) {
             if name != Expr::Never {
                 // The rule includes the terminator of the name, so that its masks do not depend on
                 // what follows.
@@ -327,6 +347,25 @@ impl<'a> SchemaLowering<'a, '_> {
         self.object_graph(object, (members, &required_members, additional), (&delimiters, false))
     }
 
+    /// Classes of undeclared names, as they are written, and the schemas of their values.
+    fn undeclared_names(
+        &mut self,
+        object: &ObjectFacets<'a>,
+        declared: &[&'a str],
+    ) -> Vec<(Expr, Locs)> {
+        match uniform_undeclared(object) {
+            Some(locs) if self.value_types(&locs) == JsonTypes::default() => Vec::new(),
+            Some(locs) => {
+                let excluded = declared.iter().chain(&object.forbidden).copied();
+                vec![(bare_complement(excluded.collect()), locs)]
+            }
+            None => {
+                let classes = self.undeclared_classes(object, declared).into_iter();
+                classes.map(|(names, locs)| (self.bare_names(&names), locs)).collect()
+            }
+        }
+    }
+
     /// Lowers one member. `ended`: the name includes its terminator. `present`: the types that its
     /// values may have in any alternative. `more`: further names of types.
     fn parameter(
@@ -334,7 +373,7 @@ impl<'a> SchemaLowering<'a, '_> {
         (name, ended): (Expr, bool),
         locs: &[LocId],
         (present, more): (JsonTypes, &[(JsonTypes, Vec<u8>)]),
-        style: &ParameterStyle<'_>,
+        style: &ParameterStyle,
     ) -> Expr {
         let groups: Vec<(JsonTypes, Vec<u8>)> =
             match style.member.iter().find_map(|part| match part {
@@ -369,7 +408,7 @@ impl<'a> SchemaLowering<'a, '_> {
         locs: &[LocId],
         kinds: JsonTypes,
         present: JsonTypes,
-        style: &ParameterStyle<'_>,
+        style: &ParameterStyle,
     ) -> Expr {
         let conj = self.normalizer.conjunction(locs);
         let alternatives = self.normalizer.alternatives(&conj);

@@ -11,8 +11,9 @@ use super::SchemaLowering;
 use super::object::CountedNames;
 use super::spelling::Spelling;
 use crate::front::regex::{CountedDfa, Pattern, SCALARS, scalar_from, scalar_until, spell_utf8};
-use crate::fsm::{ByteSet, Combine, Dfa, Nfa, TooLarge};
-use crate::ir::{Expr, Trigger};
+use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Nfa, TooLarge};
+use crate::ids::RuleId;
+use crate::ir::{Except, Expr, Literal, Trigger};
 use crate::limits::Limits;
 
 /// Syntax of the values of a schema.
@@ -88,8 +89,15 @@ impl ValueSyntax {
     }
 
     /// Whether the syntax is that of JSON.
-    pub(super) fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         *self == ValueSyntax::Json
+    }
+
+    /// Whether the syntax is that of Python, and these texts have no character that it escapes.
+    pub(super) fn is_plain_python(&self, texts: &[&str]) -> bool {
+        let plain = QUOTES.map(python_plain);
+        let is_plain = |byte| plain.iter().all(|plain| plain.contains(byte));
+        *self == ValueSyntax::Python && texts.iter().all(|text| text.bytes().all(is_plain))
     }
 
     /// Whether member names are written without quotes.
@@ -117,14 +125,16 @@ impl ValueSyntax {
         }
     }
 
+    /// Whether the name of a member can be written.
+    pub(crate) fn can_write_name(&self, name: &str) -> bool {
+        let reserved = [':', ',', '{', '}', '[', ']', '<', '"'];
+        !matches!(self, ValueSyntax::Delimited(_)) || !name.is_empty() && !name.contains(reserved)
+    }
+
     /// The name of one member; [`Expr::Never`] if it cannot be written.
     pub(super) fn name(&self, name: &str, spelling: Spelling) -> Expr {
         match self {
-            ValueSyntax::Delimited(_)
-                if name.is_empty() || name.contains([':', ',', '{', '}', '[', ']', '<', '"']) =>
-            {
-                Expr::Never
-            }
+            ValueSyntax::Delimited(_) if !self.can_write_name(name) => Expr::Never,
             ValueSyntax::Delimited(_) => Expr::text(name),
             ValueSyntax::Elements(elements) => elements.open_with_name(name),
             ValueSyntax::Json | ValueSyntax::Python => self.constant(name, spelling),
@@ -142,7 +152,7 @@ pub(super) fn any_trigger(marks: &[Trigger]) -> Expr {
 }
 
 /// The triggers that are texts.
-pub(super) fn trigger_texts(marks: &[Trigger]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn trigger_texts(marks: &[Trigger]) -> impl Iterator<Item = &[u8]> {
     marks.iter().filter_map(|mark| match mark {
         Trigger::Text(bytes) => Some(&bytes[..]),
         Trigger::Special(_) | Trigger::Led(..) => None,
@@ -150,7 +160,7 @@ pub(super) fn trigger_texts(marks: &[Trigger]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Whether a text contains the bytes.
-pub(super) fn contains(text: &str, mark: &[u8]) -> bool {
+pub(crate) fn contains(text: &str, mark: &[u8]) -> bool {
     text.as_bytes().windows(mark.len()).any(|window| window == mark)
 }
 
@@ -159,11 +169,17 @@ fn quote_expr(quote: u8) -> Expr {
     Expr::bytes(&[quote])
 }
 
-/// One code point of an unconstrained Python string, in the usual spellings.
-fn python_char(quote: u8) -> Expr {
+/// The ASCII characters that stand for themselves in a Python string.
+fn python_plain(quote: u8) -> ByteSet {
     let mut plain = ByteSet::range(0x20, 0x7E);
     plain.remove(quote);
     plain.remove(b'\\');
+    plain
+}
+
+/// One code point of an unconstrained Python string, in the usual spellings.
+fn python_char(quote: u8) -> Expr {
+    let plain = python_plain(quote);
     let hex = || Expr::Class(ByteSet::from_bytes(b"0123456789abcdefABCDEF"));
     let not_d = ByteSet::from_bytes(b"0123456789abcefABCEF");
     let unit = |first: ByteSet, second: ByteSet| {
@@ -257,6 +273,47 @@ pub(super) fn without_texts(
     dfa.combine(&with, Combine::Minus, limit).map(Some)
 }
 
+/// All names that may be written without quotes ([`BARE_NAME`]), except these. Cost: linear in the
+/// names.
+pub(super) fn bare_complement(mut excluded: Vec<&str>) -> Expr {
+    let letters = ByteSet::range(b'a', b'z').union(&ByteSet::range(b'A', b'Z'));
+    let first = letters.union(&ByteSet::from_bytes(b"_$"));
+    let more = first.union(&ByteSet::range(b'0', b'9')).union(&ByteSet::from_bytes(b".-"));
+    excluded.sort_unstable();
+    excluded.dedup();
+    let mut builder = DfaBuilder::new();
+    let (start, free) = (builder.state(false), builder.state(true));
+    let edges = |builder: &mut DfaBuilder, from: u32, bytes: &ByteSet, to: u32| {
+        for (lo, hi) in bytes.ranges() {
+            builder.edge(from, lo.into(), hi.into(), to);
+        }
+    };
+    edges(&mut builder, free, &more, free);
+    // (state, names below it, bytes read of them)
+    let mut stack = vec![(start, &excluded[..], 0)];
+    while let Some((state, names, read)) = stack.pop() {
+        let mut leave = if read == 0 { first } else { more };
+        let mut rest = names;
+        while let Some(name) = rest.first() {
+            let Some(&byte) = name.as_bytes().get(read) else {
+                builder.set_final(state, false);
+                rest = &rest[1..];
+                continue;
+            };
+            let below = rest.partition_point(|other| other.as_bytes()[read] == byte);
+            if leave.contains(byte) {
+                leave.remove(byte);
+                let child = builder.state(true);
+                builder.edge(state, byte.into(), byte.into(), child);
+                stack.push((child, &rest[..below], read + 1));
+            }
+            rest = &rest[below..];
+        }
+        edges(&mut builder, state, &leave, free);
+    }
+    Expr::Automaton(builder.finish().minimize().into())
+}
+
 /// The automaton of names that may be written without quotes.
 fn bare_name_dfa() -> &'static Dfa {
     static CELL: OnceLock<Dfa> = OnceLock::new();
@@ -310,6 +367,36 @@ impl<'a> SchemaLowering<'a, '_> {
                 self.element_names(&elements, names)
             }
         }
+    }
+
+    /// All Python strings but these (sorted), which are spelled without escapes.
+    pub(super) fn python_complement(&mut self, excluded: &[&str]) -> Expr {
+        let tails = match self.common_rules.python_tails {
+            Some(tails) => tails,
+            None => {
+                let tails = QUOTES.map(|quote| self.python_tail(quote));
+                *self.common_rules.python_tails.insert(tails)
+            }
+        };
+        let words: Vec<Literal> = excluded.iter().map(|name| name.as_bytes().into()).collect();
+        Expr::alt(QUOTES.into_iter().zip(tails).map(|(quote, (tail, other))| {
+            let (leave, close) = (python_plain(quote), [quote][..].into());
+            let except = Except { words: words.clone(), leave, tail, other, close };
+            Expr::seq([quote_expr(quote), Expr::Except(Box::new(except))])
+        }))
+    }
+
+    /// The rule of the rest of an unconstrained Python string, quote included; and the rule of a
+    /// character that is not plain ASCII (escaped only where required) and such a rest.
+    fn python_tail(&mut self, quote: u8) -> (RuleId, RuleId) {
+        let body = Expr::seq([Expr::star(python_char(quote)), quote_expr(quote)]);
+        let tail = self.rule("string-tail".into(), body);
+        let code = u32::from;
+        let [low, high] = SCALARS;
+        let special = [(0, 0x1F), (code(quote), code(quote)), (code(b'\\'), code(b'\\'))];
+        let special = special.into_iter().chain([(0x7F, low.1), high]).collect::<Vec<_>>();
+        let body = Expr::seq([python_spell(&special, quote), Expr::Ref(tail)]);
+        (tail, self.rule("special-tail".into(), body))
     }
 
     /// The names of the automaton that may be written without quotes.
@@ -385,5 +472,35 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn too_large(&mut self, error: &TooLarge) -> Expr {
         self.normalizer.reader.report(self.location, "", Reason::Limit(error.to_string()));
         Expr::Never
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bare_complement_is_the_bare_names_but_some() {
+        let lists: [&[&str]; 4] =
+            [&[], &["a"], &["ab", "a", "a-9", "b é", "é", "", "_", "a"], &["9", "-a", "$"]];
+        for excluded in lists {
+            let Expr::Automaton(dfa) = bare_complement(excluded.to_vec()) else {
+                panic!("an automaton");
+            };
+            let mut texts = vec![String::new()];
+            let mut accepted = 0;
+            while let Some(text) = texts.pop() {
+                if text.chars().count() < 4 {
+                    let letters = ['a', 'b', 'Z', '_', '$', '9', '-', '.', 'é', ' '];
+                    texts.extend(letters.iter().map(|letter| format!("{text}{letter}")));
+                }
+                let is_bare = bare_name_dfa().accepts(text.chars().map(u32::from));
+                let is_other = is_bare && !excluded.contains(&&*text);
+                let accepts = dfa.accepts(text.bytes().map(u32::from));
+                assert_eq!(accepts, is_other, "{text:?} beside {excluded:?}");
+                accepted += usize::from(accepts);
+            }
+            assert!(accepted > 1_000, "{accepted} beside {excluded:?}");
+        }
     }
 }

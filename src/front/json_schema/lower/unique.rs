@@ -237,6 +237,9 @@ impl<'a> SchemaLowering<'a, '_> {
             return ValueCount::exactly(u64::from(facets.min == 0));
         }
         // Arrays of any length, or elements of which there are plenty.
+        if facets.repeats.is_some() {
+            return ValueCount::UNKNOWN;
+        }
         let grows = facets.max.is_none() && facets.unique.is_none() && facets.contains.is_empty();
         if grows && self.lower_value(facets.element(facets.prefix())) != Expr::Never {
             return ValueCount::inexhaustible();

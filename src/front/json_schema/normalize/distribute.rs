@@ -295,8 +295,8 @@ impl<'a> Normalizer<'a> {
             return None;
         }
         /// Per name: the sum of weights, the first and last choice, their number.
-        struct Tested(usize, usize, usize, usize);
-        let mut tested: HashMap<&'a str, Tested> = HashMap::default();
+        struct Count(usize, usize, usize, usize);
+        let mut tested: HashMap<&'a str, Count> = HashMap::default();
         let mut names: Vec<&'a str> = Vec::new();
         for (i, choice) in choices.iter().enumerate() {
             let weight = WEIGHT / choice.alternatives.len().max(1);
@@ -306,7 +306,7 @@ impl<'a> Normalizer<'a> {
                     return None;
                 }
                 for name in names.drain(..).filter(|name| !resolved.contains(name)) {
-                    let entry = tested.entry(name).or_insert(Tested(0, i, usize::MAX, 0));
+                    let entry = tested.entry(name).or_insert(Count(0, i, usize::MAX, 0));
                     entry.0 += weight;
                     entry.3 += usize::from(entry.2 != i);
                     entry.2 = i;
@@ -315,10 +315,10 @@ impl<'a> Normalizer<'a> {
         }
         let candidates = tested.into_iter().filter(|(_, tested)| tested.3 > 1);
         // Names break ties, so that the choice does not depend on hashing.
-        let best = candidates.max_by_key(|&(name, Tested(weight, first, ..))| {
+        let best = candidates.max_by_key(|&(name, Count(weight, first, ..))| {
             (weight, std::cmp::Reverse(first), name)
         });
-        best.map(|(name, Tested(_, first, ..))| (name, first))
+        best.map(|(name, Count(_, first, ..))| (name, first))
     }
 
     /// The names of the members whose presence or value an alternative tests, each once.
@@ -407,7 +407,7 @@ fn is_possible(base: &Facets<'_>, facets: &Facets<'_>) -> bool {
 }
 
 impl<'a> Facets<'a> {
-    /// Whether all members and elements that these facets evaluate are evaluated by parts of others.
+    /// Whether parts of others evaluate all members and elements that these facets evaluate.
     pub(super) fn evaluates_within(&self, other: &Facets<'a>) -> bool {
         self.object.parts.iter().all(|part| {
             part.evaluates == Evaluates::Nothing

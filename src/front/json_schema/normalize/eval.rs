@@ -74,9 +74,11 @@ impl<'a> Normalizer<'a> {
                     counted.filter(|item| self.satisfies(vec![contains.schema], item)).count();
                 hits >= contains.min as usize && contains.max.is_none_or(|max| hits <= max as usize)
             })
-            && (facets.unique.is_none() || {
+            && (facets.unique.is_none() && facets.repeats.is_none() || {
                 let mut seen = crate::hash::HashSet::default();
-                items.iter().all(|item| seen.insert(super::super::read::facets::canonical(item)))
+                let is_new = |item| seen.insert(super::super::read::facets::canonical(item));
+                let distinct = items.iter().all(is_new);
+                if distinct { facets.repeats.is_none() } else { facets.unique.is_none() }
             })
     }
 

@@ -162,7 +162,9 @@ impl<'a> Normalizer<'a> {
             }
         }
         if let Some(loc) = array.unique {
-            self.report_not_negatable(loc, "uniqueItems", out);
+            let mut facets = of_types(TypeSet::ARRAY);
+            (facets.array.min, facets.array.repeats) = (2, Some(loc));
+            out.push(facets);
         }
     }
 

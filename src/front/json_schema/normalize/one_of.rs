@@ -1,8 +1,8 @@
 //! Expansion of `oneOf`, with as few negations as possible.
 //!
 //! The alternatives of `oneOf` are each branch minus the others. Branches without a common value
-//! need no negation: `oneOf` of objects discriminated by `const` needs none. If the discriminator is
-//! optional, the objects are divided into its classes first (see `classes`). In the class of a
+//! need no negation: `oneOf` of objects discriminated by `const` needs none. If the discriminator
+//! is optional, the objects are divided into its classes first (see `classes`). In the class of a
 //! constant one branch is left; only those without the member are compared.
 
 use super::super::error::SchemaErrorReason as Reason;

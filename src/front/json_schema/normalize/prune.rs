@@ -25,7 +25,6 @@ use super::super::schema_key::equal_schemas;
 use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use crate::fuel;
 use crate::hash::HashMap;
-use crate::ir::Members;
 use crate::spec::json::Json;
 
 /// The largest number of alternatives that are searched for pairs to merge.
@@ -349,8 +348,8 @@ impl<'a> Normalizer<'a> {
         })
     }
 
-    /// Whether `whole` makes the alternative `part` superfluous: it allows its values, and evaluates
-    /// what it evaluates.
+    /// Whether `whole` makes the alternative `part` superfluous: it allows its values, and
+    /// evaluates what it evaluates.
     pub(super) fn covers(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
         self.subsumes(whole, part)
             && (!self.reader.tracks_evaluation || part.evaluates_within(whole))
@@ -385,6 +384,7 @@ impl<'a> Normalizer<'a> {
                     && min_bound(a.max, b.max) == b.max
                     && a.contains.iter().all(|contains| b.contains.contains(contains))
                     && (a.unique.is_none() || b.unique.is_some())
+                    && (a.repeats.is_none() || b.repeats.is_some())
             })
             && (!types.meets(TypeSet::OBJECT) || self.subsumes_objects(&whole.object, &part.object))
     }
@@ -420,11 +420,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether the order of members does not depend on their declaration.
     fn order_is_free(&self, facets: &ObjectFacets<'a>) -> bool {
-        let all: usize = facets.parts.iter().map(|part| part.properties.len()).sum();
-        let all = all + facets.required.len();
-        self.reader.options.order != MemberOrder::Fixed
-            && all <= Members::MOST
-            && facets.witnesses.is_empty()
+        self.reader.options.order != MemberOrder::Fixed && facets.witnesses.is_empty()
     }
 }
 

@@ -180,6 +180,8 @@ pub(crate) struct ArrayFacets {
     pub(crate) contains: Vec<Contains>,
     /// `uniqueItems`, with the location that asserts it.
     pub(crate) unique: Option<LocId>,
+    /// Some two elements are equal: a negated `uniqueItems`, with its location.
+    pub(crate) repeats: Option<LocId>,
 }
 
 /// The constraints that one schema object has on members.
@@ -347,7 +349,10 @@ impl<'a> Facets<'a> {
         if self.string.max.is_some_and(|max| max < self.string.min) {
             self.types = self.types.minus(TypeSet::STRING);
         }
-        if self.array.max.is_some_and(|max| max < self.array.min) {
+        let array = &self.array;
+        if array.max.is_some_and(|max| max < array.min)
+            || array.unique.is_some() && array.repeats.is_some()
+        {
             self.types = self.types.minus(TypeSet::ARRAY);
         }
         let object = &self.object;
@@ -403,6 +408,7 @@ impl Unconstrained for ArrayFacets {
             max: None,
             contains: Vec::new(),
             unique: None,
+            repeats: None,
         };
         UNCONSTRAINED
     }
@@ -565,6 +571,7 @@ impl ArrayFacets {
         self.max = min_bound(self.max, other.max);
         extend_distinct(&mut self.contains, &other.contains);
         self.unique = self.unique.or(other.unique);
+        self.repeats = self.repeats.or(other.repeats);
     }
 
     /// Whether every array satisfies these facets.
@@ -574,6 +581,7 @@ impl ArrayFacets {
             && self.max.is_none()
             && self.contains.is_empty()
             && self.unique.is_none()
+            && self.repeats.is_none()
     }
 
     /// The schemas of the element at this index.

@@ -22,7 +22,6 @@ use super::facets::{
 use super::resolve::ResolveError;
 use super::vocabulary::unknown_required_vocabularies;
 use crate::front::diagnostic::similar;
-use crate::ir::Members;
 use crate::spec::json::{Json, Object};
 
 /// The parsed keywords of a schema object. A value satisfies the object if it satisfies all fields.
@@ -353,27 +352,19 @@ impl<'a> SchemaReader<'a> {
         if self.options.formats == Formats::Annotate && !asserted {
             return;
         }
-        match format::lookup(name) {
-            format::FormatLookup::Pattern(source) => {
-                facets.string.patterns.push(PatternUse {
-                    source,
-                    negated: false,
-                    loc,
-                    keyword: "format",
-                });
+        let refuse_unknown = asserted || self.options.formats == Formats::RefuseUnknown;
+        match format::lookup(name, self.doc.dialect(loc)) {
+            Some(format) => {
+                let use_of_pattern =
+                    PatternUse { source: &format.pattern, negated: false, loc, keyword: "format" };
+                facets.string.patterns.push(use_of_pattern);
+                facets.string.max = min_bound(facets.string.max, format.max);
             }
-            format::FormatLookup::Unknown
-                if asserted || self.options.formats == Formats::RefuseUnknown =>
-            {
-                push_unenforced(
-                    facets,
-                    TypeSet::STRING,
-                    loc,
-                    "format",
-                    "no specification defines this format",
-                );
+            None if refuse_unknown => {
+                let why = "this draft does not define the format";
+                push_unenforced(facets, TypeSet::STRING, loc, "format", why);
             }
-            format::FormatLookup::Unknown => {}
+            None => {}
         }
     }
 
@@ -507,7 +498,6 @@ impl<'a> SchemaReader<'a> {
                     };
                     if let Some(name) = literal_name(source).filter(|name| !declared(name))
                         && self.options.order == MemberOrder::Declared
-                        && named.len() < Members::MOST
                     {
                         named.push((name, self.doc.child(loc, step, schema)));
                         continue;

@@ -29,7 +29,7 @@ fn declared_members_appear_at_most_once() {
 }
 
 #[test]
-fn small_objects_take_any_order_and_large_ones_two() {
+fn objects_of_any_size_take_any_order() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{},"v":{},"w":{}},"required":["b"]}"#;
     let twice = &[
         "{}",
@@ -60,14 +60,26 @@ fn small_objects_take_any_order_and_large_ones_two() {
     let (ordered, free) =
         ([r#"{"p3":1,"p9":1}"#, r#"{"p9":1,"p3":1,"p1":2}"#], [r#"{"p9":1,"p1":2,"p3":1}"#]);
     let twice = [r#"{"p3":1,"p9":1,"p3":1}"#, r#"{"p3":1}"#];
-    check(&many(64), &ordered, &twice);
-    check(&many(64), &free, &[]);
-    check_with(&many(64), &any, &free, &twice);
-    check(&many(65), &ordered, &twice);
-    check(&many(65), &[], &free);
-    let json = Json::parse(&many(65), &Limits::default()).unwrap();
+    for count in [64, 65, 129, 1_000] {
+        check(&many(count), &ordered, &twice);
+        check(&many(count), &free, &[]);
+        check_with(&many(count), &any, &free, &twice);
+        let last = count - 1;
+        let names = format!(r#""p3":1,"p{last}":1,"p10":1,"p1":1,"x":1,"p{}":1,"p9":1"#, count / 2);
+        check(&many(count), &[&format!("{{{names}}}")], &[&format!("{{{names},\"p{last}\":1}}")]);
+    }
+    // A node for each subset: where a member is known only by its value.
+    let by_value = many(13).replacen('{', r#"{"not":{"additionalProperties":{"type":"null"}},"#, 1);
+    check(&by_value, &[r#"{"p3":1,"p9":1}"#], &[r#"{"p3":null,"p9":null}"#, r#"{"p3":1}"#]);
+    let json = Json::parse(&by_value, &Limits::default()).unwrap();
     let errors = lower(&json, &any, &Limits::default()).unwrap_err();
     assert!(matches!(errors.0[0].reason, SchemaErrorReason::Limit(_)), "{errors}");
+    // Names from a finite set, counted.
+    check(
+        r#"{"minProperties":3,"additionalProperties":false,"patternProperties":{"^[a-z]{2}$":{}}}"#,
+        &[r#"{"zz":1,"ab":2,"ef":3}"#, r#"{"zz":1,"ab":2,"ef":3,"aa":4}"#],
+        &[r#"{"zz":1,"ab":2}"#, r#"{"zz":1,"ab":2,"zz":3}"#, r#"{"zz":1,"ab":2,"abc":3}"#],
+    );
     let constant = r#"{"const":{"a":1,"b":2,"c":3,"d":4,"e":5}}"#;
     check(constant, &[r#"{"e":5,"b":2,"a":1,"c":3,"d":4}"#], &[r#"{"e":5,"b":2,"a":1,"c":3}"#]);
     let counted = r#"{"properties":{"a":{},"b":{},"c":{},"d":{},"e":{}},"minProperties":3,"maxProperties":4}"#;

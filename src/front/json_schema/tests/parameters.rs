@@ -50,7 +50,7 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
         }),
         syntax: ValueSyntax::Json,
         other_kinds: Vec::new(),
-        name: &|name| (!name.contains('>')).then(|| name.to_owned()),
+        name: Arc::new(|name| (!name.contains('>')).then(|| name.to_owned())),
     };
     let lowered = lower_parameters(
         &mut builder,
@@ -60,7 +60,7 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
         &style,
     )
     .unwrap();
-    (recognizer(builder, lowered.rule), lowered.kinds, lowered.others)
+    (recognizer(builder, lowered.rule), lowered.types.declared, lowered.types.others)
 }
 
 #[test]
@@ -174,6 +174,46 @@ fn python_and_delimited_syntax() {
         ("{s:\"a\"}", false),
         ("{s:''x'',e:''it's''}", true),
         ("{s:''x'',p:''d''}", false),
+    ] {
+        assert_eq!(takes(&mut delimited, text), taken, "{text}");
+    }
+}
+
+/// No spelling of a declared name is an undeclared one.
+#[test]
+fn undeclared_names_in_python_and_delimited_syntax() {
+    let schema = json(
+        r#"{"type": "object", "properties": {"key": {"type": "integer"}, "keys": {"type": "null"}}}"#,
+    );
+    let lower = |syntax: &ValueSyntax| {
+        let mut builder = GrammarBuilder::new();
+        let (options, limits) = (SchemaOptions::default(), Limits::default());
+        let rule = lower_syntax(&mut builder, &schema, &options, &limits, syntax).unwrap();
+        recognizer(builder, rule)
+    };
+    let mut python = lower(&ValueSyntax::Python);
+    for (text, taken) in [
+        ("{'key': 1, \"keys\": None}", true),
+        ("{'key': 's'}", false),
+        ("{\"key\": 's'}", false),
+        ("{\"keys\": 's'}", false),
+        (r"{'ke\x79': 's'}", false),
+        (r"{'\u006bey': 's'}", false),
+        ("{'': 's', 'k': 's', 'keyst': 's', 'x': 's', 'kéy': 's'}", true),
+        (r"{'key\n': 's', 'x\x41': 's', 'keys\t': 's'}", true),
+        (r#"{"it's": 's', 'it\'s': 's', 'a"b': 's', "a\"b": 's'}"#, true),
+        (r#"{'a'b': 's'}"#, false),
+    ] {
+        assert_eq!(takes(&mut python, text), taken, "{text}");
+    }
+    let mut delimited = lower(&ValueSyntax::Delimited(vec![Trigger::Text(b"''".to_vec())]));
+    for (text, taken) in [
+        ("{key:1,keys:null}", true),
+        ("{key:''s''}", false),
+        ("{keys:''s''}", false),
+        ("{k:''s'',keyst:''s'',_x:''s'',ke.y-1:''s''}", true),
+        ("{1:''s''}", false),
+        ("{:''s''}", false),
     ] {
         assert_eq!(takes(&mut delimited, text), taken, "{text}");
     }

@@ -192,15 +192,15 @@ fn patterns_combine_with_long_length_bounds() {
 fn lengths_that_patterns_state_are_counted() {
     for (pattern, more) in [
         (r"^[a.]{3,70}$", ""),
-        (r"^b[a.]{3,70}(?:bb|\.\.)$", ""),
+        (r"^b[a.]{3,70}(?:bb|\\.\\.)$", ""),
         (r"^[a.]{70}$", ""),
         (r"^(?:[a.]{0,70}|b{2,5}|c.{40,65})$", ""),
-        (r"^(?=.{3,70}\.?$)[a.]*$", ""),
-        (r"^(?=.{3,70}\.?$)(?=[^b]{5,80}$)(?:a\.?|b)*$", ""),
+        (r"^(?=.{3,70}\\.?$)[a.]*$", ""),
+        (r"^(?=.{3,70}\\.?$)(?=[^b]{5,80}$)(?:a\\.?|b)*$", ""),
         (r"^(?=.{3,70}$)[a.]*$", r#","maxLength":69,"minLength":4"#),
         (r"^(?!.{60,70}$)[a.]*$", r#","maxLength":75"#),
         (r"^[a.]{3,70}$", r#","not":{"pattern":"^a{60,68}$"}"#),
-        (r"^(?:a\.?){3,70}$", r#","maxLength":72"#),
+        (r"^(?:a\\.?){3,70}$", r#","maxLength":72"#),
         (r"^a.{60,}$", r#","allOf":[{"pattern":"^.{0,71}$"},{"maxLength":5000}]"#),
     ] {
         let schema = format!(r#"{{"type":"string","pattern":"{pattern}"{more}}}"#);
@@ -249,6 +249,6 @@ fn wide_bounds_on_the_length_cost_as_much_as_none() {
         let keywords =
             if bounds.contains("pattern") { String::new() } else { format!("{keywords},") };
         let with = units(&format!(r#"{{"type":"string",{keywords}{bounds}}}"#));
-        assert!(with <= 3 * without + 20_000, "{keywords}{bounds}: {with} against {without}");
+        assert!(with <= 3 * without + 50_000, "{keywords}{bounds}: {with} against {without}");
     }
 }

@@ -165,7 +165,8 @@ fn additional_names_are_distinct() {
         &[r#"{"aa": 1, "ab": 1, "zz": {}}"#],
         &[r#"{"ab": 1, "zz": 1, "ab": 1}"#, r#"{"abc": 1}"#],
     );
-    let bounded = many.replace("{\"type\"", "{\"minProperties\": 3, \"type\"");
+    let bounded =
+        many.replace("{\"type\"", "{\"minProperties\": 3, \"type\"").replace("{2}", "{3}");
     let schema = Json::parse(&bounded, &Limits::default()).expect("JSON");
     let errors =
         lower(&schema, &differ, &Limits::default()).expect_err("a bound that is not reached");
@@ -249,6 +250,16 @@ fn contains_combines_with_unique_items() {
         &[r#"[{"a": 1}, {"a": 2}]"#, r#"[{}, {"a": 1}, {"b": 1}, {"b": 1, "a": 1}]"#],
         &[r#"[{"a": 1}]"#, r#"[{"a": 1}, {"a": 1.0}]"#, r#"[{"a": 1}, {"b": 1}]"#],
     );
+    // Too many values for a graph of sets.
+    let values: Vec<String> = (0..40).map(|i| i.to_string()).collect();
+    check(
+        &format!(
+            r#"{{"type": "array", "items": {{"enum": [{}]}}, "contains": {{"enum": [3, 4, 5]}}, "minContains": 3, "uniqueItems": true}}"#,
+            values.join(", ")
+        ),
+        &["[3, 4, 5]", "[1, 5, 4, 2, 3]", "[3, 4, 6, 5, 7]"],
+        &["[3, 4]", "[3, 4, 4]", "[3, 4, 5, 5]", "[3, 3, 3]", "[1, 2, 6]", "[3, 4, 5, 40]"],
+    );
     let limits = Limits::default();
     for few in [
         r#"{"type": "array", "contains": {"const": 1}, "minContains": 2, "uniqueItems": true}"#,
@@ -273,4 +284,36 @@ fn no_comma_follows_the_last_possible_element() {
     assert!(recognizer.push(br#"[{}, {"a": true}, "#).is_ok());
     assert!(recognizer.push(br#"{"a": false}"#).is_ok());
     assert!(recognizer.push(b",").is_err());
+}
+
+/// `uniqueItems` negated: elements from a small set, and beside `uniqueItems`.
+#[test]
+fn negated_unique_items_need_two_equal_elements() {
+    check(
+        r#"{"type": "array", "items": {"enum": [1, "a", null]}, "not": {"uniqueItems": true}}"#,
+        &["[1, 1]", r#"["a", 1, "a"]"#, r#"[null, null, 1, "a"]"#, "[1, 1, 1, 1, 1]"],
+        &["[]", "[1]", r#"[1, "a"]"#, r#"[1, "a", null]"#, "[1, 2, 2]", "[2, 2]"],
+    );
+    check(
+        r#"{"type": "array", "items": {"enum": [1, 2, 3]}, "contains": {"const": 3}, "maxContains": 1, "maxItems": 3, "not": {"uniqueItems": true}}"#,
+        &["[1, 3, 1]", "[3, 2, 2]", "[1, 1, 3]"],
+        &["[3, 3, 1]", "[1, 1]", "[1, 1, 2]", "[1, 2, 3]", "[1, 1, 3, 2]"],
+    );
+    check(
+        r#"{"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "items": {"const": 2}, "minItems": 4, "not": {"uniqueItems": true}}"#,
+        &["[1, 2, 2, 2]", "[1, 2, 2, 2, 2]"],
+        &["[1, 2]", "[1, 2, 2]", "[1, 1, 2, 2]", "[1, 2, 2, 1]"],
+    );
+    check(
+        r#"{"oneOf": [{"type": "array", "minItems": 1, "uniqueItems": true, "items": {"type": "integer"}},
+            {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": true, "items": {"type": ["integer", "string"]}}]}"#,
+        &["[1]", "[1, 2, 3]", r#"[1, "a"]"#, r#"["a", "b"]"#],
+        &["[]", "[1, 2]", "[1, 1]", r#"["a"]"#, r#"["a", "a"]"#, "[1, 2, 1]"],
+    );
+    // No two positions have a common value.
+    check(
+        r#"{"if": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "null"}], "items": false, "not": {"uniqueItems": true}}, "then": false}"#,
+        &["[]", r#"["a", null]"#, "[1, 1]", "2"],
+        &[],
+    );
 }
