@@ -41,6 +41,7 @@ pub use batch::{BatchError, RowStatus, UniqueRows};
 pub use captures::Capture;
 pub use compile::{
     RegexCompileError, SchemaCompileError, StructuralTagCompileError, TextCompileError,
+    lower_and_compile,
 };
 pub use draft::{DraftError, DraftNode, DraftTree};
 pub use forced::{Piece, Tokenize};

@@ -167,6 +167,11 @@ pub(crate) fn charge_sort(values: usize) {
     charge(values * (2 + values.max(1).ilog2() as usize) / 4);
 }
 
+/// Units spent since the thread began.
+pub(crate) fn spent() -> u64 {
+    METER.with(FuelMeter::spent)
+}
+
 /// Whether work may go on.
 #[inline]
 pub(crate) fn check() -> Result<(), OutOfFuel> {
@@ -222,6 +227,21 @@ pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
         outer
     });
     work()
+}
+
+/// Runs an attempt with half of the fuel that is left, so that there is some for another attempt.
+///
+/// ```
+/// use louver::fuel;
+///
+/// assert_eq!(fuel::limited(100, || fuel::with_half(|| 7)), 7);
+/// ```
+pub fn with_half<T>(work: impl FnOnce() -> T) -> T {
+    let left = METER.with(|meter| {
+        meter.return_slice();
+        meter.reserve.get()
+    });
+    if left == u64::MAX { work() } else { limited(left / 2, work) }
 }
 
 /// Runs `work` with the surrounding budget, or with `units()` if there is none.

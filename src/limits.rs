@@ -69,6 +69,18 @@ with_methods!(Limits {
 const BYTES_PER_COMPILE_BUDGET: usize = 200 << 10;
 
 impl Limits {
+    /// An eighth of the limits on schema nodes and on automata. If a grammar cannot be compiled and
+    /// the policy relaxes schemas, the schema is lowered again within these: then more is relaxed,
+    /// where the grammar is largest. `None` if the limits are small already.
+    pub fn tightened(&self) -> Option<Limits> {
+        (self.automaton_states > 64).then(|| Limits {
+            nodes: self.nodes / 8,
+            automaton_states: self.automaton_states / 8,
+            compiled_states: self.compiled_states / 8,
+            ..self.clone()
+        })
+    }
+
     /// Fuel for compiling `source_bytes` bytes of text, in units: `compile_fuel` for each started
     /// 200 KiB.
     ///

@@ -523,7 +523,7 @@ fn all_errors_are_reported_with_pointers() {
         {"type": "const_strin", "value": "x"},
         {"type": "json_schema", "json_schema": {"type": "object",
             "properties": {"a": {"type": "nothing"}}}},
-        {"type": "regex", "pattern": "(?<=a)"},
+        {"type": "regex", "pattern": "(a)\\1"},
         {"type": "triggered_tags", "triggers": ["a", "ab"], "tags": [
             {"begin": "abc", "content": {"type": "any_text"}, "end": "."}, {"begin": "b",
                 "content": {"type": "any_text"}, "end": "."}]},

@@ -7,8 +7,10 @@ mod check;
 mod demo;
 mod explain;
 mod jsonl;
+mod registry;
 #[cfg(feature = "host")]
 mod serve;
+mod validator;
 
 use std::process::ExitCode;
 

@@ -12,6 +12,8 @@ use louver::front::json_schema::Policy;
 use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits};
 use tracing_subscriber::EnvFilter;
 
+use crate::registry::RegistryArgs;
+
 /// The environment variable with API keys, separated by commas.
 const KEYS_VARIABLE: &str = "LOUVER_API_KEY";
 
@@ -67,6 +69,8 @@ pub(crate) struct ServeArgs {
     /// Handling of schema keywords that cannot be enforced.
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
+    #[command(flatten)]
+    registry: RegistryArgs,
     /// Grace period for running requests after SIGTERM or SIGINT, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     grace: Option<Seconds>,
@@ -179,6 +183,7 @@ fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
             PolicyArg::BestEffort => Policy::BestEffort,
         };
     }
+    config.registry.extend(args.registry.registry.iter().cloned());
     config.grace_s = args.grace.unwrap_or(config.grace_s);
     Ok(config)
 }
@@ -302,6 +307,8 @@ mod tests {
             "99000000",
             "--policy",
             "best_effort",
+            "--registry",
+            "schemas",
             "--grace",
             "2.5",
         ];
@@ -320,6 +327,7 @@ mod tests {
             (config.limits.http.body_bytes, config.limits.http.bodies_bytes),
             (99_000_000, 99_000_000)
         );
+        assert_eq!(config.registry, [PathBuf::from("schemas")]);
         assert!(!config.allow_no_keys && parse(&["--allow-no-keys"]).allow_no_keys);
         assert!(parse(&["--model", "x", "--api-key", " "]).check().is_err());
         assert!(parse(&[]).check().is_err());

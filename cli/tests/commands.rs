@@ -162,6 +162,116 @@ fn check_cases_has_a_result_or_an_error_per_line() {
 }
 
 #[test]
+fn check_cases_obeys_the_policy() {
+    let folder = Folder::new("cases-policy");
+    // A back reference is not regular.
+    let schema = json!({"type": "string", "pattern": "^(a|b)\\1$"});
+    let case = |id: &str, policy: &str, input: &str| {
+        let options = json!({"policy": policy});
+        json!({"id": id, "kind": "json_schema", "spec": schema, "options": options, "input": input})
+    };
+    let lines = [
+        case("v1", "validate", "\"aa\""),
+        case("v2", "validate", "\"ab\""),
+        case("b", "best_effort", "\"ab\""),
+        case("s", "strict", "\"aa\""),
+        case("n", "validate", "1"),
+    ];
+    let input = write_lines(&folder, "in.jsonl", &lines);
+    let out = folder.0.join("out.jsonl");
+    let run = louver(&["check", "--cases", path(&input), "--out", path(&out)]);
+    assert!(run.status.success(), "{run:?}");
+    let summary = String::from_utf8(run.stderr).expect("text");
+    assert!(summary.contains("accepted 2, rejected 2, errors 1\n"), "{summary}");
+    assert!(summary.contains("specs that are not enforced fully 2: pattern 2\n"), "{summary}");
+    let verdicts = read_lines(&out);
+    let accepted: Vec<&Value> = verdicts.iter().map(|verdict| &verdict["accepted"]).collect();
+    assert_eq!(accepted, [&json!(true), &json!(false), &json!(true), &Value::Null, &json!(false)]);
+    assert!(verdicts[0]["relaxed"][0].as_str().is_some_and(|text| text.contains("/pattern")));
+    assert!(verdicts[3].get("relaxed").is_none() && verdicts[3]["error"].is_string());
+}
+
+#[test]
+fn references_lead_to_the_registry() {
+    let folder = Folder::new("registry");
+    let documents = folder.0.join("documents");
+    std::fs::create_dir(&documents).expect("a folder");
+    folder
+        .file("documents/unit.json", r#"{"$id": "https://example.org/unit", "enum": ["m", "s"]}"#);
+    folder.file("documents/count.json", r#"{"type": "integer"}"#);
+    let reference = r#"{"properties": {"u": {"$ref": "https://example.org/unit"}, "n": {"$ref": "count.json"}}}"#;
+    let schema = folder.file("s.json", reference);
+    let check = |input: &str, registry: &Path| {
+        let input = folder.file("in.json", input);
+        let registry = ["--registry", path(registry)];
+        louver(&[&["check", "--schema", path(&schema), path(&input)], &registry[..]].concat())
+    };
+    assert_eq!(check(r#"{"u": "m", "n": 1}"#, &documents).status.code(), Some(0));
+    let wrong = check(r#"{"u": "kg"}"#, &documents);
+    assert_eq!(wrong.status.code(), Some(1));
+    let text = String::from_utf8(wrong.stdout).expect("text");
+    assert!(text.contains("is not one of"), "{text}");
+    let only_unit = documents.join("unit.json");
+    assert_eq!(check("{}", &only_unit).status.code(), Some(2), "count.json is missing");
+    let case = json!({"id": 1, "kind": "json_schema", "spec": reference, "input": "{\"n\": 1}"});
+    let input = write_lines(&folder, "in.jsonl", &[case]);
+    let (out, registry) = (folder.0.join("out.jsonl"), ["--registry", path(&documents)]);
+    let run = ["check", "--cases", path(&input), "--out", path(&out)];
+    assert!(louver(&[&run[..], &registry].concat()).status.success());
+    assert_eq!(read_lines(&out), [json!({"id": 1, "accepted": true})]);
+    let explain = ["explain", "--schema", path(&schema)];
+    assert!(louver(&[&explain[..], &registry].concat()).status.success());
+    assert_eq!(louver(&explain).status.code(), Some(2));
+    let missing = louver(&[&explain[..], &["--registry", "no such file"]].concat());
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("no such file"), "{missing:?}");
+}
+
+#[test]
+fn bench_schema_obeys_policy_and_registry() {
+    let folder = Folder::new("bench-policy");
+    let tokenizer = tokenizer(&folder);
+    let unit = folder.file("unit.json", r#"{"$id": "https://example.org/unit", "const": 1}"#);
+    let cases = write_lines(
+        &folder,
+        "in.jsonl",
+        &[
+            json!({"id": "relaxed", "schema": {"pattern": "^(a|b)\\1$"}, "tests": [
+                {"valid": true, "data": "aa"}, {"valid": false, "data": "ab"}]}),
+            json!({"id": "reference", "schema": {"$ref": "https://example.org/unit"}, "tests": [
+                {"valid": true, "data": 1}, {"valid": false, "data": 2}]}),
+        ],
+    );
+    for (policy, wrong, invalidated) in [("validate", 0, 1), ("best_effort", 1, 0)] {
+        let out = folder.0.join("out.jsonl");
+        let options = json!({"policy": policy}).to_string();
+        let run = louver(&[
+            "bench",
+            "schema",
+            "--tokenizer",
+            path(&tokenizer),
+            "--cases",
+            path(&cases),
+            "--out",
+            path(&out),
+            "--options",
+            &options,
+            "--registry",
+            path(&unit),
+        ]);
+        assert!(run.status.success(), "{run:?}");
+        let summary = String::from_utf8(run.stderr).expect("text");
+        assert!(summary.contains("schemas: 2; refused 0"), "{summary}");
+        assert!(summary.contains(&format!("wrongly accepted {wrong}, ")), "{summary}");
+        let validation = format!("only validation rejects {invalidated}\n");
+        assert!(summary.contains("not enforced fully 1; "), "{summary}");
+        assert!(summary.contains(&validation), "{summary}");
+        let lines = read_lines(&out);
+        assert!(lines[0]["relaxed"][0].as_str().is_some_and(|text| text.contains("/pattern")));
+        assert!(lines[1].get("relaxed").is_none());
+    }
+}
+
+#[test]
 fn check_schema_explains_and_sets_the_exit_code() {
     let folder = Folder::new("schema");
     let schema = folder.file(

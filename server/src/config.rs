@@ -33,6 +33,8 @@ pub struct Config {
     pub policy: Policy,
     /// Schema options. Their `policy` is set by the member above.
     pub schema_options: SchemaOptions,
+    /// Schema documents that references of schemas may lead to: files, and folders of `*.json`.
+    pub registry: Vec<PathBuf>,
     /// Which tools' arguments must match their schema: every tool's (`all`), or those of tools
     /// marked `strict` (`as_flagged`, as in OpenAI's API).
     #[serde(deserialize_with = "strictness")]
@@ -59,6 +61,7 @@ impl Default for Config {
             cors_origins: Vec::new(),
             policy: Policy::default(),
             schema_options: SchemaOptions::default(),
+            registry: Vec::new(),
             strict_tools: Strictness::AsFlagged,
             unknown_members: UnknownMembers::default(),
             grace_s: Seconds(std::time::Duration::from_secs(30)),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use louver::engine::EngineOptions;
+use louver::front::json_schema::Registry;
 use louver_formats::WireFormat;
 use louver_mistralrs::{Louver, LouverOptions};
 use mistralrs::{Device, ModelDType, TextModelBuilder, parse_isq_value};
@@ -17,6 +18,9 @@ pub enum LoadError {
     /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The registry cannot be read.
+    #[error(transparent)]
+    Registry(#[from] louver_formats::RegistryError),
     /// A model cannot be loaded.
     #[error("model {model:?}: {source}")]
     Model {
@@ -41,20 +45,27 @@ pub enum LoadError {
 /// output could not be parsed. Cost: the models' own loading time; each tokenizer is decoded once.
 pub async fn load(config: Config) -> Result<App, LoadError> {
     config.check()?;
+    let registry = louver_formats::read_registry(&config.registry)?;
     let mut models = Vec::with_capacity(config.models.len());
     for model in &config.models {
-        models.push(load_model(&config, model).await?);
+        models.push(load_model(&config, model, &registry).await?);
     }
     Ok(App::new(config, models))
 }
 
-async fn load_model(config: &Config, model: &ModelConfig) -> Result<ServedModel, LoadError> {
+async fn load_model(
+    config: &Config,
+    model: &ModelConfig,
+    registry: &Registry,
+) -> Result<ServedModel, LoadError> {
     let name = model.served_name();
     let builder = builder(model)?;
     let options = LouverOptions {
         format: model.format.clone(),
         formats: formats(model)?,
-        engine: EngineOptions { limits: config.limits.engine(), ..EngineOptions::default() },
+        engine: EngineOptions::default()
+            .with_limits(config.limits.engine())
+            .with_registry(registry.clone()),
         prompt_bytes: Some(config.limits.requests.prompt_bytes),
     };
     let loaded = Louver::load_with(builder, options).await;

@@ -110,6 +110,16 @@ pub enum CompileError {
 }
 
 impl CompileError {
+    /// Whether a smaller grammar may compile: a limit was reached or the fuel was spent.
+    pub fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            CompileError::Limit { .. }
+                | CompileError::Start { .. }
+                | CompileError::Fuel { cause: OutOfFuel::Spent { .. }, .. }
+        )
+    }
+
     /// The error for work that ended at `rule`, which may be an auxiliary rule.
     pub(crate) fn fuel(grammar: &Grammar, rule: u32, cause: OutOfFuel) -> CompileError {
         let named =

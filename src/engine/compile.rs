@@ -10,12 +10,14 @@ use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{
-    self, Registry, SchemaError, SchemaErrors, SchemaKey, SchemaOptions,
+    self, LoweredSchema, Policy, Registry, SchemaError, SchemaErrors, SchemaKey, SchemaOptions,
 };
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
 use crate::fuel;
+use crate::ir::Grammar;
+use crate::limits::Limits;
 use crate::spec::json::{Json, JsonError};
 
 /// Why a JSON Schema was not compiled.
@@ -72,8 +74,52 @@ pub enum TextCompileError {
 /// Estimated memory of a cached schema, in bytes for each byte of its text.
 const CACHED_BYTES_PER_SOURCE_BYTE: usize = 4;
 
+/// Lowers a schema, and compiles its grammar with `compile`. Under a policy that relaxes, more of
+/// the schema is relaxed until the grammar compiles. Returns what was relaxed as well.
+///
+/// ```
+/// use louver::compile::Compiled;
+/// use louver::engine::lower_and_compile;
+/// use louver::front::json_schema::Registry;
+/// use louver::{Json, Limits, SchemaOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limits = Limits::default();
+/// let schema = Json::parse(r#"{"type": "integer"}"#, &limits)?;
+/// let options = SchemaOptions::default();
+/// let compile = |grammar| Compiled::new(grammar, &limits);
+/// let (compiled, relaxed) =
+///     lower_and_compile(&schema, &Registry::default(), &options, &limits, compile)?;
+/// assert!(relaxed.is_empty() && !compiled.grammar().rules.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+pub fn lower_and_compile<T>(
+    schema: &Json,
+    registry: &Registry,
+    options: &SchemaOptions,
+    limits: &Limits,
+    mut compile: impl FnMut(Grammar) -> Result<T, CompileError>,
+) -> Result<(T, Vec<SchemaError>), SchemaCompileError> {
+    let mut limits = limits.clone();
+    loop {
+        let LoweredSchema { grammar, relaxed } =
+            json_schema::lower_reported(schema, registry, options, &limits)?;
+        let compiled = match options.policy {
+            Policy::Strict => return Ok((compile(grammar)?, relaxed)),
+            Policy::Validate | Policy::BestEffort => fuel::with_half(|| compile(grammar)),
+        };
+        limits = match (compiled, limits.tightened()) {
+            (Ok(compiled), _) => return Ok((compiled, relaxed)),
+            (Err(error), Some(tighter)) if error.is_limit() => tighter,
+            (Err(error), _) => return Err(error.into()),
+        };
+    }
+}
+
 impl Engine {
-    /// Compiles a JSON Schema. It may refer only to itself, and nothing is relaxed.
+    /// Compiles a JSON Schema. It may refer to itself and to the documents of
+    /// [`EngineOptions::registry`](super::EngineOptions::registry). Nothing is relaxed.
     ///
     /// A schema with equal constraints (annotations such as `title`, `description` and `default`
     /// apart) and options is taken from the grammar cache.
@@ -102,8 +148,9 @@ impl Engine {
     }
 
     /// As [`Engine::compile_json_schema`], for a schema that may refer to the documents of a
-    /// registry, and with the options' policy. Returns the constraint and what was relaxed. Only
-    /// schemas with an empty registry use the grammar cache.
+    /// registry, and with the options' policy. Returns the constraint and what was relaxed. An
+    /// empty registry stands for [`EngineOptions::registry`](super::EngineOptions::registry); only
+    /// then the grammar cache is used.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -130,35 +177,77 @@ impl Engine {
         options: &SchemaOptions,
     ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
         let limits = &self.options.limits;
+        let parsed = || Ok::<_, SchemaCompileError>(Json::parse(schema, limits)?);
+        if !registry.is_empty() {
+            return self.compile_parsed_schema(&parsed()?, registry, options);
+        }
         fuel::with_default_budget(
-            || limits.compile_budget(schema.len()),
+            || options.compile_budget(limits, schema.len()),
+            || {
+                let bytes = schema.len() * CACHED_BYTES_PER_SOURCE_BYTE;
+                let key = SchemaKey::new(parsed()?, *options);
+                let (constraint, relaxed) =
+                    self.get_or_compile(key, bytes, |key: &SchemaKey| {
+                        let registry = &self.options.registry;
+                        self.compile_parsed_schema(key.schema(), registry, key.options())
+                    })?;
+                Ok((constraint, relaxed.to_vec()))
+            },
+        )
+    }
+
+    /// As [`Engine::compile_json_schema_in`], for a parsed schema, and without the grammar cache.
+    ///
+    /// Under a policy that relaxes, the schema is also relaxed if its grammar cannot be compiled
+    /// within the limits, or if the first mask takes too much work.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::front::json_schema::{Policy, Registry};
+    /// # use louver::{Engine, EngineOptions, Json, Limits, SchemaOptions, Vocabulary};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limits = Limits::default().with_automaton_states(1_000);
+    /// let options = EngineOptions::default().with_limits(limits.clone());
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
+    /// // The automaton of this pattern has 2,048 states.
+    /// let schema = r#"{"type": "string", "pattern": "^(?!c)[ab]*a[ab]{10}$"}"#;
+    /// let schema = Json::parse(schema, &limits)?;
+    /// let compile = |policy| {
+    ///     let options = SchemaOptions::default().with_policy(policy);
+    ///     engine.compile_parsed_schema(&schema, &Registry::default(), &options)
+    /// };
+    /// assert!(compile(Policy::Strict).is_err());
+    /// let (_, relaxed) = compile(Policy::BestEffort)?;
+    /// assert_eq!(relaxed[0].pointer, "/pattern");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compile_parsed_schema(
+        &self,
+        schema: &Json,
+        registry: &Registry,
+        options: &SchemaOptions,
+    ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
+        fuel::with_default_budget(
+            || options.compile_budget(&self.options.limits, schema.bytes()),
             || self.compile_schema_within(schema, registry, options),
         )
     }
 
-    /// The work of [`Engine::compile_json_schema_in`], under a budget of fuel.
+    /// The work of [`Engine::compile_parsed_schema`], under a budget of fuel.
     fn compile_schema_within(
         &self,
-        schema: &str,
+        schema: &Json,
         registry: &Registry,
         options: &SchemaOptions,
     ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
-        let limits = &self.options.limits;
-        let parsed = Json::parse(schema, limits)?;
-        let make = |schema: &Json, options: &SchemaOptions| {
-            let lowered = json_schema::lower_reported(schema, registry, options, limits)?;
-            Ok((self.compile(lowered.grammar)?, lowered.relaxed))
-        };
-        if !registry.is_empty() {
-            return make(&parsed, options);
-        }
-        let key = SchemaKey::new(parsed, *options);
-        let (constraint, relaxed) = self.get_or_compile(
-            key,
-            schema.len() * CACHED_BYTES_PER_SOURCE_BYTE,
-            |key: &SchemaKey| make(key.schema(), key.options()),
-        )?;
-        Ok((constraint, relaxed.to_vec()))
+        lower_and_compile(schema, registry, options, &self.options.limits, |grammar| {
+            let constraint = self.compile(grammar)?;
+            if options.policy != Policy::Strict {
+                constraint.make_first_mask()?;
+            }
+            Ok(constraint)
+        })
     }
 
     /// Compiles a grammar in EBNF, GBNF or KBNF. Warnings are dropped; [`ebnf::lower`] returns

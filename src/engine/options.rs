@@ -1,5 +1,6 @@
 //! The options of an engine.
 
+use crate::front::json_schema::Registry;
 use crate::ir::Simplify;
 use crate::limits::Limits;
 use crate::mask::PoolScope;
@@ -45,6 +46,8 @@ pub struct EngineOptions {
     /// The same for grammars written as text: EBNF and Lark. The default is `Full`: people write
     /// one chain of rules per precedence level, which makes masks costly until it is inlined.
     pub simplify_texts: Simplify,
+    /// Schema documents that references may lead to, where no other registry is given.
+    pub registry: Registry,
     /// Parts of the engine to switch off, to measure their worth.
     pub switches: Switches,
     /// Threads of [`Engine::fill_masks`](super::Engine::fill_masks), started by the first batch
@@ -68,6 +71,7 @@ impl Default for EngineOptions {
             tuning: MaskTuning::default(),
             simplify: Simplify::default(),
             simplify_texts: Simplify::Full,
+            registry: Registry::default(),
             switches: Switches::default(),
             batch_threads: parallelism.min(8),
             background_threads: 1,
@@ -82,6 +86,7 @@ with_methods!(EngineOptions {
     with_grammar_cache_bytes: grammar_cache_bytes = usize,
     with_simplify: simplify = Simplify,
     with_simplify_texts: simplify_texts = Simplify,
+    with_registry: registry = Registry,
     with_switches: switches = Switches,
     with_batch_threads: batch_threads = usize,
     with_background_threads: background_threads = usize,

@@ -215,8 +215,8 @@ impl Pattern {
     }
 
     /// The top-level alternatives. `spell` spells each class, given as sorted, disjoint ranges of
-    /// code points. `None` if the pattern has an anchor inside an alternative, look-around or a word
-    /// boundary.
+    /// code points. `None` if the pattern has an anchor inside an alternative, look-around or a
+    /// word boundary.
     pub fn branches(
         &self,
         spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,

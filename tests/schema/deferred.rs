@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use louver::compile::Compiled;
 use louver::front::json_schema::{
-    AmbiguousText, MemberOrder, MemberPart, ParameterStyle, RawStrings, SchemaOptions, Undeclared,
-    ValueSyntax, Whitespace, defer, defer_parameters, defer_syntax, lower, lower_parameters,
-    lower_syntax,
+    AmbiguousText, MemberOrder, MemberPart, ParameterStyle, RawStrings, Registry, SchemaOptions,
+    Undeclared, ValueSyntax, Whitespace, defer, defer_parameters, defer_syntax, lower,
+    lower_parameters, lower_syntax,
 };
 use louver::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::limits::Limits;
@@ -115,21 +115,23 @@ fn styles() -> [ParameterStyle; 2] {
 /// As [`put_off`], in all other styles; the number of them.
 fn put_off_in_styles(schema: &Value, options: &SchemaOptions) -> usize {
     let limits = Limits::default();
-    let json = Json::parse(&schema.to_string(), &limits).expect("JSON");
+    let (json, registry) =
+        (Json::parse(&schema.to_string(), &limits).expect("JSON"), Registry::new());
+    let source = (&json, &registry);
     let mut empty = GrammarBuilder::new();
     let mark = empty.special(SpecialToken::Name("<|mark|>".into()));
     let syntax = ValueSyntax::Delimited(vec![Trigger::Special(mark), Trigger::Text(b"a".to_vec())]);
     let mut deferred = Vec::new();
     if let Some(body) = defer_syntax(&empty, &json, options, &limits, &syntax) {
         let mut builder = empty.clone();
-        let rule = lower_syntax(&mut builder, &json, options, &limits, &syntax);
-        let rule = rule.unwrap_or_else(|error| panic!("{schema}: {error}"));
+        let rule = lower_syntax(&mut builder, source, options, &limits, &syntax);
+        let (rule, _) = rule.unwrap_or_else(|error| panic!("{schema}: {error}"));
         deferred.push((body, builder.finish(rule).expect("valid")));
     }
     for style in styles() {
         if let Some((body, types)) = defer_parameters(&empty, &json, options, &limits, &style) {
             let mut builder = empty.clone();
-            let lowered = lower_parameters(&mut builder, &json, options, &limits, &style);
+            let lowered = lower_parameters(&mut builder, source, options, &limits, &style);
             let lowered = lowered.unwrap_or_else(|error| panic!("{schema}: {error}"));
             assert_eq!(**types, lowered.types, "{schema}");
             deferred.push((body, builder.finish(lowered.rule).expect("valid")));

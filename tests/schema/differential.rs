@@ -18,7 +18,7 @@ use super::number;
 use super::support::any_spelling;
 
 /// Texts of a value with its members in every order, up to a cap.
-fn orders(value: &Value) -> Vec<String> {
+pub(super) fn orders(value: &Value) -> Vec<String> {
     const CAP: usize = 60;
     let sequences = |items: Vec<Vec<String>>| {
         items.into_iter().fold(vec![Vec::new()], |done: Vec<Vec<String>>, next| {

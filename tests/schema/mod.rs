@@ -6,6 +6,7 @@ mod differential;
 mod generate;
 mod overlaps;
 mod profile;
+mod relaxed;
 mod suite;
 mod support;
 mod walks;

@@ -1,8 +1,10 @@
 //! Compiling a request. The engine's grammar cache keeps plan and constraint for equal requests.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
 use louver::engine::{Constraint, Engine};
+use louver::front::json_schema::Policy;
 use louver::fuel;
 
 use crate::constraint::ConstraintError;
@@ -58,16 +60,39 @@ impl ToolRequest {
         let key = RequestKey { format: format.clone(), request: self };
         let bytes = key.bytes();
         // One budget of work for all schemas of the request.
-        let fuel = key.request.limits.compile_budget(bytes / BYTES_PER_SCHEMA_BYTE);
+        let options = &key.request.schema_options;
+        let fuel = options.compile_budget(&key.request.limits, bytes / BYTES_PER_SCHEMA_BYTE);
         let (constraint, plan) =
             engine.get_or_compile(key, bytes, |RequestKey { format, request }| {
-                fuel::limited(fuel, || {
-                    let plan = format.bind(engine.vocab()).lower(request)?;
-                    let constraint = engine.compile(plan.grammar().clone())?;
-                    constraint.make_first_mask()?;
-                    Ok::<_, ConstraintError>((constraint, plan))
-                })
+                fuel::limited(fuel, || compile_within(engine, format, request))
             })?;
         Ok((Plan::clone(&plan), constraint))
+    }
+}
+
+/// Lowers and compiles a request within the fuel of the thread. Under a policy that relaxes, a
+/// request whose grammar takes too much work is lowered again within tighter limits.
+fn compile_within(
+    engine: &Engine,
+    format: &WireFormat,
+    request: &ToolRequest,
+) -> Result<(Constraint, Plan), ConstraintError> {
+    let format = format.bind(engine.vocab());
+    let mut request = Cow::Borrowed(request);
+    loop {
+        let plan = format.lower(&request)?;
+        let compile = || {
+            let constraint = engine.compile(plan.grammar().clone())?;
+            constraint.make_first_mask().map(|()| constraint)
+        };
+        let tighter = request.limits.tightened();
+        if request.schema_options.policy == Policy::Strict {
+            return Ok((compile()?, plan));
+        }
+        match (fuel::with_half(compile), tighter) {
+            (Ok(constraint), _) => return Ok((constraint, plan)),
+            (Err(error), Some(limits)) if error.is_limit() => request.to_mut().limits = limits,
+            (Err(error), _) => return Err(error.into()),
+        }
     }
 }

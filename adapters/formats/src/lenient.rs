@@ -224,7 +224,9 @@ fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) ->
     let orders = [MemberOrder::Any, request.schema_options.order];
     let grammar = orders.into_iter().find_map(|order| {
         let options = request.schema_options.with_order(order).with_policy(Policy::Strict);
-        json_schema::lower(&schema, &options, &request.limits).ok()
+        let lowered =
+            json_schema::lower_reported(&schema, &request.registry, &options, &request.limits);
+        Some(lowered.ok()?.grammar)
     })?;
     grammar_mismatch(&grammar, request, arguments)
 }

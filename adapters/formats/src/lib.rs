@@ -46,6 +46,7 @@ mod messages;
 mod plan;
 mod raw;
 mod reasoning;
+mod registry;
 mod render;
 mod request;
 mod scan;
@@ -70,6 +71,7 @@ pub use lenient::{Difference, Reading};
 pub use marker::{Glue, IdStyle, Marker, NameStyle, Part, Step};
 pub use messages::MessagesFormat;
 pub use plan::{Plan, RelaxedSchema, Role, ToolPlan};
+pub use registry::{RegistryError, read_registry, validator_uri};
 pub use render::RenderOptions;
 pub use request::{
     Builtin, LazyTools, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness,

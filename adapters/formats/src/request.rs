@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 
 use louver::engine::Engine;
-use louver::front::json_schema::{SchemaError, SchemaErrorReason, SchemaErrors, SchemaOptions};
+use louver::front::json_schema::{
+    Registry, SchemaError, SchemaErrorReason, SchemaErrors, SchemaOptions,
+};
 use louver::front::structural_tag::StructuralTagErrors;
 use louver::fsm::TooLarge;
 use louver::ir::GrammarError;
@@ -59,6 +61,8 @@ pub struct ToolRequest {
     pub schema_options: SchemaOptions,
     /// The limits of lowering.
     pub limits: Limits,
+    /// Schema documents that references may lead to.
+    pub registry: Registry,
     /// When the schemas of tools are lowered.
     pub lazy: LazyTools,
 }
@@ -341,10 +345,13 @@ impl ToolRequest {
         Ok(())
     }
 
-    /// Takes over the properties of an engine that lowering depends on: its limits, and the special
-    /// tokens of its vocabulary.
+    /// Takes over the properties of an engine that lowering depends on: its limits, its registry
+    /// unless the request has one, and the special tokens of its vocabulary.
     pub fn apply_engine(&mut self, engine: &Engine) {
         self.limits = engine.options().limits.clone();
+        if self.registry.is_empty() {
+            self.registry = engine.options().registry.clone();
+        }
         if let Some(answer) = &mut self.answer_tag {
             let specials = engine.vocab().specials().iter().map(|(_, name)| name.clone());
             answer.options.special_tokens.extend(specials);

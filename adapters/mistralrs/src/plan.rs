@@ -257,8 +257,11 @@ impl Plan {
             is_call_required || request.response_format.is_some() || request.answer_tag.is_some();
         let has_validators = request.schema_options.policy == Policy::Validate
             && !lowered.relaxed_schemas().is_empty();
-        let validators = has_validators
-            .then(|| Arc::new(SchemaValidators::new(&lowered, &request.schema_options)));
+        let validators = has_validators.then(|| {
+            let registry = &inner.engine.options().registry;
+            let options = &request.schema_options;
+            Arc::new(SchemaValidators::new(&lowered, registry, options))
+        });
         Ok(Plan {
             inner,
             compiled: Some(CompiledConstraint { constraint, lowered, is_structured, validators }),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use louver::front::json_schema::Registry;
 use louver_hf_tokenizers::Encoder;
 use serde::Deserialize;
 use serde_json::Value;
@@ -95,20 +96,21 @@ impl GrammarCase {
 
     fn run(self, feeder: &mut Feeder<'_>) -> CaseRecord {
         let engine = feeder.engine();
+        let registry = Registry::new();
+        let context = (&engine.options().limits, &registry);
         let started = Instant::now();
-        let grammar =
-            match spec::grammar(&self.kind, &self.spec, &self.options, &engine.options().limits) {
-                Ok(grammar) => grammar,
-                Err(error) => {
-                    let refused_for = vec![format!("specs of kind {} with faults", self.kind)];
-                    return CaseRecord::refused(
-                        self.id,
-                        nanos(started),
-                        error.to_string(),
-                        refused_for,
-                    );
-                }
-            };
+        let grammar = match spec::lowered(&self.kind, &self.spec, &self.options, context) {
+            Ok(lowered) => lowered.grammar,
+            Err(error) => {
+                let refused_for = vec![format!("specs of kind {} with faults", self.kind)];
+                return CaseRecord::refused(
+                    self.id,
+                    nanos(started),
+                    error.to_string(),
+                    refused_for,
+                );
+            }
+        };
         let constraint = match engine.compile(grammar) {
             Ok(constraint) => constraint,
             Err(error) => {

@@ -30,6 +30,7 @@ use louver_hf_tokenizers::{Loaded, VocabOptions};
 use tokenizers::Tokenizer;
 
 use crate::check::spec::schema_options;
+use crate::registry::RegistryArgs;
 
 /// The benchmarks.
 #[derive(Debug, Subcommand)]
@@ -113,6 +114,8 @@ pub(crate) struct SchemaArgs {
     /// Schema options, such as '{"order": "any"}'; see docs/JSON_SCHEMA.md.
     #[arg(long, value_name = "JSON", value_parser = schema_options, default_value = "{}")]
     options: SchemaOptions,
+    #[command(flatten)]
+    registry: RegistryArgs,
 }
 
 /// `louver bench tools`.

@@ -41,6 +41,15 @@ pub(super) struct CaseRecord {
     /// Results of preparation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ahead: Option<PreparationStats>,
+    /// Keywords that the policy relaxes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) relaxed: Option<Vec<String>>,
+    /// The same, for the summary.
+    #[serde(skip)]
+    pub(super) relaxed_keywords: Vec<String>,
+    /// Number of invalid instances that the grammar accepts and validation rejects.
+    #[serde(skip)]
+    pub(super) invalidated: usize,
     /// Why the schema was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,

@@ -4,26 +4,30 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use louver::engine::{Constraint, Engine};
-use louver::front::json_schema::{self, Registry, SchemaOptions};
+use louver::engine::SchemaCompileError;
+use louver::front::json_schema::{Registry, SchemaOptions};
 use louver::fuel;
 use louver::spec::json::Json;
 use louver_hf_tokenizers::Encoder;
+use serde_json::Value;
 
 use super::feeder::{Feeder, nanos};
 use super::record::{self, CaseRecord};
 use super::{SchemaArgs, python, read_case, workers};
+use crate::validator;
 
 pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
     let (mut tokenizer, engine) = super::engine(&args.common)?;
     // Instances are plain text: special tokens are not recognised.
     tokenizer.set_encode_special_tokens(true);
     let encoder = Encoder::new(&tokenizer, engine.vocab());
+    let registry = args.registry.read()?;
     workers::run(&args.common, "schemas", || {
         let mut feeder = Feeder::new(&engine, &args.common);
         let encoder = &encoder;
+        let registry = &registry;
         move |number, line: &str| match SchemaCase::read(line, encoder) {
-            Ok(case) => case.run(&mut feeder, &args.options),
+            Ok(case) => case.run(&mut feeder, (registry, &args.options)),
             Err(error) => CaseRecord::invalid_line(number, &error),
         }
     })?;
@@ -35,48 +39,77 @@ struct SchemaCase {
     schema: Json,
     /// Token sequences, and whether they are valid instances.
     tests: Vec<(Vec<u32>, bool)>,
+    /// The instances of the tests.
+    instances: Vec<Json>,
 }
 
 impl SchemaCase {
     fn read(line: &str, encoder: &Encoder<'_>) -> Result<SchemaCase> {
         let line = read_case(line)?;
         let field = |name: &str| line.get(name).with_context(|| format!("`{name}` is missing"));
-        let mut tests = Vec::new();
+        let (mut tests, mut instances) = (Vec::new(), Vec::new());
         for test in line.get("tests").and_then(Json::as_array).unwrap_or_default() {
             let data = test.get("data").context("a test without `data`")?;
             tests.push((
                 encoder.encode(&python::dumps(data))?,
                 matches!(test.get("valid"), Some(Json::Bool(true))),
             ));
+            instances.push(data.clone());
         }
         let id = field("id")?.as_str().unwrap_or_default().to_owned();
-        Ok(SchemaCase { id, schema: field("schema")?.clone(), tests })
+        Ok(SchemaCase { id, schema: field("schema")?.clone(), tests, instances })
     }
 
-    fn run(self, feeder: &mut Feeder<'_>, options: &SchemaOptions) -> CaseRecord {
+    fn run(
+        self,
+        feeder: &mut Feeder<'_>,
+        (registry, options): (&Registry, &SchemaOptions),
+    ) -> CaseRecord {
         let started = Instant::now();
-        let (compiled, compile_fuel) =
-            fuel::measure(|| compile(feeder.engine(), &self.schema, options));
+        let (compiled, compile_fuel) = fuel::measure(|| {
+            feeder.engine().compile_parsed_schema(&self.schema, registry, options)
+        });
         let record = match compiled {
-            Ok(constraint) => feeder.feed_all(self.id, started, &constraint, &self.tests),
-            Err((error, refused_for)) => {
-                CaseRecord::refused(self.id, nanos(started), error, refused_for)
+            Ok((constraint, relaxed)) => {
+                let mut record = feeder.feed_all(self.id, started, &constraint, &self.tests);
+                if !relaxed.is_empty() {
+                    let reports = relaxed.iter().map(ToString::to_string);
+                    record.relaxed = Some(reports.collect());
+                    record.relaxed_keywords = record::reasons(relaxed.iter());
+                    validate(&mut record, &self.schema, &self.instances, (registry, options));
+                }
+                record
+            }
+            Err(SchemaCompileError::Schema(errors)) => {
+                let refused_for = record::reasons(errors.iter());
+                CaseRecord::refused(self.id, nanos(started), errors.to_string(), refused_for)
+            }
+            Err(error) => {
+                let refused_for = vec!["grammars that do not compile".to_owned()];
+                CaseRecord::refused(self.id, nanos(started), error.to_string(), refused_for)
             }
         };
         CaseRecord { compile_fuel, ..record }
     }
 }
 
-/// Lowers, compiles and binds a schema. An error includes its keywords.
-fn compile(
-    engine: &Engine,
+/// With the policy `validate`, an instance that the grammar wrongly accepts is no wrong result if
+/// validation rejects it.
+fn validate(
+    record: &mut CaseRecord,
     schema: &Json,
-    options: &SchemaOptions,
-) -> Result<Constraint, (String, Vec<String>)> {
-    let limits = &engine.options().limits;
-    let lowered = json_schema::lower_reported(schema, &Registry::default(), options, limits)
-        .map_err(|errors| (errors.to_string(), record::reasons(errors.iter())))?;
-    engine
-        .compile(lowered.grammar)
-        .map_err(|error| (error.to_string(), vec!["grammars that do not compile".to_owned()]))
+    instances: &[Json],
+    (registry, options): (&Registry, &SchemaOptions),
+) {
+    let read = |json: &Json| serde_json::from_str::<Value>(&json.to_string()).ok();
+    let schema = read(schema).unwrap_or(Value::Bool(true));
+    let Some(Ok(validator)) = validator::of_relaxed(&schema, registry, options, true) else {
+        return;
+    };
+    let Some(wrong) = &mut record.wrong else { return };
+    let before = wrong.len();
+    wrong.retain(|(i, valid, _)| {
+        *valid || read(&instances[*i]).is_some_and(|instance| validator.is_valid(&instance))
+    });
+    record.invalidated = before - wrong.len();
 }

@@ -13,16 +13,26 @@ pub(super) struct Summary {
     unit: String,
     cases: usize,
     passing: usize,
-    wrongly_accepted: usize,
-    wrongly_rejected: usize,
+    /// Instances wrongly accepted and wrongly rejected.
+    wrong: [usize; 2],
     refused: usize,
     refused_for: Vec<(String, usize)>,
+    relaxed: RelaxedSummary,
     masks: SortedTimes,
     ttfm: SortedTimes,
     first: SortedTimes,
     /// Empty without preparation.
     prepare: SortedTimes,
     ahead: Option<[u64; 4]>,
+}
+
+/// What the policy relaxes.
+struct RelaxedSummary {
+    /// Schemas with relaxed keywords.
+    schemas: usize,
+    keywords: Vec<(String, usize)>,
+    /// Invalid instances that only validation rejects.
+    invalidated: usize,
 }
 
 /// Times in ascending order, in nanoseconds.
@@ -57,25 +67,36 @@ impl fmt::Display for SortedTimes {
     }
 }
 
+/// How often each text occurs, the most frequent first.
+fn counted<'r>(texts: impl Iterator<Item = &'r String>) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for text in texts {
+        *counts.entry(text).or_default() += 1;
+    }
+    let mut counts: Vec<(String, usize)> =
+        counts.into_iter().map(|(text, count)| (text.to_owned(), count)).collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts
+}
+
 impl Summary {
     /// Summarises records; `unit` is the plural noun for cases.
     pub(super) fn new(records: &[CaseRecord], unit: &str) -> Summary {
         let ran = || records.iter().filter(|r| r.error.is_none());
-        let mut refused_for: BTreeMap<&str, usize> = BTreeMap::new();
-        for reason in records.iter().flat_map(|r| &r.refused_for) {
-            *refused_for.entry(reason).or_default() += 1;
-        }
-        let mut refused_for: Vec<(String, usize)> =
-            refused_for.into_iter().map(|(k, n)| (k.to_owned(), n)).collect();
-        refused_for.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let refused_for = counted(records.iter().flat_map(|r| &r.refused_for));
         Summary {
             unit: unit.to_owned(),
             cases: records.len(),
             passing: ran().filter(|r| r.wrong.iter().flatten().next().is_none()).count(),
-            wrongly_accepted: records.iter().map(|r| r.count_wrong(false)).sum(),
-            wrongly_rejected: records.iter().map(|r| r.count_wrong(true)).sum(),
+            wrong: [false, true]
+                .map(|expected| records.iter().map(|r| r.count_wrong(expected)).sum()),
             refused: records.len() - ran().count(),
             refused_for,
+            relaxed: RelaxedSummary {
+                schemas: ran().filter(|r| r.relaxed.is_some()).count(),
+                keywords: counted(records.iter().flat_map(|r| &r.relaxed_keywords)),
+                invalidated: records.iter().map(|r| r.invalidated).sum(),
+            },
             masks: SortedTimes::new(
                 records.iter().filter_map(|r| r.masks_ns.as_ref()).flatten().copied(),
             ),
@@ -100,7 +121,7 @@ impl fmt::Display for Summary {
         writeln!(
             f,
             "instances wrongly accepted {}, wrongly rejected {}",
-            self.wrongly_accepted, self.wrongly_rejected
+            self.wrong[0], self.wrong[1]
         )?;
         write!(f, "{:<18} {:>9} {:>10}", "microseconds", "count", "avg")?;
         for p in PERCENTILES {
@@ -123,11 +144,28 @@ impl fmt::Display for Summary {
                  built were used"
             )?;
         }
+        self.relaxed.fmt(f)?;
         if !self.refused_for.is_empty() {
             writeln!(f, "refused for (a case may be refused for several):")?;
         }
         for (reason, count) in &self.refused_for {
             writeln!(f, "{count:>7}  {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for RelaxedSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.schemas > 0 {
+            writeln!(
+                f,
+                "not enforced fully {}; invalid instances that only validation rejects {}",
+                self.schemas, self.invalidated
+            )?;
+        }
+        for (keyword, count) in &self.keywords {
+            writeln!(f, "{count:>7}  {keyword}")?;
         }
         Ok(())
     }
@@ -193,7 +231,7 @@ mod tests {
         ];
         let summary = Summary::new(&records, "schemas");
         assert_eq!((summary.passing, summary.refused), (1, 2));
-        assert_eq!((summary.wrongly_accepted, summary.wrongly_rejected), (1, 1));
+        assert_eq!(summary.wrong, [1, 1]);
         assert_eq!(summary.refused_for, [("not".to_owned(), 2), ("format".to_owned(), 1)]);
         assert_eq!((summary.masks.percentile(0.0), summary.masks.percentile(50.0)), (1_000, 2_000));
         assert_eq!(

@@ -1,11 +1,13 @@
 //! Batch validation: a file of cases, each with a spec and an input.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use louver::front::json_schema::{Registry, SchemaError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,6 +44,9 @@ struct Verdict {
     id: Value,
     #[serde(flatten)]
     outcome: CheckOutcome,
+    /// Keywords that the policy relaxes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    relaxed: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -51,23 +56,26 @@ enum CheckOutcome {
     Error(String),
 }
 
-pub(super) fn run(cases: &Path, out: &Path) -> Result<ExitCode> {
+pub(super) fn run(cases: &Path, out: &Path, registry: Registry) -> Result<ExitCode> {
     let cases = jsonl::read(cases)?;
     let mut out = jsonl::JsonlWriter::create(out)?;
-    let mut specs = SpecCache::default();
+    let mut specs = SpecCache::new(registry);
     let (mut accepted, mut rejected, mut errors) = (0, 0, 0);
     for (number, line) in cases {
         let verdict = match serde_json::from_str::<CheckCase>(&line) {
             Ok(case) => {
-                let outcome =
-                    case.check(&mut specs).map_or_else(CheckOutcome::Error, CheckOutcome::Accepted);
-                Verdict { id: case.id, outcome }
+                let mut relaxed = Vec::new();
+                let outcome = case
+                    .check(&mut specs, &mut relaxed)
+                    .map_or_else(CheckOutcome::Error, CheckOutcome::Accepted);
+                Verdict { id: case.id, outcome, relaxed }
             }
             Err(error) => {
                 let id =
                     serde_json::from_str::<Value>(&line).ok().and_then(|v| v.get("id").cloned());
                 let outcome = CheckOutcome::Error(format!("line {number} is not a case: {error}"));
-                Verdict { id: id.unwrap_or_else(|| format!("line {number}").into()), outcome }
+                let id = id.unwrap_or_else(|| format!("line {number}").into());
+                Verdict { id, outcome, relaxed: Vec::new() }
             }
         };
         match verdict.outcome {
@@ -79,11 +87,30 @@ pub(super) fn run(cases: &Path, out: &Path) -> Result<ExitCode> {
     }
     out.finish()?;
     eprintln!("accepted {accepted}, rejected {rejected}, errors {errors}");
+    print_relaxed(&specs);
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints how many specs are relaxed, and which keywords.
+fn print_relaxed(specs: &SpecCache) {
+    let relaxed: Vec<&[SchemaError]> =
+        specs.usable().map(|spec| &*spec.relaxed).filter(|relaxed| !relaxed.is_empty()).collect();
+    if relaxed.is_empty() {
+        return;
+    }
+    let mut keywords: BTreeMap<&str, usize> = BTreeMap::new();
+    for error in relaxed.iter().copied().flatten() {
+        let name = if error.keyword.is_empty() { "schemas as a whole" } else { &error.keyword };
+        *keywords.entry(name).or_default() += 1;
+    }
+    let keywords: Vec<String> =
+        keywords.into_iter().map(|(keyword, count)| format!("{keyword} {count}")).collect();
+    eprintln!("specs that are not enforced fully {}: {}", relaxed.len(), keywords.join(", "));
+}
+
 impl CheckCase {
-    fn check(&self, specs: &mut SpecCache) -> Result<bool, String> {
+    /// Whether the input is accepted; with the policy `validate` also whether it is valid.
+    fn check(&self, specs: &mut SpecCache, relaxed: &mut Vec<String>) -> Result<bool, String> {
         let decoded;
         let input = match (&self.input, &self.input_b64) {
             (Some(text), None) => text.as_bytes(),
@@ -94,9 +121,18 @@ impl CheckCase {
             }
             _ => return Err("a case needs either `input` or `input_b64`".to_owned()),
         };
-        let recognizer = specs.recognizer(&self.kind, &self.spec, &self.options)?;
-        match recognizer.push(input) {
-            Ok(()) => Ok(matches!(self.mode, InputMode::Prefix) || recognizer.is_complete()),
+        let spec = specs.spec(&self.kind, &self.spec, &self.options)?;
+        *relaxed = spec.relaxed.iter().map(ToString::to_string).collect();
+        match spec.recognizer.push(input) {
+            Ok(()) if matches!(self.mode, InputMode::Prefix) => Ok(true),
+            Ok(()) if !spec.recognizer.is_complete() => Ok(false),
+            Ok(()) => match &spec.validator {
+                None => Ok(true),
+                Some(Err(error)) => Err(error.clone()),
+                Some(Ok(validator)) => serde_json::from_slice(input)
+                    .map(|value| validator.is_valid(&value))
+                    .map_err(|error| format!("the input cannot be validated: {error}")),
+            },
             Err(louver::matcher::Rejected::Byte { .. }) => Ok(false),
             Err(limit) => Err(limit.to_string()),
         }

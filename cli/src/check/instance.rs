@@ -1,6 +1,6 @@
 //! Validation of one input against one JSON Schema, with an explanation.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use louver::compile::Compiled;
 use louver::engine::{CompletionOptions, Engine, EngineOptions};
-use louver::front::json_schema::SchemaOptions;
+use louver::front::json_schema::{Policy, Registry, SchemaOptions};
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
 use louver::limits::Limits;
@@ -20,6 +20,7 @@ use louver::vocab::Vocabulary;
 use serde_json::Value;
 
 use super::spec;
+use crate::validator;
 
 /// Maximum number of violated keywords to show.
 const MAX_KEYWORDS: usize = 5;
@@ -29,12 +30,13 @@ const MAX_EXAMPLE: usize = 100;
 pub(super) fn run(
     schema: &Path,
     options: &SchemaOptions,
+    registry: &Registry,
     input: Option<&Path>,
 ) -> Result<ExitCode> {
     let limits = Limits::default();
     let text =
         fs::read_to_string(schema).with_context(|| format!("cannot read {}", schema.display()))?;
-    let (compiled, relaxed) = spec::schema_text(&text, options, &limits)
+    let (compiled, relaxed) = spec::schema_text(&text, registry, options, &limits)
         .with_context(|| format!("schema {}", schema.display()))?;
     relaxed.iter().for_each(|relaxed| eprintln!("not enforced: {relaxed}"));
     let mut bytes = Vec::new();
@@ -44,7 +46,8 @@ pub(super) fn run(
         }
         _ => drop(std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?),
     }
-    match validate(Arc::new(compiled), &text, strip_line_break(&bytes)) {
+    let source = SchemaSource { text: &text, registry, options };
+    match source.validate(Arc::new(compiled), strip_line_break(&bytes), !relaxed.is_empty()) {
         Ok(()) => {
             println!("valid");
             Ok(ExitCode::SUCCESS)
@@ -62,60 +65,107 @@ fn strip_line_break(bytes: &[u8]) -> &[u8] {
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
 }
 
-/// Validates the input. The error says where it is invalid, which keyword it violates, and what was
-/// allowed there.
-fn validate(compiled: Arc<Compiled>, schema: &str, bytes: &[u8]) -> Result<(), String> {
-    let mut recognizer = Recognizer::with_limits(compiled.clone(), &Limits::default());
-    let (offset, what, allowed) = match recognizer.push(bytes) {
-        Ok(()) if recognizer.is_complete() => return Ok(()),
-        Ok(()) => {
-            let what =
-                format!("the text ends too early, at {}", format_position(bytes, bytes.len()));
-            (bytes.len(), what, format_allowed(recognizer.allowed(), false))
-        }
-        Err(Rejected::Byte { offset, expected, could_end }) => {
-            let what = format!(
-                "{} at {} is not allowed",
-                format_character(&bytes[offset..]),
-                format_position(bytes, offset)
-            );
-            (offset, what, format_allowed(expected, could_end))
-        }
-        Err(limit) => return Err(limit.to_string()),
-    };
-    let mut out = format!("{what}\nin the value at {:?}", pointer_at_end(&bytes[..offset]));
-    for (pointer, keyword, reason) in violated_keywords(schema, bytes) {
-        let _ = write!(out, "\n{pointer:?}: {reason}; keyword {keyword:?}");
-    }
-    let _ = write!(out, "\nallowed there: {allowed}");
-    if let Some(example) = example(compiled, &bytes[..offset]) {
-        let _ = write!(out, "\nfor example: {example}");
-    }
-    Err(out)
+/// The schema of an input, and how it is read.
+struct SchemaSource<'s> {
+    text: &'s str,
+    registry: &'s Registry,
+    options: &'s SchemaOptions,
 }
 
-/// The keywords that a complete instance violates: pointers to the value and to the keyword, and
-/// the reason. If there are none, the value is valid, but written in a form that is never
-/// generated.
-fn violated_keywords(schema: &str, bytes: &[u8]) -> Vec<(String, String, String)> {
-    let (Ok(schema), Ok(instance)) =
-        (serde_json::from_str(schema), serde_json::from_slice::<Value>(bytes))
-    else {
-        return Vec::new();
-    };
-    let Ok(validator) = jsonschema::options().should_validate_formats(true).build(&schema) else {
-        return Vec::new();
-    };
-    let all: Vec<_> = validator.iter_errors(&instance).take(MAX_KEYWORDS).collect();
-    if all.is_empty() {
-        let reason = "the value is valid, but not spelled as it is generated \
-                      (docs/JSON_SCHEMA.md, Spelling and Numbers)";
-        return vec![(String::new(), String::new(), reason.to_owned())];
+impl SchemaSource<'_> {
+    /// Validates the input. The error says where it is invalid, which keyword it violates, and what
+    /// was allowed there. With the policy `validate`, relaxed keywords are validated as well.
+    fn validate(
+        &self,
+        compiled: Arc<Compiled>,
+        bytes: &[u8],
+        is_relaxed: bool,
+    ) -> Result<(), String> {
+        let mut recognizer = Recognizer::with_limits(compiled.clone(), &Limits::default());
+        let (offset, what, allowed) = match recognizer.push(bytes) {
+            Ok(()) if recognizer.is_complete() => {
+                return match is_relaxed && self.options.policy == Policy::Validate {
+                    true => self.validate_relaxed(bytes),
+                    false => Ok(()),
+                };
+            }
+            Ok(()) => {
+                let what =
+                    format!("the text ends too early, at {}", format_position(bytes, bytes.len()));
+                (bytes.len(), what, format_allowed(recognizer.allowed(), false))
+            }
+            Err(Rejected::Byte { offset, expected, could_end }) => {
+                let what = format!(
+                    "{} at {} is not allowed",
+                    format_character(&bytes[offset..]),
+                    format_position(bytes, offset)
+                );
+                (offset, what, format_allowed(expected, could_end))
+            }
+            Err(limit) => return Err(limit.to_string()),
+        };
+        let mut out = format!("{what}\nin the value at {:?}", pointer_at_end(&bytes[..offset]));
+        for violated in self.violated_keywords(bytes).unwrap_or_default() {
+            let _ = write!(out, "\n{violated}");
+        }
+        let _ = write!(out, "\nallowed there: {allowed}");
+        if let Some(example) = example(compiled, &bytes[..offset]) {
+            let _ = write!(out, "\nfor example: {example}");
+        }
+        Err(out)
     }
-    let to_strings = |error: &jsonschema::ValidationError<'_>| {
-        (error.instance_path.to_string(), error.schema_path.to_string(), error.to_string())
-    };
-    all.iter().map(to_strings).collect()
+
+    /// Validates an input that the grammar accepts.
+    fn validate_relaxed(&self, bytes: &[u8]) -> Result<(), String> {
+        let violated = self.violated_keywords(bytes)?;
+        let is_valid = violated.iter().all(|violated| violated.is_spelling());
+        let lines: Vec<String> = violated.iter().map(ToString::to_string).collect();
+        if is_valid { Ok(()) } else { Err(lines.join("\n")) }
+    }
+
+    /// The keywords that a complete instance violates. If there are none, the value is valid, but
+    /// written in a form that is never generated. `Err`: the instance cannot be validated.
+    fn violated_keywords(&self, bytes: &[u8]) -> Result<Vec<ViolatedKeyword>, String> {
+        let unreadable = |error: serde_json::Error| error.to_string();
+        let schema = serde_json::from_str(self.text).map_err(unreadable)?;
+        let instance: Value = serde_json::from_slice(bytes).map_err(unreadable)?;
+        let validator = validator::build(&schema, self.registry, self.options)?;
+        let all: Vec<_> = validator.iter_errors(&instance).take(MAX_KEYWORDS).collect();
+        if all.is_empty() {
+            let reason = "the value is valid, but not spelled as it is generated \
+                          (docs/JSON_SCHEMA.md, Spelling and Numbers)";
+            return Ok(vec![ViolatedKeyword { reason: reason.to_owned(), ..Default::default() }]);
+        }
+        let read = |error: &jsonschema::ValidationError<'_>| ViolatedKeyword {
+            pointer: error.instance_path.to_string(),
+            keyword: error.schema_path.to_string(),
+            reason: error.to_string(),
+        };
+        Ok(all.iter().map(read).collect())
+    }
+}
+
+/// A keyword that an instance violates.
+#[derive(Default)]
+struct ViolatedKeyword {
+    /// Pointer to the value.
+    pointer: String,
+    /// Pointer to the keyword; empty if only the spelling is wrong.
+    keyword: String,
+    reason: String,
+}
+
+impl ViolatedKeyword {
+    /// Whether the value is valid, but not spelled as it is generated.
+    fn is_spelling(&self) -> bool {
+        self.keyword.is_empty()
+    }
+}
+
+impl fmt::Display for ViolatedKeyword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}; keyword {:?}", self.pointer, self.reason, self.keyword)
+    }
 }
 
 /// The prefix with its shortest completion.
@@ -214,10 +264,29 @@ mod tests {
     use super::*;
 
     fn explain(schema: &str, input: &str) -> String {
-        let (compiled, _) =
-            spec::schema_text(schema, &SchemaOptions::default(), &Limits::default()).unwrap();
-        validate(Arc::new(compiled), schema, strip_line_break(input.as_bytes()))
+        explain_with(schema, input, &SchemaOptions::default())
+    }
+
+    fn explain_with(schema: &str, input: &str, options: &SchemaOptions) -> String {
+        let registry = &Registry::new();
+        let (compiled, relaxed) =
+            spec::schema_text(schema, registry, options, &Limits::default()).unwrap();
+        let source = SchemaSource { text: schema, registry, options };
+        let input = strip_line_break(input.as_bytes());
+        source
+            .validate(Arc::new(compiled), input, !relaxed.is_empty())
             .map_or_else(|reason| reason, |()| "valid".to_owned())
+    }
+
+    #[test]
+    fn relaxed_keywords_are_validated() {
+        let schema = r#"{"type": "string", "pattern": "^(a|b)\\1$"}"#;
+        let options = SchemaOptions::default().with_policy(Policy::Validate);
+        assert_eq!(explain_with(schema, "\"aa\"", &options), "valid");
+        let reason = explain_with(schema, "\"ab\"", &options);
+        assert!(reason.ends_with("keyword \"/pattern\""), "{reason}");
+        let options = options.with_policy(Policy::BestEffort);
+        assert_eq!(explain_with(schema, "\"ab\"", &options), "valid");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use louver::front::json_schema::SchemaOptions;
 
+use crate::registry::RegistryArgs;
+
 /// Check one input against a JSON Schema, or a file of cases.
 ///
 /// Exit code of `--schema`: 0 valid, 1 not valid, 2 the schema cannot be enforced.
@@ -29,10 +31,14 @@ pub(crate) struct CheckArgs {
     /// Check whether this API accepts the schema. Without FILE, nothing else is checked.
     #[arg(long, value_name = "NAME", requires = "schema")]
     profile: Option<Profile>,
-    /// Cases, one JSON object per line: id, kind, spec, options, input or input_b64, mode.
+    #[command(flatten)]
+    registry: RegistryArgs,
+    /// Cases, one JSON object per line: id, kind, spec, options, input or input_b64, mode. With the
+    /// policy `validate`, accepted inputs are validated as well if keywords were relaxed.
     #[arg(long, value_name = "FILE.jsonl", requires = "out", conflicts_with_all = ["schema", "input"])]
     cases: Option<PathBuf>,
-    /// Output file for results: {"id", "accepted"} or {"id", "error"}, one per line.
+    /// Output file for results: {"id", "accepted"} or {"id", "error"}, one per line; with
+    /// "relaxed" if keywords are not enforced.
     #[arg(long, value_name = "FILE.jsonl", requires = "cases")]
     out: Option<PathBuf>,
 }
@@ -46,15 +52,17 @@ enum Profile {
 
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     match (&args.schema, &args.cases, &args.out) {
-        (_, Some(cases), Some(out)) => cases::run(cases, out),
+        (_, Some(cases), Some(out)) => cases::run(cases, out, args.registry.read()?),
         (Some(schema), _, _) if args.profile.is_some() => {
             let profile_result = profile::run(schema)?;
             if profile_result != ExitCode::SUCCESS || args.input.is_none() {
                 return Ok(profile_result);
             }
-            instance::run(schema, &args.options, args.input.as_deref())
+            instance::run(schema, &args.options, &args.registry.read()?, args.input.as_deref())
         }
-        (Some(schema), _, _) => instance::run(schema, &args.options, args.input.as_deref()),
+        (Some(schema), _, _) => {
+            instance::run(schema, &args.options, &args.registry.read()?, args.input.as_deref())
+        }
         _ => anyhow::bail!("either --schema or --cases and --out"),
     }
 }

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
+use louver::engine::{SchemaCompileError, lower_and_compile};
 use louver::front::LoweredGrammar;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
-use louver::front::json_schema::{self, Registry, SchemaError, SchemaErrors, SchemaOptions};
+use louver::front::json_schema::{
+    self, Policy, Registry, SchemaError, SchemaErrors, SchemaOptions,
+};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
 use louver::front::structural_tag::{StructuralTag, StructuralTagErrors, StructuralTagOptions};
@@ -34,6 +37,8 @@ pub(crate) enum SpecError {
     SpecType { kind: &'static str, expected: &'static str },
     #[error("options of kind `{kind}`: {error}")]
     Options { kind: &'static str, error: serde_json::Error },
+    #[error("{0}")]
+    Other(String),
     #[error("the spec is not JSON: {0}")]
     Json(#[from] JsonError),
     #[error(transparent)]
@@ -52,6 +57,17 @@ pub(crate) enum SpecError {
     Lower(#[from] LowerError),
     #[error(transparent)]
     Compile(#[from] CompileError),
+}
+
+impl From<SchemaCompileError> for SpecError {
+    fn from(error: SchemaCompileError) -> Self {
+        match error {
+            SchemaCompileError::Json(error) => SpecError::Json(error),
+            SchemaCompileError::Schema(errors) => SpecError::Schema(errors),
+            SchemaCompileError::Compile(error) => SpecError::Compile(error),
+            other => SpecError::Other(other.to_string()),
+        }
+    }
 }
 
 /// Options of `tools` specs. The choice and the following options may also be given next to `tools`
@@ -134,57 +150,93 @@ fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions
     Ok(LarkOptions { named: named.collect::<Result<_, _>>()?, schema: options.schema })
 }
 
-/// Cache of compiled specs, each with the recognizer for its inputs.
+/// A spec that can be used: the recognizer for its inputs, and what is not enforced.
+#[derive(Debug)]
+pub(crate) struct UsableSpec {
+    pub(crate) recognizer: Recognizer,
+    /// Keywords that the policy relaxes.
+    pub(crate) relaxed: Vec<SchemaError>,
+    /// The validator of the relaxed schema, or why there is none; only with the policy `validate`.
+    pub(crate) validator: Option<Result<jsonschema::Validator, String>>,
+}
+
+/// Cache of compiled specs.
 #[derive(Debug, Default)]
 pub(crate) struct SpecCache {
     limits: Limits,
-    compiled: HashMap<(String, String, String), Result<Recognizer, String>>,
+    registry: Registry,
+    compiled: HashMap<(String, String, String), Result<UsableSpec, String>>,
 }
 
 impl SpecCache {
-    /// The reset recognizer of a spec, or why there is none.
-    pub(crate) fn recognizer(
+    /// An empty cache. References of schemas may lead to the documents of the registry.
+    pub(crate) fn new(registry: Registry) -> SpecCache {
+        SpecCache { registry, ..SpecCache::default() }
+    }
+
+    /// A spec with its recognizer reset, or why it cannot be used.
+    pub(crate) fn spec(
         &mut self,
         kind: &str,
         spec: &Value,
         options: &Value,
-    ) -> Result<&mut Recognizer, String> {
+    ) -> Result<&mut UsableSpec, String> {
         let key = (kind.to_owned(), spec.to_string(), options.to_string());
-        let limits = &self.limits;
+        let (limits, registry) = (&self.limits, &self.registry);
         let entry = self.compiled.entry(key).or_insert_with(|| {
-            match compile(kind, spec, options, limits) {
-                Ok(compiled) => Ok(Recognizer::with_limits(Arc::new(compiled), limits)),
-                Err(error) => Err(error.to_string()),
-            }
+            UsableSpec::new(kind, spec, options, (limits, registry)).map_err(|e| e.to_string())
         });
         match entry {
-            Ok(recognizer) => {
-                recognizer.reset();
-                Ok(recognizer)
+            Ok(spec) => {
+                spec.recognizer.reset();
+                Ok(spec)
             }
             Err(error) => Err(error.clone()),
         }
     }
+
+    /// All specs that can be used.
+    pub(crate) fn usable(&self) -> impl Iterator<Item = &UsableSpec> {
+        self.compiled.values().filter_map(|spec| spec.as_ref().ok())
+    }
 }
 
-/// Compiles a spec of any kind.
-fn compile(
-    kind: &str,
-    spec: &Value,
-    options: &Value,
-    limits: &Limits,
-) -> Result<Compiled, SpecError> {
-    Ok(Compiled::new(grammar(kind, spec, options, limits)?, limits)?)
+impl UsableSpec {
+    /// Compiles a spec of any kind.
+    fn new(
+        kind: &str,
+        spec: &Value,
+        options: &Value,
+        (limits, registry): (&Limits, &Registry),
+    ) -> Result<UsableSpec, SpecError> {
+        let lowered = lowered(kind, spec, options, (limits, registry))?;
+        let compiled = Compiled::new(lowered.grammar, limits)?;
+        let recognizer = Recognizer::with_limits(Arc::new(compiled), limits);
+        let (mut validator, relaxed) = (None, lowered.relaxed);
+        if kind == "json_schema" {
+            let options: SchemaOptions = parse_options("json_schema", options)?;
+            let schema = serde_json::from_str(&json(spec, limits)?.to_string());
+            let schema = schema.unwrap_or(Value::Bool(true));
+            let is_relaxed = !relaxed.is_empty();
+            validator = crate::validator::of_relaxed(&schema, registry, &options, is_relaxed);
+        }
+        Ok(UsableSpec { recognizer, relaxed, validator })
+    }
 }
 
-/// Lowers a spec of any kind to a grammar.
-pub(crate) fn grammar(
-    kind: &str,
-    spec: &Value,
-    options: &Value,
-    limits: &Limits,
-) -> Result<Grammar, SpecError> {
-    Ok(lowered(kind, spec, options, limits)?.grammar)
+/// A lowered spec.
+#[derive(Debug)]
+pub(crate) struct LoweredSpec {
+    pub(crate) grammar: Grammar,
+    pub(crate) warnings: Diagnostics,
+    /// Keywords that the policy relaxes.
+    pub(crate) relaxed: Vec<SchemaError>,
+}
+
+impl From<LoweredGrammar> for LoweredSpec {
+    fn from(LoweredGrammar { grammar, warnings }: LoweredGrammar) -> Self {
+        LoweredSpec { grammar, warnings, relaxed: Vec::new() }
+    }
 }
 
 /// Lowers a spec of any kind to a grammar with warnings.
@@ -192,21 +244,28 @@ pub(crate) fn lowered(
     kind: &str,
     spec: &Value,
     options: &Value,
-    limits: &Limits,
-) -> Result<LoweredGrammar, SpecError> {
+    (limits, registry): (&Limits, &Registry),
+) -> Result<LoweredSpec, SpecError> {
     let without_warnings =
-        |grammar| Ok(LoweredGrammar { grammar, warnings: Diagnostics::new(kind, "") });
-    match kind {
+        |grammar, relaxed| LoweredSpec { grammar, warnings: Diagnostics::new(kind, ""), relaxed };
+    Ok(match kind {
         "json_schema" => {
             let options: SchemaOptions = parse_options("json_schema", options)?;
-            without_warnings(json_schema::lower(&json(spec, limits)?, &options, limits)?)
+            let spec = json(spec, limits)?;
+            if options.policy == Policy::Strict {
+                let lowered = json_schema::lower_reported(&spec, registry, &options, limits)?;
+                without_warnings(lowered.grammar, lowered.relaxed)
+            } else {
+                let (compiled, relaxed) = schema(&spec, registry, &options, limits)?;
+                without_warnings(Grammar::clone(compiled.grammar()), relaxed)
+            }
         }
         "regex" => {
             let Value::String(pattern) = spec else {
                 return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
             };
             let options: RegexOptions = parse_options("regex", options)?;
-            without_warnings(regex::lower(pattern, &options, limits)?)
+            without_warnings(regex::lower(pattern, &options, limits)?, Vec::new())
         }
         "ebnf" => {
             let Value::String(text) = spec else {
@@ -216,36 +275,49 @@ pub(crate) fn lowered(
             let defaults = EbnfOptions::default();
             let root = options.root_rule_name.unwrap_or_else(|| defaults.root.clone());
             let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
-            Ok(ebnf::lower(text, &options, limits)?)
+            ebnf::lower(text, &options, limits)?.into()
         }
-        "tools" => without_warnings(tools(spec, options, limits)?),
+        "tools" => {
+            let (grammar, relaxed) = tools(spec, options, limits)?;
+            without_warnings(grammar, relaxed)
+        }
         "lark" => {
             let Value::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
             };
             let options = lark_options(parse_options("lark", options)?, limits)?;
-            Ok(lark::lower(text, &options, limits)?)
+            lark::lower(text, &options, limits)?.into()
         }
         "structural_tag" => {
             let options: StructuralTagSpecOptions = parse_options("structural_tag", options)?;
             let mut read = StructuralTagOptions::default();
             read.schema = options.schema.unwrap_or(read.schema);
             let tag = StructuralTag::read(&json(spec, limits)?, limits)?;
-            Ok(tag.lower(&read, limits)?)
+            tag.lower(&read, limits)?.into()
         }
-        other => Err(SpecError::UnknownKind(other.to_owned())),
-    }
+        other => return Err(SpecError::UnknownKind(other.to_owned())),
+    })
 }
 
 /// Compiles a JSON Schema from its text. Also returns the keywords that the policy relaxes.
 pub(crate) fn schema_text(
     text: &str,
+    registry: &Registry,
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<(Compiled, Vec<SchemaError>), SpecError> {
-    let schema = Json::parse(text, limits)?;
-    let lowered = json_schema::lower_reported(&schema, &Registry::default(), options, limits)?;
-    Ok((Compiled::new(&lowered.grammar, limits)?, lowered.relaxed))
+    schema(&Json::parse(text, limits)?, registry, options, limits)
+}
+
+/// Compiles a JSON Schema. Also returns the keywords that the policy relaxes.
+fn schema(
+    schema: &Json,
+    registry: &Registry,
+    options: &SchemaOptions,
+    limits: &Limits,
+) -> Result<(Compiled, Vec<SchemaError>), SpecError> {
+    let compile = |grammar: Grammar| Compiled::new(grammar, limits);
+    Ok(lower_and_compile(schema, registry, options, limits, compile)?)
 }
 
 /// Parses schema options of the command line.
@@ -273,7 +345,11 @@ fn parse_options<T: for<'d> Deserialize<'d>>(
 /// Lowers tools, given as a list, or as a request with `tools`, `tool_choice`,
 /// `parallel_tool_calls` and `response_format`, or as text of either. Markers are compared by their
 /// spelling.
-fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, SpecError> {
+fn tools(
+    spec: &Value,
+    options: &Value,
+    limits: &Limits,
+) -> Result<(Grammar, Vec<SchemaError>), SpecError> {
     let options: ToolsOptions = parse_options("tools", options)?;
     let spec = json(spec, limits)?;
     let mut body: Vec<(String, Json)> = match &spec {
@@ -319,5 +395,5 @@ fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<Grammar, Spec
     let catalog = Catalog::builtin();
     let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
     let plan = format.spelled().lower(&request)?;
-    Ok(Grammar::clone(plan.grammar()))
+    Ok((Grammar::clone(plan.grammar()), plan.relaxed().to_vec()))
 }

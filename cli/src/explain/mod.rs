@@ -15,6 +15,7 @@ use louver::limits::Limits;
 use serde_json::Value;
 
 use crate::bench::SimplifyLevel;
+use crate::registry::RegistryArgs;
 
 /// Show how a grammar is compiled: its rules, the simplification passes, the automata, and what may
 /// follow a prefix.
@@ -27,6 +28,8 @@ pub(crate) struct ExplainArgs {
     /// Options of the spec as JSON; the same as in `louver check --cases`.
     #[arg(long, value_name = "JSON", default_value = "{}")]
     options: String,
+    #[command(flatten)]
+    registry: RegistryArgs,
     /// Simplification level before compilation.
     #[arg(long, value_enum, default_value = "full")]
     simplify: SimplifyLevel,
@@ -116,9 +119,10 @@ fn read(path: &Path) -> Result<String> {
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let limits = Limits::default();
     let source = args.spec.source()?;
+    let registry = args.registry.read()?;
     let options: Value = serde_json::from_str(&args.options).context("--options is not JSON")?;
     let (mut report, compiled) =
-        report::run_stages(&source, &options, args.simplify.into(), &limits)?;
+        report::run_stages(&source, &options, args.simplify.into(), (&limits, &registry))?;
     if let Some(path) = &args.dot {
         let dot_text = dot::write_dot(&compiled.automata(), compiled.grammar());
         std::fs::write(path, dot_text)

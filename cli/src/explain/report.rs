@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use louver::compile::{Compiled, DispatchState, RuleAutomaton};
-use louver::front::LoweredGrammar;
+use louver::front::json_schema::Registry;
 use louver::ir::{Expr, Grammar, Simplify, Trigger};
 use louver::limits::Limits;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::SpecSource;
 use super::prefix::PrefixReport;
-use crate::check::spec;
+use crate::check::spec::{self, LoweredSpec};
 
 /// The report of `louver explain`.
 #[derive(Debug, Serialize)]
@@ -23,6 +23,9 @@ pub(super) struct Report {
     /// The warnings with their source lines.
     #[serde(skip)]
     pub(super) warnings_shown: String,
+    /// Keywords that the policy relaxes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) relaxed: Vec<String>,
     pub(super) grammar: GrammarSummary,
     pub(super) passes: Vec<PassSummary>,
     /// The grammar after simplification, if it changed.
@@ -111,11 +114,12 @@ pub(super) fn run_stages(
     source: &SpecSource,
     options: &Value,
     level: Simplify,
-    limits: &Limits,
+    (limits, registry): (&Limits, &Registry),
 ) -> Result<(Report, Arc<Compiled>)> {
     let begin = Instant::now();
-    let lowered = spec::lowered(source.kind, &Value::String(source.text.clone()), options, limits);
-    let LoweredGrammar { grammar, warnings } =
+    let text = Value::String(source.text.clone());
+    let lowered = spec::lowered(source.kind, &text, options, (limits, registry));
+    let LoweredSpec { grammar, warnings, relaxed } =
         lowered.map_err(|error| spec_error(error, source))?;
     let lower = elapsed_micros(begin);
     let begin = Instant::now();
@@ -152,6 +156,7 @@ pub(super) fn run_stages(
         },
         warnings: warnings.list().iter().map(|w| w.message.clone()).collect(),
         warnings_shown: warnings.to_string(),
+        relaxed: relaxed.iter().map(ToString::to_string).collect(),
         grammar: summary(&grammar),
         passes,
         simplified: changed.then(|| summary(&simplified)),

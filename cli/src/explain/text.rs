@@ -13,7 +13,8 @@ pub(super) struct TextReport<'r> {
 
 impl fmt::Display for TextReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { source, warnings_shown, grammar, passes, simplified, .. } = self.report;
+        let Report { source, warnings_shown, relaxed, grammar, passes, simplified, .. } =
+            self.report;
         let Report { compiled, automata, dispatches, microseconds, at, .. } = self.report;
         let costs = microseconds;
         writeln!(
@@ -23,6 +24,9 @@ impl fmt::Display for TextReport<'_> {
         )?;
         if !warnings_shown.is_empty() {
             writeln!(f, "\n{warnings_shown}")?;
+        }
+        for relaxed in relaxed {
+            writeln!(f, "not enforced: {relaxed}")?;
         }
         write!(f, "\ngrammar ({:.1} us): ", costs.lower)?;
         self.grammar(f, grammar)?;

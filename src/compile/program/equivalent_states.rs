@@ -122,7 +122,8 @@ impl Program {
     }
 
     /// The state in which no optional member has been seen, for a state in front of a member of a
-    /// large object (see [`MemberBounds::forget`](crate::ir::MemberBounds::forget)); else the state.
+    /// large object (see [`MemberBounds::forget`](crate::ir::MemberBounds::forget)); otherwise the
+    /// state itself.
     pub(crate) fn forget_members(&mut self, state: u32) -> u32 {
         let State { instance, set, .. } = self.states[state as usize];
         let source = self.instances.get(instance as usize).map(|instance| &instance.source);

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use super::lower::parameters::{ParameterStyle, ParameterTypes, lower_parameters, lower_syntax};
 use super::lower::syntax::{ValueSyntax, contains, trigger_texts};
 use super::lower_reported;
-use super::options::{Formats, SchemaOptions};
+use super::options::{Formats, Policy, SchemaOptions};
 use super::read::registry::Registry;
 use super::subschemas::is_annotation;
 use crate::ir::{Deferred, Expr, Grammar, GrammarBuilder};
@@ -79,7 +79,8 @@ pub fn defer_syntax(
     let (empty, syntax) = (builder.with_same_specials(), syntax.clone());
     Some(Deferred::new(move || {
         let mut builder = empty.clone();
-        let rule = lower_syntax(&mut builder, &schema, &options, &limits, &syntax).ok()?;
+        let source = (&schema, &Registry::default());
+        let (rule, _) = lower_syntax(&mut builder, source, &options, &limits, &syntax).ok()?;
         Some(builder.into_grammar(rule))
     }))
 }
@@ -105,7 +106,8 @@ pub fn defer_parameters(
     let (empty, style) = (builder.with_same_specials(), style.clone());
     let lowered = Arc::new(LazyLock::new(move || -> Option<(Grammar, ParameterTypes)> {
         let mut builder = empty.clone();
-        let lowered = lower_parameters(&mut builder, &schema, &options, &limits, &style).ok()?;
+        let source = (&schema, &Registry::default());
+        let lowered = lower_parameters(&mut builder, source, &options, &limits, &style).ok()?;
         Some((builder.into_grammar(lowered.rule), lowered.types))
     }));
     let source = lowered.clone();
@@ -189,7 +191,12 @@ impl<'o> DeferralCheck<'o> {
         let ample = ample && limits.compile_fuel >= default.compile_fuel;
         let ample = ample && limits.compiled_states >= default.compiled_states;
         let root = self.style.map_or(ValuePosition::Value, |_| ValuePosition::Parameters);
-        ample && self.options.max_digits.is_none() && self.can_be_deferred(self.root, root, 0)
+        // What a policy relaxes has to be reported at once.
+        let is_strict = self.options.policy == Policy::Strict;
+        ample
+            && is_strict
+            && self.options.max_digits.is_none()
+            && self.can_be_deferred(self.root, root, 0)
     }
 
     /// Counts parts of the schema; `false` if there are too many.
@@ -245,9 +252,7 @@ impl<'o> DeferralCheck<'o> {
             "minimum" | "maximum" => {
                 (types == ["integer"] || types == ["number"]) && !lists_values(object)
             }
-            "minLength" | "maxLength" => {
-                types == ["string"] && !lists_values(object) && self.delimiters(position).is_none()
-            }
+            "minLength" | "maxLength" => types == ["string"] && !lists_values(object),
             "minItems" | "maxItems" => types == ["array"],
             "anyOf" => {
                 has_only_annotations_beside(object, "anyOf")

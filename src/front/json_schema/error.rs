@@ -44,7 +44,9 @@ impl SchemaError {
                 "remove the keyword or express it with supported ones (docs/JSON_SCHEMA.md)"
             }
             SchemaErrorReason::Unsatisfiable(_) => "loosen one of the contradicting keywords",
-            SchemaErrorReason::Limit(_) => "simplify the schema or raise the limit",
+            SchemaErrorReason::Limit(_) => {
+                "simplify the schema, raise the limit, or relax it with the policy `validate`"
+            }
             SchemaErrorReason::Policy => "set the policy to `strict`",
         }
     }
@@ -68,6 +70,10 @@ impl SchemaErrors {
 
 impl fmt::Display for SchemaErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::front::write_list(f, &self.0)
+        crate::front::write_list(f, &self.0)?;
+        if self.iter().any(|error| matches!(error.reason, SchemaErrorReason::Limit(_))) {
+            f.write_str("; the policy `validate` relaxes what reaches a limit")?;
+        }
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use super::options::Dialect;
 
 /// A format.
 #[derive(Debug)]
-pub(super) struct Format {
+pub(super) struct DefinedFormat {
     name: &'static str,
     /// The first dialect that defines it.
     since: Dialect,
@@ -20,16 +20,16 @@ pub(super) struct Format {
 }
 
 /// Looks up a format by name. `None` if the dialect does not define it: it is an annotation.
-pub(super) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Format> {
+pub(super) fn lookup(name: &str, dialect: Dialect) -> Option<&'static DefinedFormat> {
     FORMATS.iter().find(|format| format.name == name && format.since <= dialect)
 }
 
 /// All formats, made once per process.
-static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
+static FORMATS: LazyLock<Vec<DefinedFormat>> = LazyLock::new(|| {
     use Dialect::{Draft4, Draft6, Draft7, Draft201909};
     let format = |since, name, max, pattern: String| {
         let pattern = format!("^(?:{pattern})$");
-        Format { name, since, pattern, max }
+        DefinedFormat { name, since, pattern, max }
     };
     let hex = |n: u8| format!("[0-9A-Fa-f]{{{n}}}");
     let pointer = "(?:/(?:[^~/]|~[01])*)*";

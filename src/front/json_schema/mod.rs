@@ -15,6 +15,7 @@
 //!   |                 resources      identifiers and anchors, URIs
 //!   |                 resolve        $ref, $dynamicRef, $recursiveRef
 //!   |                 registry       documents that references may lead to
+//!   |                 relaxations    what a policy relaxes because of limits
 //!   |                 vocabulary     keywords that a metaschema enables
 //!   |                 facets         assertions by type: bounds, lengths, patterns, members
 //!   |                 shared_facets  copy-on-write facets of one type
@@ -29,6 +30,7 @@
 //!   v
 //!   |  lower/       Facets -> grammar rules.
 //!   |                 mod            queue of rules, memo tables, constants, types
+//!   |                 attempts       repeated attempts: more features, more relaxed
 //!   |                 object         members: names, values, classes of additional names
 //!   |                 member_graph   orders and counts of members
 //!   |                 array          positions, contains, small uniqueItems
@@ -153,7 +155,7 @@ pub fn lower_reported(
     limits: &Limits,
 ) -> Result<LoweredSchema, SchemaErrors> {
     fuel::with_default_budget(
-        || limits.compile_budget(schema.bytes()),
+        || options.compile_budget(limits, schema.bytes()),
         || lower_within(schema, registry, options, limits),
     )
 }
@@ -223,11 +225,11 @@ pub fn lower_into_reported(
     limits: &Limits,
 ) -> Result<(RuleId, Vec<SchemaError>), SchemaErrors> {
     fuel::with_default_budget(
-        || limits.compile_budget(schema.bytes()),
+        || options.compile_budget(limits, schema.bytes()),
         || {
-            lower::retry_with_features(|features| {
+            lower::attempts::retry(options, |attempt| {
                 let source = (schema, registry);
-                lower::SchemaLowering::new(builder, source, *options, limits, features).lower_root()
+                lower::SchemaLowering::new(builder, source, *options, limits, attempt).lower_root()
             })
         },
     )

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{SchemaError, SchemaErrorReason, SchemaErrors};
+use crate::limits::Limits;
 use crate::setters::with_methods;
 
 /// White space between JSON tokens.
@@ -192,10 +193,10 @@ pub enum Policy {
     /// The schema is refused with an error.
     #[default]
     Strict,
-    /// The keyword is dropped and reported. The caller validates the finished text, which may
-    /// violate only the reported keywords.
+    /// The keyword is dropped and reported, and so is what a limit refuses. The caller validates
+    /// the finished text, which may violate only the reported keywords.
     Validate,
-    /// The keyword is dropped and reported.
+    /// As [`Policy::Validate`], but nothing is validated.
     BestEffort,
 }
 
@@ -269,6 +270,13 @@ with_methods!(SchemaOptions {
 });
 
 impl SchemaOptions {
+    /// Fuel for compiling a schema of so many bytes, in units. A policy that relaxes has twice the
+    /// fuel of [`Limits::compile_budget`]: what a limit refuses is lowered again.
+    pub fn compile_budget(&self, limits: &Limits, source_bytes: usize) -> u64 {
+        let budget = limits.compile_budget(source_bytes);
+        if self.policy == Policy::Strict { budget } else { budget.saturating_mul(2) }
+    }
+
     /// Refuses a policy that relaxes keywords, for functions that cannot report them.
     pub(crate) fn require_strict(&self) -> Result<(), SchemaErrors> {
         match self.policy {

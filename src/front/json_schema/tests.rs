@@ -9,6 +9,7 @@ use crate::matcher::Recognizer;
 mod objects;
 mod parameters;
 mod refusals;
+mod relaxations;
 mod spelling;
 mod strings;
 mod unique;
@@ -463,11 +464,9 @@ fn functions_without_a_report_refuse_policies_that_relax() {
     for policy in [Policy::Strict, Policy::Validate, Policy::BestEffort] {
         let options = SchemaOptions::default().with_policy(policy);
         let mut builder = GrammarBuilder::new();
-        let syntax = ValueSyntax::Python;
         let outcomes = [
             lower(&enforceable, &options, &limits).map(|_| ()),
             lower_into(&mut builder, &enforceable, &options, &limits).map(|_| ()),
-            lower_syntax(&mut builder, &enforceable, &options, &limits, &syntax).map(|_| ()),
         ];
         for outcome in outcomes {
             match policy {

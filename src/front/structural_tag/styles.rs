@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::lower::TagLowering;
 use super::model::Style;
 use crate::front::json_schema::{
-    self, AmbiguousText, ElementStyle, JsonTypes, MemberPart, ParameterStyle, RawStrings,
+    self, AmbiguousText, ElementStyle, JsonTypes, MemberPart, ParameterStyle, RawStrings, Registry,
     SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
 };
 use crate::fsm::ByteSet;
@@ -107,6 +107,7 @@ impl TagLowering<'_> {
         schema: &Json,
         options: &SchemaOptions,
     ) -> Result<RuleId, SchemaErrors> {
+        options.require_strict()?;
         let limits = self.limits;
         let Some(member) = member(style) else {
             return json_schema::lower_elements(
@@ -156,7 +157,8 @@ impl TagLowering<'_> {
                 (!written.is_empty() && !written.contains(name_end)).then_some(written)
             }),
         };
-        json_schema::lower_parameters(&mut self.builder, schema, options, limits, &parameters)
+        let source = (schema, &Registry::default());
+        json_schema::lower_parameters(&mut self.builder, source, options, limits, &parameters)
             .map(|lowered| lowered.rule)
     }
 

@@ -19,8 +19,8 @@ pub(crate) use write::{arguments as write, code};
 use std::sync::Arc;
 
 use louver::front::json_schema::{
-    self, AmbiguousText, LazyParameterTypes, MemberPart, ParameterStyle, Policy, RawStrings,
-    Registry, SchemaError, SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
+    self, AmbiguousText, LazyParameterTypes, MemberPart, ParameterStyle, RawStrings, SchemaError,
+    SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
 };
 use louver::ids::RuleId;
 use louver::ir::{Deferred, Expr};
@@ -129,17 +129,21 @@ impl Lowering<'_> {
     /// pointers into the request.
     pub(crate) fn json(&mut self, schema: &Json, pointer: &str) -> Option<RuleId> {
         let (options, limits) = (self.request.schema_options, &self.request.limits);
-        let registry = Registry::default();
         let lowered = json_schema::lower_into_reported(
             &mut self.builder,
             schema,
-            &registry,
+            &self.request.registry,
             &options,
             limits,
         );
         let (rule, relaxed) = self.collect_errors(lowered, pointer)?;
-        self.findings.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
+        self.collect_relaxed(relaxed, pointer);
         Some(rule)
+    }
+
+    /// Collects relaxed keywords of a schema.
+    fn collect_relaxed(&mut self, relaxed: Vec<SchemaError>, pointer: &str) {
+        self.findings.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
     }
 
     /// A rule whose body `defer` defers. `None` if the request does not want that, or if the schema
@@ -172,9 +176,11 @@ impl Lowering<'_> {
         if deferred.is_some() {
             return deferred;
         }
+        let source = (schema, &self.request.registry);
         let lowered =
-            json_schema::lower_parameters(&mut self.builder, schema, options, limits, style);
+            json_schema::lower_parameters(&mut self.builder, source, options, limits, style);
         let lowered = self.collect_errors(lowered, pointer)?;
+        self.collect_relaxed(lowered.relaxed, pointer);
         Some((lowered.rule, tagged::known_types(lowered.types)))
     }
 
@@ -205,8 +211,7 @@ impl Lowering<'_> {
         schema: &Json,
         pointer: &str,
     ) -> Option<LoweredArguments> {
-        // Only JSON text has a report of relaxed keywords; other styles are strict.
-        let mut options = self.request.schema_options.with_policy(Policy::Strict);
+        let mut options = self.request.schema_options;
         let limits = &self.request.limits;
         let schema = &*self.collect_errors(object::and_object(schema, options.dialect), pointer)?;
         let (rule, reader) = match style {
@@ -235,10 +240,13 @@ impl Lowering<'_> {
                 let rule = match deferred {
                     Some((rule, ())) => rule,
                     None => {
+                        let source = (schema, &self.request.registry);
                         let builder = &mut self.builder;
                         let lowered =
-                            json_schema::lower_syntax(builder, schema, &options, limits, &syntax);
-                        self.collect_errors(lowered, pointer)?
+                            json_schema::lower_syntax(builder, source, &options, limits, &syntax);
+                        let (rule, relaxed) = self.collect_errors(lowered, pointer)?;
+                        self.collect_relaxed(relaxed, pointer);
+                        rule
                     }
                 };
                 (rule, ArgumentReader::Literal(LiteralReader::delimited(&marker.write())))

@@ -1,4 +1,4 @@
-use louver::front::json_schema::{Policy, SchemaOptions, UniqueItems};
+use louver::front::json_schema::{Policy, Registry, SchemaOptions, UniqueItems};
 use louver::spec::json::Json;
 use louver_formats::{Call, Catalog, Plan, Strictness, ToolConstraint, Turn};
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ fn lowered(constraint: ToolConstraint) -> Plan {
 fn response_validators(schema: Value) -> SchemaValidators {
     SchemaValidators::new(
         &lowered(ToolConstraint::new().response_format(Json::from(schema))),
+        &Registry::new(),
         &SchemaOptions::default(),
     )
 }
@@ -66,7 +67,7 @@ fn call_arguments_are_validated() {
     let loose = json!({"type": "object", "properties": {"ids": ids}});
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
     let plan = lowered(ToolConstraint::new().tools(&Json::from(tools)).unwrap());
-    let validators = SchemaValidators::new(&plan, &SchemaOptions::default());
+    let validators = SchemaValidators::new(&plan, &Registry::new(), &SchemaOptions::default());
     let call = |name: &str, arguments: &str| Call {
         id: String::new(),
         name: name.to_owned(),
@@ -104,7 +105,8 @@ fn non_strict_tools_are_validated() {
     ]);
     let constraint =
         ToolConstraint::new().tools(&Json::from(tools)).unwrap().strictness(Strictness::AsFlagged);
-    let validators = SchemaValidators::new(&lowered(constraint), &SchemaOptions::default());
+    let options = SchemaOptions::default();
+    let validators = SchemaValidators::new(&lowered(constraint), &Registry::new(), &options);
     assert_eq!(
         validators.0.iter().map(|validator| validator.tool.as_deref()).collect::<Vec<_>>(),
         [Some("loose")]
@@ -170,7 +172,8 @@ fn hostile_schemas_are_not_validated() {
         (json!({"type": "strange"}), "1".to_owned()),
     ] {
         let shown: String = schema.to_string().chars().take(80).collect();
-        let schema = CompiledSchema::new(&Json::from(schema), &SchemaOptions::default());
+        let (registry, options) = (Registry::new(), SchemaOptions::default());
+        let schema = CompiledSchema::new(&Json::from(schema), &registry, &options);
         let validator = SchemaValidator { tool: None, schema };
         let mut violations = Vec::new();
         validator.check_text(&text, &CheckedPart::ResponseFormat, &mut violations);
@@ -207,7 +210,8 @@ fn recursive_and_deep_schemas_are_validated() {
         (deep, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
         (chain, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
     ] {
-        let schema = CompiledSchema::new(&Json::from(schema), &SchemaOptions::default());
+        let (registry, options) = (Registry::new(), SchemaOptions::default());
+        let schema = CompiledSchema::new(&Json::from(schema), &registry, &options);
         let validator = SchemaValidator { tool: None, schema };
         let mut violations = Vec::new();
         validator.check_text(&good, &CheckedPart::ResponseFormat, &mut violations);

@@ -6,7 +6,6 @@
 //! small set of values, a node stands for the set of values that have occurred. Larger
 //! `uniqueItems` are compared by the parser: see `unique`.
 
-use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{ArrayFacets, Contains};
 use super::SchemaLowering;
@@ -149,10 +148,9 @@ impl<'a> SchemaLowering<'a, '_> {
             return self.positional_array(&facets, !matches!(compared, Comparison::None));
         }
         if contains.len() > MAX_CONTAINS {
-            return self.report_limit(
-                contains[0].schema,
-                format!("more than {MAX_CONTAINS} `contains` together"),
-            );
+            let what = format!("more than {MAX_CONTAINS} `contains` together");
+            self.normalizer.reader.report_limit_around(contains[0].schema, what);
+            return Expr::Never;
         }
         // The number of positions that have nodes of their own. The first has, as no comma precedes
         // it.
@@ -164,8 +162,11 @@ impl<'a> SchemaLowering<'a, '_> {
         let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
         while let Some(((position, counts), node)) = builder.pending.pop() {
             if builder.nodes.len() > MAX_NODES {
-                let what = format!("counting elements needs more than {MAX_NODES} nodes");
-                return self.report_limit(contains[0].schema, what);
+                let what = format!(
+                    "counting elements that `contains` allows needs more than {MAX_NODES} nodes"
+                );
+                self.normalizer.reader.report_limit_around(contains[0].schema, what);
+                return Expr::Never;
             }
             if position >= facets.min as usize
                 && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
@@ -213,9 +214,10 @@ impl<'a> SchemaLowering<'a, '_> {
         Expr::Graph(Box::new(builder.graph))
     }
 
-    /// Reports a limit; the array then has no value.
-    fn report_limit(&mut self, loc: LocId, what: String) -> Expr {
-        self.normalizer.reader.report(loc, "", Reason::Limit(what));
+    /// Reports that a set of values is too large; the array then has no value.
+    fn report_unique_limit(&mut self, loc: LocId, values: usize) -> Expr {
+        let what = format!("`uniqueItems` over {values} values: lower `maxItems`");
+        self.normalizer.reader.report_limit(loc, &["uniqueItems"], what);
         Expr::Never
     }
 
@@ -252,9 +254,16 @@ impl<'a> SchemaLowering<'a, '_> {
             max_len = max_len.min(values.len());
         }
         if values.len() >= REPEATED.trailing_zeros() as usize {
-            return self.report_limit(loc, format!("`uniqueItems` over {} values", values.len()));
+            return self.report_unique_limit(loc, values.len());
         }
         let counts = facets.contains.len();
+        // An upper bound is not enforced if relaxed keywords decide which values count.
+        let mut contains = facets.contains.clone();
+        for (k, contains) in contains.iter_mut().enumerate() {
+            if values.iter().any(|(_, hits)| hits[k].is_none()) {
+                contains.max = None;
+            }
+        }
         // From this position on, all positions are alike.
         let from = facets.contains.iter().map(|c| c.from).max().unwrap_or(0);
         let last = facets.min.max(facets.max.unwrap_or(0)).max(from) as usize;
@@ -266,8 +275,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let (mut builder, start) = CountingGraph::new(open.clone(), counts);
         while let Some(((taken, counted), node)) = builder.pending.pop() {
             if builder.nodes.len() > MAX_NODES {
-                return self
-                    .report_limit(loc, format!("`uniqueItems` over {} values", values.len()));
+                return self.report_unique_limit(loc, values.len());
             }
             let is_repeated = taken & REPEATED != 0;
             let position =
@@ -290,7 +298,7 @@ impl<'a> SchemaLowering<'a, '_> {
                     false => taken | 1 << id,
                 };
                 let (spelling, hits) = &values[id];
-                if let Some(counts) = counts_after(&facets.contains, (&counted, hits), position) {
+                if let Some(counts) = counts_after(&contains, (&counted, hits), position) {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                     let after = builder.node((next, counts));
                     builder.graph.edge(node, Expr::seq([lead, spelling.clone()]), after);
@@ -301,14 +309,14 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// The distinct values of all positions, and for each position the indices of its values. A
-    /// value is its spelling, and whether it satisfies each `contains`.
+    /// value is its spelling, and whether it counts for each `contains` (`None`: unknown).
     fn intern_elements(
         &mut self,
         facets: &ArrayFacets,
         elements: &[Vec<&'a Json>],
-    ) -> (Vec<(Expr, Vec<bool>)>, Vec<Vec<usize>>) {
+    ) -> (Vec<(Expr, Vec<Option<bool>>)>, Vec<Vec<usize>>) {
         let mut ids: HashMap<String, usize> = HashMap::default();
-        let mut values: Vec<(Expr, Vec<bool>)> = Vec::new();
+        let mut values: Vec<(Expr, Vec<Option<bool>>)> = Vec::new();
         let mut positions: Vec<Vec<usize>> = Vec::new();
         for values_here in elements {
             let mut position = Vec::new();
@@ -319,11 +327,8 @@ impl<'a> SchemaLowering<'a, '_> {
                     None => {
                         let spelling = self.lower_constant(value);
                         let spelling = Expr::Ref(self.rule("element".into(), spelling));
-                        let hits = facets.contains.iter().map(|c| c.schema).collect::<Vec<_>>();
-                        let hits = hits
-                            .into_iter()
-                            .map(|c| self.normalizer.satisfies(vec![c], value))
-                            .collect();
+                        let hits = facets.contains.iter();
+                        let hits = hits.map(|c| self.normalizer.counts_for(c, value)).collect();
                         values.push((spelling, hits));
                         ids.insert(key, values.len() - 1);
                         values.len() - 1
@@ -339,15 +344,15 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 }
 
-/// The counts of the `contains` behind a value at this position; `hits`: which of them it satisfies.
-/// `None` if there are too many.
+/// The counts of the `contains` behind a value at this position. `hits` says for which of them it
+/// counts (`None`: unknown, it may). `None` if there are too many.
 fn counts_after(
     contains: &[Contains],
-    (counted, hits): (&[u32], &[bool]),
+    (counted, hits): (&[u32], &[Option<bool>]),
     position: usize,
 ) -> Option<Vec<u32>> {
     let counts = contains.iter().zip(counted).zip(hits).map(|((contains, &count), &hit)| {
-        let count = count + u32::from(hit && position >= contains.from as usize);
+        let count = count + u32::from(hit != Some(false) && position >= contains.from as usize);
         match contains.max {
             Some(max) => (count <= max).then_some(count),
             None => Some(count.min(contains.min)),

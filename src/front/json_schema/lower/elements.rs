@@ -7,10 +7,9 @@ use super::super::read::doc::LocId;
 use super::super::read::facets::{StringFacets, TypeSet};
 use super::super::read::registry::Registry;
 use super::SchemaLowering;
-use super::object::CountedNames;
-use super::parameters::with_needs;
+use super::attempts::retry;
 use super::punctuation::Delimiters;
-use super::syntax::{ElementStyle, ValueSyntax};
+use super::syntax::{CountedNames, ElementStyle, ValueSyntax};
 use crate::ids::RuleId;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
@@ -26,12 +25,13 @@ pub fn lower_elements(
     elements: &ElementStyle,
 ) -> Result<RuleId, SchemaErrors> {
     let registry = Registry::default();
-    with_needs(options, |options, needs| {
-        let lowering = SchemaLowering::new(builder, (schema, &registry), options, limits, needs);
+    options.require_strict()?;
+    let (rule, _) = retry(options, |attempt| {
+        let lowering = SchemaLowering::new(builder, (schema, &registry), *options, limits, attempt);
         let lowering = lowering.with_syntax(ValueSyntax::Elements(Box::new(elements.clone())));
-        let (rule, _) = lowering.lower_root_with(SchemaLowering::outermost_elements)?;
-        Ok(rule)
-    })
+        lowering.lower_root_with(SchemaLowering::outermost_elements)
+    })?;
+    Ok(rule)
 }
 
 impl<'a> SchemaLowering<'a, '_> {

@@ -10,7 +10,6 @@
 //! With [`MemberOrder::Declared`], a graph has two sequences of declared members: as declared, and
 //! required ones first. They share the nodes of their common suffix.
 
-use super::super::error::SchemaErrorReason as Reason;
 use super::super::options::MemberOrder;
 use super::super::read::facets::ObjectFacets;
 use super::SchemaLowering;
@@ -215,9 +214,9 @@ impl<'a> SchemaLowering<'a, '_> {
         if unordered && !as_set && members.len() > MAX_ANY_ORDER_GRAPH {
             let what = format!(
                 "`order: any` with more than {MAX_ANY_ORDER_GRAPH} declared members, where \
-                 members are known only by what they satisfy"
+                 members are known only by what they satisfy: use `order: declared`"
             );
-            self.normalizer.reader.report(self.location, "", Reason::Limit(what));
+            self.normalizer.reader.report_limit(self.location, &["properties"], what);
             return Expr::Never;
         }
         if min as usize > members.len() + usize::from(has_additional)
@@ -241,8 +240,12 @@ impl<'a> SchemaLowering<'a, '_> {
             << facets.witnesses.len();
         let positions = if unordered { 1 << members.len() } else { 2 * members.len() + 1 };
         if layers.saturating_mul(positions) > MAX_NODES.max(2 * members.len() + 1) {
-            let what = format!("counting members needs more than {MAX_NODES} nodes");
-            self.normalizer.reader.report(self.location, "", Reason::Limit(what));
+            let what = format!(
+                "counting {} members in {layers} counts needs more than {MAX_NODES} nodes",
+                members.len()
+            );
+            let keywords = ["minProperties", "maxProperties", "not"];
+            self.normalizer.reader.report_limit(self.location, &keywords, what);
             return Expr::Never;
         }
         if unordered {

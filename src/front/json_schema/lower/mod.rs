@@ -9,6 +9,7 @@
 //! `string` and `number` lower the facets of their type.
 
 mod array;
+pub(super) mod attempts;
 pub(super) mod elements;
 mod exponent;
 pub(super) mod json_types;
@@ -32,18 +33,21 @@ use std::sync::Arc;
 use super::decimal::Decimal;
 use super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::normalize::{Conjunction, Normalizer};
-use super::options::{SchemaOptions, Undeclared};
-use super::read::Features;
+use super::options::{Policy, SchemaOptions, Undeclared};
+use super::read::SchemaReader;
 use super::read::doc::{LocId, Locs};
 use super::read::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, TypeSet};
 use super::read::registry::Registry;
+use super::read::relaxations::Attempt;
 use super::read::shared_facets::SharedFacets;
 use crate::fsm::Dfa;
+use crate::fuel::{self, OutOfFuel};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Graph, Literal, Member, Members};
 use crate::limits::Limits;
 use crate::spec::json::Json;
+use attempts::LoweringError;
 use punctuation::{Delimiters, Punctuation, enclosed};
 use spelling::{Spelling, single};
 use syntax::ValueSyntax;
@@ -92,29 +96,6 @@ enum PendingBody<'a> {
     Array(SharedFacets<ArrayFacets>),
 }
 
-/// Why lowering ended without a rule.
-pub(super) enum LoweringError {
-    /// The schema needs more features than are enabled. Lower it again with these.
-    Restart(Features),
-    /// The schema cannot be enforced.
-    Refused(SchemaErrors),
-}
-
-/// Calls `lower` until the features that it has enabled suffice for the schema. Features are only
-/// added, so `lower` runs at most once more than there are features.
-pub(super) fn retry_with_features<T>(
-    mut lower: impl FnMut(Features) -> Result<T, LoweringError>,
-) -> Result<T, SchemaErrors> {
-    let mut features = Features::default();
-    loop {
-        match lower(features) {
-            Ok(lowered) => return Ok(lowered),
-            Err(LoweringError::Restart(needed)) => features = needed,
-            Err(LoweringError::Refused(errors)) => return Err(errors),
-        }
-    }
-}
-
 /// The state of lowering one schema into a grammar builder.
 pub(super) struct SchemaLowering<'a, 'b> {
     /// The grammar under construction.
@@ -160,18 +141,18 @@ pub(super) struct SchemaLowering<'a, 'b> {
 }
 
 impl<'a, 'b> SchemaLowering<'a, 'b> {
-    /// Prepares to lower the document of `source` with these features enabled.
+    /// Prepares to lower the document of `source` with the features and relaxations of `attempt`.
     pub(super) fn new(
         builder: &'b mut GrammarBuilder,
         source: (&'a Json, &'a Registry),
         options: SchemaOptions,
         limits: &'a Limits,
-        features: Features,
+        attempt: Attempt,
     ) -> Self {
         SchemaLowering {
             caller_rules: builder.len(),
             builder,
-            normalizer: Normalizer::new(source, options, limits, features),
+            normalizer: Normalizer::new(source, options, limits, attempt),
             syntax: ValueSyntax::Json,
             location: LocId::ROOT,
             by_location: Vec::new(),
@@ -221,6 +202,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
                 break;
             }
             self.location = loc;
+            self.normalizer.reader.enter(loc);
             let body = match pending {
                 PendingBody::Object(facets) => self.object(&facets),
                 PendingBody::Array(facets) => self.array(&facets),
@@ -233,20 +215,18 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             if self.lowered_bodies + self.normalizer.reader.doc.len()
                 > self.normalizer.reader.limits.nodes
             {
-                self.normalizer.reader.report(
-                    LocId::ROOT,
-                    "",
-                    Reason::Limit("schema nodes".into()),
-                );
+                self.normalizer.reader.halt_at_nodes();
                 break;
             }
         }
-        if self.normalizer.reader.features != enabled {
+        let features = self.normalizer.reader.features;
+        if features != enabled {
             self.builder.truncate(self.caller_rules);
-            return Err(LoweringError::Restart(self.normalizer.reader.features));
+            let relaxations = self.normalizer.reader.relaxations;
+            return Err(LoweringError::Restart(Attempt { features, relaxations }, Vec::new()));
         }
         if !self.normalizer.reader.errors.is_empty() {
-            return Err(LoweringError::Refused(SchemaErrors(self.normalizer.reader.errors)));
+            return Err(self.refuse_or_relax());
         }
         if !self.is_productive(&value) {
             let mut errors = self.normalizer.reader.conflicts;
@@ -264,6 +244,39 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             body => self.builder.rule("value", body),
         };
         Ok((rule, self.normalizer.reader.relaxed))
+    }
+
+    /// Ends an attempt with errors. If all of them are limits that the policy relaxes, the schema
+    /// is to be lowered again with more relaxed.
+    fn refuse_or_relax(mut self) -> LoweringError {
+        self.builder.truncate(self.caller_rules);
+        let errors = std::mem::take(&mut self.normalizer.reader.errors);
+        let is_relaxable = self.normalizer.reader.options.policy != Policy::Strict
+            && fuel::check() != Err(OutOfFuel::Cancelled)
+            && errors.iter().all(|error| matches!(error.reason, Reason::Limit(_)));
+        if !is_relaxable {
+            return LoweringError::Refused(SchemaErrors(errors));
+        }
+        // A conjunction is lowered at its first location.
+        let mut conjoined: HashMap<LocId, Vec<LocId>> = HashMap::default();
+        for conj in self.by_conjunction.keys() {
+            if let Some(&first) = conj.first() {
+                conjoined.entry(first).or_default().extend(conj);
+            }
+        }
+        let mut places = self.normalizer.reader.places_of_limits();
+        for (locs, _) in &mut places {
+            let first = locs[0];
+            locs.extend(conjoined.get(&first).into_iter().flatten());
+            locs.extend(self.normalizer.overflowed_with(first));
+            locs.sort_unstable();
+            locs.dedup();
+        }
+        if !self.normalizer.reader.relax_further(places) {
+            return LoweringError::Refused(SchemaErrors(errors));
+        }
+        let SchemaReader { features, relaxations, .. } = self.normalizer.reader;
+        LoweringError::Restart(Attempt { features, relaxations }, errors)
     }
 
     /// Whether an expression derives any text.

@@ -12,7 +12,6 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::Mutex;
 
 use super::super::decimal::Decimal;
-use super::super::error::SchemaErrorReason as Reason;
 use super::super::options::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Bound, NumberFacets, TypeSet};
@@ -231,7 +230,8 @@ impl<'a> SchemaLowering<'a, '_> {
                 Expr::Automaton(dfa)
             }
             Err(what) => {
-                self.normalizer.reader.report(at, "", Reason::Limit(what));
+                let keywords = ["multipleOf", "minimum", "maximum"];
+                self.normalizer.reader.report_limit(at, &keywords, what);
                 Expr::Never
             }
         }

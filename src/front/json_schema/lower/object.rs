@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use super::super::error::SchemaErrorReason as Reason;
 use super::super::normalize::Normalizer;
 use super::super::options::{AdditionalNames, Escapes, MemberOrder};
 use super::super::read::doc::{LocId, Locs};
@@ -21,7 +20,7 @@ use super::SchemaLowering;
 use super::member_graph::ObjectMember;
 use super::punctuation::Delimiters;
 use super::spelling::plain_ascii;
-use super::syntax::{ValueSyntax, bare_complement};
+use super::syntax::{CountedNames, ValueSyntax, bare_complement};
 use super::unique::count_words;
 use crate::front::regex::{Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, LanguageClass};
@@ -47,9 +46,6 @@ enum NameSet<'a> {
     /// The names of an automaton over code points, within bounds on the length.
     Automaton(CountedNames),
 }
-
-/// The words of an automaton over code points that have a length within the bounds.
-pub(super) type CountedNames = (Dfa, Lengths);
 
 /// How many additional names an object can have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,9 +94,12 @@ impl<'a> SchemaLowering<'a, '_> {
     ) -> Expr {
         if facets.witnesses.len() > MAX_WITNESSES {
             let what = format!(
-                "more than {MAX_WITNESSES} required members of which only a property is known"
+                "more than {MAX_WITNESSES} required members of which only a property is known \
+                 (from negated `additionalProperties`, `patternProperties` or `propertyNames`): \
+                 name them in `required`"
             );
-            self.normalizer.reader.report(self.location, "", Reason::Limit(what));
+            let keywords = ["not", "if", "oneOf"];
+            self.normalizer.reader.report_limit(self.location, &keywords, what);
             return Expr::Never;
         }
         let declared = self.declared_names(facets);
@@ -446,7 +445,8 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         if tests.len() > MAX_NAME_TESTS {
             let what = format!("more than {MAX_NAME_TESTS} patterns of names together");
-            self.normalizer.reader.report(loc, "patternProperties", Reason::Limit(what));
+            let keywords = ["patternProperties"];
+            self.normalizer.reader.report_limit(loc, &keywords, what);
             return None;
         }
         let (universe, lengths) = self.counted_names(&facets.names)?;
@@ -461,7 +461,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let classes = self.or_report_limit(loc, universe.split(&others, limit))?;
         if classes.len() > MAX_NAME_CLASSES {
             let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
-            self.normalizer.reader.report(loc, "patternProperties", Reason::Limit(what));
+            let keywords = ["patternProperties"];
+            self.normalizer.reader.report_limit(loc, &keywords, what);
             return None;
         }
         let matched = |answers: Vec<bool>| {
@@ -500,7 +501,9 @@ impl<'a> SchemaLowering<'a, '_> {
     fn or_report_limit<T, E: ToString>(&mut self, loc: LocId, result: Result<T, E>) -> Option<T> {
         result
             .map_err(|error| {
-                self.normalizer.reader.report(loc, "", Reason::Limit(error.to_string()))
+                let what = format!("the names of members: {}", error.to_string());
+                let keywords = ["propertyNames", "patternProperties"];
+                self.normalizer.reader.report_limit(loc, &keywords, what);
             })
             .ok()
     }

@@ -8,12 +8,13 @@
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::super::error::{SchemaErrorReason as Reason, SchemaErrors};
+use super::super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::super::options::SchemaOptions;
-use super::super::read::Features;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{Facets, MembershipTest, ObjectFacets, StringFacets, TypeSet};
 use super::super::read::registry::Registry;
+use super::SchemaLowering;
+use super::attempts::retry;
 use super::json_types::{JsonTypes, lookalike_dfa};
 use super::member_graph::ObjectMember;
 use super::object::uniform_undeclared;
@@ -21,7 +22,6 @@ use super::punctuation::Delimiters;
 use super::syntax::{
     ValueSyntax, any_trigger, bare_complement, contains, trigger_texts, without_texts,
 };
-use super::{LoweringError, SchemaLowering, retry_with_features};
 use crate::front::regex::spell_utf8;
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
@@ -74,6 +74,9 @@ pub struct LoweredParameters {
     pub rule: RuleId,
     /// The types of their values.
     pub types: ParameterTypes,
+    /// Keywords that are not enforced, with their pointers; empty with
+    /// [`Policy::Strict`](super::super::Policy::Strict).
+    pub relaxed: Vec<SchemaError>,
 }
 
 /// The types that the values of parameters may have. Raw values are read accordingly.
@@ -151,35 +154,36 @@ impl RawStrings {
 /// automata of the size of their patterns, and lengths are counted.
 pub fn lower_parameters(
     builder: &mut GrammarBuilder,
-    schema: &Json,
+    source: (&Json, &Registry),
     options: &SchemaOptions,
     limits: &Limits,
     style: &ParameterStyle,
 ) -> Result<LoweredParameters, SchemaErrors> {
-    let registry = Registry::default();
-    let (rule, types) = with_needs(options, |options, needs| {
+    let ((rule, types), relaxed) = retry(options, |attempt| {
         let mut types = MemberTypes::default();
-        let lowering = SchemaLowering::new(builder, (schema, &registry), options, limits, needs);
-        let (rule, _) = lowering.with_syntax(style.syntax.clone()).lower_root_with(|lowering| {
-            let conj = lowering.normalizer.conjunction(vec![LocId::ROOT]);
-            let alternatives = lowering.normalizer.alternatives(&conj);
-            let alternatives: Vec<Facets<'_>> = alternatives
-                .iter()
-                .map(|facets| lowering.close_undeclared(facets).into_owned())
-                .collect();
-            types = lowering.member_types(&alternatives);
-            let parts: Vec<Expr> = alternatives
-                .iter()
-                .map(|facets| lowering.parameters(facets, &types, style))
-                .collect();
-            Expr::Ref(lowering.rule("parameters".into(), Expr::alt(parts)))
-        })?;
-        Ok((rule, types))
+        let lowering = SchemaLowering::new(builder, source, *options, limits, attempt);
+        let (rule, relaxed) =
+            lowering.with_syntax(style.syntax.clone()).lower_root_with(|lowering| {
+                let conj = lowering.normalizer.conjunction(vec![LocId::ROOT]);
+                let alternatives = lowering.normalizer.alternatives(&conj);
+                let alternatives: Vec<Facets<'_>> = alternatives
+                    .iter()
+                    .map(|facets| lowering.close_undeclared(facets).into_owned())
+                    .collect();
+                types = lowering.member_types(&alternatives);
+                let parts: Vec<Expr> = alternatives
+                    .iter()
+                    .map(|facets| lowering.parameters(facets, &types, style))
+                    .collect();
+                Expr::Ref(lowering.rule("parameters".into(), Expr::alt(parts)))
+            })?;
+        Ok(((rule, types), relaxed))
     })?;
     let mut declared: Vec<(String, JsonTypes)> =
         types.declared.into_iter().map(|(name, k)| (name.to_owned(), k)).collect();
     declared.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    Ok(LoweredParameters { rule, types: ParameterTypes { declared, others: types.others } })
+    let types = ParameterTypes { declared, others: types.others };
+    Ok(LoweredParameters { rule, types, relaxed })
 }
 
 /// The types that the values of members may have in any alternative of the schema. A reader does
@@ -192,29 +196,18 @@ struct MemberTypes<'a> {
     others: JsonTypes,
 }
 
-/// As [`lower_into`](super::super::lower_into), in another syntax than JSON.
+/// As [`lower_into_reported`](super::super::lower_into_reported), in another syntax than JSON.
 pub fn lower_syntax(
     builder: &mut GrammarBuilder,
-    schema: &Json,
+    source: (&Json, &Registry),
     options: &SchemaOptions,
     limits: &Limits,
     syntax: &ValueSyntax,
-) -> Result<RuleId, SchemaErrors> {
-    let registry = Registry::default();
-    with_needs(options, |options, needs| {
-        let lowering = SchemaLowering::new(builder, (schema, &registry), options, limits, needs);
-        lowering.with_syntax(syntax.clone()).lower_root().map(|(rule, _)| rule)
+) -> Result<(RuleId, Vec<SchemaError>), SchemaErrors> {
+    retry(options, |attempt| {
+        let lowering = SchemaLowering::new(builder, source, *options, limits, attempt);
+        lowering.with_syntax(syntax.clone()).lower_root()
     })
-}
-
-/// Lowers a schema under the strict policy, or refuses another one. Repeats the attempt with more
-/// enabled while lowering reports [`Features`].
-pub(super) fn with_needs<T>(
-    options: &SchemaOptions,
-    mut lower: impl FnMut(SchemaOptions, Features) -> Result<T, LoweringError>,
-) -> Result<T, SchemaErrors> {
-    options.require_strict()?;
-    retry_with_features(|features| lower(*options, features))
 }
 
 impl<'a> SchemaLowering<'a, '_> {

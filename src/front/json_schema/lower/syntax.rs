@@ -5,16 +5,19 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::facets::StringFacets;
 use super::SchemaLowering;
-use super::object::CountedNames;
 use super::spelling::Spelling;
-use crate::front::regex::{CountedDfa, Pattern, SCALARS, scalar_from, scalar_until, spell_utf8};
+use crate::front::regex::{
+    CountedDfa, Lengths, Pattern, SCALARS, scalar_from, scalar_until, spell_utf8,
+};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Literal, Trigger};
 use crate::limits::Limits;
+
+/// The words of an automaton over code points that have a length within the bounds.
+pub(super) type CountedNames = (Dfa, Lengths);
 
 /// Syntax of the values of a schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -470,7 +473,9 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Reports that an automaton is too large.
     pub(super) fn too_large(&mut self, error: &TooLarge) -> Expr {
-        self.normalizer.reader.report(self.location, "", Reason::Limit(error.to_string()));
+        let what = format!("text in another syntax than JSON, or constants: {error}");
+        let keywords = ["pattern", "format", "enum", "const", "maxLength"];
+        self.normalizer.reader.report_limit(self.location, &keywords, what);
         Expr::Never
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::super::options::Policy;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Evaluates, Facets, ObjectPart, TypeSet, canonical};
 use super::{Alternatives, Normalizer};
@@ -171,6 +172,18 @@ impl<'a> Normalizer<'a> {
         values.filter(|_| !unknown)
     }
 
+    /// Whether none of the values that a schema lists satisfies its negation, at `loc`. If the
+    /// schema is relaxed, some may.
+    fn all_violate(&mut self, values: &[&'a Json], loc: LocId) -> bool {
+        if self.reader.options.policy == Policy::Strict {
+            return true;
+        }
+        let (satisfied, unknown) = self.probe(|normalizer| {
+            values.iter().any(|value| normalizer.satisfies(smallvec![loc], value))
+        });
+        !satisfied && !unknown
+    }
+
     /// The atoms that a schema of the member allows.
     fn allowed_by(&mut self, atoms: &mut Atoms<'a>, loc: LocId) -> Allowed {
         if let Some(allowed) = atoms.memo.get(&loc) {
@@ -184,8 +197,9 @@ impl<'a> Normalizer<'a> {
         } else if self.reader.doc.is_always_true(loc.negated()) {
             possible.retain(|atom| atom == ABSENT);
             implied = possible.clone();
-        } else if let Some(values) =
-            self.listed_values(positive).filter(|_| !atoms.values.is_empty())
+        } else if let Some(values) = self.listed_values(positive)
+            && !atoms.values.is_empty()
+            && (!negated || self.all_violate(&values, loc))
         {
             let mut listed = crate::hash::HashSet::default();
             let mut all_listed = true;

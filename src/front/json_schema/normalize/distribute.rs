@@ -13,7 +13,6 @@
 
 use std::rc::Rc;
 
-use super::super::error::SchemaErrorReason as Reason;
 use super::super::options::Undeclared;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Evaluates, Facets, TypeSet, first_common};
@@ -208,16 +207,18 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Reports that the alternatives of two schemas multiply.
-    pub(super) fn report_too_many(&mut self, loc: LocId, [a, b]: [(LocId, &str); 2]) {
+    pub(super) fn report_too_many(&mut self, loc: LocId, [a, b]: [(LocId, &'static str); 2]) {
         let pointer = |(loc, keyword)| self.reader.doc.keyword_pointer(loc, keyword);
         let what = format!(
             "more than {MAX_ALTERNATIVES} alternatives, as {:?} and {:?} multiply; to take fewer, \
-             require the members that they test and list the values of these, or set the policy to \
-             `validate`",
+             require the members that they test and list the values of these",
             pointer(a),
             pointer(b)
         );
-        self.reader.report(loc, "", Reason::Limit(what));
+        // All of `allOf` is too much to relax.
+        let keywords = [b, a].into_iter().filter(|(at, by)| *at == loc && *by != "allOf");
+        let keywords: Vec<&'static str> = keywords.map(|(_, keyword)| keyword).collect();
+        self.reader.report_limit(loc, &keywords, what);
     }
 
     /// Joins choices with one alternative to what holds, and drops choices that it implies. `None`:

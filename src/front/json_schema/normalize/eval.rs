@@ -10,9 +10,10 @@ use smallvec::smallvec;
 
 use super::super::decimal::Decimal;
 use super::super::error::SchemaErrorReason as Reason;
+use super::super::options::Policy;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
-    ArrayFacets, Facets, NameTest, ObjectFacets, StringFacets, TypeSet, Witness,
+    ArrayFacets, Contains, Facets, NameTest, ObjectFacets, StringFacets, TypeSet, Witness,
 };
 use super::{EMPTINESS_DEPTH, Normalizer};
 use crate::front::regex::{CountedDfa, Lengths, SCALARS};
@@ -70,9 +71,10 @@ impl<'a> Normalizer<'a> {
             && items.iter().enumerate().all(|(i, item)| self.satisfies(facets.element(i), item))
             && facets.contains.iter().all(|contains| {
                 let counted = items.iter().skip(contains.from as usize);
-                let hits =
-                    counted.filter(|item| self.satisfies(vec![contains.schema], item)).count();
-                hits >= contains.min as usize && contains.max.is_none_or(|max| hits <= max as usize)
+                let hits: Vec<_> = counted.map(|item| self.counts_for(contains, item)).collect();
+                let certain = hits.iter().filter(|hit| **hit == Some(true)).count();
+                hits.iter().filter(|hit| **hit != Some(false)).count() >= contains.min as usize
+                    && contains.max.is_none_or(|max| certain <= max as usize)
             })
             && (facets.unique.is_none() && facets.repeats.is_none() || {
                 let mut seen = crate::hash::HashSet::default();
@@ -80,6 +82,16 @@ impl<'a> Normalizer<'a> {
                 let distinct = items.iter().all(is_new);
                 if distinct { facets.repeats.is_none() } else { facets.unique.is_none() }
             })
+    }
+
+    /// Whether an element counts for `contains`; `None` if a relaxed keyword decides.
+    pub(crate) fn counts_for(&mut self, contains: &Contains, item: &Json) -> Option<bool> {
+        let may_count = self.satisfies(vec![contains.schema], item);
+        let is_exact = self.reader.options.policy == Policy::Strict || contains.max.is_none();
+        match may_count && !is_exact && self.satisfies(vec![contains.schema.negated()], item) {
+            true => None,
+            false => Some(may_count),
+        }
     }
 
     /// Whether an object satisfies the facets.
@@ -271,10 +283,19 @@ impl<'a> Normalizer<'a> {
         facets: &StringFacets<'a>,
         result: Result<T, TooLarge>,
     ) -> Option<T> {
-        if let (Err(_), Some(p)) = (&result, facets.patterns.first()) {
+        if result.is_err() {
             let limit = self.reader.limits.automaton_states;
-            let what = format!("patterns and lengths together need more than {limit} states");
-            self.reader.report(p.loc, p.keyword, Reason::Limit(what));
+            let what = format!(
+                "patterns and lengths together need more than {limit} states \
+                 (`Limits::automaton_states`)"
+            );
+            match facets.patterns.first() {
+                Some(p) => self.reader.report(p.loc, p.keyword, Reason::Limit(what)),
+                None => {
+                    let at = self.reader.current;
+                    self.reader.report_limit(at, &["maxLength", "minLength"], what);
+                }
+            }
         }
         result.ok()
     }

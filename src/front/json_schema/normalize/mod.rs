@@ -25,11 +25,12 @@ use std::rc::Rc;
 
 use super::error::SchemaErrorReason as Reason;
 use super::options::SchemaOptions;
+use super::read::SchemaReader;
 use super::read::doc::{LocId, Locs};
-use super::read::facets::{ArrayPart, Evaluates, Facets, ObjectPart, TypeSet};
+use super::read::facets::{ArrayPart, Evaluates, Facets, ObjectPart, TypeSet, UnenforcedKeyword};
 use super::read::keywords::{Conditional, ParsedKeywords};
 use super::read::registry::Registry;
-use super::read::{Features, SchemaReader};
+use super::read::relaxations::Attempt;
 use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::spec::json::Json;
@@ -116,15 +117,15 @@ pub(super) struct Normalizer<'a> {
 }
 
 impl<'a> Normalizer<'a> {
-    /// A normalizer of the document of `source`, with these features enabled.
+    /// A normalizer of the document of `source`, with the features and relaxations of `attempt`.
     pub(super) fn new(
         source: (&'a Json, &'a Registry),
         options: SchemaOptions,
         limits: &'a Limits,
-        features: Features,
+        attempt: Attempt,
     ) -> Self {
         Normalizer {
-            reader: SchemaReader::new(source, options, limits, features),
+            reader: SchemaReader::new(source, options, limits, attempt),
             memo: Vec::new(),
             conjunctions: HashMap::default(),
             contradictions: HashMap::default(),
@@ -184,45 +185,45 @@ impl<'a> Normalizer<'a> {
                 return self.always_true.clone();
             }
             Some(Expansion::InProgress) => {
-                self.reader.report(
-                    loc,
-                    "",
-                    Reason::Malformed(
-                        "the schema refers to itself without an object or array between".into(),
-                    ),
-                );
+                let what = "the schema refers to itself without an object or array between";
+                self.reader.report(loc, "", Reason::Malformed(what.into()));
                 return self.always_true.clone();
             }
             Some(Expansion::Missing) | None => {}
         }
-        let outer = std::mem::replace(&mut self.reader.current, loc);
+        let outer = self.reader.enter(loc);
         let keywords = self.reader.doc.object(loc).map_or(0, |object| object.len());
         let out = if self.reader.spend(FUEL_PER_LOCATION + keywords) {
             self.expand_uncached(loc)
         } else {
             self.always_true.clone()
         };
-        self.reader.current = outer;
+        self.reader.enter(outer);
         out
     }
 
     /// As [`Normalizer::expand`], of a location without a memo entry.
     fn expand_uncached(&mut self, loc: LocId) -> Alternatives<'a> {
-        if self.depth >= self.reader.limits.depth
-            || self.reader.doc.len() > self.reader.limits.nodes
-        {
-            let what = if self.depth >= self.reader.limits.depth {
-                "depth of references and applicators"
+        let is_deep =
+            self.depth >= self.reader.limits.depth && !self.reader.is_relaxed_to_types(loc);
+        if is_deep || self.reader.doc.len() > self.reader.limits.nodes {
+            if is_deep {
+                let what = format!(
+                    "references and applicators nested deeper than {} (`Limits::depth`)",
+                    self.reader.limits.depth
+                );
+                self.reader.report(loc, "", Reason::Limit(what));
             } else {
-                "schema nodes"
-            };
-            self.reader.report(loc, "", Reason::Limit(what.into()));
+                self.reader.halt_at_nodes();
+            }
             return self.always_true.clone();
         }
         let has_members = self.reader.doc.object(loc).is_some_and(|object| !object.is_empty());
-        if self.reader.doc.depth(loc) + usize::from(has_members) > self.reader.limits.depth {
-            let what = format!("nested deeper than {}", self.reader.limits.depth);
-            self.reader.report(LocId::ROOT, "", Reason::Limit(what));
+        if self.reader.doc.depth(loc) + usize::from(has_members) > self.reader.limits.depth
+            && !self.reader.is_relaxed_to_types(loc)
+        {
+            let what = format!("nested deeper than {} (`Limits::depth`)", self.reader.limits.depth);
+            self.reader.report(loc, "", Reason::Limit(what));
             return self.always_true.clone();
         }
         self.reserve_memo();
@@ -345,7 +346,7 @@ impl<'a> Normalizer<'a> {
             }
             return;
         }
-        let outer = std::mem::replace(&mut self.reader.current, loc);
+        let outer = self.reader.enter(loc);
         if let Some(object) = self.reader.doc.object(loc)
             && self.reader.spend(FUEL_PER_LOCATION + object.len())
         {
@@ -358,7 +359,7 @@ impl<'a> Normalizer<'a> {
             self.memo[loc.table_index()] = memo;
             all.joined.push(loc);
         }
-        self.reader.current = outer;
+        self.reader.enter(outer);
     }
 
     /// Whether the keywords of a location are added to a conjunction one by one, because what else
@@ -462,10 +463,19 @@ impl<'a> Normalizer<'a> {
         if branches.len() > MAX_BRANCHES {
             let what = format!(
                 "more than {MAX_BRANCHES} branches in a schema with `unevaluatedProperties` or \
-                 `unevaluatedItems`"
+                 `unevaluatedItems`: use `additionalProperties` or `items`"
             );
-            self.reader.report(loc, "anyOf", Reason::Limit(what));
-            return Vec::new();
+            // If that is relaxed, everything counts as evaluated.
+            let (types, keyword, reason) = (TypeSet::ALL, "anyOf", Reason::Limit(what));
+            self.reader.relax(loc, keyword, reason.clone());
+            let mut open = Facets::any();
+            open.unenforced.push(UnenforcedKeyword { types, loc, keyword, reason });
+            open.evaluate_all();
+            return branches
+                .iter()
+                .flat_map(|&branch| self.expand(branch).to_vec())
+                .map(|facets| facets.conjoin(&open))
+                .collect();
         }
         let mut out = Vec::new();
         for chosen in 1..1usize << branches.len() {
@@ -545,7 +555,7 @@ impl<'a> Normalizer<'a> {
         a: Alternatives<'a>,
         b: Alternatives<'a>,
         loc: LocId,
-        keyword: &str,
+        keyword: &'static str,
     ) -> Alternatives<'a> {
         if self.is_limit_placeholder(&a) || self.is_limit_placeholder(&b) {
             return self.limit_placeholder.clone();
@@ -575,6 +585,14 @@ impl<'a> Normalizer<'a> {
             self.reader.conflict(loc, keyword, "contradicts the other constraints on this value");
         }
         Rc::new(if a.len() > 1 && b.len() > 1 { self.without_subsumed(out) } else { out })
+    }
+
+    /// The locations that are conjoined with a location in a product that exceeded a limit.
+    pub(super) fn overflowed_with(&self, loc: LocId) -> impl Iterator<Item = LocId> {
+        let overflowed = self.conjunctions.iter().filter(move |(conj, alternatives)| {
+            conj.contains(&loc) && self.is_limit_placeholder(alternatives)
+        });
+        overflowed.flat_map(|(conj, _)| conj.iter().copied())
     }
 
     /// Whether these alternatives stand for a product that exceeded a limit.

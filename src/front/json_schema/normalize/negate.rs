@@ -8,10 +8,11 @@
 use std::rc::Rc;
 
 use super::super::decimal::Decimal;
+use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
     ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, NameTest, NumberFacets,
-    ObjectFacets, ObjectPart, PatternUse, StringFacets, TypeSet, Witness,
+    ObjectFacets, ObjectPart, PatternUse, StringFacets, TypeSet, UnenforcedKeyword, Witness,
 };
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::{Alternatives, Normalizer};
@@ -31,6 +32,12 @@ impl<'a> Normalizer<'a> {
             unevaluated_items,
         } = self.reader.parse_keywords(positive, object);
         let mut out = Vec::new();
+        for item in &facets.unenforced {
+            self.report_not_negatable(item.loc, item.keyword, &mut out);
+        }
+        if !out.is_empty() {
+            return Rc::new(out);
+        }
         self.negate_facets(positive, facets, &mut out);
         for schema in all_of {
             out.extend(self.expand(schema.negated()).iter().cloned());
@@ -110,28 +117,23 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Reports a keyword that cannot be negated. If the policy relaxes it, everything is allowed.
-    fn report_not_negatable(
-        &mut self,
-        loc: LocId,
-        keyword: &'static str,
-        out: &mut Vec<Facets<'a>>,
-    ) {
+    fn report_not_negatable(&mut self, loc: LocId, keyword: &'a str, out: &mut Vec<Facets<'a>>) {
         let what = "the negation of this keyword, by `not`, `if` or overlapping `oneOf` branches";
         self.reader.unsupported(loc, keyword, what.into());
-        out.push(Facets::any());
+        let (types, reason) = (TypeSet::ALL, Reason::Unsupported(what.into()));
+        let mut open = Facets::any();
+        open.unenforced.push(UnenforcedKeyword { types, loc, keyword, reason });
+        out.push(open);
     }
 
     /// Adds one alternative for each assertion of facets that a value can violate.
     fn negate_facets(&mut self, loc: LocId, facets: Facets<'a>, out: &mut Vec<Facets<'a>>) {
-        let Facets { types, number, string, array, object, values, unenforced } = facets;
+        let Facets { types, number, string, array, object, values, unenforced: _ } = facets;
         if let Some(values) = &values {
             // Contradictory keywords leave no listed value; then every value violates them.
             out.extend(self.negate_values(loc, values).iter().cloned());
         } else if types != TypeSet::ALL {
             out.push(of_types(TypeSet::ALL.minus(types)));
-        }
-        for item in unenforced {
-            self.report_not_negatable(item.loc, item.keyword, out);
         }
         negate_numbers(&number, out);
         negate_strings(&string, out);

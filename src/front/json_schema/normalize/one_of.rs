@@ -6,6 +6,7 @@
 //! constant one branch is left; only those without the member are compared.
 
 use super::super::error::SchemaErrorReason as Reason;
+use super::super::options::Policy;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Facets, TypeSet};
 use super::{Alternatives, Normalizer};
@@ -89,8 +90,11 @@ impl<'a> Normalizer<'a> {
             union.extend_from_slice(only.own.as_deref().unwrap_or(&only.narrowed));
             return true;
         }
-        let hold =
-            |branch: &&Branch<'a>| branch.narrowed.iter().any(|facets| self.subsumes(facets, base));
+        // Listed values may have been found to satisfy a relaxed schema, which they may not.
+        let is_strict = self.reader.options.policy == Policy::Strict;
+        let is_exact = |facets: &Facets<'a>| is_strict || facets.values.is_none();
+        let holds = |facets: &Facets<'a>| is_exact(facets) && self.subsumes(facets, base);
+        let hold = |branch: &&Branch<'a>| branch.narrowed.iter().any(holds);
         if branches.iter().filter(hold).take(2).count() == 2 {
             return true;
         }

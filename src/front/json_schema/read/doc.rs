@@ -327,6 +327,36 @@ impl<'a> Doc<'a> {
         id
     }
 
+    /// The location of a subschema of `parent`, if it has been reached.
+    pub(super) fn reached(&self, parent: LocId, json: &Json) -> Option<LocId> {
+        self.by_address.get(&(address(json), self.locs[parent.index()].scope)).copied()
+    }
+
+    /// The location around a location; the root of a document is its own.
+    pub(super) fn parent(&self, loc: LocId) -> LocId {
+        self.locs[loc.index()].parent
+    }
+
+    /// The location and the keyword that hold a location; the keyword is empty if that is unknown.
+    pub(super) fn holder(&self, loc: LocId) -> (LocId, &'static str) {
+        let location = &self.locs[loc.index()];
+        match location.path {
+            LocationPath::Step(PointerStep::Keyword(keyword)) => (location.parent, keyword),
+            _ => (loc, ""),
+        }
+    }
+
+    /// The innermost schema object at or around a location; the root if there is none.
+    pub(super) fn enclosing_object(&self, mut loc: LocId) -> LocId {
+        if loc.is_negated() {
+            loc = loc.negated();
+        }
+        while self.object(loc).is_none() && self.parent(loc) != loc {
+            loc = self.parent(loc);
+        }
+        if self.object(loc).is_some() { loc } else { LocId::ROOT }
+    }
+
     /// Adds a location without a place in a document.
     fn synthetic(&mut self, parent: LocId, kind: LocationKind<'a>) -> LocId {
         let id = LocId::new(self.locs.len());

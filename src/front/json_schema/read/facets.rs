@@ -10,6 +10,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 
 use super::super::decimal::{Decimal, common_multiple};
+use super::super::error::SchemaErrorReason as Reason;
 use super::doc::{LocId, Locs};
 use super::shared_facets::{SharedFacets, Unconstrained};
 use crate::fuel;
@@ -237,11 +238,11 @@ pub(crate) struct ObjectFacets<'a> {
 
 /// A keyword that is not enforced, and the types of the values that it constrains.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct UnenforcedKeyword {
+pub(crate) struct UnenforcedKeyword<'a> {
     pub(crate) types: TypeSet,
     pub(crate) loc: LocId,
-    pub(crate) keyword: &'static str,
-    pub(crate) why: &'static str,
+    pub(crate) keyword: &'a str,
+    pub(crate) reason: Reason,
 }
 
 /// The assertions of a conjunction of schemas. Each group constrains only values of its own type.
@@ -256,7 +257,7 @@ pub(crate) struct Facets<'a> {
     /// `enum` and `const`: the value is one of these, and satisfies everything else.
     pub(crate) values: Option<Rc<Vec<&'a Json>>>,
     /// Keywords that are not enforced.
-    pub(crate) unenforced: Vec<UnenforcedKeyword>,
+    pub(crate) unenforced: Vec<UnenforcedKeyword<'a>>,
 }
 
 impl<'a> Facets<'a> {
@@ -317,6 +318,14 @@ impl<'a> Facets<'a> {
         extend_distinct(&mut self.unenforced, &other.unenforced);
         self.drop_contradictory_types();
         self
+    }
+
+    /// Lets all members and elements count as evaluated.
+    pub(crate) fn evaluate_all(&mut self) {
+        let evaluates = Evaluates::All;
+        let members = ObjectPart { evaluates, ..ObjectPart::new(Vec::new()) };
+        self.object.parts.push(Rc::new(members));
+        self.array.parts.push(Rc::new(ArrayPart { prefix: Vec::new(), rest: None, evaluates }));
     }
 
     /// A copy whose parts evaluate no member or element.

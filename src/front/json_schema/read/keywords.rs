@@ -17,8 +17,9 @@ use super::SchemaReader;
 use super::doc::{LocId, PointerStep, is_trivially_true};
 use super::facets::{
     ArrayPart, Bound, Contains, Evaluates, Facets, ObjectPart, PatternUse, TypeSet,
-    UnenforcedKeyword, intersect_values, min_bound,
+    intersect_values, min_bound,
 };
+use super::relaxations::KeywordTreatment;
 use super::resolve::ResolveError;
 use super::vocabulary::unknown_required_vocabularies;
 use crate::front::diagnostic::similar;
@@ -81,13 +82,22 @@ impl<'a> SchemaReader<'a> {
         let dialect = self.doc.dialect(loc);
         if let (Some(reference), true) = (object.get("$ref"), dialect < Dialect::Draft201909) {
             // These dialects ignore all keywords next to a `$ref`.
-            self.parse_reference(loc, reference, &mut parsed);
+            match self.treatment(loc, object, "$ref") {
+                KeywordTreatment::Enforced => self.parse_reference(loc, reference, &mut parsed),
+                _ => self.drop_keyword(loc, ("$ref", reference), &mut parsed.facets),
+            }
             return parsed;
         }
         let vocabularies = self.doc.vocabularies(loc);
         for (name, value) in object.iter() {
-            if defines(name, dialect) && vocabularies.include(name) {
-                self.parse_keyword(loc, object, (name, value), &mut parsed);
+            if !defines(name, dialect) || !vocabularies.include(name) {
+                continue;
+            }
+            match self.treatment(loc, object, name) {
+                KeywordTreatment::Dropped => {
+                    self.drop_keyword(loc, (name, value), &mut parsed.facets)
+                }
+                _ => self.parse_keyword(loc, object, (name, value), &mut parsed),
             }
         }
         if vocabularies.include("properties") {
@@ -117,8 +127,8 @@ impl<'a> SchemaReader<'a> {
             "const" => self.parse_values(loc, facets, vec![value]),
             "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
             | "maxProperties" => self.parse_size(loc, (name, value), facets),
-            "pattern" => self.parse_pattern(loc, value, facets),
-            "format" => self.parse_format(loc, value, facets),
+            "pattern" => self.parse_pattern(loc, value, parsed),
+            "format" => self.parse_format(loc, value, parsed),
             "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum" | "multipleOf" => {
                 self.parse_number_keyword(loc, object, (name, value), facets);
             }
@@ -130,9 +140,8 @@ impl<'a> SchemaReader<'a> {
                 Json::Bool(false) => {}
                 _ => self.malformed(loc, "uniqueItems", "must be a boolean"),
             },
-            "extends" => push_draft_3(facets, TypeSet::ALL, loc, "extends"),
-            "disallow" => push_draft_3(facets, TypeSet::ALL, loc, "disallow"),
-            "divisibleBy" => push_draft_3(facets, TypeSet::NUMBER, loc, "divisibleBy"),
+            "extends" | "disallow" => self.push_draft_3(parsed, TypeSet::ALL, loc, name),
+            "divisibleBy" => self.push_draft_3(parsed, TypeSet::NUMBER, loc, name),
             _ => self.parse_applicator(loc, object, (name, value), parsed),
         }
     }
@@ -155,7 +164,14 @@ impl<'a> SchemaReader<'a> {
                 let list = self.parse_schema_list(loc, "anyOf", value);
                 parsed.any_of.push(("anyOf", list));
             }
-            "oneOf" => parsed.one_of.push(self.parse_schema_list(loc, "oneOf", value)),
+            "oneOf" => {
+                let list = self.parse_schema_list(loc, "oneOf", value);
+                if self.treatment(loc, object, "oneOf") == KeywordTreatment::Enforced {
+                    return parsed.one_of.push(list);
+                }
+                parsed.any_of.push(("oneOf", list));
+                self.drop_keyword(loc, (name, value), &mut parsed.facets);
+            }
             "not" => parsed.all_of.push(self.child(loc, "not", value).negated()),
             "if" => self.parse_conditional(loc, object, value, parsed),
             "dependentRequired" | "dependentSchemas" | "dependencies" => {
@@ -235,8 +251,8 @@ impl<'a> SchemaReader<'a> {
         let levels = self.limits.depth.saturating_sub(self.doc.depth(loc) + 1);
         let has_parts = |value: &&Json| matches!(value, Json::Array(_) | Json::Object(_));
         if values.iter().copied().filter(has_parts).any(|value| value.depth(levels + 1) > levels) {
-            let what = format!("nested deeper than {}", self.limits.depth);
-            return self.report(LocId::ROOT, "", Reason::Limit(what));
+            let what = format!("nested deeper than {} (`Limits::depth`)", self.limits.depth);
+            return self.report(loc, "", Reason::Limit(what));
         }
         facets.values = Some(Rc::new(match &facets.values {
             Some(listed) => intersect_values(listed, &values),
@@ -259,16 +275,17 @@ impl<'a> SchemaReader<'a> {
     }
 
     /// Parses `pattern`.
-    fn parse_pattern(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
+    fn parse_pattern(&mut self, loc: LocId, value: &'a Json, parsed: &mut ParsedKeywords<'a>) {
         let Some(source) = value.as_str() else {
             return self.malformed(loc, "pattern", "must be a string");
         };
         let pattern = PatternUse { source, negated: false, loc, keyword: "pattern" };
         if self.pattern(&pattern).is_some() {
-            return facets.string.patterns.push(pattern);
+            return parsed.facets.string.patterns.push(pattern);
         }
-        let why = "not a regular expression that an automaton can match";
-        push_unenforced(facets, TypeSet::STRING, loc, "pattern", why);
+        let what = "`pattern`: not a regular expression that an automaton can match";
+        let reason = Reason::Unsupported(what.into());
+        self.push_unenforced(&mut parsed.facets, TypeSet::STRING, (loc, "pattern"), reason);
     }
 
     /// Parses `required`.
@@ -344,7 +361,7 @@ impl<'a> SchemaReader<'a> {
     }
 
     /// Parses `format`, as [`Formats`] and the vocabularies say.
-    fn parse_format(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
+    fn parse_format(&mut self, loc: LocId, value: &'a Json, parsed: &mut ParsedKeywords<'a>) {
         let Some(name) = value.as_str() else {
             return self.malformed(loc, "format", "must be a string");
         };
@@ -357,12 +374,14 @@ impl<'a> SchemaReader<'a> {
             Some(format) => {
                 let use_of_pattern =
                     PatternUse { source: &format.pattern, negated: false, loc, keyword: "format" };
-                facets.string.patterns.push(use_of_pattern);
-                facets.string.max = min_bound(facets.string.max, format.max);
+                let string = &mut parsed.facets.string;
+                string.patterns.push(use_of_pattern);
+                string.max = min_bound(string.max, format.max);
             }
             None if refuse_unknown => {
-                let why = "this draft does not define the format";
-                push_unenforced(facets, TypeSet::STRING, loc, "format", why);
+                let what = "`format`: this draft does not define the format";
+                let reason = Reason::Unsupported(what.into());
+                self.push_unenforced(&mut parsed.facets, TypeSet::STRING, (loc, "format"), reason);
             }
             None => {}
         }
@@ -440,7 +459,9 @@ impl<'a> SchemaReader<'a> {
             }
             Err(ResolveError::NotInRegistry) => {
                 let what = format!("{reference:?} is neither in this document nor in the registry");
-                self.unsupported(loc, keyword, what);
+                self.unsupported(loc, keyword, what.clone());
+                let reason = Reason::Unsupported(what);
+                self.push_unenforced(&mut parsed.facets, TypeSet::ALL, (loc, keyword), reason);
             }
         }
     }
@@ -468,8 +489,9 @@ impl<'a> SchemaReader<'a> {
     /// Parses `properties`, `patternProperties` and `additionalProperties`: together one
     /// [`ObjectPart`].
     fn parse_members(&mut self, loc: LocId, object: &'a Object, parsed: &mut ParsedKeywords<'a>) {
-        let (properties, patterns) = (object.get("properties"), object.get("patternProperties"));
-        let additional = object.get("additionalProperties");
+        let properties = self.enforced(loc, object, "properties");
+        let patterns = self.enforced(loc, object, "patternProperties");
+        let additional = self.enforced(loc, object, "additionalProperties");
         let trivial = |schema: &Json| !self.tracks_evaluation && is_trivially_true(schema);
         if properties.is_none() && patterns.is_none() && additional.is_none_or(trivial) {
             return;
@@ -517,6 +539,11 @@ impl<'a> SchemaReader<'a> {
         let mut part = ObjectPart::new(named);
         part.patterns = matched;
         part.evaluates = if additional.is_some() { Evaluates::All } else { Evaluates::Named };
+        if !matches_are_known {
+            let what = "`patternProperties`: a pattern that an automaton cannot match";
+            let (place, reason) = ((loc, "patternProperties"), Reason::Unsupported(what.into()));
+            self.push_unenforced(&mut parsed.facets, TypeSet::OBJECT, place, reason);
+        }
         // Names that a relaxed (unsupported) pattern matches are unknown, so nothing is required of
         // the others.
         part.additional = additional
@@ -528,14 +555,15 @@ impl<'a> SchemaReader<'a> {
     /// Parses `prefixItems` and `items` (older dialects: the array form of `items`, and
     /// `additionalItems`): together one [`ArrayPart`].
     fn parse_elements(&mut self, loc: LocId, object: &'a Object, parsed: &mut ParsedKeywords<'a>) {
-        let prefix =
-            object.get("prefixItems").filter(|_| self.doc.dialect(loc) == Dialect::Draft202012);
-        let (keyword, list, rest) = match (prefix, object.get("items")) {
+        let prefix = self
+            .enforced(loc, object, "prefixItems")
+            .filter(|_| self.doc.dialect(loc) == Dialect::Draft202012);
+        let (keyword, list, rest) = match (prefix, self.enforced(loc, object, "items")) {
             (None, None) => return,
             (None, Some(items @ Json::Array(_))) => (
                 "items",
                 Some(items),
-                object.get("additionalItems").map(|r| ("additionalItems", r)),
+                self.enforced(loc, object, "additionalItems").map(|r| ("additionalItems", r)),
             ),
             (list, items) => ("prefixItems", list, items.map(|r| ("items", r))),
         };
@@ -621,6 +649,18 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
+    /// Notes that a keyword of draft 3 is not enforced.
+    fn push_draft_3(
+        &self,
+        parsed: &mut ParsedKeywords<'a>,
+        types: TypeSet,
+        loc: LocId,
+        keyword: &'a str,
+    ) {
+        let what = format!("`{keyword}`: draft 3 keyword");
+        self.push_unenforced(&mut parsed.facets, types, (loc, keyword), Reason::Unsupported(what));
+    }
+
     /// Reports a keyword whose value has the wrong form.
     pub(crate) fn malformed(&mut self, loc: LocId, keyword: &str, what: &str) {
         self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
@@ -646,20 +686,4 @@ fn types_of(value: &Json) -> Option<TypeSet> {
             .try_fold(TypeSet::NONE, |types, name| Some(types.or(TypeSet::named(name.as_str()?)?))),
         _ => None,
     }
-}
-
-/// Notes a keyword that is not enforced, and the types of the values that it constrains.
-fn push_unenforced(
-    facets: &mut Facets<'_>,
-    types: TypeSet,
-    loc: LocId,
-    keyword: &'static str,
-    why: &'static str,
-) {
-    facets.unenforced.push(UnenforcedKeyword { types, loc, keyword, why });
-}
-
-/// As [`push_unenforced`], for a keyword of draft 3.
-fn push_draft_3(facets: &mut Facets<'_>, types: TypeSet, loc: LocId, keyword: &'static str) {
-    push_unenforced(facets, types, loc, keyword, "draft 3 keyword");
 }

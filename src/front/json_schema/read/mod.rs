@@ -8,6 +8,7 @@ pub(super) mod doc;
 pub(super) mod facets;
 pub(super) mod keywords;
 pub(super) mod registry;
+pub(super) mod relaxations;
 mod resolve;
 mod resources;
 pub(super) mod shared_facets;
@@ -27,6 +28,7 @@ use crate::spec::json::Json;
 use doc::{Doc, LocId};
 use facets::{Facets, PatternUse, TypeSet};
 use registry::Registry;
+use relaxations::{Attempt, KeywordTreatment, Relaxations, WorkLog};
 
 /// Fuel for parsing one byte of a pattern.
 const FUEL_PER_PATTERN_BYTE: usize = 10;
@@ -72,17 +74,19 @@ pub(super) struct SchemaReader<'a> {
     pub(super) current: LocId,
     /// Parsed patterns, by source; `None` if they cannot be used.
     patterns: HashMap<&'a str, Option<Arc<CachedPattern>>>,
-    /// The fuel is spent, or the request is cancelled. This has been reported.
-    halted: bool,
+    /// What is relaxed because of limits.
+    pub(super) relaxations: Relaxations,
+    /// Where work was done, and where limits were reached.
+    work: WorkLog,
 }
 
 impl<'a> SchemaReader<'a> {
-    /// A reader of the document `root`, with these features enabled.
+    /// A reader of the document `root`, with the features and relaxations of `attempt`.
     pub(super) fn new(
         (root, remotes): (&'a Json, &'a Registry),
         options: SchemaOptions,
         limits: &'a Limits,
-        features: Features,
+        Attempt { features, relaxations }: Attempt,
     ) -> Self {
         SchemaReader {
             doc: Doc::new(root, remotes, options.dialect, features.dynamic),
@@ -95,28 +99,56 @@ impl<'a> SchemaReader<'a> {
             conflicts: Vec::new(),
             current: LocId::ROOT,
             patterns: HashMap::default(),
-            halted: false,
+            relaxations,
+            work: WorkLog::begin(),
         }
     }
 
-    /// Spends fuel; `false` if there is none left, which is reported at the current location.
+    /// Spends fuel; `false` if there is none left, which is reported.
     pub(super) fn spend(&mut self, units: usize) -> bool {
-        if !self.halted
+        if !self.work.halted
             && let Err(out) = fuel::spend(units)
         {
-            self.halted = true;
-            self.report(self.current, "", Reason::Limit(out.to_string()));
+            self.halt(out.to_string());
         }
-        !self.halted
+        !self.work.halted
+    }
+
+    /// Ends the work because the schema has too many nodes.
+    pub(super) fn halt_at_nodes(&mut self) {
+        self.halt(format!("more than {} schema nodes (`Limits::nodes`)", self.limits.nodes));
+    }
+
+    /// Ends the work because of a limit on the whole schema. Reports it where most of the work was
+    /// done.
+    pub(super) fn halt(&mut self, what: String) {
+        if !std::mem::replace(&mut self.work.halted, true) {
+            self.work.charge(self.current);
+            let loc = self.work.costliest().first().copied().unwrap_or(self.current);
+            let what = format!("{what}, and this schema takes most of them");
+            self.add_error(loc, "", Reason::Limit(what));
+        }
     }
 
     /// Whether the fuel is spent or the request cancelled.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.halted
+        self.work.halted
     }
 
     /// Reports an error of a keyword of a location; an empty keyword stands for the location.
     pub(super) fn report(&mut self, loc: LocId, keyword: &str, reason: Reason) {
+        let is_limit = matches!(reason, Reason::Limit(_));
+        if is_limit && self.work.halted {
+            return;
+        }
+        match fuel::check() {
+            Err(out) if is_limit => self.halt(out.to_string()),
+            _ => self.add_error(loc, keyword, reason),
+        }
+    }
+
+    /// Adds an error to the report.
+    fn add_error(&mut self, loc: LocId, keyword: &str, reason: Reason) {
         if self.errors.len() >= MAX_ERRORS {
             return;
         }
@@ -129,6 +161,9 @@ impl<'a> SchemaReader<'a> {
         let minor = matches!(error.reason, Reason::Unsupported(_));
         let is_reported = |e: &SchemaError| *e == error || (minor && e.pointer == error.pointer);
         if !self.errors.iter().any(is_reported) {
+            if matches!(error.reason, Reason::Limit(_)) && !self.work.halted {
+                self.work.add_limit(loc, keyword);
+            }
             self.errors.push(error);
         }
     }
@@ -136,14 +171,18 @@ impl<'a> SchemaReader<'a> {
     /// Reports that a keyword is not enforced: as an error, or as a relaxation if the policy allows
     /// it. The caller continues with weaker facets.
     pub(super) fn unsupported(&mut self, loc: LocId, keyword: &str, what: String) {
+        self.relax(loc, keyword, Reason::Unsupported(what));
+    }
+
+    /// As [`SchemaReader::unsupported`], for another reason.
+    pub(super) fn relax(&mut self, loc: LocId, keyword: &str, reason: Reason) {
         if self.options.policy == Policy::Strict {
-            return self.report(loc, keyword, Reason::Unsupported(what));
+            return self.report(loc, keyword, reason);
         }
         let pointer = self.doc.keyword_pointer(loc, keyword);
         if self.relaxed.len() < MAX_ERRORS
             && !self.relaxed.iter().any(|other| other.pointer == pointer)
         {
-            let reason = Reason::Unsupported(what);
             self.relaxed.push(SchemaError { pointer, keyword: keyword.to_owned(), reason });
         }
     }
@@ -194,6 +233,11 @@ impl<'a> SchemaReader<'a> {
                 return loc;
             }
             let Some(reference) = self.doc.locs[loc.index()].reference else { return loc };
+            let is_relaxed =
+                |object| self.treatment(loc, object, "$ref") != KeywordTreatment::Enforced;
+            if self.doc.object(loc).is_some_and(is_relaxed) {
+                return loc;
+            }
             if self.doc.dialect(loc) > Dialect::Draft7
                 && self.doc.object(loc).is_some_and(|object| object.len() > 1)
             {
@@ -225,8 +269,9 @@ impl<'a> SchemaReader<'a> {
                     RegexError::TooLarge(_) => Reason::Limit(text),
                 };
                 match reason {
-                    Reason::Unsupported(what) => self.unsupported(used.loc, used.keyword, what),
-                    reason => self.report(used.loc, used.keyword, reason),
+                    Reason::Limit(_) => self.report(used.loc, used.keyword, reason),
+                    // Other engines read more than ECMA-262 defines.
+                    reason => self.relax(used.loc, used.keyword, reason),
                 }
                 None
             }
@@ -240,7 +285,8 @@ impl<'a> SchemaReader<'a> {
     pub(super) fn pattern_dfa(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
         let built = self.pattern(used)?.search_dfa(self.limits.automaton_states);
         if let Err(error) = &built {
-            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
+            let what = format!("{error} (`Limits::automaton_states`)");
+            self.report(used.loc, used.keyword, Reason::Limit(what));
         }
         built.ok()
     }
@@ -259,7 +305,8 @@ impl<'a> SchemaReader<'a> {
     pub(super) fn pattern_complement(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
         let built = self.pattern(used)?.complement(self.limits.automaton_states);
         if let Err(error) = &built {
-            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
+            let what = format!("the negation: {error} (`Limits::automaton_states`)");
+            self.report(used.loc, used.keyword, Reason::Limit(what));
         }
         built.ok()
     }
@@ -268,11 +315,7 @@ impl<'a> SchemaReader<'a> {
     pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: TypeSet) {
         for item in &facets.unenforced {
             if item.types.meets(types) {
-                self.unsupported(
-                    item.loc,
-                    item.keyword,
-                    format!("`{}`: {}", item.keyword, item.why),
-                );
+                self.relax(item.loc, item.keyword, item.reason.clone());
             }
         }
     }

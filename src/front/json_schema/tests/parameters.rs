@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::super::{
-    AmbiguousText, JsonTypes, MemberPart, ParameterStyle, RawStrings, SchemaOptions, ValueSyntax,
-    lower_parameters, lower_syntax,
+    AmbiguousText, JsonTypes, MemberPart, ParameterStyle, RawStrings, Registry, SchemaOptions,
+    ValueSyntax, lower_parameters, lower_syntax,
 };
 use crate::compile::Compiled;
 use crate::ir::{Expr, GrammarBuilder, Trigger};
@@ -54,7 +54,7 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
     };
     let lowered = lower_parameters(
         &mut builder,
-        &json(schema),
+        (&json(schema), &Registry::new()),
         &SchemaOptions::default(),
         &Limits::default(),
         &style,
@@ -149,7 +149,9 @@ fn python_and_delimited_syntax() {
     let lower = |syntax: &ValueSyntax| {
         let mut builder = GrammarBuilder::new();
         let (options, limits) = (SchemaOptions::default(), Limits::default());
-        let rule = lower_syntax(&mut builder, &schema, &options, &limits, syntax).unwrap();
+        let (rule, _) =
+            lower_syntax(&mut builder, (&schema, &Registry::new()), &options, &limits, syntax)
+                .unwrap();
         recognizer(builder, rule)
     };
     let mut python = lower(&ValueSyntax::Python);
@@ -188,7 +190,8 @@ fn undeclared_names_in_python_and_delimited_syntax() {
     let lower = |syntax: &ValueSyntax| {
         let mut builder = GrammarBuilder::new();
         let (options, limits) = (SchemaOptions::default(), Limits::default());
-        let rule = lower_syntax(&mut builder, &schema, &options, &limits, syntax).unwrap();
+        let source = (&schema, &Registry::new());
+        let (rule, _) = lower_syntax(&mut builder, source, &options, &limits, syntax).unwrap();
         recognizer(builder, rule)
     };
     let mut python = lower(&ValueSyntax::Python);

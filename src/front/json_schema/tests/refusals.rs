@@ -234,7 +234,7 @@ fn schemas_that_multiply_are_named() {
     let errors = errors(&both);
     let text = errors[0].reason.to_string();
     assert_eq!(errors[0].pointer, "/properties/x", "{errors:?}");
-    for part in ["/properties/x/allOf/0/if", "/properties/x/allOf/60/if", "validate"] {
+    for part in ["/properties/x/allOf/0/if", "/properties/x/allOf/60/if"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
