@@ -56,6 +56,16 @@ formats:
 peers *args:
     cd benches/peers && cargo run --release --features xgr -- {{args}}
 
+# The interface of llguidance over Louver: masks beside the original's, then mistral.rs on it (builds
+# mistral.rs once more). With ../shared/data also on schemas of MaskBench.
+door steps="1000000":
+    cd adapters/llguidance && LOUVER_STEPS={{steps}} cargo test --workspace -- --nocapture
+    cd adapters/llguidance/mistralrs && cargo test
+
+# MaskBench through the interface of llguidance, beside the original (needs ../shared/data).
+door-bench every="1":
+    cd adapters/llguidance && cargo run --release -p llguidance-conformance --bin maskbench -- {{every}}
+
 # The CUDA code without a GPU or a toolkit (fetches nvcc from PyPI once): PTX as committed, feature `cuda` builds.
 cuda-check:
     bash adapters/candle/cuda/check

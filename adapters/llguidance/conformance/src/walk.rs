@@ -1,0 +1,260 @@
+//! Random walks of the two side by side.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use toktrie::{SimpleVob, TokEnv, TokenId};
+
+use crate::{Case, Class, Difference, Side, classify};
+
+/// Longest walk, in tokens.
+const LONGEST: usize = 80;
+/// Most differences that are kept as text.
+const MAX_SHOWN: usize = 40;
+
+/// What walks have found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Masks compared.
+    pub masks: usize,
+    /// Masks that are equal.
+    pub equal: usize,
+    /// Grammars that only one side compiles: its name, which side, and the other's message.
+    pub refused: Vec<(String, Side, String)>,
+    /// Differences by class: masks that have one.
+    pub classes: BTreeMap<Class, usize>,
+    /// Differences without a reason.
+    pub unexplained: Vec<String>,
+}
+
+/// Random numbers (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((self.0 >> 11) % bound.max(1) as u64) as usize
+    }
+}
+
+/// The two matchers of a grammar.
+struct Pair<'a> {
+    case: &'a Case,
+    env: &'a TokEnv,
+    ours: llguidance::Matcher,
+    original: original::Matcher,
+    text: Vec<u8>,
+    tokens: Vec<TokenId>,
+}
+
+/// Walks through a grammar until so many masks were compared.
+pub fn walk(case: &Case, env: &TokEnv, masks: usize, seed: u64, report: &mut Report) {
+    let grammar = case.grammar();
+    let (ours, original) = match (our_parser(env, &grammar), original_parser(env, &grammar)) {
+        (Ok(ours), Ok(original)) => (ours, original),
+        (Ok(_), Err(error)) => {
+            report.refused.push((case.name.clone(), Side::Ours, error.to_string()));
+            return;
+        }
+        (Err(error), Ok(_)) => {
+            report.refused.push((case.name.clone(), Side::Original, error.to_string()));
+            return;
+        }
+        (Err(_), Err(_)) => return,
+    };
+    let ours = llguidance::Matcher::new(Ok(ours));
+    let original = original::Matcher::new(Ok(original));
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let until = report.masks + masks;
+    while report.masks < until {
+        let (ours, original) = (ours.clone(), original.clone());
+        let (text, tokens) = (Vec::new(), Vec::new());
+        let mut pair = Pair { case, env, ours, original, text, tokens };
+        for _ in 0..LONGEST.min(until - report.masks) {
+            if pair.step(&mut random, report).is_none() {
+                break;
+            }
+        }
+    }
+}
+
+fn our_parser(env: &TokEnv, grammar: &Value) -> anyhow::Result<llguidance::TokenParser> {
+    let mut factory = llguidance::ParserFactory::new_simple(env)?;
+    factory.quiet().limits_mut().verbose_errors = false;
+    factory.create_parser(serde_json::from_value(grammar.clone())?)
+}
+
+fn original_parser(env: &TokEnv, grammar: &Value) -> anyhow::Result<original::TokenParser> {
+    let mut factory = original::ParserFactory::new_simple(env)?;
+    factory.quiet().limits_mut().verbose_errors = false;
+    factory.create_parser(serde_json::from_value(grammar.clone())?)
+}
+
+impl Pair<'_> {
+    /// Compares the masks and takes a token that both allow; None at the end of the walk.
+    fn step(&mut self, random: &mut Random, report: &mut Report) -> Option<()> {
+        report.masks += 1;
+        let (ours, original) =
+            (self.ours.compute_mask_or_eos(), self.original.compute_mask_or_eos());
+        let (ours, original) = match (ours, original) {
+            (Ok(ours), Ok(original)) => (ours, original),
+            (Err(_), Err(_)) => {
+                report.equal += 1;
+                return None;
+            }
+            (ours, original) => {
+                let show = |mask: anyhow::Result<SimpleVob>| match mask {
+                    Ok(mask) => format!("{} tokens", mask.num_set()),
+                    Err(error) => format!("{error:#}"),
+                };
+                let message = format!("ours: {}; original: {}", show(ours), show(original));
+                self.unexplained(report, &message);
+                return None;
+            }
+        };
+        if ours.iter().eq(original.iter()) {
+            report.equal += 1;
+            if self.ours.is_stopped() != self.original.is_stopped() {
+                self.end_differs(report);
+                return None;
+            }
+        } else {
+            self.compare(&ours, &original, report);
+        }
+        if self.ours.is_stopped() || self.original.is_stopped() {
+            return None;
+        }
+        let mut both = ours;
+        both.and(&original);
+        let token = self.choose(&both, random)?;
+        self.check_validation(token, random, report);
+        let taken = (self.ours.consume_token(token), self.original.consume_token(token));
+        match taken {
+            (Ok(()), Ok(())) => {
+                self.text.extend(self.env.tok_trie().decode(&[token]));
+                self.tokens.push(token);
+            }
+            (Err(_), Err(_)) => return None,
+            (ours, original) => {
+                self.unexplained(report, &format!("token {token}: {ours:?} {original:?}"));
+                return None;
+            }
+        }
+        if random.below(25) == 0 {
+            self.roll_back(random, report)?;
+        }
+        Some(())
+    }
+
+    /// Both validate a token that both allow, and one at random alike, if their masks agree on it.
+    fn check_validation(&mut self, token: TokenId, random: &mut Random, report: &mut Report) {
+        if random.below(8) != 0 {
+            return;
+        }
+        let ours = self.ours.validate_tokens(&[token]).ok();
+        let original = self.original.validate_tokens(&[token]).ok();
+        if ours != original {
+            self.unexplained(report, &format!("validate {token}: {ours:?} {original:?}"));
+        }
+    }
+
+    /// Takes tokens back on both sides.
+    fn roll_back(&mut self, random: &mut Random, report: &mut Report) -> Option<()> {
+        let count = random.below(self.tokens.len().min(5) + 1);
+        let results = (self.ours.rollback(count), self.original.rollback(count));
+        if !matches!(results, (Ok(()), Ok(()))) {
+            if self.case.classes.first() != Some(&Class::Budgets) {
+                self.unexplained(report, &format!("rollback {count}: {results:?}"));
+            }
+            return None;
+        }
+        self.tokens.truncate(self.tokens.len() - count);
+        self.text = self.env.tok_trie().decode(&self.tokens);
+        Some(())
+    }
+
+    /// Finds reasons for all tokens that only one side allows.
+    fn compare(&mut self, ours: &SimpleVob, original: &SimpleVob, report: &mut Report) {
+        let env = self.env.clone();
+        let trie = env.tok_trie();
+        let mut classes = Vec::new();
+        let is_forced = env.tokenize_is_canonical()
+            && (original.num_set() == 1 || ours.num_set() == 1)
+            && self.allows_what_is_forced(ours, original);
+        for (side, a, b) in [(Side::Ours, ours, original), (Side::Original, original, ours)] {
+            let mut only = a.clone();
+            only.sub(b);
+            for token in only.iter() {
+                let end = trie.eos_tokens().contains(&token);
+                let bytes = if end { &[][..] } else { trie.token(token) };
+                let difference = Difference { side, text: &self.text, token: bytes };
+                match classify(self.case, &difference) {
+                    Some(class) => classes.push(class),
+                    None if is_forced => classes.push(Class::Forced),
+                    None => {
+                        let token = String::from_utf8_lossy(bytes).into_owned();
+                        self.unexplained(report, &format!("only {side:?} allows {token:?}"));
+                        return;
+                    }
+                }
+            }
+        }
+        classes.sort();
+        classes.dedup();
+        for class in classes {
+            *report.classes.entry(class).or_default() += 1;
+        }
+    }
+
+    /// Whether a forced token of one side may follow on the other.
+    fn allows_what_is_forced(&mut self, ours: &SimpleVob, original: &SimpleVob) -> bool {
+        let forced = if original.num_set() == 1 { original } else { ours };
+        let Some(token) = forced.first_bit_set() else { return false };
+        let token = token as TokenId;
+        self.ours.validate_tokens(&[token]).is_ok_and(|valid| valid == 1)
+            && self.original.validate_tokens(&[token]).is_ok_and(|valid| valid == 1)
+    }
+
+    /// One side is at its end and the other is not.
+    fn end_differs(&mut self, report: &mut Report) {
+        let side = if self.ours.is_stopped() { Side::Original } else { Side::Ours };
+        let difference = Difference { side, text: &self.text, token: &[] };
+        match classify(self.case, &difference) {
+            Some(class) => *report.classes.entry(class).or_default() += 1,
+            None => self.unexplained(report, &format!("only {side:?} goes on")),
+        }
+    }
+
+    /// Notes a difference without a reason.
+    fn unexplained(&self, report: &mut Report, what: &str) {
+        if report.unexplained.len() < MAX_SHOWN {
+            let text = String::from_utf8_lossy(&self.text);
+            report.unexplained.push(format!("{} after {text:?}: {what}", self.case.name));
+        }
+    }
+
+    /// A token: any, or one that ends something, so that walks get far.
+    fn choose(&self, mask: &SimpleVob, random: &mut Random) -> Option<TokenId> {
+        let trie = self.env.tok_trie();
+        let allowed = mask.to_list();
+        let ends = |token: &&TokenId| {
+            matches!(trie.token(**token), [.., b'"' | b']' | b'}' | b',' | b':' | b')' | b';'])
+        };
+        if random.below(3) == 0 {
+            let closing: Vec<&TokenId> = allowed.iter().filter(ends).collect();
+            if !closing.is_empty() {
+                return Some(*closing[random.below(closing.len())]);
+            }
+        }
+        let plain: Vec<&TokenId> = allowed
+            .iter()
+            .filter(|&&t| trie.token(t).iter().all(|b| (32..127).contains(b)))
+            .collect();
+        if !plain.is_empty() && random.below(4) != 0 {
+            return Some(*plain[random.below(plain.len())]);
+        }
+        (!allowed.is_empty()).then(|| allowed[random.below(allowed.len())])
+    }
+}

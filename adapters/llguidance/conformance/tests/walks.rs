@@ -1,0 +1,62 @@
+//! Masks of both on random walks. `LOUVER_STEPS` is the number of masks (default 20,000), and
+//! `LOUVER_SEED` where the walks begin.
+
+use llguidance_conformance::{Case, Forcing, Report, bench_cases, corpus, data, environment, walk};
+
+fn number(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Schemas of MaskBench, where it is found.
+fn bench() -> Vec<Case> {
+    let Some(data) = data() else { return Vec::new() };
+    let schema = |case: llguidance_conformance::BenchCase| Case {
+        name: case.id,
+        lark: None,
+        regex: None,
+        schema: Some(case.schema.to_string()),
+        classes: Vec::new(),
+    };
+    bench_cases(&data, 25).into_iter().map(schema).collect()
+}
+
+fn compare(forcing: Forcing, cases: &[Case], steps: usize) {
+    let env = environment(forcing);
+    let mut report = Report::default();
+    let seed = number("LOUVER_SEED", 1) as u64;
+    for (at, case) in cases.iter().enumerate() {
+        let rest = steps.saturating_sub(report.masks);
+        walk(case, &env, rest / (cases.len() - at), seed + at as u64, &mut report);
+    }
+    println!(
+        "{forcing:?}: {} masks of {} grammars, {} equal",
+        report.masks,
+        cases.len(),
+        report.equal
+    );
+    println!("{:#?}", report.classes);
+    for (name, side, message) in &report.refused {
+        let line = message.lines().next().unwrap_or_default();
+        println!("only {side:?} compiles {name}: {line}");
+    }
+    assert!(report.unexplained.is_empty(), "{}", report.unexplained.join("\n"));
+    assert!(report.masks >= steps / 2, "{} masks", report.masks);
+}
+
+#[test]
+fn masks_of_the_corpus_are_equal_or_differ_for_a_reason() {
+    let steps = number("LOUVER_STEPS", 20_000);
+    for forcing in [Forcing::Off, Forcing::Canonical] {
+        compare(forcing, &corpus(), steps * 2 / 5);
+    }
+}
+
+#[test]
+fn masks_of_real_schemas_are_equal_or_differ_for_a_reason() {
+    let cases = bench();
+    if cases.is_empty() {
+        println!("MaskBench is not there: skipped");
+        return;
+    }
+    compare(Forcing::Off, &cases, number("LOUVER_STEPS", 20_000) / 5);
+}

@@ -1,0 +1,279 @@
+//! The grammars that users send, limits, and results.
+
+use std::fmt;
+
+use anyhow::{Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toktrie::TokEnv;
+
+use crate::regex_to_lark;
+use crate::tokens::TokenSpace;
+
+pub use crate::earley::ValidationResult;
+
+/// Names of ignored text: whether a contextual lexer is the default.
+pub const DEFAULT_CONTEXTUAL: bool = true;
+
+/// A grammar: a list of Lark texts and schemas, of which the first is the one to generate by and
+/// the others are there to refer to, as `@name` in Lark.
+///
+/// ```
+/// use llguidance::api::TopLevelGrammar;
+///
+/// let grammar = TopLevelGrammar::from_regex("a/b");
+/// assert_eq!(grammar.grammars[0].lark_grammar.as_deref(), Some(r"start: /a\/b/"));
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TopLevelGrammar {
+    /// The grammars; the first one begins.
+    pub grammars: Vec<GrammarWithLexer>,
+    /// How many tokens may be consumed.
+    pub max_tokens: Option<usize>,
+}
+
+impl TopLevelGrammar {
+    /// A regular expression that the whole text matches.
+    pub fn from_regex(rx: &str) -> Self {
+        Self::from_grammar(GrammarWithLexer::from_regex(rx))
+    }
+
+    /// A grammar in Lark.
+    pub fn from_lark(lark_grammar: String) -> Self {
+        Self::from_grammar(GrammarWithLexer::from_lark(lark_grammar))
+    }
+
+    /// A JSON Schema.
+    pub fn from_json_schema(json_schema: Value) -> Self {
+        Self::from_grammar(GrammarWithLexer::from_json_schema(json_schema))
+    }
+
+    /// A list of one.
+    pub fn from_grammar(grammar: GrammarWithLexer) -> Self {
+        TopLevelGrammar { grammars: vec![grammar], max_tokens: None }
+    }
+
+    /// The JSON of a list, or a Lark text.
+    pub fn from_lark_or_grammar_list(data: &str) -> Result<Self> {
+        match data.trim_start().chars().next() {
+            None => bail!("Empty grammar"),
+            Some('{') => Ok(serde_json::from_str(data)?),
+            Some(_) => Ok(Self::from_lark(data.to_owned())),
+        }
+    }
+
+    /// A grammar of a kind: `regex`, `json`, `json_schema`, `json_object`, `lark`, `llguidance` or
+    /// `guidance`.
+    pub fn from_tagged_str(tag: &str, data: &str) -> Result<Self> {
+        Ok(match tag {
+            "regex" => Self::from_regex(data),
+            "json" | "json_schema" => Self::from_json_schema(serde_json::from_str(data)?),
+            "json_object" => Self::from_json_schema(json!({"type": "object"})),
+            "lark" => Self::from_lark(data.to_owned()),
+            "llguidance" | "guidance" => Self::from_lark_or_grammar_list(data)?,
+            _ => bail!("unknown constraint type: {tag}"),
+        })
+    }
+}
+
+/// One grammar of a list: a Lark text or a JSON Schema.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct GrammarWithLexer {
+    /// The name that others refer to.
+    pub name: Option<String>,
+    /// A JSON Schema.
+    pub json_schema: Option<Value>,
+    /// A Lark text.
+    pub lark_grammar: Option<String>,
+}
+
+impl fmt::Debug for GrammarWithLexer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.lark_grammar.is_some() { "lark" } else { "json" };
+        write!(f, "GrammarWithLexer [{kind}]")
+    }
+}
+
+impl GrammarWithLexer {
+    /// A Lark text named `lark_grammar`.
+    pub fn from_lark(lark_grammar: String) -> Self {
+        GrammarWithLexer {
+            name: Some("lark_grammar".to_owned()),
+            lark_grammar: Some(lark_grammar),
+            ..GrammarWithLexer::default()
+        }
+    }
+
+    /// A schema named `json_schema`.
+    pub fn from_json_schema(json_schema: Value) -> Self {
+        GrammarWithLexer {
+            name: Some("json_schema".to_owned()),
+            json_schema: Some(json_schema),
+            ..GrammarWithLexer::default()
+        }
+    }
+
+    /// A regular expression named `regex`, as Lark.
+    pub fn from_regex(rx: &str) -> Self {
+        GrammarWithLexer {
+            name: Some("regex".to_owned()),
+            ..Self::from_lark(format!("start: /{}/", regex_to_lark(rx, "")))
+        }
+    }
+}
+
+/// What a parser is made from.
+#[derive(Clone, Debug)]
+pub enum GrammarInit {
+    /// A list of grammars.
+    Serialized(TopLevelGrammar),
+}
+
+impl GrammarInit {
+    /// Compiles the grammar and drops it. Without a tokenizer, special tokens are accepted with a
+    /// warning.
+    ///
+    /// ```
+    /// use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
+    ///
+    /// let check = |lark: &str| {
+    ///     let grammar = TopLevelGrammar::from_lark(lark.to_owned());
+    ///     GrammarInit::Serialized(grammar).validate(None, ParserLimits::default())
+    /// };
+    /// assert_eq!(check("start: \"a\"").into_tuple(), (false, vec![]));
+    /// assert!(check("start: b").into_tuple().0);
+    /// ```
+    pub fn validate(self, tok_env: Option<TokEnv>, limits: ParserLimits) -> ValidationResult {
+        let GrammarInit::Serialized(grammar) = self;
+        let checked = crate::panic_utils::guard(|| match tok_env {
+            Some(env) => {
+                let space = TokenSpace::new(&env)?;
+                crate::compile::compile(&space, &grammar, &limits).map(|c| c.warnings.clone())
+            }
+            None => crate::compile::check_without_tokens(&grammar),
+        });
+        match checked {
+            Ok(warnings) if warnings.is_empty() => ValidationResult::Valid,
+            Ok(warnings) => ValidationResult::Warnings(warnings),
+            Err(error) => ValidationResult::Error(error.to_string()),
+        }
+    }
+}
+
+/// Why a parser has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StopReason {
+    /// It has not.
+    NotStopped,
+    /// The grammar-wide number of tokens is used up.
+    MaxTokensTotal,
+    /// Not used.
+    MaxTokensParser,
+    /// Nothing can follow, and the text is complete.
+    NoExtension,
+    /// No token can follow.
+    NoExtensionBias,
+    /// An end-of-sequence token was consumed.
+    EndOfSentence,
+    /// A call that cannot be right, or an error.
+    InternalError,
+    /// The fuel of a mask or a token is used up.
+    LexerTooComplex,
+    /// Another limit of the parser, or a token that the grammar does not allow.
+    ParserTooComplex,
+    /// The work was cancelled.
+    Cancelled,
+}
+
+impl StopReason {
+    /// Whether the text is right as far as it goes.
+    pub fn is_ok(&self) -> bool {
+        use StopReason::{EndOfSentence, NoExtension, NoExtensionBias, NotStopped};
+        matches!(self, NotStopped | EndOfSentence | NoExtension | NoExtensionBias)
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Bounds on work. Louver counts other units: its own limits are scaled in proportion to how far
+/// these are from their defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[repr(C)]
+pub struct ParserLimits {
+    /// Scales the items of a configuration.
+    pub max_items_in_row: usize,
+    /// Scales the fuel of a compilation.
+    pub initial_lexer_fuel: u64,
+    /// Scales the fuel of a mask.
+    pub step_lexer_fuel: u64,
+    /// Scales the fuel of a mask, too; the lower counts.
+    pub step_max_items: usize,
+    /// Scales the states of an automaton.
+    pub max_lexer_states: usize,
+    /// Scales the nodes of a grammar.
+    pub max_grammar_size: usize,
+    /// Without effect.
+    pub precompute_large_lexemes: bool,
+    /// Whether errors have a dump of the parser's state.
+    pub verbose_errors: bool,
+}
+
+impl Default for ParserLimits {
+    fn default() -> Self {
+        ParserLimits {
+            max_items_in_row: 2_000,
+            initial_lexer_fuel: 1_000_000,
+            step_lexer_fuel: 200_000,
+            step_max_items: 50_000,
+            max_lexer_states: 250_000,
+            max_grammar_size: 500_000,
+            precompute_large_lexemes: true,
+            verbose_errors: true,
+        }
+    }
+}
+
+/// Options that a Lark text sets with `%llguidance {..}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LLGuidanceOptions {
+    /// Masks have all allowed tokens where text is forced.
+    pub no_forcing: bool,
+    /// Refused by Louver.
+    pub allow_invalid_utf8: bool,
+    /// Ignored text may stand first.
+    pub allow_initial_skip: bool,
+}
+
+impl LLGuidanceOptions {
+    /// Sets what `other` sets.
+    pub fn apply(&mut self, other: &Self) {
+        self.no_forcing |= other.no_forcing;
+        self.allow_invalid_utf8 |= other.allow_invalid_utf8;
+        self.allow_initial_skip |= other.allow_initial_skip;
+    }
+}
+
+/// The grammars of a list, checked: each has one text, and names differ.
+pub(crate) fn check_list(list: &TopLevelGrammar) -> Result<&GrammarWithLexer> {
+    let mut names = Vec::new();
+    for grammar in &list.grammars {
+        match (&grammar.lark_grammar, &grammar.json_schema) {
+            (None, None) => bail!("grammar must have either lark_grammar or json_schema"),
+            (Some(_), Some(_)) => bail!("cannot have both lark_grammar and json_schema"),
+            _ => {}
+        }
+        if let Some(name) = &grammar.name {
+            if names.contains(&name) {
+                bail!("duplicate grammar name: @{name}");
+            }
+            names.push(name);
+        }
+    }
+    list.grammars.first().ok_or_else(|| anyhow!("empty grammars array"))
+}

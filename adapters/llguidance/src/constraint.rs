@@ -1,0 +1,235 @@
+//! One sequence for hosts that take forced tokens and reports as well.
+
+use anyhow::{Result, bail};
+use toktrie::{SimpleVob, StepResult, TokTrie, TokenId};
+
+use crate::api::StopReason;
+use crate::output::ParserOutput;
+use crate::token_parser::TokenParser;
+
+/// What a host does after a token.
+#[derive(Clone, Debug, Default)]
+pub struct CommitResult {
+    /// Whether the generation is over.
+    pub stop: bool,
+    /// How many tokens to take back; 0.
+    pub backtrack: u32,
+    /// The tokens to append: the sampled one, and those that the grammar forces after it.
+    pub ff_tokens: Vec<TokenId>,
+}
+
+impl CommitResult {
+    /// The end of a generation.
+    pub fn stop() -> Self {
+        CommitResult { stop: true, ..CommitResult::default() }
+    }
+
+    /// What a step without a mask asks for.
+    pub fn from_step_result(step: &StepResult) -> Self {
+        match step.unconditional_splice() {
+            Some(splice) => CommitResult {
+                stop: false,
+                backtrack: splice.backtrack,
+                ff_tokens: splice.ff_tokens.clone(),
+            },
+            None => CommitResult { stop: step.is_stop(), ..CommitResult::default() },
+        }
+    }
+}
+
+/// A sequence of steps: [`Constraint::compute_mask`], sampling, [`Constraint::commit_token`].
+///
+/// ```
+/// use llguidance::api::TopLevelGrammar;
+/// use llguidance::toktrie::ApproximateTokEnv;
+/// use llguidance::{Constraint, ParserFactory};
+///
+/// # fn main() -> anyhow::Result<()> {
+/// let factory = ParserFactory::new_simple(&ApproximateTokEnv::single_byte_env())?;
+/// let grammar = TopLevelGrammar::from_regex("[ab]");
+/// let mut constraint = Constraint::new(factory.create_parser(grammar)?);
+/// assert!(constraint.compute_mask()?.sample_mask.is_some());
+/// assert_eq!(constraint.commit_token(Some(97))?.ff_tokens, [97]);
+/// assert!(constraint.compute_mask()?.is_stop());
+/// assert!(constraint.commit_token(None)?.stop);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Constraint {
+    /// The parser.
+    pub parser: TokenParser,
+    /// Whether reports go to the log.
+    pub log_json_progress: bool,
+    /// The temperature of the last mask.
+    pub temperature: f32,
+    step: StepResult,
+    /// Bytes, tokens and captures that were reported.
+    reported: (usize, usize, usize),
+    is_final_reported: bool,
+    is_over: bool,
+    pending_stop: bool,
+}
+
+impl Constraint {
+    /// A constraint for a parser. Panics if the parser was started.
+    pub fn new(parser: TokenParser) -> Self {
+        assert!(parser.is_fresh(), "Parser was already used");
+        Constraint {
+            parser,
+            log_json_progress: false,
+            temperature: 0.0,
+            step: StepResult::noop(),
+            reported: (0, 0, 0),
+            is_final_reported: false,
+            is_over: false,
+            pending_stop: false,
+        }
+    }
+
+    /// A copy of its own.
+    pub fn deep_clone(&self) -> Self {
+        self.clone()
+    }
+
+    /// Starts with a prompt; see [`TokenParser::process_prompt`].
+    pub fn process_prompt(&mut self, prompt: Vec<TokenId>) -> Vec<TokenId> {
+        self.parser.process_prompt(prompt)
+    }
+
+    /// Starts with an empty prompt.
+    pub fn start_without_prompt(&mut self) {
+        self.parser.start_without_prompt();
+    }
+
+    /// Takes tokens that the host has chosen.
+    pub fn force_tokens(&mut self, tokens: &[TokenId]) -> Result<()> {
+        tokens.iter().try_for_each(|&token| self.parser.consume_token(token).map(drop))
+    }
+
+    /// Whether the next step is the last.
+    pub fn has_pending_stop(&self) -> bool {
+        self.pending_stop
+    }
+
+    /// The mask of the next token, or the end.
+    pub fn compute_mask(&mut self) -> Result<&StepResult> {
+        if self.is_over {
+            bail!(self.parser.augment_err("compute_mask() called after stop"));
+        }
+        if self.parser.is_fresh() {
+            self.parser.start_without_prompt();
+        }
+        self.step = match self.mask()? {
+            None => {
+                self.is_over = true;
+                StepResult::stop()
+            }
+            Some(mask) => {
+                let temperature = self.parser.temperature();
+                self.temperature = temperature.unwrap_or(self.temperature);
+                StepResult::sample(mask, temperature)
+            }
+        };
+        self.report();
+        Ok(&self.step)
+    }
+
+    /// The mask; None where the text is at its end.
+    fn mask(&mut self) -> Result<Option<SimpleVob>> {
+        if self.parser.check_stop()? {
+            return Ok(None);
+        }
+        match self.parser.compute_mask() {
+            Ok(mask) => Ok(Some(mask)),
+            Err(_) if self.parser.stop_reason() == StopReason::NoExtensionBias => Ok(None),
+            Err(error) => bail!(self.parser.augment_err(error)),
+        }
+    }
+
+    /// The last step.
+    pub fn step_result(&self) -> &StepResult {
+        &self.step
+    }
+
+    /// Takes the sampled token, and the tokens that are forced after it if the host can take them.
+    pub fn commit_token(&mut self, sampled: Option<TokenId>) -> Result<CommitResult> {
+        if self.step.is_stop() {
+            return Ok(CommitResult::stop());
+        }
+        if self.step.sample_mask.is_none() {
+            return Ok(CommitResult::from_step_result(&self.step));
+        }
+        let Some(token) = sampled else {
+            bail!(self.parser.augment_err("sampled_token is required when mask was present"));
+        };
+        let taken = self.parser.consume_token(token);
+        taken.map_err(|error| anyhow::anyhow!(self.parser.augment_err(error)))?;
+        let mut ff_tokens = vec![token];
+        self.pending_stop = self.parser.check_stop()?;
+        if !self.pending_stop && self.parser.inference_caps.ff_tokens {
+            ff_tokens.extend(self.parser.consume_ff_tokens()?);
+            self.pending_stop = self.parser.check_stop()?;
+        }
+        self.step = StepResult::splice(0, ff_tokens.clone());
+        self.report();
+        Ok(CommitResult { stop: false, backtrack: 0, ff_tokens })
+    }
+
+    /// How many of these tokens may follow.
+    pub fn validate_tokens_raw(&mut self, tokens: &[TokenId]) -> Result<usize> {
+        self.parser.validate_tokens_raw(tokens)
+    }
+
+    /// Writes reports to the log, if asked for.
+    fn report(&mut self) {
+        if !self.log_json_progress {
+            return;
+        }
+        for output in self.flush_progress() {
+            let line = serde_json::to_string(&output).unwrap_or_default();
+            self.parser.logger.write_buffer(&format!("JSON-OUT: {line}\n"));
+        }
+    }
+
+    /// What was generated since the last call.
+    pub fn flush_progress(&mut self) -> Vec<ParserOutput> {
+        let (bytes, tokens, captures) = self.reported;
+        let mut outputs = Vec::new();
+        let all = self.parser.final_bytes().len();
+        if all > bytes {
+            outputs.push(ParserOutput::Text {
+                bytes: self.parser.bytes_since(bytes).into(),
+                log_prob: 0.0,
+                num_tokens: self.parser.num_tokens() - tokens,
+                is_generated: true,
+                stats: self.parser.last_step_stats().clone(),
+            });
+        }
+        let found = self.parser.captures();
+        outputs.extend(found.iter().skip(captures).map(|(name, bytes)| ParserOutput::Capture {
+            name: name.clone(),
+            bytes: bytes.as_slice().into(),
+            log_prob: 0.0,
+        }));
+        self.reported = (all, self.parser.num_tokens(), found.len());
+        if self.is_over && !self.is_final_reported {
+            self.is_final_reported = true;
+            outputs.push(ParserOutput::FinalText {
+                bytes: self.parser.final_bytes().into(),
+                stop_reason: self.parser.stop_reason(),
+            });
+        }
+        outputs
+    }
+
+    /// Takes the log.
+    pub fn flush_logs(&mut self) -> String {
+        self.parser.logger.get_and_clear_logs()
+    }
+
+    /// The tokens of the tokenizer.
+    pub fn tok_trie(&self) -> &TokTrie {
+        self.parser.token_env.tok_trie()
+    }
+}

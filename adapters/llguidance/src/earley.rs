@@ -1,0 +1,176 @@
+//! Counters, results of validation, and slices, under the names of the original's parser module.
+
+use std::fmt;
+
+use anyhow::{Result, anyhow};
+use louver::front::regex::Pattern;
+use louver::{Limits, RegexOptions};
+use serde::{Deserialize, Serialize};
+use toktrie::TokEnv;
+
+/// Counters of a parser's work. Louver fills in the time and the number of masks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ParserStats {
+    /// Time of masks, in microseconds.
+    pub compute_time_us: u64,
+    /// Tokens consumed.
+    pub rows: usize,
+    /// Not counted.
+    pub cached_rows: usize,
+    /// Not counted.
+    pub all_items: usize,
+    /// Not counted.
+    pub lexer_cost: u64,
+    /// Not counted.
+    pub slices_applied: usize,
+    /// Not counted.
+    pub trie_nodes_walked: usize,
+    /// Bytes consumed.
+    pub definitive_bytes: usize,
+    /// Not counted.
+    pub lexer_ops: usize,
+    /// Not counted.
+    pub num_lex_errors: usize,
+    /// Not counted.
+    pub num_lexemes: usize,
+}
+
+impl ParserStats {
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub fn delta(&self, earlier: &ParserStats) -> ParserStats {
+        self.each(earlier, u64::saturating_sub)
+    }
+
+    /// The greater of each two counters.
+    #[must_use]
+    pub fn max(&self, other: &ParserStats) -> ParserStats {
+        self.each(other, u64::max)
+    }
+
+    /// The counters in use, combined with those of another.
+    fn each(&self, other: &ParserStats, combine: fn(u64, u64) -> u64) -> ParserStats {
+        let size = |a: usize, b: usize| combine(a as u64, b as u64) as usize;
+        ParserStats {
+            compute_time_us: combine(self.compute_time_us, other.compute_time_us),
+            rows: size(self.rows, other.rows),
+            definitive_bytes: size(self.definitive_bytes, other.definitive_bytes),
+            ..ParserStats::default()
+        }
+    }
+}
+
+impl fmt::Display for ParserStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// What a grammar is found to be.
+#[derive(Clone, Debug)]
+pub enum ValidationResult {
+    /// Right.
+    Valid,
+    /// Right, with these warnings.
+    Warnings(Vec<String>),
+    /// Refused.
+    Error(String),
+}
+
+impl ValidationResult {
+    /// The result of a grammar with these warnings.
+    pub fn from_warning(warnings: Vec<String>) -> Self {
+        match warnings.is_empty() {
+            true => ValidationResult::Valid,
+            false => ValidationResult::Warnings(warnings),
+        }
+    }
+
+    /// Whether it is an error, and all messages.
+    pub fn into_tuple(self) -> (bool, Vec<String>) {
+        match self {
+            ValidationResult::Valid => (false, Vec::new()),
+            ValidationResult::Warnings(warnings) => (false, warnings),
+            ValidationResult::Error(error) => (true, vec![error]),
+        }
+    }
+
+    /// The error.
+    pub fn into_error(self) -> Option<String> {
+        match self {
+            ValidationResult::Error(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The messages as text, warnings only if asked for.
+    pub fn render(&self, with_warnings: bool) -> String {
+        match self {
+            ValidationResult::Error(error) => format!("ERROR: {error}"),
+            ValidationResult::Warnings(warnings) if with_warnings => {
+                let lines: Vec<_> = warnings.iter().map(|w| format!("WARNING: {w}")).collect();
+                lines.join("\n")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// The regular expressions by which the original divides the vocabulary. Louver makes its masks
+/// without them: they are checked and kept.
+#[derive(Clone, Debug, Default)]
+pub struct SlicedBiasComputer {
+    slices: Vec<String>,
+}
+
+impl SlicedBiasComputer {
+    /// Slices for JSON: white space, and characters of strings.
+    pub fn json_slices() -> Vec<String> {
+        let character = "[^\"\\\\\\x00-\\x1F\\x7F]";
+        let of_length = |length: &str| format!("{character}{{1,{length}}}");
+        vec!["[ \\n\\r\\t]+".to_owned(), of_length("10"), of_length("30"), of_length("")]
+    }
+
+    /// The slices of [`crate::ParserFactory::new_simple`].
+    pub fn general_slices() -> Vec<String> {
+        Self::json_slices()
+    }
+
+    /// Checks the regular expressions.
+    pub fn new(_tok_env: &TokEnv, regexes: &[String]) -> Result<Self> {
+        for regex in regexes {
+            Pattern::with_options(regex, &RegexOptions::default(), &Limits::default())
+                .map_err(|error| anyhow!("regex parse error: {error}"))?;
+        }
+        Ok(SlicedBiasComputer { slices: regexes.to_vec() })
+    }
+
+    /// A note that there is nothing to count.
+    pub fn stats(&self, _include_tokens: bool) -> String {
+        "slices are not used\n".to_owned()
+    }
+
+    /// The regular expressions.
+    pub fn extra_lexemes(&self) -> Vec<String> {
+        self.slices.clone()
+    }
+}
+
+/// Counters of a factory.
+pub mod perf {
+    /// Counters of the parsers of a factory. Louver has its own; see [`louver::EngineStats`].
+    #[derive(Clone, Debug, Default)]
+    pub struct ParserPerfCounters {}
+
+    /// A number with a comma after every three digits.
+    ///
+    /// ```
+    /// assert_eq!(llguidance::earley::perf::num_with_commas(1234567), "1,234,567");
+    /// ```
+    pub fn num_with_commas(number: u64) -> String {
+        let digits = number.to_string();
+        let comma = |at: usize| at != 0 && (digits.len() - at).is_multiple_of(3);
+        let parts = digits.chars().enumerate();
+        parts.flat_map(|(at, digit)| comma(at).then_some(',').into_iter().chain([digit])).collect()
+    }
+}

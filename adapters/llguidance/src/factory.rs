@@ -1,0 +1,184 @@
+//! The factory of parsers for one tokenizer.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use toktrie::{InferenceCapabilities, TokEnv};
+
+use crate::api::{GrammarInit, ParserLimits, TopLevelGrammar};
+use crate::earley::SlicedBiasComputer;
+use crate::earley::perf::ParserPerfCounters;
+use crate::logger::Logger;
+use crate::panic_utils::guard;
+use crate::token_parser::TokenParser;
+use crate::tokens::TokenSpace;
+
+/// Makes parsers for one tokenizer. It holds the vocabulary, the engine and its caches, so there
+/// should be one for each model; it can be used by many threads at once.
+///
+/// ```
+/// use llguidance::ParserFactory;
+/// use llguidance::api::TopLevelGrammar;
+/// use llguidance::toktrie::ApproximateTokEnv;
+///
+/// # fn main() -> anyhow::Result<()> {
+/// let factory = ParserFactory::new_simple(&ApproximateTokEnv::single_byte_env())?;
+/// assert!(factory.create_parser(TopLevelGrammar::from_regex("[0-9]+")).is_ok());
+/// let error = factory.create_parser(TopLevelGrammar::from_lark("start: a".to_owned()));
+/// assert!(error.is_err_and(|error| error.to_string().contains("`a`")));
+/// # Ok(())
+/// # }
+/// ```
+pub struct ParserFactory {
+    space: Arc<TokenSpace>,
+    slicer: Arc<SlicedBiasComputer>,
+    inference_caps: InferenceCapabilities,
+    limits: ParserLimits,
+    perf_counters: Arc<ParserPerfCounters>,
+    stderr_log_level: u32,
+    buffer_log_level: u32,
+}
+
+impl ParserFactory {
+    /// A factory. `regexes` are checked and otherwise without effect. Cost: one sort of the tokens.
+    pub fn new(
+        tok_env: &TokEnv,
+        inference_caps: InferenceCapabilities,
+        regexes: &[String],
+    ) -> Result<Self> {
+        Ok(ParserFactory {
+            slicer: Arc::new(SlicedBiasComputer::new(tok_env, regexes)?),
+            space: Arc::new(TokenSpace::new(tok_env)?),
+            inference_caps,
+            limits: ParserLimits::default(),
+            perf_counters: Arc::default(),
+            stderr_log_level: 1,
+            buffer_log_level: 0,
+        })
+    }
+
+    /// A factory for hosts that only mask.
+    pub fn new_simple(tok_env: &TokEnv) -> Result<Self> {
+        let slices = SlicedBiasComputer::general_slices();
+        Self::new(tok_env, InferenceCapabilities::default(), &slices)
+    }
+
+    /// The same factory with other slices. It shares vocabulary and caches.
+    pub fn with_slices(&self, slices: &[String]) -> Result<ParserFactory> {
+        Ok(ParserFactory {
+            space: self.space.clone(),
+            slicer: Arc::new(SlicedBiasComputer::new(&self.space.env, slices)?),
+            inference_caps: self.inference_caps.clone(),
+            limits: self.limits.clone(),
+            perf_counters: self.perf_counters.clone(),
+            stderr_log_level: self.stderr_log_level,
+            buffer_log_level: self.buffer_log_level,
+        })
+    }
+
+    /// The limits of new parsers.
+    pub fn limits(&self) -> &ParserLimits {
+        &self.limits
+    }
+
+    /// The limits of new parsers, to change them.
+    pub fn limits_mut(&mut self) -> &mut ParserLimits {
+        &mut self.limits
+    }
+
+    /// The tokenizer.
+    pub fn tok_env(&self) -> &TokEnv {
+        &self.space.env
+    }
+
+    /// No log.
+    pub fn quiet(&mut self) -> &mut Self {
+        self.set_buffer_log_level(0).set_stderr_log_level(0)
+    }
+
+    /// The log level of the buffer.
+    pub fn buffer_log_level(&self) -> u32 {
+        self.buffer_log_level
+    }
+
+    /// The log level of stderr.
+    pub fn stderr_log_level(&self) -> u32 {
+        self.stderr_log_level
+    }
+
+    /// Sets the log level of the buffer.
+    pub fn set_buffer_log_level(&mut self, level: u32) -> &mut Self {
+        self.buffer_log_level = level;
+        self
+    }
+
+    /// Sets the log level of stderr.
+    pub fn set_stderr_log_level(&mut self, level: u32) -> &mut Self {
+        self.stderr_log_level = level;
+        self
+    }
+
+    /// The slices.
+    pub fn extra_lexemes(&self) -> Vec<String> {
+        self.slicer.extra_lexemes()
+    }
+
+    /// The slices, as an object.
+    pub fn slicer(&self) -> Arc<SlicedBiasComputer> {
+        self.slicer.clone()
+    }
+
+    /// Counters, which are not used.
+    pub fn perf_counters(&self) -> Arc<ParserPerfCounters> {
+        self.perf_counters.clone()
+    }
+
+    /// A parser for a grammar.
+    pub fn create_parser(&self, grammar: TopLevelGrammar) -> Result<TokenParser> {
+        self.create_parser_from_init_default(GrammarInit::Serialized(grammar))
+    }
+
+    /// A parser with the factory's options.
+    pub fn create_parser_from_init_default(&self, init: GrammarInit) -> Result<TokenParser> {
+        self.create_parser_from_init(init, self.buffer_log_level, self.stderr_log_level)
+    }
+
+    /// A parser with other log levels.
+    pub fn create_parser_from_init(
+        &self,
+        init: GrammarInit,
+        buffer_log_level: u32,
+        stderr_log_level: u32,
+    ) -> Result<TokenParser> {
+        let logger = Logger::new(buffer_log_level, stderr_log_level);
+        self.create_parser_from_init_ext(
+            init,
+            logger,
+            self.inference_caps.clone(),
+            self.limits.clone(),
+        )
+    }
+
+    /// A parser with other options. Equal grammars are compiled once for each factory.
+    pub fn create_parser_from_init_ext(
+        &self,
+        init: GrammarInit,
+        logger: Logger,
+        inference_caps: InferenceCapabilities,
+        limits: ParserLimits,
+    ) -> Result<TokenParser> {
+        if inference_caps.ff_tokens && !self.space.env.tokenize_is_canonical() {
+            bail!("ff_tokens requires canonical tokenization");
+        }
+        if inference_caps.backtrack && !inference_caps.ff_tokens {
+            bail!("backtrack requires ff_tokens");
+        }
+        let GrammarInit::Serialized(list) = init;
+        guard(|| {
+            let grammar = crate::compile::compile(&self.space, &list, &limits)?;
+            let space = self.space.clone();
+            Ok(TokenParser::new(space, Arc::new(grammar), list.max_tokens, logger, inference_caps)
+                .with_limits(limits))
+        })
+    }
+}

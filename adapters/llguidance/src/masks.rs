@@ -1,0 +1,121 @@
+//! Rows of Louver's masks as bit vectors of `toktrie`.
+//!
+//! A bit vector can be written only bit by bit, or copied from another one. So a row with many
+//! tokens is copied from an earlier one that is nearly the same, and corrected.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use toktrie::{SimpleVob, TokenId};
+
+/// Words that are compared at once.
+const CHUNK: usize = 8;
+/// Words of a row that are looked at to estimate how many tokens it has, and how far it is from
+/// another row.
+const SAMPLES: usize = 64;
+/// Rows with fewer sampled words that are not 0 are written bit by bit.
+const DENSE_SAMPLES: usize = 12;
+/// Rows from which others are copied.
+const MAX_BASES: usize = 16;
+/// Words in which a copy may differ from its row before the row is kept as one to copy from.
+const MAX_CORRECTED: usize = 400;
+
+/// Ids beyond the vocabulary for which a vector can be asked. Models have logits for more ids than
+/// their tokenizers have tokens, and a host may sample one of them before it asks.
+const BEYOND: usize = 1_024;
+
+/// A vector of `len` bits without tokens.
+pub(crate) fn no_tokens(len: usize) -> SimpleVob {
+    SimpleVob::alloc_with_capacity(len, len + BEYOND)
+}
+
+/// A vector of `len` bits with these tokens, as far as there are such.
+pub(crate) fn only(tokens: &[TokenId], len: usize) -> SimpleVob {
+    let mut vector = no_tokens(len);
+    tokens.iter().filter(|&&token| (token as usize) < len).for_each(|&t| vector.allow_token(t));
+    vector
+}
+
+/// Earlier rows with many tokens.
+#[derive(Default)]
+pub(crate) struct MaskBases(RwLock<Vec<Arc<SimpleVob>>>);
+
+impl MaskBases {
+    /// The first `len` bits of a row.
+    pub(crate) fn vector(&self, words: &[u32], len: usize) -> SimpleVob {
+        let words = &words[..len.div_ceil(32).min(words.len())];
+        let step = (words.len() / SAMPLES).max(1);
+        let sampled = words.iter().step_by(step).filter(|&&word| word != 0).count();
+        if sampled < DENSE_SAMPLES {
+            let mut vector = no_tokens(len);
+            correct(&mut vector, words, len);
+            return vector;
+        }
+        let distance = |base: &SimpleVob| {
+            let pairs = words.iter().zip(base.as_slice()).step_by(step);
+            pairs.filter(|(word, base)| word != base).count()
+        };
+        let bases = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let nearest = bases.iter().filter(|base| base.len() == len).min_by_key(|b| distance(b));
+        let mut vector = match nearest {
+            Some(base) => SimpleVob::clone(base),
+            None => no_tokens(len),
+        };
+        drop(bases);
+        if correct(&mut vector, words, len) > MAX_CORRECTED {
+            let mut bases = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            if bases.len() == MAX_BASES {
+                bases.remove(0);
+            }
+            bases.push(Arc::new(vector.clone()));
+        }
+        vector
+    }
+}
+
+/// Makes the bits of `vector` those of the row; returns how many words changed.
+fn correct(vector: &mut SimpleVob, words: &[u32], len: usize) -> usize {
+    let mut corrected = 0;
+    for (at, chunk) in words.chunks(CHUNK).enumerate() {
+        let start = at * CHUNK;
+        if vector.as_slice().get(start..start + chunk.len()) == Some(chunk) {
+            continue;
+        }
+        for (index, &word) in (start..).zip(chunk) {
+            let in_range = match len - index * 32 {
+                rest if rest < 32 => (1 << rest) - 1,
+                _ => u32::MAX,
+            };
+            let mut differing = (vector.as_slice()[index] ^ word) & in_range;
+            corrected += usize::from(differing != 0);
+            while differing != 0 {
+                let bit = differing.trailing_zeros() as usize;
+                vector.set(index * 32 + bit, word >> bit & 1 == 1);
+                differing &= differing - 1;
+            }
+        }
+    }
+    corrected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_have_the_bits_of_their_rows() {
+        let bases = MaskBases::default();
+        for len in [1, 31, 32, 33, 300, 5_000] {
+            for round in 0..60u32 {
+                let bit = |at: u32| (at * 7 + round * round).is_multiple_of(1 + round % 5);
+                let words: Vec<u32> = (0..len as u32 / 32 + 2)
+                    .map(|word| (0..32).map(|i| u32::from(bit(word * 32 + i)) << i).sum())
+                    .collect();
+                let vector = bases.vector(&words, len);
+                assert_eq!(vector.len(), len);
+                let expected: Vec<u32> = (0..len as u32).filter(|&at| bit(at)).collect();
+                assert_eq!(vector.to_list(), expected, "{len} bits, round {round}");
+            }
+        }
+        assert!(bases.0.read().unwrap().len() <= MAX_BASES);
+    }
+}

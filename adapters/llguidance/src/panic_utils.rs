@@ -1,0 +1,35 @@
+//! Panics as errors.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind as catch};
+
+use anyhow::{Result, anyhow};
+
+/// The message of a panic, as an error that begins with `panic: `.
+pub fn mk_panic_error(info: &Box<dyn Any + Send>) -> String {
+    let message = match (info.downcast_ref::<&str>(), info.downcast_ref::<String>()) {
+        (Some(message), _) => message,
+        (_, Some(message)) => message.as_str(),
+        _ => "unknown cause",
+    };
+    format!("panic: {message}")
+}
+
+/// Runs work, and returns a panic as an error.
+///
+/// ```
+/// use llguidance::panic_utils::catch_unwind;
+///
+/// assert_eq!(catch_unwind(|| Ok(1)).unwrap(), 1);
+/// ```
+pub fn catch_unwind<F, R>(work: F) -> Result<R>
+where
+    F: FnOnce() -> Result<R> + std::panic::UnwindSafe,
+{
+    catch(work).unwrap_or_else(|info| Err(anyhow!(mk_panic_error(&info))))
+}
+
+/// As [`catch_unwind`]; the caller drops what the work may have left half-made.
+pub(crate) fn guard<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work))
+}

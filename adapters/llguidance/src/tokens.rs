@@ -1,0 +1,116 @@
+//! A tokenizer environment as Louver's vocabulary, and the engines for it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use louver::{Engine, EngineOptions, Limits, TokenId, Vocabulary};
+use toktrie::{TokEnv, TokTrie};
+
+use crate::api::ParserLimits;
+use crate::masks::MaskBases;
+
+/// Longest token that the vocabulary takes, in bytes. Longer ones are never allowed.
+const MAX_TOKEN_BYTES: usize = 1 << 12;
+/// Engines that are kept for different limits.
+const MAX_ENGINES: usize = 8;
+
+/// The tokens of one environment.
+///
+/// The vocabulary has one id more than the environment: its only stop token, allowed exactly where
+/// the text may end. End-of-sequence tokens keep their bytes or their name, so that a grammar can
+/// ask for them as such.
+pub(crate) struct TokenSpace {
+    pub(crate) env: TokEnv,
+    pub(crate) vocab: Arc<Vocabulary>,
+    pub(crate) bases: MaskBases,
+    /// Engines by their limits.
+    engines: Mutex<Vec<(Limits, Arc<Engine>)>>,
+}
+
+impl TokenSpace {
+    /// The tokens of an environment. Cost: one sort of the tokens.
+    pub(crate) fn new(env: &TokEnv) -> Result<TokenSpace> {
+        let trie = env.tok_trie();
+        let size = trie.vocab_size();
+        let mut builder = Vocabulary::builder(size + 1);
+        for id in 0..size as u32 {
+            match trie.token(id) {
+                [TokTrie::SPECIAL_TOKEN_MARKER, name @ ..] if !name.is_empty() => {
+                    builder.special(id, &String::from_utf8_lossy(name));
+                }
+                [TokTrie::SPECIAL_TOKEN_MARKER] => {}
+                // A token without text can be named by its id.
+                [] => {
+                    builder.special(id, &format!("<[{id}]>"));
+                }
+                bytes if bytes.len() > MAX_TOKEN_BYTES => {}
+                bytes => {
+                    builder.token(id, bytes);
+                }
+            }
+        }
+        builder.stop(size as u32);
+        let vocab = Arc::new(builder.build()?);
+        Ok(TokenSpace {
+            env: env.clone(),
+            vocab,
+            bases: MaskBases::default(),
+            engines: Mutex::default(),
+        })
+    }
+
+    /// The stop token of the vocabulary, which stands for the end of the text.
+    pub(crate) fn end(&self) -> TokenId {
+        TokenId::from_raw(self.env.tok_trie().vocab_size() as u32)
+    }
+
+    /// The engine for these limits.
+    pub(crate) fn engine(&self, limits: &ParserLimits) -> Arc<Engine> {
+        let limits = scaled(limits);
+        let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, engine)) = engines.iter().find(|(of, _)| *of == limits) {
+            return engine.clone();
+        }
+        let options = EngineOptions::default().with_limits(limits.clone());
+        let engine = Arc::new(Engine::new(self.vocab.clone(), options));
+        if engines.len() == MAX_ENGINES {
+            engines.remove(0);
+        }
+        engines.push((limits, engine.clone()));
+        engine
+    }
+}
+
+/// Louver's limits: its defaults, in proportion to how far the given limits are from theirs. The
+/// units of the two engines differ, so a number cannot be taken over.
+fn scaled(limits: &ParserLimits) -> Limits {
+    let (given, usual, ours) = (limits, ParserLimits::default(), Limits::default());
+    let scale = |value: u64, usual: u64, ours: u64| {
+        u64::try_from(u128::from(ours) * u128::from(value) / u128::from(usual.max(1)))
+            .unwrap_or(u64::MAX)
+            .max(1)
+    };
+    let scale_size = |value: usize, usual: usize, ours: usize| {
+        usize::try_from(scale(value as u64, usual as u64, ours as u64)).unwrap_or(usize::MAX)
+    };
+    let fuel = scale(given.step_lexer_fuel, usual.step_lexer_fuel, ours.mask_fuel);
+    let items = scale(given.step_max_items as u64, usual.step_max_items as u64, ours.mask_fuel);
+    Limits::default()
+        .with_compile_fuel(scale(
+            given.initial_lexer_fuel,
+            usual.initial_lexer_fuel,
+            ours.compile_fuel,
+        ))
+        .with_mask_fuel(fuel.min(items))
+        .with_config_items(scale_size(
+            given.max_items_in_row,
+            usual.max_items_in_row,
+            ours.config_items,
+        ))
+        .with_automaton_states(scale_size(
+            given.max_lexer_states,
+            usual.max_lexer_states,
+            ours.automaton_states,
+        ))
+        .with_nodes(scale_size(given.max_grammar_size, usual.max_grammar_size, ours.nodes))
+}
