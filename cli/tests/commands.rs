@@ -298,7 +298,10 @@ fn check_schema_explains_and_sets_the_exit_code() {
 
     let unique = folder.file("unique.json", r#"{"type": "array", "uniqueItems": true}"#);
     let input = folder.file("i.json", "[[1], [1]]");
-    let scalars = r#"{"policy": "validate", "unique_items": "scalars"}"#;
+    let validated = r#"{"policy": "validate", "unique_items": "scalars"}"#;
+    let run = louver(&["check", "--schema", path(&unique), "--options", validated, path(&input)]);
+    assert_eq!(run.status.code(), Some(1), "the finished text is validated");
+    let scalars = r#"{"policy": "best_effort", "unique_items": "scalars"}"#;
     let run = louver(&["check", "--schema", path(&unique), "--options", scalars, path(&input)]);
     assert_eq!((run.status.code(), &run.stdout[..]), (Some(0), &b"valid\n"[..]));
     assert!(

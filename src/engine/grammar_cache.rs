@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn cached_constraints_stay_within_the_budget_as_they_grow() {
-        let engine = engine(200_000);
+        let engine = engine(600_000);
         let reused = compile(&engine, r#"{"const": "favourite"}"#);
         let mut mask = vec![0; engine.vocab().mask_words()];
         for i in 0..200 {
@@ -394,10 +394,11 @@ mod tests {
             }
             assert!(
                 is_same(&reused, &compile(&engine, r#"{"const": "favourite"}"#)),
-                "a recently used constraint stays"
+                "a recently used constraint stays: {i}, {:?}",
+                engine.stats().grammars
             );
             let stats = engine.stats().grammars;
-            assert!(stats.bytes <= 200_000, "{stats:?}");
+            assert!(stats.bytes <= 600_000, "{stats:?}");
         }
         let stats = engine.stats().grammars;
         assert_eq!((stats.hits, stats.misses), (200, 201));

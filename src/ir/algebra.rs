@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Expr, Grammar, GrammarBuilder, GrammarError, Graph};
+use super::{Counted, Expr, Grammar, GrammarBuilder, GrammarError, Graph};
 use crate::fsm::{ByteSet, Combine, Csr, Dfa, DfaBuilder, TooLarge};
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::{HashMap, HashSet};
@@ -228,6 +228,15 @@ impl Intersection<'_> {
         }
     }
 
+    /// A counted graph as a graph, if that is within the limits.
+    fn unrolled(&self, counted: &Counted) -> Result<Expr> {
+        let limit = self.limits.nodes;
+        match counted.unrolled_size() <= limit {
+            true => Ok(counted.to_graph()),
+            false => Err(IntersectError::TooLarge { limit }),
+        }
+    }
+
     /// Charges an expression of the result.
     fn count_expr(&mut self, expr: Expr) -> Result<Expr> {
         self.nodes += 1;
@@ -314,7 +323,7 @@ impl Intersection<'_> {
                 return Err(IntersectError::Dispatch { rule: self.name() });
             }
             Expr::Ref(rule) => self.rule_ends((*rule, from)),
-            Expr::Counted(counted) => self.ends_of(&counted.to_graph(), from, depth)?,
+            Expr::Counted(counted) => self.ends_of(&self.unrolled(counted)?, from, depth)?,
             Expr::Except(except) => self.ends_of(&except.to_graph(), from, depth)?,
             Expr::Alt(parts) => {
                 let mut out = BTreeSet::new();
@@ -503,7 +512,7 @@ impl Intersection<'_> {
             Expr::Ref(rule) if self.rule_ends((*rule, from)).contains(&to) => {
                 Expr::Ref(self.rule_between(*rule, from, to))
             }
-            Expr::Counted(counted) => self.restrict(&counted.to_graph(), from, to, depth)?,
+            Expr::Counted(counted) => self.restrict(&self.unrolled(counted)?, from, to, depth)?,
             Expr::Except(except) => self.restrict(&except.to_graph(), from, to, depth)?,
             Expr::Alt(parts) => {
                 let parts: Result<Vec<Expr>> =

@@ -14,7 +14,17 @@ pub struct Counted {
     pub max: Option<u32>,
 }
 
+/// Larger graphs of [`Counted::to_graph`] are not made, except where a caller has its own limit.
+pub(in crate::ir) const MAX_UNROLLED: usize = 200_000;
+
 impl Counted {
+    /// The size of [`Counted::to_graph`], without making it.
+    pub(in crate::ir) fn unrolled_size(&self) -> usize {
+        let layers = self.max.unwrap_or(self.min) as usize + 1;
+        let edges: usize = self.graph.edges.iter().map(|(_, expr, _)| expr.size()).sum();
+        layers.saturating_mul(self.graph.nodes as usize + edges)
+    }
+
     /// The expression as a graph with a node for each pair of node and number of edges. Cost: the
     /// number of pairs.
     pub fn to_graph(&self) -> Expr {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::counted_graph::MAX_UNROLLED;
 use super::{
     AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members,
     SpecialToken, Spent, Trigger,
@@ -33,6 +34,7 @@ pub(crate) const MACROS: [&str; 9] = [
 /// * deferred bodies are built and included;
 /// * a budget without bounds and a NaN temperature are dropped, and a list of one special token is
 ///   that token.
+/// * counted graphs whose unrolled form is very large are abbreviated, and cannot be read back.
 ///
 /// `{:#}` abbreviates automata to their size; that form cannot be read back.
 impl fmt::Display for Grammar {
@@ -182,7 +184,7 @@ impl Printer<'_> {
             Expr::Automaton(dfa) => automaton(f, dfa),
             Expr::Graph(graph) => self.graph(f, graph),
             Expr::Members(members) => self.members(f, members),
-            Expr::Counted(counted) if self.brief => {
+            Expr::Counted(counted) if self.brief || counted.unrolled_size() > MAX_UNROLLED => {
                 let Counted { graph, min, max } = &**counted;
                 let max = max.map_or(String::new(), |max| max.to_string());
                 write!(

@@ -124,7 +124,7 @@ impl ParameterStyle {
     fn allows_no_text(&self, schema: &Json) -> Option<bool> {
         let has = |keyword| match schema.get(keyword) {
             Some(Json::Array(names)) => !names.is_empty(),
-            Some(Json::Object(members)) => members.len() > 0,
+            Some(Json::Object(members)) => !members.is_empty(),
             _ => false,
         };
         let is_nullable = derives_empty(&self.open)? && derives_empty(&self.close)?;

@@ -20,6 +20,7 @@ mod useless;
 
 use std::borrow::Cow;
 
+use super::counted_graph::MAX_UNROLLED;
 use super::{Expr, Grammar, GrammarError};
 use crate::ids::RuleId;
 
@@ -217,7 +218,7 @@ impl Expr {
                 members.parts().map(Expr::size).sum::<usize>() + members.once.len() + 1
             }
             Expr::Except(except) => except.to_graph().size(),
-            Expr::Counted(counted) => counted.to_graph().size(),
+            Expr::Counted(counted) => counted.unrolled_size(),
             Expr::Dispatch(dispatch) => {
                 dispatch.tags.len() + dispatch.stops.len() + dispatch.excludes.len() + 1
             }
@@ -236,13 +237,16 @@ impl Expr {
         }
     }
 
-    /// Replaces every [`Expr::Except`] and [`Expr::Counted`] by its graph.
+    /// Replaces every [`Expr::Except`], and every [`Expr::Counted`] that is not too large, by its
+    /// graph.
     fn expand_compact(&mut self) {
         match self {
             Expr::Except(except) => *self = except.to_graph(),
             Expr::Counted(counted) => {
                 counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.expand_compact());
-                *self = counted.to_graph();
+                if counted.unrolled_size() <= MAX_UNROLLED {
+                    *self = counted.to_graph();
+                }
             }
             Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(Expr::expand_compact),
             Expr::Repeat { body, .. } => body.expand_compact(),

@@ -6,6 +6,7 @@ use super::call_graph::CallGraph;
 use super::graph_paths::reaches_end;
 use super::{any_changed, fold};
 use crate::ids::RuleId;
+use crate::ir::counted_graph::MAX_UNROLLED;
 use crate::ir::{Expr, Grammar};
 
 /// Runs the pass; returns whether anything changed.
@@ -76,7 +77,11 @@ fn is_productive(expr: &Expr, ranks: &[u32]) -> bool {
         Expr::Repeat { max: Some(max), min, .. } if max < min => false,
         Expr::Repeat { body, min, .. } => *min == 0 || is_productive(body, ranks),
         Expr::Members(members) => members.derives(|part| is_productive(part, ranks)),
-        Expr::Counted(counted) => is_productive(&counted.to_graph(), ranks),
+        Expr::Counted(counted) if counted.unrolled_size() <= MAX_UNROLLED => {
+            is_productive(&counted.to_graph(), ranks)
+        }
+        // By definition its edges are productive.
+        Expr::Counted(_) => true,
         Expr::Except(except) => {
             except.is_always_productive() || is_productive(&except.to_graph(), ranks)
         }

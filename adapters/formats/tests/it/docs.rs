@@ -144,7 +144,8 @@ fn page() -> String {
         let _ = write!(
             out,
             "## {name}\n\n{title}.\n\n* Arguments: {style}\n* Text: {text}\n\
-             * Reasoning: {reasoning}\n* Stop tokens: {stops}\n{written_out}{builtins}{spellings}\n````text\n{example}\n````\n\n\
+             * Reasoning: {reasoning}\n* Stop tokens: {stops}\n{written_out}{builtins}{spellings}\n\
+             ````text\n{example}\n````\n\n\
              Sources:\n\n* {sources}\n\n",
             name = format.name,
             title = format.title,

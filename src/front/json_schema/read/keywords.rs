@@ -370,7 +370,7 @@ impl<'a> SchemaReader<'a> {
             return;
         }
         let refuse_unknown = asserted || self.options.formats == Formats::RefuseUnknown;
-        match format::lookup(name, self.doc.dialect(loc)) {
+        match format::lookup(name) {
             Some(format) => {
                 let use_of_pattern =
                     PatternUse { source: &format.pattern, negated: false, loc, keyword: "format" };
@@ -379,7 +379,7 @@ impl<'a> SchemaReader<'a> {
                 string.max = min_bound(string.max, format.max);
             }
             None if refuse_unknown => {
-                let what = "`format`: this draft does not define the format";
+                let what = "`format`: no draft defines the format";
                 let reason = Reason::Unsupported(what.into());
                 self.push_unenforced(&mut parsed.facets, TypeSet::STRING, (loc, "format"), reason);
             }

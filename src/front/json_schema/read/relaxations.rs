@@ -296,8 +296,7 @@ impl<'a> SchemaReader<'a> {
 
     /// Reports a limit at the first of these keywords that a schema has, else at the schema.
     pub(crate) fn report_limit(&mut self, loc: LocId, keywords: &[&'static str], what: String) {
-        let has =
-            |keyword: &&&str| !loc.is_negated() && self.doc.json(loc).get(**keyword).is_some();
+        let has = |keyword: &&&str| !loc.is_negated() && self.doc.json(loc).get(keyword).is_some();
         let keyword = keywords.iter().find(has).copied().unwrap_or_default();
         self.report(loc, keyword, Reason::Limit(what));
     }
