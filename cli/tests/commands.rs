@@ -17,6 +17,12 @@ fn louver(args: &[&str]) -> Output {
         .expect("the binary runs")
 }
 
+/// `bench schema` with a tokenizer, cases and an output file.
+fn bench_schema([tokenizer, cases, out]: [&Path; 3], extra: &[&str]) -> Output {
+    let files = ["--tokenizer", path(tokenizer), "--cases", path(cases), "--out", path(out)];
+    louver(&[&["bench", "schema"], &files[..], extra].concat())
+}
+
 fn write_lines(folder: &Folder, name: &str, values: &[Value]) -> PathBuf {
     folder.file(name, &values.iter().map(|v| format!("{v}\n")).collect::<String>())
 }
@@ -244,20 +250,8 @@ fn bench_schema_obeys_policy_and_registry() {
     for (policy, wrong, invalidated) in [("validate", 0, 1), ("best_effort", 1, 0)] {
         let out = folder.0.join("out.jsonl");
         let options = json!({"policy": policy}).to_string();
-        let run = louver(&[
-            "bench",
-            "schema",
-            "--tokenizer",
-            path(&tokenizer),
-            "--cases",
-            path(&cases),
-            "--out",
-            path(&out),
-            "--options",
-            &options,
-            "--registry",
-            path(&unit),
-        ]);
+        let extra = ["--options", &options, "--registry", path(&unit)];
+        let run = bench_schema([&tokenizer, &cases, &out], &extra);
         assert!(run.status.success(), "{run:?}");
         let summary = String::from_utf8(run.stderr).expect("text");
         assert!(summary.contains("schemas: 2; refused 0"), "{summary}");
@@ -370,19 +364,7 @@ fn bench_schema_measures_and_validates() {
     );
     for threads in ["1", "3"] {
         let out = folder.0.join("out.jsonl");
-        let args = [
-            "bench",
-            "schema",
-            "--tokenizer",
-            path(&tokenizer),
-            "--cases",
-            path(&cases),
-            "--out",
-            path(&out),
-            "--threads",
-            threads,
-        ];
-        let run = louver(&args);
+        let run = bench_schema([&tokenizer, &cases, &out], &["--threads", threads]);
         assert!(run.status.success(), "{run:?}");
         let summary = String::from_utf8(run.stderr).expect("text");
         assert!(summary.contains("schemas: 5; refused 2, passing 2\n"), "{summary}");

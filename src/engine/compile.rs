@@ -125,8 +125,8 @@ impl Engine {
     /// apart) and options is taken from the grammar cache.
     ///
     /// Errors: [`SchemaCompileError`], with JSON pointers. A policy other than
-    /// [`Policy::Strict`](json_schema::Policy::Strict) is an error as well, because what it relaxes
-    /// would not be reported; [`Engine::compile_json_schema_in`] takes and reports all policies.
+    /// [`Policy::Strict`] is an error as well, because what it relaxes would not be reported;
+    /// [`Engine::compile_json_schema_in`] takes and reports all policies.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! for every front end (docs/REGEX.md). [`RegexOptions`] select the meaning of classes and whether
 //! a match is searched for.
 //!
-//! `regex-syntax` parses all patterns. [`translate`] first rewrites the syntax to which ECMA-262
+//! `regex-syntax` parses all patterns. `translate` first rewrites the syntax to which ECMA-262
 //! gives another meaning: `\d` is ASCII, `.` excludes four line terminators, `$` is only the end of
 //! the text, `[^]`, `\cX`, `\uXXXX`, `\/`, a literal `{`, and others. It rejects patterns that are
 //! not regular (backreferences). Look-around and word boundaries become assertion marks, which

@@ -1,4 +1,4 @@
-//! Member sets of up to 100 members, too many for an oracle that enumerates subsets. Counting
+//! Member sets of up to 300 members, too many for an oracle that enumerates subsets. Counting
 //! decides whether a list of members is a sentence, and adding up gives the shortest completion.
 
 use std::sync::Arc;
@@ -33,12 +33,15 @@ fn set() -> impl Strategy<Value = MemberSet> {
     let once = prop_oneof![
         vec((0usize..30, any::<bool>()), 0..=64),
         vec((0usize..4, Just(false)), 30..=64),
-        vec((0usize..4, prop_oneof![9 => Just(false), 1 => Just(true)]), 65..=100)
     ];
+    let min = prop_oneof![Just(0u32), 0u32..20, 0u32..70];
+    // The search for the shortest completion is quadratic in the members and linear in `min`.
+    let required = prop_oneof![9 => Just(false), 1 => Just(true)];
+    let large = vec((0usize..4, required), 65..=300);
+    let sizes = prop_oneof![2 => (once, min), 1 => (large, 0u32..3)];
     let often = prop_oneof![2 => vec(0usize..1, 0..1), 1 => vec(0usize..9, 1..3)];
     let max = prop_oneof![2 => Just(None), 1 => (0u32..70).prop_map(Some)];
-    (once, often, prop_oneof![Just(0u32), 0u32..20, 0u32..70], max)
-        .prop_map(|(once, often, min, max)| MemberSet { once, often, min, max })
+    (sizes, often, max).prop_map(|((once, min), often, max)| MemberSet { once, often, min, max })
 }
 
 impl MemberSet {

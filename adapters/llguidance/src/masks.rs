@@ -29,7 +29,7 @@ pub(crate) fn no_tokens(len: usize) -> SimpleVob {
 }
 
 /// A vector of `len` bits with these tokens, as far as there are such.
-pub(crate) fn only(tokens: &[TokenId], len: usize) -> SimpleVob {
+pub(crate) fn tokens_mask(tokens: &[TokenId], len: usize) -> SimpleVob {
     let mut vector = no_tokens(len);
     tokens.iter().filter(|&&token| (token as usize) < len).for_each(|&t| vector.allow_token(t));
     vector

@@ -186,7 +186,7 @@ impl TokenParser {
         if self.forces_tokens() {
             self.find_forced_tokens();
             if let Some(&token) = self.sequence.forced.first() {
-                return Ok(masks::only(&[token], trie.vocab_size()));
+                return Ok(masks::tokens_mask(&[token], trie.vocab_size()));
             }
         }
         let Sequence { matcher, row, .. } = &mut self.sequence;
@@ -211,7 +211,7 @@ impl TokenParser {
     /// The mask of the end-of-sequence tokens.
     pub(crate) fn end_mask(&self) -> SimpleVob {
         let trie = self.token_env.tok_trie();
-        masks::only(trie.eos_tokens(), trie.vocab_size())
+        masks::tokens_mask(trie.eos_tokens(), trie.vocab_size())
     }
 
     /// Takes a token. Returns how many tokens the host should take back, which is none.

@@ -295,9 +295,14 @@ impl<'a> Normalizer<'a> {
         if !base.types.meets(TypeSet::OBJECT) {
             return None;
         }
-        /// Per name: the sum of weights, the first and last choice, their number.
-        struct Count(usize, usize, usize, usize);
-        let mut tested: HashMap<&'a str, Count> = HashMap::default();
+        /// The choices that test a member.
+        struct TestCount {
+            weight: usize,
+            first: usize,
+            last: usize,
+            choices: usize,
+        }
+        let mut tested: HashMap<&'a str, TestCount> = HashMap::default();
         let mut names: Vec<&'a str> = Vec::new();
         for (i, choice) in choices.iter().enumerate() {
             let weight = WEIGHT / choice.alternatives.len().max(1);
@@ -307,19 +312,19 @@ impl<'a> Normalizer<'a> {
                     return None;
                 }
                 for name in names.drain(..).filter(|name| !resolved.contains(name)) {
-                    let entry = tested.entry(name).or_insert(Count(0, i, usize::MAX, 0));
-                    entry.0 += weight;
-                    entry.3 += usize::from(entry.2 != i);
-                    entry.2 = i;
+                    let new = TestCount { weight: 0, first: i, last: i, choices: 1 };
+                    let count = tested.entry(name).or_insert(new);
+                    count.weight += weight;
+                    count.choices += usize::from(count.last != i);
+                    count.last = i;
                 }
             }
         }
-        let candidates = tested.into_iter().filter(|(_, tested)| tested.3 > 1);
+        let candidates = tested.into_iter().filter(|(_, count)| count.choices > 1);
         // Names break ties, so that the choice does not depend on hashing.
-        let best = candidates.max_by_key(|&(name, Count(weight, first, ..))| {
-            (weight, std::cmp::Reverse(first), name)
-        });
-        best.map(|(name, Count(_, first, ..))| (name, first))
+        let best = candidates
+            .max_by_key(|(name, count)| (count.weight, std::cmp::Reverse(count.first), *name));
+        best.map(|(name, count)| (name, count.first))
     }
 
     /// The names of the members whose presence or value an alternative tests, each once.
