@@ -354,9 +354,14 @@ impl<'a> Lowering<'a> {
     pub(crate) fn call_texts(&self) -> Vec<String> {
         let (single, mut out): (Vec<String>, Vec<String>) =
             self.call_begins().into_iter().partition(|text| text.chars().count() == 1);
+        // What a section's begin marker has behind it before the header.
+        let inner = self.format.call.begin.as_ref().filter(|_| self.format.section.is_some());
+        let inner = inner.map_or_else(|| vec![String::new()], Marker::plain_texts);
         for (name, _) in self.request.kinds().take(self.request.functions()) {
             let header = fixed_prefix(&self.format.call.header, name);
-            out.extend(single.iter().map(|begin| format!("{begin}{header}")));
+            for begin in &single {
+                out.extend(inner.iter().map(|inner| format!("{begin}{inner}{header}")));
+            }
         }
         out
     }

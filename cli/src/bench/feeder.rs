@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use louver::engine::{Constraint, Engine, Matcher, PrepareBudget};
+use louver::front::json_schema::{Exponents, Integers, SchemaOptions};
 use louver::fuel;
 use louver::ids::TokenId;
 use louver::mask::MaskRow;
@@ -85,6 +86,32 @@ impl<'e> Feeder<'e> {
             ahead.used = self.engine.stats().ahead_used - used;
         }
         record
+    }
+
+    /// Takes valid instances out of the wrong results if only the options for the spelling of
+    /// numbers exclude them, such as `1.0` for an integer. `compile` makes the constraint for other
+    /// options.
+    pub(super) fn count_other_spellings(
+        &mut self,
+        record: &mut CaseRecord,
+        tests: &[(Vec<u32>, bool)],
+        options: &SchemaOptions,
+        compile: impl FnOnce(&SchemaOptions) -> Option<Constraint>,
+    ) {
+        let wrong = record.wrong.take().unwrap_or_default();
+        let mut any_number = *options;
+        any_number.integers = Integers::ZeroFraction;
+        any_number.exponents = Exponents::Allowed;
+        any_number.max_digits = None;
+        let rejected = wrong.iter().any(|(_, valid, _)| *valid) && any_number != *options;
+        let constraint = rejected.then(|| compile(&any_number)).flatten();
+        let is_spelling = |&(i, valid, _): &(usize, bool, bool)| {
+            let mask = &mut self.mask;
+            let other = constraint.as_ref().filter(|_| valid);
+            other.is_some_and(|other| feed(other.matcher(), &tests[i].0, mask).accepted)
+        };
+        let (spelled, wrong): (Vec<_>, Vec<_>) = wrong.into_iter().partition(is_spelling);
+        (record.spelled_otherwise, record.wrong) = (spelled.len(), Some(wrong));
     }
 }
 

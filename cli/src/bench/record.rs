@@ -27,6 +27,9 @@ pub(super) struct CaseRecord {
     /// `[instance, expected, consumed_all]` of each wrong result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) wrong: Option<Vec<(usize, bool, bool)>>,
+    /// Number of valid instances that only the options for the spelling of numbers exclude.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) spelled_otherwise: usize,
     /// Fuel of compilation, in units of `louver::fuel`.
     pub(super) compile_fuel: u64,
     /// Maximum fuel of one mask and token.
@@ -67,6 +70,10 @@ pub(super) struct PreparationStats {
     pub(super) known: usize,
     /// Number of built masks that were used. With several threads, this includes other cases.
     pub(super) used: u64,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl CaseRecord {

@@ -72,6 +72,11 @@ impl SchemaCase {
         let record = match compiled {
             Ok((constraint, relaxed)) => {
                 let mut record = feeder.feed_all(self.id, started, &constraint, &self.tests);
+                let engine = feeder.engine();
+                feeder.count_other_spellings(&mut record, &self.tests, options, |options| {
+                    let compiled = engine.compile_parsed_schema(&self.schema, registry, options);
+                    Some(compiled.ok()?.0)
+                });
                 if !relaxed.is_empty() {
                     let reports = relaxed.iter().map(ToString::to_string);
                     record.relaxed = Some(reports.collect());

@@ -15,6 +15,8 @@ pub(super) struct Summary {
     passing: usize,
     /// Instances wrongly accepted and wrongly rejected.
     wrong: [usize; 2],
+    /// Valid instances that only the options for the spelling of numbers exclude.
+    spelled_otherwise: usize,
     refused: usize,
     refused_for: Vec<(String, usize)>,
     relaxed: RelaxedSummary,
@@ -90,6 +92,7 @@ impl Summary {
             passing: ran().filter(|r| r.wrong.iter().flatten().next().is_none()).count(),
             wrong: [false, true]
                 .map(|expected| records.iter().map(|r| r.count_wrong(expected)).sum()),
+            spelled_otherwise: ran().map(|r| r.spelled_otherwise).sum(),
             refused: records.len() - ran().count(),
             refused_for,
             relaxed: RelaxedSummary {
@@ -123,6 +126,10 @@ impl fmt::Display for Summary {
             "instances wrongly accepted {}, wrongly rejected {}",
             self.wrong[0], self.wrong[1]
         )?;
+        if self.spelled_otherwise > 0 {
+            let count = self.spelled_otherwise;
+            writeln!(f, "valid, but numbers spelled otherwise (option `integers`) {count}")?;
+        }
         write!(f, "{:<18} {:>9} {:>10}", "microseconds", "count", "avg")?;
         for p in PERCENTILES {
             write!(f, " {:>10}", format!("p{p}"))?;

@@ -138,7 +138,13 @@ impl ToolsCase {
             fuel::measure(|| compile(feeder.engine(), format, (&self.tools, options)));
         let record = match compiled {
             Ok(constraint) => {
-                feeder.feed_all(self.id, started, &constraint, &[(self.tokens, true)])
+                let tests = [(self.tokens, true)];
+                let mut record = feeder.feed_all(self.id, started, &constraint, &tests);
+                let engine = feeder.engine();
+                feeder.count_other_spellings(&mut record, &tests, options, |options| {
+                    compile(engine, format, (&self.tools, options)).ok()
+                });
+                record
             }
             Err((error, refused_for)) => {
                 CaseRecord::refused(self.id, nanos(started), error, refused_for)

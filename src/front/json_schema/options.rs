@@ -65,9 +65,9 @@ pub enum Integers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exponents {
-    /// Exponents that double precision can represent: at most 307 after one digit before the point,
-    /// and at most two exponent digits after several. Numbers in `enum` and `const` are written as
-    /// listed, or without an exponent.
+    /// Exponents that double precision can represent: after one digit before the point, numbers are
+    /// at most the greatest double; after several, exponents have at most two digits. Numbers in
+    /// `enum` and `const` are written as listed, or without an exponent.
     #[default]
     Double,
     /// Any exponent, and listed numbers in any spelling. A number with bounds, an integer or a

@@ -14,12 +14,13 @@ pub(super) const NINE: u32 = b'9' as u32;
 pub(super) const UPPER_E: u32 = b'E' as u32;
 pub(super) const LOWER_E: u32 = b'e' as u32;
 
-/// Largest exponent behind a mantissa with one digit before the point. Behind more digits,
-/// exponents have at most two digits.
-const LARGEST_EXPONENT: [u8; 3] = *b"307";
+/// The digits of the greatest double, whose exponent is 308. Greater mantissas have smaller
+/// exponents.
+const GREATEST_MANTISSA: &[u8] = b"17976931348623157";
 
-/// The automaton of texts whose exponents double precision can represent. Magnitudes are below
-/// 1e308 if there are at most 209 digits before the point. The syntax is not checked.
+/// The automaton of texts whose exponents double precision can represent. Behind one digit before
+/// the point, magnitudes are at most the greatest double. Behind more digits, exponents have up to
+/// two digits, so that 209 digits stay in range. The syntax is not checked.
 pub(super) static DOUBLE_RANGE: LazyLock<Dfa> = LazyLock::new(|| {
     let mut b = DfaBuilder::new();
     let start = b.state(false);
@@ -28,42 +29,80 @@ pub(super) static DOUBLE_RANGE: LazyLock<Dfa> = LazyLock::new(|| {
     // more[n]: up to n more digits of the exponent may follow, and nothing else.
     let more = [0; 3].map(|_| b.state(true));
     (1..3).for_each(|n| b.edge(more[n], ZERO, NINE, more[n - 1]));
-    let exponent_states = |b: &mut DfaBuilder| {
-        let (mark, sign) = (b.state(false), b.state(false));
-        b.edge(mark, PLUS, PLUS, sign);
-        b.edge(mark, MINUS, MINUS, sign);
-        [mark, sign]
+    // Behind mantissas of one digit that are at most the greatest double's, that are greater, and
+    // behind mantissas of more digits.
+    let at_most = add_exponent(&mut b, b"308", more);
+    let greater = add_exponent(&mut b, b"307", more);
+    let many = add_exponent(&mut b, b"99", more);
+
+    let digits = b.state(true);
+    let mut add_mantissa = |exponent: u32| {
+        let [one, fraction] = [0; 2].map(|_| b.state(true));
+        b.edge(one, ZERO, NINE, digits);
+        b.edge(one, POINT, POINT, fraction);
+        b.edge(fraction, ZERO, NINE, fraction);
+        add_exponent_marks(&mut b, one, exponent);
+        add_exponent_marks(&mut b, fraction, exponent);
+        [one, fraction]
     };
-    let (large, small) = (exponent_states(&mut b), exponent_states(&mut b));
-    small.into_iter().for_each(|from| b.edge(from, ZERO, NINE, more[1]));
-    let mut from = Vec::from(large);
-    for (n, digit) in LARGEST_EXPONENT.map(u32::from).into_iter().enumerate() {
+    let [less_one, less] = add_mantissa(at_most);
+    let [more_one, more_fraction] = add_mantissa(greater);
+    let [_, many_fraction] = add_mantissa(many);
+    b.edge(digits, ZERO, NINE, digits);
+    b.edge(digits, POINT, POINT, many_fraction);
+    add_exponent_marks(&mut b, digits, many);
+    // Mantissas that begin as the greatest double's does.
+    let mut tied = b.state(true);
+    for from in [start, minus] {
+        b.edge(from, ZERO, ZERO, less_one);
+        b.edge(from, ONE, ONE, tied);
+        b.edge(from, ONE + 1, NINE, more_one);
+    }
+    b.edge(tied, ZERO, NINE, digits);
+    add_exponent_marks(&mut b, tied, at_most);
+    let fraction = b.state(true);
+    b.edge(tied, POINT, POINT, fraction);
+    tied = fraction;
+    add_exponent_marks(&mut b, tied, at_most);
+    for digit in GREATEST_MANTISSA[1..].iter().map(|&digit| u32::from(digit)) {
+        let next = b.state(true);
+        b.edge(tied, ZERO, digit - 1, less);
+        b.edge(tied, digit, digit, next);
+        if digit < NINE {
+            b.edge(tied, digit + 1, NINE, more_fraction);
+        }
+        add_exponent_marks(&mut b, next, at_most);
+        tied = next;
+    }
+    b.edge(tied, ZERO, ZERO, tied);
+    b.edge(tied, ONE, NINE, more_fraction);
+    b.finish()
+});
+
+/// Adds the states behind `e` for exponents up to `limit`, which has at most three digits, and
+/// returns the first. `more[n]` accepts up to `n` more digits.
+fn add_exponent(b: &mut DfaBuilder, limit: &[u8], more: [u32; 3]) -> u32 {
+    let [mark, sign] = [0; 2].map(|_| b.state(false));
+    b.edge(mark, PLUS, PLUS, sign);
+    b.edge(mark, MINUS, MINUS, sign);
+    let mut from = vec![mark, sign];
+    for (left, digit) in limit.iter().map(|&digit| u32::from(digit)).enumerate() {
+        let left = limit.len() - 1 - left;
         let tied = b.state(true);
         for from in from.drain(..) {
             if digit > ZERO {
-                b.edge(from, ZERO, digit - 1, more[2 - n]);
+                b.edge(from, ZERO, digit - 1, more[left]);
             }
             b.edge(from, digit, digit, tied);
             // Behind a digit above the limit's, the exponent has one digit less.
-            if n < 2 {
-                b.edge(from, digit + 1, NINE, more[1 - n]);
+            if left > 0 && digit < NINE {
+                b.edge(from, digit + 1, NINE, more[left - 1]);
             }
         }
         from.push(tied);
     }
-    let [one, many, one_fraction, many_fraction] = [0; 4].map(|_| b.state(true));
-    [start, minus].into_iter().for_each(|from| b.edge(from, ZERO, NINE, one));
-    for (from, fraction, [exponent, _]) in
-        [(one, one_fraction, large), (many, many_fraction, small)]
-    {
-        b.edge(from, ZERO, NINE, many);
-        b.edge(from, POINT, POINT, fraction);
-        b.edge(fraction, ZERO, NINE, fraction);
-        add_exponent_marks(&mut b, from, exponent);
-        add_exponent_marks(&mut b, fraction, exponent);
-    }
-    b.finish()
-});
+    mark
+}
 
 /// Adds edges for `e` and `E`.
 pub(super) fn add_exponent_marks(b: &mut DfaBuilder, from: u32, to: u32) {

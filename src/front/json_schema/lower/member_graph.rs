@@ -23,7 +23,7 @@ const MAX_NODES: usize = 20_000;
 const MAX_ANY_ORDER_GRAPH: usize = 12;
 /// With [`MemberOrder::Declared`], the largest number of declared members that may also come in any
 /// order in a graph.
-const MAX_UNORDERED_GRAPH: usize = 4;
+const MAX_UNORDERED_GRAPH: usize = 8;
 
 /// A declared member, or a class of additional members.
 pub(super) struct ObjectMember {

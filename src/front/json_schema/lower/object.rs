@@ -37,7 +37,7 @@ const MAX_COUNTED_NAMES: usize = 1_000;
 /// The largest number of tests that partition names.
 const MAX_NAME_TESTS: usize = 512;
 /// The largest number of witnesses of one object.
-const MAX_WITNESSES: usize = 4;
+const MAX_WITNESSES: usize = 8;
 
 /// A set of names that have the same value schema.
 enum NameSet<'a> {

@@ -6,6 +6,8 @@
 //! there are values, or a text could reach a dead end. This file bounds the number of values of
 //! element schemas, and refuses the keyword if the bound is not good enough.
 
+use std::sync::Arc;
+
 use super::super::normalize::EMPTINESS_DEPTH;
 use super::super::options::UniqueItems;
 use super::super::read::doc::{LocId, Locs};
@@ -14,8 +16,9 @@ use super::super::read::facets::{
 };
 use super::SchemaLowering;
 use super::array::Comparison;
-use crate::fsm::Dfa;
+use crate::fsm::{Combine, Dfa};
 use crate::ir::Expr;
+use crate::spec::json::Json;
 
 /// A number of values that no text can exhaust.
 const INEXHAUSTIBLE: u64 = 1 << 32;
@@ -181,7 +184,34 @@ impl<'a> SchemaLowering<'a, '_> {
         let alternatives = self.normalizer.alternatives(&conj);
         let counts: Vec<ValueCount> =
             alternatives.iter().map(|facets| self.count_facets(facets, depth)).collect();
-        counts.into_iter().fold(ValueCount::exactly(0), ValueCount::union)
+        let count = counts.into_iter().fold(ValueCount::exactly(0), ValueCount::union);
+        if count.least == count.most || count.is_inexhaustible() {
+            return count;
+        }
+        self.count_string_union(&alternatives).unwrap_or(count)
+    }
+
+    /// The number of values of alternatives that allow only strings, overlapping ones counted once.
+    fn count_string_union(&mut self, alternatives: &[Facets<'a>]) -> Option<ValueCount> {
+        let limit = self.normalizer.reader.limits.automaton_states;
+        let mut union = Dfa::empty_language();
+        for facets in alternatives {
+            let strings = match &facets.values {
+                Some(values) => {
+                    let accepted =
+                        values.iter().filter(|value| self.normalizer.accepts(facets, value));
+                    let symbols =
+                        |value: &&Json| Some(value.as_str()?.chars().map(u32::from).collect());
+                    Arc::new(Dfa::words(accepted.map(symbols).collect::<Option<Vec<Vec<u32>>>>()?))
+                }
+                None if facets.types == TypeSet::STRING => {
+                    self.normalizer.text_dfa(&facets.string)?
+                }
+                None => return None,
+            };
+            union = union.combine(&strings, Combine::Or, limit).ok()?;
+        }
+        Some(count_words(&union, 0, None))
     }
 
     /// Bounds on the number of values that satisfy facets.

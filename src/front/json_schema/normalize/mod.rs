@@ -279,7 +279,11 @@ impl<'a> Normalizer<'a> {
     }
 
     /// The alternatives of a schema object: its own assertions and its in-place applicators hold.
-    fn expand_object(&mut self, loc: LocId, parsed: ParsedKeywords<'a>) -> Alternatives<'a> {
+    pub(super) fn expand_object(
+        &mut self,
+        loc: LocId,
+        parsed: ParsedKeywords<'a>,
+    ) -> Alternatives<'a> {
         let (members, elements) = (parsed.unevaluated_properties, parsed.unevaluated_items);
         let mut all = Conjuncts::new(self.always_true.clone());
         self.join_keywords(loc, parsed, &mut all);
@@ -491,7 +495,11 @@ impl<'a> Normalizer<'a> {
 
     /// Applies `unevaluatedProperties`: members that no part evaluates satisfy `schema`. After
     /// that, all members are evaluated.
-    fn apply_unevaluated_properties(&self, facets: &Facets<'a>, schema: LocId) -> Facets<'a> {
+    pub(super) fn apply_unevaluated_properties(
+        &self,
+        facets: &Facets<'a>,
+        schema: LocId,
+    ) -> Facets<'a> {
         let mut out = facets.clone();
         let evaluating =
             || facets.object.parts.iter().filter(|part| part.evaluates != Evaluates::Nothing);
@@ -514,7 +522,7 @@ impl<'a> Normalizer<'a> {
     }
 
     /// As [`Normalizer::apply_unevaluated_properties`], for elements.
-    fn apply_unevaluated_items(
+    pub(super) fn apply_unevaluated_items(
         &mut self,
         facets: &Facets<'a>,
         loc: LocId,

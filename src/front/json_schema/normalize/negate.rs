@@ -18,6 +18,9 @@ use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::{Alternatives, Normalizer};
 use crate::spec::json::{Json, Object};
 
+/// The largest number of nested in-place applicators beside a negated `unevaluated...` keyword.
+const MAX_IN_PLACE: usize = 16;
+
 impl<'a> Normalizer<'a> {
     /// The alternatives of the negation of a schema object. `loc` is the negated location.
     pub(super) fn negate_object(&mut self, loc: LocId, object: &'a Object) -> Rc<Vec<Facets<'a>>> {
@@ -52,18 +55,71 @@ impl<'a> Normalizer<'a> {
         for conditional in conditionals {
             self.negate_conditional(conditional, &mut out);
         }
-        for (keyword, schema) in [
-            ("unevaluatedProperties", unevaluated_properties),
-            ("unevaluatedItems", unevaluated_items),
-        ] {
-            if schema.is_some_and(|schema| !self.reader.doc.is_trivially_true(schema)) {
-                self.report_not_negatable(positive, keyword, &mut out);
-            }
+        let (members, elements) = (unevaluated_properties, unevaluated_items);
+        if members.or(elements).is_some() {
+            self.negate_unevaluated(positive, object, [members, elements], &mut out);
         }
         if self.reader.tracks_evaluation {
             out = out.iter().map(Facets::without_evaluation).collect();
         }
         Rc::new(out)
+    }
+
+    /// Adds the alternatives in which the other keywords of a schema object hold, and a member or
+    /// an element that nothing evaluates violates an `unevaluated...` keyword.
+    fn negate_unevaluated(
+        &mut self,
+        loc: LocId,
+        object: &'a Object,
+        [members, elements]: [Option<LocId>; 2],
+        out: &mut Vec<Facets<'a>>,
+    ) {
+        let mut parsed = self.reader.parse_keywords(loc, object);
+        (parsed.unevaluated_properties, parsed.unevaluated_items) = (None, None);
+        if self.chooses_branches(&parsed, MAX_IN_PLACE) {
+            let keyword =
+                if members.is_some() { "unevaluatedProperties" } else { "unevaluatedItems" };
+            return self.report_not_negatable(loc, keyword, out);
+        }
+        for facets in self.expand_object(loc, parsed).iter() {
+            if let Some(schema) = members {
+                let applied = self.apply_unevaluated_properties(facets, schema);
+                let part = applied.object.parts.get(facets.object.parts.len());
+                let witness = part.and_then(|part| additional_witness(part));
+                out.extend(witness.map(|w| facets.clone().conjoin(&objects_with(w))));
+            }
+            if let Some(schema) = elements {
+                let applied = self.apply_unevaluated_items(facets, loc, schema);
+                let part = applied.array.parts.get(facets.array.parts.len());
+                let violated = part.and_then(|part| violated_rest(part));
+                out.extend(violated.map(|violated| facets.clone().conjoin(&violated)));
+            }
+        }
+    }
+
+    /// Whether `anyOf` applies in place. Its alternatives are sets of branches that hold, and other
+    /// branches may hold as well and evaluate more. True also behind more than `levels` schemas.
+    fn chooses_branches(&mut self, parsed: &ParsedKeywords<'a>, levels: usize) -> bool {
+        if !parsed.any_of.is_empty() || levels == 0 {
+            return true;
+        }
+        let conditional = |conditional: &Conditional<'a>| match *conditional {
+            Conditional::IfThenElse { condition, then, otherwise } => {
+                [Some(condition), then, otherwise]
+            }
+            Conditional::Dependency { schema, .. } => [schema, None, None],
+        };
+        let conditionals = parsed.conditionals.iter().flat_map(conditional).flatten();
+        let in_place = parsed.all_of.iter().chain(parsed.one_of.iter().flatten()).copied();
+        in_place.chain(conditionals).any(|loc| {
+            let loc = self.reader.follow_references(loc);
+            // What a negated schema evaluates does not count.
+            let object = self.reader.doc.object(loc).filter(|_| !loc.is_negated());
+            object.is_some_and(|object| {
+                let parsed = self.reader.parse_keywords(loc, object);
+                self.chooses_branches(&parsed, levels - 1)
+            })
+        })
     }
 
     /// Adds the alternatives in which the condition holds and the consequence fails.
@@ -267,20 +323,18 @@ impl<'a> Normalizer<'a> {
             }));
             out.push(facets);
         }
-        if let Some(rest) = part.rest {
-            let mut facets = of_types(TypeSet::ARRAY);
-            let from = part.prefix.len() as u32;
-            let contains = Contains {
-                schema: rest.negated(),
-                min: 1,
-                max: None,
-                from,
-                evaluates: Evaluates::Nothing,
-            };
-            facets.array.contains.push(contains);
-            out.push(facets);
-        }
+        out.extend(violated_rest(part));
     }
+}
+
+/// The arrays with an element behind the part's prefix that the part does not allow.
+fn violated_rest<'a>(part: &ArrayPart) -> Option<Facets<'a>> {
+    let schema = part.rest?.negated();
+    let from = part.prefix.len() as u32;
+    let mut facets = of_types(TypeSet::ARRAY);
+    let evaluates = Evaluates::Nothing;
+    facets.array.contains.push(Contains { schema, min: 1, max: None, from, evaluates });
+    Some(facets)
 }
 
 /// Objects with this witness.
@@ -323,6 +377,16 @@ fn negate_strings<'a>(string: &StringFacets<'a>, out: &mut Vec<Facets<'a>>) {
     }
 }
 
+/// An additional member that an object part does not allow.
+fn additional_witness<'a>(part: &ObjectPart<'a>) -> Option<Witness<'a>> {
+    Some(Witness {
+        matching: None,
+        not_named: part.properties.iter().map(|(name, _)| *name).collect(),
+        not_matching: part.patterns.iter().map(|(p, _)| NameTest::Pattern(p.clone())).collect(),
+        schema: part.additional?.negated(),
+    })
+}
+
 /// Adds one alternative for each constraint on objects.
 fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
     for (min, max) in violated_bounds(object.min, object.max) {
@@ -353,19 +417,7 @@ fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
             };
             out.push(objects_with(witness));
         }
-        if let Some(schema) = part.additional {
-            let witness = Witness {
-                matching: None,
-                not_named: part.properties.iter().map(|(name, _)| *name).collect(),
-                not_matching: part
-                    .patterns
-                    .iter()
-                    .map(|(p, _)| NameTest::Pattern(p.clone()))
-                    .collect(),
-                schema: schema.negated(),
-            };
-            out.push(objects_with(witness));
-        }
+        out.extend(additional_witness(part).map(objects_with));
         for &(name, schema) in &part.properties {
             let mut facets = of_types(TypeSet::OBJECT);
             facets.object.required.push(name);

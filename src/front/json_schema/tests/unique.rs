@@ -121,6 +121,22 @@ fn unique_arrays_have_at_most_as_many_elements_as_values() {
 }
 
 #[test]
+fn values_of_overlapping_texts_are_counted_once() {
+    check(
+        r#"{"type": "array", "uniqueItems": true, "items": {"anyOf": [
+            {"enum": ["ES5", "DOM"]}, {"type": "string", "pattern": "^[Ee][Ss][56]$"}]}}"#,
+        &[r#"["ES5","DOM","es5","eS6"]"#, "[]", r#"["DOM"]"#],
+        &[r#"["ES5","DOM","ES5"]"#, r#"["es6","es6"]"#, r#"["es7"]"#],
+    );
+    check(
+        r#"{"type": "array", "uniqueItems": true, "minItems": 3, "items": {"anyOf": [
+            {"enum": ["a", "b"]}, {"type": "string", "pattern": "^[bc]$"}]}}"#,
+        &[r#"["a","b","c"]"#, r#"["c","a","b"]"#],
+        &[r#"["a","b"]"#, r#"["a","b","b"]"#, r#"["a","b","c","b"]"#],
+    );
+}
+
+#[test]
 fn additional_names_are_distinct() {
     let differ = SchemaOptions::default();
     for order in [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed] {
