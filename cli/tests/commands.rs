@@ -360,6 +360,8 @@ fn bench_schema_measures_and_validates() {
             json!({"id": "refused", "schema": {"properties": {"x": {"type": "weird"}}}, "tests": [{"valid": true, "data": 1}]}),
             json!({"id": "none", "schema": {"type": "null"}}),
             json!(["no case"]),
+            json!({"id": "spelling", "schema": {"type": "integer"}, "tests": [
+                {"valid": true, "data": 1.0}, {"valid": true, "data": 1}, {"valid": true, "data": 1.5}]}),
         ],
     );
     for threads in ["1", "3"] {
@@ -367,12 +369,13 @@ fn bench_schema_measures_and_validates() {
         let run = bench_schema([&tokenizer, &cases, &out], &["--threads", threads]);
         assert!(run.status.success(), "{run:?}");
         let summary = String::from_utf8(run.stderr).expect("text");
-        assert!(summary.contains("schemas: 5; refused 2, passing 2\n"), "{summary}");
-        assert!(summary.contains("wrongly accepted 1, wrongly rejected 1\n"), "{summary}");
+        assert!(summary.contains("schemas: 6; refused 2, passing 2\n"), "{summary}");
+        assert!(summary.contains("wrongly accepted 1, wrongly rejected 2\n"), "{summary}");
+        assert!(summary.contains("spelled otherwise (option `integers`) 1\n"), "{summary}");
         assert!(summary.contains("1  malformed: type\n"), "{summary}");
         let lines = read_lines(&out);
         let ids: Vec<&str> = lines.iter().filter_map(|l| l["id"].as_str()).collect();
-        assert_eq!(ids, ["ok", "wrong", "refused", "none", "line 5"]);
+        assert_eq!(ids, ["ok", "wrong", "refused", "none", "line 5", "spelling"]);
         // `{"a": true}` is { " a ": ␠ tr u e }, 9 tokens; `{"a": 1}` fails at its 6th; `{}` at its
         // 2nd.
         assert_eq!(lines[0]["masks_ns"].as_array().map(Vec::len), Some(9 + 6 + 2));
@@ -388,6 +391,9 @@ fn bench_schema_measures_and_validates() {
         );
         assert!(lines[2].get("masks_ns").is_none() && lines[2].get("wrong").is_none());
         assert_eq!((&lines[3]["masks_ns"], &lines[3]["wrong"]), (&json!([]), &json!([])));
+        // An integer that is no integer stays wrong.
+        assert_eq!(lines[5]["wrong"], json!([[2, true, false]]));
+        assert_eq!(lines[5]["spelled_otherwise"], 1);
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn lines(
     common: &Common,
     file: &str,
 ) -> Result<Option<impl Iterator<Item = Result<String>>>> {
-    let path = common.data(file);
+    let path = common.cases.clone().unwrap_or_else(|| common.data(file));
     if !path.is_file() {
         eprintln!("skipped: {file} is not there (see --data)");
         return Ok(None);

@@ -25,6 +25,9 @@ pub(crate) struct Common {
     /// Folder with the cases and the tokenizers [default: `../shared/data` next to the repository].
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// File of the cases, for scenarios that read one [default: the one they name].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) cases: Option<PathBuf>,
     /// Name of the tokenizer's folder in `tokenizers`.
     #[arg(long, global = true, value_name = "NAME", default_value = "llama3_1")]
     pub(crate) tokenizer: String,

@@ -41,7 +41,7 @@ use distribute::Choice;
 pub(super) type Conjunction = Locs;
 
 /// The largest number of alternatives of one schema.
-const MAX_ALTERNATIVES: usize = 2_048;
+const MAX_ALTERNATIVES: usize = 1_024;
 /// Fuel for expanding a location, plus one unit for each of its keywords.
 const FUEL_PER_LOCATION: usize = 8;
 /// Fuel for conjoining two facets, plus one unit for each entry of their lists.
