@@ -100,7 +100,7 @@
 //! | exit | | A state of a rule that may return to its callers after a token has read a part of its bytes. |
 //! | residual language | left quotient, derivative | The texts that can still be read from a state. |
 //! | trigger state | | The state of a dispatch after a trigger, which calls the body of its tag. |
-//! | counter profile, byte-class trie | | Derivations of mask entries for states that count, and for states that distinguish few bytes. |
+//! | counter profile | | Derivation of mask entries for states that count. |
 //! | location, conjunction | schema location (JSON Schema core) | A subschema by its place; several that hold for one value. |
 //! | alternative, facets | disjunct; facets (XML Schema) | One way to satisfy a conjunction, as bounds, patterns, members and elements. |
 //! | representative | quotient by an equivalence | The configuration or state that stands for all that no token can tell apart. |

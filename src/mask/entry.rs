@@ -162,15 +162,14 @@ impl MaskEntry {
     }
 
     /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text.
-    /// Also returns how many nodes were visited one by one.
     pub(crate) fn build(
         parser: &mut Parser,
         vocab: &Vocabulary,
         all: &Arc<[u32]>,
         isolated: ConfigId,
-    ) -> Result<(MaskEntry, usize), WalkError> {
+    ) -> Result<MaskEntry, WalkError> {
         let shape_walk = ShapeWalk::walk(parser, vocab, isolated)?;
-        let (accepted, visited) = (shape_walk.accepted(vocab, all), shape_walk.visited());
+        let accepted = shape_walk.accepted(vocab, all);
         let (mut shape_exits, mut exits) = (shape_walk.exits, shape_walk.on_trie.exits);
         // A few exits are moved to the trie, which has the remaining tokens in order.
         let shapes = vocab.shape_tree();
@@ -183,21 +182,7 @@ impl MaskEntry {
         }
         let exits_by_tree = [(shapes.tree(), shape_exits), (&**vocab.trie(), exits)];
         let context_dependent = ContextDependent::below(vocab, exits_by_tree, &accepted);
-        Ok((MaskEntry::new(accepted, context_dependent), visited))
-    }
-
-    /// The entry of a state from a walk of a token tree: the accepted nodes, and the exits.
-    pub(crate) fn from_tree_walk(
-        vocab: &Vocabulary,
-        tree: &Tree,
-        read: impl Iterator<Item = u32>,
-        exits: Vec<(Exit, u32)>,
-    ) -> MaskEntry {
-        let read = read.flat_map(|node| tree.words_at(node));
-        let accepted =
-            TokenSet::built(vocab.mask_words(), |bits| read.for_each(|&id| set_bit(bits, id)));
-        let context_dependent = ContextDependent::below(vocab, [(tree, exits)], &accepted);
-        MaskEntry::new(accepted, context_dependent)
+        Ok(MaskEntry::new(accepted, context_dependent))
     }
 
     /// Derives the entry of a state most of whose bytes lead to where the isolated item `base_item`
@@ -212,23 +197,13 @@ impl MaskEntry {
     ) -> Result<MaskEntry, WalkError> {
         let mut diff = EntryDifference::default();
         diff.walk(parser, vocab.trie(), (isolated, base_item), Parser::converges)?;
-        Ok(MaskEntry::from_difference(vocab, base, diff, vocab.trie()))
-    }
-
-    /// The entry of a state that differs from a base entry as `diff` says, on a token tree.
-    pub(crate) fn from_difference(
-        vocab: &Vocabulary,
-        base: &Arc<MaskEntry>,
-        diff: EntryDifference,
-        tree: &Tree,
-    ) -> MaskEntry {
         let accepted = base.accepted.changed(&diff.only_base, &diff.only_this, vocab.mask_words());
         let excluded = ExcludedTokens::new(&diff.excluded);
-        let added = diff.own_suffixes(vocab, &accepted, tree);
-        MaskEntry::new(
+        let added = diff.own_suffixes(vocab, &accepted);
+        Ok(MaskEntry::new(
             accepted,
             ContextDependent::Derived { base: base.clone(), excluded, added: added.into() },
-        )
+        ))
     }
 
     /// The entry of a state in a counted block, for a counter at this distance from its bounds.

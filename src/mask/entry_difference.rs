@@ -34,11 +34,11 @@ pub(crate) struct EntryDifference {
 
 /// The outcome for one state at a node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NodeOutcome<'e> {
+struct NodeOutcome<'e> {
     /// The state rejects the bytes up to here.
-    pub(super) dead: bool,
+    dead: bool,
     /// The exits that its rule has here.
-    pub(super) exits: &'e [Exit],
+    exits: &'e [Exit],
 }
 
 impl EntryDifference {
@@ -99,7 +99,7 @@ impl EntryDifference {
     /// Records the outcomes at a node. `excluded_above`: the base's suffixes were excluded further
     /// up. Returns whether they are excluded from here on, or None where this state rejects, so
     /// that nothing below needs a visit.
-    pub(super) fn visit(
+    fn visit(
         &mut self,
         tree: &Tree,
         node: u32,
@@ -148,8 +148,8 @@ impl EntryDifference {
         mut self,
         vocab: &Vocabulary,
         accepted: &TokenSet,
-        tree: &Tree,
     ) -> Vec<(Exit, Suffixes)> {
+        let tree: &Tree = vocab.trie();
         let mut suffixes: Vec<(Exit, Suffixes)> = Vec::new();
         if self.exits.is_empty() && self.restored.is_empty() {
             return suffixes;

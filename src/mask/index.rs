@@ -11,7 +11,6 @@ use super::entry::MaskEntry;
 use super::entry_difference::EntryDifference;
 use super::index_state::{AdvanceBytesFn, IndexState, MIN_CONFIG_BUDGET, MaskOptions};
 use super::interned_masks::SHARED_MASK_BYTES;
-use super::pool::GrammarCaches;
 use super::pool_counters::count;
 use super::pool_scope::{ConstraintPool, EnginePool};
 use super::special_tokens::SpecialTokenIds;
@@ -508,15 +507,12 @@ impl Index {
         state: &mut IndexState,
         items: &[Item],
     ) -> Result<Arc<MaskEntry>, ParserLimit> {
-        let IndexState { parser, keys, byte_class_tries, entries, .. } = state;
+        let IndexState { parser, keys, entries, .. } = state;
         let key = (items[0].state, items[0].count, items.len() > 1);
         if let Some(entry) = entries.get(&key) {
             return Ok(entry);
         }
-        let entry = self
-            .pool
-            .entry(parser, &mut GrammarCaches { keys, byte_class_tries }, &self.vocab, items)
-            .map_err(parser_limit)?;
+        let entry = self.pool.entry(parser, keys, &self.vocab, items).map_err(parser_limit)?;
         entries.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use super::byte_class_trie::ByteClassTries;
 use super::entry::MaskEntry;
 use super::interned_masks::GrammarMaskInterner;
 use super::pool_counters::{PoolCounters, count};
@@ -83,8 +82,6 @@ pub(crate) struct IndexState {
     pub(super) wide_states: Vec<bool>,
     /// Pool keys of this grammar's states.
     pub(super) keys: KeyBuilder,
-    /// Tries of the vocabulary by byte classes, for states that differ in a counter.
-    pub(super) byte_class_tries: ByteClassTries,
     /// Entries that this grammar has used, by state, counter, and whether tail-called items are
     /// included.
     pub(super) entries: Cache<(u32, u32, bool), Arc<MaskEntry>>,
@@ -147,7 +144,6 @@ impl IndexState {
             key_candidates: HashMap::default(),
             wide_states: Vec::new(),
             keys: KeyBuilder::default(),
-            byte_class_tries: ByteClassTries::default(),
             entries: Cache::new(ENTRIES_BYTES),
             resolved_suffixes: ResolvedSuffixes::default(),
             resolved_bytes: 0,
@@ -390,7 +386,6 @@ impl IndexState {
             + self.resolved_bytes
             + self.rule_walks.bytes()
             + self.item_walks.bytes()
-            + self.byte_class_tries.bytes()
     }
 
     /// Reserves capacity for further text: see [`crate::capacity`].
@@ -427,7 +422,6 @@ impl IndexState {
         self.wide_states.clear();
         self.whole_walks.clear();
         self.keys = KeyBuilder::default();
-        self.byte_class_tries = ByteClassTries::default();
         self.lengths = None;
         self.configs_at_check = 0;
         self.epoch += 1;

@@ -17,7 +17,6 @@
 //! See docs/internals/MASK_ENTRIES.md and docs/internals/MASK_POOL.md.
 
 mod ambiguous;
-mod byte_class_trie;
 mod counter_profile;
 mod distinct_values;
 mod duplicate_keys;

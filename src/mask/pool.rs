@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::byte_class_trie::ByteClassTries;
 use super::counter_profile::CounterProfile;
 use super::entry::MaskEntry;
 use super::interned_masks::PoolMaskInterner;
@@ -38,14 +37,6 @@ pub(super) struct MaskPool {
     caches: Mutex<PoolCaches>,
     /// Interned finished masks.
     pub(super) masks: PoolMaskInterner,
-}
-
-/// The caches of one grammar that building an entry needs.
-pub(super) struct GrammarCaches<'s> {
-    /// Pool keys of the grammar's states.
-    pub(super) keys: &'s mut KeyBuilder,
-    /// Byte-class tries of the grammar's rules.
-    pub(super) byte_class_tries: &'s mut ByteClassTries,
 }
 
 /// The caches of a pool.
@@ -99,48 +90,42 @@ impl MaskPool {
     }
 
     /// Builds the entry of an item and those that it tail-calls, by the cheapest way: from a
-    /// counter profile, from the entry of another state, on a byte-class trie, or by a walk of the
-    /// vocabulary.
+    /// counter profile, from the entry of another state, or by a walk of the vocabulary.
     fn build(
         &self,
         parser: &mut Parser,
-        grammar: &mut GrammarCaches<'_>,
+        keys: &mut KeyBuilder,
         vocab: &Vocabulary,
         (items, counters): (&[Item], &PoolCounters),
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let item = items[0];
         if let Some(room) = parser.counter_room(&item)
-            && let Some(profile) = self.profile(parser, grammar, vocab, item)?
+            && let Some(profile) = self.profile(parser, keys, vocab, item)?
         {
             return Ok(Arc::new(MaskEntry::counted(profile, room)));
         }
         let isolated = parser.isolated_group(items);
         if let Some(base_item) = parser.similar_item(isolated)? {
-            let base = self.entry(parser, grammar, vocab, (&[base_item], counters))?;
+            let base = self.entry(parser, keys, vocab, (&[base_item], counters))?;
             let base_config = parser.isolated(base_item);
             let entry = MaskEntry::derive(parser, vocab, &base, isolated, base_config)?;
             count(&counters.derived);
             return Ok(Arc::new(entry));
         }
-        grammar.byte_class_tries.entry(
-            parser,
-            vocab,
-            &self.all_tokens,
-            (item.state, isolated, counters),
-        )
+        Ok(Arc::new(MaskEntry::build(parser, vocab, &self.all_tokens, isolated)?))
     }
 
     /// The counter profile of a state in a counted block.
     fn profile(
         &self,
         parser: &mut Parser,
-        grammar: &mut GrammarCaches<'_>,
+        keys: &mut KeyBuilder,
         vocab: &Vocabulary,
         item: Item,
     ) -> Result<Option<Arc<CounterProfile>>, WalkError> {
         let key = {
             let mut caches = self.caches.lock();
-            let key = grammar.keys.state_key(
+            let key = keys.state_key(
                 parser.program_mut(),
                 &mut caches.structural_ids,
                 (item.state, UNBOUNDED_COUNT, vocab.max_token_bytes() as u32),
@@ -193,13 +178,13 @@ impl MaskPool {
     pub(super) fn entry(
         &self,
         parser: &mut Parser,
-        grammar: &mut GrammarCaches<'_>,
+        keys: &mut KeyBuilder,
         vocab: &Vocabulary,
         (items, counters): (&[Item], &PoolCounters),
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let key = {
             let mut caches = self.caches.lock();
-            let key = MaskPool::key(&mut caches.structural_ids, parser, grammar.keys, vocab, items);
+            let key = MaskPool::key(&mut caches.structural_ids, parser, keys, vocab, items);
             if let Some(entry) = caches.entries.get(&key) {
                 count(&counters.hits);
                 return Ok(entry);
@@ -207,7 +192,7 @@ impl MaskPool {
             count(&counters.misses);
             key
         };
-        let entry = self.build(parser, grammar, vocab, (items, counters))?;
+        let entry = self.build(parser, keys, vocab, (items, counters))?;
         let bytes = entry.bytes() + key.len() * 4;
         self.caches.lock().entries.insert(key, entry.clone(), bytes);
         Ok(entry)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
-use super::pool::{GrammarCaches, MaskPool};
+use super::pool::MaskPool;
 use super::pool_counters::PoolCounters;
 use super::pool_key::KeyBuilder;
 use super::token_set::set_bit;
@@ -233,11 +233,11 @@ impl ConstraintPool {
     pub(super) fn entry(
         &self,
         parser: &mut Parser,
-        grammar: &mut GrammarCaches<'_>,
+        keys: &mut KeyBuilder,
         vocab: &Vocabulary,
         items: &[Item],
     ) -> Result<Arc<MaskEntry>, WalkError> {
-        self.pool.entry(parser, grammar, vocab, (items, &self.engine.counters))
+        self.pool.entry(parser, keys, vocab, (items, &self.engine.counters))
     }
 }
 

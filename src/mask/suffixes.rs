@@ -137,7 +137,6 @@ impl Suffixes {
         exits: &[(Exit, u32)],
     ) -> Option<Suffixes> {
         let is_trie = std::ptr::eq(tree, &**vocab.trie());
-        let is_shapes = std::ptr::eq(tree, vocab.shape_tree().tree());
         let (mut buckets, mut nodes) = (ShapeBuckets::new(is_trie), Vec::new());
         // Context-dependent tokens of one subtree, and for each of its tokens how many of them come
         // before it.
@@ -163,17 +162,11 @@ impl Suffixes {
                 let at = |token: usize| dependent_before[token - subtree.start] as usize;
                 &dependent[at(tokens.start)..at(tokens.end)]
             };
-            let dependent_below = dependent_in(tree.range_below(node));
-            if dependent_below.is_empty() {
+            if dependent_in(tree.range_below(node)).is_empty() {
                 continue;
             }
             nodes.push(node);
             let depth = tree.node(node).depth;
-            if !is_trie && !is_shapes {
-                // Bytes of other trees are class numbers, not bytes.
-                buckets.add(vocab, dependent_below.iter().map(|&id| (id, depth)));
-                continue;
-            }
             for child in tree.children(node) {
                 let byte = tree.node(child).byte;
                 let range = tree.range_at(child).start..tree.range_below(child).end;

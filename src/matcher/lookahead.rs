@@ -51,27 +51,6 @@ impl Parser {
         out.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
-    /// Writes the signature of a configuration: configurations with equal signatures partition the
-    /// bytes alike (see [`Parser::bytes_by_edges`]).
-    pub(crate) fn edge_signature(&mut self, config: ConfigId, signature: &mut Vec<u32>) {
-        self.expand(config);
-        fuel::charge(self.store().items(config).len());
-        signature.clear();
-        let mut targets: Vec<u32> = Vec::new();
-        for item in self.store().items(config) {
-            // Targets are numbered in order of first use, for each item anew.
-            targets.clear();
-            signature.push(u32::MAX);
-            for e in self.program().byte_edges(item.state) {
-                let to = targets.iter().position(|&to| to == e.to).unwrap_or_else(|| {
-                    targets.push(e.to);
-                    targets.len() - 1
-                });
-                signature.extend([u32::from(e.lo) << 8 | u32::from(e.hi), to as u32]);
-            }
-        }
-    }
-
     /// The longest beginning of a trigger that the free text ends in, in bytes; `u32::MAX` if one
     /// has fired.
     pub(crate) fn pending_trigger_bytes(&self, config: ConfigId) -> u32 {

@@ -11,7 +11,7 @@ mod white_space;
 
 pub(crate) use quotes::QuotedTokens;
 pub(crate) use shape_tree::ShapeTree;
-pub(crate) use trie::{ChildTable, TreeBuilder, descend, descend_from};
+pub(crate) use trie::{ChildTable, descend, descend_from};
 pub use trie::{Node, Tree, Trie};
 
 use std::collections::HashMap;

@@ -175,25 +175,6 @@ proptest! {
     }
 }
 
-/// States of a pattern that differ only in a counter have entries derived from one another.
-#[test]
-fn entries_of_counting_states_are_derived() {
-    let options = EngineOptions {
-        tuning: MaskTuning::with_direct_walk(64),
-        pool_scope: PoolScope::Engine,
-        ..crate::harness::unlimited()
-    };
-    let engine = Engine::new(VOCABULARY.clone(), options);
-    let schema = r#"{"type": "string", "pattern": "^(?:\\S+\\s+){0,9}\\S+$", "maxLength": 60}"#;
-    let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
-    let mut matcher = constraint.matcher();
-    for byte in br#""one two three four five six seven"# {
-        mask(&mut matcher, constraint.vocab());
-        matcher.advance(TokenId::from_raw(u32::from(*byte))).unwrap();
-    }
-    assert!(engine.pool_stats().derived > 5, "{:?}", engine.pool_stats());
-}
-
 /// Text of bounded length has one mask wherever the bound is out of reach, whatever the keys before
 /// it; also behind counted members.
 #[test]
