@@ -10,7 +10,7 @@ use super::entry::MaskEntry;
 use super::interned_masks::GrammarMaskInterner;
 use super::pool_counters::{PoolCounters, count};
 use super::pool_key::KeyBuilder;
-use super::rule_walks::{CallWalk, ResolvedTokens, RuleWalks};
+use super::rule_walks::{ResolvedTokens, RuleWalks};
 use super::token_set::TokenSet;
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::cache::Cache;
@@ -91,8 +91,6 @@ pub(crate) struct IndexState {
     resolved_bytes: usize,
     /// Memoised walks of single rules.
     pub(super) rule_walks: RuleWalks,
-    /// Memoised walks of single items, called rules included.
-    item_walks: RuleWalks,
     /// A scratch bitmap row; all zeros between uses.
     pub(super) scratch_row: Vec<u32>,
     /// Most new configurations that resolving suffixes with whole configurations may create. Halved
@@ -147,8 +145,7 @@ impl IndexState {
             entries: Cache::new(ENTRIES_BYTES),
             resolved_suffixes: ResolvedSuffixes::default(),
             resolved_bytes: 0,
-            rule_walks: RuleWalks::new(vocab, CallWalk::Separate),
-            item_walks: RuleWalks::new(vocab, CallWalk::Inline),
+            rule_walks: RuleWalks::new(vocab),
             scratch_row: Vec::new(),
             direct_config_budget: if mutually_recursive { 0 } else { DIRECT_CONFIG_BUDGET },
             suffix_config_budget: if mutually_recursive || options.direct_walk == 0 {
@@ -207,30 +204,24 @@ impl IndexState {
         }
     }
 
-    /// As [`IndexState::walk_directly`] for one item, with memoised walks of items.
+    /// As [`IndexState::walk_directly`] for one item; by rules, where whole configurations are too
+    /// many.
     pub(super) fn walk_item_directly(
         &mut self,
         vocab: &Vocabulary,
         item: Item,
         nodes: usize,
     ) -> Result<bool, ParserLimit> {
-        if !self.parser.compiled().scopes.is_empty() {
-            // Scopes stay open across rules, so the item is not independent of its frame.
+        // Scopes stay open across rules, so the item is not independent of its frame.
+        if self.direct_config_budget >= MIN_CONFIG_BUDGET
+            || !self.parser.compiled().scopes.is_empty()
+        {
             let single_item = self.parser.intern_single(item);
             return self.walk_directly(vocab, single_item, nodes);
         }
         let before = self.walk.lengths();
         let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
-        // The budget only shrinks, and with inline calls, what follows an item is walked at once:
-        // no walk has pending node sets of both.
-        let walked = match self.direct_config_budget < MIN_CONFIG_BUDGET {
-            true => self.rule_walks.walk_item(parser, trie, (item, nodes), walk),
-            false => self
-                .item_walks
-                .walk_item(parser, trie, (item, nodes), walk)
-                .and_then(|()| self.item_walks.finish(parser, trie, walk)),
-        };
-        match walked {
+        match self.rule_walks.walk_item(parser, trie, (item, nodes), walk) {
             Ok(()) => Ok(true),
             Err(WalkError::Budget) => {
                 self.walk.truncate(before);
@@ -381,11 +372,7 @@ impl IndexState {
 
     /// Memory in use, in bytes, approximately. What the pool also holds is not counted.
     pub(crate) fn bytes(&self) -> usize {
-        self.parser.bytes()
-            + self.masks_bytes
-            + self.resolved_bytes
-            + self.rule_walks.bytes()
-            + self.item_walks.bytes()
+        self.parser.bytes() + self.masks_bytes + self.resolved_bytes + self.rule_walks.bytes()
     }
 
     /// Reserves capacity for further text: see [`crate::capacity`].
@@ -418,7 +405,6 @@ impl IndexState {
         self.resolved_suffixes.clear();
         self.resolved_bytes = 0;
         self.rule_walks.clear();
-        self.item_walks.clear();
         self.wide_states.clear();
         self.whole_walks.clear();
         self.keys = KeyBuilder::default();

@@ -8,8 +8,7 @@
 //! the item's frame returns to.
 //!
 //! A rule walk is computed in the same way: it walks with its own rule only, and uses the rule
-//! walks of called rules. Direct walks in grammars without long chains of rules do without that:
-//! see [`CallWalk`].
+//! walks of called rules.
 
 use std::sync::Arc;
 
@@ -26,10 +25,8 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{Trie, Vocabulary};
 
-/// Memory for walks that each take one rule, of one constraint.
-const MAX_BYTES_SEPARATE: usize = 32 << 20;
-/// Memory for walks that follow calls, of one constraint.
-const MAX_BYTES_INLINE: usize = 16 << 20;
+/// Memory for rule walks, of one constraint.
+const MAX_BYTES: usize = 32 << 20;
 /// Nesting of rule walks; deeper, a walk follows calls together with their callers.
 const MAX_DEPTH: usize = 48;
 /// A subtree of more than this part of the vocabulary's trie is a node set of its own.
@@ -40,17 +37,6 @@ const RULE_WALK_FUEL: usize = 16;
 const MIN_TOKENS_FOR_ROW: usize = 32;
 /// Tokens beyond the length of a row divided by this become a row, which callers share.
 const ROW_FRACTION: usize = 4;
-
-/// How a walk reads the rules that its rule calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum CallWalk {
-    /// By a walk of each called rule.
-    #[default]
-    Separate,
-    /// Together with their caller. In grammars without long chains of rules, an item's walk is
-    /// short, and what is long is left to entries, which grammars share.
-    Inline,
-}
 
 /// The result of walking some trie nodes with one isolated item.
 #[derive(Debug)]
@@ -160,8 +146,6 @@ pub(crate) struct RuleWalks {
 struct WalkContext {
     /// Memory in use, in bytes, approximately.
     bytes: usize,
-    /// How called rules are read.
-    calls: CallWalk,
     /// Length of a row.
     width: usize,
     /// Nodes of a subtree from which on it is a node set of its own, which other walks will meet
@@ -193,11 +177,7 @@ struct Visited {
 impl WalkContext {
     /// Whether the memory for walks is used up.
     fn is_full(&self) -> bool {
-        self.bytes
-            > match self.calls {
-                CallWalk::Separate => MAX_BYTES_SEPARATE,
-                CallWalk::Inline => MAX_BYTES_INLINE,
-            }
+        self.bytes > MAX_BYTES
     }
 
     /// Bytes that a state reads.
@@ -216,20 +196,20 @@ impl RuleWalks {
     }
 
     /// An empty memo.
-    pub(crate) fn new(vocab: &Vocabulary, calls: CallWalk) -> RuleWalks {
+    pub(crate) fn new(vocab: &Vocabulary) -> RuleWalks {
         let (width, large) =
             (vocab.mask_words(), (vocab.trie().len() / LARGE_SUBTREE_FRACTION) as u32);
         RuleWalks {
             tries: HashMap::default(),
-            context: WalkContext { calls, width, large, ..WalkContext::default() },
+            context: WalkContext { width, large, ..WalkContext::default() },
         }
     }
 
     /// Clears everything, as ids of configurations become invalid.
     pub(crate) fn clear(&mut self) {
-        let WalkContext { calls, width, large, .. } = self.context;
+        let WalkContext { width, large, .. } = self.context;
         self.tries = HashMap::default();
-        self.context = WalkContext { calls, width, large, ..WalkContext::default() };
+        self.context = WalkContext { width, large, ..WalkContext::default() };
     }
 
     /// Adds to `out` the tokens of `trie` strictly below `nodes` that `next` accepts, some perhaps
@@ -547,13 +527,7 @@ impl TrieRuleWalks {
         context: &WalkContext,
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        walk.rule_only = context.calls == CallWalk::Separate
-            && context.depth < MAX_DEPTH
-            && parser.compiled().budgets.is_empty();
-        if context.calls == CallWalk::Inline && self.all == Some(node_set) {
-            // Skips white space.
-            return walk.run(parser, trie, 0, isolated, budget);
-        }
+        walk.rule_only = context.depth < MAX_DEPTH && parser.compiled().budgets.is_empty();
         walk.begin_queries(parser);
         let (nodes, mut budget_left) = (&self.node_sets[node_set as usize].nodes, budget);
         for group in nodes.chunk_by(|a, b| a.0 == b.0) {
@@ -592,8 +566,7 @@ impl TrieRuleWalks {
             walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
             row
         });
-        // Grammars share equal masks that are lists, but rows only by address.
-        if context.calls == CallWalk::Separate && walk.tokens.len() > context.width / ROW_FRACTION {
+        if walk.tokens.len() > context.width / ROW_FRACTION {
             walk.tokens_to_row(0, context.width);
         }
         let (mut exits, mut queue): (Vec<(Exit, NodeSetId)>, Vec<(NodeSetId, ConfigId)>) =
@@ -615,10 +588,7 @@ impl TrieRuleWalks {
         }
         exits.sort_unstable();
         exits.dedup();
-        let tokens = match context.calls {
-            CallWalk::Separate => ResolvedTokens::from_walk(walk, (0, 0), context.width),
-            CallWalk::Inline => ResolvedTokens::single(walk, (0, 0)),
-        };
+        let tokens = ResolvedTokens::from_walk(walk, (0, 0), context.width);
         Ok(RuleWalk { tokens, exits: exits.into() })
     }
 }
