@@ -12,7 +12,7 @@
 //! Source: Dong et al., XGrammar: Flexible and Efficient Structured Generation Engine for Large
 //! Language Models, 2024.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::counter_profile::CounterProfile;
 use super::entry_difference::EntryDifference;
@@ -127,38 +127,12 @@ pub(crate) struct MaskEntry {
     context_dependent: ContextDependent,
     /// Exits behind which tokens are context-dependent.
     exits: Box<[Exit]>,
-    /// See [`MaskEntry::not_accepted`].
-    not_accepted: OnceLock<Arc<[u32]>>,
 }
 
 impl MaskEntry {
     fn new(accepted: TokenSet, context_dependent: ContextDependent) -> MaskEntry {
         let exits = context_dependent.exits().into();
-        MaskEntry { accepted, context_dependent, exits, not_accepted: OnceLock::new() }
-    }
-
-    /// Positions, in the trie's list of tokens, of all tokens that are not accepted, and perhaps
-    /// some that are. Cost: once, a pass over all tokens; for a derived entry, over the tokens that
-    /// differ.
-    pub(crate) fn not_accepted(&self, vocab: &Vocabulary) -> Arc<[u32]> {
-        if let (Some((base, _)), TokenSet::Row { base: row, remove, .. }) =
-            (self.base(), &self.accepted)
-            && matches!(&base.accepted, TokenSet::Row { base: other, .. } if Arc::ptr_eq(row, other))
-        {
-            let mut positions = base.not_accepted(vocab).to_vec();
-            positions.extend(remove.iter().filter_map(|&id| vocab.trie_position(id)));
-            positions.sort_unstable();
-            return positions.into();
-        }
-        let not_accepted = self.not_accepted.get_or_init(|| {
-            let row = self.accepted.written(vocab.mask_words());
-            (0..)
-                .zip(vocab.trie().words_below(0))
-                .filter(|(_, id)| !bit(&row, **id))
-                .map(|(position, _)| position)
-                .collect()
-        });
-        not_accepted.clone()
+        MaskEntry { accepted, context_dependent, exits }
     }
 
     /// Walks the whole vocabulary with an isolated item. `all` is the row of every token with text.

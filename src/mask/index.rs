@@ -33,13 +33,6 @@ const DIRECT_WALK_FRACTION: usize = 4;
 /// A walk of so many nodes is short in any vocabulary.
 const SHORT_WALK: usize = 1024;
 
-/// Items from which on a configuration counts as highly ambiguous, and is walked as a whole.
-const AMBIGUOUS_ITEMS: usize = 48;
-/// Missing entries from which on one walk with the whole configuration is cheaper.
-const MANY_MISSING_ENTRIES: usize = 3;
-/// Walks with whole configurations after which a rule's entries are built after all.
-const MAX_WHOLE_WALKS: u32 = 16;
-
 /// Groups of items that share an entry: each item together with those that it tail-calls.
 fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
     let tail_calls: Vec<Vec<Item>> =
@@ -349,10 +342,6 @@ impl Index {
             // Scopes count elements across rules, so items are not independent.
             return self.build_by_walk(state, config);
         }
-        if items.len() >= AMBIGUOUS_ITEMS && state.parser.program().has_unique_names() {
-            // Highly ambiguous: all items have read the same text, and are stepped together.
-            return self.build_ambiguous(state, config, &items);
-        }
         state.wide_states.resize(state.parser.program().len(), false);
         let any_wide = items.iter().any(|i| state.wide_states[i.state as usize]);
         let by_item = any_wide
@@ -375,10 +364,6 @@ impl Index {
                 }
             }
             let groups = group_with_tail_calls(&mut state.parser, &wide);
-            if self.prefers_one_walk(state, config, &groups)? {
-                state.walk.clear();
-                return self.build_by_walk(state, config);
-            }
             self.add_entries(state, &groups, &mut entries)?;
             let IndexState { parser, rule_walks, walk, .. } = &mut *state;
             rule_walks.finish(parser, self.vocab.trie(), walk).map_err(parser_limit)?;
@@ -386,40 +371,6 @@ impl Index {
         let mut sets = self.special_and_stop_tokens(state, config);
         sets.extend(entries.iter().map(|entry| entry.accepted.clone()));
         Ok(self.assemble(&mut state.walk, sets))
-    }
-
-    /// Whether one walk with the whole configuration beats the entries of these groups. It does
-    /// where several entries are missing, as building each is a walk of its own. Where that happens
-    /// often for a rule, its entries are built.
-    fn prefers_one_walk(
-        &self,
-        state: &mut IndexState,
-        config: ConfigId,
-        groups: &[Vec<Item>],
-    ) -> Result<bool, ParserLimit> {
-        if groups.len() < MANY_MISSING_ENTRIES || state.mutually_recursive {
-            return Ok(false);
-        }
-        let mut rules_without_entry: Vec<u32> = Vec::new();
-        for group in groups {
-            if !self.has_entry(state, group) {
-                rules_without_entry.push(state.parser.program().state(group[0].state).rule);
-            }
-        }
-        if rules_without_entry.len() < MANY_MISSING_ENTRIES
-            || rules_without_entry.iter().any(|rule| {
-                state.whole_walks.get(rule).is_some_and(|&walks| walks >= MAX_WHOLE_WALKS)
-            })
-        {
-            return Ok(false);
-        }
-        if self.reads_text(state, config) && !state.parser.reads_free_text(config)? {
-            return Ok(false);
-        }
-        rules_without_entry
-            .into_iter()
-            .for_each(|rule| *state.whole_walks.entry(rule).or_insert(0) += 1);
-        Ok(true)
     }
 
     /// Adds the entries of wide items, and those of their context-dependent tokens that what
@@ -450,20 +401,9 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<TokenSet, ParserLimit> {
-        self.build_by_walk_with(state, config, None)
-    }
-
-    /// The same, united with tokens that are known to be accepted.
-    pub(super) fn build_by_walk_with(
-        &self,
-        state: &mut IndexState,
-        config: ConfigId,
-        accepted: Option<TokenSet>,
-    ) -> Result<TokenSet, ParserLimit> {
         let walked = state.walk_directly(&self.vocab, config, usize::MAX)?;
         debug_assert!(walked, "a walk without bound ends");
-        let mut sets = self.special_and_stop_tokens(state, config);
-        sets.extend(accepted);
+        let sets = self.special_and_stop_tokens(state, config);
         Ok(self.assemble(&mut state.walk, sets))
     }
 
@@ -483,30 +423,14 @@ impl Index {
     }
 
     /// Whether so many bytes may come next that a direct walk exceeds its budget, without trying.
-    pub(super) fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
+    fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
         self.vocab.trie().len() > TEXT_TRIE_FACTOR * self.options.direct_walk
             && state.parser.allowed(config).len() >= MIN_TEXT_BYTES
     }
 
-    /// Whether the entry of these items exists, in this grammar's cache or in the pool.
-    fn has_entry(&self, state: &mut IndexState, items: &[Item]) -> bool {
-        let IndexState { parser, keys, entries, .. } = state;
-        let key = (items[0].state, items[0].count, items.len() > 1);
-        if entries.get(&key).is_some() {
-            return true;
-        }
-        let Some(entry) = self.pool.find(parser, keys, &self.vocab, items) else { return false };
-        entries.insert(key, entry.clone(), entry.bytes());
-        true
-    }
-
     /// The entry of an item, together with those that it tail-calls: from this grammar's cache,
     /// from the pool, or built.
-    pub(super) fn entry(
-        &self,
-        state: &mut IndexState,
-        items: &[Item],
-    ) -> Result<Arc<MaskEntry>, ParserLimit> {
+    fn entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<MaskEntry>, ParserLimit> {
         let IndexState { parser, keys, entries, .. } = state;
         let key = (items[0].state, items[0].count, items.len() > 1);
         if let Some(entry) = entries.get(&key) {

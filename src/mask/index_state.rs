@@ -100,11 +100,6 @@ pub(crate) struct IndexState {
     pub(super) direct_config_budget: usize,
     /// Results and buffers of trie walks.
     pub(super) walk: TrieWalk,
-    /// The grammar has a large component of mutually recursive rules, so suffixes are resolved rule
-    /// by rule.
-    pub(super) mutually_recursive: bool,
-    /// By rule: walks with whole configurations that were made in place of its entries.
-    pub(super) whole_walks: HashMap<u32, u32>,
     /// Optimisations that are switched off.
     pub(super) switches: Switches,
     /// Lengths of shortest completions; made on demand.
@@ -154,8 +149,6 @@ impl IndexState {
                 SUFFIX_CONFIG_BUDGET
             },
             walk: TrieWalk::default(),
-            mutually_recursive,
-            whole_walks: HashMap::default(),
             lengths: None,
         }
     }
@@ -406,7 +399,6 @@ impl IndexState {
         self.resolved_bytes = 0;
         self.rule_walks.clear();
         self.wide_states.clear();
-        self.whole_walks.clear();
         self.keys = KeyBuilder::default();
         self.lengths = None;
         self.configs_at_check = 0;

@@ -16,7 +16,6 @@
 //!
 //! See docs/internals/MASK_ENTRIES.md and docs/internals/MASK_POOL.md.
 
-mod ambiguous;
 mod counter_profile;
 mod distinct_values;
 mod duplicate_keys;
@@ -37,7 +36,6 @@ mod shape_walk;
 mod special_tokens;
 mod subtraction;
 mod suffixes;
-mod token_filter;
 mod token_set;
 mod trie_walk;
 mod white_space_bounds;

@@ -159,19 +159,6 @@ impl MaskPool {
         if items.len() > 1 { [&key[..], &[WITH_TAIL_CALLS]].concat().into() } else { key }
     }
 
-    /// The entry of [`MaskPool::entry`], if the pool has it.
-    pub(super) fn find(
-        &self,
-        parser: &mut Parser,
-        keys: &mut KeyBuilder,
-        vocab: &Vocabulary,
-        (items, counters): (&[Item], &PoolCounters),
-    ) -> Option<Arc<MaskEntry>> {
-        let mut caches = self.caches.lock();
-        let key = MaskPool::key(&mut caches.structural_ids, parser, keys, vocab, items);
-        caches.entries.get(&key).inspect(|_| count(&counters.hits))
-    }
-
     /// The entry of items as in [`MaskPool::key`]; built if the pool does not have it. The item's
     /// counter must be canonical. The pool is not locked while an entry is built: two grammars may
     /// build the same one, and either result serves.

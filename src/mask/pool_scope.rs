@@ -218,17 +218,6 @@ impl ConstraintPool {
         ConstraintPool { pool: engine.pool(), engine }
     }
 
-    /// As [`MaskPool::find`].
-    pub(super) fn find(
-        &self,
-        parser: &mut Parser,
-        keys: &mut KeyBuilder,
-        vocab: &Vocabulary,
-        items: &[Item],
-    ) -> Option<Arc<MaskEntry>> {
-        self.pool.find(parser, keys, vocab, (items, &self.engine.counters))
-    }
-
     /// As [`MaskPool::entry`].
     pub(super) fn entry(
         &self,

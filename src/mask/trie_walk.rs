@@ -6,7 +6,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::token_filter::TokenFilter;
 use super::token_set::{bit, build_row, clear_bit, set_bit};
 use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
@@ -65,8 +64,6 @@ pub(crate) struct TrieWalk {
     pub(super) asking: QueryAllowance,
     /// The row of tokens that are white space only, if they may be added as a row.
     pub(crate) white_row: Option<Arc<[u32]>>,
-    /// Restricts the walk to some tokens; others may be found as well.
-    pub(super) filter: Option<TokenFilter>,
     /// A scratch row; all zeros between uses.
     marks: Vec<u32>,
     /// Open nodes of the depth-first walk: the end of each and its configuration.
@@ -239,9 +236,6 @@ impl TrieWalk {
         (before, config): (ConfigId, ConfigId),
         left: &mut usize,
     ) -> Result<(), WalkError> {
-        if self.is_skipped(trie, node) {
-            return Ok(());
-        }
         self.visited += 1;
         self.spend_fuel(FUEL_BATCH)?;
         if *left == 0 || self.exceeds_configs(parser) {
@@ -297,13 +291,6 @@ impl TrieWalk {
         Ok(true)
     }
 
-    /// Whether the walk is restricted to tokens outside this subtree.
-    #[inline]
-    fn is_skipped(&mut self, trie: &Trie, node: u32) -> bool {
-        let Some(filter) = &mut self.filter else { return false };
-        !filter.meets(trie.range_at(node).start..trie.range_below(node).end)
-    }
-
     /// Adds a range of tokens.
     #[inline]
     fn add_tokens(&mut self, trie: &Trie, tokens: Range<usize>) {
@@ -327,10 +314,6 @@ impl TrieWalk {
         let mut top = (trie.node(node).end, config);
         let end = top.0;
         while index < end {
-            if self.is_skipped(trie, index) {
-                index = trie.node(index).end;
-                continue;
-            }
             if *left == 0 || self.exceeds_configs(parser) {
                 return Err(WalkError::Budget);
             }

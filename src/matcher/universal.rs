@@ -107,15 +107,6 @@ impl Parser {
         Ok(kinds & !universal.kinds == 0 && length <= max_length)
     }
 
-    /// Whether every text of letters, of any length, can be read from a configuration.
-    pub(crate) fn reads_free_text(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
-        let universal = match self.cached_universal(config) {
-            Some(universal) => universal,
-            None => self.find_universal(config)?,
-        };
-        Ok(ASCII_LETTERS & !universal.kinds == 0 && universal.length == UNBOUNDED)
-    }
-
     /// The cached answer for a configuration.
     #[inline]
     fn cached_universal(&self, config: ConfigId) -> Option<UniversalText> {

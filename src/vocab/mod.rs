@@ -16,7 +16,7 @@ pub use trie::{Node, Tree, Trie};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::fsm::{ByteSet, Csr, Trigrams};
 use crate::ids::TokenId;
@@ -112,8 +112,6 @@ pub struct Vocabulary {
     quoted_tokens: QuotedTokens,
     white_space: WhiteSpaceIndex,
     trigrams: Trigrams,
-    /// See [`Vocabulary::place`].
-    trie_positions: OnceLock<Box<[u32]>>,
 }
 
 /// Collects the tokens of a [`Vocabulary`]. Mistakes are reported by [`VocabularyBuilder::build`].
@@ -199,22 +197,6 @@ impl Vocabulary {
     /// The trigrams (three consecutive bytes) of all tokens.
     pub(crate) fn trigrams(&self) -> &Trigrams {
         &self.trigrams
-    }
-
-    /// The position of a token with text in the trie's list of words.
-    pub(crate) fn trie_position(&self, token: TokenId) -> Option<u32> {
-        /// Marks a token without text.
-        const NO_POSITION: u32 = u32::MAX;
-        let positions = self.trie_positions.get_or_init(|| {
-            let mut positions = vec![NO_POSITION; self.width()];
-            self.trie
-                .words_below(0)
-                .iter()
-                .zip(0..)
-                .for_each(|(id, position)| positions[id.index()] = position);
-            positions.into()
-        });
-        positions.get(token.index()).copied().filter(|&position| position != NO_POSITION)
     }
 
     /// Words of a mask: 32 ids a word.
@@ -482,7 +464,6 @@ impl VocabularyBuilder {
             quoted_tokens,
             white_space,
             trigrams,
-            trie_positions: OnceLock::new(),
         })
     }
 }
