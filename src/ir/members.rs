@@ -10,9 +10,6 @@ use super::Expr;
 use crate::fsm::TooLarge;
 use crate::hash::HashMap;
 
-/// See [`MemberBounds::forget`].
-const MANY_MEMBERS: u32 = 64;
-
 /// Members in any order, with a separator between two: each of `once` at most once, required ones
 /// exactly once, and those of `often` within the bounds. Derives the empty text if no member is
 /// required.
@@ -451,22 +448,6 @@ impl MemberBounds {
             may += (unseen & !self.required.word(word)).count_ones() as i32;
         }
         (must, may)
-    }
-
-    /// The set without optional members, if most of many members have not been seen: what differs
-    /// is which names may come next, and few may not. `None` otherwise.
-    pub(crate) fn forget(&self, seen: &SeenMembers) -> Option<SeenMembers> {
-        let (none, left) = (MemberBits::default(), self.remaining_once(seen));
-        if left < MANY_MEMBERS || seen.once.count_without(&none) > left {
-            return None;
-        }
-        let mut once = MemberBits::default();
-        // If one required member is missing, the set may end behind it.
-        if self.required.count_without(&seen.once) <= 1 {
-            let present = self.required.without(&none).filter(|&i| seen.once.contains(i));
-            present.for_each(|i| once.insert(i));
-        }
-        (once != seen.once).then_some(SeenMembers { once, counts: seen.counts })
     }
 
     /// At-most-once members that have not been seen.

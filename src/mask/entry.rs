@@ -170,7 +170,7 @@ impl MaskEntry {
         base_item: ConfigId,
     ) -> Result<MaskEntry, WalkError> {
         let mut diff = EntryDifference::default();
-        diff.walk(parser, vocab.trie(), (isolated, base_item), Parser::converges)?;
+        diff.walk(parser, vocab.trie(), (isolated, base_item))?;
         let accepted = base.accepted.changed(&diff.only_base, &diff.only_this, vocab.mask_words());
         let excluded = ExcludedTokens::new(&diff.excluded);
         let added = diff.own_suffixes(vocab, &accepted);

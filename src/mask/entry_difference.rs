@@ -10,7 +10,7 @@ use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit};
 use super::trie_walk::WalkError;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance};
+use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, QueryAllowance};
 use crate::vocab::{Tree, Trie, Vocabulary, descend};
 
 /// What one state (`this`) accepts and leaves context-dependent compared with a base state
@@ -42,15 +42,13 @@ struct NodeOutcome<'e> {
 }
 
 impl EntryDifference {
-    /// Visits the nodes at which the two configurations differ. Equal ones, and ones that continue
-    /// equally as `converges` says, decide everything below equally, unless the base's suffixes
-    /// were excluded further up.
+    /// Visits the nodes at which the two configurations differ. Equal ones decide everything below
+    /// equally, unless the base's suffixes were excluded further up.
     pub(super) fn walk(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
         (this, other): (ConfigId, ConfigId),
-        mut converges: impl FnMut(&mut Parser, ConfigId, ConfigId) -> Result<bool, ParserLimit>,
     ) -> Result<(), WalkError> {
         let (mut this_exits, mut base_exits): (Vec<Exit>, Vec<Exit>) = Default::default();
         let mut visited = 0;
@@ -59,13 +57,6 @@ impl EntryDifference {
             let this_config = parser.step(this, byte)?;
             let base_config = if this == other { this_config } else { parser.step(other, byte)? };
             if this_config == base_config && (this_config == DEAD || !excluded_above) {
-                return Ok(None);
-            }
-            if !excluded_above
-                && this_config != DEAD
-                && base_config != DEAD
-                && converges(parser, this_config, base_config)?
-            {
                 return Ok(None);
             }
             let nodes = trie.node(node).end - node;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
-use super::entry_difference::EntryDifference;
 use super::index_state::{AdvanceBytesFn, IndexState, MIN_CONFIG_BUDGET, MaskOptions};
 use super::interned_masks::SHARED_MASK_BYTES;
 use super::pool_counters::count;
@@ -165,37 +164,6 @@ impl Index {
     /// The mask of a configuration in which neither values nor keys are compared, and whether it is
     /// new.
     fn mask_without_comparisons(
-        &self,
-        state: &mut IndexState,
-        config: ConfigId,
-    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        let base = state.parser.forget_members(config)?;
-        let base = if base == config { base } else { state.memo_config(base) };
-        if base == config {
-            return self.mask_from_scratch(state, config);
-        }
-        // Most members may still come: the mask differs from that of all members in few names.
-        let mask = match state.memoised_mask(base) {
-            Some(mask) => mask,
-            None => {
-                let (mask, _) = self.mask_from_scratch(state, base)?;
-                let (mask, bytes) = self.intern_mask(state, mask);
-                state.insert_mask(base, &mask, (bytes, self.mask_bytes));
-                mask
-            }
-        };
-        let mut diff = EntryDifference::default();
-        let is_alike = |parser: &mut Parser, a, b| {
-            Ok(parser.mask_representative(a) == parser.mask_representative(b))
-        };
-        let trie = self.vocab.trie();
-        diff.walk(&mut state.parser, trie, (config, base), is_alike).map_err(parser_limit)?;
-        let words = self.vocab.mask_words();
-        Ok((Arc::new(mask.changed(&diff.only_base, &diff.only_this, words)), true))
-    }
-
-    /// The same, without the mask of another configuration.
-    fn mask_from_scratch(
         &self,
         state: &mut IndexState,
         config: ConfigId,

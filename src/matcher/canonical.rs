@@ -44,16 +44,6 @@ impl Parser {
         representative
     }
 
-    /// The configuration without the optional members of large objects that have been seen, in
-    /// front of a member. Most configurations are returned as they are, and all that read special
-    /// tokens.
-    pub(crate) fn forget_members(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
-        if !self.program().has_members() || self.specials(config).next().is_some() {
-            return Ok(config);
-        }
-        self.map_states(config, |parser, state| Ok(parser.program_mut().forget_members(state)))
-    }
-
     /// The canonical configuration with frames unchanged, for callers that keep data by frame.
     pub(crate) fn canonical_in_frames(&mut self, config: ConfigId) -> ConfigId {
         if self.has_names(config) {

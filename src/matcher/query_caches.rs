@@ -14,8 +14,6 @@ pub(super) struct QueryCaches {
     /// Shapes examined, and shapes that are uniform; see
     /// [`super::parser::Parser::is_uniform_shape`].
     pub(super) uniform_shapes: Vec<(u16, u16)>,
-    /// See [`super::parser::Parser::converges`].
-    pub(super) convergence: HashMap<(ConfigId, ConfigId), bool>,
     /// Canonical configurations of counted blocks far from their bounds. Key: the configuration as
     /// it was read in isolation, and the frame; see [`super::parser::Parser::step_within_block`].
     pub(super) far_canonical: HashMap<(ConfigId, FrameId), ConfigId>,
@@ -29,14 +27,13 @@ impl QueryCaches {
         self.self_loops.clear();
         self.universal.clear();
         self.uniform_shapes.clear();
-        self.convergence.clear();
         self.far_canonical.clear();
         self.rule_residence.clear();
     }
 
     /// Approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
-        (self.far_canonical.len() + self.self_loops.len() + self.convergence.len()) * 16
+        (self.far_canonical.len() + self.self_loops.len()) * 16
             + self.universal.len() * size_of::<UniversalText>()
             + self.uniform_shapes.len() * 4
             + self.rule_residence.len() * 8

@@ -1,4 +1,4 @@
-//! Self-loops and convergence of configurations.
+//! Self-loops of configurations, and similar states.
 //!
 //! A trie walk can accept a whole subtree if all its bytes lead a configuration back to itself.
 //! Mask entries of a state can be derived from those of a similar state if most bytes lead both to
@@ -6,7 +6,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{Completed, ConfigId, DEAD, Item, TRIGGER_FRAME};
+use super::store::{ConfigId, DEAD, Item, TRIGGER_FRAME};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{CODE_POINTS, NON_SPACE_CODE_POINTS, kind_bytes, shape_bytes, utf8};
 
@@ -16,10 +16,6 @@ const MIN_MAJORITY: u32 = 48;
 const MAX_CANDIDATES: usize = 8;
 /// Most configurations inside of code points that are visited.
 const MAX_INSIDE_CONFIGS: usize = 32;
-/// Most bytes that a configuration inside of a code point may read.
-const MAX_BYTES: usize = 64;
-/// Most pairs of configurations inside of code points that are compared.
-const MAX_PAIRS: usize = 128;
 
 /// Smallest subtree, in trie nodes, for which self-loops are tested.
 pub(crate) const MIN_SKIP_NODES: u32 = 4;
@@ -207,52 +203,5 @@ impl Parser {
         self.queries.uniform_shapes[config as usize] =
             (examined | bit, if uniform { uniform_shapes | bit } else { uniform_shapes });
         Ok(uniform)
-    }
-
-    /// Whether two configurations inside of a code point converge: every rest of the code point
-    /// leads both to the same configuration. Memoised; large searches answer no.
-    pub(crate) fn converges(&mut self, a: ConfigId, b: ConfigId) -> Result<bool, ParserLimit> {
-        if let Some(&cached) = self.queries.convergence.get(&(a, b)) {
-            return Ok(cached);
-        }
-        let mut pairs = vec![(a, b)];
-        let mut converges = true;
-        let mut at = 0;
-        while let Some(&(a, b)) = pairs.get(at).filter(|_| converges) {
-            at += 1;
-            converges = pairs.len() <= MAX_PAIRS && self.expand_pair(a, b, &mut pairs)?;
-        }
-        self.queries.convergence.insert((a, b), converges);
-        Ok(converges)
-    }
-
-    /// Adds the pairs of targets that differ. False if the two cannot be compared, or read
-    /// different bytes, or too many.
-    fn expand_pair(
-        &mut self,
-        a: ConfigId,
-        b: ConfigId,
-        pairs: &mut Vec<(ConfigId, ConfigId)>,
-    ) -> Result<bool, ParserLimit> {
-        let (left, right) = (self.store().done(a), self.store().done(b));
-        let bytes = self.allowed(a);
-        let plain = |done: Completed| !done.after_trigger && !done.root && !done.bottom;
-        if !plain(left) || !plain(right) || bytes.len() > MAX_BYTES || bytes != self.allowed(b) {
-            return Ok(false);
-        }
-        if self.specials(a).next().is_some() || self.specials(b).next().is_some() {
-            return Ok(false);
-        }
-        let mut class = None;
-        for byte in bytes.iter() {
-            if class.replace(self.class(byte)) == Some(self.class(byte)) {
-                continue;
-            }
-            let next = (self.step(a, byte)?, self.step(b, byte)?);
-            if next.0 != next.1 && !pairs.contains(&next) {
-                pairs.push(next);
-            }
-        }
-        Ok(true)
     }
 }

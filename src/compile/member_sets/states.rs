@@ -378,29 +378,6 @@ impl MemberSetStates {
             .then_some(ABSTRACTED | u32::from(ends) | u32::from(continues) << 1)
     }
 
-    /// A set in front of a member, without the members that have been seen, as far as
-    /// [`MemberBounds::forget`] says. `None` if that changes nothing.
-    pub(in crate::compile) fn forget_members(
-        &mut self,
-        rule_nfa: &RuleNfa,
-        set: &[u32],
-    ) -> Option<Vec<u32>> {
-        let member_sets = &rule_nfa.member_sets;
-        if !set.iter().any(|&state| member_sets.name_node(self.decode(state).1).is_some()) {
-            return None;
-        }
-        let mut out = set.to_vec();
-        for state in &mut out {
-            let position = self.decode(*state).1;
-            let bounds = member_sets.containing(position).map(|member_set| &member_set.bounds);
-            if let Some(seen) = bounds.and_then(|bounds| bounds.forget(self.seen(*state))) {
-                *state = self.intern(seen, position);
-            }
-        }
-        out.sort_unstable();
-        (out != set).then_some(out)
-    }
-
     /// Start states of the at-most-once members, and of all members if `with_others`.
     pub(in crate::compile) fn member_starts(
         &mut self,

@@ -121,20 +121,6 @@ impl Program {
         self.states[state as usize].alike
     }
 
-    /// The state in which no optional member has been seen, for a state in front of a member of a
-    /// large object (see [`MemberBounds::forget`](crate::ir::MemberBounds::forget)); otherwise the
-    /// state itself.
-    pub(crate) fn forget_members(&mut self, state: u32) -> u32 {
-        let State { instance, set, .. } = self.states[state as usize];
-        let source = self.instances.get(instance as usize).map(|instance| &instance.source);
-        let Some(StateSource::Members(rule_nfa, number)) = source else { return state };
-        let states = &mut self.member_states[*number as usize];
-        match states.forget_members(rule_nfa, &self.sets[set.range()]) {
-            Some(set) => self.intern(instance, &set),
-            None => state,
-        }
-    }
-
     /// Computes the representative of a state.
     fn find_equivalent(&mut self, state: u32, tokens: &Trigrams) -> u32 {
         let State { instance, block, .. } = self.states[state as usize];
