@@ -38,7 +38,7 @@ pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
 pub(crate) use member_sets::MemberLikelihood;
-pub(crate) use program::{NodeRepresentative, Program, SharedAutomaton};
+pub(crate) use program::{Program, SharedAutomaton};
 pub(crate) use rule_facts::RuleFacts;
 pub(crate) use shared_automata::shared_automata_stats;
 

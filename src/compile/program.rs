@@ -25,13 +25,12 @@ mod counted_edges;
 mod deferred;
 mod edges;
 mod equivalent_states;
-mod node_equivalence;
+mod graph_positions;
 mod states;
 
 use deferred::AppendedGrammars;
 use equivalent_states::MemberClasses;
-use node_equivalence::NodeClasses;
-pub(crate) use node_equivalence::NodeRepresentative;
+use graph_positions::GraphPositions;
 
 /// A value that has not been computed.
 const UNKNOWN: u32 = u32::MAX;
@@ -206,8 +205,8 @@ pub(crate) struct Program {
     member_classes: MemberClasses,
     /// Memo of [`Program::completion_state`].
     nearing_end: HashMap<u32, u32>,
-    /// Representatives of graph nodes.
-    node_classes: NodeClasses,
+    /// Positions of states in counted graphs.
+    graph_positions: GraphPositions,
     /// Every state ignores which members have been seen; for reports.
     ignores_members: bool,
     /// Placed blocks, by rule, block of its automaton, and exit state.
@@ -263,7 +262,7 @@ impl Program {
             stored_member_states: 0,
             member_classes: MemberClasses::default(),
             nearing_end: HashMap::default(),
-            node_classes: NodeClasses::default(),
+            graph_positions: GraphPositions::default(),
             ignores_members: false,
             placed_blocks: HashMap::default(),
             scratch: Scratch::default(),

@@ -63,28 +63,6 @@ pub(super) struct RuleNfa {
     pub(super) member_sets: MemberSets,
     /// The step counting of a counted graph.
     pub(super) step_counts: Option<StepCounts>,
-    /// The nodes of a graph in the main automaton; only if the graph is the whole rule, or large.
-    pub(super) graph: Option<GraphNodes>,
-}
-
-/// The nodes of a graph: `count` consecutive states from `first` on. Accepting nodes lead to `end`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct GraphNodes {
-    pub(super) first: u32,
-    pub(super) count: u32,
-    pub(super) end: u32,
-}
-
-impl GraphNodes {
-    /// Whether searching for equivalent nodes pays off.
-    pub(super) fn are_many(self) -> bool {
-        self.count >= 16
-    }
-
-    /// The node of a state.
-    pub(super) fn of(self, state: u32) -> Option<u32> {
-        state.checked_sub(self.first).filter(|&node| node < self.count)
-    }
 }
 
 /// The automaton of a counted block.

@@ -10,7 +10,7 @@ use super::counted_graph::{NO_NODE, StepCounts};
 use super::expressions::{countable, expr_address, is_bounded_white_space, is_tiny, is_unrolled};
 use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
-use super::rule_nfa::{BlockNfa, EdgeSymbol, GraphNodes, RuleNfa};
+use super::rule_nfa::{BlockNfa, EdgeSymbol, RuleNfa};
 use crate::fsm::{ExactSteps, Nfa};
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Grammar, Members};
@@ -30,8 +30,8 @@ pub(super) enum Nesting {
 pub(super) fn rule_nfa(compiled: &Compiled, body: &Expr) -> RuleNfa {
     let mut thompson = Thompson::new(compiled);
     let main = thompson.part(body, Nesting::Rule);
-    let Thompson { blocks, member_sets, graph, .. } = thompson;
-    RuleNfa { main, blocks, member_sets, graph, ..RuleNfa::default() }
+    let Thompson { blocks, member_sets, .. } = thompson;
+    RuleNfa { main, blocks, member_sets, ..RuleNfa::default() }
 }
 
 /// The automaton of a counted graph.
@@ -76,7 +76,6 @@ pub(super) fn counted_rule_nfa(
         main: LiveNfa::new(nfa),
         blocks: thompson.blocks,
         step_counts: Some(step_counts),
-        graph: Some(GraphNodes { first: 0, count: graph.nodes, end }),
         ..RuleNfa::default()
     }
 }
@@ -92,8 +91,6 @@ struct Thompson<'c> {
     grammar: &'c Grammar,
     blocks: Vec<BlockNfa>,
     member_sets: MemberSets,
-    /// See [`RuleNfa::graph`].
-    graph: Option<GraphNodes>,
     /// Blocks by body and bounds.
     block_index: HashMap<(usize, u32, Option<u32>), u32>,
 }
@@ -105,7 +102,6 @@ impl<'c> Thompson<'c> {
             grammar: &compiled.split_grammar,
             blocks: Vec::new(),
             member_sets: MemberSets::default(),
-            graph: None,
             block_index: HashMap::default(),
         }
     }
@@ -200,11 +196,6 @@ impl<'c> Thompson<'c> {
                 let end = nfa.state();
                 for &node in &graph.ends {
                     nfa.epsilon(nodes[node as usize], end);
-                }
-                if nesting == Nesting::Rule && self.graph.is_none() {
-                    let nodes =
-                        nodes.first().map(|&first| GraphNodes { first, count: graph.nodes, end });
-                    self.graph = nodes.filter(|nodes| nodes.are_many());
                 }
                 end
             }

@@ -27,7 +27,6 @@ mod factors;
 mod language;
 mod minimize;
 mod nfa;
-mod node_moves;
 mod product;
 mod trigrams;
 pub(crate) mod utf8;
@@ -44,7 +43,6 @@ pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use exact_steps::ExactSteps;
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;
-pub(crate) use node_moves::NodeMoves;
 pub use product::{Combine, LanguageClass};
 pub(crate) use trigrams::Trigrams;
 

@@ -10,7 +10,6 @@
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, Item, canonical_runs, map_items};
-use crate::compile::NodeRepresentative;
 
 impl Parser {
     /// The canonical configuration.
@@ -98,21 +97,10 @@ impl Parser {
 
     /// Replaces states of counted graphs by representatives.
     fn with_representative_states(&mut self, config: ConfigId, reach: u32) -> ConfigId {
-        self.map_states(config, |parser, state| parser.representative_state(state, reach))
-            .unwrap_or(config)
-    }
-
-    /// The representative of a state of a counted graph; measures its graph first if needed.
-    fn representative_state(&mut self, state: u32, reach: u32) -> Result<u32, ParserLimit> {
-        loop {
-            match self.program_mut().node_representative(state, reach) {
-                NodeRepresentative::State(state) => return Ok(state),
-                NodeRepresentative::Unmeasured(state) => {
-                    let moves = self.max_node_moves(state)?;
-                    self.program_mut().record_moves(state, moves);
-                }
-            }
-        }
+        self.map_states(config, |parser, state| {
+            Ok(parser.program_mut().node_representative(state, reach))
+        })
+        .unwrap_or(config)
     }
 
     /// Maps states of graphs. The items that the old states predict are replaced by those that the

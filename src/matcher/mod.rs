@@ -27,7 +27,6 @@ mod json_value;
 mod limit;
 mod lookahead;
 mod name_tracker;
-mod node_moves;
 mod number_prefix;
 mod parser;
 mod query_caches;

@@ -1,0 +1,113 @@
+//! Positions in counted graphs, for masks.
+//!
+//! A state may be one node of its rule's graph, after a number of steps. A step count farther from
+//! its bounds than a token reaches has no effect on a mask.
+
+use super::{Instance, Program, State, StateSource};
+use crate::compile::counted_graph::{FAR, NO_NODE, StepCounts};
+use crate::compile::rule_nfa::RuleNfa;
+use crate::hash::HashMap;
+
+/// A state that is one node of a counted graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GraphPosition {
+    instance: u32,
+    node: u32,
+    /// Steps taken so far; [`FAR`] if no bound is within reach.
+    steps: u32,
+}
+
+/// Memo of [`Program::graph_position`]; `None`: the state is not one node.
+pub(super) type GraphPositions = HashMap<u32, Option<GraphPosition>>;
+
+/// The automaton and the step counts of an instance of a counted graph.
+fn counted(instances: &[Instance], instance: u32) -> Option<(&RuleNfa, &StepCounts)> {
+    match &instances.get(instance as usize)?.source {
+        StateSource::Counted(rule_nfa) => Some((rule_nfa, rule_nfa.step_counts.as_ref()?)),
+        _ => None,
+    }
+}
+
+impl Program {
+    /// Whether the set of a state contains a node of a counted graph; it may hold more than that.
+    pub(crate) fn contains_graph_node(&self, state: u32) -> bool {
+        let State { instance, set, .. } = self.states[state as usize];
+        counted(&self.instances, instance).is_some_and(|(_, counts)| {
+            let mut states = self.sets[set.range()].iter().step_by(2);
+            states.any(|&state| counts.begins_at[state as usize] != NO_NODE)
+        })
+    }
+
+    /// The graph position of a state. Memoised.
+    fn graph_position(&mut self, state: u32) -> Option<GraphPosition> {
+        let State { instance, set, .. } = self.states[state as usize];
+        let (_, counts) = counted(&self.instances, instance)?;
+        if let Some(&known) = self.graph_positions.get(&state) {
+            return known;
+        }
+        let position = match self.sets[set.range()] {
+            [begin, steps, ..] => {
+                let node = counts.begins_at[begin as usize];
+                (node != NO_NODE).then_some(GraphPosition { instance, node, steps })
+            }
+            _ => None,
+        };
+        let position = position.filter(|&position| self.state_at(position) == state);
+        self.graph_positions.insert(state, position);
+        position
+    }
+
+    /// The state of a graph position.
+    fn state_at(&mut self, GraphPosition { instance, node, steps }: GraphPosition) -> u32 {
+        let mut set = std::mem::take(&mut self.scratch.set);
+        set.clear();
+        if let Some((rule_nfa, counts)) = counted(&self.instances, instance) {
+            counts.close(&rule_nfa.main, &[(node, steps)], &mut set);
+        }
+        let state = self.intern(instance, &set);
+        self.scratch.set = set;
+        state
+    }
+
+    /// The representative of a state for tokens of at most `reach` bytes: the same node, after a
+    /// number of steps that stands for all others that such a token cannot tell apart.
+    pub(crate) fn node_representative(&mut self, state: u32, reach: u32) -> u32 {
+        let Some(position) = self.graph_position(state) else { return state };
+        let Some((_, counts)) = counted(&self.instances, position.instance) else { return state };
+        let steps = counts.far_from_bounds(position.steps, reach);
+        self.state_at(GraphPosition { steps, ..position })
+    }
+
+    /// How many further steps stay below the upper bound whatever their path. `None` without an
+    /// upper bound, and before the lower bound is met.
+    pub(crate) fn steps_left(&mut self, state: u32) -> Option<u32> {
+        let position = self.graph_position(state)?;
+        let (_, counts) = counted(&self.instances, position.instance)?;
+        counts.steps_left(position.steps).filter(|_| position.steps >= counts.min)
+    }
+
+    /// The same node with its step bounds out of reach.
+    pub(crate) fn without_bounds(&mut self, state: u32) -> u32 {
+        match self.graph_position(state) {
+            Some(position) => self.state_at(GraphPosition { steps: FAR, ..position }),
+            None => state,
+        }
+    }
+
+    /// Whether `state` is a node, with bounds out of reach, of the graph that `of` belongs to.
+    pub(crate) fn is_without_bounds(&mut self, state: u32, of: u32) -> bool {
+        match (self.graph_position(state), self.graph_position(of)) {
+            (Some(position), Some(of)) => position.instance == of.instance && position.steps == FAR,
+            _ => false,
+        }
+    }
+
+    /// Whether `steps` further steps may lead from one state to another.
+    pub(crate) fn steps_fit(&mut self, from: u32, (to, steps): (u32, u32)) -> bool {
+        let (Some(from), Some(to)) = (self.graph_position(from), self.graph_position(to)) else {
+            return false;
+        };
+        counted(&self.instances, from.instance)
+            .is_some_and(|(_, counts)| counts.allows(to.node, from.steps.saturating_add(steps)))
+    }
+}
