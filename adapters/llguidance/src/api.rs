@@ -1,5 +1,6 @@
 //! The grammars that users send, limits, and results.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use anyhow::{Result, anyhow, bail};
@@ -7,13 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toktrie::TokEnv;
 
+use crate::compile::{check_without_tokens, compile};
+use crate::panic_utils::guard;
 use crate::regex_to_lark;
 use crate::tokens::TokenSpace;
 
 pub use crate::earley::ValidationResult;
-
-/// Names of ignored text: whether a contextual lexer is the default.
-pub const DEFAULT_CONTEXTUAL: bool = true;
 
 /// A grammar: a list of Lark texts and schemas, of which the first is the one to generate by and
 /// the others are there to refer to, as `@name` in Lark.
@@ -97,28 +97,20 @@ impl fmt::Debug for GrammarWithLexer {
 impl GrammarWithLexer {
     /// A Lark text named `lark_grammar`.
     pub fn from_lark(lark_grammar: String) -> Self {
-        GrammarWithLexer {
-            name: Some("lark_grammar".to_owned()),
-            lark_grammar: Some(lark_grammar),
-            ..GrammarWithLexer::default()
-        }
+        let name = Some("lark_grammar".to_owned());
+        GrammarWithLexer { name, lark_grammar: Some(lark_grammar), ..Self::default() }
     }
 
     /// A schema named `json_schema`.
     pub fn from_json_schema(json_schema: Value) -> Self {
-        GrammarWithLexer {
-            name: Some("json_schema".to_owned()),
-            json_schema: Some(json_schema),
-            ..GrammarWithLexer::default()
-        }
+        let name = Some("json_schema".to_owned());
+        GrammarWithLexer { name, json_schema: Some(json_schema), ..Self::default() }
     }
 
     /// A regular expression named `regex`, as Lark.
     pub fn from_regex(rx: &str) -> Self {
-        GrammarWithLexer {
-            name: Some("regex".to_owned()),
-            ..Self::from_lark(format!("start: /{}/", regex_to_lark(rx, "")))
-        }
+        let lark = format!("start: /{}/", regex_to_lark(rx, ""));
+        GrammarWithLexer { name: Some("regex".to_owned()), ..Self::from_lark(lark) }
     }
 }
 
@@ -145,16 +137,13 @@ impl GrammarInit {
     /// ```
     pub fn validate(self, tok_env: Option<TokEnv>, limits: ParserLimits) -> ValidationResult {
         let GrammarInit::Serialized(grammar) = self;
-        let checked = crate::panic_utils::guard(|| match tok_env {
-            Some(env) => {
-                let space = TokenSpace::new(&env)?;
-                crate::compile::compile(&space, &grammar, &limits).map(|c| c.warnings.clone())
-            }
-            None => crate::compile::check_without_tokens(&grammar),
+        let checked = guard(|| {
+            let Some(env) = tok_env else { return check_without_tokens(&grammar) };
+            let compiled = compile(&TokenSpace::new(&env)?, &grammar, &limits)?;
+            Ok(compiled.findings.warnings.clone())
         });
         match checked {
-            Ok(warnings) if warnings.is_empty() => ValidationResult::Valid,
-            Ok(warnings) => ValidationResult::Warnings(warnings),
+            Ok(warnings) => ValidationResult::from_warning(warnings),
             Err(error) => ValidationResult::Error(error.to_string()),
         }
     }
@@ -238,41 +227,17 @@ impl Default for ParserLimits {
     }
 }
 
-/// Options that a Lark text sets with `%llguidance {..}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LLGuidanceOptions {
-    /// Masks have all allowed tokens where text is forced.
-    pub no_forcing: bool,
-    /// Refused by Louver.
-    pub allow_invalid_utf8: bool,
-    /// Ignored text may stand first.
-    pub allow_initial_skip: bool,
-}
-
-impl LLGuidanceOptions {
-    /// Sets what `other` sets.
-    pub fn apply(&mut self, other: &Self) {
-        self.no_forcing |= other.no_forcing;
-        self.allow_invalid_utf8 |= other.allow_invalid_utf8;
-        self.allow_initial_skip |= other.allow_initial_skip;
-    }
-}
-
 /// The grammars of a list, checked: each has one text, and names differ.
 pub(crate) fn check_list(list: &TopLevelGrammar) -> Result<&GrammarWithLexer> {
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for grammar in &list.grammars {
         match (&grammar.lark_grammar, &grammar.json_schema) {
             (None, None) => bail!("grammar must have either lark_grammar or json_schema"),
             (Some(_), Some(_)) => bail!("cannot have both lark_grammar and json_schema"),
             _ => {}
         }
-        if let Some(name) = &grammar.name {
-            if names.contains(&name) {
-                bail!("duplicate grammar name: @{name}");
-            }
-            names.push(name);
+        if let Some(name) = grammar.name.as_ref().filter(|&name| !names.insert(name)) {
+            bail!("duplicate grammar name: @{name}");
         }
     }
     list.grammars.first().ok_or_else(|| anyhow!("empty grammars array"))

@@ -1,9 +1,10 @@
 //! One sequence for hosts that take forced tokens and reports as well.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use toktrie::{SimpleVob, StepResult, TokTrie, TokenId};
 
 use crate::api::StopReason;
+use crate::methods::methods;
 use crate::output::ParserOutput;
 use crate::token_parser::TokenParser;
 
@@ -26,14 +27,10 @@ impl CommitResult {
 
     /// What a step without a mask asks for.
     pub fn from_step_result(step: &StepResult) -> Self {
-        match step.unconditional_splice() {
-            Some(splice) => CommitResult {
-                stop: false,
-                backtrack: splice.backtrack,
-                ff_tokens: splice.ff_tokens.clone(),
-            },
-            None => CommitResult { stop: step.is_stop(), ..CommitResult::default() },
-        }
+        let (stop, splice) = (step.is_stop(), step.unconditional_splice());
+        let backtrack = splice.map_or(0, |splice| splice.backtrack);
+        let ff_tokens = splice.map_or_else(Vec::new, |splice| splice.ff_tokens.clone());
+        CommitResult { stop, backtrack, ff_tokens }
     }
 }
 
@@ -64,10 +61,8 @@ pub struct Constraint {
     /// The temperature of the last mask.
     pub temperature: f32,
     step: StepResult,
-    /// Bytes, tokens and captures that were reported.
-    reported: (usize, usize, usize),
-    is_final_reported: bool,
-    is_over: bool,
+    /// Bytes, tokens and captures that were reported, and whether the final text was.
+    reported: (usize, usize, usize, bool),
     pending_stop: bool,
 }
 
@@ -80,51 +75,20 @@ impl Constraint {
             log_json_progress: false,
             temperature: 0.0,
             step: StepResult::noop(),
-            reported: (0, 0, 0),
-            is_final_reported: false,
-            is_over: false,
+            reported: (0, 0, 0, false),
             pending_stop: false,
         }
     }
 
-    /// A copy of its own.
-    pub fn deep_clone(&self) -> Self {
-        self.clone()
-    }
-
-    /// Starts with a prompt; see [`TokenParser::process_prompt`].
-    pub fn process_prompt(&mut self, prompt: Vec<TokenId>) -> Vec<TokenId> {
-        self.parser.process_prompt(prompt)
-    }
-
-    /// Starts with an empty prompt.
-    pub fn start_without_prompt(&mut self) {
-        self.parser.start_without_prompt();
-    }
-
-    /// Takes tokens that the host has chosen.
-    pub fn force_tokens(&mut self, tokens: &[TokenId]) -> Result<()> {
-        tokens.iter().try_for_each(|&token| self.parser.consume_token(token).map(drop))
-    }
-
-    /// Whether the next step is the last.
-    pub fn has_pending_stop(&self) -> bool {
-        self.pending_stop
-    }
-
     /// The mask of the next token, or the end.
     pub fn compute_mask(&mut self) -> Result<&StepResult> {
-        if self.is_over {
-            bail!(self.parser.augment_err("compute_mask() called after stop"));
-        }
+        let is_stopped = self.step.is_stop();
+        ensure!(!is_stopped, self.parser.augment_err("compute_mask() called after stop"));
         if self.parser.is_fresh() {
             self.parser.start_without_prompt();
         }
         self.step = match self.mask()? {
-            None => {
-                self.is_over = true;
-                StepResult::stop()
-            }
+            None => StepResult::stop(),
             Some(mask) => {
                 let temperature = self.parser.temperature();
                 self.temperature = temperature.unwrap_or(self.temperature);
@@ -147,38 +111,24 @@ impl Constraint {
         }
     }
 
-    /// The last step.
-    pub fn step_result(&self) -> &StepResult {
-        &self.step
-    }
-
     /// Takes the sampled token, and the tokens that are forced after it if the host can take them.
     pub fn commit_token(&mut self, sampled: Option<TokenId>) -> Result<CommitResult> {
-        if self.step.is_stop() {
-            return Ok(CommitResult::stop());
-        }
         if self.step.sample_mask.is_none() {
             return Ok(CommitResult::from_step_result(&self.step));
         }
-        let Some(token) = sampled else {
-            bail!(self.parser.augment_err("sampled_token is required when mask was present"));
-        };
+        let missing = "sampled_token is required when mask was present";
+        let token = sampled.ok_or_else(|| anyhow!(self.parser.augment_err(missing)))?;
         let taken = self.parser.consume_token(token);
-        taken.map_err(|error| anyhow::anyhow!(self.parser.augment_err(error)))?;
+        taken.map_err(|error| anyhow!(self.parser.augment_err(error)))?;
         let mut ff_tokens = vec![token];
         self.pending_stop = self.parser.check_stop()?;
         if !self.pending_stop && self.parser.inference_caps.ff_tokens {
             ff_tokens.extend(self.parser.consume_ff_tokens()?);
             self.pending_stop = self.parser.check_stop()?;
         }
-        self.step = StepResult::splice(0, ff_tokens.clone());
+        self.step = StepResult::splice(0, ff_tokens);
         self.report();
-        Ok(CommitResult { stop: false, backtrack: 0, ff_tokens })
-    }
-
-    /// How many of these tokens may follow.
-    pub fn validate_tokens_raw(&mut self, tokens: &[TokenId]) -> Result<usize> {
-        self.parser.validate_tokens_raw(tokens)
+        Ok(CommitResult::from_step_result(&self.step))
     }
 
     /// Writes reports to the log, if asked for.
@@ -194,7 +144,7 @@ impl Constraint {
 
     /// What was generated since the last call.
     pub fn flush_progress(&mut self) -> Vec<ParserOutput> {
-        let (bytes, tokens, captures) = self.reported;
+        let (bytes, tokens, captures, is_final) = self.reported;
         let mut outputs = Vec::new();
         let all = self.parser.final_bytes().len();
         if all > bytes {
@@ -212,9 +162,8 @@ impl Constraint {
             bytes: bytes.as_slice().into(),
             log_prob: 0.0,
         }));
-        self.reported = (all, self.parser.num_tokens(), found.len());
-        if self.is_over && !self.is_final_reported {
-            self.is_final_reported = true;
+        self.reported = (all, self.parser.num_tokens(), found.len(), self.step.is_stop());
+        if self.step.is_stop() && !is_final {
             outputs.push(ParserOutput::FinalText {
                 bytes: self.parser.final_bytes().into(),
                 stop_reason: self.parser.stop_reason(),
@@ -223,13 +172,27 @@ impl Constraint {
         outputs
     }
 
-    /// Takes the log.
-    pub fn flush_logs(&mut self) -> String {
-        self.parser.logger.get_and_clear_logs()
-    }
-
-    /// The tokens of the tokenizer.
-    pub fn tok_trie(&self) -> &TokTrie {
-        self.parser.token_env.tok_trie()
+    methods! {
+        /// Starts with an empty prompt.
+        mut start_without_prompt(this) -> () = this.parser.start_without_prompt();
+        /// A copy of its own.
+        ref deep_clone(this) -> Self = this.clone();
+        /// Starts with a prompt; see [`TokenParser::process_prompt`].
+        mut process_prompt(this, prompt: Vec<TokenId>) -> Vec<TokenId> =
+            this.parser.process_prompt(prompt);
+        /// Takes tokens that the host has chosen.
+        mut force_tokens(this, tokens: &[TokenId]) -> Result<()> =
+            tokens.iter().try_for_each(|&token| this.parser.consume_token(token).map(drop));
+        /// Whether the next step is the last.
+        ref has_pending_stop(this) -> bool = this.pending_stop;
+        /// The last step.
+        ref step_result(this) -> &StepResult = &this.step;
+        /// How many of these tokens may follow.
+        mut validate_tokens_raw(this, tokens: &[TokenId]) -> Result<usize> =
+            this.parser.validate_tokens_raw(tokens);
+        /// Takes the log.
+        mut flush_logs(this) -> String = this.parser.logger.get_and_clear_logs();
+        /// The tokens of the tokenizer.
+        ref tok_trie(this) -> &TokTrie = this.parser.token_env.tok_trie();
     }
 }

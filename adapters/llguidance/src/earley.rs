@@ -49,7 +49,7 @@ impl ParserStats {
     }
 
     /// The counters in use, combined with those of another.
-    fn each(&self, other: &ParserStats, combine: fn(u64, u64) -> u64) -> ParserStats {
+    pub(crate) fn each(&self, other: &ParserStats, combine: fn(u64, u64) -> u64) -> ParserStats {
         let size = |a: usize, b: usize| combine(a as u64, b as u64) as usize;
         ParserStats {
             compute_time_us: combine(self.compute_time_us, other.compute_time_us),
@@ -80,10 +80,7 @@ pub enum ValidationResult {
 impl ValidationResult {
     /// The result of a grammar with these warnings.
     pub fn from_warning(warnings: Vec<String>) -> Self {
-        match warnings.is_empty() {
-            true => ValidationResult::Valid,
-            false => ValidationResult::Warnings(warnings),
-        }
+        if warnings.is_empty() { Self::Valid } else { Self::Warnings(warnings) }
     }
 
     /// Whether it is an error, and all messages.
@@ -97,10 +94,7 @@ impl ValidationResult {
 
     /// The error.
     pub fn into_error(self) -> Option<String> {
-        match self {
-            ValidationResult::Error(error) => Some(error),
-            _ => None,
-        }
+        if let ValidationResult::Error(error) = self { Some(error) } else { None }
     }
 
     /// The messages as text, warnings only if asked for.
@@ -117,11 +111,9 @@ impl ValidationResult {
 }
 
 /// The regular expressions by which the original divides the vocabulary. Louver makes its masks
-/// without them: they are checked and kept.
-#[derive(Clone, Debug, Default)]
-pub struct SlicedBiasComputer {
-    slices: Vec<String>,
-}
+/// without them: they are checked, and have no effect.
+#[derive(Clone, Debug)]
+pub struct SlicedBiasComputer;
 
 impl SlicedBiasComputer {
     /// Slices for JSON: white space, and characters of strings.
@@ -142,35 +134,6 @@ impl SlicedBiasComputer {
             Pattern::with_options(regex, &RegexOptions::default(), &Limits::default())
                 .map_err(|error| anyhow!("regex parse error: {error}"))?;
         }
-        Ok(SlicedBiasComputer { slices: regexes.to_vec() })
-    }
-
-    /// A note that there is nothing to count.
-    pub fn stats(&self, _include_tokens: bool) -> String {
-        "slices are not used\n".to_owned()
-    }
-
-    /// The regular expressions.
-    pub fn extra_lexemes(&self) -> Vec<String> {
-        self.slices.clone()
-    }
-}
-
-/// Counters of a factory.
-pub mod perf {
-    /// Counters of the parsers of a factory. Louver has its own; see [`louver::EngineStats`].
-    #[derive(Clone, Debug, Default)]
-    pub struct ParserPerfCounters {}
-
-    /// A number with a comma after every three digits.
-    ///
-    /// ```
-    /// assert_eq!(llguidance::earley::perf::num_with_commas(1234567), "1,234,567");
-    /// ```
-    pub fn num_with_commas(number: u64) -> String {
-        let digits = number.to_string();
-        let comma = |at: usize| at != 0 && (digits.len() - at).is_multiple_of(3);
-        let parts = digits.chars().enumerate();
-        parts.flat_map(|(at, digit)| comma(at).then_some(',').into_iter().chain([digit])).collect()
+        Ok(SlicedBiasComputer)
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use toktrie::{InferenceCapabilities, TokEnv};
 
 use crate::api::{GrammarInit, ParserLimits, TopLevelGrammar};
 use crate::earley::SlicedBiasComputer;
-use crate::earley::perf::ParserPerfCounters;
 use crate::logger::Logger;
+use crate::methods::methods;
 use crate::panic_utils::guard;
 use crate::token_parser::TokenParser;
 use crate::tokens::TokenSpace;
@@ -29,12 +29,12 @@ use crate::tokens::TokenSpace;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct ParserFactory {
     space: Arc<TokenSpace>,
-    slicer: Arc<SlicedBiasComputer>,
+    slices: Vec<String>,
     inference_caps: InferenceCapabilities,
     limits: ParserLimits,
-    perf_counters: Arc<ParserPerfCounters>,
     stderr_log_level: u32,
     buffer_log_level: u32,
 }
@@ -46,12 +46,12 @@ impl ParserFactory {
         inference_caps: InferenceCapabilities,
         regexes: &[String],
     ) -> Result<Self> {
+        SlicedBiasComputer::new(tok_env, regexes)?;
         Ok(ParserFactory {
-            slicer: Arc::new(SlicedBiasComputer::new(tok_env, regexes)?),
+            slices: regexes.to_vec(),
             space: Arc::new(TokenSpace::new(tok_env)?),
             inference_caps,
             limits: ParserLimits::default(),
-            perf_counters: Arc::default(),
             stderr_log_level: 1,
             buffer_log_level: 0,
         })
@@ -65,45 +65,8 @@ impl ParserFactory {
 
     /// The same factory with other slices. It shares vocabulary and caches.
     pub fn with_slices(&self, slices: &[String]) -> Result<ParserFactory> {
-        Ok(ParserFactory {
-            space: self.space.clone(),
-            slicer: Arc::new(SlicedBiasComputer::new(&self.space.env, slices)?),
-            inference_caps: self.inference_caps.clone(),
-            limits: self.limits.clone(),
-            perf_counters: self.perf_counters.clone(),
-            stderr_log_level: self.stderr_log_level,
-            buffer_log_level: self.buffer_log_level,
-        })
-    }
-
-    /// The limits of new parsers.
-    pub fn limits(&self) -> &ParserLimits {
-        &self.limits
-    }
-
-    /// The limits of new parsers, to change them.
-    pub fn limits_mut(&mut self) -> &mut ParserLimits {
-        &mut self.limits
-    }
-
-    /// The tokenizer.
-    pub fn tok_env(&self) -> &TokEnv {
-        &self.space.env
-    }
-
-    /// No log.
-    pub fn quiet(&mut self) -> &mut Self {
-        self.set_buffer_log_level(0).set_stderr_log_level(0)
-    }
-
-    /// The log level of the buffer.
-    pub fn buffer_log_level(&self) -> u32 {
-        self.buffer_log_level
-    }
-
-    /// The log level of stderr.
-    pub fn stderr_log_level(&self) -> u32 {
-        self.stderr_log_level
+        SlicedBiasComputer::new(&self.space.env, slices)?;
+        Ok(ParserFactory { slices: slices.to_vec(), ..self.clone() })
     }
 
     /// Sets the log level of the buffer.
@@ -118,31 +81,6 @@ impl ParserFactory {
         self
     }
 
-    /// The slices.
-    pub fn extra_lexemes(&self) -> Vec<String> {
-        self.slicer.extra_lexemes()
-    }
-
-    /// The slices, as an object.
-    pub fn slicer(&self) -> Arc<SlicedBiasComputer> {
-        self.slicer.clone()
-    }
-
-    /// Counters, which are not used.
-    pub fn perf_counters(&self) -> Arc<ParserPerfCounters> {
-        self.perf_counters.clone()
-    }
-
-    /// A parser for a grammar.
-    pub fn create_parser(&self, grammar: TopLevelGrammar) -> Result<TokenParser> {
-        self.create_parser_from_init_default(GrammarInit::Serialized(grammar))
-    }
-
-    /// A parser with the factory's options.
-    pub fn create_parser_from_init_default(&self, init: GrammarInit) -> Result<TokenParser> {
-        self.create_parser_from_init(init, self.buffer_log_level, self.stderr_log_level)
-    }
-
     /// A parser with other log levels.
     pub fn create_parser_from_init(
         &self,
@@ -151,12 +89,8 @@ impl ParserFactory {
         stderr_log_level: u32,
     ) -> Result<TokenParser> {
         let logger = Logger::new(buffer_log_level, stderr_log_level);
-        self.create_parser_from_init_ext(
-            init,
-            logger,
-            self.inference_caps.clone(),
-            self.limits.clone(),
-        )
+        let (caps, limits) = (self.inference_caps.clone(), self.limits.clone());
+        self.create_parser_from_init_ext(init, logger, caps, limits)
     }
 
     /// A parser with other options. Equal grammars are compiled once for each factory.
@@ -167,18 +101,37 @@ impl ParserFactory {
         inference_caps: InferenceCapabilities,
         limits: ParserLimits,
     ) -> Result<TokenParser> {
-        if inference_caps.ff_tokens && !self.space.env.tokenize_is_canonical() {
-            bail!("ff_tokens requires canonical tokenization");
-        }
-        if inference_caps.backtrack && !inference_caps.ff_tokens {
-            bail!("backtrack requires ff_tokens");
-        }
+        let (caps, is_canonical) = (&inference_caps, self.space.env.tokenize_is_canonical());
+        ensure!(!caps.ff_tokens || is_canonical, "ff_tokens requires canonical tokenization");
+        ensure!(!caps.backtrack || caps.ff_tokens, "backtrack requires ff_tokens");
         let GrammarInit::Serialized(list) = init;
         guard(|| {
             let grammar = crate::compile::compile(&self.space, &list, &limits)?;
-            let space = self.space.clone();
-            Ok(TokenParser::new(space, Arc::new(grammar), list.max_tokens, logger, inference_caps)
-                .with_limits(limits))
+            let (space, max_tokens) = (self.space.clone(), list.max_tokens);
+            Ok(TokenParser::new(space, grammar, max_tokens, logger, inference_caps, limits))
         })
+    }
+
+    methods! {
+        /// The limits of new parsers.
+        ref limits(this) -> &ParserLimits = &this.limits;
+        /// The limits of new parsers, to change them.
+        mut limits_mut(this) -> &mut ParserLimits = &mut this.limits;
+        /// The tokenizer.
+        ref tok_env(this) -> &TokEnv = &this.space.env;
+        /// No log.
+        mut quiet(this) -> &mut Self = this.set_buffer_log_level(0).set_stderr_log_level(0);
+        /// The log level of the buffer.
+        ref buffer_log_level(this) -> u32 = this.buffer_log_level;
+        /// The log level of stderr.
+        ref stderr_log_level(this) -> u32 = this.stderr_log_level;
+        /// The slices.
+        ref extra_lexemes(this) -> Vec<String> = this.slices.clone();
+        /// A parser for a grammar.
+        ref create_parser(this, grammar: TopLevelGrammar) -> Result<TokenParser> =
+            this.create_parser_from_init_default(GrammarInit::Serialized(grammar));
+        /// A parser with the factory's options.
+        ref create_parser_from_init_default(this, init: GrammarInit) -> Result<TokenParser> =
+            this.create_parser_from_init(init, this.buffer_log_level, this.stderr_log_level);
     }
 }

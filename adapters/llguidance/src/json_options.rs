@@ -1,6 +1,6 @@
 //! `x-guidance`, the options in a schema, as Louver's options.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, ensure};
 use louver::SchemaOptions;
 use louver::front::json_schema::{Formats, MemberOrder, NonAscii, Policy, Whitespace};
 use louver::front::regex::Pattern;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The member of a schema with its options.
-const OPTIONS_KEY: &str = "x-guidance";
+pub(crate) const OPTIONS_KEY: &str = "x-guidance";
 /// Most spaces that are tried after a separator.
 const MAX_SPACES: u32 = 4;
 
@@ -68,19 +68,9 @@ impl JsonCompileOptions {
         schema.insert(OPTIONS_KEY.to_owned(), options);
     }
 
-    /// The options in a schema, which loses them.
-    pub(crate) fn take_from(schema: &mut Value) -> Result<Self> {
-        match schema.as_object_mut().and_then(|schema| schema.shift_remove(OPTIONS_KEY)) {
-            None => Ok(JsonCompileOptions::default()),
-            Some(options) => Ok(serde_json::from_value(options)?),
-        }
-    }
-
     /// Louver's options. Errors where a text that the options ask for cannot be written.
     pub(crate) fn schema_options(&self) -> Result<SchemaOptions> {
-        if self.json_allowed_escapes.is_some() {
-            bail!("json_allowed_escapes is not supported");
-        }
+        ensure!(self.json_allowed_escapes.is_none(), "json_allowed_escapes is not supported");
         let policy = if self.lenient { Policy::BestEffort } else { Policy::Strict };
         Ok(SchemaOptions::default()
             .with_whitespace(self.whitespace()?)
@@ -103,15 +93,23 @@ impl JsonCompileOptions {
     }
 }
 
+/// A schema without its options, as text, and Louver's options for it.
+pub(crate) fn take_options(schema: Option<&Value>) -> Result<(String, SchemaOptions)> {
+    let mut schema = schema.cloned().unwrap_or_default();
+    let options = schema.as_object_mut().and_then(|schema| schema.shift_remove(OPTIONS_KEY));
+    let options = options.map(serde_json::from_value::<JsonCompileOptions>).transpose()?;
+    Ok((schema.to_string(), options.unwrap_or_default().schema_options()?))
+}
+
 /// The fewest spaces after the sign with which a separator matches.
 fn spaces_after(sign: &str, separator: &str) -> Result<u32> {
-    let refused =
-        || anyhow!("the separator /{separator}/ is not supported: use {sign:?} or spaces");
     let pattern = Pattern::with_options(separator, &RegexOptions::default(), &Limits::default())?;
     let dfa = pattern.match_dfa(10_000)?;
-    let matches = |spaces: u32| {
-        let text = format!("{sign}{}", " ".repeat(spaces as usize));
+    let matches = |&spaces: &u32| {
+        let text = sign.to_owned() + &" ".repeat(spaces as usize);
         dfa.accepts(text.chars().map(u32::from))
     };
-    (0..=MAX_SPACES).find(|&spaces| matches(spaces)).ok_or_else(refused)
+    (0..=MAX_SPACES).find(matches).ok_or_else(|| {
+        anyhow!("the separator /{separator}/ is not supported: use {sign:?} or spaces")
+    })
 }

@@ -6,6 +6,7 @@ use toktrie::{SimpleVob, TokEnv, TokenId};
 use crate::api::StopReason;
 use crate::cancel::{CancellationHandle, Cancelled};
 use crate::earley::ParserStats;
+use crate::methods::methods;
 use crate::panic_utils::guard;
 use crate::token_parser::TokenParser;
 
@@ -30,33 +31,20 @@ use crate::token_parser::TokenParser;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Matcher(State);
-
-/// What a matcher can be.
-#[derive(Clone)]
-enum State {
-    /// Running, or stopped where the text is right.
-    Good(Box<TokenParser>),
-    /// Every call fails with this message.
-    Failed(String),
-    /// Every call fails with [`Cancelled`].
-    Cancelled,
-}
+pub struct Matcher(Result<Box<TokenParser>, String>);
 
 impl Matcher {
     /// A matcher for a parser, which is started if it was not. The error of a parser that could not
     /// be made is the matcher's.
     pub fn new(parser: Result<TokenParser>) -> Self {
         Matcher(match parser {
-            Err(error) => State::Failed(error.to_string()),
-            Ok(parser) if parser.inference_caps.backtrack => {
-                State::Failed("backtracking not supported".to_owned())
-            }
+            Err(error) => Err(error.to_string()),
+            Ok(p) if p.inference_caps.backtrack => Err("backtracking not supported".to_owned()),
             Ok(mut parser) => {
                 if parser.is_fresh() {
                     parser.start_without_prompt();
                 }
-                State::Good(Box::new(parser))
+                Ok(Box::new(parser))
             }
         })
     }
@@ -64,41 +52,28 @@ impl Matcher {
     /// Does a step; an error becomes the state.
     fn step<T>(&mut self, work: impl FnOnce(&mut TokenParser) -> Result<T>) -> Result<T> {
         let parser = match &mut self.0 {
-            State::Good(parser) => parser,
-            State::Failed(message) => bail!(message.clone()),
-            State::Cancelled => bail!(Cancelled),
+            Ok(parser) if parser.is_cancelled() => bail!(Cancelled),
+            Ok(parser) => parser,
+            Err(message) => bail!(message.clone()),
         };
-        if is_cancelled(parser) {
-            self.0 = State::Cancelled;
-            bail!(Cancelled);
+        match guard(|| work(parser)) {
+            Err(error) if !error.is::<Cancelled>() => {
+                parser.logger.warn(&format!("{error}; stopping"));
+                let message = parser.augment_err(&error);
+                self.0 = Err(message.clone());
+                Err(anyhow!(message))
+            }
+            done => done,
         }
-        let error = match guard(|| work(parser)) {
-            Ok(done) => return Ok(done),
-            Err(error) => error,
-        };
-        if error.is::<Cancelled>() {
-            self.0 = State::Cancelled;
-            return Err(error);
-        }
-        parser.logger.warn(&format!("{error}; stopping"));
-        let message = parser.augment_err(&error);
-        self.0 = State::Failed(message.clone());
-        Err(anyhow!(message))
     }
 
     /// The parser, unless an error has ended it.
     fn parser(&self) -> Result<&TokenParser> {
         match &self.0 {
-            State::Good(parser) if is_cancelled(parser) => bail!(Cancelled),
-            State::Good(parser) => Ok(parser),
-            State::Failed(message) => bail!(message.clone()),
-            State::Cancelled => bail!(Cancelled),
+            Ok(parser) if parser.is_cancelled() => bail!(Cancelled),
+            Ok(parser) => Ok(parser),
+            Err(message) => bail!(message.clone()),
         }
-    }
-
-    /// Takes a token.
-    pub fn consume_token(&mut self, token: TokenId) -> Result<()> {
-        self.consume_tokens(&[token])
     }
 
     /// Takes tokens, and then stops if the text is at its end.
@@ -123,149 +98,90 @@ impl Matcher {
         })
     }
 
-    /// How many of these tokens may follow one after the other.
-    pub fn validate_tokens(&mut self, tokens: &[TokenId]) -> Result<usize> {
-        self.step(|parser| parser.validate_tokens_raw(tokens))
-    }
-
-    /// The mask of the next token; an error where the matcher is stopped.
-    pub fn compute_mask(&mut self) -> Result<SimpleVob> {
-        self.step(TokenParser::compute_mask)
-    }
-
     /// The mask of the next token: the end-of-sequence tokens where the matcher is stopped.
     pub fn compute_mask_or_eos(&mut self) -> Result<SimpleVob> {
-        self.step(|parser| match parser.stopped() {
-            true => Ok(parser.end_mask()),
-            false => parser.compute_mask(),
-        })
-    }
-
-    /// The forced tokens.
-    pub fn compute_ff_tokens(&mut self) -> Vec<TokenId> {
-        self.step(|parser| Ok(parser.compute_ff_tokens())).unwrap_or_default()
+        let mask =
+            |p: &mut TokenParser| if p.stopped() { Ok(p.end_mask()) } else { p.compute_mask() };
+        self.step(mask)
     }
 
     /// Takes the forced tokens and returns them.
     pub fn consume_ff_tokens(&mut self) -> Vec<TokenId> {
         let tokens = self.compute_ff_tokens();
-        match tokens.is_empty() || self.consume_tokens(&tokens).is_err() {
-            true => Vec::new(),
-            false => tokens,
-        }
-    }
-
-    /// The forced bytes.
-    pub fn compute_ff_bytes(&mut self) -> Vec<u8> {
-        self.step(|parser| Ok(parser.force_bytes())).unwrap_or_default()
-    }
-
-    /// Takes tokens back.
-    pub fn rollback(&mut self, count: usize) -> Result<()> {
-        self.step(|parser| parser.rollback(count))
-    }
-
-    /// Takes all tokens back.
-    pub fn reset(&mut self) -> Result<()> {
-        self.step(TokenParser::reset)
-    }
-
-    /// Whether the text may end here.
-    pub fn is_accepting(&mut self) -> Result<bool> {
-        self.step(|parser| Ok(parser.is_accepting()))
-    }
-
-    /// Whether only the end can follow, or an error has ended the matcher.
-    pub fn is_stopped(&self) -> bool {
-        self.parser().map_or(true, TokenParser::stopped)
+        let are_taken = !tokens.is_empty() && self.consume_tokens(&tokens).is_ok();
+        if are_taken { tokens } else { Vec::new() }
     }
 
     /// Why it is stopped.
     pub fn stop_reason(&self) -> StopReason {
-        match (&self.0, self.parser()) {
-            (_, Ok(parser)) => parser.stop_reason(),
-            (State::Failed(_), _) => StopReason::InternalError,
-            _ => StopReason::Cancelled,
+        match &self.0 {
+            Ok(parser) if parser.is_cancelled() => StopReason::Cancelled,
+            Ok(parser) => parser.stop_reason(),
+            Err(_) => StopReason::InternalError,
         }
-    }
-
-    /// Whether an error has ended the matcher.
-    pub fn is_error(&self) -> bool {
-        self.parser().is_err()
-    }
-
-    /// That error.
-    pub fn get_error(&self) -> Option<String> {
-        self.parser().err().map(|error| error.to_string())
-    }
-
-    /// Warnings about the grammar.
-    pub fn grammar_warnings(&mut self) -> Vec<String> {
-        self.step(|parser| Ok(parser.grammar_warnings())).unwrap_or_default()
-    }
-
-    /// The tokenizer.
-    pub fn tok_env(&self) -> Result<TokEnv> {
-        self.parser().map(|parser| parser.token_env.clone())
-    }
-
-    /// Counters of the last step.
-    pub fn last_step_stats(&self) -> Result<&ParserStats> {
-        self.parser().map(TokenParser::last_step_stats)
     }
 
     /// Without effect.
     pub fn invalidate_bias_cache(&mut self) {}
 
-    /// The last text that was captured under a name.
-    pub fn get_capture(&self, name: &str) -> Option<&[u8]> {
-        self.parser().ok()?.get_capture(name)
-    }
-
-    /// What rules with a capture name have derived.
-    pub fn captures(&self) -> &[(String, Vec<u8>)] {
-        self.parser().map_or(&[], TokenParser::captures)
-    }
-
-    /// A copy of its own.
-    #[must_use]
-    pub fn deep_clone(&self) -> Self {
-        self.clone()
-    }
-
-    /// Fails on purpose, as a panic inside would.
-    pub fn test_trigger_lexer_error(&mut self) -> Result<()> {
-        self.step(|_| bail!("panic: synthetic error for tests"))
-    }
-
     /// The same matcher, which stops when its handle is cancelled.
     #[must_use]
     pub fn into_cancellable(mut self) -> Self {
-        if let State::Good(parser) = &mut self.0 {
+        if let Ok(parser) = &mut self.0 {
             parser.enable_cancellation();
         }
         self
     }
 
-    /// The handle, if there is one.
-    pub fn cancellation_handle(&self) -> Option<CancellationHandle> {
-        match &self.0 {
-            State::Good(parser) => parser.cancellation_handle(),
-            _ => None,
-        }
+    methods! {
+        /// Takes a token.
+        mut consume_token(this, token: TokenId) -> Result<()> = this.consume_tokens(&[token]);
+        /// How many of these tokens may follow one after the other.
+        mut validate_tokens(this, tokens: &[TokenId]) -> Result<usize> =
+            this.step(|parser| parser.validate_tokens_raw(tokens));
+        /// The mask of the next token; an error where the matcher is stopped.
+        mut compute_mask(this) -> Result<SimpleVob> = this.step(TokenParser::compute_mask);
+        /// The forced tokens.
+        mut compute_ff_tokens(this) -> Vec<TokenId> =
+            this.step(|parser| Ok(parser.compute_ff_tokens())).unwrap_or_default();
+        /// The forced bytes.
+        mut compute_ff_bytes(this) -> Vec<u8> =
+            this.step(|parser| Ok(parser.force_bytes())).unwrap_or_default();
+        /// Takes tokens back.
+        mut rollback(this, count: usize) -> Result<()> = this.step(|parser| parser.rollback(count));
+        /// Takes all tokens back.
+        mut reset(this) -> Result<()> = this.step(TokenParser::reset);
+        /// Whether the text may end here.
+        mut is_accepting(this) -> Result<bool> = this.step(|parser| Ok(parser.is_accepting()));
+        /// Whether only the end can follow, or an error has ended the matcher.
+        ref is_stopped(this) -> bool = this.parser().map_or(true, TokenParser::stopped);
+        /// Whether an error has ended the matcher.
+        ref is_error(this) -> bool = this.parser().is_err();
+        /// That error.
+        ref get_error(this) -> Option<String> = this.parser().err().map(|error| error.to_string());
+        /// Warnings about the grammar.
+        mut grammar_warnings(this) -> Vec<String> =
+            this.step(|parser| Ok(parser.grammar_warnings())).unwrap_or_default();
+        /// The tokenizer.
+        ref tok_env(this) -> Result<TokEnv> = this.parser().map(|parser| parser.token_env.clone());
+        /// Counters of the last step.
+        ref last_step_stats(this) -> Result<&ParserStats> =
+            this.parser().map(TokenParser::last_step_stats);
+        /// The last text that was captured under a name.
+        ref get_capture(this, name: &str) -> Option<&[u8]> = this.parser().ok()?.get_capture(name);
+        /// What rules with a capture name have derived.
+        ref captures(this) -> &[(String, Vec<u8>)] =
+            this.parser().map_or(&[], TokenParser::captures);
+        /// A copy of its own.
+        #[must_use]
+        ref deep_clone(this) -> Self = this.clone();
+        /// Fails on purpose, as a panic inside would.
+        mut test_trigger_lexer_error(this) -> Result<()> =
+            this.step(|_| bail!("panic: synthetic error for tests"));
+        /// The handle, if there is one.
+        ref cancellation_handle(this) -> Option<CancellationHandle> =
+            this.0.as_ref().ok()?.cancellation_handle();
+        /// Whether cancellation has ended the matcher.
+        ref is_cancelled(this) -> bool = this.0.as_ref().is_ok_and(|parser| parser.is_cancelled());
     }
-
-    /// Whether cancellation has ended the matcher.
-    pub fn is_cancelled(&self) -> bool {
-        match &self.0 {
-            State::Good(parser) => is_cancelled(parser),
-            State::Failed(_) => false,
-            State::Cancelled => true,
-        }
-    }
-}
-
-/// Whether a parser's handle was cancelled.
-fn is_cancelled(parser: &TokenParser) -> bool {
-    parser.cancellation_handle().is_some_and(|handle| handle.is_cancelled())
 }

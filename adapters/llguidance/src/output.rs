@@ -25,10 +25,9 @@ impl From<&[u8]> for BytesOutput {
 
 /// A step of a generation.
 #[derive(Clone, Debug, Serialize)]
-#[serde(tag = "object")]
+#[serde(tag = "object", rename_all = "snake_case")]
 pub enum ParserOutput {
     /// A rule with a capture name has ended.
-    #[serde(rename = "capture")]
     Capture {
         /// The capture name.
         name: String,
@@ -39,7 +38,6 @@ pub enum ParserOutput {
         log_prob: f64,
     },
     /// The whole text, at the end.
-    #[serde(rename = "final_text")]
     FinalText {
         /// The text.
         #[serde(flatten)]
@@ -48,7 +46,6 @@ pub enum ParserOutput {
         stop_reason: StopReason,
     },
     /// Text that was added.
-    #[serde(rename = "text")]
     Text {
         /// The text.
         #[serde(flatten)]

@@ -7,12 +7,9 @@ use anyhow::{Result, anyhow};
 
 /// The message of a panic, as an error that begins with `panic: `.
 pub fn mk_panic_error(info: &Box<dyn Any + Send>) -> String {
-    let message = match (info.downcast_ref::<&str>(), info.downcast_ref::<String>()) {
-        (Some(message), _) => message,
-        (_, Some(message)) => message.as_str(),
-        _ => "unknown cause",
-    };
-    format!("panic: {message}")
+    let text = info.downcast_ref::<&str>().copied();
+    let message = text.or_else(|| info.downcast_ref::<String>().map(String::as_str));
+    format!("panic: {}", message.unwrap_or("unknown cause"))
 }
 
 /// Runs work, and returns a panic as an error.

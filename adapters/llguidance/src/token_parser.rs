@@ -1,25 +1,24 @@
 //! One sequence of tokens under a grammar.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
-use louver::{AdvanceError, MaskRow, Refusal};
-use toktrie::{InferenceCapabilities, SimpleVob, TokEnv, TokTrie, TokenId};
+use anyhow::{Result, anyhow, bail, ensure};
+use louver::{AdvanceError, MaskRow};
+use toktrie::{InferenceCapabilities, SimpleVob, TokEnv, TokenId};
 
 use crate::api::{ParserLimits, StopReason};
 use crate::cancel::{CancellationHandle, Cancelled};
-use crate::compile::SharedGrammar;
+use crate::compile::CompiledGrammar;
 use crate::earley::ParserStats;
 use crate::logger::Logger;
 use crate::masks;
+use crate::methods::methods;
 use crate::tokens::TokenSpace;
 
 /// Longest forced text that is looked for at once, in bytes.
 const MAX_FORCED: usize = 2_000;
-/// The message for a grammar that nothing can follow.
-const NO_TOKEN: &str = "NoExtensionBias";
 
 /// The state of one sequence. It is started with or without a prompt, and then takes masks and
 /// tokens in turns. [`crate::Matcher`] is the same with fewer duties for its caller.
@@ -55,7 +54,7 @@ pub struct TokenParser {
     /// How long the last mask took.
     pub last_bias_time: Duration,
     space: Arc<TokenSpace>,
-    grammar: SharedGrammar,
+    grammar: CompiledGrammar,
     sequence: Sequence,
     cancellation: Option<CancellationHandle>,
     stats: StepStats,
@@ -64,21 +63,23 @@ pub struct TokenParser {
 /// What tokens have been taken, and where they lead.
 #[derive(Clone)]
 struct Sequence {
+    /// Its tokens are those taken; the end of the text is one of them.
     matcher: louver::Matcher,
     row: MaskRow,
     started: bool,
-    /// All tokens, a last one for the end included.
-    tokens: Vec<TokenId>,
-    /// Their bytes.
-    bytes: Vec<u8>,
-    /// Whether the last token ended the text.
-    ended: bool,
-    /// Tokens that may still be consumed.
-    tokens_left: Option<usize>,
+    /// How many tokens may be consumed.
+    max_tokens: Option<usize>,
     /// Forced tokens that were found and not yet consumed.
     forced: Vec<TokenId>,
     stop_reason: StopReason,
     error: Option<String>,
+    texts: Texts,
+}
+
+/// What the tokens derive, made when it is asked for.
+#[derive(Clone, Default)]
+struct Texts {
+    bytes: OnceLock<Vec<u8>>,
     captures: OnceLock<Vec<(String, Vec<u8>)>>,
 }
 
@@ -94,43 +95,35 @@ impl TokenParser {
     /// A parser that was not started yet.
     pub(crate) fn new(
         space: Arc<TokenSpace>,
-        grammar: SharedGrammar,
+        grammar: CompiledGrammar,
         max_tokens: Option<usize>,
         mut logger: Logger,
         inference_caps: InferenceCapabilities,
+        limits: ParserLimits,
     ) -> TokenParser {
-        grammar.warnings.iter().for_each(|warning| logger.warn(warning));
-        let sequence = Sequence {
-            matcher: grammar.constraint.matcher(),
-            row: MaskRow::new(&space.vocab),
-            started: false,
-            tokens: Vec::new(),
-            bytes: Vec::new(),
-            ended: false,
-            tokens_left: max_tokens,
-            forced: Vec::new(),
-            stop_reason: StopReason::NotStopped,
-            error: None,
-            captures: OnceLock::new(),
-        };
+        grammar.findings.warnings.iter().for_each(|warning| logger.warn(warning));
         TokenParser {
             token_env: space.env.clone(),
             inference_caps,
             logger,
-            limits: ParserLimits::default(),
+            limits,
             compute_mask_start_time: Instant::now(),
             last_bias_time: Duration::ZERO,
+            sequence: Sequence {
+                matcher: grammar.constraint.matcher(),
+                row: MaskRow::new(&space.vocab),
+                started: false,
+                max_tokens,
+                forced: Vec::new(),
+                stop_reason: StopReason::NotStopped,
+                error: None,
+                texts: Texts::default(),
+            },
             space,
             grammar,
-            sequence,
             cancellation: None,
             stats: StepStats::default(),
         }
-    }
-
-    /// The same parser with other limits in its fields.
-    pub(crate) fn with_limits(self, limits: ParserLimits) -> TokenParser {
-        TokenParser { limits, ..self }
     }
 
     /// Starts with an empty prompt. Panics if the parser was started.
@@ -142,22 +135,11 @@ impl TokenParser {
     /// Starts with a prompt. Returns the prompt to use: the tokens that the grammar forces first
     /// are appended, cut as the tokenizer cuts them behind the prompt. Panics if the parser was
     /// started, or the tokenizer is not canonical.
-    pub fn process_prompt(&mut self, prompt: Vec<TokenId>) -> Vec<TokenId> {
-        assert!(
-            self.token_env.tokenize_is_canonical(),
-            "process_prompt() needs a canonical tokenizer"
-        );
+    pub fn process_prompt(&mut self, mut prompt: Vec<TokenId>) -> Vec<TokenId> {
+        assert!(self.token_env.tokenize_is_canonical(), "the tokenizer is not canonical");
         self.start_without_prompt();
-        let env = self.token_env.clone();
-        let prompt_bytes = env.tok_trie().decode_raw(&prompt);
-        let forced = self.sequence.matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
-            let (found, _) = env.tokenize_bytes_marker(&[&prompt_bytes, bytes].concat());
-            let behind = tokens_behind(env.tok_trie(), &found, prompt_bytes.len());
-            let plain = || env.tokenize_bytes(bytes);
-            behind.unwrap_or_else(plain).into_iter().map(louver::TokenId::from_raw).collect()
-        });
-        let mut prompt = prompt;
-        for token in forced.iter().map(|token| token.raw()) {
+        self.find_forced_tokens(&prompt);
+        for token in self.sequence.forced.clone() {
             if self.consume_token(token).is_err() {
                 break;
             }
@@ -181,31 +163,23 @@ impl TokenParser {
 
     /// The mask, without checks.
     fn mask(&mut self) -> Result<SimpleVob> {
-        let env = self.token_env.clone();
-        let trie = env.tok_trie();
-        if self.forces_tokens() {
-            self.find_forced_tokens();
-            if let Some(&token) = self.sequence.forced.first() {
-                return Ok(masks::tokens_mask(&[token], trie.vocab_size()));
-            }
+        let size = self.token_env.tok_trie().vocab_size();
+        if let Some(&token) = self.forced_tokens().first() {
+            return Ok(masks::tokens_mask(&[token], size));
         }
         let Sequence { matcher, row, .. } = &mut self.sequence;
         matcher.update_mask(row);
         if let Some(limit) = matcher.limit() {
             return Err(self.limit_reached(limit));
         }
-        let mut mask = self.space.bases.vector(row.words(), trie.vocab_size());
+        let mut mask = self.space.bases.vector(row.words(), size);
         if row.allows(self.space.end()) {
-            let size = mask.len() as TokenId;
-            trie.eos_tokens()
-                .iter()
-                .filter(|&&eos| eos < size)
-                .for_each(|&eos| mask.allow_token(eos));
+            masks::allow_tokens(&mut mask, self.token_env.tok_trie().eos_tokens());
         }
-        if mask.first_bit_set().is_none() {
-            return Err(self.stop(StopReason::NoExtensionBias, NO_TOKEN));
+        match mask.first_bit_set() {
+            Some(_) => Ok(mask),
+            None => Err(self.stop(StopReason::NoExtensionBias, "NoExtensionBias")),
         }
-        Ok(mask)
     }
 
     /// The mask of the end-of-sequence tokens.
@@ -217,77 +191,51 @@ impl TokenParser {
     /// Takes a token. Returns how many tokens the host should take back, which is none.
     pub fn consume_token(&mut self, token: TokenId) -> Result<usize> {
         self.check_running("consume_token")?;
-        if self.sequence.tokens_left == Some(0) {
+        if self.sequence.max_tokens == Some(self.num_tokens()) {
             return Err(self.stop(StopReason::MaxTokensTotal, "max_tokens_total reached"));
         }
-        self.check_range(token)?;
+        let trie = self.token_env.tok_trie();
+        if trie.vocab_size() <= token as usize {
+            let message = format!("token id {token} out of range");
+            return Err(self.stop(StopReason::InternalError, &message));
+        }
+        let definitive_bytes = trie.token_len(token);
         self.step(|parser| parser.take(token))?;
-        let sequence = &mut self.sequence;
-        sequence.tokens_left = sequence.tokens_left.map(|left| left - 1);
-        sequence.tokens.push(token);
-        sequence.captures = OnceLock::new();
+        self.count(ParserStats { rows: 1, definitive_bytes, ..ParserStats::default() });
         Ok(0)
     }
 
     /// Moves over a token.
     fn take(&mut self, token: TokenId) -> Result<()> {
-        if self.ends_with(token) {
-            self.sequence.ended = true;
-            self.sequence.forced.clear();
-            return Ok(());
+        let meant = self.meant(token);
+        match self.sequence.matcher.advance(meant) {
+            Ok(()) => {}
+            Err(AdvanceError::Limit { what }) => return Err(self.limit_reached(what)),
+            Err(error) => {
+                let why = self.sequence.matcher.refusal(meant).ok().flatten();
+                let why = why.map_or_else(|| error.to_string(), |why| why.to_string());
+                let shown = self.token_env.tok_trie().token_str(token);
+                let what = format!("token {shown:?} doesn't satisfy the grammar; {why}");
+                return Err(
+                    self.stop(StopReason::ParserTooComplex, &format!("Parser Error: {what}"))
+                );
+            }
         }
-        if let Err(error) = self.sequence.matcher.advance(louver::TokenId::from_raw(token)) {
-            return Err(match error {
-                AdvanceError::Limit { what } => self.limit_reached(what),
-                _ => {
-                    let message = self.refusal(token);
-                    self.stop(StopReason::ParserTooComplex, &message)
-                }
-            });
+        let Sequence { forced, texts, .. } = &mut self.sequence;
+        match forced.first() == Some(&token) {
+            true => drop(forced.remove(0)),
+            false => forced.clear(),
         }
-        let sequence = &mut self.sequence;
-        match sequence.forced.first() == Some(&token) {
-            true => drop(sequence.forced.remove(0)),
-            false => sequence.forced.clear(),
-        }
-        let bytes = self.token_env.tok_trie().decode_raw(&[token]);
-        sequence.bytes.extend_from_slice(&bytes);
-        self.count(ParserStats {
-            rows: 1,
-            definitive_bytes: bytes.len(),
-            ..ParserStats::default()
-        });
+        *texts = Texts::default();
         Ok(())
     }
 
-    /// Whether a token would end the text: it is an end-of-sequence token, and the text may end.
-    fn ends_with(&mut self, token: TokenId) -> bool {
-        self.token_env.tok_trie().eos_tokens().contains(&token)
-            && self.sequence.matcher.is_complete()
-    }
-
-    /// Why a token is refused.
-    fn refusal(&mut self, token: TokenId) -> String {
-        let shown = self.token_env.tok_trie().token_str(token);
-        let matcher = &mut self.sequence.matcher;
-        let forced = matcher.forced_bytes(1);
-        let refusal = matcher.refusal(louver::TokenId::from_raw(token));
-        let why = match refusal {
-            Ok(Some(Refusal::Byte { byte, .. })) if !forced.is_empty() => {
-                format!(
-                    "forced bytes: got {}; applying {}",
-                    shown_byte(forced[0]),
-                    shown_byte(byte)
-                )
-            }
-            Ok(Some(Refusal::Byte { byte, .. })) => {
-                format!("byte {} fails parse", shown_byte(byte))
-            }
-            Ok(Some(refusal)) => refusal.to_string(),
-            Ok(None) => "it may not follow".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        format!("Parser Error: token {shown:?} doesn't satisfy the grammar; {why}")
+    /// The token of the engine's vocabulary that a token stands for here: the end of the text for
+    /// an end-of-sequence token where the text may end, otherwise itself.
+    fn meant(&mut self, token: TokenId) -> louver::TokenId {
+        let is_eos = self.token_env.tok_trie().eos_tokens().contains(&token);
+        let is_end = is_eos && self.sequence.matcher.is_complete();
+        if is_end { self.space.end() } else { louver::TokenId::from_raw(token) }
     }
 
     /// Stops if the text has ended or cannot go on. Returns whether the parser is stopped.
@@ -296,25 +244,27 @@ impl TokenParser {
             return Ok(true);
         }
         self.check_started("check_stop")?;
-        if self.sequence.ended || self.is_at_named_end() {
+        if !self.is_accepting() {
+            return Ok(false);
+        }
+        if self.sequence.matcher.is_terminated() || self.is_behind_named_end() {
             self.sequence.stop_reason = StopReason::EndOfSentence;
-        } else if self.sequence.matcher.is_complete() && !self.step(TokenParser::goes_on)? {
+        } else if !self.step(TokenParser::goes_on)? {
             self.sequence.stop_reason = StopReason::NoExtension;
         }
         Ok(self.stopped())
     }
 
-    /// Whether the last token was an end-of-sequence token of the grammar, and the text may end.
-    fn is_at_named_end(&mut self) -> bool {
-        let eos = self.token_env.tok_trie().eos_tokens();
-        let last = self.sequence.tokens.last();
-        let is_end = last.is_some_and(|&token| eos.contains(&token) && self.is_special(token));
-        is_end && self.sequence.matcher.is_complete()
+    /// Whether the last token is an end-of-sequence token that the grammar has asked for.
+    fn is_behind_named_end(&self) -> bool {
+        let trie = self.token_env.tok_trie();
+        let is_end = |token| trie.eos_tokens().contains(&token) && trie.is_special_token(token);
+        self.last_token().is_some_and(is_end)
     }
 
-    /// Whether a token has no text.
-    fn is_special(&self, token: TokenId) -> bool {
-        self.token_env.tok_trie().is_special_token(token)
+    /// The last token taken.
+    fn last_token(&self) -> Option<TokenId> {
+        self.sequence.matcher.tokens().last().map(|token| token.raw())
     }
 
     /// Whether anything may follow.
@@ -325,53 +275,21 @@ impl TokenParser {
         }
     }
 
-    /// Whether the text may end here.
-    pub fn is_accepting(&mut self) -> bool {
-        self.sequence.ended || self.sequence.matcher.is_complete()
-    }
-
-    /// Whether the parser is stopped.
-    pub fn stopped(&self) -> bool {
-        self.sequence.stop_reason != StopReason::NotStopped
-    }
-
-    /// Why it is stopped.
-    pub fn stop_reason(&self) -> StopReason {
-        self.sequence.stop_reason
-    }
-
-    /// Whether it was not started yet.
-    pub fn is_fresh(&self) -> bool {
-        !self.sequence.started
-    }
-
-    /// Whether a token may follow.
-    pub fn validate_token(&mut self, token: TokenId) -> Result<bool> {
-        Ok(self.validate_tokens_raw(&[token])? == 1)
-    }
-
     /// How many of these tokens may follow one after the other. An end-of-sequence token where the
     /// text may end is the last one. An id without a token is never valid.
     pub fn validate_tokens_raw(&mut self, tokens: &[TokenId]) -> Result<usize> {
         self.check_started("validate_tokens_raw")?;
-        if self.stopped() || self.sequence.ended {
+        if self.is_over() {
             return Ok(0);
         }
         self.step(|parser| {
-            let mut valid = 0;
-            let mut last = 0;
-            for &token in tokens {
-                if parser.ends_with(token) {
-                    last = 1;
-                    break;
-                }
-                if parser.sequence.matcher.advance(louver::TokenId::from_raw(token)).is_err() {
-                    break;
-                }
-                valid += 1;
-            }
+            let mut takes = |&&token: &&TokenId| {
+                let meant = parser.meant(token);
+                parser.sequence.matcher.advance(meant).is_ok()
+            };
+            let valid = tokens.iter().take_while(|token| takes(token)).count();
             parser.sequence.matcher.rollback(valid);
-            Ok(valid + last)
+            Ok(valid)
         })
     }
 
@@ -381,45 +299,39 @@ impl TokenParser {
             return Ok(());
         }
         self.check_started("rollback")?;
-        let taken = self.sequence.tokens.len();
-        if count > taken {
-            bail!("rollback: {count} > {taken}");
-        }
-        if !self.stop_reason().is_ok() {
-            bail!("rollback: the parser has stopped: {}", self.stop_reason());
-        }
+        let taken = self.num_tokens();
+        ensure!(count <= taken, "rollback: {count} > {taken}");
+        let reason = self.stop_reason();
+        ensure!(reason.is_ok(), "rollback: the parser has stopped: {reason}");
         let sequence = &mut self.sequence;
-        let of_text = count - usize::from(std::mem::take(&mut sequence.ended));
-        sequence.matcher.rollback(of_text);
-        let trie = self.token_env.tok_trie();
-        let length: usize =
-            sequence.tokens[taken - count..][..of_text].iter().map(|&t| trie.token_len(t)).sum();
-        sequence.bytes.truncate(sequence.bytes.len() - length);
-        sequence.tokens.truncate(taken - count);
-        sequence.tokens_left = sequence.tokens_left.map(|left| left + count);
+        sequence.matcher.rollback(count);
         sequence.forced.clear();
-        sequence.captures = OnceLock::new();
+        sequence.texts = Texts::default();
         sequence.stop_reason = StopReason::NotStopped;
         Ok(())
     }
 
-    /// Takes all tokens back.
-    pub fn reset(&mut self) -> Result<()> {
-        self.rollback(self.num_tokens())
-    }
-
-    /// A copy of its own. Copies share the caches of the grammar, which have a lock.
-    pub fn deep_clone(&self) -> Self {
-        self.clone()
-    }
-
-    /// The forced tokens.
-    pub fn compute_ff_tokens(&mut self) -> Vec<TokenId> {
-        if self.stopped() || self.sequence.ended || !self.forces_tokens() {
-            return Vec::new();
+    /// As [`TokenParser::compute_ff_tokens`]; none where forced text is not cut into tokens.
+    fn forced_tokens(&mut self) -> &[TokenId] {
+        let is_cut = self.token_env.tokenize_is_canonical() && !self.grammar.findings.no_forcing;
+        if self.is_over() || !is_cut {
+            return &[];
         }
-        self.find_forced_tokens();
-        self.sequence.forced.clone()
+        if self.sequence.forced.is_empty() {
+            self.find_forced_tokens(self.last_token().as_slice());
+        }
+        &self.sequence.forced
+    }
+
+    /// Finds the forced tokens. The tokenizer gets the tokens before them, too, and its tokens
+    /// count if it keeps those.
+    fn find_forced_tokens(&mut self, mut before: &[TokenId]) {
+        let env = &self.token_env;
+        let found = self.sequence.matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
+            let cut = tokens_behind(env, std::mem::take(&mut before), bytes);
+            cut.into_iter().map(louver::TokenId::from_raw).collect()
+        });
+        self.sequence.forced = found.iter().map(|token| token.raw()).collect();
     }
 
     /// Takes the forced tokens.
@@ -431,7 +343,7 @@ impl TokenParser {
 
     /// The forced bytes, whether or not they can be cut into tokens.
     pub fn force_bytes(&mut self) -> Vec<u8> {
-        if self.stopped() || self.sequence.ended {
+        if self.is_over() {
             return Vec::new();
         }
         let pieces = self.sequence.matcher.forced(MAX_FORCED);
@@ -443,103 +355,45 @@ impl TokenParser {
         pieces.into_iter().flat_map(bytes).collect()
     }
 
-    /// Whether forced text is cut into tokens.
-    fn forces_tokens(&self) -> bool {
-        self.token_env.tokenize_is_canonical() && !self.grammar.no_forcing
+    /// The tokens taken, without one that ended the text.
+    fn tokens(&self) -> Vec<TokenId> {
+        let tokens = self.sequence.matcher.tokens().iter();
+        tokens.filter(|&&token| token != self.space.end()).map(|token| token.raw()).collect()
     }
 
-    /// Finds the forced tokens, if none are left. The tokenizer gets the last token, too, and
-    /// counts if it keeps that.
-    fn find_forced_tokens(&mut self) {
-        let Sequence { matcher, forced, tokens, .. } = &mut self.sequence;
-        if !forced.is_empty() {
-            return;
-        }
-        let (env, mut last) = (&self.token_env, tokens.last().copied());
-        let found = matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
-            if bytes.is_empty() {
-                return Vec::new();
-            }
-            let cut = last.take().and_then(|last| tokens_after(env, last, bytes));
-            let cut = cut.unwrap_or_else(|| env.tokenize_bytes(bytes));
-            cut.into_iter().map(louver::TokenId::from_raw).collect()
-        });
-        forced.extend(found.iter().map(|token| token.raw()));
-    }
-
-    /// The number of tokens taken.
-    pub fn num_tokens(&self) -> usize {
-        self.sequence.tokens.len()
-    }
-
-    /// The bytes of the tokens taken.
+    /// The bytes of the tokens taken. Cost: once after each change, linear.
     pub fn final_bytes(&self) -> &[u8] {
-        &self.sequence.bytes
-    }
-
-    /// Those from an offset on.
-    pub fn bytes_since(&self, offset: usize) -> &[u8] {
-        self.sequence.bytes.get(offset..).unwrap_or_default()
-    }
-
-    /// The temperature that the grammar asks for here; None if it is 0.
-    pub fn temperature(&self) -> Option<f32> {
-        self.sequence.matcher.clone().temperature().filter(|&temperature| temperature != 0.0)
-    }
-
-    /// The error that the parser has stopped with.
-    pub fn error_message(&self) -> Option<String> {
-        self.sequence.error.clone()
+        let trie = self.token_env.tok_trie();
+        self.sequence.texts.bytes.get_or_init(|| trie.decode_raw(&self.tokens()))
     }
 
     /// A message with the parser's state.
     pub fn augment_err(&self, message: impl Display) -> String {
-        match self.limits.verbose_errors {
-            true => {
-                format!("{message}\n<state>\n{}\n</state><grammar>\n</grammar>", self.dump_state())
-            }
-            false => format!("{message}\n<non-verbose/>"),
+        if !self.limits.verbose_errors {
+            return format!("{message}\n<non-verbose/>");
         }
+        format!("{message}\n<state>\n{}\n</state><grammar>\n</grammar>", self.dump_state())
     }
 
     /// The parser's state, for people.
     pub fn dump_state(&self) -> String {
-        let Sequence { tokens, bytes, error, stop_reason, .. } = &self.sequence;
-        let mut state = format!("Tokens: {}\n", self.token_env.tok_trie().tokens_dbg(tokens));
-        let _ = writeln!(state, "{} tokens, {} bytes; grm_prefix: \"\"", tokens.len(), bytes.len());
-        let _ = writeln!(state, "Flags:\nParser: {}", self.stats.all);
-        let _ = writeln!(state, "Stop: {stop_reason}");
-        let _ = write!(state, "Error: {}", error.as_deref().unwrap_or("None"));
-        state
-    }
-
-    /// Counters of all steps.
-    pub fn parser_stats(&self) -> &ParserStats {
-        &self.stats.all
-    }
-
-    /// Counters of the last step.
-    pub fn last_step_stats(&self) -> &ParserStats {
-        &self.stats.last
-    }
-
-    /// The greatest of each counter.
-    pub fn max_step_stats(&self) -> &ParserStats {
-        &self.stats.max
+        let (tokens, stats) = (self.tokens(), &self.stats.all);
+        format!(
+            "Tokens: {}\n{} tokens, {} bytes; grm_prefix: \"\"\nFlags:\nParser: {stats}\n\
+             Stop: {}\nError: {}",
+            self.token_env.tok_trie().tokens_dbg(&tokens),
+            tokens.len(),
+            self.final_bytes().len(),
+            self.stop_reason(),
+            self.sequence.error.as_deref().unwrap_or("None"),
+        )
     }
 
     /// Adds to the counters.
     fn count(&mut self, step: ParserStats) {
-        self.stats.all.compute_time_us += step.compute_time_us;
-        self.stats.all.rows += step.rows;
-        self.stats.all.definitive_bytes += step.definitive_bytes;
+        self.stats.all = self.stats.all.each(&step, u64::saturating_add);
         self.stats.max = self.stats.max.max(&step);
         self.stats.last = step;
-    }
-
-    /// Warnings about the grammar.
-    pub fn grammar_warnings(&mut self) -> Vec<String> {
-        self.grammar.warnings.clone()
     }
 
     /// The last text that was captured under a name.
@@ -550,7 +404,7 @@ impl TokenParser {
 
     /// What rules with a capture name have derived, in the order in which they ended.
     pub fn captures(&self) -> &[(String, Vec<u8>)] {
-        self.sequence.captures.get_or_init(|| {
+        self.sequence.texts.captures.get_or_init(|| {
             let captures = self.sequence.matcher.clone().captures().unwrap_or_default();
             captures.into_iter().map(|capture| (capture.name, capture.bytes)).collect()
         })
@@ -559,28 +413,20 @@ impl TokenParser {
     /// Without effect: Louver's masks are exact, cached or not.
     pub fn invalidate_bias_cache(&mut self) {}
 
-    /// Makes the parser stop when the returned handle is cancelled.
-    pub fn enable_cancellation(&mut self) -> CancellationHandle {
-        self.cancellation.get_or_insert_default().clone()
-    }
-
-    /// The handle, if there is one.
-    pub fn cancellation_handle(&self) -> Option<CancellationHandle> {
-        self.cancellation.clone()
+    /// Whether the parser's handle was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancellation.as_ref().is_some_and(CancellationHandle::is_cancelled)
     }
 
     /// Does a step that ends when it is cancelled.
     fn step<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let Some(handle) = self.cancellation.clone() else { return work(self) };
-        let done = match handle.is_cancelled() {
-            true => Err(anyhow!(Cancelled)),
-            false => handle.run(|| work(self)),
-        };
-        if !handle.is_cancelled() {
-            return done;
+        let done = handle.run(|| work(self));
+        if handle.is_cancelled() {
+            self.stop(StopReason::Cancelled, &Cancelled.to_string());
+            bail!(Cancelled);
         }
-        self.stop(StopReason::Cancelled, &Cancelled.to_string());
-        Err(anyhow!(Cancelled))
+        done
     }
 
     /// Stops with an error.
@@ -592,66 +438,81 @@ impl TokenParser {
 
     /// Stops at a limit.
     fn limit_reached(&mut self, limit: &str) -> anyhow::Error {
-        let reason = match limit.contains("fuel") {
-            true => StopReason::LexerTooComplex,
-            false => StopReason::ParserTooComplex,
-        };
+        let is_fuel = limit.contains("fuel");
+        let reason =
+            if is_fuel { StopReason::LexerTooComplex } else { StopReason::ParserTooComplex };
         self.stop(reason, &format!("parser error: {limit}"))
     }
 
     /// An error for a parser that was not started.
     fn check_started(&self, what: &str) -> Result<()> {
-        match self.sequence.started {
-            true => Ok(()),
-            false => bail!("process_prompt() not called in {what}"),
-        }
+        ensure!(self.sequence.started, "process_prompt() not called in {what}");
+        Ok(())
     }
 
     /// An error for a parser that is stopped or was not started.
     fn check_running(&self, what: &str) -> Result<()> {
         self.check_started(what)?;
-        if self.cancellation.as_ref().is_some_and(CancellationHandle::is_cancelled) {
-            bail!(Cancelled);
-        }
-        if self.stopped() || self.sequence.ended {
-            let message = self.error_message();
-            bail!("parser stopped in {what}; {}", message.as_deref().unwrap_or("no error message"));
-        }
+        ensure!(!self.is_cancelled(), Cancelled);
+        let message = self.sequence.error.as_deref().unwrap_or("no error message");
+        ensure!(!self.is_over(), "parser stopped in {what}; {message}");
         Ok(())
     }
 
-    /// An error for an id that no token has.
-    fn check_range(&mut self, token: TokenId) -> Result<()> {
-        if (token as usize) < self.token_env.tok_trie().vocab_size() {
-            return Ok(());
-        }
-        Err(self.stop(StopReason::InternalError, &format!("token id {token} out of range")))
+    /// Whether no token can be taken any more.
+    fn is_over(&self) -> bool {
+        self.stopped() || self.sequence.matcher.is_terminated()
+    }
+
+    methods! {
+        /// Whether the text may end here.
+        mut is_accepting(this) -> bool = this.sequence.matcher.is_complete();
+        /// Whether the parser is stopped.
+        ref stopped(this) -> bool = this.sequence.stop_reason != StopReason::NotStopped;
+        /// Why it is stopped.
+        ref stop_reason(this) -> StopReason = this.sequence.stop_reason;
+        /// Whether it was not started yet.
+        ref is_fresh(this) -> bool = !this.sequence.started;
+        /// Whether a token may follow.
+        mut validate_token(this, token: TokenId) -> Result<bool> =
+            Ok(this.validate_tokens_raw(&[token])? == 1);
+        /// Takes all tokens back.
+        mut reset(this) -> Result<()> = this.rollback(this.num_tokens());
+        /// A copy of its own. Copies share the caches of the grammar, which have a lock.
+        ref deep_clone(this) -> Self = this.clone();
+        /// The forced tokens.
+        mut compute_ff_tokens(this) -> Vec<TokenId> = this.forced_tokens().to_vec();
+        /// The number of tokens taken.
+        ref num_tokens(this) -> usize = this.sequence.matcher.tokens().len();
+        /// Those from an offset on.
+        ref bytes_since(this, offset: usize) -> &[u8] =
+            this.final_bytes().get(offset..).unwrap_or_default();
+        /// The temperature that the grammar asks for here; None if it is 0.
+        ref temperature(this) -> Option<f32> =
+            this.sequence.matcher.clone().temperature().filter(|&temperature| temperature != 0.0);
+        /// The error that the parser has stopped with.
+        ref error_message(this) -> Option<String> = this.sequence.error.clone();
+        /// Counters of all steps.
+        ref parser_stats(this) -> &ParserStats = &this.stats.all;
+        /// Counters of the last step.
+        ref last_step_stats(this) -> &ParserStats = &this.stats.last;
+        /// The greatest of each counter.
+        ref max_step_stats(this) -> &ParserStats = &this.stats.max;
+        /// Warnings about the grammar.
+        mut grammar_warnings(this) -> Vec<String> = this.grammar.findings.warnings.clone();
+        /// Makes the parser stop when the returned handle is cancelled.
+        mut enable_cancellation(this) -> CancellationHandle =
+            this.cancellation.get_or_insert_default().clone();
+        /// The handle, if there is one.
+        ref cancellation_handle(this) -> Option<CancellationHandle> = this.cancellation.clone();
     }
 }
 
-/// A byte as a character in quotes.
-fn shown_byte(byte: u8) -> String {
-    format!("'{}'", std::ascii::escape_default(byte))
-}
-
-/// The tokens of bytes behind a token, if the tokenizer keeps that token.
-fn tokens_after(env: &TokEnv, last: TokenId, bytes: &[u8]) -> Option<Vec<TokenId>> {
-    let before = env.tok_trie().token(last);
-    if before.is_empty() || env.tok_trie().is_special_token(last) {
-        return None;
+/// The tokens of bytes behind other tokens, as the tokenizer cuts both together if it keeps those.
+fn tokens_behind(env: &TokEnv, before: &[TokenId], bytes: &[u8]) -> Vec<TokenId> {
+    let text = [&env.tok_trie().decode_raw(before)[..], bytes].concat();
+    match env.tokenize_bytes_marker(&text).0.strip_prefix(before) {
+        Some(behind) => behind.to_vec(),
+        None => env.tokenize_bytes(bytes),
     }
-    let tokens = env.tokenize_bytes(&[before, bytes].concat());
-    (tokens.first() == Some(&last)).then(|| tokens[1..].to_vec())
-}
-
-/// The tokens that begin behind so many bytes, if a token ends there.
-fn tokens_behind(trie: &TokTrie, tokens: &[TokenId], length: usize) -> Option<Vec<TokenId>> {
-    let mut at = 0;
-    for (index, &token) in tokens.iter().enumerate() {
-        if at == length {
-            return Some(tokens[index..].to_vec());
-        }
-        at += trie.token_len(token);
-    }
-    None
 }

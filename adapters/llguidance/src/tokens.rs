@@ -35,28 +35,19 @@ impl TokenSpace {
         let mut builder = Vocabulary::builder(size + 1);
         for id in 0..size as u32 {
             match trie.token(id) {
-                [TokTrie::SPECIAL_TOKEN_MARKER, name @ ..] if !name.is_empty() => {
-                    builder.special(id, &String::from_utf8_lossy(name));
+                [TokTrie::SPECIAL_TOKEN_MARKER] => &mut builder,
+                [TokTrie::SPECIAL_TOKEN_MARKER, name @ ..] => {
+                    builder.special(id, &String::from_utf8_lossy(name))
                 }
-                [TokTrie::SPECIAL_TOKEN_MARKER] => {}
                 // A token without text can be named by its id.
-                [] => {
-                    builder.special(id, &format!("<[{id}]>"));
-                }
-                bytes if bytes.len() > MAX_TOKEN_BYTES => {}
-                bytes => {
-                    builder.token(id, bytes);
-                }
-            }
+                [] => builder.special(id, &format!("<[{id}]>")),
+                bytes if bytes.len() > MAX_TOKEN_BYTES => &mut builder,
+                bytes => builder.token(id, bytes),
+            };
         }
         builder.stop(size as u32);
-        let vocab = Arc::new(builder.build()?);
-        Ok(TokenSpace {
-            env: env.clone(),
-            vocab,
-            bases: MaskBases::default(),
-            engines: Mutex::default(),
-        })
+        let (vocab, bases) = (Arc::new(builder.build()?), MaskBases::default());
+        Ok(TokenSpace { env: env.clone(), vocab, bases, engines: Mutex::default() })
     }
 
     /// The stop token of the vocabulary, which stands for the end of the text.
@@ -83,34 +74,21 @@ impl TokenSpace {
 
 /// Louver's limits: its defaults, in proportion to how far the given limits are from theirs. The
 /// units of the two engines differ, so a number cannot be taken over.
-fn scaled(limits: &ParserLimits) -> Limits {
-    let (given, usual, ours) = (limits, ParserLimits::default(), Limits::default());
-    let scale = |value: u64, usual: u64, ours: u64| {
-        u64::try_from(u128::from(ours) * u128::from(value) / u128::from(usual.max(1)))
-            .unwrap_or(u64::MAX)
-            .max(1)
+fn scaled(given: &ParserLimits) -> Limits {
+    let (usual, ours) = (ParserLimits::default(), Limits::default());
+    let scale = |of: fn(&ParserLimits) -> u64, ours: u64| {
+        let scaled = u128::from(ours) * u128::from(of(given)) / u128::from(of(&usual));
+        u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
     };
-    let scale_size = |value: usize, usual: usize, ours: usize| {
-        usize::try_from(scale(value as u64, usual as u64, ours as u64)).unwrap_or(usize::MAX)
+    let size = |of: fn(&ParserLimits) -> u64, ours: usize| {
+        usize::try_from(scale(of, ours as u64)).unwrap_or(usize::MAX)
     };
-    let fuel = scale(given.step_lexer_fuel, usual.step_lexer_fuel, ours.mask_fuel);
-    let items = scale(given.step_max_items as u64, usual.step_max_items as u64, ours.mask_fuel);
+    let fuel = scale(|limits| limits.step_lexer_fuel, ours.mask_fuel);
+    let items = scale(|limits| limits.step_max_items as u64, ours.mask_fuel);
     Limits::default()
-        .with_compile_fuel(scale(
-            given.initial_lexer_fuel,
-            usual.initial_lexer_fuel,
-            ours.compile_fuel,
-        ))
+        .with_compile_fuel(scale(|limits| limits.initial_lexer_fuel, ours.compile_fuel))
         .with_mask_fuel(fuel.min(items))
-        .with_config_items(scale_size(
-            given.max_items_in_row,
-            usual.max_items_in_row,
-            ours.config_items,
-        ))
-        .with_automaton_states(scale_size(
-            given.max_lexer_states,
-            usual.max_lexer_states,
-            ours.automaton_states,
-        ))
-        .with_nodes(scale_size(given.max_grammar_size, usual.max_grammar_size, ours.nodes))
+        .with_config_items(size(|limits| limits.max_items_in_row as u64, ours.config_items))
+        .with_automaton_states(size(|limits| limits.max_lexer_states as u64, ours.automaton_states))
+        .with_nodes(size(|limits| limits.max_grammar_size as u64, ours.nodes))
 }

@@ -29,43 +29,32 @@ pub fn json_merge(target: &mut Value, source: &Value) {
 /// assert_eq!(llguidance::regex_to_lark("\\d/\n", "d"), r"[0-9]\/\n");
 /// ```
 pub fn regex_to_lark(rx: &str, use_ascii: &str) -> String {
-    let mut lark = String::with_capacity(rx.len());
-    let mut chars = rx.chars();
+    let (mut lark, mut chars) = (String::with_capacity(rx.len()), rx.chars());
     while let Some(c) = chars.next() {
-        match c {
-            '/' => lark.push_str("\\/"),
-            '\n' => lark.push_str("\\n"),
-            '\r' => lark.push_str("\\r"),
-            '\t' => lark.push_str("\\t"),
-            '\\' => match chars.next() {
-                Some(class) if use_ascii.contains(class.to_ascii_lowercase()) => {
-                    match ascii_class(class) {
-                        Some(written) => lark.push_str(written),
-                        None => lark.extend(['\\', class]),
-                    }
-                }
-                // A line feed cannot stand in a regular expression of Lark, escaped or not.
-                Some('\n') => lark.push_str("\\n"),
-                Some('\r') => lark.push_str("\\r"),
-                Some('\t') => lark.push_str("\\t"),
-                Some(escaped) => lark.extend(['\\', escaped]),
-                None => {}
-            },
-            c => lark.push(c),
+        let escaped = if c == '\\' { chars.next() } else { None };
+        match (c, escaped) {
+            ('\\', None) => {}
+            ('\\', Some(class)) if use_ascii.contains(class.to_ascii_lowercase()) => {
+                lark.push_str(&ascii_class(class));
+            }
+            // These cannot stand in a regular expression of Lark, escaped or not.
+            ('\n', _) | (_, Some('\n')) => lark.push_str("\\n"),
+            ('\r', _) | (_, Some('\r')) => lark.push_str("\\r"),
+            ('\t', _) | (_, Some('\t')) => lark.push_str("\\t"),
+            ('/', _) => lark.push_str("\\/"),
+            (c, escaped) => lark.extend([c].into_iter().chain(escaped)),
         }
     }
     lark
 }
 
-/// A class of ASCII, written out.
-fn ascii_class(class: char) -> Option<&'static str> {
-    Some(match class {
-        'd' => "[0-9]",
-        'D' => "[^0-9]",
-        'w' => "[0-9a-zA-Z_]",
-        'W' => "[^0-9a-zA-Z_]",
-        's' => r"[ \t\n\r\f\v]",
-        'S' => r"[^ \t\n\r\f\v]",
-        _ => return None,
-    })
+/// A class of ASCII, written out; another escape as it is.
+fn ascii_class(class: char) -> String {
+    let characters = match class.to_ascii_lowercase() {
+        'd' => "0-9",
+        'w' => "0-9a-zA-Z_",
+        's' => r" \t\n\r\f\v",
+        _ => return format!("\\{class}"),
+    };
+    format!("[{}{characters}]", if class.is_ascii_uppercase() { "^" } else { "" })
 }
