@@ -62,6 +62,18 @@ door steps="1000000":
     cd adapters/llguidance && LOUVER_STEPS={{steps}} cargo test --workspace -- --nocapture
     cd adapters/llguidance/mistralrs && cargo test
 
+# Records the texts of mistral.rs with the original at temperature 0, which `door` compares with:
+# the same tests in a copy without the patch (builds mistral.rs once more).
+door-record folder="target/door-original":
+    mkdir -p {{folder}}/tests {{folder}}/src
+    cp adapters/llguidance/mistralrs/Cargo.lock {{folder}}
+    cp adapters/llguidance/mistralrs/src/lib.rs {{folder}}/src
+    cp adapters/llguidance/mistralrs/tests/host.rs {{folder}}/tests
+    sed -e '/^\[patch/,/^$/d' -e 's|"../../tiny-model"|"{{justfile_directory()}}/adapters/tiny-model"|' \
+        adapters/llguidance/mistralrs/Cargo.toml > {{folder}}/Cargo.toml
+    cd {{folder}} && LOUVER_RECORD=1 cargo test of_the_original
+    cp {{folder}}/tests/original.json adapters/llguidance/mistralrs/tests
+
 # MaskBench through the interface of llguidance, beside the original (needs ../shared/data).
 door-bench every="1":
     cd adapters/llguidance && cargo run --release -p llguidance-conformance --bin maskbench -- {{every}}

@@ -142,10 +142,8 @@ impl GrammarInit {
             let compiled = compile(&TokenSpace::new(&env)?, &grammar, &limits)?;
             Ok(compiled.findings.warnings.clone())
         });
-        match checked {
-            Ok(warnings) => ValidationResult::from_warning(warnings),
-            Err(error) => ValidationResult::Error(error.to_string()),
-        }
+        checked
+            .map_or_else(|e| ValidationResult::Error(e.to_string()), ValidationResult::from_warning)
     }
 }
 

@@ -39,10 +39,8 @@ pub(crate) fn compile(
     let (constraint, findings) = engine.get_or_compile(key, 4 * length, |_| {
         let limits = &engine.options().limits;
         let mut lowering = Lowering::new(limits);
-        let constraint = fuel::with_default_budget(
-            || limits.compile_budget(length),
-            || lowering.compile(&engine, list),
-        )?;
+        let budget = || limits.compile_budget(length);
+        let constraint = fuel::with_default_budget(budget, || lowering.compile(&engine, list))?;
         Ok::<_, anyhow::Error>((constraint, lowering.findings))
     })?;
     Ok(CompiledGrammar { constraint, findings })

@@ -59,8 +59,7 @@ impl ParserFactory {
 
     /// A factory for hosts that only mask.
     pub fn new_simple(tok_env: &TokEnv) -> Result<Self> {
-        let slices = SlicedBiasComputer::general_slices();
-        Self::new(tok_env, InferenceCapabilities::default(), &slices)
+        Self::new(tok_env, InferenceCapabilities::default(), &SlicedBiasComputer::general_slices())
     }
 
     /// The same factory with other slices. It shares vocabulary and caches.

@@ -41,31 +41,29 @@ pub(crate) fn tokens_mask(tokens: &[TokenId], len: usize) -> SimpleVob {
     vector
 }
 
-/// Earlier rows with many tokens.
+/// Earlier rows with many tokens, each behind the words of it that are looked at.
 #[derive(Default)]
-pub(crate) struct MaskBases(RwLock<Vec<Arc<SimpleVob>>>);
+pub(crate) struct MaskBases(RwLock<Vec<(Vec<u32>, Arc<SimpleVob>)>>);
 
 impl MaskBases {
     /// The first `len` bits of a row.
     pub(crate) fn vector(&self, words: &[u32], len: usize) -> SimpleVob {
         let words = &words[..len.div_ceil(32).min(words.len())];
         let step = (words.len() / SAMPLES).max(1);
-        let distance = |base: &SimpleVob| {
-            let pairs = words.iter().zip(base.as_slice()).step_by(step);
-            pairs.filter(|(word, base)| word != base).count()
-        };
+        let sampled: Vec<u32> = words.iter().step_by(step).copied().collect();
         let mut vector = no_tokens(len);
-        if distance(&vector) >= DENSE_SAMPLES {
+        if sampled.iter().filter(|&&word| word != 0).count() >= DENSE_SAMPLES {
+            let distance = |(of, _): &&(Vec<u32>, Arc<SimpleVob>)| {
+                sampled.iter().zip(of).filter(|(word, of)| word != of).count()
+            };
             let bases = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            let nearest = bases.iter().filter(|b| b.len() == len).min_by_key(|b| distance(b));
-            vector = nearest.map_or(vector, |base| SimpleVob::clone(base));
+            let nearest = bases.iter().filter(|(_, b)| b.len() == len).min_by_key(distance);
+            vector = nearest.map_or(vector, |(_, base)| SimpleVob::clone(base));
         }
         if correct(&mut vector, words, len) > MAX_CORRECTED {
             let mut bases = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            if bases.len() == MAX_BASES {
-                bases.remove(0);
-            }
-            bases.push(Arc::new(vector.clone()));
+            bases.insert(0, (sampled, Arc::new(vector.clone())));
+            bases.truncate(MAX_BASES);
         }
         vector
     }

@@ -1,7 +1,7 @@
 //! Panics as errors.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind as catch};
+use std::panic::{AssertUnwindSafe, UnwindSafe, catch_unwind as catch};
 
 use anyhow::{Result, anyhow};
 
@@ -19,10 +19,7 @@ pub fn mk_panic_error(info: &Box<dyn Any + Send>) -> String {
 ///
 /// assert_eq!(catch_unwind(|| Ok(1)).unwrap(), 1);
 /// ```
-pub fn catch_unwind<F, R>(work: F) -> Result<R>
-where
-    F: FnOnce() -> Result<R> + std::panic::UnwindSafe,
-{
+pub fn catch_unwind<R>(work: impl FnOnce() -> Result<R> + UnwindSafe) -> Result<R> {
     catch(work).unwrap_or_else(|info| Err(anyhow!(mk_panic_error(&info))))
 }
 

@@ -139,12 +139,7 @@ impl TokenParser {
         assert!(self.token_env.tokenize_is_canonical(), "the tokenizer is not canonical");
         self.start_without_prompt();
         self.find_forced_tokens(&prompt);
-        for token in self.sequence.forced.clone() {
-            if self.consume_token(token).is_err() {
-                break;
-            }
-            prompt.push(token);
-        }
+        prompt.extend(self.consume_ff_tokens().unwrap_or_default());
         prompt
     }
 
@@ -301,8 +296,7 @@ impl TokenParser {
         self.check_started("rollback")?;
         let taken = self.num_tokens();
         ensure!(count <= taken, "rollback: {count} > {taken}");
-        let reason = self.stop_reason();
-        ensure!(reason.is_ok(), "rollback: the parser has stopped: {reason}");
+        ensure!(self.stop_reason().is_ok(), "rollback: stopped by {}", self.stop_reason());
         let sequence = &mut self.sequence;
         sequence.matcher.rollback(count);
         sequence.forced.clear();
@@ -326,10 +320,11 @@ impl TokenParser {
     /// Finds the forced tokens. The tokenizer gets the tokens before them, too, and its tokens
     /// count if it keeps those.
     fn find_forced_tokens(&mut self, mut before: &[TokenId]) {
-        let env = &self.token_env;
+        let space = &self.space;
         let found = self.sequence.matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
-            let cut = tokens_behind(env, std::mem::take(&mut before), bytes);
-            cut.into_iter().map(louver::TokenId::from_raw).collect()
+            let is_forced = !bytes.is_empty();
+            let cut = is_forced.then(|| space.tokens_behind(std::mem::take(&mut before), bytes));
+            cut.into_iter().flatten().map(louver::TokenId::from_raw).collect()
         });
         self.sequence.forced = found.iter().map(|token| token.raw()).collect();
     }
@@ -505,14 +500,5 @@ impl TokenParser {
             this.cancellation.get_or_insert_default().clone();
         /// The handle, if there is one.
         ref cancellation_handle(this) -> Option<CancellationHandle> = this.cancellation.clone();
-    }
-}
-
-/// The tokens of bytes behind other tokens, as the tokenizer cuts both together if it keeps those.
-fn tokens_behind(env: &TokEnv, before: &[TokenId], bytes: &[u8]) -> Vec<TokenId> {
-    let text = [&env.tok_trie().decode_raw(before)[..], bytes].concat();
-    match env.tokenize_bytes_marker(&text).0.strip_prefix(before) {
-        Some(behind) => behind.to_vec(),
-        None => env.tokenize_bytes(bytes),
     }
 }

@@ -1,5 +1,6 @@
 //! A tokenizer environment as Louver's vocabulary, and the engines for it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
@@ -13,6 +14,8 @@ use crate::masks::MaskBases;
 const MAX_TOKEN_BYTES: usize = 1 << 12;
 /// Engines that are kept for different limits.
 const MAX_ENGINES: usize = 8;
+/// Texts that are cut into tokens once.
+const MAX_CUTS: usize = 1 << 12;
 
 /// The tokens of one environment.
 ///
@@ -25,6 +28,8 @@ pub(crate) struct TokenSpace {
     pub(crate) bases: MaskBases,
     /// Engines by their limits.
     engines: Mutex<Vec<(Limits, Arc<Engine>)>>,
+    /// Tokens of texts, by the tokens before them.
+    cuts: Mutex<HashMap<(Vec<u32>, Vec<u8>), Vec<u32>>>,
 }
 
 impl TokenSpace {
@@ -47,7 +52,13 @@ impl TokenSpace {
         }
         builder.stop(size as u32);
         let (vocab, bases) = (Arc::new(builder.build()?), MaskBases::default());
-        Ok(TokenSpace { env: env.clone(), vocab, bases, engines: Mutex::default() })
+        Ok(TokenSpace {
+            env: env.clone(),
+            vocab,
+            bases,
+            engines: Mutex::default(),
+            cuts: Mutex::default(),
+        })
     }
 
     /// The stop token of the vocabulary, which stands for the end of the text.
@@ -64,11 +75,29 @@ impl TokenSpace {
         }
         let options = EngineOptions::default().with_limits(limits.clone());
         let engine = Arc::new(Engine::new(self.vocab.clone(), options));
-        if engines.len() == MAX_ENGINES {
-            engines.remove(0);
-        }
-        engines.push((limits, engine.clone()));
+        engines.insert(0, (limits, engine.clone()));
+        engines.truncate(MAX_ENGINES);
         engine
+    }
+
+    /// The tokens of bytes behind other tokens, as the tokenizer cuts both together if it keeps
+    /// those. Cost: one look-up where it was asked for before.
+    pub(crate) fn tokens_behind(&self, before: &[u32], bytes: &[u8]) -> Vec<u32> {
+        let key = (before.to_vec(), bytes.to_vec());
+        let mut cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
+        if cuts.len() == MAX_CUTS {
+            cuts.clear();
+        }
+        cuts.entry(key).or_insert_with(|| cut(&self.env, before, bytes)).clone()
+    }
+}
+
+/// As [`TokenSpace::tokens_behind`], by the tokenizer.
+fn cut(env: &TokEnv, before: &[u32], bytes: &[u8]) -> Vec<u32> {
+    let text = [&env.tok_trie().decode_raw(before)[..], bytes].concat();
+    match env.tokenize_bytes_marker(&text).0.strip_prefix(before) {
+        Some(behind) => behind.to_vec(),
+        None => env.tokenize_bytes(bytes),
     }
 }
 

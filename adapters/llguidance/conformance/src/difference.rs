@@ -32,8 +32,7 @@ pub enum Class {
     Escapes,
     /// The character U+007F: ours reads it as such in strings, the original as `\\u007f`.
     Delete,
-    /// Exponents: ours keeps them in the range of double precision, and has them where numbers have
-    /// bounds.
+    /// Exponents: the original has them of any length, and none where numbers have bounds.
     Exponents,
     /// Ours writes -0 where 0 is the least number.
     NegativeZero,
@@ -47,68 +46,140 @@ pub enum Class {
     Lexing,
     /// Ours reads ignored text after the last terminal.
     TrailingIgnored,
-    /// Classes and case of regular expressions: ours are about ASCII.
-    AsciiClasses,
-    /// Formats have other languages: ours has leap days and seconds only where they exist, and
-    /// bounds on names of hosts and mailboxes.
+    /// Ours has leap days and leap seconds only where they exist, bounds on names of hosts and
+    /// mailboxes, and quoted names of mailboxes.
     Formats,
-    /// Numbers with bounds are written in other ways.
+    /// Ours writes zeros at the end of fractions of numbers with bounds.
     BoundedNumbers,
-    /// A token that the grammar names or a budget of tokens.
+    /// The original takes no tokens back under `max_tokens=`.
     Budgets,
-    /// Forced text is cut into tokens, or found to be forced, in another way.
-    Forced,
 }
 
 /// The reason for a difference, if there is one.
 pub fn classify(case: &Case, difference: &Difference<'_>) -> Option<Class> {
-    let of_case = || case.classes.first().copied();
-    if !case.is_json() {
-        return of_case();
+    let whole = [difference.text, difference.token].concat();
+    match case.schema.as_deref() {
+        Some(schema) => of_json(schema, difference, &whole),
+        None => case.classes.iter().copied().find(|class| match class {
+            Class::Lexing => difference.side == Side::Ours && case.reads(&whole, difference.token),
+            Class::TrailingIgnored => {
+                let is_ignored = |byte: &u8| b" \t".contains(byte);
+                let last = whole.iter().rfind(|byte| !is_ignored(byte));
+                let ends = whole.last().is_some_and(is_ignored) || difference.token.is_empty();
+                difference.side == Side::Ours && last == Some(&b';') && ends
+            }
+            Class::WhiteSpace => is_long_white_space(difference, &whole),
+            _ => false,
+        }),
     }
+}
+
+/// The reason for a difference in a JSON text.
+fn of_json(schema: &str, difference: &Difference<'_>, whole: &[u8]) -> Option<Class> {
     let Difference { side, text, token } = *difference;
-    let whole = [text, token].concat();
     let string = open_string(text);
-    if side == Side::Ours {
-        if string.is_some_and(|s| s.contains(&b'\\')) || token.contains(&b'\\') {
-            return Some(Class::Escapes);
-        }
-        if token.contains(&0x7F) {
-            return Some(Class::Delete);
-        }
-    }
-    if side == Side::Original && string.is_some() {
-        let string = &whole[text.len() - string.map_or(0, <[u8]>::len)..];
-        if string.windows(5).any(|part| part == b"\\u007") {
-            return Some(Class::Delete);
-        }
-    }
-    let number = number_at(&whole, text);
-    if side == Side::Ours && number.is_some_and(is_negative_zero) {
-        return Some(Class::NegativeZero);
-    }
-    if string.is_none() && longest_white_space(&whole) > 40 {
-        return Some(Class::WhiteSpace);
-    }
-    if number.is_some_and(|number| number.contains(&b'e') || number.contains(&b'E')) {
-        return Some(Class::Exponents);
-    }
-    let schema = case.schema.as_deref().unwrap_or_default();
+    // The string that the token continues, or the token.
+    let region = &whole[text.len() - string.map_or(0, <[u8]>::len)..];
     let is_bounded =
         ["inimum\"", "aximum\"", "multipleOf\""].iter().any(|key| schema.contains(key));
-    if is_bounded && number.is_some_and(|number| number.contains(&b'.')) {
-        return Some(Class::BoundedNumbers);
+    let number = number_at(whole, text).filter(|_| string.is_none() || token.contains(&b'"'));
+    let is_number = |is: fn(&[u8]) -> bool| number.is_some_and(is);
+    match side {
+        Side::Ours if has_refused_escape(region) => Some(Class::Escapes),
+        Side::Ours if token.contains(&0x7F) => Some(Class::Delete),
+        Side::Ours if is_bounded && is_number(is_negative_zero) => Some(Class::NegativeZero),
+        Side::Ours if is_bounded && is_number(has_exponent) => Some(Class::Exponents),
+        Side::Ours if is_bounded && is_number(ends_in_zero) => Some(Class::BoundedNumbers),
+        // The quotes of a local part.
+        Side::Ours if has_format(schema, &["email"]) && region.starts_with(b"\\") => {
+            Some(Class::Formats)
+        }
+        Side::Ours => None,
+        Side::Original if string.is_some() && has_delete_escape(region) => Some(Class::Delete),
+        Side::Original if is_long_white_space(difference, whole) => Some(Class::WhiteSpace),
+        Side::Original if is_number(has_long_exponent) => Some(Class::Exponents),
+        Side::Original if repeats_name(whole, token) => Some(Class::DuplicateNames),
+        Side::Original if last_member(text, whole).windows(2).any(|part| part == b"\\u") => {
+            Some(Class::EscapedNames)
+        }
+        Side::Original if string.is_some() && is_narrower(schema, region) => Some(Class::Formats),
+        Side::Original => None,
     }
-    if side == Side::Original && repeats_name(&whole, token) {
-        return Some(Class::DuplicateNames);
+}
+
+/// Whether a string has an escape, or the beginning of one, that the original writes in no free
+/// string: `\/`, or the number of a printable character.
+fn has_refused_escape(string: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(found) = string[at..].iter().position(|&byte| byte == b'\\') {
+        let escape = &string[at + found + 1..];
+        let digits =
+            |rest: &[u8]| rest.iter().take(4).take_while(|b| b.is_ascii_hexdigit()).count();
+        match escape.split_first() {
+            Some((b'/', _)) => return true,
+            Some((b'u', rest)) => {
+                let number = rest[..digits(rest)].to_ascii_lowercase();
+                let of = |begin: &[u8]| begin.starts_with(&number[..number.len().min(begin.len())]);
+                let is_control = (of(b"000") || of(b"001")) || of(b"007f");
+                if !is_control {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        at += (found + 2).min(string.len() - at);
     }
-    if side == Side::Original && last_member(text, &whole).windows(2).any(|part| part == b"\\u") {
-        return Some(Class::EscapedNames);
-    }
-    if string.is_some() && schema.contains("\"format\"") {
-        return Some(Class::Formats);
-    }
-    of_case()
+    false
+}
+
+/// Whether a string has the number of U+007F as an escape, or its beginning.
+fn has_delete_escape(string: &[u8]) -> bool {
+    string.windows(5).any(|part| part == b"\\u007")
+}
+
+/// Whether the white space that a token begins, continues or ends is longer than ours.
+fn is_long_white_space(difference: &Difference<'_>, whole: &[u8]) -> bool {
+    let is_white = |byte: &u8| b" \n\r\t".contains(byte);
+    let before = difference.text.iter().rev().take_while(|byte| is_white(byte)).count();
+    let runs = whole[difference.text.len() - before..].split(|byte| !is_white(byte));
+    difference.side == Side::Original && runs.map(<[u8]>::len).any(|length| length > 40)
+}
+
+/// Whether a number has an exponent.
+fn has_exponent(number: &[u8]) -> bool {
+    number.contains(&b'e') || number.contains(&b'E')
+}
+
+/// Whether the fraction of a number ends in 0.
+fn ends_in_zero(number: &[u8]) -> bool {
+    number.contains(&b'.') && number.ends_with(b"0")
+}
+
+/// Whether an exponent has more digits than ours.
+fn has_long_exponent(number: &[u8]) -> bool {
+    let exponent = number.split(|byte| b"eE".contains(byte)).nth(1).unwrap_or_default();
+    exponent.iter().filter(|byte| byte.is_ascii_digit()).count() > 2
+}
+
+/// Whether a string has what our formats refuse and the original's do not.
+fn is_narrower(schema: &str, string: &[u8]) -> bool {
+    let string = string.split(|&byte| byte == b'"').next().unwrap_or_default();
+    let at_second_60 = |part: &[u8]| {
+        part[0] == b':'
+            && part[1].is_ascii_digit()
+            && part[2].is_ascii_digit()
+            && part[3..] == *b":6"
+    };
+    let has_leap =
+        string.windows(6).any(|part| part == b"-02-29") || string.windows(5).any(at_second_60);
+    (has_format(schema, &["date", "time", "date-time"]) && has_leap)
+        || (has_format(schema, &["email", "hostname"]) && string.len() > 63)
+}
+
+/// Whether a schema names one of these formats.
+fn has_format(schema: &str, names: &[&str]) -> bool {
+    let compact: String = schema.split_whitespace().collect();
+    names.iter().any(|name| compact.contains(&format!("\"format\":\"{name}\"")))
 }
 
 /// The bytes after the quote of the string that is open at the end of a JSON text.
@@ -130,12 +201,6 @@ fn open_string(text: &[u8]) -> Option<&[u8]> {
 fn last_member<'a>(text: &[u8], whole: &'a [u8]) -> &'a [u8] {
     let begins = |&at: &usize| b"{,".contains(&text[at]) && open_string(&text[..at]).is_none();
     &whole[(0..text.len()).rev().find(begins).unwrap_or(0)..]
-}
-
-/// The longest run of white space, which in tokens may be split.
-fn longest_white_space(text: &[u8]) -> usize {
-    let runs = text.split(|byte| !b" \n\r\t".contains(byte));
-    runs.map(<[u8]>::len).max().unwrap_or(0)
 }
 
 /// The number that a token begins, continues or ends.
@@ -190,30 +255,46 @@ mod tests {
 
     #[test]
     fn differences_have_their_reasons() {
-        let case = Case {
-            name: String::new(),
-            lark: None,
-            regex: None,
-            schema: Some("{}".to_owned()),
-            classes: Vec::new(),
-        };
-        let class = |side, text: &str, token: &str| {
+        let mut case = Case { schema: Some("{}".to_owned()), ..Case::default() };
+        let bounded = Case { schema: Some(r#"{"minimum": 0}"#.to_owned()), ..Case::default() };
+        let reason = |case: &Case, side, text: &str, token: &str| {
             let (text, token) = (text.as_bytes(), token.as_bytes());
-            classify(&case, &Difference { side, text, token })
+            classify(case, &Difference { side, text, token })
         };
+        let any = case.clone();
+        let class = |side, text: &str, token: &str| reason(&any, side, text, token);
         assert_eq!(class(Side::Ours, "\"a", "\\/"), Some(Class::Escapes));
+        assert_eq!(class(Side::Ours, "\"a\\u0", "02"), Some(Class::Escapes));
+        assert_eq!(class(Side::Ours, "\"a\\u0", "01"), None);
+        assert_eq!(class(Side::Ours, "\"a\\n", "b"), None);
         assert_eq!(class(Side::Original, "\"a", "\\/"), None);
         assert_eq!(class(Side::Ours, "\"a", "\u{7f}"), Some(Class::Delete));
-        assert_eq!(class(Side::Original, "[1", "e9"), Some(Class::Exponents));
+        assert_eq!(class(Side::Original, "[1", "e9"), None);
+        assert_eq!(class(Side::Original, "[1e30", ","), None);
+        assert_eq!(class(Side::Original, "[1e30", "9"), Some(Class::Exponents));
         assert_eq!(class(Side::Original, "[1e999", ","), Some(Class::Exponents));
         assert_eq!(class(Side::Original, "[0e97", "0 "), Some(Class::Exponents));
         assert_eq!(class(Side::Original, "{\"a\":1,\"a", "\":"), Some(Class::DuplicateNames));
         assert_eq!(class(Side::Original, "{\"a\":1,\"b", "\":"), None);
         let spaces = " ".repeat(40);
         assert_eq!(class(Side::Original, &format!("[{spaces}"), " "), Some(Class::WhiteSpace));
+        assert_eq!(class(Side::Ours, &format!("[{spaces}"), " "), None);
         assert_eq!(class(Side::Original, "{\"\\u0061\"", ": 4,"), Some(Class::EscapedNames));
-        assert_eq!(class(Side::Ours, "[-", "0"), Some(Class::NegativeZero));
-        assert_eq!(class(Side::Ours, "[-", "1"), None);
-        assert_eq!(class(Side::Ours, "[1", "2"), None);
+        assert_eq!(class(Side::Ours, "[-", "0"), None);
+        case.schema = Some(r#"{"format": "date"}"#.to_owned());
+        assert_eq!(reason(&case, Side::Original, "\"2023-02-2", "9"), Some(Class::Formats));
+        assert_eq!(reason(&case, Side::Original, "\"2023-02-2", "8"), None);
+        assert_eq!(reason(&bounded, Side::Ours, "[-", "0"), Some(Class::NegativeZero));
+        assert_eq!(reason(&bounded, Side::Ours, "[-", "1"), None);
+        assert_eq!(reason(&bounded, Side::Ours, "[1", "e2"), Some(Class::Exponents));
+        assert_eq!(reason(&bounded, Side::Ours, "[1.2", "0"), Some(Class::BoundedNumbers));
+        assert_eq!(reason(&bounded, Side::Ours, "[1.2", "1"), None);
+        let (language, classes) = (Some("ab[cd]".to_owned()), vec![Class::Lexing]);
+        let lark = Case { language, classes, ..Case::default() };
+        assert_eq!(reason(&lark, Side::Ours, "a", "b"), Some(Class::Lexing));
+        assert_eq!(reason(&lark, Side::Ours, "abd", ""), Some(Class::Lexing));
+        assert_eq!(reason(&lark, Side::Ours, "ab", ""), None);
+        assert_eq!(reason(&lark, Side::Ours, "ab", "x"), None);
+        assert_eq!(reason(&lark, Side::Original, "a", "b"), None);
     }
 }

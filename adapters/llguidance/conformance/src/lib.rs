@@ -7,6 +7,9 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
+use regex_automata::Anchored;
+use regex_automata::dfa::{Automaton, dense};
+use regex_automata::util::start;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,7 +18,7 @@ pub use tokens::{Forcing, environment};
 pub use walk::{Report, walk};
 
 /// A grammar of the corpus.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// Its name.
@@ -26,9 +29,11 @@ pub struct Case {
     pub regex: Option<String>,
     /// A schema, as JSON text.
     pub schema: Option<String>,
-    /// The classes of differences that this grammar shows, beside those of all grammars.
+    /// The classes of differences that this grammar shows, where it is no schema.
     #[serde(default)]
     pub classes: Vec<Class>,
+    /// The language of a Lark text as a regular expression, where the two differ about it.
+    pub language: Option<String>,
 }
 
 impl Case {
@@ -49,9 +54,19 @@ impl Case {
         serde_json::json!({"grammars": [grammar]})
     }
 
-    /// Whether it describes JSON.
-    pub fn is_json(&self) -> bool {
-        self.schema.is_some()
+    /// Whether a text is right by [`Case::language`]: the beginning of a word, or a whole one where
+    /// it is to end, which is where the token is empty.
+    pub(crate) fn reads(&self, text: &[u8], token: &[u8]) -> bool {
+        let Some(language) = &self.language else { return false };
+        let pattern = format!("(?:{language})$");
+        let dfa = dense::Builder::new().build(&pattern).expect("a regular expression");
+        let start = start::Config::new().anchored(Anchored::Yes);
+        let start = dfa.start_state(&start).expect("no look-behind");
+        let end = text.iter().fold(start, |state, &byte| dfa.next_state(state, byte));
+        match token.is_empty() {
+            true => dfa.is_match_state(dfa.next_eoi_state(end)),
+            false => !dfa.is_dead_state(end),
+        }
     }
 }
 

@@ -180,9 +180,6 @@ impl Pair<'_> {
         let env = self.env.clone();
         let trie = env.tok_trie();
         let mut classes = Vec::new();
-        let is_forced = env.tokenize_is_canonical()
-            && (original.num_set() == 1 || ours.num_set() == 1)
-            && self.allows_what_is_forced(ours, original);
         for (side, a, b) in [(Side::Ours, ours, original), (Side::Original, original, ours)] {
             let mut only = a.clone();
             only.sub(b);
@@ -192,7 +189,6 @@ impl Pair<'_> {
                 let difference = Difference { side, text: &self.text, token: bytes };
                 match classify(self.case, &difference) {
                     Some(class) => classes.push(class),
-                    None if is_forced => classes.push(Class::Forced),
                     None => {
                         let token = String::from_utf8_lossy(bytes).into_owned();
                         self.unexplained(report, &format!("only {side:?} allows {token:?}"));
@@ -206,15 +202,6 @@ impl Pair<'_> {
         for class in classes {
             *report.classes.entry(class).or_default() += 1;
         }
-    }
-
-    /// Whether a forced token of one side may follow on the other.
-    fn allows_what_is_forced(&mut self, ours: &SimpleVob, original: &SimpleVob) -> bool {
-        let forced = if original.num_set() == 1 { original } else { ours };
-        let Some(token) = forced.first_bit_set() else { return false };
-        let token = token as TokenId;
-        self.ours.validate_tokens(&[token]).is_ok_and(|valid| valid == 1)
-            && self.original.validate_tokens(&[token]).is_ok_and(|valid| valid == 1)
     }
 
     /// One side is at its end and the other is not.

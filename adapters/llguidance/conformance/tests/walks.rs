@@ -12,10 +12,8 @@ fn bench() -> Vec<Case> {
     let Some(data) = data() else { return Vec::new() };
     let schema = |case: llguidance_conformance::BenchCase| Case {
         name: case.id,
-        lark: None,
-        regex: None,
         schema: Some(case.schema.to_string()),
-        classes: Vec::new(),
+        ..Case::default()
     };
     bench_cases(&data, 25).into_iter().map(schema).collect()
 }
