@@ -181,8 +181,9 @@ impl IndexState {
         let before = self.walk.lengths();
         let most = self.parser.store().configs() + self.direct_config_budget;
         self.walk.most_configs = (nodes < usize::MAX).then_some(most);
+        self.walk.white_row = vocab.white_space_mask(u32::MAX);
         let walked = self.walk.run(&mut self.parser, vocab.trie(), 0, config, nodes);
-        self.walk.most_configs = None;
+        (self.walk.most_configs, self.walk.white_row) = (None, None);
         match walked {
             Ok(()) => Ok(true),
             Err(WalkError::Budget) => {

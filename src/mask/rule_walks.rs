@@ -212,9 +212,22 @@ impl RuleWalks {
         self.context = WalkContext { width, large, ..WalkContext::default() };
     }
 
-    /// Adds to `out` the tokens of `trie` at and below `nodes` that `next` accepts, some perhaps
-    /// twice. `next` is the configuration before the nodes' bytes.
+    /// Adds to `out` the tokens of `trie` strictly below `nodes` that `next` accepts, some perhaps
+    /// twice.
     pub(crate) fn resolve(
+        &mut self,
+        parser: &mut Parser,
+        (trie, owned): (&Trie, Option<&Arc<Trie>>),
+        (nodes, next): (&[u32], ConfigId),
+        out: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        let children: Vec<u32> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
+        self.resolve_from(parser, (trie, owned), (&children, next), out)
+    }
+
+    /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
+    /// configuration before the nodes' bytes.
+    pub(crate) fn resolve_from(
         &mut self,
         parser: &mut Parser,
         (trie, owned): (&Trie, Option<&Arc<Trie>>),

@@ -5,6 +5,7 @@
 //! by the shape of their first byte, and each group gets its trie when a following configuration
 //! first reads such a byte.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::rule_walks::RuleWalks;
@@ -15,21 +16,28 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser};
 use crate::vocab::{Tree, Trie, Vocabulary};
 
-/// Up to so many nodes, all that is below them is walked in the vocabulary's trie; otherwise
-/// suffixes are grouped.
+/// Up to so many nodes, the subtrees are walked in the vocabulary's trie; otherwise suffixes are
+/// grouped.
 const MAX_SUBTREES: usize = 4;
 /// So few suffixes are one group.
 const MAX_SINGLE_GROUP: usize = 256;
 /// With so many tokens a node, a group is walked in the vocabulary's trie as well.
 const TOKENS_PER_NODE: usize = 2;
+/// Building a trie of more suffixes than this is put off to the second use.
+const SLOW_TO_SORT: usize = 1024;
 
-/// The suffixes behind one exit, grouped by first byte where there are many.
+/// The suffixes behind one exit.
 #[derive(Debug)]
-pub(super) struct Suffixes(Box<[SuffixGroup]>);
+pub(super) enum Suffixes {
+    /// Those of the tokens strictly below these nodes of the vocabulary's trie.
+    Subtrees(Box<[u32]>),
+    /// Grouped by first byte where there are many.
+    Groups(Box<[SuffixGroup]>),
+}
 
 /// Suffixes with similar first bytes.
 #[derive(Debug)]
-struct SuffixGroup {
+pub(super) struct SuffixGroup {
     /// The first bytes: those of one shape, or all.
     first_bytes: ByteSet,
     /// How the suffixes are stored.
@@ -39,11 +47,19 @@ struct SuffixGroup {
 /// How the suffixes of a group are stored.
 #[derive(Debug)]
 enum SuffixStore {
-    /// The tokens at and below these nodes of the vocabulary's trie.
+    /// The tokens at and below these nodes of the vocabulary's trie, all of which are
+    /// context-dependent.
     Nodes(Box<[u32]>),
     /// Tokens, and the number of their bytes in front of the suffix; and the trie of suffixes, made
     /// on demand.
     List(Box<[(TokenId, u16)]>, OnceLock<Arc<Trie>>),
+    /// The same, and nodes as above: the first use walks those, as building the trie takes longer.
+    Lazy {
+        tokens: Box<[(TokenId, u16)]>,
+        trie: OnceLock<Arc<Trie>>,
+        nodes: Box<[u32]>,
+        used: AtomicBool,
+    },
 }
 
 /// Suffixes whose first bytes have one shape.
@@ -83,7 +99,7 @@ impl ShapeBuckets {
         };
         if self.0.iter().map(|bucket| bucket.tokens.len()).sum::<usize>() <= MAX_SINGLE_GROUP {
             let all_tokens = self.0.into_iter().flat_map(|bucket| bucket.tokens).collect();
-            return Suffixes(Box::new([list_group(ByteSet::ALL, all_tokens)]));
+            return Suffixes::Groups(Box::new([list_group(ByteSet::ALL, all_tokens)]));
         }
         let buckets =
             self.0.into_iter().zip(0..=u8::MAX).filter(|(bucket, _)| !bucket.tokens.is_empty());
@@ -97,10 +113,18 @@ impl ShapeBuckets {
                 {
                     SuffixGroup { first_bytes, store: SuffixStore::Nodes(nodes.into()) }
                 }
+                Some(nodes) if bucket.tokens.len() > SLOW_TO_SORT => {
+                    let (tokens, nodes, used) =
+                        (bucket.tokens.into(), nodes.into(), AtomicBool::new(false));
+                    SuffixGroup {
+                        first_bytes,
+                        store: SuffixStore::Lazy { tokens, trie: OnceLock::new(), nodes, used },
+                    }
+                }
                 _ => list_group(first_bytes, bucket.tokens),
             }
         };
-        Suffixes(buckets.map(of_shape).collect())
+        Suffixes::Groups(buckets.map(of_shape).collect())
     }
 }
 
@@ -158,11 +182,7 @@ impl Suffixes {
         }
         match nodes.len() {
             0 => None,
-            n if n <= MAX_SUBTREES && is_trie => {
-                let children = nodes.iter().flat_map(|&node| tree.children(node)).collect();
-                let store = SuffixStore::Nodes(children);
-                Some(Suffixes(Box::new([SuffixGroup { first_bytes: ByteSet::ALL, store }])))
-            }
+            n if n <= MAX_SUBTREES && is_trie => Some(Suffixes::Subtrees(nodes.into_boxed_slice())),
             _ => Some(buckets.finish()),
         }
     }
@@ -182,13 +202,25 @@ impl Suffixes {
         next: ConfigId,
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        let first_bytes = parser.allowed(next);
-        self.groups_beginning(first_bytes).try_for_each(|group| match &group.store {
-            SuffixStore::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
-            SuffixStore::List(tokens, trie) => {
-                walk.run(parser, suffix_trie(vocab, tokens, trie), 0, next, usize::MAX)
+        match self {
+            Suffixes::Subtrees(nodes) => nodes
+                .iter()
+                .try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX)),
+            Suffixes::Groups(groups) => {
+                let first_bytes = parser.allowed(next);
+                groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
+                    SuffixStore::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
+                    SuffixStore::Lazy { nodes, used, .. }
+                        if !used.swap(true, Ordering::Relaxed) =>
+                    {
+                        walk.run_into(parser, vocab.trie(), nodes, next)
+                    }
+                    SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
+                        walk.run(parser, suffix_trie(vocab, tokens, trie), 0, next, usize::MAX)
+                    }
+                })
             }
-        })
+        }
     }
 
     /// As [`Suffixes::resolve`], rule by rule.
@@ -199,31 +231,40 @@ impl Suffixes {
         next: ConfigId,
         (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
     ) -> Result<(), WalkError> {
-        let first_bytes = parser.allowed(next);
-        self.groups_beginning(first_bytes).try_for_each(|group| match &group.store {
-            SuffixStore::Nodes(nodes) => {
+        match self {
+            Suffixes::Subtrees(nodes) => {
                 rule_walks.resolve(parser, (vocab.trie(), None), (nodes, next), walk)
             }
-            SuffixStore::List(tokens, trie) => {
-                let trie = suffix_trie(vocab, tokens, trie);
-                let nodes: Vec<u32> = trie.children(0).collect();
-                rule_walks.resolve(parser, (trie, Some(trie)), (&nodes, next), walk)
+            Suffixes::Groups(groups) => {
+                let first_bytes = parser.allowed(next);
+                groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
+                    SuffixStore::Nodes(nodes) => {
+                        rule_walks.resolve_from(parser, (vocab.trie(), None), (nodes, next), walk)
+                    }
+                    SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
+                        let trie = suffix_trie(vocab, tokens, trie);
+                        rule_walks.resolve(parser, (trie, Some(trie)), (&[0], next), walk)
+                    }
+                })
             }
-        })
+        }
     }
 
     /// Memory in use, in bytes, approximately, with all tries built.
     pub(super) fn bytes(&self) -> usize {
-        let bytes = |group: &SuffixGroup| match &group.store {
-            SuffixStore::Nodes(nodes) => nodes.len() * 4 + 64,
-            SuffixStore::List(tokens, _) => tokens.len() * 32 + 256,
-        };
-        self.0.iter().map(bytes).sum()
-    }
-
-    /// The groups with one of these first bytes.
-    fn groups_beginning(&self, first_bytes: ByteSet) -> impl Iterator<Item = &SuffixGroup> {
-        self.0.iter().filter(move |group| first_bytes.meets(&group.first_bytes))
+        match self {
+            Suffixes::Subtrees(nodes) => nodes.len() * 4,
+            Suffixes::Groups(groups) => {
+                let bytes = |group: &SuffixGroup| match &group.store {
+                    SuffixStore::Nodes(nodes) => nodes.len() * 4 + 64,
+                    SuffixStore::List(tokens, _) => tokens.len() * 32 + 256,
+                    SuffixStore::Lazy { tokens, nodes, .. } => {
+                        tokens.len() * 32 + nodes.len() * 4 + 256
+                    }
+                };
+                groups.iter().map(bytes).sum()
+            }
+        }
     }
 }
 
@@ -239,4 +280,12 @@ fn suffix_trie<'t>(
             .filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
         Arc::new(Trie::build(suffixes.collect()))
     })
+}
+
+/// The groups with one of these first bytes.
+fn groups_beginning(
+    groups: &[SuffixGroup],
+    first_bytes: ByteSet,
+) -> impl Iterator<Item = &SuffixGroup> {
+    groups.iter().filter(move |group| first_bytes.meets(&group.first_bytes))
 }

@@ -38,6 +38,13 @@ impl Index {
         };
         let white_space = self.vocab.white_space();
         let room = if let WhiteSpaceBound::Exact(room) = gap { room } else { u32::MAX };
+        // All masks with the same room for white space share this row.
+        let rows =
+            self.vocab.white_space_mask(u32::MAX).zip(self.vocab.white_space_mask(room.max(1)));
+        let rebased =
+            rows.and_then(|(unlimited, limited)| relaxed_mask.rebased(&unlimited, &limited));
+        let is_new = rebased.is_some();
+        let relaxed_mask = rebased.map_or(relaxed_mask, Arc::new);
         let mut too_long = match gap {
             WhiteSpaceBound::Outside
                 if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) =>
@@ -62,12 +69,12 @@ impl Index {
         }
         let removed = [white_space.leading_more_than(room), &too_long].concat();
         if removed.is_empty() {
-            return Ok((relaxed_mask, false));
+            return Ok((relaxed_mask, is_new));
         }
         state.scratch_row.resize(self.vocab.mask_words(), 0);
         Ok(match relaxed_mask.without(&removed, &mut state.scratch_row) {
             Some(reduced) => (Arc::new(reduced), true),
-            None => (relaxed_mask, false),
+            None => (relaxed_mask, is_new),
         })
     }
 
@@ -87,6 +94,12 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<Vec<TokenId>, ParserLimit> {
+        if let Some(endless) = state.parser.unbounded_white_space(config)? {
+            let mut rejected =
+                self.rejected_by_bytes(state, config, self.vocab.white_space().run_and_text())?;
+            rejected.extend(self.vocab.white_space().long_runs_with_other_bytes(endless));
+            return Ok(rejected);
+        }
         let long = self.vocab.white_space().long_trie();
         let mut walk = TrieWalk::default();
         match walk.run(&mut state.parser, long, 0, config, usize::MAX) {

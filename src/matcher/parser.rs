@@ -552,10 +552,29 @@ impl Parser {
         if self.scratch.kernel.is_empty() && done == Completed::default() {
             return Ok(DEAD);
         }
+        if self.compiled().frames_hold_no_counts() && self.kernel_is_closed() {
+            return self.intern_kernel(done);
+        }
         self.complete(&mut done)?;
         self.enter_blocks();
         let next = self.predict(done)?;
         self.byte_ended(next)
+    }
+
+    /// Whether the kernel needs neither completion nor prediction: it is the next configuration.
+    fn kernel_is_closed(&self) -> bool {
+        self.scratch.kernel.iter().all(|item| {
+            let state = self.program.state(item.state);
+            !state.is_final && !state.calling && state.scannable
+        })
+    }
+
+    /// Interns the kernel as it is.
+    fn intern_kernel(&mut self, done: Completed) -> Result<ConfigId, ParserLimit> {
+        let mut out = std::mem::take(&mut self.scratch.kernel);
+        let result = self.intern(&mut out, done);
+        self.scratch.kernel = out;
+        result
     }
 
     /// Sorts and interns items. Checks the limits on items, fuel and memory.

@@ -9,6 +9,9 @@ use super::parser::Parser;
 use super::store::{ConfigId, Item};
 use crate::fsm::ByteSet;
 
+/// Most configurations that the search for unbounded white space visits.
+const MAX_CONFIGS: usize = 6;
+
 /// The white space that may follow a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhiteSpaceBound {
@@ -71,6 +74,31 @@ impl Parser {
             alone &= !others && rooms.iter().all(|&room| room + 1 == least);
         }
         Ok(if alone { WhiteSpaceBound::Exact(least) } else { WhiteSpaceBound::AtLeast(least) })
+    }
+
+    /// The white-space bytes that may follow without any bound: each may be followed by the same
+    /// bytes, and so on. `None` if a search of [`MAX_CONFIGS`] configurations does not show that.
+    pub(crate) fn unbounded_white_space(
+        &mut self,
+        config: ConfigId,
+    ) -> Result<Option<ByteSet>, ParserLimit> {
+        let mut seen = vec![config];
+        let mut common = None;
+        let mut at = 0;
+        while let Some(&config) = seen.get(at) {
+            at += 1;
+            let allowed = self.allowed(config).intersect(&ByteSet::WHITE_SPACE);
+            if *common.get_or_insert(allowed) != allowed || seen.len() > MAX_CONFIGS {
+                return Ok(None);
+            }
+            for byte in allowed.iter() {
+                let next = self.step(config, byte)?;
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
+            }
+        }
+        Ok(common)
     }
 
     /// The white space left in each bounded block of a configuration, and whether any other item

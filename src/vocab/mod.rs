@@ -11,11 +11,12 @@ mod white_space;
 
 pub(crate) use quotes::QuotedTokens;
 pub(crate) use shape_tree::ShapeTree;
+pub(crate) use trie::{ChildTable, descend, descend_from};
 pub use trie::{Node, Tree, Trie};
-pub(crate) use trie::{descend, descend_from};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use crate::fsm::{ByteSet, Csr, Trigrams};
 use crate::ids::TokenId;
@@ -179,6 +180,13 @@ impl Vocabulary {
     /// Tokens with enough quotes to contain whole JSON strings.
     pub(crate) fn quoted_tokens(&self) -> &QuotedTokens {
         &self.quoted_tokens
+    }
+
+    /// The mask of the tokens that consist of at most `most` bytes of white space. `None` where the
+    /// vocabulary has few tokens of white space.
+    pub(crate) fn white_space_mask(&self, most: u32) -> Option<Arc<[u32]>> {
+        let white = self.trie.leading_white_space()?;
+        Some(self.white_space.mask_of_short_runs(&white.only, most, self.mask_words()))
     }
 
     /// Tokens by the runs of white space in them.

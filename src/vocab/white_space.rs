@@ -4,8 +4,13 @@
 //! reject tokens with runs longer than the room left; this index finds those tokens. A *long* run
 //! has more than [`LONG_GAP`] bytes.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
 use super::Trie;
 use crate::fsm::{ByteSet, LONG_GAP};
+use crate::hash::HashMap;
 use crate::ids::TokenId;
 
 /// The white space in the tokens of a vocabulary.
@@ -17,11 +22,20 @@ pub(crate) struct WhiteSpaceIndex {
     by_leading_count: Vec<TokenId>,
     /// Tokens with a long run after other bytes.
     with_inner_run: Vec<TokenId>,
+    /// Tokens that are one long run and nothing else, each with the set of its bytes.
+    only_run: Vec<(ByteSet, TokenId)>,
+    /// All other tokens with a long run.
+    run_and_text: Vec<TokenId>,
     /// All tokens with a long run.
     long_trie: Trie,
     /// The same, in ascending order.
     long_sorted: Vec<TokenId>,
+    /// By bound: the mask of the tokens of nothing but white space within it. Filled on demand.
+    rows: Mutex<HashMap<u32, Arc<[u32]>>>,
 }
+
+/// Most masks that are stored: grammars bound white space by few numbers.
+const MAX_ROWS: usize = 64;
 
 impl WhiteSpaceIndex {
     /// From the tokens with text, for a vocabulary of this width. Cost: linear in all bytes.
@@ -30,6 +44,7 @@ impl WhiteSpaceIndex {
         let mut leading_count = vec![0u16; width];
         let (mut by_leading_count, mut with_inner_run, mut long_tokens) =
             (Vec::new(), Vec::new(), Vec::new());
+        let (mut only_run, mut run_and_text) = (Vec::new(), Vec::new());
         for &(bytes, id) in tokens {
             let first = bytes.iter().take_while(|byte| is_white(byte)).count();
             leading_count[id.index()] = u16::try_from(first).unwrap_or(u16::MAX);
@@ -43,6 +58,10 @@ impl WhiteSpaceIndex {
             }
             if behind || first > LONG_GAP {
                 long_tokens.push((bytes, id));
+                match first == bytes.len() {
+                    true => only_run.push((ByteSet::from_bytes(bytes), id)),
+                    false => run_and_text.push(id),
+                }
             }
         }
         by_leading_count.sort_unstable_by_key(|id| std::cmp::Reverse(leading_count[id.index()]));
@@ -51,9 +70,12 @@ impl WhiteSpaceIndex {
         WhiteSpaceIndex {
             by_leading_count,
             with_inner_run,
+            only_run,
+            run_and_text,
             long_trie: Trie::build(long_tokens),
             long_sorted,
             leading_count,
+            rows: Mutex::default(),
         }
     }
 
@@ -68,9 +90,45 @@ impl WhiteSpaceIndex {
             [..self.by_leading_count.partition_point(|&id| self.lead(id) > most.max(1))]
     }
 
+    /// The mask, of `words` words, of the tokens of `only` with at most `most` bytes. `only` are
+    /// the tokens that consist of white space.
+    pub(super) fn mask_of_short_runs(
+        &self,
+        only: &[TokenId],
+        most: u32,
+        words: usize,
+    ) -> Arc<[u32]> {
+        let mut rows = self.rows.lock();
+        if let Some(row) = rows.get(&most) {
+            return row.clone();
+        }
+        let mut row = vec![0u32; words];
+        for id in only.iter().filter(|&&id| self.lead(id) <= most) {
+            row[id.index() / 32] |= 1 << (id.raw() % 32);
+        }
+        let row: Arc<[u32]> = row.into();
+        if rows.len() < MAX_ROWS {
+            rows.insert(most, row.clone());
+        }
+        row
+    }
+
     /// Tokens with a long run after other bytes.
     pub(crate) fn with_inner_run(&self) -> &[TokenId] {
         &self.with_inner_run
+    }
+
+    /// Tokens that are one long run and contain a byte outside of `bytes`.
+    pub(crate) fn long_runs_with_other_bytes(
+        &self,
+        bytes: ByteSet,
+    ) -> impl Iterator<Item = TokenId> + '_ {
+        self.only_run.iter().filter(move |(own, _)| own.union(&bytes) != bytes).map(|&(_, id)| id)
+    }
+
+    /// Tokens with a long run and other bytes.
+    pub(crate) fn run_and_text(&self) -> &[TokenId] {
+        &self.run_and_text
     }
 
     /// The trie over all tokens with a long run.

@@ -125,7 +125,7 @@ impl Program {
     fn find_equivalent(&mut self, state: u32, tokens: &Trigrams) -> u32 {
         let State { instance, block, .. } = self.states[state as usize];
         if block != NO_BLOCK {
-            return state;
+            return self.equivalent_in_block(state, block, tokens);
         }
         let Some(key) = self.equivalence_key(state, &|_, _| 0) else { return state };
         let first = *self.member_classes.representatives.entry(key).or_insert(state);
@@ -150,6 +150,32 @@ impl Program {
             |set: u32, member: usize| covered[set as usize].get(member).copied().unwrap_or(0);
         let [key, first_key] = [state, first].map(|state| self.equivalence_key(state, &covered));
         if key == first_key { first } else { state }
+    }
+
+    /// The counterpart of a block state: the same block, placed in front of the representative of
+    /// its exit.
+    fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Trigrams) -> u32 {
+        let exit = self.blocks[block as usize].exit;
+        let representative = self.equivalent_state(exit, tokens);
+        let State { instance, set, .. } = self.states[state as usize];
+        let StateSource::Sets(rule_nfa, part) = &self.instances[instance as usize].source else {
+            return state;
+        };
+        let (rule_nfa, Some(number)) = (rule_nfa.clone(), part.checked_sub(1)) else {
+            return state;
+        };
+        if representative == exit || representative == Program::RETURN {
+            return state;
+        }
+        let other = self.place_block(
+            self.states[representative as usize].instance,
+            &rule_nfa,
+            number,
+            representative,
+        );
+        let inner = self.states[self.blocks[other as usize].start as usize].instance;
+        let set = self.sets[set.range()].to_vec();
+        self.intern(inner, &set)
     }
 
     /// The equivalence key of a state; see
