@@ -82,8 +82,7 @@ impl Constraint {
 
     /// The mask of the next token, or the end.
     pub fn compute_mask(&mut self) -> Result<&StepResult> {
-        let is_stopped = self.step.is_stop();
-        ensure!(!is_stopped, self.parser.augment_err("compute_mask() called after stop"));
+        ensure!(!self.step.is_stop(), self.parser.augment_err("compute_mask() called after stop"));
         if self.parser.is_fresh() {
             self.parser.start_without_prompt();
         }

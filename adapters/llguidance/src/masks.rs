@@ -51,15 +51,16 @@ impl MaskBases {
         let words = &words[..len.div_ceil(32).min(words.len())];
         let step = (words.len() / SAMPLES).max(1);
         let sampled: Vec<u32> = words.iter().step_by(step).copied().collect();
-        let mut vector = no_tokens(len);
+        let mut base = None;
         if sampled.iter().filter(|&&word| word != 0).count() >= DENSE_SAMPLES {
             let distance = |(of, _): &&(Vec<u32>, Arc<SimpleVob>)| {
                 sampled.iter().zip(of).filter(|(word, of)| word != of).count()
             };
             let bases = self.0.read().unwrap_or_else(PoisonError::into_inner);
             let nearest = bases.iter().filter(|(_, b)| b.len() == len).min_by_key(distance);
-            vector = nearest.map_or(vector, |(_, base)| SimpleVob::clone(base));
+            base = nearest.map(|(_, base)| SimpleVob::clone(base));
         }
+        let mut vector = base.unwrap_or_else(|| no_tokens(len));
         if correct(&mut vector, words, len) > MAX_CORRECTED {
             let mut bases = self.0.write().unwrap_or_else(PoisonError::into_inner);
             bases.insert(0, (sampled, Arc::new(vector.clone())));

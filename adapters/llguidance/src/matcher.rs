@@ -173,7 +173,6 @@ impl Matcher {
         ref captures(this) -> &[(String, Vec<u8>)] =
             this.parser().map_or(&[], TokenParser::captures);
         /// A copy of its own.
-        #[must_use]
         ref deep_clone(this) -> Self = this.clone();
         /// Fails on purpose, as a panic inside would.
         mut test_trigger_lexer_error(this) -> Result<()> =

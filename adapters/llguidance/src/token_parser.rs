@@ -158,23 +158,26 @@ impl TokenParser {
 
     /// The mask, without checks.
     fn mask(&mut self) -> Result<SimpleVob> {
-        let size = self.token_env.tok_trie().vocab_size();
-        if let Some(&token) = self.forced_tokens().first() {
-            return Ok(masks::tokens_mask(&[token], size));
-        }
-        let Sequence { matcher, row, .. } = &mut self.sequence;
+        let (env, end) = (self.token_env.clone(), self.space.end());
+        let (trie, Sequence { matcher, row, .. }) = (env.tok_trie(), &mut self.sequence);
         matcher.update_mask(row);
         if let Some(limit) = matcher.limit() {
             return Err(self.limit_reached(limit));
         }
-        let mut mask = self.space.bases.vector(row.words(), size);
-        if row.allows(self.space.end()) {
-            masks::allow_tokens(&mut mask, self.token_env.tok_trie().eos_tokens());
+        let mut mask = self.space.bases.vector(row.words(), trie.vocab_size());
+        if row.allows(end) {
+            masks::allow_tokens(&mut mask, trie.eos_tokens());
         }
-        match mask.first_bit_set() {
-            Some(_) => Ok(mask),
-            None => Err(self.stop(StopReason::NoExtensionBias, "NoExtensionBias")),
+        // Where text is forced, all tokens begin with the same byte.
+        let mut bytes = mask.iter().map(|token| trie.token(token).first());
+        let Some(first) = bytes.next() else {
+            return Err(self.stop(StopReason::NoExtensionBias, "NoExtensionBias"));
+        };
+        let forced = if bytes.all(|b| b == first) { self.forced_tokens().first() } else { None };
+        if let Some(&token) = forced {
+            return Ok(masks::tokens_mask(&[token], trie.vocab_size()));
         }
+        Ok(mask)
     }
 
     /// The mask of the end-of-sequence tokens.

@@ -40,12 +40,11 @@ impl TokenSpace {
         let mut builder = Vocabulary::builder(size + 1);
         for id in 0..size as u32 {
             match trie.token(id) {
-                [TokTrie::SPECIAL_TOKEN_MARKER] => &mut builder,
+                // A token without text can be named by its id.
+                [] | [TokTrie::SPECIAL_TOKEN_MARKER] => builder.special(id, &format!("<[{id}]>")),
                 [TokTrie::SPECIAL_TOKEN_MARKER, name @ ..] => {
                     builder.special(id, &String::from_utf8_lossy(name))
                 }
-                // A token without text can be named by its id.
-                [] => builder.special(id, &format!("<[{id}]>")),
                 bytes if bytes.len() > MAX_TOKEN_BYTES => &mut builder,
                 bytes => builder.token(id, bytes),
             };

@@ -507,3 +507,14 @@ fn parsers_cross_threads() {
     check::<ParserFactory>();
     check::<GrammarInit>();
 }
+#[test]
+fn a_token_by_id_may_stand_beside_text() {
+    let env = words(&[8], true);
+    let mut matcher = matcher_of(&env, "start: <[3]> <[0]> (<[5]> | \"c\") <[0]> <[3]>");
+    assert_eq!(matcher.compute_ff_tokens(), [3, 0]);
+    matcher.consume_tokens(&[3, 0]).unwrap();
+    assert_eq!(matcher.validate_tokens(&[5, 0, 3]).unwrap(), 3);
+    assert_eq!(matcher.validate_tokens(&[2, 0, 3]).unwrap(), 3);
+    matcher.consume_token(2).unwrap();
+    assert_eq!(matcher.compute_ff_tokens(), [0, 3]);
+}
