@@ -7,10 +7,12 @@ macro_rules! methods {
         = $body:expr;)+) => {
         $(methods!(@$kind [$(#[$meta])*] $name [$this $(, $arg: $of)*] $out, $body);)+
     };
-    (@ref [$($meta:tt)*] $name:ident [$this:ident $(, $arg:ident: $of:ty)*] $out:ty, $body:expr) => {
+    (@ref [$($meta:tt)*] $name:ident [$this:ident $(, $arg:ident: $of:ty)*] $out:ty,
+        $body:expr) => {
         $($meta)* pub fn $name(&self $(, $arg: $of)*) -> $out { let $this = self; $body }
     };
-    (@mut [$($meta:tt)*] $name:ident [$this:ident $(, $arg:ident: $of:ty)*] $out:ty, $body:expr) => {
+    (@mut [$($meta:tt)*] $name:ident [$this:ident $(, $arg:ident: $of:ty)*] $out:ty,
+        $body:expr) => {
         $($meta)* pub fn $name(&mut self $(, $arg: $of)*) -> $out { let $this = self; $body }
     };
 }
