@@ -24,6 +24,8 @@ const MAX_ANY_ORDER_GRAPH: usize = 12;
 /// With [`MemberOrder::Declared`], the largest number of declared members that may also come in any
 /// order in a graph.
 const MAX_UNORDERED_GRAPH: usize = 8;
+/// The largest number of declared members of a set that are rules of their own.
+const MAX_MEMBER_RULES: usize = 4;
 
 /// A declared member, or a class of additional members.
 pub(super) struct ObjectMember {
@@ -229,7 +231,7 @@ impl<'a> SchemaLowering<'a, '_> {
             min = 0;
         }
         if unordered && as_set {
-            if members.len() <= MAX_UNORDERED_GRAPH {
+            if members.len() <= MAX_MEMBER_RULES {
                 // As rules, members that several alternatives have in common are parsed together.
                 self.make_rules(&mut members, (&mut additional, distinct_names));
             }
