@@ -1,7 +1,7 @@
 //! MaskBench through the interface of llguidance: the adapter and the original token by token, in
 //! turns. `maskbench [EVERY [unforced]]` takes every so manieth schema, with the vocabulary of
-//! Llama 3.1; `unforced` has all allowed tokens in the masks of forced text, so that no text is cut into
-//! tokens. Times are those of the thread, so that other processes do not count.
+//! Llama 3.1; `unforced` has all allowed tokens in the masks of forced text, so that no text is cut
+//! into tokens. Times are those of the thread, so that other processes do not count.
 
 use std::sync::Arc;
 use std::time::Duration;
