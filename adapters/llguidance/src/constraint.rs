@@ -4,7 +4,6 @@ use anyhow::{Result, anyhow, bail, ensure};
 use toktrie::{SimpleVob, StepResult, TokTrie, TokenId};
 
 use crate::api::StopReason;
-use crate::methods::methods;
 use crate::output::ParserOutput;
 use crate::token_parser::TokenParser;
 
@@ -170,28 +169,48 @@ impl Constraint {
         }
         outputs
     }
+    /// Starts with an empty prompt.
+    pub fn start_without_prompt(&mut self) {
+        self.parser.start_without_prompt();
+    }
 
-    methods! {
-        /// Starts with an empty prompt.
-        mut start_without_prompt(this) -> () = this.parser.start_without_prompt();
-        /// A copy of its own.
-        ref deep_clone(this) -> Self = this.clone();
-        /// Starts with a prompt; see [`TokenParser::process_prompt`].
-        mut process_prompt(this, prompt: Vec<TokenId>) -> Vec<TokenId> =
-            this.parser.process_prompt(prompt);
-        /// Takes tokens that the host has chosen.
-        mut force_tokens(this, tokens: &[TokenId]) -> Result<()> =
-            tokens.iter().try_for_each(|&token| this.parser.consume_token(token).map(drop));
-        /// Whether the next step is the last.
-        ref has_pending_stop(this) -> bool = this.pending_stop;
-        /// The last step.
-        ref step_result(this) -> &StepResult = &this.step;
-        /// How many of these tokens may follow.
-        mut validate_tokens_raw(this, tokens: &[TokenId]) -> Result<usize> =
-            this.parser.validate_tokens_raw(tokens);
-        /// Takes the log.
-        mut flush_logs(this) -> String = this.parser.logger.get_and_clear_logs();
-        /// The tokens of the tokenizer.
-        ref tok_trie(this) -> &TokTrie = this.parser.token_env.tok_trie();
+    /// A copy of its own.
+    pub fn deep_clone(&self) -> Self {
+        self.clone()
+    }
+
+    /// Starts with a prompt; see [`TokenParser::process_prompt`].
+    pub fn process_prompt(&mut self, prompt: Vec<TokenId>) -> Vec<TokenId> {
+        self.parser.process_prompt(prompt)
+    }
+
+    /// Takes tokens that the host has chosen.
+    pub fn force_tokens(&mut self, tokens: &[TokenId]) -> Result<()> {
+        tokens.iter().try_for_each(|&token| self.parser.consume_token(token).map(drop))
+    }
+
+    /// Whether the next step is the last.
+    pub fn has_pending_stop(&self) -> bool {
+        self.pending_stop
+    }
+
+    /// The last step.
+    pub fn step_result(&self) -> &StepResult {
+        &self.step
+    }
+
+    /// How many of these tokens may follow.
+    pub fn validate_tokens_raw(&mut self, tokens: &[TokenId]) -> Result<usize> {
+        self.parser.validate_tokens_raw(tokens)
+    }
+
+    /// Takes the log.
+    pub fn flush_logs(&mut self) -> String {
+        self.parser.logger.get_and_clear_logs()
+    }
+
+    /// The tokens of the tokenizer.
+    pub fn tok_trie(&self) -> &TokTrie {
+        self.parser.token_env.tok_trie()
     }
 }

@@ -8,7 +8,6 @@ use toktrie::{InferenceCapabilities, TokEnv};
 use crate::api::{GrammarInit, ParserLimits, TopLevelGrammar};
 use crate::earley::SlicedBiasComputer;
 use crate::logger::Logger;
-use crate::methods::methods;
 use crate::panic_utils::guard;
 use crate::token_parser::TokenParser;
 use crate::tokens::TokenSpace;
@@ -110,27 +109,48 @@ impl ParserFactory {
             Ok(TokenParser::new(space, grammar, max_tokens, logger, inference_caps, limits))
         })
     }
+    /// The limits of new parsers.
+    pub fn limits(&self) -> &ParserLimits {
+        &self.limits
+    }
 
-    methods! {
-        /// The limits of new parsers.
-        ref limits(this) -> &ParserLimits = &this.limits;
-        /// The limits of new parsers, to change them.
-        mut limits_mut(this) -> &mut ParserLimits = &mut this.limits;
-        /// The tokenizer.
-        ref tok_env(this) -> &TokEnv = &this.space.env;
-        /// No log.
-        mut quiet(this) -> &mut Self = this.set_buffer_log_level(0).set_stderr_log_level(0);
-        /// The log level of the buffer.
-        ref buffer_log_level(this) -> u32 = this.buffer_log_level;
-        /// The log level of stderr.
-        ref stderr_log_level(this) -> u32 = this.stderr_log_level;
-        /// The slices.
-        ref extra_lexemes(this) -> Vec<String> = this.slices.clone();
-        /// A parser for a grammar.
-        ref create_parser(this, grammar: TopLevelGrammar) -> Result<TokenParser> =
-            this.create_parser_from_init_default(GrammarInit::Serialized(grammar));
-        /// A parser with the factory's options.
-        ref create_parser_from_init_default(this, init: GrammarInit) -> Result<TokenParser> =
-            this.create_parser_from_init(init, this.buffer_log_level, this.stderr_log_level);
+    /// The limits of new parsers, to change them.
+    pub fn limits_mut(&mut self) -> &mut ParserLimits {
+        &mut self.limits
+    }
+
+    /// The tokenizer.
+    pub fn tok_env(&self) -> &TokEnv {
+        &self.space.env
+    }
+
+    /// No log.
+    pub fn quiet(&mut self) -> &mut Self {
+        self.set_buffer_log_level(0).set_stderr_log_level(0)
+    }
+
+    /// The log level of the buffer.
+    pub fn buffer_log_level(&self) -> u32 {
+        self.buffer_log_level
+    }
+
+    /// The log level of stderr.
+    pub fn stderr_log_level(&self) -> u32 {
+        self.stderr_log_level
+    }
+
+    /// The slices.
+    pub fn extra_lexemes(&self) -> Vec<String> {
+        self.slices.clone()
+    }
+
+    /// A parser for a grammar.
+    pub fn create_parser(&self, grammar: TopLevelGrammar) -> Result<TokenParser> {
+        self.create_parser_from_init_default(GrammarInit::Serialized(grammar))
+    }
+
+    /// A parser with the factory's options.
+    pub fn create_parser_from_init_default(&self, init: GrammarInit) -> Result<TokenParser> {
+        self.create_parser_from_init(init, self.buffer_log_level, self.stderr_log_level)
     }
 }

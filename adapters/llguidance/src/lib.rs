@@ -31,7 +31,6 @@ mod json_options;
 mod logger;
 mod masks;
 mod matcher;
-mod methods;
 pub mod output;
 pub mod panic_utils;
 mod token_parser;

@@ -1,7 +1,5 @@
 //! Messages of a parser: kept, and printed to stderr.
 
-use crate::methods::methods;
-
 /// A log with two levels: for the buffer, and for stderr. 0 is nothing, 1 warnings, 2 information.
 /// A clone has the levels and an empty buffer.
 ///
@@ -41,33 +39,68 @@ impl Logger {
             eprint!("{text}");
         }
     }
+    /// Writes a warning, as a line.
+    pub fn warn(&mut self, message: &str) {
+        self.write_level(1, &format!("Warning: {message}\n"));
+    }
 
-    methods! {
-        /// Writes a warning, as a line.
-        mut warn(this, message: &str) -> () = this.write_level(1, &format!("Warning: {message}\n"));
-        /// Writes information, as a line.
-        mut info(this, message: &str) -> () = this.write_level(2, &format!("{message}\n"));
-        /// Writes text as a warning.
-        mut write_warning(this, text: &str) -> () = this.write_level(1, text);
-        /// Writes text as information.
-        mut write_info(this, text: &str) -> () = this.write_level(2, text);
-        /// Writes text to the buffer, whatever its level.
-        mut write_buffer(this, text: &str) -> () = this.buffer.push_str(text);
-        /// Sets the level of the buffer.
-        mut set_buffer_level(this, level: u32) -> () = this.buffer_level = level;
-        /// Sets the level of stderr.
-        mut set_stderr_level(this, level: u32) -> () = this.stderr_level = level;
-        /// Whether text of a level is written anywhere.
-        ref level_enabled(this, level: u32) -> bool = level <= this.effective_level();
-        /// The higher of the two levels.
-        ref effective_level(this) -> u32 = this.buffer_level.max(this.stderr_level);
-        /// The level of the buffer.
-        ref buffer_level(this) -> u32 = this.buffer_level;
-        /// The level of stderr.
-        ref stderr_level(this) -> u32 = this.stderr_level;
-        /// The buffer.
-        ref get_buffer(this) -> &str = &this.buffer;
-        /// Takes the buffer.
-        mut get_and_clear_logs(this) -> String = std::mem::take(&mut this.buffer);
+    /// Writes information, as a line.
+    pub fn info(&mut self, message: &str) {
+        self.write_level(2, &format!("{message}\n"));
+    }
+
+    /// Writes text as a warning.
+    pub fn write_warning(&mut self, text: &str) {
+        self.write_level(1, text);
+    }
+
+    /// Writes text as information.
+    pub fn write_info(&mut self, text: &str) {
+        self.write_level(2, text);
+    }
+
+    /// Writes text to the buffer, whatever its level.
+    pub fn write_buffer(&mut self, text: &str) {
+        self.buffer.push_str(text);
+    }
+
+    /// Sets the level of the buffer.
+    pub fn set_buffer_level(&mut self, level: u32) {
+        self.buffer_level = level;
+    }
+
+    /// Sets the level of stderr.
+    pub fn set_stderr_level(&mut self, level: u32) {
+        self.stderr_level = level;
+    }
+
+    /// Whether text of a level is written anywhere.
+    pub fn level_enabled(&self, level: u32) -> bool {
+        level <= self.effective_level()
+    }
+
+    /// The higher of the two levels.
+    pub fn effective_level(&self) -> u32 {
+        self.buffer_level.max(self.stderr_level)
+    }
+
+    /// The level of the buffer.
+    pub fn buffer_level(&self) -> u32 {
+        self.buffer_level
+    }
+
+    /// The level of stderr.
+    pub fn stderr_level(&self) -> u32 {
+        self.stderr_level
+    }
+
+    /// The buffer.
+    pub fn get_buffer(&self) -> &str {
+        &self.buffer
+    }
+
+    /// Takes the buffer.
+    pub fn get_and_clear_logs(&mut self) -> String {
+        std::mem::take(&mut self.buffer)
     }
 }

@@ -6,7 +6,6 @@ use toktrie::{SimpleVob, TokEnv, TokenId};
 use crate::api::StopReason;
 use crate::cancel::{CancellationHandle, Cancelled};
 use crate::earley::ParserStats;
-use crate::methods::methods;
 use crate::panic_utils::guard;
 use crate::token_parser::TokenParser;
 
@@ -132,55 +131,103 @@ impl Matcher {
         }
         self
     }
+    /// Takes a token.
+    pub fn consume_token(&mut self, token: TokenId) -> Result<()> {
+        self.consume_tokens(&[token])
+    }
 
-    methods! {
-        /// Takes a token.
-        mut consume_token(this, token: TokenId) -> Result<()> = this.consume_tokens(&[token]);
-        /// How many of these tokens may follow one after the other.
-        mut validate_tokens(this, tokens: &[TokenId]) -> Result<usize> =
-            this.step(|parser| parser.validate_tokens_raw(tokens));
-        /// The mask of the next token; an error where the matcher is stopped.
-        mut compute_mask(this) -> Result<SimpleVob> = this.step(TokenParser::compute_mask);
-        /// The forced tokens.
-        mut compute_ff_tokens(this) -> Vec<TokenId> =
-            this.step(|parser| Ok(parser.compute_ff_tokens())).unwrap_or_default();
-        /// The forced bytes.
-        mut compute_ff_bytes(this) -> Vec<u8> =
-            this.step(|parser| Ok(parser.force_bytes())).unwrap_or_default();
-        /// Takes tokens back.
-        mut rollback(this, count: usize) -> Result<()> = this.step(|parser| parser.rollback(count));
-        /// Takes all tokens back.
-        mut reset(this) -> Result<()> = this.step(TokenParser::reset);
-        /// Whether the text may end here.
-        mut is_accepting(this) -> Result<bool> = this.step(|parser| Ok(parser.is_accepting()));
-        /// Whether only the end can follow, or an error has ended the matcher.
-        ref is_stopped(this) -> bool = this.parser().map_or(true, TokenParser::stopped);
-        /// Whether an error has ended the matcher.
-        ref is_error(this) -> bool = this.parser().is_err();
-        /// That error.
-        ref get_error(this) -> Option<String> = this.parser().err().map(|error| error.to_string());
-        /// Warnings about the grammar.
-        mut grammar_warnings(this) -> Vec<String> =
-            this.step(|parser| Ok(parser.grammar_warnings())).unwrap_or_default();
-        /// The tokenizer.
-        ref tok_env(this) -> Result<TokEnv> = this.parser().map(|parser| parser.token_env.clone());
-        /// Counters of the last step.
-        ref last_step_stats(this) -> Result<&ParserStats> =
-            this.parser().map(TokenParser::last_step_stats);
-        /// The last text that was captured under a name.
-        ref get_capture(this, name: &str) -> Option<&[u8]> = this.parser().ok()?.get_capture(name);
-        /// What rules with a capture name have derived.
-        ref captures(this) -> &[(String, Vec<u8>)] =
-            this.parser().map_or(&[], TokenParser::captures);
-        /// A copy of its own.
-        ref deep_clone(this) -> Self = this.clone();
-        /// Fails on purpose, as a panic inside would.
-        mut test_trigger_lexer_error(this) -> Result<()> =
-            this.step(|_| bail!("panic: synthetic error for tests"));
-        /// The handle, if there is one.
-        ref cancellation_handle(this) -> Option<CancellationHandle> =
-            this.0.as_ref().ok()?.cancellation_handle();
-        /// Whether cancellation has ended the matcher.
-        ref is_cancelled(this) -> bool = this.0.as_ref().is_ok_and(|parser| parser.is_cancelled());
+    /// How many of these tokens may follow one after the other.
+    pub fn validate_tokens(&mut self, tokens: &[TokenId]) -> Result<usize> {
+        self.step(|parser| parser.validate_tokens_raw(tokens))
+    }
+
+    /// The mask of the next token; an error where the matcher is stopped.
+    pub fn compute_mask(&mut self) -> Result<SimpleVob> {
+        self.step(TokenParser::compute_mask)
+    }
+
+    /// The forced tokens.
+    pub fn compute_ff_tokens(&mut self) -> Vec<TokenId> {
+        self.step(|parser| Ok(parser.compute_ff_tokens())).unwrap_or_default()
+    }
+
+    /// The forced bytes.
+    pub fn compute_ff_bytes(&mut self) -> Vec<u8> {
+        self.step(|parser| Ok(parser.force_bytes())).unwrap_or_default()
+    }
+
+    /// Takes tokens back.
+    pub fn rollback(&mut self, count: usize) -> Result<()> {
+        self.step(|parser| parser.rollback(count))
+    }
+
+    /// Takes all tokens back.
+    pub fn reset(&mut self) -> Result<()> {
+        self.step(TokenParser::reset)
+    }
+
+    /// Whether the text may end here.
+    pub fn is_accepting(&mut self) -> Result<bool> {
+        self.step(|parser| Ok(parser.is_accepting()))
+    }
+
+    /// Whether only the end can follow, or an error has ended the matcher.
+    pub fn is_stopped(&self) -> bool {
+        self.parser().map_or(true, TokenParser::stopped)
+    }
+
+    /// Whether an error has ended the matcher.
+    pub fn is_error(&self) -> bool {
+        self.parser().is_err()
+    }
+
+    /// That error.
+    pub fn get_error(&self) -> Option<String> {
+        self.parser().err().map(|error| error.to_string())
+    }
+
+    /// Warnings about the grammar.
+    pub fn grammar_warnings(&mut self) -> Vec<String> {
+        self.step(|parser| Ok(parser.grammar_warnings())).unwrap_or_default()
+    }
+
+    /// The tokenizer.
+    pub fn tok_env(&self) -> Result<TokEnv> {
+        self.parser().map(|parser| parser.token_env.clone())
+    }
+
+    /// Counters of the last step.
+    pub fn last_step_stats(&self) -> Result<&ParserStats> {
+        self.parser().map(TokenParser::last_step_stats)
+    }
+
+    /// The last text that was captured under a name.
+    pub fn get_capture(&self, name: &str) -> Option<&[u8]> {
+        self.parser().ok()?.get_capture(name)
+    }
+
+    /// What rules with a capture name have derived.
+    pub fn captures(&self) -> &[(String, Vec<u8>)] {
+        self.parser().map_or(&[], TokenParser::captures)
+    }
+
+    /// A copy of its own.
+    pub fn deep_clone(&self) -> Self {
+        self.clone()
+    }
+
+    /// Fails on purpose, as a panic inside would.
+    pub fn test_trigger_lexer_error(&mut self) -> Result<()> {
+        self.step(|_| bail!("panic: synthetic error for tests"))
+    }
+
+    /// The handle, if there is one.
+    pub fn cancellation_handle(&self) -> Option<CancellationHandle> {
+        self.0.as_ref().ok()?.cancellation_handle()
+    }
+
+    /// Whether cancellation has ended the matcher.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_ok_and(|parser| parser.is_cancelled())
     }
 }

@@ -14,7 +14,6 @@ use crate::compile::CompiledGrammar;
 use crate::earley::ParserStats;
 use crate::logger::Logger;
 use crate::masks;
-use crate::methods::methods;
 use crate::tokens::TokenSpace;
 
 /// Longest forced text that is looked for at once, in bytes.
@@ -461,47 +460,93 @@ impl TokenParser {
     fn is_over(&self) -> bool {
         self.stopped() || self.sequence.matcher.is_terminated()
     }
+    /// Whether the text may end here.
+    pub fn is_accepting(&mut self) -> bool {
+        self.sequence.matcher.is_complete()
+    }
 
-    methods! {
-        /// Whether the text may end here.
-        mut is_accepting(this) -> bool = this.sequence.matcher.is_complete();
-        /// Whether the parser is stopped.
-        ref stopped(this) -> bool = this.sequence.stop_reason != StopReason::NotStopped;
-        /// Why it is stopped.
-        ref stop_reason(this) -> StopReason = this.sequence.stop_reason;
-        /// Whether it was not started yet.
-        ref is_fresh(this) -> bool = !this.sequence.started;
-        /// Whether a token may follow.
-        mut validate_token(this, token: TokenId) -> Result<bool> =
-            Ok(this.validate_tokens_raw(&[token])? == 1);
-        /// Takes all tokens back.
-        mut reset(this) -> Result<()> = this.rollback(this.num_tokens());
-        /// A copy of its own. Copies share the caches of the grammar, which have a lock.
-        ref deep_clone(this) -> Self = this.clone();
-        /// The forced tokens.
-        mut compute_ff_tokens(this) -> Vec<TokenId> = this.forced_tokens().to_vec();
-        /// The number of tokens taken.
-        ref num_tokens(this) -> usize = this.sequence.matcher.tokens().len();
-        /// Those from an offset on.
-        ref bytes_since(this, offset: usize) -> &[u8] =
-            this.final_bytes().get(offset..).unwrap_or_default();
-        /// The temperature that the grammar asks for here; None if it is 0.
-        ref temperature(this) -> Option<f32> =
-            this.sequence.matcher.clone().temperature().filter(|&temperature| temperature != 0.0);
-        /// The error that the parser has stopped with.
-        ref error_message(this) -> Option<String> = this.sequence.error.clone();
-        /// Counters of all steps.
-        ref parser_stats(this) -> &ParserStats = &this.stats.all;
-        /// Counters of the last step.
-        ref last_step_stats(this) -> &ParserStats = &this.stats.last;
-        /// The greatest of each counter.
-        ref max_step_stats(this) -> &ParserStats = &this.stats.max;
-        /// Warnings about the grammar.
-        mut grammar_warnings(this) -> Vec<String> = this.grammar.findings.warnings.clone();
-        /// Makes the parser stop when the returned handle is cancelled.
-        mut enable_cancellation(this) -> CancellationHandle =
-            this.cancellation.get_or_insert_default().clone();
-        /// The handle, if there is one.
-        ref cancellation_handle(this) -> Option<CancellationHandle> = this.cancellation.clone();
+    /// Whether the parser is stopped.
+    pub fn stopped(&self) -> bool {
+        self.sequence.stop_reason != StopReason::NotStopped
+    }
+
+    /// Why it is stopped.
+    pub fn stop_reason(&self) -> StopReason {
+        self.sequence.stop_reason
+    }
+
+    /// Whether it was not started yet.
+    pub fn is_fresh(&self) -> bool {
+        !self.sequence.started
+    }
+
+    /// Whether a token may follow.
+    pub fn validate_token(&mut self, token: TokenId) -> Result<bool> {
+        Ok(self.validate_tokens_raw(&[token])? == 1)
+    }
+
+    /// Takes all tokens back.
+    pub fn reset(&mut self) -> Result<()> {
+        self.rollback(self.num_tokens())
+    }
+
+    /// A copy of its own. Copies share the caches of the grammar, which have a lock.
+    pub fn deep_clone(&self) -> Self {
+        self.clone()
+    }
+
+    /// The forced tokens.
+    pub fn compute_ff_tokens(&mut self) -> Vec<TokenId> {
+        self.forced_tokens().to_vec()
+    }
+
+    /// The number of tokens taken.
+    pub fn num_tokens(&self) -> usize {
+        self.sequence.matcher.tokens().len()
+    }
+
+    /// Those from an offset on.
+    pub fn bytes_since(&self, offset: usize) -> &[u8] {
+        self.final_bytes().get(offset..).unwrap_or_default()
+    }
+
+    /// The temperature that the grammar asks for here; None if it is 0.
+    pub fn temperature(&self) -> Option<f32> {
+        self.sequence.matcher.clone().temperature().filter(|&temperature| temperature != 0.0)
+    }
+
+    /// The error that the parser has stopped with.
+    pub fn error_message(&self) -> Option<String> {
+        self.sequence.error.clone()
+    }
+
+    /// Counters of all steps.
+    pub fn parser_stats(&self) -> &ParserStats {
+        &self.stats.all
+    }
+
+    /// Counters of the last step.
+    pub fn last_step_stats(&self) -> &ParserStats {
+        &self.stats.last
+    }
+
+    /// The greatest of each counter.
+    pub fn max_step_stats(&self) -> &ParserStats {
+        &self.stats.max
+    }
+
+    /// Warnings about the grammar.
+    pub fn grammar_warnings(&mut self) -> Vec<String> {
+        self.grammar.findings.warnings.clone()
+    }
+
+    /// Makes the parser stop when the returned handle is cancelled.
+    pub fn enable_cancellation(&mut self) -> CancellationHandle {
+        self.cancellation.get_or_insert_default().clone()
+    }
+
+    /// The handle, if there is one.
+    pub fn cancellation_handle(&self) -> Option<CancellationHandle> {
+        self.cancellation.clone()
     }
 }
