@@ -15,11 +15,9 @@ use super::super::read::facets::{
     ObjectFacets, ObjectPart, PatternUse, StringFacets, TypeSet, UnenforcedKeyword, Witness,
 };
 use super::super::read::keywords::{Conditional, ParsedKeywords};
-use super::{Alternatives, Normalizer};
+use super::{Alternatives, FUEL_PER_LOCATION, Normalizer};
+use crate::hash::HashSet;
 use crate::spec::json::{Json, Object};
-
-/// The largest number of nested in-place applicators beside a negated `unevaluated...` keyword.
-const MAX_IN_PLACE: usize = 16;
 
 impl<'a> Normalizer<'a> {
     /// The alternatives of the negation of a schema object. `loc` is the negated location.
@@ -55,9 +53,10 @@ impl<'a> Normalizer<'a> {
         for conditional in conditionals {
             self.negate_conditional(conditional, &mut out);
         }
-        let (members, elements) = (unevaluated_properties, unevaluated_items);
-        if members.or(elements).is_some() {
-            self.negate_unevaluated(positive, object, [members, elements], &mut out);
+        let unevaluated = [unevaluated_properties, unevaluated_items]
+            .map(|schema| schema.filter(|&schema| !self.reader.doc.is_trivially_true(schema)));
+        if unevaluated != [None, None] {
+            self.negate_unevaluated(positive, object, unevaluated, &mut out);
         }
         if self.reader.tracks_evaluation {
             out = out.iter().map(Facets::without_evaluation).collect();
@@ -76,7 +75,7 @@ impl<'a> Normalizer<'a> {
     ) {
         let mut parsed = self.reader.parse_keywords(loc, object);
         (parsed.unevaluated_properties, parsed.unevaluated_items) = (None, None);
-        if self.chooses_branches(&parsed, MAX_IN_PLACE) {
+        if self.applies_any_of(&parsed) {
             let keyword =
                 if members.is_some() { "unevaluatedProperties" } else { "unevaluatedItems" };
             return self.report_not_negatable(loc, keyword, out);
@@ -98,28 +97,21 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Whether `anyOf` applies in place. Its alternatives are sets of branches that hold, and other
-    /// branches may hold as well and evaluate more. True also behind more than `levels` schemas.
-    fn chooses_branches(&mut self, parsed: &ParsedKeywords<'a>, levels: usize) -> bool {
-        if !parsed.any_of.is_empty() || levels == 0 {
-            return true;
-        }
-        let conditional = |conditional: &Conditional<'a>| match *conditional {
-            Conditional::IfThenElse { condition, then, otherwise } => {
-                [Some(condition), then, otherwise]
-            }
-            Conditional::Dependency { schema, .. } => [schema, None, None],
-        };
-        let conditionals = parsed.conditionals.iter().flat_map(conditional).flatten();
-        let in_place = parsed.all_of.iter().chain(parsed.one_of.iter().flatten()).copied();
-        in_place.chain(conditionals).any(|loc| {
+    /// branches may hold as well and evaluate more. True also if the fuel does not suffice.
+    fn applies_any_of(&mut self, parsed: &ParsedKeywords<'a>) -> bool {
+        let mut found = !parsed.any_of.is_empty();
+        let (mut pending, mut seen) = (in_place_schemas(parsed), HashSet::default());
+        while let Some(loc) = pending.pop().filter(|_| !found) {
             let loc = self.reader.follow_references(loc);
             // What a negated schema evaluates does not count.
             let object = self.reader.doc.object(loc).filter(|_| !loc.is_negated());
-            object.is_some_and(|object| {
-                let parsed = self.reader.parse_keywords(loc, object);
-                self.chooses_branches(&parsed, levels - 1)
-            })
-        })
+            let Some(object) = object.filter(|_| seen.insert(loc)) else { continue };
+            found = !self.reader.spend(FUEL_PER_LOCATION + object.len());
+            let parsed = self.reader.parse_keywords(loc, object);
+            found |= !parsed.any_of.is_empty();
+            pending.extend(in_place_schemas(&parsed));
+        }
+        found
     }
 
     /// Adds the alternatives in which the condition holds and the consequence fails.
@@ -325,6 +317,19 @@ impl<'a> Normalizer<'a> {
         }
         out.extend(violated_rest(part));
     }
+}
+
+/// The schemas that apply to the same value, except the branches of `anyOf`.
+fn in_place_schemas(parsed: &ParsedKeywords<'_>) -> Vec<LocId> {
+    let conditional = |conditional: &Conditional<'_>| match *conditional {
+        Conditional::IfThenElse { condition, then, otherwise } => {
+            [Some(condition), then, otherwise]
+        }
+        Conditional::Dependency { schema, .. } => [schema, None, None],
+    };
+    let conditionals = parsed.conditionals.iter().flat_map(conditional).flatten();
+    let all = parsed.all_of.iter().chain(parsed.one_of.iter().flatten()).copied();
+    all.chain(conditionals).collect()
 }
 
 /// The arrays with an element behind the part's prefix that the part does not allow.

@@ -44,6 +44,10 @@ fn unsupported_keywords() {
             r#"{"items":{"type":"integer","minimum":0,"maximum":99,"multipleOf":3},"uniqueItems":true}"#,
             "/uniqueItems",
         ),
+        (
+            r#"{"not":{"allOf":[{"anyOf":[{},{"properties":{"a":{}}}]}],"unevaluatedProperties":false}}"#,
+            "/not/unevaluatedProperties",
+        ),
         (r#"{"not":{"uniqueItems":true}}"#, "/not/uniqueItems"),
         (r#"{"pattern":"(a)\\1"}"#, "/pattern"),
         (r#"{"patternProperties":{"(a)\\1":{}}}"#, "/patternProperties"),
