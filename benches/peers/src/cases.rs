@@ -106,7 +106,7 @@ pub(crate) fn lines(
 ) -> Result<Option<impl Iterator<Item = Result<String>>>> {
     let path = common.cases.clone().unwrap_or_else(|| common.data(file));
     if !path.is_file() {
-        eprintln!("skipped: {file} is not there (see --data)");
+        eprintln!("skipped: {} is not there (see --data and --cases)", path.display());
         return Ok(None);
     }
     let lines = open(&path)?.step_by(common.every.get()).take(common.limit.unwrap_or(usize::MAX));

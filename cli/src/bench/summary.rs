@@ -187,7 +187,8 @@ pub(super) struct SummaryRow {
 impl SummaryRow {
     /// The names of the columns.
     pub(super) const HEADING: &str = "microseconds     refused passing | \
-        time to matcher: avg p50 p99 | first mask: avg p99 | mask + advance: avg p50 p99 p99.9";
+        time to matcher: avg p50 p99 | first mask: avg p99 | mask + advance: avg p50 p99 p99.9 | \
+        numbers spelled otherwise";
 
     /// A line of this name.
     pub(super) fn new(name: &str, records: &[CaseRecord]) -> SummaryRow {
@@ -197,7 +198,7 @@ impl SummaryRow {
 
 impl fmt::Display for SummaryRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { refused, passing, ttfm, first, masks, .. } = &self.summary;
+        let Summary { refused, passing, spelled_otherwise, ttfm, first, masks, .. } = &self.summary;
         write!(f, "{:<16} {refused:>7} {passing:>7} |", self.name)?;
         for (times, percentiles) in
             [(ttfm, &[50.0, 99.0][..]), (first, &[99.0]), (masks, &[50.0, 99.0, 99.9])]
@@ -208,7 +209,7 @@ impl fmt::Display for SummaryRow {
             }
             write!(f, " |")?;
         }
-        Ok(())
+        write!(f, " {spelled_otherwise:>7}")
     }
 }
 
@@ -252,6 +253,7 @@ mod tests {
         let row: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(row[..7], ["qwen3", "2", "1", "|", "5.0", "5.0", "5.0"]);
         assert_eq!(row[11..15], ["2.0", "2.0", "3.0", "3.0"]);
+        assert_eq!(row[15..], ["|", "0"]);
     }
 
     #[test]
