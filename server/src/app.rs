@@ -13,7 +13,7 @@ use crate::http::origin::check_origin;
 use crate::http::phase::ServerPhase;
 use crate::http::{authorize, observe};
 use crate::state::{App, ServedModel};
-use crate::{chat, check, inspect, responses};
+use crate::{chat, check, completions, inspect, responses};
 
 /// Longest time that the health check waits for the host.
 const HEALTH: std::time::Duration = std::time::Duration::from_secs(2);
@@ -23,6 +23,7 @@ const HEALTH: std::time::Duration = std::time::Duration::from_secs(2);
 pub fn router(app: App) -> Router {
     Router::new()
         .merge(chat::routes())
+        .merge(completions::routes())
         .merge(responses::routes())
         .merge(check::routes())
         .merge(inspect::routes())

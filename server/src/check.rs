@@ -15,9 +15,10 @@ use tokio::time::timeout;
 
 use crate::app::json_response;
 use crate::chat::ChatRequest;
+use crate::completions::CompletionRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
-use crate::http::spawn_owned;
+use crate::http::{ApiKey, spawn_owned};
 use crate::request::pointers::PointerMap;
 use crate::responses;
 use crate::state::{App, ServedModel};
@@ -28,11 +29,11 @@ pub(crate) fn routes() -> Router<App> {
     Router::new().route("/v1/louver/check", post(check))
 }
 
-/// A parsed Chat Completions or Responses request, or the errors that parsing found.
+/// A parsed request to one of the routes that generate, or the errors that parsing found.
 struct CheckRequest {
     request: Result<TurnRequest, ApiError>,
-    /// Whether the request has a conversation to render.
-    has_messages: bool,
+    /// Whether the request has a conversation or a prompt.
+    has_prompt: bool,
 }
 
 /// Answers 200 for every JSON body that names an existing model; errors in the request are part of
@@ -40,30 +41,40 @@ struct CheckRequest {
 /// completions.
 async fn check(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
+    let owner = parts.extensions.get::<ApiKey>().copied();
     let body = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
     let timed_out = |_| ApiError::general(ErrorKind::Timeout, "timeout", "the check took too long");
     let limit = app.config().limits.requests.check_timeout_s.0;
-    let checked = spawn_owned(timeout(limit, compile(app, served, body))).await;
+    let checked = spawn_owned(timeout(limit, compile(app, served, body, owner))).await;
     Ok(json_response(&checked.map_err(timed_out)??))
 }
 
 /// Waits for a check slot, then compiles the request.
-async fn compile(app: App, served: Arc<ServedModel>, body: Json) -> Result<Value, ApiError> {
+async fn compile(
+    app: App,
+    served: Arc<ServedModel>,
+    body: Json,
+    owner: Option<ApiKey>,
+) -> Result<Value, ApiError> {
     let permit = app.check_gate().acquire(1, app.metrics()).await?;
     let work = BlockingWork::default();
-    work.run(permit, move || Ok(parse_request(body, &app).answer(&served))).await
+    work.run(permit, move || Ok(parse_request(body, &app, owner).answer(&served))).await
 }
 
-fn parse_request(body: Json, app: &App) -> CheckRequest {
+fn parse_request(body: Json, app: &App, owner: Option<ApiKey>) -> CheckRequest {
     if body.get("input").is_some() && body.get("messages").is_none() {
-        let request = responses::parse(&body, app).map(|request| request.turn);
-        return CheckRequest { request, has_messages: true };
+        let request = responses::parse(&body, app, owner).map(|parsed| parsed.request.turn);
+        return CheckRequest { request, has_prompt: true };
+    }
+    if body.get("prompt").is_some() && body.get("messages").is_none() {
+        let request = CompletionRequest::parse(&body, app).map(|request| request.turn);
+        return CheckRequest { request, has_prompt: true };
     }
     let has_messages = body.get("messages").is_some();
     let body = if has_messages { body } else { add_empty_message(body) };
     let request = ChatRequest::parse(&body, app).map(|request| request.turn);
-    CheckRequest { request, has_messages }
+    CheckRequest { request, has_prompt: has_messages }
 }
 
 /// Adds an empty user message, so that a request without a conversation can be checked.
@@ -89,7 +100,7 @@ impl CheckRequest {
         };
         let pointers = &request.pointers;
         let started = Instant::now();
-        let plan = match served.louver.plan(request.tools.clone(), request.template()) {
+        let plan = match request.plan(&served.louver) {
             Ok(plan) => plan,
             Err(PlanError::Lower(error)) => {
                 return refused(
@@ -103,11 +114,10 @@ impl CheckRequest {
             Err(error) => return refused(api_fault_json(&error.into(), pointers)),
         };
         let compile_us = (started.elapsed().as_secs_f64() * 1e7).round() / 10.0;
-        let prompt_tokens =
-            match self.has_messages.then(|| plan.prompt(&request.messages)).transpose() {
-                Ok(prompt) => prompt.map(|prompt| prompt.len()),
-                Err(error) => return refused(api_fault_json(&error.into(), pointers)),
-            };
+        let prompt_tokens = match self.has_prompt.then(|| request.tokens(&plan)).transpose() {
+            Ok(prompt) => prompt.map(|prompt| prompt.len()),
+            Err(error) => return refused(api_fault_json(&error.into(), pointers)),
+        };
         pointers.add_plan(
             &plan,
             json!({"ok": true, "format": format, "prompt_tokens": prompt_tokens, "compile_us": compile_us}),

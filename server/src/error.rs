@@ -379,6 +379,9 @@ impl From<louver_mistralrs::RequestError> for ApiError {
             RequestError::TooLong { .. } | RequestError::TooManyBytes { .. } => {
                 ApiError::invalid("/messages", "context_length_exceeded", message)
             }
+            RequestError::EmptyPrompt | RequestError::UnknownToken { .. } => {
+                ApiError::invalid("/messages", "invalid_prompt", message)
+            }
             RequestError::Host(_) => ApiError::general(ErrorKind::Unavailable, "host", message),
             RequestError::Unsupported(_) => {
                 ApiError::general(ErrorKind::Invalid, "unsupported", message)

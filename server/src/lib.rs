@@ -4,7 +4,7 @@
 //! bytes ──► http/      connections, request ids, API keys, bodies, limits
 //!       ──► request/   parsing of members, messages and sampling options, with JSON pointers
 //!       ──► turn/      admission, planning, the running generations
-//!       ──► chat/, responses/, check.rs    request and response formats of one route each
+//!       ──► chat/, completions/, responses/, check.rs    formats of one route each
 //!       ──► metrics.rs, inspect/           metrics and traces
 //! ```
 //!
@@ -16,6 +16,7 @@
 mod app;
 mod chat;
 mod check;
+mod completions;
 mod config;
 mod error;
 mod http;

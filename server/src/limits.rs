@@ -45,6 +45,24 @@ pub struct ServerLimits {
     pub schema: SchemaLimits,
     /// Recorded traces.
     pub traces: TraceLimits,
+    /// Stored responses.
+    pub responses: ResponseLimits,
+}
+
+/// Limits of the responses that the Responses API stores in memory. The oldest are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ResponseLimits {
+    /// Maximum number of responses; 0 stores none.
+    pub responses: usize,
+    /// Maximum total bytes of all responses with their conversations, as JSON.
+    pub bytes: usize,
+}
+
+impl Default for ResponseLimits {
+    fn default() -> Self {
+        ResponseLimits { responses: 1024, bytes: 64 << 20 }
+    }
 }
 
 /// Limits of connections and bodies.

@@ -13,6 +13,7 @@ use crate::http::phase::PhaseWatch;
 use crate::inspect::TraceStore;
 use crate::limits::RequestLimits;
 use crate::metrics::Metrics;
+use crate::responses::ResponseStore;
 use crate::turn::AdmissionGate;
 
 /// A loaded model and the settings under which it is served.
@@ -143,6 +144,7 @@ struct AppInner {
     models: Vec<Arc<ServedModel>>,
     metrics: Metrics,
     traces: Arc<TraceStore>,
+    responses: ResponseStore,
     /// Memory budget of request bodies in transit: one permit per byte.
     body_budget: Arc<Semaphore>,
     generation_gate: AdmissionGate,
@@ -165,12 +167,14 @@ impl App {
             (Metrics::new(&models), AdmissionGate::new(config.limits.requests));
         let check_gate = AdmissionGate::new(config.limits.requests.for_checks());
         let (traces, phases) = (TraceStore::new(config.limits.traces), PhaseWatch::default());
+        let responses = ResponseStore::new(config.limits.responses);
         App {
             inner: Arc::new(AppInner {
                 config,
                 models,
                 metrics,
                 traces,
+                responses,
                 body_budget,
                 generation_gate,
                 check_gate,
@@ -217,6 +221,11 @@ impl App {
     /// The recorded traces.
     pub fn traces(&self) -> &Arc<TraceStore> {
         &self.inner.traces
+    }
+
+    /// The stored responses of the Responses API.
+    pub(crate) fn responses(&self) -> &ResponseStore {
+        &self.inner.responses
     }
 
     pub(crate) fn body_budget(&self) -> &Arc<Semaphore> {

@@ -11,6 +11,8 @@ mod bodies;
 mod cases;
 #[path = "api/check.rs"]
 mod check;
+#[path = "api/completions.rs"]
+mod completions;
 #[path = "api/faults.rs"]
 mod faults;
 #[path = "api/hosts.rs"]

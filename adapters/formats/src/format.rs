@@ -342,6 +342,43 @@ pub enum FormatError {
 }
 
 impl WireFormat {
+    /// A format of output that is only text or an answer, for prompts without a chat template: text
+    /// excludes nothing, and there are neither reasoning nor calls. Requests that offer tools need
+    /// a family's format.
+    pub fn plain() -> WireFormat {
+        WireFormat {
+            name: "plain".to_owned(),
+            title: "Text without calls".to_owned(),
+            sources: Vec::new(),
+            stop_tokens: Vec::new(),
+            text: TextFormat {
+                place: TextPlace::InsteadOfCalls,
+                excludes: Vec::new(),
+                begin: None,
+                end: None,
+            },
+            reasoning: None,
+            section: None,
+            call: CallFormat {
+                begin: None,
+                header: vec![Part::Name { name: NameStyle::Raw }],
+                also: Vec::new(),
+                arguments: ArgumentStyle::Json,
+                trailer: Vec::new(),
+                end: None,
+                separator: Glue::default(),
+                parallel: ParallelPolicy::One,
+                id: WireId::Made,
+            },
+            spellings: Vec::new(),
+            builtin: None,
+            frame: None,
+            end: None,
+            messages: None,
+            detect: Vec::new(),
+        }
+    }
+
     /// Reads and checks a description. Cost: linear.
     pub fn from_toml(text: &str) -> Result<WireFormat, FormatError> {
         let format: WireFormat = toml::from_str(text)?;

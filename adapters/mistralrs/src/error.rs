@@ -80,6 +80,17 @@ pub enum RequestError {
     /// The prompt cannot be tokenised.
     #[error("the prompt cannot be tokenised: {0}")]
     Tokenize(String),
+    /// The prompt has no tokens.
+    #[error("the prompt is empty")]
+    EmptyPrompt,
+    /// The prompt has a token that the vocabulary does not have.
+    #[error("the prompt has the token {token}, and the vocabulary has {size} tokens")]
+    UnknownToken {
+        /// The token.
+        token: u32,
+        /// The vocabulary's size.
+        size: usize,
+    },
     /// The prompt leaves no room for output.
     #[error("the prompt has {tokens} tokens, the model's context {limit}")]
     TooLong {

@@ -76,13 +76,17 @@ pub(crate) struct ModelKind {
 }
 
 impl LouverInner {
-    pub(crate) fn tokenize(&self, text: &str) -> Result<Vec<u32>, RequestError> {
+    /// The tokens of a prompt's text; with those that the tokenizer adds, if `add_special`.
+    pub(crate) fn tokenize(&self, text: &str, add_special: bool) -> Result<Vec<u32>, RequestError> {
         if text.len() > self.prompt_bytes {
             return Err(RequestError::TooManyBytes { bytes: text.len(), limit: self.prompt_bytes });
         }
-        // The template adds special tokens.
-        let encoding = self.tokenizer.encode_fast(text, false);
-        Ok(encoding.map_err(|error| RequestError::Tokenize(error.to_string()))?.get_ids().to_vec())
+        let encoding = self.tokenizer.encode_fast(text, add_special);
+        let encoding = encoding.map_err(|error| RequestError::Tokenize(error.to_string()))?;
+        match encoding.get_ids() {
+            [] => Err(RequestError::EmptyPrompt),
+            tokens => Ok(tokens.to_vec()),
+        }
     }
 }
 
@@ -266,6 +270,13 @@ impl Louver {
         template_input: TemplateInput,
     ) -> Result<Plan, PlanError> {
         Plan::new(self.inner.clone(), request, template_input)
+    }
+
+    /// Compiles a request for a prompt without a chat template ([`Plan::text_prompt`]): the output
+    /// is text, or the answer that the request asks for. Its wire format does not matter, and the
+    /// request offers no tools.
+    pub fn plan_completion(&self, request: ToolRequest) -> Result<Plan, PlanError> {
+        Plan::completion(self.inner.clone(), request)
     }
 
     /// Begins a plan of a turn with these tools.

@@ -8,7 +8,7 @@ use louver::spec::json::Json;
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
     ConstraintError, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint,
-    ToolRequest, Turn,
+    ToolRequest, Turn, WireFormat,
 };
 use mistralrs::{Model, RequestLike, SamplingParams};
 use mistralrs_core::{
@@ -237,20 +237,39 @@ impl Plan {
         mut template_input: TemplateInput,
     ) -> Result<Plan, PlanError> {
         let format = inner.format.clone()?;
+        if request.tool_choice == ToolChoice::None {
+            template_input.clear();
+        }
         let opens = inner.opens_reasoning(template_input.enable_thinking);
         request.reasoning = match request.reasoning {
             Reasoning::Off if opens => return Err(PlanError::AlwaysReasons),
             Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
             reasoning => reasoning,
         };
+        Plan::compile(inner, &format, request, template_input)
+    }
+
+    /// A plan for prompts without a chat template: its output is text, or the answer that the
+    /// request asks for, whatever the model's wire format.
+    pub(crate) fn completion(
+        inner: Arc<LouverInner>,
+        request: ToolRequest,
+    ) -> Result<Plan, PlanError> {
+        let request = ToolRequest { reasoning: Reasoning::Off, ..request };
+        Plan::compile(inner, &WireFormat::plain(), request, TemplateInput::default())
+    }
+
+    fn compile(
+        inner: Arc<LouverInner>,
+        format: &WireFormat,
+        request: ToolRequest,
+        template_input: TemplateInput,
+    ) -> Result<Plan, PlanError> {
         let (lowered, constraint) =
-            request.clone().compile(&inner.engine, &format).map_err(|error| match error {
+            request.clone().compile(&inner.engine, format).map_err(|error| match error {
                 ConstraintError::Lower(error) => PlanError::from(error),
                 ConstraintError::Compile(error) => PlanError::from(error),
             })?;
-        if request.tool_choice == ToolChoice::None {
-            template_input.clear();
-        }
         let is_call_required =
             matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         let is_structured =
@@ -526,6 +545,22 @@ impl Plan {
         self.render(&messages, self.template_input.enable_thinking)
     }
 
+    /// The tokens of a prompt without a chat template. The tokenizer adds its special tokens, such
+    /// as a beginning of text.
+    pub fn text_prompt(&self, text: &str) -> Result<Vec<u32>, RequestError> {
+        self.inner.tokenize(text, true)
+    }
+
+    /// Checks that a prompt of tokens is not empty and has tokens of the model's vocabulary only.
+    pub fn token_prompt(&self, tokens: Vec<u32>) -> Result<Vec<u32>, RequestError> {
+        let size = self.inner.tokenizer.get_vocab_size(true);
+        match tokens.iter().find(|token| **token as usize >= size) {
+            Some(token) => Err(RequestError::UnknownToken { token: *token, size }),
+            None if tokens.is_empty() => Err(RequestError::EmptyPrompt),
+            None => Ok(tokens),
+        }
+    }
+
     fn render(
         &self,
         messages: &[serde_json::Value],
@@ -535,7 +570,8 @@ impl Plan {
         let TemplateInput { tools, builtin_tools, .. } = &self.template_input;
         let text =
             template.render(&PromptParts { messages, tools, builtin_tools, enable_thinking })?;
-        self.inner.tokenize(&text)
+        // The template adds special tokens.
+        self.inner.tokenize(&text, false)
     }
 
     /// Extracts the prompt's tokens and the ids of earlier calls.

@@ -20,8 +20,7 @@ use crate::state::{App, now};
 use crate::turn;
 
 pub(crate) use request::ChatRequest;
-use response::ResponseMeta;
-pub(crate) use response::louver_member;
+pub(crate) use response::{ResponseMeta, Usage, louver_member};
 
 const ROUTE: &str = "/v1/chat/completions";
 

@@ -1,15 +1,14 @@
 //! Parsing of Chat Completions bodies.
 
 use louver::spec::json::Json;
-use louver_formats::ToolRequest;
 
-use crate::error::{ApiError, ApiFault};
+use crate::error::ApiError;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
-use crate::request::options::{Extension, Sampling, Thinking, check_stop};
+use crate::request::options::{Extension, Sampling, StreamOptions, Thinking, check_stop};
 use crate::request::{messages, structure, to_value};
 use crate::state::App;
-use crate::turn::TurnRequest;
+use crate::turn::{Prompt, TurnRequest};
 
 const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &[
@@ -63,13 +62,6 @@ pub(crate) struct ChatRequest {
     pub(crate) stream: Option<StreamOptions>,
 }
 
-/// Options of a streamed response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StreamOptions {
-    /// Whether a final chunk reports token usage.
-    pub(crate) include_usage: bool,
-}
-
 impl ChatRequest {
     /// Parses a body. Reports all faults together.
     pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
@@ -85,15 +77,11 @@ impl ChatRequest {
         let (body, pointers) = (rewritten.as_ref().unwrap_or(body), pointers.unwrap_or_default());
         check_modalities(&members, &mut faults);
         let mut sampling = Sampling::read(&members, &mut faults);
-        sampling.read_max_tokens(
-            &members,
-            &["max_completion_tokens", "max_tokens"],
-            limits,
-            &mut faults,
-        );
+        let names = ["max_completion_tokens", "max_tokens"];
+        sampling.read_max_tokens(&members, &names, &mut faults);
         sampling.read_n(&members, limits, &mut faults);
         sampling.read_logprobs(&members, &mut faults);
-        let stream = read_stream(&members, &mut faults);
+        let stream = StreamOptions::read(&members, &mut faults);
         check_stop(&members, limits, &mut faults);
         if members
             .get("tools")
@@ -109,7 +97,7 @@ impl ChatRequest {
         }
         let mut request = TurnRequest {
             model: members.string(&mut faults, "model").map(str::to_owned),
-            messages: messages::read(&members, limits, &mut faults),
+            prompt: Prompt::Messages(messages::read(&members, limits, &mut faults)),
             thinking: Thinking::read(&members, &mut faults),
             extension: Extension::read(&members, &mut faults),
             template_tools: members
@@ -123,14 +111,7 @@ impl ChatRequest {
             sampling,
             ..TurnRequest::default()
         };
-        match ToolRequest::parse(body) {
-            Ok(tools) => request.tools = tools,
-            Err(error) => {
-                let error =
-                    ApiError::from(error).map_pointers(|pointer| pointers.original(pointer));
-                add_new_faults(&mut faults, &error);
-            }
-        }
+        request.read_tools(body, &pointers, &mut faults);
         ApiError::reject(faults)?;
         request.apply_config(app);
         request.pointers = pointers;
@@ -138,32 +119,9 @@ impl ChatRequest {
     }
 }
 
-/// Adds the faults whose pointers have none yet.
-fn add_new_faults(faults: &mut Faults, error: &ApiError) {
-    let known_params: Vec<Option<String>> =
-        faults.iter().map(|fault| fault.param.clone()).collect();
-    let is_new = |fault: &&ApiFault| fault.param.is_none() || !known_params.contains(&fault.param);
-    faults.extend(error.faults().filter(is_new).cloned());
-}
-
 fn check_modalities(members: &Members<'_>, faults: &mut Faults) {
     let Some(call_kinds) = members.array(faults, "modalities") else { return };
     if call_kinds.iter().any(|kind| kind.as_str() != Some("text")) {
         members.fail(faults, "modalities", "unsupported", "only text output is supported");
     }
-}
-
-fn read_stream(members: &Members<'_>, faults: &mut Faults) -> Option<StreamOptions> {
-    let is_streamed = members.boolean(faults, "stream").unwrap_or(false);
-    let mut options = StreamOptions::default();
-    if let Some(members_of_options) = members.object(faults, "stream_options") {
-        if !is_streamed {
-            members.fail(faults, "stream_options", "contradiction", "requires `stream` to be true");
-        }
-        options.include_usage =
-            members_of_options.boolean(faults, "include_usage").unwrap_or(false);
-        // Padding against traffic analysis is left to proxies; the member is accepted and ignored.
-        members_of_options.boolean(faults, "include_obfuscation");
-    }
-    is_streamed.then_some(options)
 }

@@ -11,19 +11,11 @@ use louver_formats::{CallKind, Event};
 use louver_mistralrs::Step;
 use serde_json::{Value, json};
 
-use crate::chat::request::StreamOptions;
 use crate::chat::response::{ResponseMeta, Usage, finish_reason, logprobs, louver_member};
 use crate::error::ApiError;
+use crate::request::options::StreamOptions;
 use crate::state::{App, ServedModel};
-use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
-
-/// Formats one server-sent event.
-fn sse(value: &Value) -> Bytes {
-    format!("data: {value}\n\n").into()
-}
-
-/// The end marker of every stream without an error.
-const DONE: &[u8] = b"data: [DONE]\n\n";
+use crate::turn::{DONE, EventWriter, Progress, RunningTurn, data_event, stream_events};
 
 /// Serialises a turn's events as chunks.
 struct ChatEventWriter {
@@ -94,7 +86,7 @@ impl ChatEventWriter {
 
     fn push_delta(&mut self, choice: usize, delta: Value, out: &mut VecDeque<Bytes>) {
         let chunk = self.chunk(choice, delta, Value::Null, None);
-        out.push_back(sse(&chunk));
+        out.push_back(data_event(&chunk));
     }
 
     /// Sends the first chunk of a choice, which carries its role, if it was not sent.
@@ -120,7 +112,7 @@ impl ChatEventWriter {
             Event::TextDelta { delta } => {
                 let probabilities = self.probabilities(choice, vocab);
                 let chunk = self.chunk(choice, json!({"content": delta}), probabilities, None);
-                out.push_back(sse(&chunk));
+                out.push_back(data_event(&chunk));
             }
             Event::ReasoningDelta { delta } => {
                 self.push_delta(choice, json!({"reasoning_content": delta}), out)
@@ -180,7 +172,7 @@ impl EventWriter for ChatEventWriter {
                 {
                     chunk["louver"] = louver_member;
                 }
-                out.push_back(sse(&chunk));
+                out.push_back(data_event(&chunk));
             }
         }
     }
@@ -196,12 +188,12 @@ impl EventWriter for ChatEventWriter {
                 "choices": [],
                 "usage": self.usage.json(),
             });
-            out.push_back(sse(&usage));
+            out.push_back(data_event(&usage));
         }
         out.push_back(Bytes::from_static(DONE));
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
-        out.push_back(sse(&error.body()));
+        out.push_back(data_event(&error.body()));
     }
 }

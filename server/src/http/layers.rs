@@ -154,8 +154,17 @@ fn guard_body(body: Body, guard: RequestGuard) -> Body {
     }))
 }
 
+/// The API key of a request: its index in the configuration. Requests have it as an extension, if
+/// the server has keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ApiKey(pub(crate) usize);
+
 /// Middleware that requires an API key, if any are configured.
-pub(crate) async fn authorize(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn authorize(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let keys = &app.config().api_keys;
     if keys.is_empty() || PUBLIC_ROUTES.iter().any(|route| is_within(request.uri().path(), route)) {
         return next.run(request).await;
@@ -167,10 +176,12 @@ pub(crate) async fn authorize(State(app): State<App>, request: Request, next: Ne
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
     // Compares every key in full, so that timing reveals nothing.
-    let is_known = token.is_some_and(|token| {
-        keys.iter().fold(false, |is_known, key| is_known | keys_equal(token, key))
+    let known = token.and_then(|token| {
+        let keys = keys.iter().enumerate();
+        keys.fold(None, |known, (k, key)| keys_equal(token, key).then_some(ApiKey(k)).or(known))
     });
-    if is_known {
+    if let Some(key) = known {
+        request.extensions_mut().insert(key);
         return next.run(request).await;
     }
     let (code, message) = match token {

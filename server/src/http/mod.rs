@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 pub(crate) use connection::Peer;
-pub(crate) use layers::{authorize, count_error, fresh_id, observe};
+pub(crate) use layers::{ApiKey, authorize, count_error, fresh_id, observe};
 pub(crate) use task::spawn_owned;
 
 use crate::app::router;

@@ -114,7 +114,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// An integer within a range.
+    /// An integer within a range. The maximum `i64::MAX` means none.
     pub(crate) fn integer(
         &self,
         faults: &mut Faults,
@@ -125,7 +125,10 @@ impl<'a> Members<'a> {
         if range.contains(&value) {
             return Some(value);
         }
-        let message = format!("must be from {} to {}", range.start(), range.end());
+        let message = match range.end() {
+            &i64::MAX => format!("must be at least {}", range.start()),
+            end => format!("must be from {} to {end}", range.start()),
+        };
         self.fail(faults, name, "out_of_range", message);
         None
     }

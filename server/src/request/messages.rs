@@ -70,8 +70,8 @@ impl MessageReader<'_> {
             }
         };
         out.insert("role".to_owned(), role.into());
-        let has_calls = is_assistant && members.get("tool_calls").is_some();
-        out.insert("content".to_owned(), self.content(&members, has_calls).into());
+        // Clients send answers that had calls or reasoning only without content.
+        out.insert("content".to_owned(), self.content(&members, is_assistant).into());
         if let Some(name) = members.string(self.faults, "name") {
             out.insert("name".to_owned(), name.into());
         }
@@ -85,7 +85,7 @@ impl MessageReader<'_> {
 
     fn content(&mut self, members: &Members<'_>, may_be_absent: bool) -> String {
         match members.get("content") {
-            None if may_be_absent || members.get("refusal").is_some() => String::new(),
+            None if may_be_absent => String::new(),
             None => {
                 members.fail(self.faults, "content", "missing", "is missing");
                 String::new()
@@ -257,7 +257,7 @@ mod tests {
                 {"role": "user"},
                 {"role": "user", "content": 5},
                 {"role": "user", "content": [{"type": "image_url", "image_url": {}}, {"type": "text"}, "x"]},
-                {"role": "assistant"},
+                {"role": "assistant", "content": 1},
                 {"role": "assistant", "content": "x", "function_call": {}, "tool_calls": [{}, {"function": {}}]},
                 {"role": "tool", "content": "x"},
                 {"role": "function", "content": "x"}

@@ -61,16 +61,16 @@ impl Sampling {
         }
     }
 
-    /// Parses the length limit, which may have any of these names.
+    /// Parses the length limit, which may have any of these names. One above the limits of the
+    /// server or the model means as many tokens as they allow.
     pub(crate) fn read_max_tokens(
         &mut self,
         members: &Members<'_>,
         names: &[&'static str],
-        limits: &RequestLimits,
         faults: &mut Faults,
     ) {
         for name in names {
-            let Some(value) = members.count(faults, name, limits.max_tokens) else { continue };
+            let Some(value) = members.count(faults, name, usize::MAX) else { continue };
             match self.max_tokens {
                 Some((other, previous)) if previous != value => {
                     members.fail(faults, name, "contradiction", format!("contradicts `{other}`"));
@@ -275,6 +275,31 @@ impl Thinking {
     }
 }
 
+/// Options of a streamed response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StreamOptions {
+    /// Whether a final chunk reports token usage.
+    pub(crate) include_usage: bool,
+}
+
+impl StreamOptions {
+    /// Parses `stream` and `stream_options`. `None`: the response is not streamed.
+    pub(crate) fn read(members: &Members<'_>, faults: &mut Faults) -> Option<StreamOptions> {
+        let is_streamed = members.boolean(faults, "stream").unwrap_or(false);
+        let mut options = StreamOptions::default();
+        if let Some(read) = members.object(faults, "stream_options") {
+            if !is_streamed {
+                let message = "requires `stream` to be true";
+                members.fail(faults, "stream_options", "contradiction", message);
+            }
+            options.include_usage = read.boolean(faults, "include_usage").unwrap_or(false);
+            // Padding against traffic analysis is left to proxies; accepted and ignored.
+            read.boolean(faults, "include_obfuscation");
+        }
+        is_streamed.then_some(options)
+    }
+}
+
 /// Validates `stop`: a string or an array of strings.
 pub(crate) fn check_stop(members: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) {
     let texts: Vec<&Json> = match members.get("stop") {
@@ -338,11 +363,10 @@ mod tests {
 
     #[test]
     fn sampling_members_are_read_and_range_checked() {
-        let limits = RequestLimits { max_tokens: 100, ..RequestLimits::default() };
         let names = ["max_completion_tokens", "max_tokens"];
         let read = |members: &Members<'_>, faults: &mut Faults| {
             let mut sampling = Sampling::read(members, faults);
-            sampling.read_max_tokens(members, &names, &limits, faults);
+            sampling.read_max_tokens(members, &names, faults);
             sampling.read_logprobs(members, faults);
             sampling
         };
@@ -353,7 +377,7 @@ mod tests {
         assert_eq!(faults, [""; 0]);
         assert_eq!((sampling.top_k, sampling.top_p, sampling.seed), (None, None, Some(u64::MAX)));
         assert_eq!((sampling.max_tokens, sampling.logprobs), (Some(("max_tokens", 7)), Some(0)));
-        let text = r#"{"temperature": 3, "top_p": 0, "max_tokens": 101, "max_completion_tokens": 0, "top_logprobs": 2}"#;
+        let text = r#"{"temperature": 3, "top_p": 0, "max_tokens": -1, "max_completion_tokens": 0, "top_logprobs": 2}"#;
         let (_, faults) = with(text, read);
         assert_eq!(
             faults,

@@ -3,11 +3,15 @@
 use louver_formats::{CallKind, Event};
 use serde_json::{Value, json};
 
+use crate::responses::tools::{OfferedTool, ToolNames};
+
 /// The growing output of one response. Items are the same whether or not the events are streamed.
 #[derive(Debug)]
 pub(crate) struct OutputItems {
     /// Suffix of all item ids.
     suffix: String,
+    /// What the names of the tools stand for.
+    names: ToolNames,
     items: Vec<Value>,
     open: Option<OpenItem>,
     /// The next sequence number.
@@ -25,9 +29,10 @@ enum OpenItem {
 
 impl OutputItems {
     /// Empty output.
-    pub(crate) fn new(suffix: impl Into<String>) -> OutputItems {
+    pub(crate) fn new(suffix: impl Into<String>, names: ToolNames) -> OutputItems {
         OutputItems {
             suffix: suffix.into(),
+            names,
             items: Vec::new(),
             open: None,
             next_sequence: 0,
@@ -77,9 +82,13 @@ impl OutputItems {
                 let (id, name) = (id.clone(), name.clone());
                 self.begin(OpenItem::Call { id, name, arguments: String::new(), kind: *kind });
             }
-            Event::ArgumentsDelta { delta, .. } => match self.open {
+            Event::ArgumentsDelta { delta, .. } => match &mut self.open {
                 Some(OpenItem::Call { kind: CallKind::Custom, .. }) => {
                     self.delta("response.custom_tool_call_input.delta", delta);
+                }
+                // The arguments of searches have no events.
+                Some(OpenItem::Call { name, arguments, .. }) if self.names.is_search(name) => {
+                    arguments.push_str(delta);
                 }
                 _ => self.delta("response.function_call_arguments.delta", delta),
             },
@@ -153,11 +162,12 @@ impl OutputItems {
                     with_member(event_location.clone(), "input", arguments.as_str().into());
                 self.event("response.custom_tool_call_input.done", members);
             }
-            Some(OpenItem::Call { arguments, name, .. }) => {
+            Some(OpenItem::Call { name, .. }) if self.names.is_search(name) => {}
+            Some(OpenItem::Call { arguments, .. }) => {
                 let members = with_member(
                     with_member(event_location.clone(), "arguments", arguments.as_str().into()),
                     "name",
-                    name.as_str().into(),
+                    item["name"].clone(),
                 );
                 self.event("response.function_call_arguments.done", members);
             }
@@ -188,6 +198,7 @@ impl OutputItems {
             OpenItem::Reasoning { .. } => "rs",
             OpenItem::Message { .. } => "msg",
             OpenItem::Call { kind: CallKind::Custom, .. } => "ctc",
+            OpenItem::Call { name, .. } if self.names.is_search(name) => "tsc",
             OpenItem::Call { .. } => "fc",
         };
         format!("{prefix}_{}{:02}", self.suffix, self.index())
@@ -221,11 +232,28 @@ impl OutputItems {
                 let content = if has_content { json!([output_text(text)]) } else { json!([]) };
                 json!({"id": id, "type": "message", "role": "assistant", "content": content, "status": status})
             }
-            OpenItem::Call { id: call, name, arguments, kind: CallKind::Custom } => {
-                json!({"id": id, "type": "custom_tool_call", "call_id": call, "name": name, "input": arguments, "status": status})
-            }
-            OpenItem::Call { id: call, name, arguments, .. } => {
-                json!({"id": id, "type": "function_call", "call_id": call, "name": name, "arguments": arguments, "status": status})
+            OpenItem::Call { id: call, name, arguments, kind } => {
+                let (name, namespace) = match self.names.meaning(name) {
+                    Some(OfferedTool::Search) => {
+                        // An object; not yet one in a new item.
+                        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+                        return json!({"id": id, "type": "tool_search_call", "call_id": call, "execution": "client", "arguments": arguments, "status": status});
+                    }
+                    Some(OfferedTool::Namespaced { namespace, name }) => (name, Some(namespace)),
+                    None => (name, None),
+                };
+                let mut item = match kind {
+                    CallKind::Custom => {
+                        json!({"id": id, "type": "custom_tool_call", "call_id": call, "name": name, "input": arguments, "status": status})
+                    }
+                    CallKind::Function => {
+                        json!({"id": id, "type": "function_call", "call_id": call, "name": name, "arguments": arguments, "status": status})
+                    }
+                };
+                if let Some(namespace) = namespace {
+                    item["namespace"] = namespace.as_str().into();
+                }
+                item
             }
         }
     }
@@ -247,7 +275,7 @@ mod tests {
     use super::*;
 
     fn run(events: &[Event]) -> (Vec<Value>, Vec<Value>) {
-        let mut output = OutputItems::new("x");
+        let mut output = OutputItems::new("x", ToolNames::default());
         events.iter().for_each(|event| output.push(event));
         output.finish(false);
         let events = output.take_events();

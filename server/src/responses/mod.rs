@@ -1,37 +1,45 @@
-//! The route `POST /v1/responses`: OpenAI's Responses API over the same turns. Responses are not
-//! stored.
+//! The route `POST /v1/responses`: OpenAI's Responses API over the same turns. The newest responses
+//! are stored in memory, so that `previous_response_id` continues them.
 //!
 //! ```text
 //! body ──► translate ──► ChatRequest ──► turn::start ──► events ──► items ──► object
 //!              └── pointers: of errors, back into the Responses body
 //! ```
 
+mod input;
 mod items;
 mod object;
+mod store;
 mod stream;
+mod tools;
 mod translate;
 
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Path, Request, State};
-use axum::response::Response;
+use axum::extract::{Extension, Path, Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use louver::spec::json::Json;
 use louver_mistralrs::Finish;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::app::json_response;
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
-use crate::http::{fresh_id, spawn_owned};
-use crate::request::to_value;
+use crate::http::{ApiKey, fresh_id, spawn_owned};
+use crate::request::members::{Faults, Members};
+use crate::request::{object, text, to_value};
 use crate::state::{App, now};
 use crate::turn::{self, Progress, RunningTurn};
 
 use items::OutputItems;
 use object::{ResponseStatus, ResponseTemplate};
+use store::ConversationSource;
+pub(crate) use store::ResponseStore;
+use tools::ToolNames;
 use translate::{TranslatedBody, translate};
 
 const ROUTE: &str = "/v1/responses";
@@ -40,53 +48,144 @@ const ROUTE: &str = "/v1/responses";
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route(ROUTE, post(create))
-        .route("/v1/responses/{id}", get(reject_stored).delete(reject_stored))
+        .route("/v1/responses/{id}", get(get_stored).delete(delete_stored))
         .route("/v1/responses/{id}/cancel", post(reject_stored))
         .route("/v1/responses/{id}/input_items", get(reject_stored))
 }
 
+/// A parsed Responses body.
+#[derive(Debug)]
+pub(crate) struct ParsedResponses {
+    /// The equivalent Chat Completions request.
+    pub(crate) request: ChatRequest,
+    /// What the names of its tools stand for.
+    names: ToolNames,
+    /// What is stored with the response, if it is stored.
+    stored: Option<ConversationSource>,
+}
+
 /// Parses a Responses body. JSON pointers of errors refer to that body.
-pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
-    let TranslatedBody { body, pointers } = translate(body, app.config().unknown_members)?;
-    let mut request = ChatRequest::parse(&body, app)
+pub(crate) fn parse(
+    body: &Json,
+    app: &App,
+    owner: Option<ApiKey>,
+) -> Result<ParsedResponses, ApiError> {
+    let mut faults = Faults::new();
+    let earlier = earlier_items(body, app, owner, &mut faults);
+    let TranslatedBody { body: translated, pointers, names } =
+        translate(body, (&earlier, faults), app.config().unknown_members)?;
+    let mut request = ChatRequest::parse(&translated, app)
         .map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))?;
     request.turn.pointers = request.turn.pointers.compose(pointers);
-    Ok(request)
+    let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
+    let stored = is_stored.then(|| {
+        let mut items = earlier;
+        items.extend(input_items(body));
+        ConversationSource { owner, items }
+    });
+    Ok(ParsedResponses { request, names, stored })
+}
+
+/// The items of the conversation that the request continues.
+fn earlier_items(body: &Json, app: &App, owner: Option<ApiKey>, faults: &mut Faults) -> Vec<Json> {
+    const NAME: &str = "previous_response_id";
+    let Some(members) = Members::from_json(body, "", &mut Faults::new()) else { return Vec::new() };
+    let Some(id) = members.string(faults, NAME) else { return Vec::new() };
+    if let Some(stored) = app.responses().get(id, owner) {
+        return stored.items();
+    }
+    let why = match app.responses().is_enabled() {
+        true => {
+            format!("there is no response {id:?}: it was not stored, or newer ones replaced it")
+        }
+        false => "responses are not stored".to_owned(),
+    };
+    let message = format!("{why}; send the whole conversation in `input`");
+    members.fail(faults, NAME, "previous_response_not_found", message);
+    Vec::new()
+}
+
+/// The items of the member `input`.
+fn input_items(body: &Json) -> Vec<Json> {
+    match body.get("input") {
+        Some(Json::Array(items)) => items.clone(),
+        Some(input) => {
+            let members = [("type", text("message")), ("role", text("user"))].into_iter();
+            let members = members.chain([("content", input.clone())]);
+            vec![object(members.map(|(name, value)| (name.to_owned(), value)).collect())]
+        }
+        None => Vec::new(),
+    }
 }
 
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
-    let (body, request) = read_json(&app, &parts.headers, body, |body, app| {
-        let request = parse(&body, app)?;
-        Ok((body, request))
+    let owner = parts.extensions.get::<ApiKey>().copied();
+    let (body, parsed) = read_json(&app, &parts.headers, body, move |body, app| {
+        let parsed = parse(&body, app, owner)?;
+        Ok((body, parsed))
     })
     .await?;
-    let ChatRequest { turn: mut request, stream } = request;
+    let ParsedResponses { request: ChatRequest { turn: mut request, stream }, names, stored } =
+        parsed;
     let id = fresh_id("resp_");
     request.id.clone_from(&id);
     request.trace_source = request.extension.trace.then(|| (ROUTE, to_value(&body)));
     let has_report = request.extension.report;
     spawn_owned(async move {
         let running = turn::start(&app, request, arrived).await?;
-        let template = ResponseTemplate::new(&id, now(), &body, &running, has_report);
+        let template = ResponseTemplate::new(&id, now(), &body, &running, has_report)
+            .with_store(app.clone(), stored);
         drop(body);
+        let output = OutputItems::new(&*template.suffix, names);
         match stream {
-            None => Ok(json_response(&collect(running, &template).await?)),
-            Some(_) => Ok(stream::response(app, running, template)),
+            None => Ok(json_response(&collect(running, output, &template).await?)),
+            Some(_) => Ok(stream::response(app, running, output, template)),
         }
     })
     .await
 }
 
-async fn reject_stored(Path(id): Path<String>) -> ApiError {
-    let message = format!("there is no response {id:?}: responses are not stored");
+fn not_found(id: &str) -> ApiError {
+    let message =
+        format!("there is no response {id:?}: it was not stored, or newer ones replaced it");
     ApiError::general(ErrorKind::NotFound, "response_not_found", message)
 }
 
+async fn get_stored(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    key: Option<Extension<ApiKey>>,
+) -> Result<Response, ApiError> {
+    let stored = app.responses().get(&id, key.map(|key| key.0)).ok_or_else(|| not_found(&id))?;
+    let kind = HeaderValue::from_static("application/json");
+    Ok(([(header::CONTENT_TYPE, kind)], stored.response).into_response())
+}
+
+async fn delete_stored(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    key: Option<Extension<ApiKey>>,
+) -> Result<Response, ApiError> {
+    match app.responses().remove(&id, key.map(|key| key.0)) {
+        true => Ok(json_response(&json!({"id": id, "object": "response", "deleted": true}))),
+        false => Err(not_found(&id)),
+    }
+}
+
+/// Responses are complete when they are stored, and their items have no ids of their own.
+async fn reject_stored(Path(id): Path<String>) -> ApiError {
+    let message = format!("not supported for response {id:?}: see `GET /v1/responses/{id}`");
+    ApiError::general(ErrorKind::NotFound, "unsupported", message)
+}
+
 /// Waits for the end of the generation and builds the response.
-async fn collect(mut running: RunningTurn, template: &ResponseTemplate) -> Result<Value, ApiError> {
-    let mut output = OutputItems::new(&*template.suffix);
+async fn collect(
+    mut running: RunningTurn,
+    mut output: OutputItems,
+    template: &ResponseTemplate,
+) -> Result<Value, ApiError> {
     let mut finished = None;
     while let Some(progress) = running.next().await {
         match progress? {
@@ -104,5 +203,8 @@ async fn collect(mut running: RunningTurn, template: &ResponseTemplate) -> Resul
         ApiError::general(ErrorKind::Internal, "internal", "the generation ended without a result")
     };
     let (generation, trace) = finished.ok_or_else(no_result)?;
-    Ok(template.response(ResponseStatus::Ended { generation: &generation, trace }, output.items()))
+    let status = ResponseStatus::Ended { generation: &generation, trace };
+    let response = template.response(status, output.items());
+    template.store(&response);
+    Ok(response)
 }

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorKind};
 use crate::request::to_value;
+use crate::responses::store::ConversationSource;
+use crate::state::App;
 use crate::turn::RunningTurn;
 
 /// The members that all states of a response share.
@@ -17,6 +19,8 @@ pub(crate) struct ResponseTemplate {
     has_report: bool,
     compiled_in: std::time::Duration,
     prompt_tokens: usize,
+    /// Where the response is stored, and what with it.
+    stored: Option<(App, ConversationSource)>,
 }
 
 /// The state of a response.
@@ -60,7 +64,7 @@ impl ResponseTemplate {
             "model": running.served.name,
             "output": [],
             "parallel_tool_calls": member_or("parallel_tool_calls", true.into()),
-            "previous_response_id": null,
+            "previous_response_id": member_or("previous_response_id", Value::Null),
             "reasoning": {"effort": effort, "summary": null},
             "store": false,
             "temperature": member_or("temperature", 1.0.into()),
@@ -74,7 +78,23 @@ impl ResponseTemplate {
         });
         let suffix = id.trim_start_matches("resp_").to_owned();
         let (compiled_in, prompt_tokens) = (running.compiled_in, running.prompt_tokens);
-        ResponseTemplate { suffix, base, has_report, compiled_in, prompt_tokens }
+        ResponseTemplate { suffix, base, has_report, compiled_in, prompt_tokens, stored: None }
+    }
+
+    /// Sets where the complete response is stored; `None` stores it nowhere.
+    pub(crate) fn with_store(mut self, app: App, stored: Option<ConversationSource>) -> Self {
+        self.base["store"] = stored.is_some().into();
+        self.stored = stored.map(|source| (app, source));
+        self
+    }
+
+    /// Stores a response that has ended.
+    pub(crate) fn store(&self, response: &Value) {
+        if let Some((app, source)) = &self.stored
+            && response["status"] != "cancelled"
+        {
+            app.responses().put(response, source);
+        }
     }
 
     /// The response object with these items.

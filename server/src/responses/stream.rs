@@ -20,8 +20,12 @@ struct ResponseEventWriter {
 }
 
 /// The streamed response.
-pub(super) fn response(app: App, running: RunningTurn, template: ResponseTemplate) -> Response {
-    let mut output = OutputItems::new(&*template.suffix);
+pub(super) fn response(
+    app: App,
+    running: RunningTurn,
+    mut output: OutputItems,
+    template: ResponseTemplate,
+) -> Response {
     for kind in ["response.created", "response.in_progress"] {
         output.event(kind, json!({"response": template.response(ResponseStatus::InProgress, &[])}));
     }
@@ -50,6 +54,7 @@ impl EventWriter for ResponseEventWriter {
                     ResponseStatus::Ended { generation: &generation, trace },
                     self.output.items(),
                 );
+                self.template.store(&response);
                 let kind = match self.template.status_name(&generation) {
                     "completed" => "response.completed",
                     _ => "response.incomplete",

@@ -1,7 +1,7 @@
 //! Translation of a Responses body to the equivalent Chat Completions body, with pointer
 //! translation.
 
-use louver::spec::json::{Json, Object};
+use louver::spec::json::Json;
 
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
@@ -9,20 +9,25 @@ use crate::request::member_table::{COMMON, MemberTable};
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
 use crate::request::{object, structure, text};
+use crate::responses::input::InputTranslator;
+use crate::responses::tools::{ToolNames, ToolTranslator, translate_choice};
 
-/// A translated body, and the map of its JSON pointers to the original.
+/// A translated body.
 #[derive(Debug)]
 pub(crate) struct TranslatedBody {
     pub(crate) body: Json,
+    /// Maps its JSON pointers to the original.
     pub(crate) pointers: PointerMap,
+    /// What the names of its tools stand for.
+    pub(crate) names: ToolNames,
 }
-
-const NOT_STORED: &str = "responses are not stored: send the whole conversation in `input`";
 
 const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &[
         "input",
         "instructions",
+        "previous_response_id",
+        "store",
         "text",
         "reasoning",
         "max_output_tokens",
@@ -32,7 +37,6 @@ const MEMBER_TABLE: MemberTable = MemberTable {
     ignored: &[
         "metadata",
         "user",
-        "store",
         "stream_options",
         "safety_identifier",
         "prompt_cache_key",
@@ -41,8 +45,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         "service_tier",
     ],
     unsupported: &[
-        ("previous_response_id", NOT_STORED),
-        ("conversation", NOT_STORED),
+        ("conversation", "use `previous_response_id`, or send the whole conversation in `input`"),
         ("background", "background responses are not supported"),
         ("prompt", "there are no stored prompts"),
         ("max_tool_calls", "the server does not call tools itself"),
@@ -57,41 +60,26 @@ const MEMBER_TABLE: MemberTable = MemberTable {
     ],
 };
 
-/// Tool types that are services hosted by OpenAI.
-const HOSTED_TOOLS: [&str; 14] = [
-    "web_search",
-    "web_search_preview",
-    "file_search",
-    "computer",
-    "computer_use_preview",
-    "code_interpreter",
-    "image_generation",
-    "mcp",
-    "local_shell",
-    "shell",
-    "apply_patch",
-    "namespace",
-    "tool_search",
-    "programmatic_tool_calling",
-];
-
-/// Translates a body. Errors: the faults of members that only Responses has. Other faults are found
-/// when the result is parsed.
-pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<TranslatedBody, ApiError> {
-    let mut faults = Faults::new();
+/// Translates a body, after the items of the previous response's conversation and the faults of
+/// finding it. Errors: the faults of members that only Responses has. Other faults are found when
+/// the result is parsed.
+pub(crate) fn translate(
+    body: &Json,
+    (earlier, mut faults): (&[Json], Faults),
+    unknown: UnknownMembers,
+) -> Result<TranslatedBody, ApiError> {
     let Some(members) = Members::from_json(body, "", &mut faults) else {
         return Err(ApiError::reject(faults).err().unwrap_or_else(no_fault));
     };
     MEMBER_TABLE.check(&members, unknown, &mut faults);
-    reject_hosted_tools(&members, &mut faults);
     check_options(&members, &mut faults);
+    let mut tools = ToolTranslator::default();
+    tools.request_tools(&members, &mut faults);
     let mut out: Vec<(String, Json)> = Vec::new();
-    for name in COMMON.into_iter().chain(structure::names()) {
+    let copied = COMMON.into_iter().filter(|name| !["tools", "tool_choice"].contains(name));
+    for name in copied.chain(structure::names()) {
         out.extend(members.get(name).map(|value| (name.to_owned(), value.clone())));
     }
-    out.iter_mut()
-        .filter(|(name, _)| name == "tools")
-        .for_each(|(_, tools)| default_to_strict(tools));
     let mut pointers = PointerMap::default();
     pointers.insert("/max_completion_tokens", "/max_output_tokens");
     out.extend(
@@ -111,50 +99,25 @@ pub(crate) fn translate(body: &Json, unknown: UnknownMembers) -> Result<Translat
                 .map(|translate_format| ("response_format".to_owned(), translate_format)),
         );
     }
-    let mut messages = MessageTranslator { list: Vec::new(), pointers, faults };
-    messages.read(&members);
-    let MessageTranslator { list, pointers, faults } = messages;
+    let mut input = InputTranslator { messages: Vec::new(), pointers, tools, faults };
+    input.read(&members, earlier);
+    let InputTranslator { messages, mut pointers, tools, faults } = input;
     ApiError::reject(faults)?;
-    out.push(("messages".to_owned(), Json::Array(list)));
+    let (tools, names) = tools.finish(&mut pointers);
+    if members.get("tools").is_some() || !tools.is_empty() {
+        out.push(("tools".to_owned(), Json::Array(tools)));
+    }
+    if let Some(choice) = members.get("tool_choice") {
+        out.push(("tool_choice".to_owned(), translate_choice(choice, &names)));
+    }
+    out.push(("messages".to_owned(), Json::Array(messages)));
     let body = object(out);
-    Ok(TranslatedBody { body, pointers })
+    Ok(TranslatedBody { body, pointers, names })
 }
 
 /// The error for an empty list of faults.
 fn no_fault() -> ApiError {
     ApiError::invalid("", "invalid", "refused without a reason")
-}
-
-/// Marks functions as strict by default, as the Responses API does.
-fn default_to_strict(tools: &mut Json) {
-    let Json::Array(tools) = tools else { return };
-    for tool in tools {
-        let Json::Object(members) = tool else { continue };
-        let is_function = members.get("type").and_then(Json::as_str) == Some("function");
-        let has_strict =
-            |members: &Object| members.get("strict").is_some_and(|strict| *strict != Json::Null);
-        let is_wrapped = members.get("function").is_some();
-        if is_function && !is_wrapped && !has_strict(members) {
-            let others = members.iter().filter(|(name, _)| *name != "strict");
-            let others = others.map(|(name, value)| (name.to_owned(), value.clone()));
-            *tool = object(others.chain([("strict".to_owned(), Json::Bool(true))]).collect());
-        }
-    }
-}
-
-fn reject_hosted_tools(members: &Members<'_>, faults: &mut Faults) {
-    let tools = members.get("tools").and_then(Json::as_array).unwrap_or_default();
-    for (k, tool) in tools.iter().enumerate() {
-        let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
-        // Some types end with a date.
-        if HOSTED_TOOLS.iter().any(|hosted| {
-            kind == *hosted || kind.strip_prefix(hosted).is_some_and(|r| r.starts_with("_20"))
-        }) {
-            let message =
-                format!("tools of type {kind:?} are not supported: use functions and custom tools");
-            faults.push(ApiFault::at(format!("/tools/{k}/type"), "unsupported_tool", message));
-        }
-    }
 }
 
 fn check_options(members: &Members<'_>, faults: &mut Faults) {
@@ -194,149 +157,20 @@ fn translate_format(
     ]))
 }
 
-struct MessageTranslator {
-    list: Vec<Json>,
-    pointers: PointerMap,
-    faults: Faults,
-}
-
-impl MessageTranslator {
-    fn read(&mut self, body: &Members<'_>) {
-        self.pointers.insert("/messages", "/input");
-        if let Some(instructions) = body.string(&mut self.faults, "instructions") {
-            self.message(
-                "/instructions",
-                vec![("role", text("system")), ("content", text(instructions))],
-            );
-        }
-        match body.get("input") {
-            None => body.fail(&mut self.faults, "input", "missing", "is missing"),
-            Some(Json::String(input)) => {
-                self.message("/input", vec![("role", text("user")), ("content", text(input))]);
-                self.pointers
-                    .insert(format!("/messages/{}/content", self.list.len() - 1), "/input");
-            }
-            Some(Json::Array(items)) if !items.is_empty() => {
-                items
-                    .iter()
-                    .enumerate()
-                    .for_each(|(j, item)| self.item(item, format!("/input/{j}")));
-            }
-            Some(_) => body.fail(
-                &mut self.faults,
-                "input",
-                "invalid_type",
-                "must be a string or a list of items",
-            ),
-        }
-    }
-
-    fn message(&mut self, pointer: &str, members: Vec<(&str, Json)>) {
-        self.pointers.insert(format!("/messages/{}", self.list.len()), pointer);
-        self.list.push(object(
-            members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        ));
-    }
-
-    fn item(&mut self, item: &Json, pointer: String) {
-        let Some(members) = Members::from_json(item, &*pointer, &mut self.faults) else { return };
-        let kind = members.string(&mut self.faults, "type");
-        match kind.or_else(|| members.get("role").map(|_| "message")) {
-            Some("message") => {
-                let copied = ["role", "content"].into_iter();
-                let copied =
-                    copied.filter_map(|name| Some((name, members.get(name)?.clone()))).collect();
-                self.message(&pointer, copied);
-            }
-            Some("function_call") => self.call(&members, "function", "arguments"),
-            Some("custom_tool_call") => self.call(&members, "custom", "input"),
-            Some("function_call_output" | "custom_tool_call_output") => {
-                let id = self.required_string(&members, "call_id");
-                let output = members.get("output").cloned();
-                if output.is_none() {
-                    members.fail(&mut self.faults, "output", "missing", "is missing");
-                }
-                let output = output.unwrap_or(Json::Null);
-                self.message(
-                    &pointer,
-                    vec![("role", text("tool")), ("tool_call_id", text(&id)), ("content", output)],
-                );
-                self.pointers.insert(
-                    format!("/messages/{}/content", self.list.len() - 1),
-                    format!("{pointer}/output"),
-                );
-            }
-            // Reasoning of earlier turns, which templates leave out.
-            Some("reasoning") => {}
-            Some("item_reference") => {
-                members.fail(&mut self.faults, "type", "unsupported", NOT_STORED);
-            }
-            Some(other) => {
-                let message = format!("items of type {other:?} are not supported");
-                members.fail(&mut self.faults, "type", "unsupported", message);
-            }
-            None => members.fail(&mut self.faults, "type", "missing", "is missing"),
-        }
-    }
-
-    fn required_string(&mut self, members: &Members<'_>, name: &str) -> String {
-        let value = members.string(&mut self.faults, name);
-        if members.get(name).is_none() {
-            members.fail(&mut self.faults, name, "missing", "is missing");
-        }
-        value.unwrap_or_default().to_owned()
-    }
-
-    /// Adds a call to the preceding assistant message, or to a new one.
-    fn call(&mut self, members: &Members<'_>, kind: &str, argument_member: &str) {
-        let (id, name) =
-            (self.required_string(members, "call_id"), self.required_string(members, "name"));
-        let value = self.required_string(members, argument_member);
-        let holder = object(vec![
-            ("name".to_owned(), text(&name)),
-            (argument_member.to_owned(), text(&value)),
-        ]);
-        let members = vec![
-            ("id".to_owned(), text(&id)),
-            ("type".to_owned(), text(kind)),
-            (kind.to_owned(), holder),
-        ];
-        let call = object(members);
-        let last = self
-            .list
-            .last_mut()
-            .filter(|last| last.get("role").and_then(Json::as_str) == Some("assistant"));
-        if let Some(Json::Object(last)) = last {
-            let mut calls =
-                last.get("tool_calls").and_then(Json::as_array).unwrap_or_default().to_vec();
-            calls.push(call);
-            let others = last.iter().filter(|(name, _)| *name != "tool_calls");
-            let mut members: Vec<(String, Json)> =
-                others.map(|(n, v)| (n.to_owned(), v.clone())).collect();
-            members.push(("tool_calls".to_owned(), Json::Array(calls)));
-            *last = Object::new(members).unwrap_or_default();
-            return;
-        }
-        self.list.push(object(vec![
-            ("role".to_owned(), text("assistant")),
-            ("tool_calls".to_owned(), Json::Array(vec![call])),
-        ]));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use louver::limits::Limits;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::responses::tools::OfferedTool;
 
     fn read(body: &Value) -> Result<TranslatedBody, Vec<String>> {
         let body = Json::parse(&body.to_string(), &Limits::default()).unwrap();
         let pointers = |error: ApiError| {
             error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
         };
-        translate(&body, UnknownMembers::Refuse).map_err(pointers)
+        translate(&body, (&[], Faults::new()), UnknownMembers::Refuse).map_err(pointers)
     }
 
     #[test]
@@ -390,16 +224,101 @@ mod tests {
         }
     }
 
+    /// The tools that the model sees, and the pointer of each in the request.
+    fn offered(body: &Value) -> (Vec<(String, String)>, TranslatedBody) {
+        let translated = read(body).unwrap();
+        let tools = translated.body.get("tools").and_then(Json::as_array).unwrap_or_default();
+        let name = |tool: &Json| tool.get("name").and_then(Json::as_str).unwrap().to_owned();
+        let tools = tools.iter().enumerate();
+        let tools = tools
+            .map(|(k, tool)| (name(tool), translated.pointers.original(&format!("/tools/{k}"))));
+        (tools.collect(), translated)
+    }
+
+    #[test]
+    fn namespaces_are_flattened() {
+        let body = json!({
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [
+                {"type": "function", "name": "list"}, {"type": "function", "name": "f"}, {"type": "custom", "name": "q", "namespace": "db"}]},
+            "tools": [
+                {"type": "function", "name": "f", "defer_loading": true, "strict": null, "output_schema": {"type": "string"}, "allowed_callers": ["direct"]},
+                {"type": "namespace", "name": "crm", "description": "Customers.", "tools": [
+                    {"type": "function", "name": "list", "description": "Lists.", "parameters": {"type": "object"}}]},
+                {"type": "namespace", "name": "db", "description": "", "tools": [{"type": "custom", "name": "q"}]},
+                {"type": "tool_search"}],
+            "input": [{"type": "function_call", "call_id": "1", "namespace": "crm", "name": "list", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "1", "output": "none"}]
+        });
+        let (tools, TranslatedBody { body, names, .. }) = offered(&body);
+        let expected =
+            [("f", "/tools/0"), ("crm__list", "/tools/1/tools/0"), ("db__q", "/tools/2/tools/0")];
+        let expected = expected.map(|(name, at)| (name.to_owned(), at.to_owned()));
+        assert_eq!(tools, expected);
+        let body = crate::request::to_value(&body);
+        assert_eq!(body["tools"][0], json!({"type": "function", "name": "f", "strict": true}));
+        assert_eq!(
+            body["tools"][1],
+            json!({"type": "function", "parameters": {"type": "object"}, "name": "crm__list",
+                "description": "Lists.\nCustomers.", "strict": true})
+        );
+        let chosen: Vec<&Value> =
+            body["tool_choice"]["tools"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
+        assert_eq!(chosen, ["crm__list", "f", "db__q"]);
+        assert_eq!(body["messages"][0]["tool_calls"][0]["function"]["name"], "crm__list");
+        let meaning = OfferedTool::Namespaced { namespace: "crm".into(), name: "list".into() };
+        assert_eq!(names.meaning("crm__list"), Some(&meaning));
+        assert_eq!(names.meaning("f"), None);
+    }
+
+    #[test]
+    fn tools_of_searches_and_of_items_are_offered() {
+        let tool = |name: &str, deferred: bool| json!({"type": "function", "name": name, "defer_loading": deferred, "parameters": {"type": "object"}});
+        let namespace = |name: &str, tools: &[Value]| json!({"type": "namespace", "name": name, "description": "d", "tools": tools});
+        let search = json!({"type": "tool_search", "execution": "client", "description": "Finds tools.",
+            "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}});
+        let mut body = json!({
+            "tools": [tool("now", false), tool("later", true), namespace("a", &[tool("x", true), tool("y", false)]), search],
+            "tool_choice": {"type": "tool_search"},
+            "input": "hi",
+        });
+        let names = |body: &Value| -> Vec<String> {
+            offered(body).0.into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(&body), ["now", "a__y", "tool_search"]);
+        body["input"] = json!([
+            {"role": "user", "content": "hi"},
+            {"type": "tool_search_call", "call_id": "s1", "execution": "client", "arguments": {"query": "x"}, "status": "completed"},
+            {"type": "tool_search_output", "call_id": "s1", "execution": "client", "status": "completed",
+                "tools": [namespace("a", &[tool("x", true)]), tool("later", true)]},
+            {"type": "additional_tools", "role": "developer", "tools": [tool("more", false), tool("now", false)]}]);
+        let (tools, translated) = offered(&body);
+        let expected = [
+            ("now", "/input/3/tools/1"),
+            ("a__y", "/tools/2/tools/1"),
+            ("tool_search", "/tools/3"),
+            ("a__x", "/input/2/tools/0/tools/0"),
+            ("later", "/input/2/tools/1"),
+            ("more", "/input/3/tools/0"),
+        ];
+        assert_eq!(tools, expected.map(|(name, at)| (name.to_owned(), at.to_owned())));
+        assert!(translated.names.is_search("tool_search"));
+        let body = crate::request::to_value(&translated.body);
+        assert_eq!(body["tool_choice"], json!({"type": "function", "name": "tool_search"}));
+        let expected = json!([
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "tool_calls": [{"id": "s1", "type": "function",
+                "function": {"name": "tool_search", "arguments": "{\"query\":\"x\"}"}}]},
+            {"role": "tool", "tool_call_id": "s1", "content": "Found: a__x, later"}]);
+        assert_eq!(body["messages"], expected);
+    }
+
     #[test]
     fn faults_have_pointers_into_the_original() {
         for (body, want) in [
             (json!([]), vec![""]),
             (json!({}), vec!["/input"]),
             (json!({"input": []}), vec!["/input"]),
-            (
-                json!({"input": 5, "previous_response_id": "resp_1"}),
-                vec!["/previous_response_id", "/input"],
-            ),
+            (json!({"input": 5, "previous_response_id": null}), vec!["/input"]),
             (
                 json!({"input": "x", "conversation": "c", "background": true}),
                 vec!["/conversation", "/background"],
@@ -412,6 +331,22 @@ mod tests {
             (
                 json!({"input": "x", "tools": [{"type": "function", "name": "f"}, {"type": "web_search_preview_2025_03_11"}]}),
                 vec!["/tools/1/type"],
+            ),
+            (
+                json!({"input": [{"type": "additional_tools"}, {"type": "additional_tools", "tools": [{"type": "mcp"}]},
+                        {"type": "tool_search_output", "execution": "client", "tools": []}],
+                    "tools": [{"type": "namespace", "tools": [{"type": "shell"}]}, {"type": "tool_search", "execution": "later"},
+                        {"type": "function", "name": "f", "async": true, "allowed_callers": ["programmatic"]}]}),
+                vec![
+                    "/tools/0/name",
+                    "/tools/0/tools/0/type",
+                    "/tools/1/execution",
+                    "/tools/2/allowed_callers",
+                    "/tools/2/async",
+                    "/input/0/tools",
+                    "/input/1/tools/0/type",
+                    "/input/2/call_id",
+                ],
             ),
             (
                 json!({"input": "x", "include": ["message.output_text.logprobs"]}),

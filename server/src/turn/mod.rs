@@ -10,15 +10,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use louver::engine::PrepareBudget;
+use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
-use louver_mistralrs::{Overlap, Record, Run, RunOptions, TemplateInput, call_ids};
+use louver_mistralrs::{
+    Louver, Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput,
+    call_ids,
+};
 use mistralrs::SamplingParams;
 use serde_json::Value;
 use tokio::time::timeout_at;
 
-use crate::error::{ApiError, ErrorKind};
+use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
+use crate::request::members::Faults;
 use crate::request::options::{Extension, Sampling, Thinking};
 use crate::request::pointers::PointerMap;
 use crate::state::{App, ServedModel};
@@ -26,19 +31,36 @@ use crate::state::{App, ServedModel};
 pub(crate) use admission::AdmissionGate;
 use running::Permits;
 pub(crate) use running::{Progress, RunningTurn};
-pub(crate) use sse::{EventWriter, stream_events};
+pub(crate) use sse::{DONE, EventWriter, data_event, stream_events};
 pub(crate) use work::BlockingWork;
 
 /// Number of alternative tokens that a trace records per step.
 const TRACE_ALTERNATIVES: usize = 8;
+
+/// What the model continues.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Prompt {
+    /// A conversation, in the form that chat templates take.
+    Messages(Vec<Value>),
+    /// Text without a chat template. The tokenizer adds its special tokens.
+    Text(String),
+    /// Tokens, as they are.
+    Tokens(Vec<u32>),
+}
+
+impl Default for Prompt {
+    fn default() -> Self {
+        Prompt::Messages(Vec::new())
+    }
+}
 
 /// A generation request, independent of the route it arrived on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnRequest {
     /// The model's name; `None` selects the first model.
     pub(crate) model: Option<String>,
-    /// The conversation, in the form that chat templates take.
-    pub(crate) messages: Vec<Value>,
+    /// What the model continues.
+    pub(crate) prompt: Prompt,
     /// Tools, response format and other constraints on the output.
     pub(crate) tools: ToolRequest,
     /// The request's tools, for the chat template.
@@ -60,6 +82,23 @@ pub(crate) struct TurnRequest {
 }
 
 impl TurnRequest {
+    /// Reads the members that constrain the output: tools, response format, stop strings. Faults
+    /// get pointers into the request as sent; those of a pointer that has a fault are left out.
+    pub(crate) fn read_tools(&mut self, body: &Json, pointers: &PointerMap, faults: &mut Faults) {
+        match ToolRequest::parse(body) {
+            Ok(tools) => self.tools = tools,
+            Err(error) => {
+                let error =
+                    ApiError::from(error).map_pointers(|pointer| pointers.original(pointer));
+                let known: Vec<Option<String>> =
+                    faults.iter().map(|fault| fault.param.clone()).collect();
+                let is_new =
+                    |fault: &&ApiFault| fault.param.is_none() || !known.contains(&fault.param);
+                faults.extend(error.faults().filter(is_new).cloned());
+            }
+        }
+    }
+
     /// Completes the constraint options from the server's configuration and the request's other
     /// members.
     pub(crate) fn apply_config(&mut self, app: &App) {
@@ -89,16 +128,37 @@ impl TurnRequest {
         self.sampling.n.unwrap_or(1)
     }
 
-    /// The length limit: the requested one, bounded by the server's and the model's limits.
-    fn max_tokens(&self, app: &App, served: &ServedModel) -> Result<usize, ApiError> {
+    /// The length limit: the requested one, bounded by the server's and the model's limits. The
+    /// plugin also bounds it by what the model's context leaves.
+    fn max_tokens(&self, app: &App, served: &ServedModel) -> usize {
         let server = app.config().limits.requests.max_tokens;
         let max = served.max_tokens.map_or(server, |model| model.min(server));
-        match self.sampling.max_tokens {
-            Some((name, tokens)) if tokens > max => {
-                let message = format!("at most {max} tokens of this model");
-                Err(ApiError::invalid(format!("/{name}"), "out_of_range", message))
-            }
-            requested => Ok(requested.map_or(max, |(_, tokens)| tokens)),
+        self.sampling.max_tokens.map_or(max, |(_, tokens)| tokens.min(max))
+    }
+
+    /// Ids of earlier calls, which new calls do not reuse.
+    fn earlier_ids(&self) -> Vec<String> {
+        match &self.prompt {
+            Prompt::Messages(messages) => call_ids(messages),
+            Prompt::Text(_) | Prompt::Tokens(_) => Vec::new(),
+        }
+    }
+
+    /// Compiles the constraints. Without a conversation, the output is not in the model's wire
+    /// format.
+    pub(crate) fn plan(&self, louver: &Louver) -> Result<Plan, PlanError> {
+        match self.prompt {
+            Prompt::Messages(_) => louver.plan(self.tools.clone(), self.template()),
+            Prompt::Text(_) | Prompt::Tokens(_) => louver.plan_completion(self.tools.clone()),
+        }
+    }
+
+    /// The prompt's tokens.
+    pub(crate) fn tokens(&self, plan: &Plan) -> Result<Vec<u32>, RequestError> {
+        match &self.prompt {
+            Prompt::Messages(messages) => plan.prompt(messages),
+            Prompt::Text(text) => plan.text_prompt(text),
+            Prompt::Tokens(tokens) => plan.token_prompt(tokens.clone()),
         }
     }
 
@@ -137,7 +197,7 @@ impl TurnRequest {
             overlap: Overlap { prepare: false, ..Overlap::default() },
             record,
         };
-        let (processors, earlier_ids) = (served.processors.0.clone(), call_ids(&self.messages));
+        let (processors, earlier_ids) = (served.processors.0.clone(), self.earlier_ids());
         Run { sampling: Some(params), processors, earlier_ids, options }
     }
 }
@@ -168,7 +228,7 @@ pub(crate) async fn start(
 
 async fn plan_and_start(
     app: &App,
-    request: TurnRequest,
+    mut request: TurnRequest,
     (arrived, deadline): (Instant, Instant),
     pointers: &Arc<PointerMap>,
 ) -> Result<RunningTurn, ApiError> {
@@ -180,25 +240,24 @@ async fn plan_and_start(
         ));
     }
     let served = app.model(request.model.as_deref())?.clone();
-    let max_tokens = request.max_tokens(app, &served)?;
+    let max_tokens = request.max_tokens(app, &served);
     let choices = request.choices();
     let planning = enter_planning(app, &served, choices).await?;
     let run = request.build_run(max_tokens, app, &served);
-    let template = request.template();
-    let TurnRequest { messages, tools: request, is_streamed, sampling, id, trace_source, .. } =
-        request;
+    let (is_streamed, logprobs) = (request.is_streamed, request.sampling.logprobs);
+    let (id, trace_source) = (request.id.clone(), request.trace_source.take());
     let (planned_model, metrics_app) = (served.clone(), app.clone());
     let work = BlockingWork::default();
     let checkpoint = work.checkpoint();
     let (plan, prompt, compiled_in) = work
         .run(planning.clone(), move || {
             let started = Instant::now();
-            let plan = planned_model.louver.plan(request, template)?;
+            let plan = request.plan(&planned_model.louver)?;
             let compiled_in = started.elapsed();
             let labels = ModelLabels { model: planned_model.name.clone() };
             metrics_app.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             checkpoint()?;
-            let prompt = plan.prompt(&messages)?;
+            let prompt = request.tokens(&plan)?;
             checkpoint()?;
             if let Some(constraint) = plan.constraint() {
                 constraint.prepare(PrepareBudget::default());
@@ -222,7 +281,7 @@ async fn plan_and_start(
         }
     };
     let streams = plan.start(&served.model.0, prompt, run).await?;
-    let live_steps = is_streamed && sampling.logprobs.is_some();
+    let live_steps = is_streamed && logprobs.is_some();
     let options = running::Options { arrived, deadline, compiled_in, live_steps };
     let trace_source =
         trace_source.map(|(route, body)| running::TraceSource { id, route, body: body.into() });

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::state::App;
@@ -14,6 +15,14 @@ use crate::turn::{Progress, RunningTurn};
 
 /// After this time without output a comment is sent, so that proxies keep the connection open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The end marker of streams of chunks, if they have no error.
+pub(crate) const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// A server-sent event without a name.
+pub(crate) fn data_event(value: &Value) -> Bytes {
+    format!("data: {value}\n\n").into()
+}
 
 /// Serialises the events of a request in the format of one route. Each method appends any number of
 /// server-sent events to `out`.

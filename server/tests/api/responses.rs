@@ -91,7 +91,7 @@ impl Case {
         let name = &self.name;
         assert_eq!(
             (&response["object"], &response["store"], &response["error"]),
-            (&json!("response"), &json!(false), &Value::Null)
+            (&json!("response"), &json!(true), &Value::Null)
         );
         assert!(response["id"].as_str().unwrap().starts_with("resp_"), "{name}");
         let word = response["status"].as_str().unwrap();
@@ -280,19 +280,124 @@ async fn reasoning_is_an_output_item() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn responses_are_not_stored() {
+async fn stored_responses_are_continued_and_deleted() {
     let server = Server::start("").await;
-    let made = server
-        .post("/v1/responses", json!({"input": "x", "max_output_tokens": 5}).to_string())
-        .await
-        .json();
-    for path in [
-        format!("/v1/responses/{}", made["id"].as_str().unwrap()),
-        "/v1/responses/resp_0/input_items".to_owned(),
-    ] {
-        assert_eq!(server.get(&path).await.error().0, 404);
-    }
+    let post = async |body: Value| server.post("/v1/responses", body.to_string()).await;
+    let weather = json!({"tools": flat_tools(), "tool_choice": {"type": "function", "name": "weather"},
+        "max_output_tokens": 400, "reasoning": {"effort": "none"}});
+    let with = |more: Value| {
+        let mut body = weather.clone();
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let first = post(with(json!({"input": "What is the weather?"}))).await.json();
+    let (id, call) = (first["id"].as_str().unwrap(), &first["output"][0]);
+    assert_eq!(server.get(&format!("/v1/responses/{id}")).await.json(), first);
+    let result =
+        json!([{"type": "function_call_output", "call_id": call["call_id"], "output": "rain"}]);
+    let continued =
+        post(with(json!({"previous_response_id": id, "input": result, "stream": true}))).await;
+    let events = typed_events(&continued);
+    let second = &events.last().unwrap()["response"];
+    assert_eq!(
+        (&second["previous_response_id"], &second["status"]),
+        (&json!(id), &json!("completed"))
+    );
+    // The same prompt as the whole conversation.
+    let mut input = vec![json!({"role": "user", "content": "What is the weather?"})];
+    input.extend(first["output"].as_array().unwrap().clone());
+    input.extend(result.as_array().unwrap().clone());
+    let whole = post(with(json!({"input": input, "store": false}))).await.json();
+    assert_eq!(second["usage"]["input_tokens"], whole["usage"]["input_tokens"]);
+    assert_eq!(whole["store"], false);
+    assert_ne!(second["output"][0]["call_id"], call["call_id"], "ids are unique in a conversation");
+    let path = |id: &Value| format!("/v1/responses/{}", id.as_str().unwrap());
+    assert_eq!(server.get(&path(&whole["id"])).await.error().0, 404);
+    let unknown = post(with(json!({"previous_response_id": whole["id"], "input": "x"}))).await;
+    let (code, param) = ("previous_response_not_found", "/previous_response_id");
+    assert_eq!(unknown.error(), (400, code.to_owned(), Some(param.to_owned())));
+    // A fault in an earlier item, under another tool list, names the member that brought it.
+    let third =
+        post(json!({"previous_response_id": second["id"], "input": "x", "max_output_tokens": 5}))
+            .await;
+    assert_eq!(third.status, 200, "{}", third.text);
+    let delete =
+        || server.send(server.client.delete(format!("{}{}", server.base, path(&first["id"]))));
+    assert_eq!(delete().await.json()["deleted"], true);
+    assert_eq!(delete().await.error().0, 404);
+    assert_eq!(server.get("/v1/responses/resp_0/input_items").await.error().0, 404);
     assert_eq!(server.get("/v1/responses").await.status, 405);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_do_not_share_stored_responses() {
+    let server = Server::start("api_keys = [\"one-long-key\", \"other-long-key\"]").await;
+    let send = async |key: &str, body: Value| {
+        let request = server.client.post(format!("{}/v1/responses", server.base)).bearer_auth(key);
+        server.send(request.json(&body)).await
+    };
+    let first = send("one-long-key", json!({"input": "x", "max_output_tokens": 5})).await.json();
+    let next = json!({"previous_response_id": first["id"], "input": "y", "max_output_tokens": 5});
+    assert_eq!(send("other-long-key", next.clone()).await.status, 400);
+    assert_eq!(send("one-long-key", next).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_are_not_stored_without_room() {
+    let server = Server::start("[limits.responses]\nresponses = 0").await;
+    let body = json!({"input": "x", "max_output_tokens": 5});
+    let made = server.post("/v1/responses", body.to_string()).await.json();
+    assert_eq!(made["store"], false);
+    let path = format!("/v1/responses/{}", made["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.error().0, 404);
+}
+
+/// Calls of namespaced tools and of the tool search have their own forms, streamed and not.
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_and_tool_search() {
+    let server = Server::start("").await;
+    let ids = json!({"type": "object", "properties": {"id": {"enum": [1, 2]}}, "required": ["id"], "additionalProperties": false});
+    let query = json!({"type": "object", "properties": {"query": {"enum": ["a", "b"]}}, "required": ["query"], "additionalProperties": false});
+    let tools = json!([
+        {"type": "namespace", "name": "crm", "description": "Customers.", "tools": [
+            {"type": "function", "name": "read", "parameters": ids},
+            {"type": "function", "name": "remove", "defer_loading": true, "parameters": ids}]},
+        {"type": "tool_search", "execution": "client", "description": "Finds tools.", "parameters": query}]);
+    for (choice, kind) in [
+        (json!({"type": "function", "name": "read"}), "function_call"),
+        (json!({"type": "tool_search"}), "tool_search_call"),
+    ] {
+        let mut body = json!({"input": "x", "tools": tools, "tool_choice": choice, "seed": 3,
+            "max_output_tokens": 200, "reasoning": {"effort": "none"}});
+        let answer = server.post("/v1/responses", body.to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let item = answer.json()["output"][0].clone();
+        assert_eq!(item["type"], kind, "{item}");
+        if kind == "function_call" {
+            assert_eq!((&item["name"], &item["namespace"]), (&json!("read"), &json!("crm")));
+            let arguments = serde_json::from_str(item["arguments"].as_str().unwrap()).unwrap();
+            assert!(jsonschema::is_valid(&ids, &arguments), "{item}");
+        } else {
+            assert_eq!(item["execution"], "client");
+            assert!(jsonschema::is_valid(&query, &item["arguments"]), "{item}");
+        }
+        body["stream"] = true.into();
+        let events = typed_events(&server.post("/v1/responses", body.to_string()).await);
+        let done =
+            events.iter().find(|event| event["type"] == "response.output_item.done").unwrap();
+        for member in ["type", "name", "namespace", "arguments", "execution"] {
+            assert_eq!(done["item"][member], item[member]);
+        }
+    }
+    // A tool that was found can be called.
+    let found = json!([
+        {"role": "user", "content": "x"},
+        {"type": "tool_search_call", "call_id": "s", "execution": "client", "arguments": {"query": "a"}},
+        {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [tools[0]]}]);
+    let body = json!({"input": found, "tools": tools, "tool_choice": {"type": "function", "name": "remove"},
+        "max_output_tokens": 200, "reasoning": {"effort": "none"}});
+    let answer = server.post("/v1/responses", body.to_string()).await;
+    assert_eq!(answer.json()["output"][0]["name"], "remove", "{}", answer.text);
 }
 
 /// The same custom tool through Chat Completions, complete and streamed.

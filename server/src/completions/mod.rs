@@ -1,0 +1,61 @@
+//! The route `POST /v1/completions`: text that continues a prompt, without a chat template. Its
+//! output is plain text or the answer that the request asks for.
+
+mod request;
+mod response;
+mod stream;
+
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
+
+use crate::app::json_response;
+use crate::chat::ResponseMeta;
+use crate::error::ApiError;
+use crate::http::body::read_json;
+use crate::http::{fresh_id, spawn_owned};
+use crate::request::to_value;
+use crate::state::{App, now};
+use crate::turn;
+
+pub(crate) use request::CompletionRequest;
+
+const ROUTE: &str = "/v1/completions";
+
+/// The routes.
+pub(crate) fn routes() -> Router<App> {
+    Router::new().route(ROUTE, post(create_completion))
+}
+
+async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let arrived = Instant::now();
+    let (parts, body) = request.into_parts();
+    let parsed = read_json(&app, &parts.headers, body, |body, app| {
+        let mut request = CompletionRequest::parse(&body, app)?;
+        request.turn.trace_source = request.turn.extension.trace.then(|| (ROUTE, to_value(&body)));
+        Ok(request)
+    });
+    let CompletionRequest { turn: mut request, stream } = parsed.await?;
+    let id = fresh_id("cmpl-");
+    request.id.clone_from(&id);
+    let (has_report, logprobs) = (request.extension.report, request.sampling.logprobs);
+    spawn_owned(async move {
+        let running = turn::start(&app, request, arrived).await?;
+        let meta = ResponseMeta {
+            id,
+            created: now(),
+            model: running.served.name.clone(),
+            fingerprint: running.served.fingerprint(),
+            has_report,
+            logprobs,
+        };
+        match stream {
+            None => Ok(json_response(&response::collect(running, &meta).await?)),
+            Some(options) => Ok(stream::response(app, running, meta, options)),
+        }
+    })
+    .await
+}

@@ -1,0 +1,172 @@
+//! Parsing of completion bodies.
+
+use louver::spec::json::{Json, Number};
+
+use crate::error::ApiError;
+use crate::request::member_table::MemberTable;
+use crate::request::members::{Faults, Members};
+use crate::request::options::{Extension, Sampling, StreamOptions, check_stop};
+use crate::request::structure;
+use crate::state::App;
+use crate::turn::{Prompt, TurnRequest};
+
+/// The length limit of requests without one, as in OpenAI's API.
+const DEFAULT_MAX_TOKENS: usize = 16;
+
+/// Maximum of `logprobs`, as in OpenAI's API.
+const MAX_LOGPROBS: i64 = 5;
+
+const CHAT_ONLY: &str = "only of /v1/chat/completions: a prompt is not rendered";
+
+const MEMBER_TABLE: MemberTable = MemberTable {
+    accepted: &["prompt", "response_format", "n", "max_tokens", "logprobs", "stream_options"],
+    ignored: &[
+        "user",
+        "metadata",
+        "service_tier",
+        "add_special_tokens",
+        "skip_special_tokens",
+        "guided_decoding_backend",
+    ],
+    unsupported: &[
+        ("echo", "the prompt is not repeated"),
+        ("suffix", "text is not inserted"),
+        ("best_of", "use `n`"),
+        ("logit_bias", "the host does not support logit bias"),
+        ("prompt_logprobs", "the prompt's log probabilities are not known"),
+        ("prompt_embeds", "use `prompt`"),
+        ("max_completion_tokens", "use `max_tokens`"),
+        ("max_output_tokens", "use `max_tokens`"),
+        ("messages", CHAT_ONLY),
+        ("input", "use `prompt`"),
+        ("reasoning_effort", CHAT_ONLY),
+        ("enable_thinking", CHAT_ONLY),
+        ("chat_template_kwargs", CHAT_ONLY),
+        ("tools", CHAT_ONLY),
+        ("tool_choice", CHAT_ONLY),
+        ("parallel_tool_calls", CHAT_ONLY),
+    ],
+};
+
+/// A parsed request.
+#[derive(Debug)]
+pub(crate) struct CompletionRequest {
+    /// The generation request.
+    pub(crate) turn: TurnRequest,
+    /// The streaming options, if the response is streamed.
+    pub(crate) stream: Option<StreamOptions>,
+}
+
+impl CompletionRequest {
+    /// Parses a body. Reports all faults together.
+    pub(crate) fn parse(body: &Json, app: &App) -> Result<CompletionRequest, ApiError> {
+        let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
+        let mut faults = Faults::new();
+        let Some(members) = Members::from_json(body, "", &mut faults) else {
+            ApiError::reject(faults)?;
+            return Err(ApiError::invalid("", "invalid_type", "must be an object"));
+        };
+        MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
+        let rewritten = structure::rewrite(&members, &engine, &mut faults);
+        let (rewritten, pointers) = rewritten.unzip();
+        let (body, mut pointers) =
+            (rewritten.as_ref().unwrap_or(body), pointers.unwrap_or_default());
+        // Faults of the rendered conversation are the prompt's here.
+        pointers.insert("/messages", "/prompt");
+        let mut sampling = Sampling::read(&members, &mut faults);
+        sampling.read_max_tokens(&members, &["max_tokens"], &mut faults);
+        sampling.max_tokens.get_or_insert(("max_tokens", DEFAULT_MAX_TOKENS));
+        sampling.read_n(&members, limits, &mut faults);
+        let logprobs = members.integer(&mut faults, "logprobs", 0..=MAX_LOGPROBS);
+        sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
+        let stream = StreamOptions::read(&members, &mut faults);
+        check_stop(&members, limits, &mut faults);
+        let mut request = TurnRequest {
+            model: members.string(&mut faults, "model").map(str::to_owned),
+            prompt: read_prompt(&members, &mut faults),
+            extension: Extension::read(&members, &mut faults),
+            is_streamed: stream.is_some(),
+            sampling,
+            ..TurnRequest::default()
+        };
+        request.read_tools(body, &pointers, &mut faults);
+        ApiError::reject(faults)?;
+        request.apply_config(app);
+        request.pointers = pointers;
+        Ok(CompletionRequest { turn: request, stream })
+    }
+}
+
+/// Parses `prompt`: text or tokens, or a list of one of these.
+fn read_prompt(members: &Members<'_>, faults: &mut Faults) -> Prompt {
+    let prompt = match members.get("prompt") {
+        Some(Json::Array(prompts)) if is_list_of_prompts(prompts) => match &prompts[..] {
+            [prompt] => Some(prompt),
+            _ => {
+                let message = "one prompt a request: send a request for each";
+                members.fail(faults, "prompt", "too_many", message);
+                return Prompt::default();
+            }
+        },
+        prompt => prompt,
+    };
+    let read = match prompt {
+        None => {
+            members.fail(faults, "prompt", "missing", "is missing");
+            return Prompt::default();
+        }
+        Some(Json::String(text)) => Some(Prompt::Text(text.clone())),
+        Some(Json::Array(tokens)) => {
+            tokens.iter().map(token).collect::<Option<Vec<u32>>>().map(Prompt::Tokens)
+        }
+        Some(_) => None,
+    };
+    read.unwrap_or_else(|| {
+        let message = "must be a string or an array of token ids";
+        members.fail(faults, "prompt", "invalid_type", message);
+        Prompt::default()
+    })
+}
+
+fn is_list_of_prompts(items: &[Json]) -> bool {
+    matches!(items.first(), Some(Json::String(_) | Json::Array(_)))
+}
+
+fn token(value: &Json) -> Option<u32> {
+    match value {
+        Json::Number(number) => Number::as_str(number).parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use louver::limits::Limits;
+
+    use super::*;
+
+    #[test]
+    fn prompts_are_text_or_tokens() {
+        for (body, expected) in [
+            (r#"{"prompt": "a"}"#, Ok(Prompt::Text("a".to_owned()))),
+            (r#"{"prompt": ["a"]}"#, Ok(Prompt::Text("a".to_owned()))),
+            (r#"{"prompt": [1, 2]}"#, Ok(Prompt::Tokens(vec![1, 2]))),
+            (r#"{"prompt": [[1, 2]]}"#, Ok(Prompt::Tokens(vec![1, 2]))),
+            (r#"{"prompt": ["a", "b"]}"#, Err("too_many")),
+            (r#"{"prompt": [[1], [2]]}"#, Err("too_many")),
+            (r#"{"prompt": [1, -2]}"#, Err("invalid_type")),
+            (r#"{"prompt": [1, "a"]}"#, Err("invalid_type")),
+            (r#"{"prompt": 5}"#, Err("invalid_type")),
+            (r#"{"prompt": null}"#, Err("missing")),
+        ] {
+            let json = Json::parse(body, &Limits::default()).unwrap();
+            let mut faults = Faults::new();
+            let members = Members::from_json(&json, "", &mut faults).unwrap();
+            let prompt = read_prompt(&members, &mut faults);
+            match expected {
+                Ok(expected) => assert_eq!((prompt, faults.len()), (expected, 0), "{body}"),
+                Err(code) => assert_eq!(faults[0].code, code, "{body}"),
+            }
+        }
+    }
+}

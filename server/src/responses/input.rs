@@ -1,0 +1,198 @@
+//! Translation of `instructions` and `input` items to messages.
+
+use louver::spec::json::{Json, Object};
+
+use crate::request::members::{Faults, Members};
+use crate::request::pointers::PointerMap;
+use crate::request::{object, text};
+use crate::responses::tools::{OfferedTool, ToolTranslator};
+
+/// Translates the conversation of a request.
+pub(crate) struct InputTranslator {
+    pub(crate) messages: Vec<Json>,
+    pub(crate) pointers: PointerMap,
+    pub(crate) tools: ToolTranslator,
+    pub(crate) faults: Faults,
+}
+
+const NOT_STORED: &str = "items are not stored apart: send the item, or `previous_response_id`";
+
+impl InputTranslator {
+    /// Reads the instructions, the items of the previous response's conversation, and the input.
+    pub(crate) fn read(&mut self, body: &Members<'_>, earlier: &[Json]) {
+        self.pointers.insert("/messages", "/input");
+        if let Some(instructions) = body.string(&mut self.faults, "instructions") {
+            let members = vec![("role", text("system")), ("content", text(instructions))];
+            self.message("/instructions", members);
+        }
+        earlier.iter().for_each(|item| self.item(item, "/previous_response_id".to_owned()));
+        match body.get("input") {
+            None => body.fail(&mut self.faults, "input", "missing", "is missing"),
+            Some(Json::String(input)) => {
+                let members = vec![("role", text("user")), ("content", text(input))];
+                self.message("/input", members);
+                let content = format!("/messages/{}/content", self.messages.len() - 1);
+                self.pointers.insert(content, "/input");
+            }
+            Some(Json::Array(items)) if !items.is_empty() => {
+                let items = items.iter().enumerate();
+                items.for_each(|(j, item)| self.item(item, format!("/input/{j}")));
+            }
+            Some(_) => {
+                let message = "must be a string or a list of items";
+                body.fail(&mut self.faults, "input", "invalid_type", message);
+            }
+        }
+    }
+
+    fn message(&mut self, pointer: &str, members: Vec<(&str, Json)>) {
+        self.pointers.insert(format!("/messages/{}", self.messages.len()), pointer);
+        let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.messages.push(object(members));
+    }
+
+    fn item(&mut self, item: &Json, pointer: String) {
+        let Some(members) = Members::from_json(item, &*pointer, &mut self.faults) else { return };
+        let kind = members.string(&mut self.faults, "type");
+        match kind.or_else(|| members.get("role").map(|_| "message")) {
+            Some("message") => {
+                let copied = ["role", "content"].into_iter();
+                let copied =
+                    copied.filter_map(|name| Some((name, members.get(name)?.clone()))).collect();
+                self.message(&pointer, copied);
+            }
+            Some("function_call") => self.call(&members, "function", "arguments"),
+            Some("custom_tool_call") => self.call(&members, "custom", "input"),
+            Some("function_call_output" | "custom_tool_call_output") => {
+                self.call_output(&members, &pointer, "output");
+            }
+            Some("tool_search_call") => self.search_call(&members),
+            Some("tool_search_output") => self.search_output(&members, &pointer),
+            Some("additional_tools") => {
+                self.added_tools(&members);
+            }
+            // Reasoning of earlier turns, which templates leave out.
+            Some("reasoning") => {}
+            Some("item_reference") => {
+                members.fail(&mut self.faults, "type", "unsupported", NOT_STORED);
+            }
+            Some(other) => {
+                let message = format!("items of type {other:?} are not supported");
+                members.fail(&mut self.faults, "type", "unsupported", message);
+            }
+            None => members.fail(&mut self.faults, "type", "missing", "is missing"),
+        }
+    }
+
+    fn required_string(&mut self, members: &Members<'_>, name: &str) -> String {
+        let value = members.string(&mut self.faults, name);
+        if members.get(name).is_none() {
+            members.fail(&mut self.faults, name, "missing", "is missing");
+        }
+        value.unwrap_or_default().to_owned()
+    }
+
+    /// The message of a tool's result, which is the member `output`.
+    fn call_output(&mut self, members: &Members<'_>, pointer: &str, output: &str) {
+        let id = self.required_string(members, "call_id");
+        if members.get(output).is_none() {
+            members.fail(&mut self.faults, output, "missing", "is missing");
+        }
+        let content = members.get(output).cloned().unwrap_or(Json::Null);
+        self.result(pointer, &id, content);
+        let content = format!("/messages/{}/content", self.messages.len() - 1);
+        self.pointers.insert(content, format!("{pointer}/{output}"));
+    }
+
+    fn result(&mut self, pointer: &str, id: &str, content: Json) {
+        let members =
+            vec![("role", text("tool")), ("tool_call_id", text(id)), ("content", content)];
+        self.message(pointer, members);
+    }
+
+    fn call(&mut self, members: &Members<'_>, kind: &str, argument_member: &str) {
+        let id = self.required_string(members, "call_id");
+        let own_name = self.required_string(members, "name");
+        let namespace = members.string(&mut self.faults, "namespace");
+        let name = match namespace {
+            Some(_) => self.tools.names().offered(namespace, &own_name),
+            None => own_name,
+        };
+        let value = self.required_string(members, argument_member);
+        self.add_call(&id, &name, (kind, argument_member, text(&value)));
+    }
+
+    /// A search that the server executed had no call.
+    fn search_call(&mut self, members: &Members<'_>) {
+        if !self.is_search_of_client(members) {
+            return;
+        }
+        let id = self.required_string(members, "call_id");
+        let arguments = match members.get("arguments") {
+            Some(Json::String(arguments)) => arguments.clone(),
+            Some(arguments) => crate::request::to_value(arguments).to_string(),
+            None => {
+                members.fail(&mut self.faults, "arguments", "missing", "is missing");
+                return;
+            }
+        };
+        let name = OfferedTool::SEARCH;
+        self.add_call(&id, name, ("function", "arguments", text(&arguments)));
+    }
+
+    /// The result of a search: its tools are offered from here on, and the model sees their names.
+    fn search_output(&mut self, members: &Members<'_>, pointer: &str) {
+        let tools = self.added_tools(members);
+        if !self.is_search_of_client(members) {
+            return;
+        }
+        let id = self.required_string(members, "call_id");
+        let content = text(&format!("Found: {}", tools.join(", ")));
+        self.result(pointer, &id, content);
+    }
+
+    fn is_search_of_client(&mut self, members: &Members<'_>) -> bool {
+        let execution = members.one_of(&mut self.faults, "execution", &["server", "client"]);
+        execution == Some("client") || (execution.is_none() && members.get("call_id").is_some())
+    }
+
+    /// Offers the tools of an item. Returns their offered names.
+    fn added_tools(&mut self, members: &Members<'_>) -> Vec<String> {
+        let Some(tools) = members.array(&mut self.faults, "tools") else {
+            if members.get("tools").is_none() {
+                members.fail(&mut self.faults, "tools", "missing", "is missing");
+            }
+            return Vec::new();
+        };
+        self.tools.added_tools(tools, &members.pointer("tools"), &mut self.faults)
+    }
+
+    /// Adds a call to the preceding assistant message, or to a new one.
+    fn add_call(&mut self, id: &str, name: &str, (kind, member, value): (&str, &str, Json)) {
+        let holder = object(vec![("name".to_owned(), text(name)), (member.to_owned(), value)]);
+        let call = object(vec![
+            ("id".to_owned(), text(id)),
+            ("type".to_owned(), text(kind)),
+            (kind.to_owned(), holder),
+        ]);
+        let last = self
+            .messages
+            .last_mut()
+            .filter(|last| last.get("role").and_then(Json::as_str) == Some("assistant"));
+        if let Some(Json::Object(last)) = last {
+            let mut calls =
+                last.get("tool_calls").and_then(Json::as_array).unwrap_or_default().to_vec();
+            calls.push(call);
+            let others = last.iter().filter(|(name, _)| *name != "tool_calls");
+            let mut members: Vec<(String, Json)> =
+                others.map(|(n, v)| (n.to_owned(), v.clone())).collect();
+            members.push(("tool_calls".to_owned(), Json::Array(calls)));
+            *last = Object::new(members).unwrap_or_default();
+            return;
+        }
+        self.messages.push(object(vec![
+            ("role".to_owned(), text("assistant")),
+            ("tool_calls".to_owned(), Json::Array(vec![call])),
+        ]));
+    }
+}

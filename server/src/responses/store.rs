@@ -1,0 +1,165 @@
+//! Stored responses: the newest ones in memory, so that a request can continue one by its id.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::http::ApiKey;
+use crate::limits::ResponseLimits;
+
+/// A stored response.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredResponse {
+    id: String,
+    /// The key of the request that made it. Other keys do not see it.
+    owner: Option<ApiKey>,
+    /// The response as JSON.
+    pub(crate) response: Bytes,
+    /// The items of its conversation as a JSON array: of earlier responses, its input, its output.
+    conversation: Arc<str>,
+}
+
+/// The store of responses, within a count and a byte limit.
+#[derive(Debug)]
+pub(crate) struct ResponseStore {
+    limits: ResponseLimits,
+    stored: Mutex<StoredResponses>,
+}
+
+#[derive(Debug, Default)]
+struct StoredResponses {
+    /// Oldest first.
+    responses: VecDeque<StoredResponse>,
+    bytes: usize,
+}
+
+/// What is stored of a response besides the response.
+#[derive(Clone, Debug)]
+pub(crate) struct ConversationSource {
+    /// The key of the request.
+    pub(crate) owner: Option<ApiKey>,
+    /// The items of the conversation before the output.
+    pub(crate) items: Vec<Json>,
+}
+
+impl ResponseStore {
+    /// An empty store.
+    pub(crate) fn new(limits: ResponseLimits) -> ResponseStore {
+        ResponseStore { limits, stored: Mutex::default() }
+    }
+
+    /// Whether responses are stored at all.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.limits.responses > 0
+    }
+
+    /// Stores a response and evicts the oldest ones as needed. One that exceeds the byte limit by
+    /// itself is not stored.
+    pub(crate) fn put(&self, response: &Value, source: &ConversationSource) {
+        let Some(id) = response["id"].as_str() else { return };
+        let output = response["output"].as_array().into_iter().flatten().map(Json::from);
+        let items = source.items.iter().cloned().chain(output).collect();
+        let stored = StoredResponse {
+            id: id.to_owned(),
+            owner: source.owner,
+            response: response.to_string().into(),
+            conversation: Json::Array(items).to_string().into(),
+        };
+        let bytes = stored.bytes();
+        if !self.is_enabled() || bytes > self.limits.bytes {
+            return;
+        }
+        let mut all = self.stored.lock();
+        all.bytes += bytes;
+        all.responses.push_back(stored);
+        while all.bytes > self.limits.bytes || all.responses.len() > self.limits.responses {
+            let Some(oldest) = all.responses.pop_front() else { break };
+            all.bytes -= oldest.bytes();
+        }
+    }
+
+    /// The response with this id, if this key may see it.
+    pub(crate) fn get(&self, id: &str, owner: Option<ApiKey>) -> Option<StoredResponse> {
+        let all = self.stored.lock();
+        all.responses.iter().find(|stored| stored.is(id, owner)).cloned()
+    }
+
+    /// Removes a response. Returns whether there was one that this key may see.
+    pub(crate) fn remove(&self, id: &str, owner: Option<ApiKey>) -> bool {
+        let mut all = self.stored.lock();
+        let Some(k) = all.responses.iter().position(|stored| stored.is(id, owner)) else {
+            return false;
+        };
+        let removed = all.responses.remove(k);
+        all.bytes -= removed.map_or(0, |removed| removed.bytes());
+        true
+    }
+}
+
+impl StoredResponse {
+    fn is(&self, id: &str, owner: Option<ApiKey>) -> bool {
+        self.id == id && self.owner == owner
+    }
+
+    fn bytes(&self) -> usize {
+        self.id.len() + self.response.len() + self.conversation.len()
+    }
+
+    /// The items of the conversation.
+    pub(crate) fn items(&self) -> Vec<Json> {
+        // It was within the limits of requests, piece by piece.
+        let limits = Limits { source_bytes: usize::MAX, ..Limits::default() };
+        match Json::parse(&self.conversation, &limits) {
+            Ok(Json::Array(items)) => items,
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn source(owner: Option<ApiKey>) -> ConversationSource {
+        ConversationSource { owner, items: vec![Json::from(json!({"role": "user"}))] }
+    }
+
+    #[test]
+    fn the_store_is_bounded_in_count_and_bytes() {
+        let response = |k: usize, text: &str| json!({"id": format!("resp_{k}"), "output": [text]});
+        let store = ResponseStore::new(ResponseLimits { responses: 2, bytes: 300 });
+        for k in 0..3 {
+            store.put(&response(k, "x"), &source(None));
+        }
+        assert!(store.get("resp_0", None).is_none());
+        let items = store.get("resp_2", None).unwrap().items();
+        assert_eq!(Json::Array(items).to_string(), r#"[{"role":"user"},"x"]"#);
+        store.put(&response(3, &"y".repeat(90)), &source(None));
+        assert!(store.get("resp_2", None).is_none(), "the bytes are bounded");
+        assert!(store.get("resp_3", None).is_some());
+        store.put(&response(4, &"y".repeat(300)), &source(None));
+        assert!(store.get("resp_4", None).is_none() && store.get("resp_3", None).is_some());
+        assert!(store.remove("resp_3", None) && !store.remove("resp_3", None));
+        assert_eq!(store.stored.lock().bytes, 0);
+        let off = ResponseStore::new(ResponseLimits { responses: 0, bytes: 300 });
+        off.put(&response(0, "x"), &source(None));
+        assert!(off.get("resp_0", None).is_none() && !off.is_enabled());
+    }
+
+    #[test]
+    fn keys_see_their_own_responses_only() {
+        let store = ResponseStore::new(ResponseLimits::default());
+        let (one, two) = (Some(ApiKey(0)), Some(ApiKey(1)));
+        store.put(&json!({"id": "resp_1", "output": []}), &source(one));
+        assert!(store.get("resp_1", one).is_some());
+        assert!(store.get("resp_1", two).is_none() && store.get("resp_1", None).is_none());
+        assert!(!store.remove("resp_1", two) && store.remove("resp_1", one));
+    }
+}

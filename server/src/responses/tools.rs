@@ -1,0 +1,347 @@
+//! Tools of the Responses API: namespaces, deferred tools and tool search, as the flat list of
+//! functions and custom tools that the model sees.
+//!
+//! A tool `t` of the namespace `n` is offered as `n__t`. A tool search that the client executes is
+//! offered as the function `tool_search`; the tools of its results are offered from then on.
+
+use std::collections::HashMap;
+
+use louver::spec::json::{Json, Object};
+
+use crate::error::ApiFault;
+use crate::request::members::{Faults, Members};
+use crate::request::pointers::PointerMap;
+use crate::request::{object, text};
+
+/// Tool types that are services hosted by OpenAI.
+const HOSTED_TOOLS: [&str; 12] = [
+    "web_search",
+    "web_search_preview",
+    "file_search",
+    "computer",
+    "computer_use_preview",
+    "code_interpreter",
+    "image_generation",
+    "mcp",
+    "local_shell",
+    "shell",
+    "apply_patch",
+    "programmatic_tool_calling",
+];
+
+/// Members of functions that do not affect the model's output.
+const NEUTRAL_MEMBERS: [&str; 2] = ["defer_loading", "output_schema"];
+
+/// What an offered name stands for, if it is not the tool's own name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OfferedTool {
+    /// A tool of a namespace.
+    Namespaced { namespace: String, name: String },
+    /// The tool search.
+    Search,
+}
+
+impl OfferedTool {
+    /// The function that stands for a tool search that the client executes.
+    pub(crate) const SEARCH: &str = "tool_search";
+}
+
+/// The meaning of the offered names that are not the tools' own names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ToolNames(HashMap<String, OfferedTool>);
+
+impl ToolNames {
+    /// What an offered name stands for; `None` for a tool's own name.
+    pub(crate) fn meaning(&self, offered: &str) -> Option<&OfferedTool> {
+        self.0.get(offered)
+    }
+
+    /// Whether an offered name stands for the tool search.
+    pub(crate) fn is_search(&self, offered: &str) -> bool {
+        self.meaning(offered) == Some(&OfferedTool::Search)
+    }
+
+    /// The offered name of a tool. Without a namespace, a tool's own name is found in a namespace
+    /// if it is in exactly one.
+    pub(crate) fn offered(&self, namespace: Option<&str>, name: &str) -> String {
+        if let Some(namespace) = namespace {
+            return offered_name(namespace, name);
+        }
+        let is_meant = |tool: &OfferedTool| matches!(tool, OfferedTool::Namespaced { name: n, .. } if n == name);
+        let mut found = self.0.iter().filter(|(_, tool)| is_meant(tool));
+        match (found.next(), found.next()) {
+            (Some((offered, _)), None) => offered.clone(),
+            _ => name.to_owned(),
+        }
+    }
+}
+
+fn offered_name(namespace: &str, name: &str) -> String {
+    format!("{namespace}__{name}")
+}
+
+/// Collects the tools of a request.
+#[derive(Debug, Default)]
+pub(crate) struct ToolTranslator {
+    offered: Vec<Json>,
+    /// The pointers of the offered tools in the request as sent.
+    sources: Vec<String>,
+    names: ToolNames,
+    /// Whether deferred tools wait for a tool search of the client.
+    has_client_search: bool,
+}
+
+/// The namespace of the tools that are being read.
+#[derive(Clone, Copy)]
+struct Namespace<'a> {
+    name: &'a str,
+    description: &'a str,
+}
+
+impl ToolTranslator {
+    /// Reads the request's `tools`. Deferred tools are offered at once, unless the client executes
+    /// the tool search: its results will offer them.
+    pub(crate) fn request_tools(&mut self, members: &Members<'_>, faults: &mut Faults) {
+        let Some(tools) = members.array(faults, "tools") else { return };
+        let is_search = |tool: &Json| {
+            let of = |name: &str| tool.get(name).and_then(Json::as_str);
+            of("type") == Some("tool_search") && of("execution") == Some("client")
+        };
+        self.has_client_search = tools.iter().any(is_search);
+        self.list(tools, &members.pointer("tools"), false, faults);
+    }
+
+    /// Reads tools that an input item adds. `pointer` is that of their list. Returns the names by
+    /// which they are offered.
+    pub(crate) fn added_tools(
+        &mut self,
+        tools: &[Json],
+        pointer: &str,
+        faults: &mut Faults,
+    ) -> Vec<String> {
+        self.list(tools, pointer, true, faults)
+    }
+
+    /// The offered tools, and their names. Maps the pointers of the list.
+    pub(crate) fn finish(self, pointers: &mut PointerMap) -> (Vec<Json>, ToolNames) {
+        for (k, source) in self.sources.iter().enumerate() {
+            pointers.insert(format!("/tools/{k}"), source);
+        }
+        (self.offered, self.names)
+    }
+
+    /// The names so far.
+    pub(crate) fn names(&self) -> &ToolNames {
+        &self.names
+    }
+
+    /// Reads a list of tools. Returns the names by which they are offered.
+    fn list(
+        &mut self,
+        tools: &[Json],
+        pointer: &str,
+        is_added: bool,
+        faults: &mut Faults,
+    ) -> Vec<String> {
+        let mut offered = Vec::new();
+        for (k, tool) in tools.iter().enumerate() {
+            let pointer = format!("{pointer}/{k}");
+            let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
+            match kind {
+                "namespace" => {
+                    offered.extend(self.namespace(tool, &pointer, is_added, faults));
+                }
+                "tool_search" => self.search(tool, &pointer, faults),
+                _ if is_hosted(kind) => {
+                    let message = format!(
+                        "tools of type {kind:?} are not supported: use functions and custom tools"
+                    );
+                    let pointer = format!("{pointer}/type");
+                    faults.push(ApiFault::at(pointer, "unsupported_tool", message));
+                }
+                _ => offered.extend(self.tool(tool, pointer, None, (is_added, faults))),
+            }
+        }
+        offered
+    }
+
+    fn namespace(
+        &mut self,
+        tool: &Json,
+        pointer: &str,
+        is_added: bool,
+        faults: &mut Faults,
+    ) -> Vec<String> {
+        let mut offered = Vec::new();
+        let Some(members) = Members::from_json(tool, pointer, faults) else { return offered };
+        let message = "there is no such member";
+        members.refuse_unknown(faults, &["type", "name", "description", "tools"], message);
+        for required in ["name", "tools"] {
+            if members.get(required).is_none() {
+                members.fail(faults, required, "missing", "is missing");
+            }
+        }
+        let name = members.string(faults, "name").unwrap_or_default();
+        let description = members.string(faults, "description").unwrap_or_default();
+        let namespace = Namespace { name, description };
+        let tools = members.array(faults, "tools").unwrap_or_default();
+        for (k, tool) in tools.iter().enumerate() {
+            let pointer = format!("{pointer}/tools/{k}");
+            match tool.get("type").and_then(Json::as_str) {
+                Some("function" | "custom") => {
+                    offered.extend(self.tool(tool, pointer, Some(namespace), (is_added, faults)));
+                }
+                _ => {
+                    let message = "must be \"function\" or \"custom\" in a namespace";
+                    let pointer = format!("{pointer}/type");
+                    faults.push(ApiFault::at(pointer, "unsupported_tool", message));
+                }
+            }
+        }
+        offered
+    }
+
+    /// A tool search by the client is a function; the results of one by the server are offered from
+    /// the beginning.
+    fn search(&mut self, tool: &Json, pointer: &str, faults: &mut Faults) {
+        let Some(members) = Members::from_json(tool, pointer, faults) else { return };
+        let known = ["type", "execution", "description", "parameters"];
+        members.refuse_unknown(faults, &known, "there is no such member");
+        if members.one_of(faults, "execution", &["server", "client"]) != Some("client") {
+            return;
+        }
+        let copied = ["description", "parameters"].into_iter();
+        let copied = copied.filter_map(|name| Some((name.to_owned(), members.get(name)?.clone())));
+        let fixed = [
+            ("type".to_owned(), text("function")),
+            ("name".to_owned(), text(OfferedTool::SEARCH)),
+            ("strict".to_owned(), Json::Bool(true)),
+        ];
+        self.names.0.insert(OfferedTool::SEARCH.to_owned(), OfferedTool::Search);
+        let tool = object(fixed.into_iter().chain(copied).collect());
+        self.offer(tool, pointer.to_owned(), OfferedTool::SEARCH);
+    }
+
+    fn tool(
+        &mut self,
+        tool: &Json,
+        pointer: String,
+        namespace: Option<Namespace<'_>>,
+        (is_added, faults): (bool, &mut Faults),
+    ) -> Option<String> {
+        let Json::Object(members) = tool else {
+            // Refused when the tools are parsed.
+            self.offer(tool.clone(), pointer, "");
+            return None;
+        };
+        let is_deferred = members.get("defer_loading") == Some(&Json::Bool(true));
+        if is_deferred && self.has_client_search && !is_added {
+            return None;
+        }
+        check_callers(members, &pointer, faults);
+        let own_name = members.get("name").and_then(Json::as_str).unwrap_or_default().to_owned();
+        let offered = match namespace {
+            Some(namespace) => {
+                let offered = offered_name(namespace.name, &own_name);
+                let (namespace, name) = (namespace.name.to_owned(), own_name);
+                let meaning = OfferedTool::Namespaced { namespace, name };
+                self.names.0.insert(offered.clone(), meaning);
+                offered
+            }
+            None => own_name,
+        };
+        let tool = offered_tool(members, namespace, &offered);
+        self.offer(tool, pointer, &offered);
+        Some(offered)
+    }
+
+    /// Adds a tool. One that an input item adds again, or that a search found, is offered once: the
+    /// last definition holds.
+    fn offer(&mut self, tool: Json, pointer: String, name: &str) {
+        let is_same = |other: &Json| other.get("name").and_then(Json::as_str) == Some(name);
+        let is_of_input = pointer.starts_with("/input") || pointer.starts_with("/previous");
+        let known = self.offered.iter().position(is_same).filter(|_| is_of_input);
+        match known {
+            Some(k) => (self.offered[k], self.sources[k]) = (tool, pointer),
+            None => {
+                self.offered.push(tool);
+                self.sources.push(pointer);
+            }
+        }
+    }
+}
+
+/// A tool as it is offered: strict by default, as the Responses API is, under its offered name.
+fn offered_tool(members: &Object, namespace: Option<Namespace<'_>>, offered: &str) -> Json {
+    let is_function = members.get("type").and_then(Json::as_str) == Some("function");
+    let is_set = |name: &str| members.get(name).is_some_and(|value| *value != Json::Null);
+    let is_changed = |name: &str| {
+        NEUTRAL_MEMBERS.contains(&name)
+            || ["allowed_callers", "async"].contains(&name)
+            || (namespace.is_some() && ["name", "description"].contains(&name))
+            || (name == "strict" && !is_set("strict"))
+    };
+    let kept = members.iter().filter(|(name, _)| !is_changed(name));
+    let mut out: Vec<(String, Json)> =
+        kept.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    if let Some(namespace) = namespace {
+        out.push(("name".to_owned(), text(offered)));
+        let own = members.get("description").and_then(Json::as_str).unwrap_or_default();
+        let lines = [own, namespace.description].map(str::trim);
+        let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+        if !lines.is_empty() {
+            out.push(("description".to_owned(), text(&lines.join("\n"))));
+        }
+    }
+    if is_function && !is_set("strict") && !is_set("function") {
+        out.push(("strict".to_owned(), Json::Bool(true)));
+    }
+    object(out)
+}
+
+/// Refuses functions that only programs may call, or whose results come later.
+fn check_callers(members: &Object, pointer: &str, faults: &mut Faults) {
+    let callers = members.get("allowed_callers").and_then(Json::as_array);
+    if callers.is_some_and(|callers| !callers.iter().any(|c| c.as_str() == Some("direct"))) {
+        let message = "must contain \"direct\": only the model calls tools";
+        faults.push(ApiFault::at(format!("{pointer}/allowed_callers"), "unsupported", message));
+    }
+    if members.get("async") == Some(&Json::Bool(true)) {
+        let message = "results must be in the next request";
+        faults.push(ApiFault::at(format!("{pointer}/async"), "unsupported", message));
+    }
+}
+
+/// Some types end with a date.
+fn is_hosted(kind: &str) -> bool {
+    HOSTED_TOOLS.iter().any(|hosted| {
+        kind == *hosted || kind.strip_prefix(hosted).is_some_and(|rest| rest.starts_with("_20"))
+    })
+}
+
+/// A tool choice under the offered names.
+pub(crate) fn translate_choice(choice: &Json, names: &ToolNames) -> Json {
+    match choice {
+        Json::Object(members) => {
+            let member = |name: &str| members.get(name).and_then(Json::as_str);
+            if member("type") == Some(OfferedTool::SEARCH) {
+                let named = [("type", "function"), ("name", OfferedTool::SEARCH)];
+                return object(named.map(|(name, value)| (name.to_owned(), text(value))).into());
+            }
+            let is_tool = matches!(member("type"), Some("function" | "custom"));
+            let translate = |(name, value): (&str, &Json)| match (name, value) {
+                ("name", Json::String(own)) if is_tool => {
+                    (name.to_owned(), text(&names.offered(member("namespace"), own)))
+                }
+                ("tools", Json::Array(tools)) => {
+                    let tools = tools.iter().map(|tool| translate_choice(tool, names)).collect();
+                    (name.to_owned(), Json::Array(tools))
+                }
+                _ => (name.to_owned(), value.clone()),
+            };
+            let kept = members.iter().filter(|(name, _)| !(is_tool && *name == "namespace"));
+            object(kept.map(translate).collect())
+        }
+        choice => choice.clone(),
+    }
+}

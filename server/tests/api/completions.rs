@@ -1,0 +1,151 @@
+//! The route `/v1/completions`: requests from a table, streams, log probabilities.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::{Server, data, seed};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    body: String,
+    status: u16,
+    param: Option<String>,
+    params: Option<Vec<String>>,
+    text: Option<String>,
+    schema: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+fn complete(more: &Value) -> Value {
+    let mut request = json!({"model": "tiny", "prompt": "Once", "max_tokens": 24, "seed": seed()});
+    for (name, value) in more.as_object().unwrap() {
+        request[name] = value.clone();
+    }
+    if request["prompt"] == "LONG" {
+        request["prompt"] = "word ".repeat(200_000).into();
+    }
+    request
+}
+
+/// The chunks of a stream without `[DONE]`, which must be present.
+async fn chunks(server: &Server, mut request: Value) -> Vec<Value> {
+    request["stream"] = true.into();
+    let answer = server.post("/v1/completions", request.to_string()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let mut chunks = data(&answer.text);
+    assert_eq!(chunks.pop(), Some("[DONE]"));
+    chunks.into_iter().map(|chunk| serde_json::from_str(chunk).unwrap()).collect()
+}
+
+fn joined(chunks: &[Value], choice: u64) -> String {
+    let choices = chunks.iter().filter_map(|chunk| chunk["choices"].get(0));
+    let choices = choices.filter(|of| of["index"] == choice);
+    choices.map(|choice| choice["text"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn completions_from_the_table() {
+    let server = Server::start("").await;
+    let cases: Cases = toml::from_str(include_str!("completions.toml")).unwrap();
+    for case in &cases.case {
+        let name = &case.name;
+        let mut request = complete(&serde_json::from_str(&case.body).unwrap());
+        request.as_object_mut().unwrap().retain(|name, value| name != "prompt" || !value.is_null());
+        let answer = server.post("/v1/completions", request.to_string()).await;
+        assert_eq!(answer.status, case.status, "{name}: {}", answer.text);
+        let body = answer.json();
+        if let Some(param) = &case.param {
+            assert_eq!(body["error"]["param"], **param, "{name}: {body}");
+        }
+        if let Some(params) = &case.params {
+            let faults = body["errors"].as_array().unwrap().iter();
+            let mut found: Vec<&str> = faults.map(|f| f["param"].as_str().unwrap()).collect();
+            let mut expected: Vec<&str> = params.iter().map(String::as_str).collect();
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{name}: {body}");
+        }
+        if case.status != 200 {
+            continue;
+        }
+        let choice = &body["choices"][0];
+        assert_eq!((&body["object"], &choice["index"]), (&json!("text_completion"), &json!(0)));
+        assert!(body["id"].as_str().unwrap().starts_with("cmpl-"), "{name}");
+        assert_eq!(body["louver"]["report"]["level"], "full", "{name}: {body}");
+        let text = choice["text"].as_str().unwrap();
+        if let Some(pattern) = &case.text {
+            let schema = json!({"type": "string", "pattern": pattern});
+            assert!(jsonschema::is_valid(&schema, &choice["text"]), "{name}: {text:?}");
+            assert_eq!(choice["finish_reason"], "stop", "{name}");
+        }
+        if let Some(schema) = &case.schema {
+            let schema: Value = serde_json::from_str(schema).unwrap();
+            let value: Value = serde_json::from_str(text)
+                .unwrap_or_else(|error| panic!("{name}: {error} in {text:?}"));
+            assert!(jsonschema::is_valid(&schema, &value), "{name}: {text:?}");
+        }
+        let streamed = chunks(&server, request).await;
+        assert_eq!(joined(&streamed, 0), text, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_length_is_sixteen_tokens() {
+    let server = Server::start("").await;
+    let mut request = complete(&json!({"structured_outputs": {"regex": "[a-z]{400}"}}));
+    request.as_object_mut().unwrap().remove("max_tokens");
+    let body = server.post("/v1/completions", request.to_string()).await.json();
+    assert_eq!(body["choices"][0]["finish_reason"], "length", "{body}");
+    assert!(body["usage"]["completion_tokens"].as_u64().unwrap() <= 16, "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn choices_log_probabilities_and_usage() {
+    let server = Server::start("").await;
+    let request = complete(&json!({"n": 2, "logprobs": 2, "stop": ["zzz"]}));
+    let body = server.post("/v1/completions", request.to_string()).await.json();
+    let choices = body["choices"].as_array().unwrap();
+    assert_eq!(choices.len(), 2, "{body}");
+    let mut streaming = request.clone();
+    streaming["stream_options"] = json!({"include_usage": true});
+    let streamed = chunks(&server, streaming).await;
+    assert_eq!(streamed.last().unwrap()["usage"], body["usage"]);
+    for (k, choice) in choices.iter().enumerate() {
+        assert_eq!(choice["index"], k);
+        assert_eq!(joined(&streamed, k as u64), choice["text"].as_str().unwrap());
+        let logprobs = &choice["logprobs"];
+        let len = |name: &str| logprobs[name].as_array().unwrap().len();
+        assert!(len("tokens") > 0, "{choice}");
+        for name in ["token_logprobs", "top_logprobs", "text_offset"] {
+            assert_eq!(len(name), len("tokens"), "{name}");
+        }
+        assert!(logprobs["top_logprobs"][0].as_object().unwrap().len() <= 2);
+        assert!(logprobs["token_logprobs"][0].as_f64().unwrap() <= 0.0);
+        // The streamed log probabilities are the same, in pieces.
+        let of_choice = |chunk: &Value| {
+            let choice = chunk["choices"].get(0).filter(|of| of["index"] == k)?;
+            choice["logprobs"]["text_offset"].as_array().cloned()
+        };
+        let offsets: Vec<Value> = streamed.iter().filter_map(of_choice).flatten().collect();
+        assert_eq!(Value::from(offsets), logprobs["text_offset"]);
+    }
+}
+
+/// The model's wire format does not apply: markers of calls are text here.
+#[tokio::test(flavor = "multi_thread")]
+async fn markers_of_calls_are_text() {
+    let server = Server::start("").await;
+    let text = "<tool_call>{\"name\": \"x\"}</tool_call>";
+    let request = complete(&json!({"structured_outputs": {"choice": [text]}, "max_tokens": 60}));
+    let body = server.post("/v1/completions", request.to_string()).await.json();
+    assert_eq!(body["choices"][0]["text"], text, "{body}");
+    let checked = server.post("/v1/louver/check", request.to_string()).await.json();
+    assert_eq!(checked["ok"], true, "{checked}");
+    assert!(checked["prompt_tokens"].as_u64().unwrap() > 0);
+}
