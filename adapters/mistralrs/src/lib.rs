@@ -41,6 +41,7 @@ mod chat;
 mod error;
 mod extend;
 mod hook;
+mod mcp;
 mod model;
 mod model_files;
 mod plan;
@@ -63,6 +64,7 @@ pub use louver::spec::tools::ToolChoice;
 pub use louver_formats::{
     Call, CallKind, Cut, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolRequest, Turn,
 };
+pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};
 pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList, call_ids};
 pub use prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput};

@@ -155,3 +155,37 @@ fn wrong_usage_is_rejected() {
         );
     }
 }
+
+/// Tools of an MCP server: the calls match the schemas that it lists, and run there.
+#[test]
+fn mcp_tools() {
+    // The example starts the server, which is built beside it.
+    assert!(PathBuf::from(env!("CARGO_BIN_EXE_mcp_server")).exists());
+    let mut calls = 0;
+    for seed in ["1", "2", "3"] {
+        let arguments = ["--seed", seed, "--max-tokens", "150"];
+        let lines = lines(env!("CARGO_BIN_EXE_mcp_tools"), &arguments);
+        assert_eq!(labelled(&lines, "tools      "), ["convert_length, leap_year"]);
+        for line in labelled(&lines, "call       ") {
+            let (text, result) = line.split_once(" -> ").unwrap();
+            let (name, arguments) = call(text);
+            let within = |name: &str, range: std::ops::RangeInclusive<i64>| {
+                arguments[name].as_i64().is_some_and(|value| range.contains(&value))
+            };
+            match name.as_str() {
+                "convert_length" => {
+                    assert!(within("metres", 0..=100_000), "{line}");
+                    let unit = arguments["unit"].as_str().unwrap();
+                    assert!(["feet", "miles"].contains(&unit) && result.ends_with(unit), "{line}");
+                }
+                "leap_year" => {
+                    assert!(within("year", 1600..=2400), "{line}");
+                    assert!(["true", "false"].contains(&result), "{line}");
+                }
+                other => panic!("{other}"),
+            }
+            calls += 1;
+        }
+    }
+    assert!(calls >= 3, "{calls} calls");
+}
