@@ -55,6 +55,14 @@ class PageTests(unittest.TestCase):
         elsewhere = [url for url in self.page.requested if not url.startswith((self.server.url, "data:"))]
         self.assertEqual(elsewhere, [], "a request went to another server")
 
+    def test_page_says_what_to_do_before_a_trace_is_shown(self):
+        shown = "getComputedStyle(document.querySelector('#welcome')).display !== 'none'"
+        self.assertTrue(self.page.run(shown))
+        self.assertIn("trace", text(self.page, "#welcome"))
+        self.assertFalse(self.page.run("document.querySelector('#run-box').open"))
+        self.pick("call")
+        self.assertFalse(self.page.run(shown))
+
     def pick(self, name):
         page = self.page
         page.run(f"(s => {{ s.value = {json.dumps(name)}; s.dispatchEvent(new Event('change')); }})(document.querySelector('#recorded'))")

@@ -86,6 +86,7 @@ async function refresh(selected) {
   const head = element("option", { value: "" }, prompt);
   byId("recorded").replaceChildren(head, ...options);
   byId("recorded").value = selected ?? "";
+  return list.length;
 }
 
 async function load(id) {
@@ -98,7 +99,8 @@ async function run() {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw new Error("the request must be a JSON object");
   }
-  const path = "input" in body ? "/v1/responses" : "/v1/chat/completions";
+  const routes = { messages: "/v1/chat/completions", input: "/v1/responses", prompt: "/v1/completions" };
+  const path = routes[Object.keys(routes).find((name) => name in body) ?? "messages"];
   const traced = { ...body, stream: false, louver: { ...body.louver, trace: true } };
   showStatus("running …");
   const options = {
@@ -127,6 +129,7 @@ function show(text) {
   trace = parsed;
   byId("recorded").value = "";
   byId("view").hidden = false;
+  byId("welcome").hidden = true;
   byId("slider").max = String(trace.steps.length - 1);
   showRequest(trace);
   showLegend(trace);
@@ -224,7 +227,7 @@ attachListeners();
 byId("body").value = JSON.stringify(EXAMPLE, null, 2);
 const linked = new URLSearchParams(location.hash.slice(1)).get("trace");
 reportErrors(async () => {
-  await refresh();
+  byId("run-box").open = (await refresh()) === 0;
   if (linked) {
     await load(linked);
   }
