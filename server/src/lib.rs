@@ -17,6 +17,7 @@ mod app;
 mod chat;
 mod check;
 mod config;
+mod device;
 mod error;
 mod http;
 mod inspect;
