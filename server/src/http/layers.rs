@@ -16,6 +16,7 @@ use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::{ActiveRequest, Peer};
 use crate::metrics::RequestLabels;
 use crate::state::{App, fnv1a};
+use crate::telemetry;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Maximum length of a request id that the client supplies, in bytes.
@@ -54,7 +55,10 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let (begin_request, client) =
         (peer.map(|peer| peer.0.begin_request()), peer.map(|peer| peer.0.address.to_string()));
     let route = route_label(request.uri().path());
-    let span = tracing::info_span!("request", id = id.0, method = %request.method(), route, client);
+    let (method, headers) = (request.method(), request.headers());
+    let exported = telemetry::request(method, route, (&id.0, client.as_deref()), headers);
+    let span = exported
+        .in_scope(|| tracing::info_span!("request", id = id.0, method = %method, route, client));
     app.metrics().active.inc();
     let mut guard = RequestGuard {
         app: app.clone(),
@@ -62,6 +66,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         status: 499,
         started,
         span: span.clone(),
+        exported,
         _active_request: begin_request,
     };
     let answer = AssertUnwindSafe(next.run(request).instrument(span)).catch_unwind().await;
@@ -119,6 +124,8 @@ struct RequestGuard {
     status: u16,
     started: Instant,
     span: tracing::Span,
+    /// The span for OpenTelemetry.
+    exported: tracing::Span,
     _active_request: Option<ActiveRequest>,
 }
 
@@ -127,6 +134,7 @@ impl Drop for RequestGuard {
         self.app.metrics().active.dec();
         let labels = RequestLabels { route: self.route, code: self.status };
         self.app.metrics().requests.get_or_create(&labels).inc();
+        telemetry::end_request(&self.exported, self.status);
         let milliseconds = self.started.elapsed().as_secs_f64() * 1e3;
         self.span.in_scope(|| match self.route {
             // Polled every few seconds by monitoring.

@@ -22,8 +22,10 @@ use crate::metrics::ModelLabels;
 use crate::request::options::{Extension, Sampling, Thinking};
 use crate::request::pointers::PointerMap;
 use crate::state::{App, ServedModel};
+use crate::telemetry;
 
 pub(crate) use admission::AdmissionGate;
+pub(crate) use running::Options as TurnOptions;
 use running::Permits;
 pub(crate) use running::{Progress, RunningTurn};
 pub(crate) use sse::{EventWriter, stream_events};
@@ -190,6 +192,7 @@ async fn plan_and_start(
     let (planned_model, metrics_app) = (served.clone(), app.clone());
     let work = BlockingWork::default();
     let checkpoint = work.checkpoint();
+    let span = telemetry::plan(&served.name);
     let (plan, prompt, compiled_in) = work
         .run(planning.clone(), move || {
             let started = Instant::now();
@@ -197,8 +200,10 @@ async fn plan_and_start(
             let compiled_in = started.elapsed();
             let labels = ModelLabels { model: planned_model.name.clone() };
             metrics_app.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
+            span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;
             let prompt = plan.prompt(&messages)?;
+            span.record("gen_ai.usage.input_tokens", prompt.len() as i64);
             checkpoint()?;
             if let Some(constraint) = plan.constraint() {
                 constraint.prepare(PrepareBudget::default());
@@ -223,7 +228,16 @@ async fn plan_and_start(
     };
     let streams = plan.start(&served.model.0, prompt, run).await?;
     let live_steps = is_streamed && sampling.logprobs.is_some();
-    let options = running::Options { arrived, deadline, compiled_in, live_steps };
+    let Sampling { temperature, top_p, .. } = sampling;
+    let options = running::Options {
+        arrived,
+        deadline,
+        compiled_in,
+        live_steps,
+        max_tokens,
+        temperature,
+        top_p,
+    };
     let trace_source =
         trace_source.map(|(route, body)| running::TraceSource { id, route, body: body.into() });
     Ok(RunningTurn::new(
