@@ -68,7 +68,7 @@ mod otlp {
     use anyhow::Context;
     use opentelemetry::trace::TracerProvider;
     use opentelemetry::{Key, KeyValue, Value, global};
-    use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+    use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
     use opentelemetry_sdk::Resource;
     use opentelemetry_sdk::propagation::TraceContextPropagator;
     use opentelemetry_sdk::trace::SdkTracerProvider;
@@ -80,6 +80,10 @@ mod otlp {
     /// The variables of OpenTelemetry that turn the export on, as the flag does.
     const ENDPOINT_VARIABLES: [&str; 2] =
         ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+
+    /// The variables of OpenTelemetry that choose between protobuf, the default, and JSON.
+    const PROTOCOL_VARIABLES: [&str; 2] =
+        ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"];
 
     /// The export of spans, if there is an endpoint. A thread of its own sends them in batches;
     /// when that falls behind, spans are dropped and requests do not wait.
@@ -95,6 +99,11 @@ mod otlp {
                 return Ok(Export(None));
             }
             let exporter = SpanExporter::builder().with_http();
+            let exporter = if PROTOCOL_VARIABLES.into_iter().any(is_set) {
+                exporter
+            } else {
+                exporter.with_protocol(Protocol::HttpBinary)
+            };
             let exporter = match endpoint {
                 Some(base) => {
                     exporter.with_endpoint(format!("{}/v1/traces", base.trim_end_matches('/')))
