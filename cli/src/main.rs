@@ -10,6 +10,8 @@ mod jsonl;
 mod registry;
 #[cfg(feature = "host")]
 mod serve;
+#[cfg(feature = "host")]
+mod telemetry;
 mod validator;
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! `louver serve`: the OpenAI-compatible server.
 
 use std::future::Future;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,9 +10,9 @@ use anyhow::Context;
 use clap::ValueEnum;
 use louver::front::json_schema::Policy;
 use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits};
-use tracing_subscriber::EnvFilter;
 
 use crate::registry::RegistryArgs;
+use crate::telemetry::{self, LogFormat};
 
 /// The environment variable with API keys, separated by commas.
 const KEYS_VARIABLE: &str = "LOUVER_API_KEY";
@@ -77,6 +77,10 @@ pub(crate) struct ServeArgs {
     /// Format of the log on standard error. RUST_LOG sets the log level.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+    /// Address of an OpenTelemetry collector, such as http://127.0.0.1:4318, that spans of requests
+    /// are sent to by OTLP over HTTP. Also read from OTEL_EXPORTER_OTLP_ENDPOINT.
+    #[arg(long, value_name = "URL")]
+    otlp_endpoint: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -90,14 +94,6 @@ enum PolicyArg {
     BestEffort,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
 fn seconds(text: &str) -> Result<Seconds, String> {
     let number: f64 = text.parse().map_err(|_| "must be a number of seconds".to_owned())?;
     Seconds::try_from(number)
@@ -105,7 +101,7 @@ fn seconds(text: &str) -> Result<Seconds, String> {
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    log_to_stderr(args.log_format);
+    let export = telemetry::start(args.log_format, args.otlp_endpoint.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         let config = build_config(&args)?;
@@ -134,21 +130,8 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     });
     // Aborted clients may still hold connections.
     runtime.shutdown_background();
+    export.finish();
     served
-}
-
-fn log_to_stderr(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("info,mistralrs_core=warn"));
-    let is_terminal = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(is_terminal);
-    match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
-    }
 }
 
 /// Reads the configuration file and applies the flags.

@@ -52,3 +52,10 @@ fn unprotected_servers_do_not_start() {
     // With the flag it proceeds to listening.
     assert!(log(&["--host", "127.0.0.1", "--allow-no-keys"], None).contains("cannot listen"));
 }
+
+#[cfg(not(feature = "otel"))]
+#[test]
+fn the_export_of_spans_names_its_feature() {
+    let log = log(&["--otlp-endpoint", "http://127.0.0.1:4318"], None);
+    assert!(log.contains("--otlp-endpoint") && log.contains("`--features otel`"), "{log}");
+}

@@ -18,6 +18,7 @@ mod chat;
 mod check;
 mod completions;
 mod config;
+mod device;
 mod error;
 mod http;
 mod inspect;
@@ -27,6 +28,7 @@ mod metrics;
 mod request;
 mod responses;
 mod state;
+mod telemetry;
 mod turn;
 
 pub use app::router;
@@ -40,3 +42,4 @@ pub use inspect::{
 pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
 pub use load::{LoadError, load};
 pub use state::{App, HostModel, LogitsProcessors, ServedModel};
+pub use telemetry::TARGET as SPAN_TARGET;

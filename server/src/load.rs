@@ -8,7 +8,8 @@ use louver_formats::WireFormat;
 use louver_mistralrs::{Louver, LouverOptions};
 use mistralrs::{Device, ModelDType, TextModelBuilder, parse_isq_value};
 
-use crate::config::{Config, ConfigError, DeviceChoice, ModelConfig};
+use crate::config::{Config, ConfigError, ModelConfig};
+use crate::device;
 use crate::state::{App, ServedModel};
 
 /// Why the server cannot start.
@@ -88,13 +89,7 @@ fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
         problem,
     };
     let mut builder = TextModelBuilder::new(&config.model).with_prefix_cache_n(config.prefix_cache);
-    let device = match config.device {
-        DeviceChoice::Auto => None,
-        DeviceChoice::Cpu => Some(Ok(Device::Cpu)),
-        DeviceChoice::Cuda(ordinal) => Some(Device::new_cuda(ordinal)),
-        DeviceChoice::Metal(ordinal) => Some(Device::new_metal(ordinal)),
-    };
-    let device = device.transpose().map_err(|error| fault("device", error.to_string()))?;
+    let device = device::open(config.device).map_err(|problem| fault("device", problem))?;
     if let Some(isq) = &config.isq {
         let isq = parse_isq_value(isq, device.as_ref()).map_err(|problem| fault("isq", problem))?;
         builder = builder.with_isq(isq);

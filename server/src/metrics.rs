@@ -264,3 +264,45 @@ impl Collector for EngineCollector {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The exported name of every metric, with `_total` for counters.
+    fn exported_names() -> BTreeSet<String> {
+        let metrics = Metrics::new(&[]);
+        let model = ModelLabels { model: "a".to_owned() };
+        metrics.initialize(&model);
+        // Families without samples are not exported.
+        drop(metrics.requests.get_or_create(&RequestLabels { route: "/", code: 200 }));
+        drop(metrics.errors.get_or_create(&ErrorLabels { kind: "a", code: "b" }));
+        drop(metrics.finished.get_or_create(&FinishLabels { model: "a".into(), finish: "stop" }));
+        drop(metrics.louver.get_or_create(&model));
+        drop(metrics.steps.get_or_create(&model));
+        let text = metrics.text().unwrap();
+        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        types
+            .filter_map(|line| line.split_once(' '))
+            .map(|(name, kind)| match kind {
+                "counter" => format!("{name}_total"),
+                _ => name.to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_dashboard_has_every_metric() {
+        let dashboard = include_str!("../../docs/grafana/louver.json");
+        let json: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+        assert!(json["panels"].as_array().unwrap().len() > 10);
+        let words = dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let used: BTreeSet<String> = words
+            .filter(|word| word.starts_with("louver_"))
+            .map(|word| word.strip_suffix("_bucket").unwrap_or(word).to_owned())
+            .collect();
+        assert_eq!(used, exported_names());
+    }
+}

@@ -16,6 +16,7 @@ use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::{ActiveRequest, Peer};
 use crate::metrics::RequestLabels;
 use crate::state::{App, fnv1a};
+use crate::telemetry;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Maximum length of a request id that the client supplies, in bytes.
@@ -54,7 +55,9 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let (begin_request, client) =
         (peer.map(|peer| peer.0.begin_request()), peer.map(|peer| peer.0.address.to_string()));
     let route = route_label(request.uri().path());
-    let span = tracing::info_span!("request", id = id.0, method = %request.method(), route, client);
+    let (method, headers) = (request.method(), request.headers());
+    let exported = telemetry::request(method, route, (&id.0, client.as_deref()), headers);
+    let span = tracing::info_span!("request", id = id.0, method = %method, route, client);
     app.metrics().active.inc();
     let mut guard = RequestGuard {
         app: app.clone(),
@@ -62,16 +65,19 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         status: 499,
         started,
         span: span.clone(),
+        exported: exported.clone(),
         _active_request: begin_request,
     };
-    let answer = AssertUnwindSafe(next.run(request).instrument(span)).catch_unwind().await;
+    // Both, as a log's level may turn its span off.
+    let handled = next.run(request).instrument(span).instrument(exported);
+    let answer = AssertUnwindSafe(handled).catch_unwind().await;
     let mut response = answer.unwrap_or_else(|_| {
         tracing::error!(id = id.0, "a handler panicked");
         ApiError::general(ErrorKind::Internal, "internal", "internal error").into_response()
     });
     guard.status = response.status().as_u16();
     if let Some(error) = response.extensions().get::<ApiError>() {
-        guard.span.in_scope(|| count_error(&app, error));
+        guard.exported.in_scope(|| guard.span.in_scope(|| count_error(&app, error)));
     }
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -119,6 +125,8 @@ struct RequestGuard {
     status: u16,
     started: Instant,
     span: tracing::Span,
+    /// The span for OpenTelemetry.
+    exported: tracing::Span,
     _active_request: Option<ActiveRequest>,
 }
 
@@ -127,6 +135,7 @@ impl Drop for RequestGuard {
         self.app.metrics().active.dec();
         let labels = RequestLabels { route: self.route, code: self.status };
         self.app.metrics().requests.get_or_create(&labels).inc();
+        telemetry::end_request(&self.exported, self.status);
         let milliseconds = self.started.elapsed().as_secs_f64() * 1e3;
         self.span.in_scope(|| match self.route {
             // Polled every few seconds by monitoring.
@@ -142,10 +151,11 @@ fn guard_body(body: Body, guard: RequestGuard) -> Body {
     if body.size_hint().exact().is_some() {
         return body;
     }
-    let span = guard.span.clone();
+    let (span, exported) = (guard.span.clone(), guard.exported.clone());
     let (mut chunks, mut guard) = (body.into_data_stream(), Some(guard));
     Body::from_stream(futures::stream::poll_fn(move |context| {
-        let _within = span.enter();
+        let _outer = exported.enter();
+        let _inner = span.enter();
         let chunk = ready!(chunks.poll_next_unpin(context));
         if chunk.is_none() {
             drop(guard.take());

@@ -27,8 +27,10 @@ use crate::request::members::Faults;
 use crate::request::options::{Extension, Sampling, Thinking};
 use crate::request::pointers::PointerMap;
 use crate::state::{App, ServedModel};
+use crate::telemetry;
 
 pub(crate) use admission::AdmissionGate;
+pub(crate) use running::Options as TurnOptions;
 use running::Permits;
 pub(crate) use running::{Progress, RunningTurn};
 pub(crate) use sse::{DONE, EventWriter, data_event, stream_events};
@@ -244,11 +246,12 @@ async fn plan_and_start(
     let choices = request.choices();
     let planning = enter_planning(app, &served, choices).await?;
     let run = request.build_run(max_tokens, app, &served);
-    let (is_streamed, logprobs) = (request.is_streamed, request.sampling.logprobs);
+    let (is_streamed, sampling) = (request.is_streamed, request.sampling.clone());
     let (id, trace_source) = (request.id.clone(), request.trace_source.take());
     let (planned_model, metrics_app) = (served.clone(), app.clone());
     let work = BlockingWork::default();
     let checkpoint = work.checkpoint();
+    let span = telemetry::plan(&served.name);
     let (plan, prompt, compiled_in) = work
         .run(planning.clone(), move || {
             let started = Instant::now();
@@ -256,8 +259,10 @@ async fn plan_and_start(
             let compiled_in = started.elapsed();
             let labels = ModelLabels { model: planned_model.name.clone() };
             metrics_app.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
+            span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;
             let prompt = request.tokens(&plan)?;
+            span.record("gen_ai.usage.input_tokens", prompt.len() as i64);
             checkpoint()?;
             if let Some(constraint) = plan.constraint() {
                 constraint.prepare(PrepareBudget::default());
@@ -281,8 +286,17 @@ async fn plan_and_start(
         }
     };
     let streams = plan.start(&served.model.0, prompt, run).await?;
-    let live_steps = is_streamed && logprobs.is_some();
-    let options = running::Options { arrived, deadline, compiled_in, live_steps };
+    let live_steps = is_streamed && sampling.logprobs.is_some();
+    let Sampling { temperature, top_p, .. } = sampling;
+    let options = running::Options {
+        arrived,
+        deadline,
+        compiled_in,
+        live_steps,
+        max_tokens,
+        temperature,
+        top_p,
+    };
     let trace_source =
         trace_source.map(|(route, body)| running::TraceSource { id, route, body: body.into() });
     Ok(RunningTurn::new(

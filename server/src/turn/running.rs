@@ -22,16 +22,20 @@ use crate::inspect::{RequestSummary, TimingSummary, TraceOutcome, TraceRecorder}
 use crate::metrics::{FinishLabels, ModelLabels};
 use crate::request::pointers::PointerMap;
 use crate::state::{App, ServedModel};
+use crate::telemetry;
 use crate::turn::BlockingWork;
 
 /// Timing and options of reading a request's generations.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Options {
+pub(crate) struct Options {
     pub(super) arrived: Instant,
     pub(super) deadline: Instant,
-    pub(super) compiled_in: Duration,
+    pub(crate) compiled_in: Duration,
     /// Whether steps are delivered with events rather than at the end.
     pub(super) live_steps: bool,
+    pub(crate) max_tokens: usize,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) top_p: Option<f64>,
 }
 
 /// Request data that its traces record.
@@ -233,7 +237,9 @@ impl SequentialChoices {
 
 impl TurnContext {
     fn choice(&self, index: usize, stream: EventStream) -> Choice {
-        let metrics = GenerationMetrics::new(self.app.clone(), &self.served);
+        let span =
+            telemetry::generation(&self.served.name, index, stream.prompt_tokens(), &self.options);
+        let metrics = GenerationMetrics::new(self.app.clone(), &self.served, span);
         let bytes = self.app.config().limits.traces.trace_bytes;
         let recorder = self
             .trace_source
@@ -411,17 +417,18 @@ fn finish_name(generation: &Generation) -> &'static str {
     }
 }
 
-/// Metrics of one generation. A generation dropped before its end counts as cancelled.
+/// Metrics and span of one generation. A generation dropped before its end counts as cancelled.
 struct GenerationMetrics {
     app: App,
     labels: ModelLabels,
     /// Width of the vocabulary in tokens.
     vocabulary: usize,
     finish: &'static str,
+    span: tracing::Span,
 }
 
 impl GenerationMetrics {
-    fn new(app: App, served: &ServedModel) -> GenerationMetrics {
+    fn new(app: App, served: &ServedModel, span: tracing::Span) -> GenerationMetrics {
         app.metrics().generations.inc();
         let vocabulary = served.louver.engine().vocab().width();
         GenerationMetrics {
@@ -429,6 +436,7 @@ impl GenerationMetrics {
             labels: ModelLabels { model: served.name.clone() },
             vocabulary,
             finish: "cancelled",
+            span,
         }
     }
 
@@ -444,6 +452,7 @@ impl GenerationMetrics {
 
     fn end(&mut self, generation: &Generation) {
         self.finish = finish_name(generation);
+        telemetry::record_generation(&self.span, generation);
         let metrics = self.app.metrics();
         let report = &generation.report;
         let truncated = report.completion == Completion::Truncated;
@@ -483,5 +492,6 @@ impl Drop for GenerationMetrics {
         metrics.generations.dec();
         let labels = FinishLabels { model: self.labels.model.clone(), finish: self.finish };
         metrics.finished.get_or_create(&labels).inc();
+        telemetry::end_generation(&self.span, self.finish);
     }
 }

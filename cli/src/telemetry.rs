@@ -1,0 +1,161 @@
+//! What `louver serve` tells its operator: the log, and spans of requests by OTLP, the protocol of
+//! OpenTelemetry.
+
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Starts the log on standard error, and the export of spans if there is an endpoint. Call it
+/// outside of the asynchronous runtime.
+///
+/// # Errors
+///
+/// The endpoint is not a URL, or this build has no export.
+pub(crate) fn start(format: LogFormat, endpoint: Option<&str>) -> anyhow::Result<Export> {
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,mistralrs_core=warn"));
+    let is_terminal = std::io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
+    let log = match format {
+        LogFormat::Text => log.boxed(),
+        LogFormat::Json => log.json().flatten_event(true).boxed(),
+    };
+    let registry = tracing_subscriber::registry().with(log.with_filter(filter));
+    #[cfg(feature = "otel")]
+    {
+        let export = Export::start(endpoint)?;
+        registry.with(export.layer()).init();
+        Ok(export)
+    }
+    #[cfg(not(feature = "otel"))]
+    {
+        if endpoint.is_some() {
+            anyhow::bail!(
+                "--otlp-endpoint: this build has no export: build with `--features otel`"
+            );
+        }
+        registry.init();
+        Ok(Export)
+    }
+}
+
+/// The export of spans: none in this build.
+#[cfg(not(feature = "otel"))]
+#[derive(Debug)]
+pub(crate) struct Export;
+
+#[cfg(not(feature = "otel"))]
+impl Export {
+    pub(crate) fn finish(self) {}
+}
+
+#[cfg(feature = "otel")]
+pub(crate) use otlp::Export;
+
+#[cfg(feature = "otel")]
+mod otlp {
+    use anyhow::Context;
+    use opentelemetry::trace::TracerProvider;
+    use opentelemetry::{Key, KeyValue, Value, global};
+    use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
+    use opentelemetry_sdk::Resource;
+    use opentelemetry_sdk::propagation::TraceContextPropagator;
+    use opentelemetry_sdk::trace::SdkTracerProvider;
+    use tracing::{Level, Subscriber};
+    use tracing_subscriber::Layer;
+    use tracing_subscriber::filter::Targets;
+    use tracing_subscriber::registry::LookupSpan;
+
+    /// The variables of OpenTelemetry that turn the export on, as the flag does.
+    const ENDPOINT_VARIABLES: [&str; 2] =
+        ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+
+    /// The variables of OpenTelemetry that choose between protobuf, the default, and JSON.
+    const PROTOCOL_VARIABLES: [&str; 2] =
+        ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"];
+
+    /// The export of spans, if there is an endpoint. A thread of its own sends them in batches;
+    /// when that falls behind, spans are dropped and requests do not wait.
+    #[derive(Debug)]
+    pub(crate) struct Export(Option<SdkTracerProvider>);
+
+    impl Export {
+        /// Starts the export to `endpoint`, the collector's address without `/v1/traces`, or else
+        /// to that of OpenTelemetry's environment variables.
+        pub(super) fn start(endpoint: Option<&str>) -> anyhow::Result<Export> {
+            let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+            if endpoint.is_none() && !ENDPOINT_VARIABLES.into_iter().any(is_set) {
+                return Ok(Export(None));
+            }
+            let exporter = SpanExporter::builder().with_http();
+            let exporter = if PROTOCOL_VARIABLES.into_iter().any(is_set) {
+                exporter
+            } else {
+                exporter.with_protocol(Protocol::HttpBinary)
+            };
+            let exporter = match endpoint {
+                Some(base) => {
+                    exporter.with_endpoint(format!("{}/v1/traces", base.trim_end_matches('/')))
+                }
+                None => exporter,
+            };
+            let exporter = exporter.build().context("--otlp-endpoint")?;
+            global::set_text_map_propagator(TraceContextPropagator::new());
+            let provider = SdkTracerProvider::builder()
+                .with_batch_exporter(exporter)
+                .with_resource(resource())
+                .build();
+            Ok(Export(Some(provider)))
+        }
+
+        /// The layer that exports the server's spans, and its warnings and errors with them.
+        pub(super) fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
+        where
+            S: Subscriber + for<'a> LookupSpan<'a>,
+        {
+            let tracer = self.0.as_ref()?.tracer("louver");
+            let exported = Targets::new()
+                .with_target(louver_server::SPAN_TARGET, Level::TRACE)
+                .with_target("louver_server", Level::WARN);
+            let layer = tracing_opentelemetry::layer()
+                .with_tracer(tracer)
+                .with_location(false)
+                .with_threads(false)
+                .with_target(false)
+                .with_tracked_inactivity(false);
+            Some(layer.with_filter(exported))
+        }
+
+        /// Sends what is left. Call it outside of the asynchronous runtime.
+        pub(crate) fn finish(self) {
+            if let Some(Err(error)) = self.0.map(|provider| provider.shutdown()) {
+                tracing::warn!("the last spans were not exported: {error}");
+            }
+        }
+    }
+
+    /// The service: `louver`, unless OpenTelemetry's environment variables name another.
+    fn resource() -> Resource {
+        let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+        let named = Resource::builder().with_attribute(version.clone()).build();
+        let is_named = named
+            .get(&Key::from_static_str("service.name"))
+            .is_some_and(|name: Value| !name.as_str().starts_with("unknown_service"));
+        if is_named {
+            named
+        } else {
+            Resource::builder().with_service_name("louver").with_attribute(version).build()
+        }
+    }
+}

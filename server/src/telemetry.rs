@@ -1,0 +1,198 @@
+//! Spans of requests for export to OpenTelemetry. Names and attributes are those of its semantic
+//! conventions for HTTP servers and generative AI; `louver.*` are our own.
+//!
+//! ```text
+//! POST /v1/chat/completions     a request, until its body ends
+//!   plan                        lowering and compiling, rendering and tokenizing the prompt
+//!   chat MODEL                  one choice, from its start to its end
+//! ```
+//!
+//! No span has text of a prompt or an answer. A span costs nothing unless a subscriber asks for
+//! its target, [`TARGET`].
+
+use axum::http::{HeaderMap, Method};
+use louver_mistralrs::{Completion, Generation};
+use tracing::field::Empty;
+use tracing::{Span, trace_span};
+
+use crate::turn::TurnOptions;
+
+/// Target of all spans for export. Their level is TRACE, so that logs do not repeat them.
+pub const TARGET: &str = "louver_telemetry";
+
+/// The host, as the conventions call it.
+const PROVIDER: &str = "mistral_rs";
+
+/// The span of a request. It continues the client's trace, if the headers name one and the feature
+/// `otel` is on.
+pub(crate) fn request(
+    method: &Method,
+    route: &'static str,
+    (id, client): (&str, Option<&str>),
+    headers: &HeaderMap,
+) -> Span {
+    // Polled every few seconds by monitoring.
+    if matches!(route, "/healthz" | "/metrics") {
+        return Span::none();
+    }
+    let span = trace_span!(
+        target: TARGET,
+        "request",
+        otel.name = %format_args!("{method} {route}"),
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = %method,
+        http.route = route,
+        http.response.status_code = Empty,
+        client.address = client,
+        error.type = Empty,
+        louver.request.id = id,
+    );
+    continue_trace(&span, headers);
+    span
+}
+
+/// Ends the span of a request with the response's status.
+pub(crate) fn end_request(span: &Span, status: u16) {
+    span.record("http.response.status_code", i64::from(status));
+    if status >= 400 {
+        span.record("error.type", status);
+    }
+    // By the conventions, faults of the client are no errors of a server.
+    if status >= 500 {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// The span of planning a request.
+pub(crate) fn plan(model: &str) -> Span {
+    trace_span!(
+        target: TARGET,
+        "plan",
+        gen_ai.request.model = model,
+        gen_ai.usage.input_tokens = Empty,
+        louver.compile_seconds = Empty,
+    )
+}
+
+/// The span of one choice.
+pub(crate) fn generation(
+    model: &str,
+    choice: usize,
+    prompt_tokens: usize,
+    options: &TurnOptions,
+) -> Span {
+    trace_span!(
+        target: TARGET,
+        "generation",
+        otel.name = %format_args!("chat {model}"),
+        otel.status_code = Empty,
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = PROVIDER,
+        gen_ai.request.model = model,
+        gen_ai.request.max_tokens = int(options.max_tokens),
+        gen_ai.request.temperature = options.temperature,
+        gen_ai.request.top_p = options.top_p,
+        gen_ai.response.model = model,
+        gen_ai.usage.input_tokens = int(prompt_tokens),
+        gen_ai.usage.output_tokens = Empty,
+        louver.choice = int(choice),
+        louver.compile_seconds = options.compiled_in.as_secs_f64(),
+        louver.completion = Empty,
+        louver.tool_calls = Empty,
+        louver.forced_tokens = Empty,
+        louver.refused_tokens = Empty,
+        louver.repaired_rows = Empty,
+        louver.masks = Empty,
+        louver.mask_seconds = Empty,
+        louver.work_seconds = Empty,
+        louver.step_seconds = Empty,
+    )
+}
+
+/// Records the results of a complete generation.
+pub(crate) fn record_generation(span: &Span, generation: &Generation) {
+    if span.is_disabled() {
+        return;
+    }
+    let (report, timing) = (&generation.report, &generation.timing);
+    let completion = match report.completion {
+        Completion::Complete => "complete",
+        Completion::Pressed => "pressed",
+        Completion::Truncated => "truncated",
+        Completion::Cancelled => "cancelled",
+    };
+    span.record("louver.completion", completion);
+    for (name, count) in [
+        ("gen_ai.usage.output_tokens", generation.tokens.len()),
+        ("louver.tool_calls", generation.turn.calls.len()),
+        ("louver.forced_tokens", report.forced_tokens),
+        ("louver.refused_tokens", report.refused_tokens),
+        ("louver.repaired_rows", generation.repaired_rows),
+        ("louver.masks", timing.masks.len()),
+    ] {
+        span.record(name, int(count));
+    }
+    span.record(
+        "louver.mask_seconds",
+        timing.masks.iter().sum::<std::time::Duration>().as_secs_f64(),
+    );
+    span.record("louver.work_seconds", timing.louver.as_secs_f64());
+    span.record("louver.step_seconds", timing.steps.as_secs_f64());
+}
+
+/// Records why a generation ended: `stop`, `length`, `cancelled` or `error`.
+pub(crate) fn end_generation(span: &Span, finish: &'static str) {
+    if finish == "error" {
+        span.record("otel.status_code", "ERROR");
+    }
+    set_finish(span, finish);
+}
+
+/// Integers are 64 bits and signed in OpenTelemetry.
+fn int(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(feature = "otel")]
+fn set_finish(span: &Span, finish: &'static str) {
+    use opentelemetry::{Array, StringValue, Value};
+    use tracing_opentelemetry::OpenTelemetrySpanExt;
+    // A list by the conventions, which fields of spans cannot be.
+    let reasons = Value::Array(Array::String(vec![StringValue::from(finish)]));
+    span.set_attribute("gen_ai.response.finish_reasons", reasons);
+}
+
+#[cfg(not(feature = "otel"))]
+fn set_finish(_: &Span, _: &'static str) {}
+
+#[cfg(feature = "otel")]
+fn continue_trace(span: &Span, headers: &HeaderMap) {
+    use opentelemetry::trace::TraceContextExt;
+    use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+    struct Headers<'a>(&'a HeaderMap);
+    impl opentelemetry::propagation::Extractor for Headers<'_> {
+        fn get(&self, key: &str) -> Option<&str> {
+            self.0.get(key).and_then(|value| value.to_str().ok())
+        }
+
+        fn keys(&self) -> Vec<&str> {
+            self.0.keys().map(|name| name.as_str()).collect()
+        }
+    }
+
+    if span.is_disabled() {
+        return;
+    }
+    let parent = opentelemetry::global::get_text_map_propagator(|propagator| {
+        propagator.extract(&Headers(headers))
+    });
+    if parent.span().span_context().is_valid() {
+        // It fails only if no layer exports the span.
+        let _ = span.set_parent(parent);
+    }
+}
+
+#[cfg(not(feature = "otel"))]
+fn continue_trace(_: &Span, _: &HeaderMap) {}
