@@ -15,6 +15,8 @@ it yields the mask of the next token and takes the sampled token.
     True
 """
 
+from typing import Iterable, Union
+
 from . import errors, formats, masks, reports
 from ._louver import Constraint, Engine, Extractor, Matcher, RowStatus, Vocabulary, __version__
 from .errors import (
@@ -59,9 +61,9 @@ __all__ = [
 ]
 
 
-def toy_vocabulary(extra=()):
+def toy_vocabulary(extra: Iterable[Union[bytes, str]] = ()) -> Vocabulary:
     """A small vocabulary for tests and for work without a model: the 256 single bytes as ids 0 to
     255, one stop token `<|end|>` with id 256, then the given tokens from id 257 on.
     """
-    tokens = [bytes([byte]) for byte in range(256)] + [None] + list(extra)
+    tokens = [*(bytes([byte]) for byte in range(256)), None, *extra]
     return Vocabulary.from_tokens(tokens, special={"<|end|>": 256}, stop_tokens=[256])

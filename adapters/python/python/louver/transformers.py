@@ -56,7 +56,8 @@ class LouverLogitsProcessor(LogitsProcessor):
     call of `generate`, or call `reset`. Beam search is refused: it keeps tokens that no mask
     allows.
 
-    `matchers` has the matcher of each row, for example to ask whether it `is_complete`.
+    `matchers` has the matcher of each row. It lacks the last token, which `generate` samples after
+    the last mask; `finish` adds it.
     """
 
     def __init__(self, constraints: Union[Constraint, Sequence[Optional[Constraint]]]) -> None:
@@ -70,6 +71,14 @@ class LouverLogitsProcessor(LogitsProcessor):
         """Prepares for another call of `generate`."""
         self.matchers = []
         self._prompt_length = None
+
+    def finish(self, sequences: torch.LongTensor) -> List[Optional[Matcher]]:
+        """Takes the last tokens of what `generate` returned. A matcher that then is not
+        `is_terminated` was cut off by a length limit."""
+        if self._prompt_length is not None:
+            for row, tokens in enumerate(sequences[:, self._prompt_length :].tolist()):
+                self._follow(row, tokens)
+        return self.matchers
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
         if self._prompt_length is None:
@@ -106,7 +115,11 @@ class LouverLogitsProcessor(LogitsProcessor):
                 f"row {row} does not continue its tokens: beam search is not supported, and a "
                 "processor serves one call of `generate` (see `reset`)"
             )
-        matcher.advance_all(tokens[len(taken) :])
+        for token in tokens[len(taken) :]:
+            matcher.advance(token)
+            if matcher.is_terminated():
+                # The rest is padding.
+                return
 
     def _width_of(self) -> Vocabulary:
         return next(c.vocabulary for c in self.constraints if c is not None)

@@ -14,6 +14,7 @@ from typing import Any, List, Optional
 
 from ._louver import Constraint, Engine, Matcher, Vocabulary
 from .errors import LouverError
+from .masks import allocate_masks
 
 __all__ = ["LouverBackend", "LouverGrammar"]
 
@@ -107,9 +108,12 @@ class LouverBackend:
         raise ValueError(f"Louver has no structured output of type {name}")
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> Any:
-        """A tensor of masks that allow everything, `(max_num_seqs, words)`."""
-        import torch
-
+        """A CPU tensor of masks that allow everything, `(max_num_seqs, words)`. Without torch, an
+        array of NumPy."""
+        try:
+            import torch
+        except ImportError:
+            return allocate_masks(max_num_seqs, self.vocabulary)
         return torch.full((max_num_seqs, self.vocabulary.mask_words), -1, dtype=torch.int32)
 
     def destroy(self) -> None:
