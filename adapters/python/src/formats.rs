@@ -1,0 +1,56 @@
+//! Functions about wire formats: the list of families, detection, and reading of finished texts.
+
+use louver::limits::Limits;
+use louver_formats::ModelHints;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{Failure, detached};
+use crate::options::from_json;
+use crate::tool_request::{catalog, tool_request, wire_format};
+
+/// The families that Louver ships: pairs of name and title.
+#[pyfunction]
+pub(crate) fn families() -> Vec<(String, String)> {
+    let formats = catalog().formats().iter();
+    formats.map(|format| (format.name.clone(), format.title.clone())).collect()
+}
+
+/// The name of the family of a model, and the properties that decided. Errors: `FormatError` unless
+/// exactly one family fits.
+#[pyfunction]
+#[pyo3(signature = (chat_template=None, *, tokens=None, model_type=None, architectures=None))]
+pub(crate) fn detect(
+    chat_template: Option<&str>,
+    tokens: Option<Vec<String>>,
+    model_type: Option<&str>,
+    architectures: Option<Vec<String>>,
+) -> PyResult<(String, String)> {
+    let (tokens, architectures) = (tokens.unwrap_or_default(), architectures.unwrap_or_default());
+    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    let architectures: Vec<&str> = architectures.iter().map(String::as_str).collect();
+    let hints =
+        ModelHints { chat_template, tokens: &tokens, model_type, architectures: &architectures };
+    let found = catalog().detect(hints).map_err(|error| Failure::new("FormatError", error))?;
+    Ok((found.name, found.reason))
+}
+
+/// Reads a finished text of a family, as far as possible, whether or not it was constrained:
+/// `louver.reports.Turn`, whose `differences` say how the text differs from what the constraint
+/// allows. Takes the options of `Engine.compile_tools`. Special tokens are given by their text.
+#[pyfunction]
+#[pyo3(signature = (text, tools=None, *, format, **options))]
+pub(crate) fn read<'py>(
+    py: Python<'py>,
+    text: &str,
+    tools: Option<Bound<'py, PyAny>>,
+    format: &Bound<'py, PyAny>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let tools = tools.unwrap_or_else(|| py.None().into_bound(py));
+    let request = tool_request(&tools, options, &Limits::default())?;
+    let format = wire_format(format)?;
+    let reading = detached(py, || format.read(&request, text))?.map_err(Failure::from)?;
+    let text = serde_json::to_string(&reading).map_err(|e| Failure::new("InternalError", e))?;
+    py.import("louver.reports")?.getattr("reading")?.call1((from_json(py, &text)?,))
+}

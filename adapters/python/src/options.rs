@@ -1,0 +1,50 @@
+//! Python arguments as options and documents: whatever `json.dumps` writes, read by serde. Numbers
+//! stay as Python writes them, so that schemas keep exact bounds.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// A Python value as JSON text.
+pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = value.py();
+    let arguments = PyDict::new(py);
+    arguments.set_item("ensure_ascii", false)?;
+    py.import("json")?.call_method("dumps", (value,), Some(&arguments))?.extract()
+}
+
+/// JSON text as a Python value.
+pub(crate) fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (text,))
+}
+
+/// A document: JSON text, or a value that `json.dumps` writes.
+pub(crate) fn document(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if value.is_instance_of::<PyString>() { value.extract() } else { json_text(value) }
+}
+
+/// Keyword arguments laid over default options. Errors: `TypeError` for an unknown name,
+/// `ValueError` for a wrong value.
+pub(crate) fn options<T: Serialize + DeserializeOwned>(
+    default: &T,
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<T> {
+    let wrong = |error: serde_json::Error| PyValueError::new_err(error.to_string());
+    let mut members = match serde_json::to_value(default).map_err(wrong)? {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    };
+    if let Some(given) = given {
+        members.extend(serde_json::from_str::<Map<_, _>>(&json_text(given)?).map_err(wrong)?);
+    }
+    serde_json::from_value(Value::Object(members)).map_err(|error| {
+        let text = error.to_string();
+        match text.strip_prefix("unknown field") {
+            Some(rest) => PyTypeError::new_err(format!("there is no option{rest}")),
+            None => PyValueError::new_err(text),
+        }
+    })
+}
