@@ -1,0 +1,174 @@
+// OpenAI's package for Node: parsed answers, parsed calls and `runTools`, on both routes.
+
+import OpenAI from 'openai';
+import { LengthFinishReasonError } from 'openai/error';
+import {
+  zodFunction, zodResponseFormat, zodResponsesFunction, zodTextFormat,
+} from 'openai/helpers/zod';
+
+import {
+  KEY, MODEL, QUESTION, SEEDS, STRICT_URL, TOKENS, Trip, URL, Weather, check, checkCall, run, same,
+  weather,
+} from './shared.mjs';
+
+const at = (baseURL) => new OpenAI({ baseURL, apiKey: KEY, maxRetries: 0 });
+const client = at(URL);
+const messages = [{ role: 'user', content: QUESTION }];
+const FORMAT = zodResponseFormat(Trip, 'trip');
+const ROUNDS = 3;
+
+const chat = (seed, more) => ({ model: MODEL, messages, seed, max_tokens: TOKENS, ...more });
+const response = (seed, more) => ({
+  model: MODEL, input: QUESTION, seed, max_output_tokens: TOKENS, ...more,
+});
+const strictTool = (execute) => zodFunction({
+  name: 'weather', parameters: Weather, function: execute ?? (() => 'sunny'),
+});
+
+/** The same tool without `strict`. */
+function looseTool(execute) {
+  const { parameters, name } = strictTool().function;
+  return { type: 'function', function: { name, parameters, parse: JSON.parse, function: execute } };
+}
+
+const NAMED = { type: 'function', function: { name: 'weather' } };
+const LENGTH = Symbol('the token limit');
+
+/** The value of a promise, or a sign that the token limit ended the turn. */
+async function unlessLength(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error instanceof LengthFinishReasonError) return LENGTH;
+    throw error;
+  }
+}
+
+/** Runs a body for each seed; at least half of them have to end by themselves. */
+async function mostly(body) {
+  let ended = 0;
+  for (const seed of SEEDS) {
+    const value = await unlessLength(body(seed));
+    if (value === LENGTH) continue;
+    Trip.parse(value);
+    ended += 1;
+  }
+  check(2 * ended >= SEEDS.length, ended);
+}
+
+/** Checks a call. The package parses none of a turn that the token limit ended. */
+function checkParsed(answer, call) {
+  checkCall(call.name, call.arguments);
+  if (answer.status === 'completed') Weather.parse(call.parsed_arguments);
+}
+
+const cases = {
+  'chat: calls, strict and not, whole and streamed': async () => {
+    for (const tool of [strictTool(), looseTool(() => 'sunny')]) {
+      for (const tool_choice of ['required', NAMED]) {
+        for (const seed of SEEDS) {
+          const request = chat(seed, { tools: [tool], tool_choice, parallel_tool_calls: false });
+          const whole = (await client.chat.completions.create(request)).choices[0].message;
+          check(whole.tool_calls.length === 1, whole);
+          const [call] = whole.tool_calls;
+          checkCall(call.function.name, call.function.arguments);
+          const stream = client.chat.completions.stream(request);
+          const final = await unlessLength(stream.finalChatCompletion());
+          if (final === LENGTH) continue;
+          same(final.choices[0].message.tool_calls[0].function.arguments, call.function.arguments);
+        }
+      }
+    }
+  },
+
+  'chat: parsed calls': async () => {
+    let parsed = 0;
+    for (const seed of SEEDS) {
+      const request = chat(seed, {
+        tools: [strictTool()], tool_choice: 'required', parallel_tool_calls: false,
+      });
+      const answer = await unlessLength(client.chat.completions.parse(request));
+      if (answer === LENGTH) continue;
+      Weather.parse(answer.choices[0].message.tool_calls[0].function.parsed_arguments);
+      parsed += 1;
+    }
+    check(2 * parsed >= SEEDS.length, parsed);
+  },
+
+  'chat: parsed answers': () => mostly(async (seed) => {
+    const request = chat(seed, { response_format: FORMAT });
+    return (await client.chat.completions.parse(request)).choices[0].message.parsed;
+  }),
+
+  'chat: streamed and parsed answers': () => mostly(async (seed) => {
+    const stream = client.chat.completions.stream(chat(seed, { response_format: FORMAT }));
+    return (await stream.finalChatCompletion()).choices[0].message.parsed;
+  }),
+
+  'responses: parsed calls': async () => {
+    const tools = [zodResponsesFunction({ name: 'weather', parameters: Weather })];
+    for (const seed of SEEDS) {
+      const answer = await client.responses.parse(
+        response(seed, { tools, tool_choice: 'required' }));
+      const calls = answer.output.filter((item) => item.type === 'function_call');
+      check(calls.length > 0, answer.output);
+      for (const call of calls) checkParsed(answer, call);
+    }
+  },
+
+  'responses: parsed answers, whole and streamed': () => mostly(async (seed) => {
+    const request = response(seed, { text: { format: zodTextFormat(Trip, 'trip') } });
+    const whole = await client.responses.parse(request);
+    const streamed = await client.responses.stream(request).finalResponse();
+    same(whole.output_text, streamed.output_text);
+    if (whole.status === 'incomplete') throw new LengthFinishReasonError();
+    same(whole.output_parsed, streamed.output_parsed);
+    return whole.output_parsed;
+  }),
+
+  'responses: loop with results': async () => {
+    const tools = [zodResponsesFunction({ name: 'weather', parameters: Weather })];
+    for (const seed of SEEDS) {
+      const input = [{ role: 'user', content: QUESTION }];
+      for (let turn = 0; turn < 2; turn += 1) {
+        const answer = await client.responses.parse(
+          response(seed, { input, tools, tool_choice: 'required', parallel_tool_calls: false }));
+        for (const item of answer.output) {
+          input.push(item);
+          if (item.type !== 'function_call') continue;
+          checkParsed(answer, item);
+          input.push({ type: 'function_call_output', call_id: item.call_id, output: 'sunny' });
+        }
+      }
+      const ids = input.filter((item) => item.type === 'function_call').map((item) => item.call_id);
+      check(ids.length === 2 && new Set(ids).size === 2, input);
+    }
+  },
+};
+
+for (const [title, url, make, tool_choice] of [
+  ['strict', URL, strictTool, 'required'],
+  ['not strict, strict_tools = all', STRICT_URL, looseTool, 'auto'],
+]) {
+  for (const stream of [false, true]) {
+    cases[`runTools: ${title}${stream ? ', streamed' : ''}`] = async () => {
+      let asked = 0;
+      for (const seed of SEEDS) {
+        const { execute } = weather();
+        const tools = [make(execute)];
+        const runner = at(url).chat.completions.runTools(
+          chat(seed, { tools, tool_choice, stream, max_tokens: 2 * TOKENS }),
+          { maxChatCompletions: ROUNDS },
+        );
+        await unlessLength(runner.done());
+        const calls = runner.messages.flatMap((message) => message.tool_calls ?? []);
+        calls.forEach((call) => checkCall(call.function.name, call.function.arguments));
+        same(new Set(calls.map((call) => call.id)).size, calls.length);
+        asked += calls.length;
+      }
+      check(asked > 0, asked);
+    };
+  }
+}
+
+await run('openai', cases);

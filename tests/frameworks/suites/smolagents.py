@@ -1,0 +1,68 @@
+"""smolagents: the agent that calls tools, streamed and not. (The one that runs code is not used.)"""
+
+import json
+import re
+
+from smolagents import (
+    EMPTY_PROMPT_TEMPLATES, ActionStep, LogLevel, OpenAIModel, Tool as Base, ToolCallingAgent,
+)
+
+from suites.shared import (
+    KEY, LOUVER, MODEL, QUESTION, SEEDS, TOKENS, TURNS, URL, Tool, check_weather, main, table,
+)
+
+
+# The agent's own prompts are several pages long, which a debug build reads slowly.
+PROMPTS = EMPTY_PROMPT_TEMPLATES | {"system_prompt": "Call a tool."}
+ALLOWED = "max steps|is not in the tool's input schema"
+
+
+class WeatherTool(Base):
+    name = "weather"
+    description = "Tells the weather."
+    inputs = {
+        "city": {"type": "string", "description": "A city.", "enum": ["Oslo", "Paris", "São Paulo"]},
+        "days": {"type": "integer", "description": "From now.", "minimum": 1, "maximum": 7},
+    }
+    output_type = "string"
+
+    def __init__(self):
+        super().__init__()
+        self.run = Tool()
+
+    def forward(self, city, days):
+        return self.run(city, days)
+
+
+@table([("whole", False), ("streamed", True)])
+def tool_loop(streamed):
+    """The agent asks for a call in each turn; the answer is a call, too.
+
+    It sends schemas that are not closed, and refuses members that they do not declare: those are
+    the only errors that a valid call may lead to.
+    """
+    called = 0
+    for seed in SEEDS:
+        model = OpenAIModel(
+            MODEL, api_base=URL, api_key=KEY, max_tokens=TOKENS, seed=seed, extra_body=LOUVER)
+        tool = WeatherTool()
+        agent = ToolCallingAgent(
+            [tool], model, prompt_templates=PROMPTS, stream_outputs=streamed, max_steps=TURNS,
+            verbosity_level=LogLevel.OFF)
+        agent.run(QUESTION)
+        steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
+        for step in steps:
+            error = str(step.error or "")
+            assert not error or re.search(ALLOWED, error), error
+            for call in step.model_output_message.tool_calls or []:
+                function = call.function
+                if function.name == "weather":
+                    check_weather(function.arguments, is_closed=False)
+                    called += 1
+                else:
+                    assert function.name == "final_answer", call
+                    assert "answer" in json.loads(function.arguments), call
+    assert called
+
+
+main("smolagents")
