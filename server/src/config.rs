@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::http::origin::{host_fault, origin_fault};
 use crate::limits::{Seconds, ServerLimits};
+use crate::mcp::McpServer;
 
 /// The server's configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -45,6 +46,9 @@ pub struct Config {
     pub grace_s: Seconds,
     /// Resource limits.
     pub limits: ServerLimits,
+    /// MCP servers whose tools requests to the Responses API may name by their label.
+    #[serde(rename = "mcp")]
+    pub mcp_servers: Vec<McpServer>,
     /// The models. A request without a model name uses the first.
     #[serde(rename = "model")]
     pub models: Vec<ModelConfig>,
@@ -66,6 +70,7 @@ impl Default for Config {
             unknown_members: UnknownMembers::default(),
             grace_s: Seconds(std::time::Duration::from_secs(30)),
             limits: ServerLimits::default(),
+            mcp_servers: Vec::new(),
             models: Vec::new(),
         }
     }
@@ -283,6 +288,14 @@ impl Config {
                            keys: set some (LOUVER_API_KEY, --api-key or api_keys), or allow \
                            requests without a key (--allow-no-keys or allow_no_keys = true)";
             return fault("host", format!("{}: {problem}", self.host));
+        }
+        if let Some(problem) = self.mcp_servers.iter().find_map(McpServer::fault) {
+            return fault("mcp", problem);
+        }
+        let mut labels: Vec<&str> = self.mcp_servers.iter().map(|s| s.label.as_str()).collect();
+        labels.sort_unstable();
+        if let Some(twice) = labels.windows(2).find(|pair| pair[0] == pair[1]) {
+            return fault("mcp", format!("there are two servers with the label {:?}", twice[0]));
         }
         if let Some(problem) = self.allowed_hosts.iter().find_map(|name| host_fault(name)) {
             return fault("allowed_hosts", problem);

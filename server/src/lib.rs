@@ -24,6 +24,7 @@ mod http;
 mod inspect;
 mod limits;
 mod load;
+mod mcp;
 mod metrics;
 mod request;
 mod responses;
@@ -41,5 +42,6 @@ pub use inspect::{
 };
 pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
 pub use load::{LoadError, load};
+pub use mcp::McpServer;
 pub use state::{App, HostModel, LogitsProcessors, ServedModel};
 pub use telemetry::TARGET as SPAN_TARGET;

@@ -10,6 +10,7 @@ use mistralrs::{Device, ModelDType, TextModelBuilder, parse_isq_value};
 
 use crate::config::{Config, ConfigError, ModelConfig};
 use crate::device;
+use crate::mcp::McpServers;
 use crate::state::{App, ServedModel};
 
 /// Why the server cannot start.
@@ -29,6 +30,14 @@ pub enum LoadError {
         model: String,
         /// The cause.
         source: louver_mistralrs::LoadError,
+    },
+    /// An MCP server cannot be used.
+    #[error("MCP server {label:?}: {source}")]
+    Mcp {
+        /// Its label.
+        label: String,
+        /// The cause.
+        source: louver_mistralrs::McpError,
     },
     /// An option of a model is invalid.
     #[error("model {model:?}: {member}: {problem}")]
@@ -51,7 +60,9 @@ pub async fn load(config: Config) -> Result<App, LoadError> {
     for model in &config.models {
         models.push(load_model(&config, model, &registry).await?);
     }
-    Ok(App::new(config, models))
+    let mcp_servers = McpServers::connect(&config.mcp_servers).await;
+    let mcp_servers = mcp_servers.map_err(|(label, source)| LoadError::Mcp { label, source })?;
+    Ok(App::with_mcp_servers(config, models, mcp_servers))
 }
 
 async fn load_model(

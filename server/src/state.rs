@@ -12,6 +12,7 @@ use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::PhaseWatch;
 use crate::inspect::TraceStore;
 use crate::limits::RequestLimits;
+use crate::mcp::McpServers;
 use crate::metrics::Metrics;
 use crate::responses::ResponseStore;
 use crate::turn::AdmissionGate;
@@ -145,6 +146,7 @@ struct AppInner {
     metrics: Metrics,
     traces: Arc<TraceStore>,
     responses: ResponseStore,
+    mcp_servers: McpServers,
     /// Memory budget of request bodies in transit: one permit per byte.
     body_budget: Arc<Semaphore>,
     generation_gate: AdmissionGate,
@@ -155,6 +157,15 @@ struct AppInner {
 impl App {
     /// Creates the state. `models` are those of the configuration, in the same order.
     pub fn new(config: Config, models: Vec<ServedModel>) -> App {
+        App::with_mcp_servers(config, models, McpServers::default())
+    }
+
+    /// As [`App::new`], with connected MCP servers.
+    pub(crate) fn with_mcp_servers(
+        config: Config,
+        models: Vec<ServedModel>,
+        mcp_servers: McpServers,
+    ) -> App {
         let limits = config.limits.requests;
         let with_gates = |served: ServedModel| ServedModel {
             serial_gates: served.is_serial.then(|| SerialGates::new(limits)),
@@ -175,6 +186,7 @@ impl App {
                 metrics,
                 traces,
                 responses,
+                mcp_servers,
                 body_budget,
                 generation_gate,
                 check_gate,
@@ -226,6 +238,11 @@ impl App {
     /// The stored responses of the Responses API.
     pub(crate) fn responses(&self) -> &ResponseStore {
         &self.inner.responses
+    }
+
+    /// The connected MCP servers.
+    pub(crate) fn mcp_servers(&self) -> &McpServers {
+        &self.inner.mcp_servers
     }
 
     pub(crate) fn body_budget(&self) -> &Arc<Semaphore> {

@@ -19,6 +19,8 @@ mod faults;
 mod hosts;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/mcp.rs"]
+mod mcp;
 #[path = "api/mistakes.rs"]
 mod mistakes;
 #[path = "api/mutation.rs"]

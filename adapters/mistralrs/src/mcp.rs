@@ -104,13 +104,19 @@ impl McpTools {
     }
 
     /// Runs a call on its server, within the configured time (30 seconds by default). The result is
-    /// the server's text, for a tool message.
+    /// the server's text, for a tool message. The client of mistral.rs 0.8.1 does not read
+    /// `isError`: the text of a failed tool is then a result, too.
     pub async fn call(&self, call: &Call) -> Result<String, McpError> {
-        let tool = call.name.clone();
-        if !self.names().contains(&tool.as_str()) {
+        self.call_tool(&call.name, &call.arguments).await
+    }
+
+    /// As [`McpTools::call`], by the tool's offered name and with the arguments as JSON.
+    pub async fn call_tool(&self, name: &str, arguments: &str) -> Result<String, McpError> {
+        let tool = name.to_owned();
+        if !self.names().contains(&name) {
             return Err(McpError::UnknownTool(tool));
         }
-        let arguments = match serde_json::from_str(&call.arguments) {
+        let arguments = match serde_json::from_str(arguments) {
             Ok(arguments) => arguments,
             Err(error) => return Err(McpError::Arguments { tool, message: error.to_string() }),
         };

@@ -160,6 +160,8 @@ impl EventWriter for ChatEventWriter {
                 self.pending_steps[choice].extend(steps);
                 self.event(choice, event, vocab, out);
             }
+            // Only Responses requests have tools that the server runs.
+            Progress::ToolResults { .. } => {}
             Progress::End { choice, generation, steps, trace } => {
                 self.begin_choice(choice, out);
                 self.pending_steps[choice].extend(steps);

@@ -75,6 +75,8 @@ impl EventWriter for CompletionEventWriter {
                     out.push_back(data_event(&chunk));
                 }
             }
+            // A completion calls no tools.
+            Progress::ToolResults { .. } => {}
             Progress::End { choice, generation, steps, trace } => {
                 self.add_steps(choice, steps);
                 self.usage.add(&generation);

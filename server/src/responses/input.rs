@@ -8,16 +8,16 @@ use crate::request::{object, text};
 use crate::responses::tools::{OfferedTool, ToolTranslator};
 
 /// Translates the conversation of a request.
-pub(crate) struct InputTranslator {
+pub(crate) struct InputTranslator<'s> {
     pub(crate) messages: Vec<Json>,
     pub(crate) pointers: PointerMap,
-    pub(crate) tools: ToolTranslator,
+    pub(crate) tools: ToolTranslator<'s>,
     pub(crate) faults: Faults,
 }
 
 const NOT_STORED: &str = "items are not stored apart: send the item, or `previous_response_id`";
 
-impl InputTranslator {
+impl InputTranslator<'_> {
     /// Reads the instructions, the items of the previous response's conversation, and the input.
     pub(crate) fn read(&mut self, body: &Members<'_>, earlier: &[Json]) {
         self.pointers.insert("/messages", "/input");
@@ -68,6 +68,11 @@ impl InputTranslator {
             }
             Some("tool_search_call") => self.search_call(&members),
             Some("tool_search_output") => self.search_output(&members, &pointer),
+            Some("mcp_list_tools") => {
+                let label = self.required_string(&members, "server_label");
+                self.tools.note_listed(&label);
+            }
+            Some("mcp_call") => self.mcp_call(&members, &pointer),
             Some("additional_tools") => {
                 self.added_tools(&members);
             }
@@ -120,6 +125,22 @@ impl InputTranslator {
         };
         let value = self.required_string(members, argument_member);
         self.add_call(&id, &name, (kind, argument_member, text(&value)));
+    }
+
+    /// A call that the server ran, and its result.
+    fn mcp_call(&mut self, members: &Members<'_>, pointer: &str) {
+        let id = self.required_string(members, "id");
+        let name = self.required_string(members, "name");
+        let label = self.required_string(members, "server_label");
+        let arguments = self.required_string(members, "arguments");
+        let name = self.tools.names().offered(Some(&label), &name);
+        self.add_call(&id, &name, ("function", "arguments", text(&arguments)));
+        let output = match (members.get("output"), members.get("error")) {
+            (Some(Json::String(output)), _) => output.clone(),
+            (_, Some(error)) => format!("error: {error}"),
+            _ => String::new(),
+        };
+        self.result(pointer, &id, text(&output));
     }
 
     /// A search that the server executed had no call.

@@ -4,6 +4,7 @@ use louver_formats::{CallKind, Event};
 use serde_json::{Value, json};
 
 use crate::responses::tools::{OfferedTool, ToolNames};
+use crate::turn::ToolResult;
 
 /// The growing output of one response. Items are the same whether or not the events are streamed.
 #[derive(Debug)]
@@ -14,6 +15,10 @@ pub(crate) struct OutputItems {
     names: ToolNames,
     items: Vec<Value>,
     open: Option<OpenItem>,
+    /// Ids of the calls that the server runs, and the indices of their items.
+    running: Vec<(String, usize)>,
+    /// Items that list tools of MCP servers, before their ids.
+    lists: Vec<Value>,
     /// The next sequence number.
     next_sequence: u64,
     events: Vec<Value>,
@@ -35,8 +40,59 @@ impl OutputItems {
             names,
             items: Vec::new(),
             open: None,
+            running: Vec::new(),
+            lists: Vec::new(),
             next_sequence: 0,
             events: Vec::new(),
+        }
+    }
+
+    /// Sets the items that list the tools of MCP servers.
+    pub(crate) fn with_lists(mut self, lists: Vec<Value>) -> Self {
+        self.lists = lists;
+        self
+    }
+
+    /// Adds the items that list the tools of MCP servers. They precede all others.
+    pub(crate) fn begin_lists(&mut self) {
+        for mut item in std::mem::take(&mut self.lists) {
+            let index = self.index();
+            item["id"] = format!("mcpl_{}{index:02}", self.suffix).into();
+            let at = json!({"output_index": index, "item_id": item["id"]});
+            let mut empty = item.clone();
+            empty["tools"] = json!([]);
+            self.event("response.output_item.added", json!({"output_index": index, "item": empty}));
+            self.event("response.mcp_list_tools.in_progress", at.clone());
+            self.event("response.mcp_list_tools.completed", at);
+            self.event("response.output_item.done", json!({"output_index": index, "item": item}));
+            self.items.push(item);
+        }
+    }
+
+    /// Adds the results of calls that the server ran.
+    pub(crate) fn tool_results(&mut self, results: &[ToolResult]) {
+        for result in results {
+            let Some(k) = self.running.iter().position(|(id, _)| *id == result.id) else {
+                continue;
+            };
+            let (_, index) = self.running.remove(k);
+            let item = &mut self.items[index];
+            let word = match &result.output {
+                Ok(output) => {
+                    item["output"] = output.as_str().into();
+                    "completed"
+                }
+                Err(error) => {
+                    let content = json!([{"type": "text", "text": error}]);
+                    item["error"] = json!({"type": "mcp_tool_execution_error", "content": content});
+                    "failed"
+                }
+            };
+            item["status"] = word.into();
+            let item = item.clone();
+            let at = json!({"output_index": index, "item_id": item["id"]});
+            self.event(&format!("response.mcp_call.{word}"), at);
+            self.event("response.output_item.done", json!({"output_index": index, "item": item}));
         }
     }
 
@@ -90,6 +146,9 @@ impl OutputItems {
                 Some(OpenItem::Call { name, arguments, .. }) if self.names.is_search(name) => {
                     arguments.push_str(delta);
                 }
+                Some(OpenItem::Call { name, .. }) if self.names.mcp(name).is_some() => {
+                    self.delta("response.mcp_call_arguments.delta", delta);
+                }
                 _ => self.delta("response.function_call_arguments.delta", delta),
             },
             Event::CallEnd { .. } => self.close("completed"),
@@ -103,6 +162,10 @@ impl OutputItems {
         self.close(if is_truncated { "incomplete" } else { "completed" });
     }
 
+    fn is_mcp_call(&self) -> bool {
+        matches!(&self.open, Some(OpenItem::Call { name, .. }) if self.names.mcp(name).is_some())
+    }
+
     fn index(&self) -> usize {
         self.items.len()
     }
@@ -112,6 +175,9 @@ impl OutputItems {
         let index = self.index();
         self.open = Some(open);
         self.event("response.output_item.added", json!({"output_index": index, "item": item}));
+        if self.is_mcp_call() {
+            self.event("response.mcp_call.in_progress", self.event_location());
+        }
         if let Some(part) = self.part() {
             let event_location = self.event_location();
             self.event("response.content_part.added", with_member(event_location, "part", part));
@@ -163,6 +229,15 @@ impl OutputItems {
                 self.event("response.custom_tool_call_input.done", members);
             }
             Some(OpenItem::Call { name, .. }) if self.names.is_search(name) => {}
+            Some(OpenItem::Call { id, name, arguments, .. }) if self.names.mcp(name).is_some() => {
+                // The item is done when the server has run the call.
+                self.running.push((id.clone(), index));
+                let members = with_member(event_location, "arguments", arguments.as_str().into());
+                self.event("response.mcp_call_arguments.done", members);
+                self.items.push(item);
+                self.open = None;
+                return;
+            }
             Some(OpenItem::Call { arguments, .. }) => {
                 let members = with_member(
                     with_member(event_location.clone(), "arguments", arguments.as_str().into()),
@@ -199,6 +274,7 @@ impl OutputItems {
             OpenItem::Message { .. } => "msg",
             OpenItem::Call { kind: CallKind::Custom, .. } => "ctc",
             OpenItem::Call { name, .. } if self.names.is_search(name) => "tsc",
+            OpenItem::Call { name, .. } if self.names.mcp(name).is_some() => "mcp",
             OpenItem::Call { .. } => "fc",
         };
         format!("{prefix}_{}{:02}", self.suffix, self.index())
@@ -238,6 +314,10 @@ impl OutputItems {
                         // An object; not yet one in a new item.
                         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
                         return json!({"id": id, "type": "tool_search_call", "call_id": call, "execution": "client", "arguments": arguments, "status": status});
+                    }
+                    Some(OfferedTool::Mcp { label, name }) => {
+                        let status = if has_content { "calling" } else { status };
+                        return json!({"id": id, "type": "mcp_call", "server_label": label, "name": name, "arguments": arguments, "output": null, "error": null, "approval_request_id": null, "status": status});
                     }
                     Some(OfferedTool::Namespaced { namespace, name }) => (name, Some(namespace)),
                     None => (name, None),

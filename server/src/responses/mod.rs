@@ -8,6 +8,7 @@
 
 mod input;
 mod items;
+mod mcp;
 mod object;
 mod store;
 mod stream;
@@ -60,6 +61,8 @@ pub(crate) struct ParsedResponses {
     pub(crate) request: ChatRequest,
     /// What the names of its tools stand for.
     names: ToolNames,
+    /// The output items that list tools of MCP servers.
+    listed: Vec<Value>,
     /// What is stored with the response, if it is stored.
     stored: Option<ConversationSource>,
 }
@@ -72,18 +75,20 @@ pub(crate) fn parse(
 ) -> Result<ParsedResponses, ApiError> {
     let mut faults = Faults::new();
     let earlier = earlier_items(body, app, owner, &mut faults);
-    let TranslatedBody { body: translated, pointers, names } =
-        translate(body, (&earlier, faults), app.config().unknown_members)?;
+    let unknown = app.config().unknown_members;
+    let TranslatedBody { body: translated, pointers, names, listed } =
+        translate(body, (&earlier, faults), app.mcp_servers(), unknown)?;
     let mut request = ChatRequest::parse(&translated, app)
         .map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))?;
     request.turn.pointers = request.turn.pointers.compose(pointers);
+    request.turn.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
     let stored = is_stored.then(|| {
         let mut items = earlier;
         items.extend(input_items(body));
         ConversationSource { owner, items }
     });
-    Ok(ParsedResponses { request, names, stored })
+    Ok(ParsedResponses { request, names, listed, stored })
 }
 
 /// The items of the conversation that the request continues.
@@ -127,8 +132,8 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
         Ok((body, parsed))
     })
     .await?;
-    let ParsedResponses { request: ChatRequest { turn: mut request, stream }, names, stored } =
-        parsed;
+    let ParsedResponses { request, names, listed, stored } = parsed;
+    let ChatRequest { turn: mut request, stream } = request;
     let id = fresh_id("resp_");
     request.id.clone_from(&id);
     request.trace_source = request.extension.trace.then(|| (ROUTE, to_value(&body)));
@@ -138,9 +143,9 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
         let template = ResponseTemplate::new(&id, now(), &body, &running, has_report)
             .with_store(app.clone(), stored);
         drop(body);
-        let output = OutputItems::new(&*template.suffix, names);
+        let output = OutputItems::new(&*template.suffix, names).with_lists(listed);
         match stream {
-            None => Ok(json_response(&collect(running, output, &template).await?)),
+            None => Ok(json_response(&collect(running, output, template).await?)),
             Some(_) => Ok(stream::response(app, running, output, template)),
         }
     })
@@ -184,14 +189,19 @@ async fn reject_stored(Path(id): Path<String>) -> ApiError {
 async fn collect(
     mut running: RunningTurn,
     mut output: OutputItems,
-    template: &ResponseTemplate,
+    mut template: ResponseTemplate,
 ) -> Result<Value, ApiError> {
+    output.begin_lists();
     let mut finished = None;
     while let Some(progress) = running.next().await {
         match progress? {
             Progress::Event { event, .. } => {
                 output.push(&event);
                 output.take_events();
+            }
+            Progress::ToolResults { results, generated, reasoning } => {
+                output.tool_results(&results);
+                template.add_usage(generated, reasoning);
             }
             Progress::End { generation, trace, .. } => {
                 output.finish(generation.finish != Finish::Stop);

@@ -19,6 +19,8 @@ pub(crate) struct ResponseTemplate {
     has_report: bool,
     compiled_in: std::time::Duration,
     prompt_tokens: usize,
+    /// Tokens and reasoning tokens of turns before the last.
+    earlier_tokens: (usize, usize),
     /// Where the response is stored, and what with it.
     stored: Option<(App, ConversationSource)>,
 }
@@ -78,7 +80,15 @@ impl ResponseTemplate {
         });
         let suffix = id.trim_start_matches("resp_").to_owned();
         let (compiled_in, prompt_tokens) = (running.compiled_in, running.prompt_tokens);
-        ResponseTemplate { suffix, base, has_report, compiled_in, prompt_tokens, stored: None }
+        ResponseTemplate {
+            suffix,
+            base,
+            has_report,
+            compiled_in,
+            prompt_tokens,
+            earlier_tokens: (0, 0),
+            stored: None,
+        }
     }
 
     /// Sets where the complete response is stored; `None` stores it nowhere.
@@ -86,6 +96,12 @@ impl ResponseTemplate {
         self.base["store"] = stored.is_some().into();
         self.stored = stored.map(|source| (app, source));
         self
+    }
+
+    /// Adds the tokens of a turn that another one followed.
+    pub(crate) fn add_usage(&mut self, generated: usize, reasoning: usize) {
+        self.earlier_tokens.0 += generated;
+        self.earlier_tokens.1 += reasoning;
     }
 
     /// Stores a response that has ended.
@@ -138,12 +154,14 @@ impl ResponseTemplate {
     }
 
     fn usage(&self, generation: &Generation) -> Value {
-        let (input, output) = (self.prompt_tokens, generation.tokens.len());
+        let (earlier, earlier_reasoning) = self.earlier_tokens;
+        let (input, output) = (self.prompt_tokens, earlier + generation.tokens.len());
+        let reasoning = earlier_reasoning + generation.reasoning_tokens;
         json!({
             "input_tokens": input,
             "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": output,
-            "output_tokens_details": {"reasoning_tokens": generation.reasoning_tokens},
+            "output_tokens_details": {"reasoning_tokens": reasoning},
             "total_tokens": input + output,
         })
     }

@@ -29,6 +29,7 @@ pub(super) fn response(
     for kind in ["response.created", "response.in_progress"] {
         output.event(kind, json!({"response": template.response(ResponseStatus::InProgress, &[])}));
     }
+    output.begin_lists();
     let (mut writer, mut ready) = (ResponseEventWriter { template, output }, VecDeque::new());
     writer.flush(&mut ready);
     stream_events(app, running, writer, ready)
@@ -48,6 +49,10 @@ impl EventWriter for ResponseEventWriter {
     fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
         match progress {
             Progress::Event { event, .. } => self.output.push(&event),
+            Progress::ToolResults { results, generated, reasoning } => {
+                self.output.tool_results(&results);
+                self.template.add_usage(generated, reasoning);
+            }
             Progress::End { generation, trace, .. } => {
                 self.output.finish(generation.finish != Finish::Stop);
                 let response = self.template.response(

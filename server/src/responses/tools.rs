@@ -5,16 +5,21 @@
 //! offered as the function `tool_search`; the tools of its results are offered from then on.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use louver::spec::json::{Json, Object};
+use serde_json::Value;
 
 use crate::error::ApiFault;
+use crate::mcp::McpServers;
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
 use crate::request::{object, text};
+use crate::responses::mcp::McpSelection;
+use crate::turn::ServerTools;
 
 /// Tool types that are services hosted by OpenAI.
-const HOSTED_TOOLS: [&str; 12] = [
+const HOSTED_TOOLS: [&str; 11] = [
     "web_search",
     "web_search_preview",
     "file_search",
@@ -22,7 +27,6 @@ const HOSTED_TOOLS: [&str; 12] = [
     "computer_use_preview",
     "code_interpreter",
     "image_generation",
-    "mcp",
     "local_shell",
     "shell",
     "apply_patch",
@@ -39,6 +43,8 @@ pub(crate) enum OfferedTool {
     Namespaced { namespace: String, name: String },
     /// The tool search.
     Search,
+    /// A tool of an MCP server, which the server runs.
+    Mcp { label: String, name: String },
 }
 
 impl OfferedTool {
@@ -56,6 +62,26 @@ impl ToolNames {
         self.0.get(offered)
     }
 
+    /// The MCP server's label and the tool's own name, if an offered name stands for one.
+    pub(crate) fn mcp(&self, offered: &str) -> Option<(&str, &str)> {
+        match self.meaning(offered) {
+            Some(OfferedTool::Mcp { label, name }) => Some((label, name)),
+            _ => None,
+        }
+    }
+
+    /// The tools that the server runs, if any.
+    pub(crate) fn server_tools(&self) -> Option<Arc<ServerTools>> {
+        let owned = |(offered, tool): (&String, &OfferedTool)| match tool {
+            OfferedTool::Mcp { label, name } => {
+                Some((offered.clone(), (label.clone(), name.clone())))
+            }
+            _ => None,
+        };
+        let tools: ServerTools = self.0.iter().filter_map(owned).collect();
+        (!tools.is_empty()).then(|| Arc::new(tools))
+    }
+
     /// Whether an offered name stands for the tool search.
     pub(crate) fn is_search(&self, offered: &str) -> bool {
         self.meaning(offered) == Some(&OfferedTool::Search)
@@ -67,7 +93,12 @@ impl ToolNames {
         if let Some(namespace) = namespace {
             return offered_name(namespace, name);
         }
-        let is_meant = |tool: &OfferedTool| matches!(tool, OfferedTool::Namespaced { name: n, .. } if n == name);
+        let is_meant = |tool: &OfferedTool| match tool {
+            OfferedTool::Namespaced { name: own, .. } | OfferedTool::Mcp { name: own, .. } => {
+                own == name
+            }
+            OfferedTool::Search => false,
+        };
         let mut found = self.0.iter().filter(|(_, tool)| is_meant(tool));
         match (found.next(), found.next()) {
             (Some((offered, _)), None) => offered.clone(),
@@ -81,8 +112,12 @@ fn offered_name(namespace: &str, name: &str) -> String {
 }
 
 /// Collects the tools of a request.
-#[derive(Debug, Default)]
-pub(crate) struct ToolTranslator {
+pub(crate) struct ToolTranslator<'s> {
+    servers: &'s McpServers,
+    /// The selected tools of MCP servers.
+    selections: Vec<McpSelection>,
+    /// The labels of the MCP servers whose tools an input item lists.
+    listed: Vec<String>,
     offered: Vec<Json>,
     /// The pointers of the offered tools in the request as sent.
     sources: Vec<String>,
@@ -98,7 +133,25 @@ struct Namespace<'a> {
     description: &'a str,
 }
 
-impl ToolTranslator {
+impl<'s> ToolTranslator<'s> {
+    /// No tools yet. `servers` are those that tools of type `mcp` may name.
+    pub(crate) fn new(servers: &'s McpServers) -> Self {
+        ToolTranslator {
+            servers,
+            selections: Vec::new(),
+            listed: Vec::new(),
+            offered: Vec::new(),
+            sources: Vec::new(),
+            names: ToolNames::default(),
+            has_client_search: false,
+        }
+    }
+
+    /// Notes that an input item lists the tools of an MCP server.
+    pub(crate) fn note_listed(&mut self, label: &str) {
+        self.listed.push(label.to_owned());
+    }
+
     /// Reads the request's `tools`. Deferred tools are offered at once, unless the client executes
     /// the tool search: its results will offer them.
     pub(crate) fn request_tools(&mut self, members: &Members<'_>, faults: &mut Faults) {
@@ -122,12 +175,14 @@ impl ToolTranslator {
         self.list(tools, pointer, true, faults)
     }
 
-    /// The offered tools, and their names. Maps the pointers of the list.
-    pub(crate) fn finish(self, pointers: &mut PointerMap) -> (Vec<Json>, ToolNames) {
+    /// The offered tools, their names, and the output items that list tools of MCP servers. Maps the
+    /// pointers of the list.
+    pub(crate) fn finish(self, pointers: &mut PointerMap) -> (Vec<Json>, ToolNames, Vec<Value>) {
         for (k, source) in self.sources.iter().enumerate() {
             pointers.insert(format!("/tools/{k}"), source);
         }
-        (self.offered, self.names)
+        let new = self.selections.iter().filter(|mcp| !self.listed.contains(&mcp.label));
+        (self.offered, self.names, new.map(McpSelection::list_item).collect())
     }
 
     /// The names so far.
@@ -152,6 +207,7 @@ impl ToolTranslator {
                     offered.extend(self.namespace(tool, &pointer, is_added, faults));
                 }
                 "tool_search" => self.search(tool, &pointer, faults),
+                "mcp" => offered.extend(self.mcp(tool, &pointer, faults)),
                 _ if is_hosted(kind) => {
                     let message = format!(
                         "tools of type {kind:?} are not supported: use functions and custom tools"
@@ -198,6 +254,26 @@ impl ToolTranslator {
                 }
             }
         }
+        offered
+    }
+
+    /// The tools of an MCP server are offered as those of a namespace.
+    fn mcp(&mut self, tool: &Json, pointer: &str, faults: &mut Faults) -> Vec<String> {
+        let selection = McpSelection::read(tool, pointer, self.servers, faults);
+        let Some(selection) = selection else { return Vec::new() };
+        let mut offered = Vec::new();
+        for function in &selection.tools {
+            let name = function["name"].as_str().unwrap_or_default().to_owned();
+            let offered_name = offered_name(&selection.label, &name);
+            let mut function = function.clone();
+            function["type"] = "function".into();
+            function["name"] = offered_name.as_str().into();
+            let meaning = OfferedTool::Mcp { label: selection.label.clone(), name };
+            self.names.0.insert(offered_name.clone(), meaning);
+            self.offer(Json::from(&function), pointer.to_owned(), &offered_name);
+            offered.push(offered_name);
+        }
+        self.selections.push(selection);
         offered
     }
 
@@ -328,18 +404,24 @@ pub(crate) fn translate_choice(choice: &Json, names: &ToolNames) -> Json {
                 let named = [("type", "function"), ("name", OfferedTool::SEARCH)];
                 return object(named.map(|(name, value)| (name.to_owned(), text(value))).into());
             }
-            let is_tool = matches!(member("type"), Some("function" | "custom"));
+            // A tool of an MCP server is a function of the namespace with its label.
+            let is_mcp = member("type") == Some("mcp") && member("name").is_some();
+            let is_tool = is_mcp || matches!(member("type"), Some("function" | "custom"));
+            let namespace = member(if is_mcp { "server_label" } else { "namespace" });
             let translate = |(name, value): (&str, &Json)| match (name, value) {
                 ("name", Json::String(own)) if is_tool => {
-                    (name.to_owned(), text(&names.offered(member("namespace"), own)))
+                    (name.to_owned(), text(&names.offered(namespace, own)))
                 }
+                ("type", _) if is_mcp => (name.to_owned(), text("function")),
                 ("tools", Json::Array(tools)) => {
                     let tools = tools.iter().map(|tool| translate_choice(tool, names)).collect();
                     (name.to_owned(), Json::Array(tools))
                 }
                 _ => (name.to_owned(), value.clone()),
             };
-            let kept = members.iter().filter(|(name, _)| !(is_tool && *name == "namespace"));
+            let is_dropped =
+                |name: &str| (is_tool && name == "namespace") || (is_mcp && name == "server_label");
+            let kept = members.iter().filter(|(name, _)| !is_dropped(name));
             object(kept.map(translate).collect())
         }
         choice => choice.clone(),

@@ -2,9 +2,11 @@
 //! translation.
 
 use louver::spec::json::Json;
+use serde_json::Value;
 
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
+use crate::mcp::McpServers;
 use crate::request::member_table::{COMMON, MemberTable};
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
@@ -20,6 +22,8 @@ pub(crate) struct TranslatedBody {
     pub(crate) pointers: PointerMap,
     /// What the names of its tools stand for.
     pub(crate) names: ToolNames,
+    /// The output items that list tools of MCP servers.
+    pub(crate) listed: Vec<Value>,
 }
 
 const MEMBER_TABLE: MemberTable = MemberTable {
@@ -48,7 +52,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("conversation", "use `previous_response_id`, or send the whole conversation in `input`"),
         ("background", "background responses are not supported"),
         ("prompt", "there are no stored prompts"),
-        ("max_tool_calls", "the server does not call tools itself"),
+        ("max_tool_calls", "the server bounds the rounds of calls itself"),
         ("top_logprobs", "not supported here: use /v1/chat/completions"),
         ("context_management", "contexts are not compacted"),
         ("moderation", "there is no moderation"),
@@ -66,6 +70,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
 pub(crate) fn translate(
     body: &Json,
     (earlier, mut faults): (&[Json], Faults),
+    servers: &McpServers,
     unknown: UnknownMembers,
 ) -> Result<TranslatedBody, ApiError> {
     let Some(members) = Members::from_json(body, "", &mut faults) else {
@@ -73,7 +78,7 @@ pub(crate) fn translate(
     };
     MEMBER_TABLE.check(&members, unknown, &mut faults);
     check_options(&members, &mut faults);
-    let mut tools = ToolTranslator::default();
+    let mut tools = ToolTranslator::new(servers);
     tools.request_tools(&members, &mut faults);
     let mut out: Vec<(String, Json)> = Vec::new();
     let copied = COMMON.into_iter().filter(|name| !["tools", "tool_choice"].contains(name));
@@ -103,7 +108,7 @@ pub(crate) fn translate(
     input.read(&members, earlier);
     let InputTranslator { messages, mut pointers, tools, faults } = input;
     ApiError::reject(faults)?;
-    let (tools, names) = tools.finish(&mut pointers);
+    let (tools, names, listed) = tools.finish(&mut pointers);
     if members.get("tools").is_some() || !tools.is_empty() {
         out.push(("tools".to_owned(), Json::Array(tools)));
     }
@@ -112,7 +117,7 @@ pub(crate) fn translate(
     }
     out.push(("messages".to_owned(), Json::Array(messages)));
     let body = object(out);
-    Ok(TranslatedBody { body, pointers, names })
+    Ok(TranslatedBody { body, pointers, names, listed })
 }
 
 /// The error for an empty list of faults.
@@ -160,7 +165,7 @@ fn translate_format(
 #[cfg(test)]
 mod tests {
     use louver::limits::Limits;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::responses::tools::OfferedTool;
@@ -170,7 +175,8 @@ mod tests {
         let pointers = |error: ApiError| {
             error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
         };
-        translate(&body, (&[], Faults::new()), UnknownMembers::Refuse).map_err(pointers)
+        translate(&body, (&[], Faults::new()), &McpServers::default(), UnknownMembers::Refuse)
+            .map_err(pointers)
     }
 
     #[test]
@@ -333,7 +339,7 @@ mod tests {
                 vec!["/tools/1/type"],
             ),
             (
-                json!({"input": [{"type": "additional_tools"}, {"type": "additional_tools", "tools": [{"type": "mcp"}]},
+                json!({"input": [{"type": "additional_tools"}, {"type": "additional_tools", "tools": [{"type": "shell"}]},
                         {"type": "tool_search_output", "execution": "client", "tools": []}],
                     "tools": [{"type": "namespace", "tools": [{"type": "shell"}]}, {"type": "tool_search", "execution": "later"},
                         {"type": "function", "name": "f", "async": true, "allowed_callers": ["programmatic"]}]}),

@@ -2,6 +2,7 @@
 
 mod admission;
 mod queue;
+mod rounds;
 mod running;
 mod sse;
 mod work;
@@ -30,6 +31,7 @@ use crate::state::{App, ServedModel};
 use crate::telemetry;
 
 pub(crate) use admission::AdmissionGate;
+pub(crate) use rounds::{ServerTools, ToolResult};
 pub(crate) use running::Options as TurnOptions;
 use running::Permits;
 pub(crate) use running::{Progress, RunningTurn};
@@ -79,6 +81,8 @@ pub(crate) struct TurnRequest {
     pub(crate) id: String,
     /// Maps JSON pointers of the rewritten body to the request as sent.
     pub(crate) pointers: PointerMap,
+    /// The tools that the server runs, if the request offers any.
+    pub(crate) server_tools: Option<Arc<ServerTools>>,
     /// The route and the request as sent, if a trace is to be recorded.
     pub(crate) trace_source: Option<(&'static str, Value)>,
 }
@@ -249,6 +253,7 @@ async fn plan_and_start(
     let (is_streamed, sampling) = (request.is_streamed, request.sampling.clone());
     let (id, trace_source) = (request.id.clone(), request.trace_source.take());
     let (planned_model, metrics_app) = (served.clone(), app.clone());
+    let rounds = rounds::Rounds::new(&request);
     let work = BlockingWork::default();
     let checkpoint = work.checkpoint();
     let span = telemetry::plan(&served.name);
@@ -285,6 +290,7 @@ async fn plan_and_start(
             (run, Some(later_choices))
         }
     };
+    let rounds = rounds.map(|rounds| (rounds, run.clone()));
     let streams = plan.start(&served.model.0, prompt, run).await?;
     let live_steps = is_streamed && sampling.logprobs.is_some();
     let Sampling { temperature, top_p, .. } = sampling;
@@ -302,7 +308,7 @@ async fn plan_and_start(
     Ok(RunningTurn::new(
         (app.clone(), served),
         streams,
-        later_choices,
+        (later_choices, rounds),
         (permits, work),
         (options, trace_source, pointers.clone()),
     ))

@@ -24,6 +24,7 @@ use crate::request::pointers::PointerMap;
 use crate::state::{App, ServedModel};
 use crate::telemetry;
 use crate::turn::BlockingWork;
+use crate::turn::rounds::{Rounds, ToolResult};
 
 /// Timing and options of reading a request's generations.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,15 @@ pub(crate) enum Progress {
         event: Event,
         /// Steps since the last event, if they are delivered with events.
         steps: Vec<Step>,
+    },
+    /// The server ran the calls of a choice's turn. Another turn of it may follow.
+    ToolResults {
+        /// The results, in the order of the calls.
+        results: Vec<ToolResult>,
+        /// Number of tokens of the turn, if its end is not reported.
+        generated: usize,
+        /// Number of reasoning tokens among them.
+        reasoning: usize,
     },
     /// A choice ended.
     End {
@@ -114,8 +124,21 @@ struct Choice {
     pointers: Arc<PointerMap>,
 }
 
-type ChoiceFuture =
-    Pin<Box<dyn Future<Output = (Option<Choice>, Result<Progress, ApiError>)> + Send>>;
+/// What follows the progress of a choice.
+enum After {
+    /// More events of it.
+    Choice(Choice),
+    /// The calls of its turn that the server runs, or nothing.
+    End,
+    /// The next choice, if choices run one after the other.
+    Choices,
+    /// Another turn, with the results of the server's tools.
+    Round(Box<(Rounds, Run)>),
+    /// Its end, after the results of the server's tools: the client runs other calls.
+    Last(Box<Progress>),
+}
+
+type ChoiceFuture = Pin<Box<dyn Future<Output = (After, Result<Progress, ApiError>)> + Send>>;
 
 /// The running generations of a request.
 pub(crate) struct RunningTurn {
@@ -128,6 +151,8 @@ pub(crate) struct RunningTurn {
     pending: FuturesUnordered<ChoiceFuture>,
     context: TurnContext,
     later_choices: Option<SequentialChoices>,
+    /// The state of the tools that the server runs, and the run of its first round.
+    rounds: Option<(Rounds, Run)>,
     has_event: bool,
     /// Held so that background preparation is cancelled with the request.
     _work: BlockingWork,
@@ -137,7 +162,7 @@ impl RunningTurn {
     pub(super) fn new(
         (app, served): (App, Arc<ServedModel>),
         streams: Vec<EventStream>,
-        later_choices: Option<SequentialChoices>,
+        (later_choices, rounds): (Option<SequentialChoices>, Option<(Rounds, Run)>),
         (permits, work): (Permits, BlockingWork),
         (options, trace_source, pointers): (Options, Option<TraceSource>, Arc<PointerMap>),
     ) -> RunningTurn {
@@ -158,6 +183,7 @@ impl RunningTurn {
             pending,
             context,
             later_choices,
+            rounds,
             has_event: false,
             _work: work,
         }
@@ -172,32 +198,103 @@ impl RunningTurn {
     /// its generations. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Result<Progress, ApiError>> {
         let options = self.context.options;
-        let late = tokio::time::sleep_until(options.deadline.into());
         let app = self.context.app.clone();
-        let error = tokio::select! {
-            // The deadline is polled first: a generation that always has output must not outrun it.
-            biased;
-            () = late => {
-                ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long")
-            }
-            () = app.phases().reached(ServerPhase::Cancelling) => {
-                ApiError::general(ErrorKind::Unavailable, "stopping", "the server is stopping")
-            }
-            next = self.pending.next() => match next? {
-                (choice, Ok(progress)) => {
-                    self.observe_first_event();
-                    match choice {
-                        Some(choice) => self.pending.push(advance(choice, options)),
-                        None => self.start_next_choice(),
-                    }
-                    return Some(Ok(progress));
+        let error = loop {
+            let late = tokio::time::sleep_until(options.deadline.into());
+            let (after, progress) = tokio::select! {
+                // The deadline is polled first: a generation that always has output must not
+                // outrun it.
+                biased;
+                () = late => {
+                    let message = "the request took too long";
+                    break ApiError::general(ErrorKind::Timeout, "timeout", message);
                 }
-                (_, Err(error)) => error,
-            },
+                () = app.phases().reached(ServerPhase::Cancelling) => {
+                    let message = "the server is stopping";
+                    break ApiError::general(ErrorKind::Unavailable, "stopping", message);
+                }
+                next = self.pending.next() => next?,
+            };
+            match progress {
+                Ok(progress) => {
+                    self.observe_first_event();
+                    if let Some(progress) = self.continue_after(after, progress) {
+                        return Some(Ok(progress));
+                    }
+                }
+                Err(error) => break error,
+            }
         };
         self.pending.clear();
         self.later_choices = None;
         Some(Err(error))
+    }
+
+    /// Starts what follows. Returns the progress to report; none while the server runs the calls of
+    /// a turn.
+    fn continue_after(&mut self, after: After, progress: Progress) -> Option<Progress> {
+        let options = self.context.options;
+        match after {
+            After::Choice(choice) => self.pending.push(advance(choice, options)),
+            After::Round(round) => self.start_round(*round),
+            After::Last(last) => {
+                self.pending.push(Box::pin(async { (After::Choices, Ok(*last)) }));
+            }
+            After::End => match self.tool_round(progress) {
+                Ok(running) => {
+                    self.pending.push(running);
+                    return None;
+                }
+                Err(progress) => {
+                    self.start_next_choice();
+                    return Some(*progress);
+                }
+            },
+            After::Choices => self.start_next_choice(),
+        }
+        Some(progress)
+    }
+
+    /// The future that runs the calls of an ended turn, if the server runs any of them; otherwise
+    /// the end itself.
+    fn tool_round(&mut self, progress: Progress) -> Result<ChoiceFuture, Box<Progress>> {
+        let (mut rounds, run, end) = match (self.rounds.take(), progress) {
+            (Some((rounds, run)), Progress::End { choice, generation, steps, trace })
+                if generation.finish == Finish::Stop && rounds.has_calls(&generation) =>
+            {
+                (rounds, run, (choice, generation, steps, trace))
+            }
+            (rounds, progress) => {
+                self.rounds = rounds;
+                return Err(Box::new(progress));
+            }
+        };
+        let app = self.context.app.clone();
+        Ok(Box::pin(async move {
+            let (choice, generation, steps, trace) = end;
+            let results = rounds.run(&app, &generation).await;
+            if rounds.continues(&generation) {
+                let (generated, reasoning) = (generation.tokens.len(), generation.reasoning_tokens);
+                let results = Progress::ToolResults { results, generated, reasoning };
+                return (After::Round(Box::new((rounds, run))), Ok(results));
+            }
+            // The end reports these tokens.
+            let results = Progress::ToolResults { results, generated: 0, reasoning: 0 };
+            let end = Progress::End { choice, generation, steps, trace };
+            (After::Last(Box::new(end)), Ok(results))
+        }))
+    }
+
+    /// Starts the next turn, after the results of the server's tools.
+    fn start_round(&mut self, (rounds, run): (Rounds, Run)) {
+        self.rounds = Some((rounds.clone(), run.clone()));
+        let context = self.context.clone();
+        self.pending.push(Box::pin(async move {
+            match rounds.start(&context.served, run).await {
+                Ok(stream) => advance(context.choice(0, stream), context.options).await,
+                Err(error) => (After::End, Err(error)),
+            }
+        }));
     }
 
     /// Starts the next choice, if choices run one after the other.
@@ -211,7 +308,7 @@ impl RunningTurn {
         self.pending.push(Box::pin(async move {
             match starter.start(&context.served).await {
                 Ok(stream) => advance(context.choice(index, stream), context.options).await,
-                Err(error) => (None, Err(error)),
+                Err(error) => (After::End, Err(error)),
             }
         }));
     }
@@ -262,7 +359,7 @@ fn advance(mut choice: Choice, options: Options) -> ChoiceFuture {
     Box::pin(async move {
         let index = choice.index;
         let Some(stream) = &mut choice.stream else {
-            return (None, Err(GenerationError::HostGone.into()));
+            return (After::End, Err(GenerationError::HostGone.into()));
         };
         let event = stream.next().await;
         let (steps, position) =
@@ -270,12 +367,12 @@ fn advance(mut choice: Choice, options: Options) -> ChoiceFuture {
         if choice.recorder.is_some() && !choice.traced_steps.last().is_some_and(|step| step.cut) {
             choice.traced_steps.extend_from_slice(traced_prefix(&steps));
         }
-        let Some(event) = event else { return (None, choice.end(options, steps).await) };
+        let Some(event) = event else { return (After::End, choice.end(options, steps).await) };
         choice.metrics.event(&event);
         if let Some((_, recorder)) = &mut choice.recorder {
             recorder.event(position, &event);
         }
-        (Some(choice), Ok(Progress::Event { choice: index, event, steps }))
+        (After::Choice(choice), Ok(Progress::Event { choice: index, event, steps }))
     })
 }
 

@@ -1,0 +1,129 @@
+//! Rounds of a request whose tools the server runs: after a turn that calls such tools, the calls
+//! run, and another turn continues the conversation with their results.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use louver::spec::tools::ToolChoice;
+use louver_formats::Call;
+use louver_mistralrs::{EventStream, Generation, GenerationError, Run};
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, ErrorKind};
+use crate::state::{App, ServedModel};
+use crate::turn::{Prompt, TurnRequest};
+
+/// The highest number of rounds of a request. In the last one no tool can be called.
+const MAX_ROUNDS: u64 = 16;
+
+/// Tools of MCP servers, by the names that the model sees: each with its server's label and its own
+/// name.
+pub(crate) type ServerTools = HashMap<String, (String, String)>;
+
+/// The result of a call that the server ran.
+#[derive(Clone, Debug)]
+pub(crate) struct ToolResult {
+    /// The call's id.
+    pub(crate) id: String,
+    /// The text of the tool's result, or why it failed.
+    pub(crate) output: Result<String, String>,
+}
+
+/// The state of a request between two rounds.
+#[derive(Clone, Debug)]
+pub(super) struct Rounds {
+    tools: Arc<ServerTools>,
+    /// The request of the next round.
+    request: TurnRequest,
+    /// Number of complete rounds.
+    complete: u64,
+}
+
+impl Rounds {
+    /// The rounds of a request that offers tools of the server; `None` for other requests.
+    pub(super) fn new(request: &TurnRequest) -> Option<Rounds> {
+        let tools = request.server_tools.clone()?;
+        Some(Rounds { tools, request: request.clone(), complete: 0 })
+    }
+
+    /// Whether a turn called a tool that the server runs.
+    pub(super) fn has_calls(&self, generation: &Generation) -> bool {
+        generation.turn.calls.iter().any(|call| self.tools.contains_key(&call.name))
+    }
+
+    /// Whether the turn only called tools that the server runs, so that it can be continued.
+    pub(super) fn continues(&self, generation: &Generation) -> bool {
+        generation.turn.calls.iter().all(|call| self.tools.contains_key(&call.name))
+    }
+
+    /// Runs the calls of a turn, concurrently. Adds the turn and the results to the conversation.
+    pub(super) async fn run(&mut self, app: &App, generation: &Generation) -> Vec<ToolResult> {
+        let calls = &generation.turn.calls;
+        let owned = calls.iter().filter(|call| self.tools.contains_key(&call.name));
+        let results = join_all(owned.map(|call| self.run_call(app, call))).await;
+        if let Prompt::Messages(messages) = &mut self.request.prompt {
+            messages.push(json!({
+                "role": "assistant",
+                "content": generation.turn.text,
+                "tool_calls": calls.iter().map(call_message).collect::<Vec<_>>(),
+            }));
+            let named = results.iter().zip(calls.iter());
+            messages.extend(named.map(|(result, call)| result_message(result, &call.name)));
+        }
+        self.complete += 1;
+        let is_last = self.complete + 1 >= MAX_ROUNDS;
+        self.request.tools.tool_choice = if is_last { ToolChoice::None } else { ToolChoice::Auto };
+        results
+    }
+
+    async fn run_call(&self, app: &App, call: &Call) -> ToolResult {
+        let unknown = || Err(format!("there is no tool {:?}", call.name));
+        let output = match self.tools.get(&call.name) {
+            Some((label, name)) => match app.mcp_servers().get(label) {
+                Some(tools) => {
+                    let called = tools.call_tool(name, &call.arguments).await;
+                    called.map_err(|error| error.to_string())
+                }
+                None => unknown(),
+            },
+            None => unknown(),
+        };
+        ToolResult { id: call.id.clone(), output }
+    }
+
+    /// Starts the next round. `run` is that of the first.
+    pub(super) async fn start(
+        &self,
+        served: &Arc<ServedModel>,
+        mut run: Run,
+    ) -> Result<EventStream, ApiError> {
+        let (request, planned_model) = (self.request.clone(), served.clone());
+        run.earlier_ids = request.earlier_ids();
+        run.options.seed = run.options.seed.map(|seed| seed.wrapping_add(self.complete));
+        let planning = tokio::task::spawn_blocking(move || {
+            let plan = request.plan(&planned_model.louver)?;
+            let prompt = request.tokens(&plan)?;
+            Ok::<_, ApiError>((plan, prompt))
+        });
+        let failed = |_| ApiError::general(ErrorKind::Internal, "internal", "planning failed");
+        let (plan, prompt) = planning.await.map_err(failed)??;
+        let mut streams = plan.start(&served.model.0, prompt, run).await?;
+        streams.pop().ok_or_else(|| GenerationError::HostGone.into())
+    }
+}
+
+/// A call as chat templates take it.
+fn call_message(call: &Call) -> Value {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+    let function = json!({"name": call.name, "arguments": arguments});
+    json!({"id": call.id, "type": "function", "function": function})
+}
+
+fn result_message(result: &ToolResult, name: &str) -> Value {
+    let content = match &result.output {
+        Ok(text) => text.clone(),
+        Err(error) => format!("error: {error}"),
+    };
+    json!({"role": "tool", "tool_call_id": result.id, "name": name, "content": content})
+}
