@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::HeaderName;
 use axum::response::Response;
 use axum::routing::post;
 use louver::spec::json::{Json, Object};
@@ -18,6 +19,7 @@ use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
 use crate::http::spawn_owned;
+use crate::messages::{self, BodyUse};
 use crate::request::pointers::PointerMap;
 use crate::responses;
 use crate::state::{App, ServedModel};
@@ -28,7 +30,10 @@ pub(crate) fn routes() -> Router<App> {
     Router::new().route("/v1/louver/check", post(check))
 }
 
-/// A parsed Chat Completions or Responses request, or the errors that parsing found.
+/// The header that every client of Anthropic's API sends: the body is a Messages request.
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// A parsed request of any generating route, or the errors that parsing found.
 struct CheckRequest {
     request: Result<TurnRequest, ApiError>,
     /// Whether the request has a conversation to render.
@@ -42,28 +47,37 @@ async fn check(State(app): State<App>, request: Request) -> Result<Response, Api
     let (parts, body) = request.into_parts();
     let body = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
+    let is_messages = parts.headers.contains_key(ANTHROPIC_VERSION);
     let timed_out = |_| ApiError::general(ErrorKind::Timeout, "timeout", "the check took too long");
     let limit = app.config().limits.requests.check_timeout_s.0;
-    let checked = spawn_owned(timeout(limit, compile(app, served, body))).await;
+    let checked = spawn_owned(timeout(limit, compile(app, served, body, is_messages))).await;
     Ok(json_response(&checked.map_err(timed_out)??))
 }
 
 /// Waits for a check slot, then compiles the request.
-async fn compile(app: App, served: Arc<ServedModel>, body: Json) -> Result<Value, ApiError> {
+async fn compile(
+    app: App,
+    served: Arc<ServedModel>,
+    body: Json,
+    is_messages: bool,
+) -> Result<Value, ApiError> {
     let permit = app.check_gate().acquire(1, app.metrics()).await?;
     let work = BlockingWork::default();
-    work.run(permit, move || Ok(parse_request(body, &app).answer(&served))).await
+    work.run(permit, move || Ok(parse_request(body, is_messages, &app).answer(&served))).await
 }
 
-fn parse_request(body: Json, app: &App) -> CheckRequest {
-    if body.get("input").is_some() && body.get("messages").is_none() {
+fn parse_request(body: Json, is_messages: bool, app: &App) -> CheckRequest {
+    if !is_messages && body.get("input").is_some() && body.get("messages").is_none() {
         let request = responses::parse(&body, app).map(|request| request.turn);
         return CheckRequest { request, has_messages: true };
     }
     let has_messages = body.get("messages").is_some();
     let body = if has_messages { body } else { add_empty_message(body) };
-    let request = ChatRequest::parse(&body, app).map(|request| request.turn);
-    CheckRequest { request, has_messages }
+    let request = match is_messages {
+        true => messages::parse(&body, app, BodyUse::Inspect),
+        false => ChatRequest::parse(&body, app),
+    };
+    CheckRequest { request: request.map(|request| request.turn), has_messages }
 }
 
 /// Adds an empty user message, so that a request without a conversation can be checked.

@@ -4,7 +4,7 @@
 //! bytes ──► http/      connections, request ids, API keys, bodies, limits
 //!       ──► request/   parsing of members, messages and sampling options, with JSON pointers
 //!       ──► turn/      admission, planning, the running generations
-//!       ──► chat/, responses/, check.rs    request and response formats of one route each
+//!       ──► chat/, responses/, messages/, check.rs   request and response formats of one route each
 //!       ──► metrics.rs, inspect/           metrics and traces
 //! ```
 //!
@@ -22,11 +22,13 @@ mod http;
 mod inspect;
 mod limits;
 mod load;
+mod messages;
 mod metrics;
 mod request;
 mod responses;
 mod state;
 mod turn;
+mod unsupported;
 
 pub use app::router;
 pub use config::{Batching, Config, ConfigError, DeviceChoice, ModelConfig, UnknownMembers};

@@ -17,6 +17,8 @@ mod faults;
 mod hosts;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/messages.rs"]
+mod messages;
 #[path = "api/mistakes.rs"]
 mod mistakes;
 #[path = "api/mutation.rs"]

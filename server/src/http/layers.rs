@@ -14,10 +14,13 @@ use tracing::Instrument;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::{ActiveRequest, Peer};
+use crate::http::error_format::{MESSAGES_ROUTE, as_messages_response};
 use crate::metrics::RequestLabels;
 use crate::state::{App, fnv1a};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The header in which clients of Anthropic's API send their key.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Maximum length of a request id that the client supplies, in bytes.
 const MAX_ID_BYTES: usize = 128;
 /// Routes without confidential content, which need no key.
@@ -69,10 +72,13 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         tracing::error!(id = id.0, "a handler panicked");
         ApiError::general(ErrorKind::Internal, "internal", "internal error").into_response()
     });
-    guard.status = response.status().as_u16();
     if let Some(error) = response.extensions().get::<ApiError>() {
         guard.span.in_scope(|| count_error(&app, error));
     }
+    if route == MESSAGES_ROUTE {
+        response = as_messages_response(response, Some(&id.0));
+    }
+    guard.status = response.status().as_u16();
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -92,9 +98,10 @@ pub(crate) fn count_error(app: &App, error: &ApiError) {
 
 /// The route's metric label. The set is fixed, whatever paths clients request.
 fn route_label(path: &str) -> &'static str {
-    const ROUTES: [&str; 8] = [
+    const ROUTES: [&str; 9] = [
         "/v1/chat/completions",
         "/v1/responses",
+        MESSAGES_ROUTE,
         "/v1/louver/check",
         "/v1/louver/traces",
         "/v1/models",
@@ -106,7 +113,7 @@ fn route_label(path: &str) -> &'static str {
 }
 
 /// Whether a path is this route or below it.
-fn is_within(path: &str, route: &str) -> bool {
+pub(super) fn is_within(path: &str, route: &str) -> bool {
     path.strip_prefix(route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -160,24 +167,32 @@ pub(crate) async fn authorize(State(app): State<App>, request: Request, next: Ne
     if keys.is_empty() || PUBLIC_ROUTES.iter().any(|route| is_within(request.uri().path(), route)) {
         return next.run(request).await;
     }
-    let supplied =
-        request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = supplied.and_then(|value| {
+    match key_fault(keys, request.headers()) {
+        None => next.run(request).await,
+        Some(error) => error.into_response(),
+    }
+}
+
+/// The error of a request without a valid key, in either of the headers in which clients send it.
+fn key_fault(keys: &[String], headers: &HeaderMap) -> Option<ApiError> {
+    let supplied = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let bearer = supplied(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
+    let tokens: Vec<&str> = bearer.into_iter().chain(supplied(API_KEY)).collect();
     // Compares every key in full, so that timing reveals nothing.
-    let is_known = token.is_some_and(|token| {
-        keys.iter().fold(false, |is_known, key| is_known | keys_equal(token, key))
-    });
-    if is_known {
-        return next.run(request).await;
-    }
-    let (code, message) = match token {
-        None => ("missing_api_key", "an API key is required: Authorization: Bearer KEY"),
-        Some(_) => ("invalid_api_key", "the API key is invalid"),
+    let is_known =
+        |token: &&str| keys.iter().fold(false, |is_known, key| is_known | keys_equal(token, key));
+    let (code, message) = match tokens.is_empty() {
+        true => (
+            "missing_api_key",
+            "an API key is required: Authorization: Bearer KEY, or x-api-key: KEY",
+        ),
+        false => ("invalid_api_key", "the API key is invalid"),
     };
-    ApiError::general(ErrorKind::Unauthorized, code, message).into_response()
+    let error = ApiError::general(ErrorKind::Unauthorized, code, message);
+    (!tokens.iter().any(is_known)).then_some(error)
 }
 
 /// Constant-time comparison of keys: the time does not depend on where they differ. Lengths, hashes

@@ -26,7 +26,7 @@ use crate::state::{App, ServedModel};
 pub(crate) use admission::AdmissionGate;
 use running::Permits;
 pub(crate) use running::{Progress, RunningTurn};
-pub(crate) use sse::{EventWriter, stream_events};
+pub(crate) use sse::{EventWriter, stream_events, typed_event};
 pub(crate) use work::BlockingWork;
 
 /// Number of alternative tokens that a trace records per step.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::state::App;
@@ -27,6 +28,11 @@ pub(crate) trait EventWriter: Send + 'static {
     /// The request failed. No end marker may follow, so that clients do not take the response for
     /// complete.
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>);
+}
+
+/// A server-sent event whose name is the `type` of its data.
+pub(crate) fn typed_event(event: &Value) -> Bytes {
+    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()).into()
 }
 
 struct SseBody<T> {
