@@ -18,6 +18,10 @@ quick:
     cargo test -p louver -p louver-formats -p louver-hf-tokenizers
     cargo test -p louver-cli --no-default-features
 
+# Anthropic's Python client against the server with the embedded model.
+anthropic *args:
+    bash tests/anthropic/run {{args}}
+
 # LiteLLM and pydantic-ai against the server with the embedded model: minutes.
 frameworks *args:
     bash tests/frameworks/run {{args}}

@@ -13,7 +13,7 @@ use crate::http::origin::check_origin;
 use crate::http::phase::ServerPhase;
 use crate::http::{authorize, observe};
 use crate::state::{App, ServedModel};
-use crate::{chat, check, completions, inspect, responses};
+use crate::{chat, check, completions, inspect, messages, responses, unsupported};
 
 /// Longest time that the health check waits for the host.
 const HEALTH: std::time::Duration = std::time::Duration::from_secs(2);
@@ -25,6 +25,8 @@ pub fn router(app: App) -> Router {
         .merge(chat::routes())
         .merge(completions::routes())
         .merge(responses::routes())
+        .merge(messages::routes())
+        .merge(unsupported::routes())
         .merge(check::routes())
         .merge(inspect::routes())
         .route("/v1/models", get(models))
@@ -42,8 +44,12 @@ pub fn router(app: App) -> Router {
 
 /// A 200 response with a JSON body.
 pub(crate) fn json_response(value: &Value) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], value.to_string())
-        .into_response()
+    json_text_response(value.to_string())
+}
+
+/// A 200 response whose body is this JSON text.
+pub(crate) fn json_text_response(json: String) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], json).into_response()
 }
 
 async fn not_found() -> ApiError {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::HeaderName;
 use axum::response::Response;
 use axum::routing::post;
 use louver::spec::json::{Json, Object};
@@ -19,6 +20,7 @@ use crate::completions::CompletionRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
 use crate::http::{ApiKey, spawn_owned};
+use crate::messages::{self, BodyUse};
 use crate::request::pointers::PointerMap;
 use crate::responses;
 use crate::state::{App, ServedModel};
@@ -29,7 +31,19 @@ pub(crate) fn routes() -> Router<App> {
     Router::new().route("/v1/louver/check", post(check))
 }
 
-/// A parsed request to one of the routes that generate, or the errors that parsing found.
+/// The header that every client of Anthropic's API sends: the body is a Messages request.
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// Who sent a request.
+#[derive(Clone, Copy)]
+struct Sender {
+    /// The API key.
+    owner: Option<ApiKey>,
+    /// Whether the client is one of Anthropic's API.
+    is_messages: bool,
+}
+
+/// A parsed request of any generating route, or the errors that parsing found.
 struct CheckRequest {
     request: Result<TurnRequest, ApiError>,
     /// Whether the request has a conversation or a prompt.
@@ -44,9 +58,11 @@ async fn check(State(app): State<App>, request: Request) -> Result<Response, Api
     let owner = parts.extensions.get::<ApiKey>().copied();
     let body = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
+    let is_messages = parts.headers.contains_key(ANTHROPIC_VERSION);
     let timed_out = |_| ApiError::general(ErrorKind::Timeout, "timeout", "the check took too long");
     let limit = app.config().limits.requests.check_timeout_s.0;
-    let checked = spawn_owned(timeout(limit, compile(app, served, body, owner))).await;
+    let sender = Sender { owner, is_messages };
+    let checked = spawn_owned(timeout(limit, compile(app, served, body, sender))).await;
     Ok(json_response(&checked.map_err(timed_out)??))
 }
 
@@ -55,26 +71,31 @@ async fn compile(
     app: App,
     served: Arc<ServedModel>,
     body: Json,
-    owner: Option<ApiKey>,
+    sender: Sender,
 ) -> Result<Value, ApiError> {
     let permit = app.check_gate().acquire(1, app.metrics()).await?;
     let work = BlockingWork::default();
-    work.run(permit, move || Ok(parse_request(body, &app, owner).answer(&served))).await
+    work.run(permit, move || Ok(parse_request(body, sender, &app).answer(&served))).await
 }
 
-fn parse_request(body: Json, app: &App, owner: Option<ApiKey>) -> CheckRequest {
-    if body.get("input").is_some() && body.get("messages").is_none() {
-        let request = responses::parse(&body, app, owner).map(|parsed| parsed.request.turn);
+fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {
+    let has = |name: &str| body.get(name).is_some();
+    let has_messages = has("messages");
+    if !sender.is_messages && has("input") && !has_messages {
+        let request = responses::parse(&body, app, sender.owner);
+        let request = request.map(|parsed| parsed.request.turn);
         return CheckRequest { request, has_prompt: true };
     }
-    if body.get("prompt").is_some() && body.get("messages").is_none() {
+    if !sender.is_messages && has("prompt") && !has_messages {
         let request = CompletionRequest::parse(&body, app).map(|request| request.turn);
         return CheckRequest { request, has_prompt: true };
     }
-    let has_messages = body.get("messages").is_some();
     let body = if has_messages { body } else { add_empty_message(body) };
-    let request = ChatRequest::parse(&body, app).map(|request| request.turn);
-    CheckRequest { request, has_prompt: has_messages }
+    let request = match sender.is_messages {
+        true => messages::parse(&body, app, BodyUse::Inspect),
+        false => ChatRequest::parse(&body, app),
+    };
+    CheckRequest { request: request.map(|request| request.turn), has_prompt: has_messages }
 }
 
 /// Adds an empty user message, so that a request without a conversation can be checked.

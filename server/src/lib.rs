@@ -4,7 +4,7 @@
 //! bytes ──► http/      connections, request ids, API keys, bodies, limits
 //!       ──► request/   parsing of members, messages and sampling options, with JSON pointers
 //!       ──► turn/      admission, planning, the running generations
-//!       ──► chat/, completions/, responses/, check.rs    formats of one route each
+//!       ──► chat/, completions/, responses/, messages/, check.rs    formats of one route each
 //!       ──► metrics.rs, inspect/           metrics and traces
 //! ```
 //!
@@ -25,12 +25,14 @@ mod inspect;
 mod limits;
 mod load;
 mod mcp;
+mod messages;
 mod metrics;
 mod request;
 mod responses;
 mod state;
 mod telemetry;
 mod turn;
+mod unsupported;
 
 pub use app::router;
 pub use config::{Batching, Config, ConfigError, DeviceChoice, ModelConfig, UnknownMembers};

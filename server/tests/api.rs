@@ -21,6 +21,8 @@ mod hosts;
 mod http;
 #[path = "api/mcp.rs"]
 mod mcp;
+#[path = "api/messages.rs"]
+mod messages;
 #[path = "api/mistakes.rs"]
 mod mistakes;
 #[path = "api/mutation.rs"]

@@ -14,11 +14,14 @@ use tracing::Instrument;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::{ActiveRequest, Peer};
+use crate::http::error_format::{MESSAGES_ROUTE, as_messages_response};
 use crate::metrics::RequestLabels;
 use crate::state::{App, fnv1a};
 use crate::telemetry;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The header in which clients of Anthropic's API send their key.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Maximum length of a request id that the client supplies, in bytes.
 const MAX_ID_BYTES: usize = 128;
 /// Routes without confidential content, which need no key.
@@ -75,10 +78,13 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         tracing::error!(id = id.0, "a handler panicked");
         ApiError::general(ErrorKind::Internal, "internal", "internal error").into_response()
     });
-    guard.status = response.status().as_u16();
     if let Some(error) = response.extensions().get::<ApiError>() {
         guard.exported.in_scope(|| guard.span.in_scope(|| count_error(&app, error)));
     }
+    if route == MESSAGES_ROUTE {
+        response = as_messages_response(response, Some(&id.0));
+    }
+    guard.status = response.status().as_u16();
     if let Ok(value) = HeaderValue::from_str(&id.0) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -98,9 +104,11 @@ pub(crate) fn count_error(app: &App, error: &ApiError) {
 
 /// The route's metric label. The set is fixed, whatever paths clients request.
 fn route_label(path: &str) -> &'static str {
-    const ROUTES: [&str; 8] = [
+    const ROUTES: [&str; 10] = [
         "/v1/chat/completions",
+        "/v1/completions",
         "/v1/responses",
+        MESSAGES_ROUTE,
         "/v1/louver/check",
         "/v1/louver/traces",
         "/v1/models",
@@ -112,7 +120,7 @@ fn route_label(path: &str) -> &'static str {
 }
 
 /// Whether a path is this route or below it.
-fn is_within(path: &str, route: &str) -> bool {
+pub(super) fn is_within(path: &str, route: &str) -> bool {
     path.strip_prefix(route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -179,26 +187,36 @@ pub(crate) async fn authorize(
     if keys.is_empty() || PUBLIC_ROUTES.iter().any(|route| is_within(request.uri().path(), route)) {
         return next.run(request).await;
     }
-    let supplied =
-        request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = supplied.and_then(|value| {
+    match valid_key(keys, request.headers()) {
+        Ok(key) => {
+            request.extensions_mut().insert(key);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// The valid key of a request, in either of the headers in which clients send it.
+fn valid_key(keys: &[String], headers: &HeaderMap) -> Result<ApiKey, ApiError> {
+    let supplied = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let bearer = supplied(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
+    let tokens: Vec<&str> = bearer.into_iter().chain(supplied(API_KEY)).collect();
     // Compares every key in full, so that timing reveals nothing.
-    let known = token.and_then(|token| {
+    let known = tokens.iter().find_map(|token| {
         let keys = keys.iter().enumerate();
         keys.fold(None, |known, (k, key)| keys_equal(token, key).then_some(ApiKey(k)).or(known))
     });
-    if let Some(key) = known {
-        request.extensions_mut().insert(key);
-        return next.run(request).await;
-    }
-    let (code, message) = match token {
-        None => ("missing_api_key", "an API key is required: Authorization: Bearer KEY"),
-        Some(_) => ("invalid_api_key", "the API key is invalid"),
+    let (code, message) = match tokens.is_empty() {
+        true => (
+            "missing_api_key",
+            "an API key is required: Authorization: Bearer KEY, or x-api-key: KEY",
+        ),
+        false => ("invalid_api_key", "the API key is invalid"),
     };
-    ApiError::general(ErrorKind::Unauthorized, code, message).into_response()
+    known.ok_or_else(|| ApiError::general(ErrorKind::Unauthorized, code, message))
 }
 
 /// Constant-time comparison of keys: the time does not depend on where they differ. Lengths, hashes

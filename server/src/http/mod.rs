@@ -2,6 +2,7 @@
 
 pub(crate) mod body;
 mod connection;
+pub(crate) mod error_format;
 mod layers;
 pub(crate) mod origin;
 pub(crate) mod phase;
@@ -174,7 +175,12 @@ async fn handle(
         );
         // Not logged: there may be thousands per second.
         app.metrics().count(&error);
-        return Ok(error.into_response());
+        let is_messages = layers::is_within(request.uri().path(), error_format::MESSAGES_ROUTE);
+        let response = error.into_response();
+        return Ok(match is_messages {
+            true => error_format::as_messages_response(response, None),
+            false => response,
+        });
     }
     request.extensions_mut().insert(ConnectInfo(peer));
     service.oneshot(request.map(Body::new)).await

@@ -26,7 +26,7 @@ pub(crate) const COMMON: [&str; 15] = [
     "louver",
 ];
 
-/// Members of other servers that no route supports, and their replacements.
+/// Members of other servers, and their replacements, unless a route accepts them.
 pub(crate) const UNSUPPORTED: [(&str, &str); 27] = [
     ("extra_body", "its members belong in the body itself, where client libraries put them"),
     ("extra_query", "not a member of bodies"),
@@ -93,10 +93,10 @@ impl MemberTable {
     ) {
         for name in members.names() {
             let Some(value) = members.get(name) else { continue };
-            let unsupported = self.unsupported.iter().chain(&UNSUPPORTED);
-            if let Some((_, reason)) =
-                unsupported.into_iter().find(|(unsupported, _)| *unsupported == name)
-            {
+            // A route may accept a member that the other routes do not support.
+            let others = UNSUPPORTED.iter().filter(|(other, _)| !self.accepted.contains(other));
+            let mut unsupported = self.unsupported.iter().chain(others);
+            if let Some((_, reason)) = unsupported.find(|(unsupported, _)| *unsupported == name) {
                 if !is_neutral(value) {
                     members.fail(faults, name, "unsupported", *reason);
                 }

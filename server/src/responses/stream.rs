@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use axum::body::Bytes;
 use axum::response::Response;
 use louver_mistralrs::Finish;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::error::ApiError;
 use crate::responses::items::OutputItems;
 use crate::responses::object::{ResponseStatus, ResponseTemplate};
 use crate::state::App;
-use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
+use crate::turn::{EventWriter, Progress, RunningTurn, stream_events, typed_event};
 
 /// Serialises a turn's events in the Responses format.
 struct ResponseEventWriter {
@@ -35,13 +35,9 @@ pub(super) fn response(
     stream_events(app, running, writer, ready)
 }
 
-fn sse(event: &Value) -> Bytes {
-    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()).into()
-}
-
 impl ResponseEventWriter {
     fn flush(&mut self, out: &mut VecDeque<Bytes>) {
-        out.extend(self.output.take_events().iter().map(sse));
+        out.extend(self.output.take_events().iter().map(typed_event));
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) use rounds::{ServerTools, ToolResult};
 pub(crate) use running::Options as TurnOptions;
 use running::Permits;
 pub(crate) use running::{Progress, RunningTurn};
-pub(crate) use sse::{DONE, EventWriter, data_event, stream_events};
+pub(crate) use sse::{DONE, EventWriter, data_event, stream_events, typed_event};
 pub(crate) use work::BlockingWork;
 
 /// Number of alternative tokens that a trace records per step.

@@ -38,6 +38,11 @@ pub(crate) trait EventWriter: Send + 'static {
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>);
 }
 
+/// A server-sent event whose name is the `type` of its data.
+pub(crate) fn typed_event(event: &Value) -> Bytes {
+    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()).into()
+}
+
 struct SseBody<T> {
     /// `None` after the last event.
     receiver: Option<Receiver>,

@@ -117,23 +117,30 @@ async fn errors_of_all_parts_are_reported() {
     assert_eq!(server.post("/v1/louver/check", "[]").await.status, 200);
 }
 
-/// Every request in `docs/SERVER.md` can be enforced.
+/// Every request in `docs/SERVER.md` can be enforced. Those of Messages are marked `json messages
+/// request`.
 #[tokio::test(flavor = "multi_thread")]
 async fn documented_requests_are_enforceable() {
     let page = include_str!("../../../docs/SERVER.md");
     let server = Server::start("").await;
-    let requests: Vec<&str> = page
-        .split("```json request\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("```").next())
-        .collect();
-    assert!(requests.len() >= 3);
-    for request in requests {
-        let request =
-            serde_json::from_str(request).unwrap_or_else(|error| panic!("{error} in {request}"));
-        let answer = check(&server, &request).await;
-        assert_eq!(answer["ok"], true, "{request}: {answer}");
-        assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
+    for (mark, version, expected) in
+        [("```json request\n", None, 3), ("```json messages request\n", Some("2023-06-01"), 1)]
+    {
+        let rests = page.split(mark).skip(1);
+        let requests: Vec<&str> = rests.filter_map(|rest| rest.split("```").next()).collect();
+        assert!(requests.len() >= expected);
+        for request in requests {
+            let body: Value = serde_json::from_str(request)
+                .unwrap_or_else(|error| panic!("{error} in {request}"));
+            let mut sent = server.client.post(format!("{}/v1/louver/check", server.base));
+            sent = sent.header("content-type", "application/json").body(body.to_string());
+            if let Some(version) = version {
+                sent = sent.header("anthropic-version", version);
+            }
+            let answer = server.send(sent).await.json();
+            assert_eq!(answer["ok"], true, "{request}: {answer}");
+            assert!(answer["prompt_tokens"].as_u64().unwrap() > 3);
+        }
     }
 }
 

@@ -106,15 +106,39 @@ fn seeds() -> Vec<Value> {
     ]
 }
 
+fn messages_seeds() -> Vec<Value> {
+    let schema = json!({"type": "object", "properties": {"a": {"enum": [1, "x"]}}});
+    let conversation = json!([
+        {"role": "user", "content": [{"type": "text", "text": "u"}]},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": ""},
+            {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "r"}]},
+    ]);
+    let ask = |more: Value| {
+        let mut body = json!({"model": "tiny", "max_tokens": 3, "thinking": {"type": "disabled"},
+            "messages": [{"role": "user", "content": "u"}]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    vec![
+        ask(json!({"system": "s", "stop_sequences": ["x", "yz"], "temperature": 0.5, "top_k": 5})),
+        ask(json!({"messages": conversation, "tool_choice": {"type": "any"},
+            "tools": [{"name": "f", "description": "d", "input_schema": schema, "strict": true}]})),
+        ask(
+            json!({"output_config": {"effort": "low", "format": {"type": "json_schema", "schema": schema}}}),
+        ),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn mutated_bodies_have_typed_responses() {
     let limits = "[limits.requests]\nmax_tokens = 4\ntimeout_s = 20\n";
     let server = Server::start(limits).await;
     let mut random = Random(0x5DEE_CE66);
     let (mut answered, mut refused) = (0, 0);
-    for route in ["/v1/louver/check", "/v1/chat/completions", "/v1/responses"] {
+    for route in ["/v1/louver/check", "/v1/chat/completions", "/v1/responses", "/v1/messages"] {
         for _ in 0..BODIES {
-            let seeds = seeds();
+            let seeds = if route == "/v1/messages" { messages_seeds() } else { seeds() };
             let mut body = seeds[random.below(seeds.len())].clone();
             if route == "/v1/responses" {
                 let messages = body["messages"].take();

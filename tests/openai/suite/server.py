@@ -9,8 +9,6 @@ import tempfile
 import time
 import urllib.request
 
-from openai import AsyncOpenAI, OpenAI
-
 KEY = "sk-louver-test"
 START = 120
 
@@ -88,10 +86,14 @@ class Servers:
 
     @staticmethod
     def of(server, **more):
+        from openai import OpenAI
+
         options = {"api_key": KEY, "base_url": server.url, "max_retries": 0, "timeout": 120} | more
         return OpenAI(**options)
 
     def asynchronous(self, **more):
+        from openai import AsyncOpenAI
+
         options = {"api_key": KEY, "base_url": self.main.url, "max_retries": 0, "timeout": 120} | more
         return AsyncOpenAI(**options)
 

@@ -1,0 +1,359 @@
+//! Translation of `system` and `messages` to the messages of Chat Completions.
+//!
+//! ```text
+//! user       text blocks             ──► user message
+//!            tool_result blocks      ──► tool messages, before the text
+//! assistant  text, tool_use blocks   ──► assistant message with calls
+//!            thinking blocks         ──► its `reasoning_content`
+//! ```
+//!
+//! Consecutive messages of one role become one, as in the Messages API.
+
+use louver::spec::json::Json;
+
+use crate::messages::call_id;
+use crate::request::members::{Faults, Members};
+use crate::request::pointers::PointerMap;
+use crate::request::{object, text};
+
+/// The first line of a tool result with `is_error`, for which chat templates have no place.
+const ERROR_LINE: &str = "Error:";
+
+/// A message of the translated conversation.
+#[derive(Debug, Default)]
+struct TranslatedMessage {
+    role: &'static str,
+    /// Text parts.
+    parts: Vec<Json>,
+    reasoning: Vec<String>,
+    calls: Vec<Json>,
+    /// The call that a tool message answers.
+    call_id: Option<String>,
+}
+
+impl TranslatedMessage {
+    fn into_json(self) -> Json {
+        let mut members = vec![
+            ("role".to_owned(), text(self.role)),
+            ("content".to_owned(), Json::Array(self.parts)),
+        ];
+        if let Some(id) = self.call_id {
+            members.push(("tool_call_id".to_owned(), text(&id)));
+        }
+        if !self.reasoning.is_empty() {
+            members.push(("reasoning_content".to_owned(), text(&self.reasoning.join("\n"))));
+        }
+        if !self.calls.is_empty() {
+            members.push(("tool_calls".to_owned(), Json::Array(self.calls)));
+        }
+        object(members)
+    }
+}
+
+pub(super) struct ConversationTranslator<'f> {
+    messages: Vec<TranslatedMessage>,
+    pointers: &'f mut PointerMap,
+    faults: &'f mut Faults,
+}
+
+impl<'f> ConversationTranslator<'f> {
+    pub(super) fn new(pointers: &'f mut PointerMap, faults: &'f mut Faults) -> Self {
+        ConversationTranslator { messages: Vec::new(), pointers, faults }
+    }
+
+    pub(super) fn into_messages(self) -> Json {
+        Json::Array(self.messages.into_iter().map(TranslatedMessage::into_json).collect())
+    }
+
+    /// Reads `system` and `messages`.
+    pub(super) fn read(&mut self, body: &Members<'_>) {
+        if body.get("system").is_some() {
+            let parts = self.texts(body, "system");
+            self.message("/system", "system").parts.extend(parts);
+        }
+        let Some(entries) = body.array(self.faults, "messages") else {
+            if body.get("messages").is_none() {
+                body.fail(self.faults, "messages", "missing", "is missing");
+            }
+            return;
+        };
+        if entries.is_empty() {
+            body.fail(self.faults, "messages", "out_of_range", "must not be empty");
+        }
+        let base = body.pointer("messages");
+        for (i, entry) in entries.iter().enumerate() {
+            let pointer = format!("{base}/{i}");
+            let Some(entry) = Members::from_json(entry, &*pointer, self.faults) else { continue };
+            self.entry(&entry, &pointer);
+            if i + 1 == entries.len()
+                && entry.get("role").and_then(Json::as_str) == Some("assistant")
+            {
+                let message = "messages are not continued: the last one must be the user's";
+                entry.fail(self.faults, "role", "unsupported", message);
+            }
+        }
+    }
+
+    /// The message of this role that goes on: the last one, or a new one. Messages of the user and
+    /// of the model alternate.
+    fn message(&mut self, pointer: &str, role: &'static str) -> &mut TranslatedMessage {
+        let goes_on = ["user", "assistant"].contains(&role)
+            && self.messages.last().is_some_and(|last| last.role == role);
+        if !goes_on {
+            self.pointers.insert(format!("/messages/{}", self.messages.len()), pointer);
+            self.messages.push(TranslatedMessage { role, ..TranslatedMessage::default() });
+        }
+        let last = self.messages.len() - 1;
+        &mut self.messages[last]
+    }
+
+    fn entry(&mut self, entry: &Members<'_>, pointer: &str) {
+        if entry.get("role").is_none() {
+            entry.fail(self.faults, "role", "missing", "is missing");
+        }
+        let role = match entry.one_of(self.faults, "role", &["user", "assistant", "system"]) {
+            Some("user") => "user",
+            Some("assistant") => "assistant",
+            Some(_) => "system",
+            None => return,
+        };
+        match entry.get("content") {
+            Some(Json::Array(blocks)) => {
+                let base = entry.pointer("content");
+                if blocks.is_empty() {
+                    self.message(pointer, role);
+                }
+                for (j, block) in blocks.iter().enumerate() {
+                    let block = Members::from_json(block, format!("{base}/{j}"), self.faults);
+                    if let Some(block) = block {
+                        self.block(&block, role, pointer, j);
+                    }
+                }
+            }
+            _ => {
+                let parts = self.texts(entry, "content");
+                self.message(pointer, role).parts.extend(parts);
+            }
+        }
+    }
+
+    /// Reads block `j` of a message.
+    fn block(&mut self, block: &Members<'_>, role: &'static str, pointer: &str, j: usize) {
+        if block.get("type").is_none() {
+            block.fail(self.faults, "type", "missing", "is missing");
+        }
+        let Some(kind) = block.string(self.faults, "type") else { return };
+        match (kind, role) {
+            ("text", _) => {
+                let part = text_part(&self.required_string(block, "text"));
+                self.message(pointer, role).parts.push(part);
+            }
+            ("tool_result", "user") => {
+                // The text of this message, unless all of its blocks so far are results.
+                if j > 0 && self.messages.last().is_some_and(|last| last.role == "user") {
+                    let message = "tool results must come before the text of their message";
+                    block.fail(self.faults, "type", "order", message);
+                }
+                self.tool_result(block, pointer);
+            }
+            ("tool_use", "assistant") => {
+                let call = self.call(block);
+                self.message(pointer, role).calls.extend(call);
+            }
+            ("thinking", "assistant") => {
+                let thinking = self.required_string(block, "thinking");
+                let message = self.message(pointer, role);
+                if !thinking.is_empty() {
+                    message.reasoning.push(thinking);
+                }
+            }
+            // Nobody can read it.
+            ("redacted_thinking", "assistant") => drop(self.message(pointer, role)),
+            ("tool_result" | "tool_use" | "thinking" | "redacted_thinking", _) => {
+                let message = format!("the role {role:?} has no blocks of type {kind:?}");
+                block.fail(self.faults, "type", "unsupported_content", message);
+            }
+            (kind, _) => self.unsupported(block, kind),
+        }
+    }
+
+    fn unsupported(&mut self, block: &Members<'_>, kind: &str) {
+        let message = format!("blocks of type {kind:?} are not supported: send text");
+        block.fail(self.faults, "type", "unsupported_content", message);
+    }
+
+    fn tool_result(&mut self, block: &Members<'_>, pointer: &str) {
+        let id = self.required_string(block, "tool_use_id");
+        let is_error = block.boolean(self.faults, "is_error").unwrap_or(false);
+        let mut parts: Vec<Json> = Vec::new();
+        if is_error {
+            parts.push(text_part(ERROR_LINE));
+        }
+        if block.get("content").is_some() {
+            parts.extend(self.texts(block, "content"));
+        }
+        let message = self.message(pointer, "tool");
+        message.parts = parts;
+        message.call_id = Some(call_id::from_client(&id));
+    }
+
+    fn call(&mut self, block: &Members<'_>) -> Option<Json> {
+        let (id, name) = (self.required_string(block, "id"), self.required_string(block, "name"));
+        if block.get("input").is_none() {
+            block.fail(self.faults, "input", "missing", "is missing");
+        }
+        block.object(self.faults, "input")?;
+        let arguments = block.get("input")?.to_string();
+        let function = object(vec![
+            ("name".to_owned(), text(&name)),
+            ("arguments".to_owned(), text(&arguments)),
+        ]);
+        Some(object(vec![
+            ("id".to_owned(), text(&call_id::from_client(&id))),
+            ("type".to_owned(), text("function")),
+            ("function".to_owned(), function),
+        ]))
+    }
+
+    /// The text parts of a member that is a text or a list of text blocks.
+    fn texts(&mut self, holder: &Members<'_>, name: &str) -> Vec<Json> {
+        match holder.get(name) {
+            None => {
+                holder.fail(self.faults, name, "missing", "is missing");
+                Vec::new()
+            }
+            Some(Json::String(content)) => vec![text_part(content)],
+            Some(Json::Array(blocks)) => {
+                let base = holder.pointer(name);
+                let blocks = blocks.iter().enumerate();
+                blocks
+                    .filter_map(|(j, block)| self.text_block(block, format!("{base}/{j}")))
+                    .collect()
+            }
+            Some(_) => {
+                let message = "must be a string or an array of text blocks";
+                holder.fail(self.faults, name, "invalid_type", message);
+                Vec::new()
+            }
+        }
+    }
+
+    fn text_block(&mut self, block: &Json, base: String) -> Option<Json> {
+        let block = Members::from_json(block, base, self.faults)?;
+        if block.get("type").is_none() {
+            block.fail(self.faults, "type", "missing", "is missing");
+        }
+        let kind = block.string(self.faults, "type")?;
+        if kind != "text" {
+            self.unsupported(&block, kind);
+            return None;
+        }
+        Some(text_part(&self.required_string(&block, "text")))
+    }
+
+    fn required_string(&mut self, members: &Members<'_>, name: &str) -> String {
+        if members.get(name).is_none() {
+            members.fail(self.faults, name, "missing", "is missing");
+        }
+        members.string(self.faults, name).unwrap_or_default().to_owned()
+    }
+}
+
+fn text_part(content: &str) -> Json {
+    object(vec![("type".to_owned(), text("text")), ("text".to_owned(), text(content))])
+}
+
+#[cfg(test)]
+mod tests {
+    use louver::limits::Limits;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::request::to_value;
+
+    fn read(messages: &Value) -> (Value, Vec<String>, PointerMap) {
+        let body = Json::parse(&json!({"messages": messages}).to_string(), &Limits::default());
+        let body = body.unwrap();
+        let (mut pointers, mut faults) = (PointerMap::default(), Faults::new());
+        let members = Members::from_json(&body, "", &mut faults).unwrap();
+        let mut translator = ConversationTranslator::new(&mut pointers, &mut faults);
+        translator.read(&members);
+        let messages = to_value(&translator.into_messages());
+        (messages, faults.into_iter().filter_map(|fault| fault.param).collect(), pointers)
+    }
+
+    fn part(text: &str) -> Value {
+        json!({"type": "text", "text": text})
+    }
+
+    #[test]
+    fn conversations_are_translated() {
+        let (messages, faults, pointers) = read(&json!([
+            {"role": "user", "content": "a"},
+            {"role": "user", "content": [{"type": "text", "text": "b", "cache_control": {"type": "ephemeral"}}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "redacted_thinking", "data": "x"}, part("c"),
+                {"type": "tool_use", "id": "toolu_0123456789abcdef", "name": "f", "input": {"n": 1.50}},
+                {"type": "tool_use", "id": "mine", "name": "g", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_0123456789abcdef", "content": "r"},
+                {"type": "tool_result", "tool_use_id": "mine", "is_error": true, "content": [part("s"), part("t")]},
+                part("d")]},
+            {"role": "system", "content": "e"},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "mine"}]},
+        ]));
+        assert_eq!(faults, [""; 0]);
+        let expected = json!([
+            {"role": "user", "content": [part("a"), part("b")]},
+            {"role": "assistant", "content": [part("c")], "reasoning_content": "hm", "tool_calls": [
+                {"id": "call_0123456789abcdef", "type": "function", "function": {"name": "f", "arguments": "{\"n\":1.5}"}},
+                {"id": "mine", "type": "function", "function": {"name": "g", "arguments": "{}"}}]},
+            {"role": "tool", "content": [part("r")], "tool_call_id": "call_0123456789abcdef"},
+            {"role": "tool", "content": [part("Error:"), part("s"), part("t")], "tool_call_id": "mine"},
+            {"role": "user", "content": [part("d")]},
+            {"role": "system", "content": [part("e")]},
+            {"role": "tool", "content": [], "tool_call_id": "mine"},
+        ]);
+        assert_eq!(messages, expected);
+        assert_eq!(pointers.original("/messages/4/content"), "/messages/3/content");
+    }
+
+    #[test]
+    fn all_faults_are_reported_with_pointers() {
+        let (_, faults, _) = read(&json!([
+            5,
+            {"content": "x"},
+            {"role": "tool", "content": "x"},
+            {"role": "user"},
+            {"role": "user", "content": 5},
+            {"role": "user", "content": [7, {}, {"type": "text"}, {"type": "image", "source": {}}, {"type": "tool_use", "id": "a", "name": "b", "input": {}}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "input": []}, {"type": "tool_result", "tool_use_id": "x"}, {"type": "thinking"}]},
+            {"role": "user", "content": [{"type": "tool_result", "content": [{"type": "document"}]}, part("x"), {"type": "tool_result", "tool_use_id": "x"}]},
+            {"role": "assistant", "content": "{"},
+        ]));
+        let expected = [
+            "/messages/0",
+            "/messages/1/role",
+            "/messages/2/role",
+            "/messages/3/content",
+            "/messages/4/content",
+            "/messages/5/content/0",
+            "/messages/5/content/1/type",
+            "/messages/5/content/2/text",
+            "/messages/5/content/3/type",
+            "/messages/5/content/4/type",
+            "/messages/6/content/0/id",
+            "/messages/6/content/0/name",
+            "/messages/6/content/0/input",
+            "/messages/6/content/1/type",
+            "/messages/6/content/2/thinking",
+            "/messages/7/content/0/tool_use_id",
+            "/messages/7/content/0/content/0/type",
+            "/messages/7/content/2/type",
+            "/messages/8/role",
+        ];
+        assert_eq!(faults, expected);
+        assert_eq!(read(&json!([])).1, ["/messages"]);
+        assert_eq!(read(&json!("x")).1, ["/messages"]);
+    }
+}

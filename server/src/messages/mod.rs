@@ -1,0 +1,156 @@
+//! The route `POST /v1/messages`: Anthropic's Messages API over the same turns as Chat Completions.
+//!
+//! ```text
+//! body ──► translate ──► ChatRequest ──► turn::start ──► events ──► blocks ──► message
+//!              └── pointers: of errors, back into the Messages body
+//! ```
+
+mod blocks;
+mod call_id;
+mod conversation;
+mod message;
+mod stream;
+mod tools;
+mod translate;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
+use louver::spec::json::Json;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::app::{json_response, json_text_response};
+use crate::chat::ChatRequest;
+use crate::error::{ApiError, ErrorKind};
+use crate::http::body::read_json;
+use crate::http::error_format::MESSAGES_ROUTE;
+use crate::http::{fresh_id, spawn_owned};
+use crate::request::to_value;
+use crate::state::{App, ServedModel};
+use crate::turn::{self, BlockingWork, Progress, RunningTurn, TurnRequest};
+
+use blocks::ContentBlocks;
+use message::MessageTemplate;
+use translate::{MessageOptions, TranslatedMessages, translate};
+
+/// What a body is parsed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyUse {
+    /// To create a message: `max_tokens` is required.
+    Create,
+    /// To count the prompt's tokens or to check the request.
+    Inspect,
+}
+
+/// The routes.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route(MESSAGES_ROUTE, post(create))
+        .route("/v1/messages/count_tokens", post(count_tokens))
+}
+
+/// Parses a Messages body. JSON pointers of errors refer to that body.
+pub(crate) fn parse(body: &Json, app: &App, body_use: BodyUse) -> Result<ChatRequest, ApiError> {
+    Ok(parse_with_options(body, app, body_use)?.0)
+}
+
+fn parse_with_options(
+    body: &Json,
+    app: &App,
+    body_use: BodyUse,
+) -> Result<(ChatRequest, MessageOptions), ApiError> {
+    let TranslatedMessages { body, pointers, options } =
+        translate(body, app.config().unknown_members, body_use)?;
+    let mut request = ChatRequest::parse(&body, app)
+        .map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))?;
+    request.turn.pointers = request.turn.pointers.compose(pointers);
+    Ok((request, options))
+}
+
+async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let arrived = Instant::now();
+    let (parts, body) = request.into_parts();
+    let parsed = read_json(&app, &parts.headers, body, |body, app| {
+        let (mut request, options) = parse_with_options(&body, app, BodyUse::Create)?;
+        let is_traced = request.turn.extension.trace;
+        request.turn.trace_source = is_traced.then(|| (MESSAGES_ROUTE, to_value(&body)));
+        Ok((request, options))
+    });
+    let (ChatRequest { turn: mut request, stream }, options) = parsed.await?;
+    let id = fresh_id("msg_");
+    request.id.clone_from(&id);
+    let has_report = request.extension.report;
+    spawn_owned(async move {
+        let running = turn::start(&app, request, arrived).await?;
+        let template = MessageTemplate::new(id, &running, options, has_report);
+        match stream {
+            None => Ok(json_text_response(collect(running, &template).await?)),
+            Some(_) => Ok(stream::response(app, running, template)),
+        }
+    })
+    .await
+}
+
+/// Waits for the end of the generation and builds the message.
+async fn collect(mut running: RunningTurn, template: &MessageTemplate) -> Result<String, ApiError> {
+    let mut blocks = ContentBlocks::new(template.options.omits_thinking);
+    let mut finished = None;
+    while let Some(progress) = running.next().await {
+        match progress? {
+            Progress::Event { event, .. } => {
+                blocks.push(&event);
+                blocks.take_events();
+            }
+            // Only Responses requests have tools that the server runs.
+            Progress::ToolResults { .. } => {}
+            Progress::End { generation, trace, .. } => {
+                blocks.finish();
+                finished = Some((generation, trace));
+            }
+        }
+    }
+    let no_result = || {
+        ApiError::general(ErrorKind::Internal, "internal", "the generation ended without a result")
+    };
+    let (generation, trace) = finished.ok_or_else(no_result)?;
+    Ok(template.message(blocks.complete(), &generation, trace))
+}
+
+/// Counts the tokens of the prompt. The request is compiled as for a message, because the tool
+/// choice may change the prompt. It shares the slots and the deadline of checks.
+async fn count_tokens(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let request = read_json(&app, &parts.headers, body, |body, app| {
+        Ok(parse(&body, app, BodyUse::Inspect)?.turn)
+    })
+    .await?;
+    let served = app.model(request.model.as_deref())?.clone();
+    let timed_out = |_| ApiError::general(ErrorKind::Timeout, "timeout", "the count took too long");
+    let limit = app.config().limits.requests.check_timeout_s.0;
+    let counted = spawn_owned(timeout(limit, count(app, served, request))).await;
+    Ok(json_response(&json!({"input_tokens": counted.map_err(timed_out)??})))
+}
+
+async fn count(
+    app: App,
+    served: Arc<ServedModel>,
+    request: TurnRequest,
+) -> Result<usize, ApiError> {
+    let permit = app.check_gate().acquire(1, app.metrics()).await?;
+    let work = BlockingWork::default();
+    work.run(permit, move || {
+        let prompt = || -> Result<Vec<u32>, ApiError> {
+            let plan = request.plan(&served.louver)?;
+            Ok(request.tokens(&plan)?)
+        };
+        let original = |pointer: &str| request.pointers.original(pointer);
+        let prompt = prompt().map_err(|error| error.map_pointers(original))?;
+        Ok(prompt.len())
+    })
+    .await
+}

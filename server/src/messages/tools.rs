@@ -1,0 +1,112 @@
+//! Translation of `tools` and `tool_choice` to Chat Completions.
+
+use louver::spec::json::Json;
+
+use crate::request::members::{Faults, Members};
+use crate::request::pointers::PointerMap;
+use crate::request::{object, text};
+
+/// Members of a tool, and their names in Chat Completions.
+const COPIED: [(&str, &str); 4] = [
+    ("name", "name"),
+    ("description", "description"),
+    ("input_schema", "parameters"),
+    ("strict", "strict"),
+];
+
+/// Members of a tool that do not concern the output. Input is always streamed as it is generated,
+/// and examples are not shown to the model.
+const IGNORED: [&str; 5] =
+    ["cache_control", "defer_loading", "eager_input_streaming", "input_examples", "metadata"];
+
+/// Translates `tools` to functions.
+pub(super) fn translate_tools(
+    body: &Members<'_>,
+    pointers: &mut PointerMap,
+    faults: &mut Faults,
+) -> Option<Json> {
+    let tools = body.array(faults, "tools")?;
+    let base = body.pointer("tools");
+    let tool = |(k, tool): (usize, &Json)| {
+        let pointer = format!("{base}/{k}");
+        pointers.insert(format!("{pointer}/function"), pointer.clone());
+        pointers
+            .insert(format!("{pointer}/function/parameters"), format!("{pointer}/input_schema"));
+        translate_tool(&Members::from_json(tool, pointer, faults)?, faults)
+    };
+    Some(Json::Array(tools.iter().enumerate().filter_map(tool).collect()))
+}
+
+fn translate_tool(tool: &Members<'_>, faults: &mut Faults) -> Option<Json> {
+    let kind = tool.string(faults, "type");
+    if let Some(kind) = kind.filter(|kind| *kind != "custom") {
+        let message = format!(
+            "tools of type {kind:?} are not supported: use tools with `name` and `input_schema`"
+        );
+        tool.fail(faults, "type", "unsupported_tool", message);
+        return None;
+    }
+    for name in tool.names() {
+        let is_known = ["type", "allowed_callers"].contains(&name)
+            || IGNORED.contains(&name)
+            || COPIED.iter().any(|(known, _)| *known == name);
+        if !is_known {
+            let replacement = match name {
+                "parameters" | "inputSchema" | "schema" => ": use `input_schema`",
+                "function" => ": its members belong in the tool itself",
+                _ => "",
+            };
+            let message = format!("there is no such member{replacement}");
+            tool.fail(faults, name, "unknown_member", message);
+        }
+    }
+    for name in ["name", "input_schema"] {
+        if tool.get(name).is_none() {
+            tool.fail(faults, name, "missing", "is missing");
+        }
+    }
+    if let Some(callers) = tool.array(faults, "allowed_callers")
+        && !callers.iter().any(|caller| caller.as_str() == Some("direct"))
+    {
+        let message = "the server does not run code: allow \"direct\" calls";
+        tool.fail(faults, "allowed_callers", "unsupported", message);
+    }
+    let copied = COPIED
+        .iter()
+        .filter_map(|(from, to)| tool.get(from).map(|value| ((*to).to_owned(), value.clone())));
+    let function = object(copied.collect());
+    Some(object(vec![("type".to_owned(), text("function")), ("function".to_owned(), function)]))
+}
+
+/// Translates `tool_choice`. The second value tells whether there may be several calls.
+pub(super) fn translate_choice(
+    body: &Members<'_>,
+    pointers: &mut PointerMap,
+    faults: &mut Faults,
+) -> Option<(Json, bool)> {
+    pointers.insert("/parallel_tool_calls", "/tool_choice/disable_parallel_tool_use");
+    let choice = body.object(faults, "tool_choice")?;
+    if choice.get("type").is_none() {
+        choice.fail(faults, "type", "missing", "is missing");
+    }
+    let kind = choice.one_of(faults, "type", &["auto", "any", "tool", "none"])?;
+    let known: &[&str] = match kind {
+        "tool" => &["type", "disable_parallel_tool_use", "name"],
+        _ => &["type", "disable_parallel_tool_use"],
+    };
+    choice.refuse_unknown(faults, known, "there is no such member");
+    let is_single = choice.boolean(faults, "disable_parallel_tool_use").unwrap_or(false);
+    let translated = match kind {
+        "any" => text("required"),
+        "tool" => {
+            if choice.get("name").is_none() {
+                choice.fail(faults, "name", "missing", "is missing");
+            }
+            let name = text(choice.string(faults, "name").unwrap_or_default());
+            let function = object(vec![("name".to_owned(), name)]);
+            object(vec![("type".to_owned(), text("function")), ("function".to_owned(), function)])
+        }
+        same => text(same),
+    };
+    Some((translated, !is_single))
+}
