@@ -23,6 +23,7 @@ mod inspect;
 mod limits;
 mod load;
 mod metrics;
+mod model_source;
 mod request;
 mod responses;
 mod state;
@@ -37,5 +38,6 @@ pub use inspect::{
     TraceStore, TraceStoreError,
 };
 pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
-pub use load::{LoadError, load};
+pub use load::{LoadError, load, load_model};
+pub use model_source::SourceError;
 pub use state::{App, HostModel, LogitsProcessors, ServedModel};
