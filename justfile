@@ -26,6 +26,15 @@ anthropic *args:
 frameworks *args:
     bash tests/frameworks/run {{args}}
 
+# A small trained model: the demo, strict calls in every style of syntax, and its accuracy (needs
+# ../shared/data for the last). Downloads 93 MB once.
+trained sample="40":
+    cargo run --release -- demo --trained
+    LOUVER_SMOLLM2=`cargo run --release -- demo --trained --json | sed -n '1s/.*"model":"\([^"]*\)".*/\1/p'` \
+        cargo test -p louver-mistralrs --test host trained
+    cargo run --release -- bench accuracy --cases ../shared/data/toolcalls-dev.jsonl \
+        --sample {{sample}} --out target/accuracy.json
+
 # The inspector's page in a headless browser, without the server: seconds.
 inspector:
     python3 server/tests/inspector/run.py

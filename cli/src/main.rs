@@ -7,11 +7,17 @@ mod check;
 mod demo;
 mod explain;
 mod jsonl;
+#[cfg(feature = "host")]
+mod model_flags;
 mod registry;
 #[cfg(feature = "host")]
 mod serve;
 #[cfg(feature = "host")]
 mod telemetry;
+#[cfg(feature = "host")]
+mod tool_turn;
+#[cfg(feature = "host")]
+mod trained;
 mod validator;
 
 use std::process::ExitCode;
@@ -57,7 +63,25 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(&command),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        eprintln!("error: {}", describe(&error));
         ExitCode::from(USAGE)
     })
+}
+
+/// An error and its causes, each once: some errors name their cause themselves.
+fn describe(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
+        if text.contains(&cause) { text } else { format!("{text}: {cause}") }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn causes_are_described_once() {
+        let error = anyhow::anyhow!("no such file").context("cannot read: no such file");
+        assert_eq!(super::describe(&error), "cannot read: no such file");
+        let error = anyhow::anyhow!("no such file").context("cannot read");
+        assert_eq!(super::describe(&error), "cannot read: no such file");
+    }
 }

@@ -9,10 +9,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use louver::front::json_schema::Policy;
+use louver_formats::Strictness;
 use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits};
 
+use crate::model_flags::ModelFlags;
 use crate::registry::RegistryArgs;
 use crate::telemetry::{self, LogFormat};
+use crate::trained;
 
 /// The environment variable with API keys, separated by commas.
 const KEYS_VARIABLE: &str = "LOUVER_API_KEY";
@@ -24,27 +27,24 @@ pub(crate) struct ServeArgs {
     /// TOML configuration file; flags override it or add to it (docs/SERVER.md).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A model: a directory or a Hugging Face id.
+    /// A model: a directory, a GGUF file or a Hugging Face id.
     #[arg(long, value_name = "PATH_OR_ID")]
     model: Option<String>,
-    /// Model name in requests [default: the id, or the directory's name].
+    /// Model name in requests [default: the id, or the name of the directory or file].
     #[arg(long, value_name = "NAME", requires = "model")]
     name: Option<String>,
     /// Serve the tiny model with random weights, as the model `tiny`.
-    #[arg(long, conflicts_with = "model")]
+    #[arg(long, conflicts_with_all = ["model", "trained"])]
     tiny: bool,
+    /// Serve SmolLM2-135M-Instruct, a small trained model, as the model `smollm2-135m`. Downloads
+    /// 93 MB once.
+    #[arg(long, conflicts_with = "model")]
+    trained: bool,
     /// Directory of the tiny model [default: the platform's cache directory].
     #[arg(long, value_name = "DIR", requires = "tiny")]
     model_dir: Option<PathBuf>,
-    /// The model's wire format [default: detected from its chat template].
-    #[arg(long, value_name = "NAME")]
-    format: Option<String>,
-    /// In-situ quantisation: 4, 8, Q4K, ...
-    #[arg(long, value_name = "TYPE")]
-    isq: Option<String>,
-    /// Device of the model: auto, cpu, cuda, cuda:N, metal.
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<DeviceChoice>,
+    #[command(flatten)]
+    model_flags: ModelFlags,
     /// Address to listen on [default: 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
     host: Option<IpAddr>,
@@ -69,6 +69,9 @@ pub(crate) struct ServeArgs {
     /// Handling of schema keywords that cannot be enforced.
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
+    /// Which tools' arguments must match their schema [default: as_flagged].
+    #[arg(long, value_enum)]
+    strict_tools: Option<StrictTools>,
     #[command(flatten)]
     registry: RegistryArgs,
     /// Grace period for running requests after SIGTERM or SIGINT, in seconds.
@@ -94,6 +97,15 @@ enum PolicyArg {
     BestEffort,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum StrictTools {
+    /// Those of tools whose `strict` is true, as in OpenAI's API.
+    AsFlagged,
+    /// Every tool's, unless its `strict` is false.
+    All,
+}
+
 fn seconds(text: &str) -> Result<Seconds, String> {
     let number: f64 = text.parse().map_err(|_| "must be a number of seconds".to_owned())?;
     Seconds::try_from(number)
@@ -104,7 +116,7 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let export = telemetry::start(args.log_format, args.otlp_endpoint.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(async {
-        let config = build_config(&args)?;
+        let config = build_config(&args).await?;
         config.check()?;
         log_keys(&config);
         let stop = stop_signal()?;
@@ -135,15 +147,16 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads the configuration file and applies the flags.
-fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
+async fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
     let mut config = match &args.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
-    if let Some(model) = model_from_flags(args)? {
+    if let Some(model) = model_from_flags(args).await? {
         config.models.insert(0, model);
-    } else if let Some(first) = config.models.first_mut() {
-        apply_model_flags(args, first);
+    }
+    if let Some(first) = config.models.first_mut() {
+        args.model_flags.apply(first);
     }
     config.host = args.host.unwrap_or(config.host);
     config.port = args.port.unwrap_or(config.port);
@@ -164,6 +177,12 @@ fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
             PolicyArg::Strict => Policy::Strict,
             PolicyArg::Validate => Policy::Validate,
             PolicyArg::BestEffort => Policy::BestEffort,
+        };
+    }
+    if let Some(strict) = args.strict_tools {
+        config.strict_tools = match strict {
+            StrictTools::AsFlagged => Strictness::AsFlagged,
+            StrictTools::All => Strictness::All,
         };
     }
     config.registry.extend(args.registry.registry.iter().cloned());
@@ -199,33 +218,24 @@ fn log_keys(config: &Config) {
 }
 
 /// The model given by flags.
-fn model_from_flags(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig>> {
-    let mut model = match (&args.model, args.tiny) {
-        (Some(model), _) => {
-            ModelConfig { model: model.clone(), name: args.name.clone(), ..ModelConfig::default() }
-        }
-        (None, true) => {
-            let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
-            let tiny = louver_tiny_model::ensure(&parent)?;
-            ModelConfig {
-                model: tiny.dir.display().to_string(),
-                name: Some("tiny".to_owned()),
-                device: DeviceChoice::Cpu,
-                dtype: Some("f32".to_owned()),
-                ..ModelConfig::default()
-            }
-        }
-        (None, false) => return Ok(None),
-    };
-    apply_model_flags(args, &mut model);
-    Ok(Some(model))
-}
-
-/// Applies flags to the first model.
-fn apply_model_flags(args: &ServeArgs, model: &mut ModelConfig) {
-    model.format = args.format.clone().or(model.format.take());
-    model.isq = args.isq.clone().or(model.isq.take());
-    model.device = args.device.unwrap_or(model.device);
+async fn model_from_flags(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig>> {
+    Ok(if let Some(model) = &args.model {
+        let (model, name) = (model.clone(), args.name.clone());
+        Some(ModelConfig { model, name, ..ModelConfig::default() })
+    } else if args.trained {
+        Some(trained::config(&trained::ensure().await?))
+    } else if args.tiny {
+        let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
+        let tiny = louver_tiny_model::ensure(&parent)?;
+        Some(ModelConfig {
+            model: tiny.dir.display().to_string(),
+            name: Some("tiny".to_owned()),
+            device: DeviceChoice::Cpu,
+            ..ModelConfig::default()
+        })
+    } else {
+        None
+    })
 }
 
 /// Completes when the process is told to stop.
@@ -262,7 +272,9 @@ mod tests {
 
     fn parse(flags: &[&str]) -> Config {
         let args = std::iter::once("louver").chain(flags.iter().copied());
-        build_config(&TestCli::try_parse_from(args).unwrap().serve).unwrap()
+        let args = TestCli::try_parse_from(args).unwrap().serve;
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(build_config(&args)).unwrap()
     }
 
     #[test]
@@ -290,6 +302,12 @@ mod tests {
             "99000000",
             "--policy",
             "best_effort",
+            "--strict-tools",
+            "all",
+            "--dtype",
+            "bf16",
+            "--chat-template",
+            "chatml-tools",
             "--registry",
             "schemas",
             "--grace",
@@ -304,6 +322,11 @@ mod tests {
         );
         assert_eq!((model.device, model.isq.as_deref()), (DeviceChoice::Cuda(1), Some("4")));
         assert_eq!((config.port, config.policy), (0, Policy::BestEffort));
+        assert_eq!(config.strict_tools, Strictness::All);
+        assert_eq!(
+            (model.dtype.as_deref(), model.chat_template.as_deref()),
+            (Some("bf16"), Some(std::path::Path::new("chatml-tools")))
+        );
         assert_eq!(&config.api_keys[..2], ["a", "b"]);
         assert_eq!(config.allowed_hosts, ["models.example"]);
         assert_eq!(
@@ -315,6 +338,8 @@ mod tests {
         assert!(parse(&["--model", "x", "--api-key", " "]).check().is_err());
         assert!(parse(&[]).check().is_err());
         assert!(TestCli::try_parse_from(["louver", "--device", "tpu"]).is_err());
+        assert!(TestCli::try_parse_from(["louver", "--dtype", "f8"]).is_err());
+        assert!(TestCli::try_parse_from(["louver", "--strict-tools", "some"]).is_err());
         assert!(TestCli::try_parse_from(["louver", "--tiny", "--model", "x"]).is_err());
     }
     #[test]

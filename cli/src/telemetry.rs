@@ -16,6 +16,12 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// The default log levels. Two warnings of mistral.rs while it loads are left out: that the Hub
+/// cannot be reached, which the error repeats, and that a GGUF model is on a GPU and the CPU, which
+/// it says of every one on the CPU.
+const DEFAULT_LOG: &str = "info,mistralrs_core=warn,mistralrs_quant=warn,\
+                           mistralrs_core::pipeline::hf=error,mistralrs_core::pipeline::gguf=error";
+
 /// Starts the log on standard error, and the export of spans if there is an endpoint. Call it
 /// outside of the asynchronous runtime.
 ///
@@ -23,8 +29,7 @@ pub(crate) enum LogFormat {
 ///
 /// The endpoint is not a URL, or this build has no export.
 pub(crate) fn start(format: LogFormat, endpoint: Option<&str>) -> anyhow::Result<Export> {
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("info,mistralrs_core=warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG));
     let is_terminal = std::io::stderr().is_terminal();
     let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
     let log = match format {

@@ -62,6 +62,7 @@ fn text_output_ends_with_the_report() {
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.contains("What is 2 + 2?") && text.contains("random"), "{text}");
+    assert!(text.contains("louver demo --trained"), "{text}");
     let tail: Vec<&str> = text.lines().rev().take(5).collect();
     for (line, head) in
         tail.iter().rev().zip(["calls      made 1, valid 1", "answer", "tokens", "mask", "Louver"])

@@ -105,9 +105,10 @@ pub enum UnknownMembers {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
-    /// A directory or a Hugging Face id.
+    /// A directory, a GGUF file, a directory with one GGUF file, or a Hugging Face id.
     pub model: String,
-    /// The name in requests; by default the id or the directory's name.
+    /// The name in requests; by default the id, the directory's name, or the GGUF file's name
+    /// without its extension.
     pub name: Option<String>,
     /// Alternative names.
     pub aliases: Vec<String>,
@@ -115,15 +116,18 @@ pub struct ModelConfig {
     pub format: Option<String>,
     /// Files with custom wire formats.
     pub format_files: Vec<PathBuf>,
-    /// In-situ quantisation, in the host's notation: `4`, `8`, `Q4K`, ...
+    /// In-situ quantisation, in the host's notation: `4`, `8`, `Q4K`, ... Not for GGUF.
     pub isq: Option<String>,
     /// The device.
     pub device: DeviceChoice,
-    /// The data type of the weights, in the host's notation: `auto`, `f32`, `bf16`, ...
+    /// The data type of the weights, or of the activations of a GGUF model: `auto` (the default),
+    /// `f32`, `f16` or `bf16`. `auto` is `f32` on the CPU, where the host's own choice (`f16`) is
+    /// several times slower, and the host's choice elsewhere.
     pub dtype: Option<String>,
-    /// A Jinja file that replaces the model's chat template.
+    /// A Jinja file that replaces the model's chat template, or the name of a template that Louver
+    /// ships: `chatml-tools`.
     pub chat_template: Option<PathBuf>,
-    /// A `tokenizer.json` that replaces the model's.
+    /// A `tokenizer.json` that replaces the model's. Not for GGUF.
     pub tokenizer: Option<PathBuf>,
     /// The revision on the Hugging Face Hub.
     pub revision: Option<String>,
@@ -142,27 +146,34 @@ pub struct ModelConfig {
 impl ModelConfig {
     /// Whether the host runs one generation at a time.
     pub fn is_serial(&self) -> bool {
-        let on_cpu = || match self.device {
-            DeviceChoice::Cpu => true,
-            DeviceChoice::Auto => {
-                mistralrs::best_device(false).map_or(true, |device| device.is_cpu())
-            }
-            DeviceChoice::Cuda(_) | DeviceChoice::Metal(_) => false,
-        };
         match self.batching {
-            Batching::Auto => on_cpu(),
+            Batching::Auto => self.is_on_cpu(),
             Batching::On => false,
             Batching::Off => true,
         }
     }
 
+    /// Whether the model runs on the CPU.
+    pub(crate) fn is_on_cpu(&self) -> bool {
+        match self.device {
+            DeviceChoice::Cpu => true,
+            DeviceChoice::Auto => {
+                mistralrs::best_device(false).map_or(true, |device| device.is_cpu())
+            }
+            DeviceChoice::Cuda(_) | DeviceChoice::Metal(_) => false,
+        }
+    }
+
     /// The name in requests.
     pub fn served_name(&self) -> String {
-        let directory_name =
-            || Path::new(&self.model).file_name().map(|name| name.to_string_lossy().into_owned());
-        let is_directory = Path::new(&self.model).is_dir();
-        let name = self.name.clone().or_else(|| directory_name().filter(|_| is_directory));
-        name.unwrap_or_else(|| self.model.clone())
+        let path = Path::new(&self.model);
+        let path_name = || match path {
+            _ if path.is_dir() => path.file_name(),
+            _ if path.is_file() => path.file_stem(),
+            _ => None,
+        };
+        let path_name = || path_name().map(|name| name.to_string_lossy().into_owned());
+        self.name.clone().or_else(path_name).unwrap_or_else(|| self.model.clone())
     }
 }
 

@@ -27,6 +27,7 @@ mod load;
 mod mcp;
 mod messages;
 mod metrics;
+mod model_source;
 mod request;
 mod responses;
 mod state;
@@ -43,7 +44,8 @@ pub use inspect::{
     TraceStore, TraceStoreError,
 };
 pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
-pub use load::{LoadError, load};
+pub use load::{LoadError, load, load_model};
 pub use mcp::McpServer;
+pub use model_source::SourceError;
 pub use state::{App, HostModel, LogitsProcessors, ServedModel};
 pub use telemetry::TARGET as SPAN_TARGET;

@@ -1,16 +1,18 @@
 //! Model loading: from the configured models to the shared server state.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use louver::engine::EngineOptions;
 use louver::front::json_schema::Registry;
 use louver_formats::WireFormat;
-use louver_mistralrs::{Louver, LouverOptions};
-use mistralrs::{Device, ModelDType, TextModelBuilder, parse_isq_value};
+use louver_mistralrs::{GgufModel, Louver, LouverOptions};
+use mistralrs::{Device, Model, ModelDType, TextModelBuilder, parse_isq_value};
 
 use crate::config::{Config, ConfigError, ModelConfig};
 use crate::device;
 use crate::mcp::McpServers;
+use crate::model_source::{self, ModelSource, SourceError};
 use crate::state::{App, ServedModel};
 
 /// Why the server cannot start.
@@ -23,6 +25,9 @@ pub enum LoadError {
     /// The registry cannot be read.
     #[error(transparent)]
     Registry(#[from] louver_formats::RegistryError),
+    /// A model's files were not found.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// A model cannot be loaded.
     #[error("model {model:?}: {source}")]
     Model {
@@ -58,49 +63,78 @@ pub async fn load(config: Config) -> Result<App, LoadError> {
     let registry = louver_formats::read_registry(&config.registry)?;
     let mut models = Vec::with_capacity(config.models.len());
     for model in &config.models {
-        models.push(load_model(&config, model, &registry).await?);
+        models.push(load_served(&config, model, &registry).await?);
     }
     let mcp_servers = McpServers::connect(&config.mcp_servers).await;
     let mcp_servers = mcp_servers.map_err(|(label, source)| LoadError::Mcp { label, source })?;
     Ok(App::with_mcp_servers(config, models, mcp_servers))
 }
 
-async fn load_model(
+async fn load_served(
     config: &Config,
     model: &ModelConfig,
     registry: &Registry,
 ) -> Result<ServedModel, LoadError> {
-    let name = model.served_name();
-    let builder = builder(model)?;
-    let options = LouverOptions {
-        format: model.format.clone(),
-        formats: formats(model)?,
-        engine: EngineOptions::default()
-            .with_limits(config.limits.engine())
-            .with_registry(registry.clone()),
-        prompt_bytes: Some(config.limits.requests.prompt_bytes),
-    };
-    let loaded = Louver::load_with(builder, options).await;
+    let engine = EngineOptions::default()
+        .with_limits(config.limits.engine())
+        .with_registry(registry.clone());
     let (host, louver) =
-        loaded.map_err(|source| LoadError::Model { model: name.clone(), source })?;
-    if let Err(error) = louver.format() {
-        let problem = format!("{error}; name the model's wire format (docs/FORMATS.md)");
-        return Err(LoadError::Option { model: name, member: "format", problem });
-    }
+        load_model(model, engine, Some(config.limits.requests.prompt_bytes)).await?;
+    let name = model.served_name();
     for warning in louver.warnings() {
         tracing::warn!(model = name, "{warning}");
     }
     Ok(ServedModel::new(model, host, louver))
 }
 
-fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
-    let fault = |member, problem: String| LoadError::Option {
-        model: config.served_name(),
-        member,
-        problem,
+/// Loads one model and sets up Louver for it. Fails if its wire format is unknown. A prompt of more
+/// than `prompt_bytes` bytes is rejected.
+pub async fn load_model(
+    model: &ModelConfig,
+    engine: EngineOptions,
+    prompt_bytes: Option<usize>,
+) -> Result<(Model, Louver), LoadError> {
+    let fault = option_fault(model);
+    let source = model_source::find(&model.model, model.tokenizer.is_some())?;
+    let options = LouverOptions {
+        format: model.format.clone(),
+        formats: formats(model)?,
+        chat_template: chat_template(model)?,
+        engine,
+        prompt_bytes,
     };
-    let mut builder = TextModelBuilder::new(&config.model).with_prefix_cache_n(config.prefix_cache);
-    let device = device::open(config.device).map_err(|problem| fault("device", problem))?;
+    let loaded = match source {
+        ModelSource::Hub(id) => Louver::load_with(text_builder(model, &id)?, options).await,
+        ModelSource::Directory(path) => {
+            Louver::load_with(text_builder(model, &path.display().to_string())?, options).await
+        }
+        ModelSource::Gguf(file) => Louver::load_gguf(gguf_model(model, &file)?, options).await,
+    };
+    let (host, louver) =
+        loaded.map_err(|source| LoadError::Model { model: model.served_name(), source })?;
+    match louver.format() {
+        Ok(_) => Ok((host, louver)),
+        Err(error) => Err(fault("format", format!("{error}{FORMAT_HELP}"))),
+    }
+}
+
+/// What to do about an unknown or ambiguous wire format.
+const FORMAT_HELP: &str = ". Either name the format that the model was trained on with \
+    `--format NAME` (in a configuration `format = \"NAME\"`; docs/FORMATS.md lists them), or, if \
+    its chat template has no tools, give it one that has with `--chat-template FILE` \
+    (`chat_template`): `--chat-template chatml-tools` is one that Louver ships, for models with \
+    <|im_start|> and <|im_end|>";
+
+/// Makes errors of a model's options.
+fn option_fault(model: &ModelConfig) -> impl Fn(&'static str, String) -> LoadError + '_ {
+    |member, problem| LoadError::Option { model: model.served_name(), member, problem }
+}
+
+/// The builder of a model in Hugging Face's format.
+fn text_builder(config: &ModelConfig, model: &str) -> Result<TextModelBuilder, LoadError> {
+    let fault = option_fault(config);
+    let mut builder = TextModelBuilder::new(model).with_prefix_cache_n(config.prefix_cache);
+    let device = device(config)?;
     if let Some(isq) = &config.isq {
         let isq = parse_isq_value(isq, device.as_ref()).map_err(|problem| fault("isq", problem))?;
         builder = builder.with_isq(isq);
@@ -110,15 +144,7 @@ fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
         Some(device) => builder.with_device(device),
         None => builder,
     };
-    if let Some(dtype) = &config.dtype {
-        let dtype = dtype.parse::<ModelDType>().map_err(|problem| fault("dtype", problem))?;
-        builder = builder.with_dtype(dtype);
-    }
-    if let Some(template) = &config.chat_template {
-        let path_text =
-            existing_file(template).map_err(|problem| fault("chat_template", problem))?;
-        builder = builder.with_jinja_explicit(path_text);
-    }
+    builder = builder.with_dtype(dtype(config)?);
     if let Some(tokenizer) = &config.tokenizer {
         let path_text = existing_file(tokenizer).map_err(|problem| fault("tokenizer", problem))?;
         builder = builder.with_tokenizer_json(path_text);
@@ -132,6 +158,59 @@ fn builder(config: &ModelConfig) -> Result<TextModelBuilder, LoadError> {
     Ok(builder)
 }
 
+/// A GGUF model with its options. The file has its tokenizer and is quantised already; options
+/// about these are errors.
+fn gguf_model(config: &ModelConfig, file: &Path) -> Result<GgufModel, LoadError> {
+    let fault = option_fault(config);
+    for (member, is_set, problem) in [
+        ("isq", config.isq.is_some(), "a GGUF file is quantised already"),
+        ("tokenizer", config.tokenizer.is_some(), "a GGUF file has its own tokenizer"),
+    ] {
+        if is_set {
+            return Err(fault(member, problem.to_owned()));
+        }
+    }
+    let model = GgufModel::new(file)
+        .map_err(|source| LoadError::Model { model: config.served_name(), source })?;
+    let mut model = model.with_dtype(dtype(config)?).with_prefix_cache(config.prefix_cache);
+    if let Some(device) = device(config)? {
+        model = model.with_device(device);
+    }
+    if let Some(sequences) = config.max_sequences.and_then(NonZeroUsize::new) {
+        model = model.with_max_sequences(sequences);
+    }
+    Ok(model)
+}
+
+/// The device; `None` for the host's choice.
+fn device(config: &ModelConfig) -> Result<Option<Device>, LoadError> {
+    device::open(config.device).map_err(|problem| option_fault(config)("device", problem))
+}
+
+/// The data type of the weights: by default F32 on the CPU, and the host's choice elsewhere.
+fn dtype(config: &ModelConfig) -> Result<ModelDType, LoadError> {
+    let dtype = config.dtype.as_deref().unwrap_or("auto").parse();
+    match dtype.map_err(|problem| option_fault(config)("dtype", problem))? {
+        ModelDType::Auto if config.is_on_cpu() => Ok(ModelDType::F32),
+        dtype => Ok(dtype),
+    }
+}
+
+/// The text of the chat template that replaces the model's, if there is one.
+fn chat_template(config: &ModelConfig) -> Result<Option<String>, LoadError> {
+    let Some(path) = &config.chat_template else { return Ok(None) };
+    let fault = option_fault(config);
+    let shipped = path.to_str().and_then(louver_mistralrs::shipped_template);
+    match (shipped, path.is_file()) {
+        (Some(template), false) => Ok(Some(template.to_owned())),
+        _ => std::fs::read_to_string(path).map(Some).map_err(|error| {
+            let names = louver_mistralrs::SHIPPED_TEMPLATES.map(|(name, _)| name).join(", ");
+            let problem = format!("cannot read {}: {error}; shipped: {names}", path.display());
+            fault("chat_template", problem)
+        }),
+    }
+}
+
 /// Checks that a file exists and returns its path as text. The host panics on a missing file.
 fn existing_file(path: &Path) -> Result<String, String> {
     if path.is_file() {
@@ -142,10 +221,8 @@ fn existing_file(path: &Path) -> Result<String, String> {
 }
 
 fn formats(config: &ModelConfig) -> Result<Vec<WireFormat>, LoadError> {
-    let fault = |path: &PathBuf, problem: String| LoadError::Option {
-        model: config.served_name(),
-        member: "format_files",
-        problem: format!("{}: {problem}", path.display()),
+    let fault = |path: &PathBuf, problem: String| {
+        option_fault(config)("format_files", format!("{}: {problem}", path.display()))
     };
     let mut formats = Vec::with_capacity(config.format_files.len());
     for path in &config.format_files {

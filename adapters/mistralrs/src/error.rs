@@ -49,6 +49,24 @@ pub enum LoadError {
     Format(#[from] UnknownFormat),
 }
 
+impl LoadError {
+    /// An error of the host with its causes, without the backtraces that candle writes into it.
+    pub(crate) fn host(error: &impl std::fmt::Display) -> LoadError {
+        LoadError::Host(without_backtraces(&format!("{error:#}")))
+    }
+}
+
+fn without_backtraces(text: &str) -> String {
+    let is_frame = |line: &&str| {
+        let line = line.trim_start();
+        let number = line.split_once(": ").map(|(number, _)| number);
+        line.starts_with("at ") || number.is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    lines.filter(|line| !is_frame(line)).fold(first.to_owned(), |all, line| all + "\n" + line)
+}
+
 /// Why a request cannot be compiled to a plan.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -203,4 +221,13 @@ fn exceeded_limits_are_not_attributed_to_the_host() {
     assert!(
         matches!(Fault::rejected_token(91, &limit), Fault::Limit(what) if what.starts_with("fuel"))
     );
+}
+
+#[cfg(test)]
+#[test]
+fn backtraces_are_removed_from_errors() {
+    let text = "File `config.json` was not found\n   0: bt\n             at /src/error.rs:264:25\n  \
+                12: {closure#0}<a::B>\n             at /c.rs:1:2\nsecond line: 5";
+    assert_eq!(without_backtraces(text), "File `config.json` was not found\nsecond line: 5");
+    assert_eq!(without_backtraces("one line: 3"), "one line: 3");
 }

@@ -40,6 +40,7 @@
 mod chat;
 mod error;
 mod extend;
+mod gguf;
 mod hook;
 mod mcp;
 mod model;
@@ -59,6 +60,7 @@ mod validate;
 
 pub use chat::{Chat, ChatError, RequestExt};
 pub use error::{ExtendError, Fault, GenerationError, LoadError, PlanError, RequestError};
+pub use gguf::{GgufModel, widen_gguf};
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver::spec::tools::ToolChoice;
 pub use louver_formats::{
@@ -67,7 +69,9 @@ pub use louver_formats::{
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};
 pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList, call_ids};
-pub use prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput};
+pub use prompt::{
+    ChatTemplate, PromptParts, SHIPPED_TEMPLATES, TemplateError, TemplateInput, shipped_template,
+};
 pub use record::{Candidate, Phase, Record, Step};
 pub use report::{
     CheckedPart, Completion, EnforcementLevel, EnforcementReport, Relaxed, Timing, Violation,

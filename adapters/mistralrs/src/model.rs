@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::chat::Chat;
 use crate::error::{LoadError, PlanError, RequestError};
+use crate::gguf::GgufModel;
 use crate::model_files;
 use crate::plan::{Plan, PlanBuilder, ToolList};
 use crate::prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput, max_text_bytes};
@@ -25,6 +26,8 @@ pub struct LouverOptions {
     pub format: Option<String>,
     /// Additional wire formats; one with the name of a built-in format replaces it.
     pub formats: Vec<WireFormat>,
+    /// The source of a chat template (Jinja) that replaces the model's.
+    pub chat_template: Option<String>,
     /// Options of the engine.
     pub engine: EngineOptions,
     /// Maximum bytes of a prompt's text. A longer one is rejected before tokenization, and so is
@@ -123,7 +126,7 @@ impl Louver {
     ) -> Result<(Model, Louver), LoadError> {
         let pipeline_parts = builder.into().build_pipeline().await;
         let (pipeline, scheduler, config) =
-            pipeline_parts.map_err(|error| LoadError::Host(format!("{error:#}")))?;
+            pipeline_parts.map_err(|error| LoadError::host(&error))?;
         let mut louver = Louver::for_pipeline(&pipeline, options).await?;
         let engine = config.engine_config;
         let mut runner = MistralRsBuilder::new(
@@ -156,11 +159,27 @@ impl Louver {
         Ok((Model::new(runner), louver))
     }
 
+    /// Loads a GGUF file. Unlike the SDK's `GgufModelBuilder`, which [`Louver::load`] also takes,
+    /// this sets the data type of activations.
+    pub async fn load_gguf(
+        model: GgufModel,
+        options: LouverOptions,
+    ) -> Result<(Model, Louver), LoadError> {
+        let (pipeline, runner) = model.load()?;
+        let pipeline: Arc<Mutex<dyn Pipeline>> = pipeline;
+        let mut louver = Louver::for_pipeline(&pipeline, options).await?;
+        let runner = runner.with_disable_eos_stop(!louver.inner.early_ends.is_empty());
+        let runner = runner.build().await;
+        louver.host = Some(Host::Runner(runner.clone()));
+        Ok((Model::new(runner), louver))
+    }
+
     /// Sets up Louver for a model that the SDK has loaded. The host does not expose its tokenizer
-    /// and chat template, so they are read from the model's files: a directory, or the Hugging Face
-    /// cache. Cost: reads and decodes the vocabulary. Fails for models without these files (GGUF),
-    /// for Harmony (see [`Louver::load`], which can switch the host's end detection off), and for
-    /// templates given to the builder; use [`Louver::load`] in these cases.
+    /// and chat template, so they are read from the model's files: a directory, a directory with one
+    /// GGUF file, or the Hugging Face cache. Cost: reads and decodes the vocabulary. Fails for
+    /// models without these files and for Harmony (see [`Louver::load`], which can switch the
+    /// host's end detection off). A template that was given to the builder is unknown here; give it
+    /// to [`LouverOptions`], too.
     pub async fn for_model(model: &Model) -> Result<Louver, LoadError> {
         Louver::for_model_with(model, LouverOptions::default()).await
     }
@@ -217,7 +236,16 @@ impl Louver {
     }
 
     fn assemble(parts: ModelParts, options: LouverOptions) -> Result<Louver, LoadError> {
-        let ModelParts { tokenizer, template, max_context, ends, kind } = parts;
+        let ModelParts { tokenizer, mut template, max_context, mut ends, kind } = parts;
+        if let Some(source) = &options.chat_template {
+            let tokens = template.as_ref().map_or_else(|_| Default::default(), |t| t.tokens());
+            template = ChatTemplate::new(source, tokens);
+            // The end of a message in the new template also ends a turn.
+            let more = model_files::end_tokens(source).filter_map(|end| tokenizer.token_to_id(end));
+            ends.extend(more);
+            ends.sort_unstable();
+            ends.dedup();
+        }
         let mut catalog = Catalog::builtin();
         options.formats.into_iter().for_each(|format| catalog.add(format));
         let format = match &options.format {
@@ -237,6 +265,8 @@ impl Louver {
         let vocab_options = VocabOptions { stop_ids: stops.clone(), ..VocabOptions::default() };
         let (vocab, warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
         let stops = vocab.stops().iter().map(|id| id.raw()).collect();
+        let warnings = warnings.iter().map(ToString::to_string);
+        let warnings = warnings.chain(template_warning(template.as_ref().ok())).collect();
         let max_prompt_bytes = max_text_bytes(&tokenizer, max_context).unwrap_or(usize::MAX);
         Ok(Louver {
             inner: Arc::new(LouverInner {
@@ -248,7 +278,7 @@ impl Louver {
                 prompt_bytes: options.prompt_bytes.unwrap_or(usize::MAX).min(max_prompt_bytes),
                 stops,
                 early_ends,
-                warnings: warnings.iter().map(ToString::to_string).collect(),
+                warnings,
                 opens_reasoning_cache: Default::default(),
             }),
             host: None,
@@ -319,6 +349,16 @@ impl Louver {
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }
+}
+
+/// The warning about a template that does not show tools to the model.
+fn template_warning(template: Option<&ChatTemplate>) -> Option<String> {
+    let source = template?.source();
+    (!source.contains("tools") && !source.contains("functions")).then(|| {
+        "the chat template does not show tools to the model, so it calls them blindly; give it one \
+         that does (`--chat-template`, `LouverOptions::chat_template`)"
+            .to_owned()
+    })
 }
 
 fn detect(

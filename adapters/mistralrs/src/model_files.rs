@@ -7,11 +7,12 @@ use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use crate::error::LoadError;
+use crate::gguf;
 use crate::model::{ModelKind, ModelParts};
 use crate::prompt::{ChatTemplate, TemplateError};
 
 /// Context length if neither the host nor the files state one.
-const DEFAULT_CONTEXT: usize = 4096;
+pub(crate) const DEFAULT_CONTEXT: usize = 4096;
 
 /// Tokens that `mistralrs` 0.8.1 also treats as stop tokens if the template contains them.
 const HOST_STOP_TOKENS: [&str; 8] = [
@@ -25,10 +26,20 @@ const HOST_STOP_TOKENS: [&str; 8] = [
     "<|channel|>",
 ];
 
-/// Reads a model's files by its load name: a directory, or a model in the Hugging Face cache.
-/// Nothing is downloaded.
+/// The tokens in a template's source that end a generation for the host.
+pub(crate) fn end_tokens(source: &str) -> impl Iterator<Item = &'static str> {
+    HOST_STOP_TOKENS.into_iter().filter(move |end| source.contains(end))
+}
+
+/// Reads a model's files by its load name: a directory, also one with a GGUF file, or a model in
+/// the Hugging Face cache. Nothing is downloaded.
 pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, LoadError> {
     let find = file_finder(id);
+    if find("tokenizer.json").is_none()
+        && let Some(file) = only_gguf(Path::new(id))
+    {
+        return gguf::read(&file, max_context);
+    }
     let missing = |name: &str| LoadError::NoFile { model: id.to_owned(), file: name.to_owned() };
     let path = find("tokenizer.json").ok_or_else(|| missing("tokenizer.json"))?;
     let tokenizer = Tokenizer::from_file(&path)
@@ -47,10 +58,8 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, L
         ends.extend(ids.iter().filter_map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())));
     }
     let eos = token_text(&config["eos_token"]);
-    let alternates = HOST_STOP_TOKENS.into_iter().filter(|end| source.contains(end));
-    ends.extend(
-        eos.as_deref().into_iter().chain(alternates).filter_map(|name| tokenizer.token_to_id(name)),
-    );
+    ends.extend(eos.and_then(|name| tokenizer.token_to_id(&name)));
+    ends.extend(end_tokens(source).filter_map(|name| tokenizer.token_to_id(name)));
     ends.sort_unstable();
     ends.dedup();
     let config_context = json("config.json")["max_position_embeddings"]
@@ -73,6 +82,13 @@ fn parse_kind(config: &Value) -> ModelKind {
         model_type: config["model_type"].as_str().map(str::to_owned),
         architectures: names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect(),
     }
+}
+
+/// The GGUF file of a directory that has one.
+fn only_gguf(directory: &Path) -> Option<PathBuf> {
+    let paths = std::fs::read_dir(directory).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files = paths.filter(|path| path.extension().is_some_and(|name| name == "gguf"));
+    files.next().filter(|_| files.next().is_none())
 }
 
 fn file_finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {

@@ -9,6 +9,8 @@ mod abuse;
 mod cuts;
 #[path = "host/extend.rs"]
 mod extend;
+#[path = "host/gguf.rs"]
+mod gguf;
 #[path = "host/harmony.rs"]
 mod harmony;
 #[path = "host/requests.rs"]

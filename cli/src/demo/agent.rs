@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context;
-use jsonschema::Validator;
-use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver_mistralrs::{
     Call, CallKind, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice,
 };
@@ -18,25 +16,19 @@ use super::lenient::{self, ParsedBlock};
 use super::output::Output;
 use super::stats::RunStats;
 use super::tools;
+use crate::tool_turn::{ToolValidators, training_format};
 
 /// Maximum number of turns in which the model may call tools.
 const MAX_CALLING_TURNS: usize = 4;
-
-/// JSON in the format of training data, so that random output is not mostly white space.
-fn training_format() -> SchemaOptions {
-    SchemaOptions {
-        whitespace: Whitespace::PythonLike,
-        integers: Integers::Digits,
-        ..SchemaOptions::default()
-    }
-}
+/// Default of `--max-tokens`.
+const MAX_TOKENS: u32 = 1024;
 
 pub(super) struct Agent<'a> {
     args: &'a DemoArgs,
     model: &'a Model,
     louver: &'a Louver,
     output: &'a mut Output,
-    validators: Vec<(String, Validator)>,
+    validators: ToolValidators,
     history: RequestBuilder,
     turns: u64,
     stats: RunStats,
@@ -49,12 +41,6 @@ impl<'a> Agent<'a> {
         louver: &'a Louver,
         output: &'a mut Output,
     ) -> anyhow::Result<Self> {
-        let tools = tools::list();
-        let validators = tools.as_array().into_iter().flatten().map(|tool| {
-            let function = &tool["function"];
-            let name = function["name"].as_str().unwrap_or_default().to_owned();
-            Ok((name, jsonschema::validator_for(&function["parameters"])?))
-        });
         let history = RequestBuilder::new()
             .add_message(TextMessageRole::System, "Answer with the help of the tools.")
             .add_message(TextMessageRole::User, &args.question);
@@ -63,7 +49,7 @@ impl<'a> Agent<'a> {
             model,
             louver,
             output,
-            validators: validators.collect::<anyhow::Result<_>>()?,
+            validators: ToolValidators::new(&tools::list())?,
             history,
             turns: 0,
             stats: RunStats::default(),
@@ -91,11 +77,7 @@ impl<'a> Agent<'a> {
             choice = match &self.args.tool_choice {
                 ToolChoice::Auto => (!calls.is_empty()).then_some(ToolChoice::Auto),
                 ToolChoice::Required => {
-                    let remaining = self
-                        .validators
-                        .iter()
-                        .map(|(name, _)| name)
-                        .find(|name| !called.contains(*name));
+                    let remaining = self.validators.names().find(|name| !called.contains(*name));
                     remaining.filter(|_| !calls.is_empty()).cloned().map(ToolChoice::Named)
                 }
                 ToolChoice::None | ToolChoice::Named(_) => None,
@@ -205,8 +187,8 @@ impl<'a> Agent<'a> {
         let request = (self.history.clone())
             .enable_thinking(false)
             .set_sampling(mistralrs::SamplingParams::neutral())
-            .set_sampler_temperature(self.args.temperature)
-            .set_sampler_max_len(self.args.max_tokens as usize);
+            .set_sampler_temperature(self.args.temperature.unwrap_or(1.0))
+            .set_sampler_max_len(self.args.max_tokens.unwrap_or(MAX_TOKENS) as usize);
         let mut stream = plan.stream_with(self.model, request, options).await?;
         while let Some(event) = stream.next().await {
             self.output.event(&event);
@@ -226,7 +208,7 @@ impl<'a> Agent<'a> {
     /// Validates a call and, if it is valid, executes it.
     fn call(&mut self, call: &Call) -> Option<Value> {
         self.stats.calls += 1;
-        let fault = self.fault(call);
+        let fault = self.validators.fault(call);
         self.output.record(
             json!({"type": "call_check", "id": call.id, "valid": fault.is_none(), "fault": fault}),
         );
@@ -240,17 +222,6 @@ impl<'a> Agent<'a> {
         self.output.print_line(format!("  result     {} is valid; it returns {result}", call.name));
         self.output.record(json!({"type": "tool_result", "id": call.id, "result": result}));
         Some(result)
-    }
-
-    fn fault(&self, call: &Call) -> Option<String> {
-        let Some((_, validator)) = self.validators.iter().find(|(name, _)| *name == call.name)
-        else {
-            return Some("there is no such tool".to_owned());
-        };
-        match serde_json::from_str::<Value>(&call.arguments) {
-            Err(error) => Some(format!("the arguments are not JSON: {error}")),
-            Ok(arguments) => validator.validate(&arguments).err().map(|error| error.to_string()),
-        }
     }
 
     /// Parses calls from unconstrained output. A malformed call counts as invalid.

@@ -5,16 +5,22 @@ mod agent;
 mod lenient;
 mod output;
 mod stats;
+mod tasks;
 mod tools;
+mod trained;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use louver_mistralrs::{Louver, LouverOptions, ToolChoice};
-use mistralrs::{Model, ModelDType, TextModelBuilder};
+use louver::engine::EngineOptions;
+use louver_mistralrs::{Louver, ToolChoice};
+use louver_server::{DeviceChoice, ModelConfig};
+use mistralrs::Model;
 use serde_json::json;
 
+use crate::model_flags::ModelFlags;
+use crate::tool_turn::ToolModel;
 use output::{Output, OutputStyle};
 
 /// Runs an agent loop: question, tool calls, tools, answer. By default with a tiny model with
@@ -24,15 +30,18 @@ pub(crate) struct DemoArgs {
     /// The question.
     #[arg(default_value = "How much warmer is Lima than Oslo over the next days?")]
     question: String,
-    /// A real model: a directory or a Hugging Face id.
+    /// Ask SmolLM2-135M-Instruct, a small trained model, five questions with and without Louver.
+    /// Downloads 93 MB once; with --model, uses another GGUF file of it.
+    #[arg(long, conflicts_with_all = ["question", "model_dir", "tool_choice", "unconstrained"])]
+    trained: bool,
+    /// A real model: a directory, a GGUF file or a Hugging Face id.
     #[arg(long, value_name = "PATH_OR_ID")]
     model: Option<String>,
     /// Directory of the tiny model [default: the platform's cache directory].
     #[arg(long, value_name = "DIR", conflicts_with = "model")]
     model_dir: Option<PathBuf>,
-    /// The model's wire format [default: detected from its chat template].
-    #[arg(long, value_name = "NAME")]
-    format: Option<String>,
+    #[command(flatten)]
+    model_flags: ModelFlags,
     /// auto, required, none or a tool's name. With `required`, each tool that was not called is
     /// then requested by name.
     #[arg(long, value_name = "CHOICE", default_value = "required", value_parser = parse_choice)]
@@ -40,12 +49,12 @@ pub(crate) struct DemoArgs {
     /// Seed of all sampling; the same seed gives the same run.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Sampling temperature; 0 selects the most likely token.
-    #[arg(long, default_value_t = 1.0)]
-    temperature: f64,
-    /// Maximum tokens per turn.
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
-    max_tokens: u32,
+    /// Sampling temperature; 0 selects the most likely token [default: 1; with --trained 0].
+    #[arg(long)]
+    temperature: Option<f64>,
+    /// Maximum tokens per turn [default: 1024; with --trained 160].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_tokens: Option<u32>,
     /// Run without Louver, to show what breaks.
     #[arg(long)]
     unconstrained: bool,
@@ -70,47 +79,64 @@ pub(crate) fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let mut output = Output::new(if args.json { OutputStyle::Json } else { OutputStyle::Text });
         let (model, louver) = load(&args, &mut output).await?;
+        if args.trained {
+            let model = ToolModel::new(model, louver)?;
+            let is_good = trained::run(&args, &model, &mut output).await?;
+            return Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         let is_good = agent::Agent::new(&args, &model, &louver, &mut output)?.run().await?;
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
-/// Loads the model; writes the tiny model first if necessary.
+/// The model's options. Writes the tiny model first if necessary, or downloads the trained one.
+async fn model_config(args: &DemoArgs, output: &mut Output) -> anyhow::Result<ModelConfig> {
+    if args.trained {
+        let file = match &args.model {
+            Some(model) => PathBuf::from(model),
+            None => crate::trained::ensure().await?,
+        };
+        output.print_line(format!("model      SmolLM2-135M-Instruct: {}", file.display()));
+        output.record(json!({"type": "model", "model": file, "random_weights": false}));
+        return Ok(crate::trained::config(&file));
+    }
+    if let Some(model) = &args.model {
+        output.print_line(format!("model      {model}"));
+        output.record(json!({"type": "model", "model": model, "random_weights": false}));
+        return Ok(ModelConfig { model: model.clone(), ..ModelConfig::default() });
+    }
+    let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
+    let started = Instant::now();
+    let tiny = louver_tiny_model::ensure(&parent)?;
+    let (dir, how) = (tiny.dir.display(), if tiny.fresh { "written" } else { "found" });
+    output.print_line(format!(
+        "model      tiny Llama of random weights, {how} in {:.2?}: {dir}",
+        started.elapsed()
+    ));
+    output.print_line(
+        "           Its weights are random: the text is noise, the structure is guaranteed.",
+    );
+    output.print_line("           `louver demo --trained` shows a small trained model.");
+    let model = dir.to_string();
+    output.record(
+        json!({"type": "model", "model": model, "random_weights": true, "fresh": tiny.fresh}),
+    );
+    Ok(ModelConfig { model, device: DeviceChoice::Cpu, ..ModelConfig::default() })
+}
+
+/// Number of prompt prefixes that the host caches: later turns continue earlier ones.
+const PREFIX_CACHE: usize = 16;
+
+/// Loads the model.
 async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Model, Louver)> {
-    let builder = match &args.model {
-        Some(model) => {
-            output.print_line(format!("model      {model}"));
-            output.record(json!({"type": "model", "model": model, "random_weights": false}));
-            TextModelBuilder::new(model)
-        }
-        None => {
-            let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
-            let started = Instant::now();
-            let tiny = louver_tiny_model::ensure(&parent)?;
-            let (dir, how) = (tiny.dir.display(), if tiny.fresh { "written" } else { "found" });
-            output.print_line(format!(
-                "model      tiny Llama of random weights, {how} in {:.2?}: {dir}",
-                started.elapsed()
-            ));
-            output.print_line(
-                "           Its weights are random: the text is noise, the structure is guaranteed.",
-            );
-            output.record(
-                json!({"type": "model", "model": dir.to_string(), "random_weights": true, "fresh": tiny.fresh}),
-            );
-            TextModelBuilder::new(dir).with_force_cpu().with_dtype(ModelDType::F32)
-        }
-    };
+    let mut config = model_config(args, output).await?;
+    config.prefix_cache = Some(PREFIX_CACHE);
+    args.model_flags.apply(&mut config);
     output.print_line("host       loading with mistral.rs ...");
     let started = Instant::now();
-    let options = LouverOptions { format: args.format.clone(), ..LouverOptions::default() };
-    let (model, louver) = Louver::load_with(builder, options).await?;
-    let format = match louver.format() {
-        Ok(format) => format.to_owned(),
-        Err(error) => {
-            return Err(anyhow::anyhow!("{error}; use --format to name the model's wire format"));
-        }
-    };
+    let (model, louver) =
+        louver_server::load_model(&config, EngineOptions::default(), None).await?;
+    let format = louver.format().map_err(Clone::clone)?.to_owned();
     let ids = louver.engine().vocab().width();
     output.print_line(format!(
         "           loaded in {:.2?}: {ids} token ids, wire format {format}",

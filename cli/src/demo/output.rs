@@ -1,6 +1,6 @@
 //! Output of the demo: text for people, or one line of JSON per event.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use louver_mistralrs::Event;
 use serde_json::{Value, json};
@@ -12,6 +12,15 @@ pub(super) enum OutputStyle {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// The colour of a line on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paint {
+    Plain,
+    Good,
+    Bad,
+    Dim,
 }
 
 /// Maximum characters of free text printed per turn.
@@ -26,11 +35,25 @@ pub(super) struct Output {
     printed: usize,
     /// Whether a line is incomplete.
     has_open_line: bool,
+    has_colours: bool,
 }
 
 impl Output {
     pub(super) fn new(style: OutputStyle) -> Output {
-        Output { style, turn: 0, printed: 0, has_open_line: false }
+        let has_colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        Output { style, turn: 0, printed: 0, has_open_line: false, has_colours }
+    }
+
+    /// The text in a colour, if standard output is a terminal.
+    pub(super) fn paint(&self, paint: Paint, text: &str) -> String {
+        let code = match paint {
+            Paint::Plain => return text.to_owned(),
+            _ if !self.has_colours => return text.to_owned(),
+            Paint::Good => "32",
+            Paint::Bad => "31",
+            Paint::Dim => "2",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
     /// Prints a line of text.

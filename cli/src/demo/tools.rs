@@ -78,6 +78,11 @@ pub(super) fn run(name: &str, arguments: &Value) -> Value {
     result.unwrap_or_else(|| json!({"error": "unknown tool or unusable arguments"}))
 }
 
+/// A city's mean temperature, in degrees Celsius.
+pub(super) fn temperature(city: &str) -> Option<i64> {
+    CITIES.into_iter().find(|(name, ..)| *name == city).map(|(_, temperature, ..)| temperature)
+}
+
 fn forecast(arguments: &Value) -> Option<Value> {
     let city = arguments["city"].as_str()?;
     let (name, temperature, wind, rain) = CITIES.into_iter().find(|(name, ..)| *name == city)?;

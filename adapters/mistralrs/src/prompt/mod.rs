@@ -47,6 +47,15 @@ pub struct PromptParts<'a> {
     pub enable_thinking: Option<bool>,
 }
 
+/// Templates that Louver ships, for models whose own template has no tools: name and source.
+pub const SHIPPED_TEMPLATES: [(&str, &str); 1] =
+    [("chatml-tools", include_str!("chatml_tools.jinja"))];
+
+/// The source of a shipped template.
+pub fn shipped_template(name: &str) -> Option<&'static str> {
+    SHIPPED_TEMPLATES.iter().find(|(shipped, _)| *shipped == name).map(|(_, source)| *source)
+}
+
 const DEFAULT: &str = "default";
 const TOOL_USE: &str = "tool_use";
 
@@ -55,6 +64,11 @@ impl ChatTemplate {
     /// unknown tokens.
     pub fn new(source: &str, tokens: [Option<String>; 3]) -> Result<ChatTemplate, TemplateError> {
         ChatTemplate::from_sources(Some(source), None, tokens)
+    }
+
+    /// The texts of the begin-of-sequence, end-of-sequence and unknown tokens.
+    pub(crate) fn tokens(&self) -> [Option<String>; 3] {
+        self.tokens.clone()
     }
 
     /// Takes the host's template.

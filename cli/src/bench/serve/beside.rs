@@ -23,10 +23,10 @@ use tokio::time::{sleep, timeout};
 use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS};
 use super::client::Client;
 use super::faults::wait_until_idle;
-use super::random::SplitMix64;
 use super::record::{RequestRecord, quantile};
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, BesideArgs};
+use crate::bench::random::SplitMix64;
 
 mod attacks;
 

@@ -5,7 +5,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use super::client::ChatResponse;
-use super::random::SplitMix64;
+use crate::bench::random::SplitMix64;
 
 /// Default limit of a generation, in tokens.
 pub(super) const MAX_TOKENS: u32 = 200;

@@ -18,10 +18,10 @@ use tokio::net::TcpStream;
 
 use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS, difference};
 use super::client::{ChatResponse, Client};
-use super::random::SplitMix64;
 use super::record::{RequestRecord, nanos};
 use super::test_server::TestServer;
 use super::{BenchOutcome, FaultsArgs};
+use crate::bench::random::SplitMix64;
 
 mod actions;
 mod bodies;

@@ -9,10 +9,10 @@ use louver_server::Config;
 
 use super::chat_cases::{CaseGenerator, ChoiceKind, MAX_TOKENS};
 use super::client::Client;
-use super::random::SplitMix64;
 use super::record::{RequestRecord, quantile};
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, LoadArgs};
+use crate::bench::random::SplitMix64;
 
 pub(super) async fn run(args: &LoadArgs, seed: u64) -> Result<BenchOutcome> {
     let config =

@@ -9,10 +9,10 @@ use louver_server::Config;
 
 use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS, difference};
 use super::client::{ChatResponse, Client};
-use super::random::SplitMix64;
 use super::record::RequestRecord;
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, MatrixArgs};
+use crate::bench::random::SplitMix64;
 
 pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<BenchOutcome> {
     let (usable, unsupported) = test_server::partition_formats()?;

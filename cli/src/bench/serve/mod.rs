@@ -9,7 +9,6 @@ mod faults;
 mod load;
 mod matrix;
 mod odd_models;
-mod random;
 mod record;
 mod test_server;
 mod throughput;

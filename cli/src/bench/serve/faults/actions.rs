@@ -1,8 +1,8 @@
 //! Actions of clients.
 
+use crate::bench::random::SplitMix64;
 use crate::bench::serve::faults::REFERENCE_CASES;
 use crate::bench::serve::odd_models::PromptMarker;
-use crate::bench::serve::random::SplitMix64;
 
 /// An action of a client. `reference` is the index of a reference request.
 #[derive(Clone, Debug)]

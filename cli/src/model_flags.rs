@@ -1,0 +1,37 @@
+//! Flags about a model that several commands share.
+
+use std::path::PathBuf;
+
+use louver_server::{DeviceChoice, ModelConfig};
+
+/// How a model is loaded.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ModelFlags {
+    /// The model's wire format [default: detected from its chat template].
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// A Jinja file that replaces the model's chat template, or a template that Louver ships:
+    /// chatml-tools.
+    #[arg(long, value_name = "FILE|NAME")]
+    chat_template: Option<PathBuf>,
+    /// Data type of the weights, or of a GGUF model's activations; auto is f32 on the CPU.
+    #[arg(long, value_name = "TYPE", value_parser = ["auto", "f32", "f16", "bf16"])]
+    dtype: Option<String>,
+    /// In-situ quantisation: 4, 8, Q4K, ... Not for GGUF.
+    #[arg(long, value_name = "TYPE")]
+    isq: Option<String>,
+    /// Device of the model: auto, cpu, cuda, cuda:N, metal.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceChoice>,
+}
+
+impl ModelFlags {
+    /// Overrides the options of `model` with the flags that are given.
+    pub(crate) fn apply(&self, model: &mut ModelConfig) {
+        model.format = self.format.clone().or(model.format.take());
+        model.chat_template = self.chat_template.clone().or(model.chat_template.take());
+        model.dtype = self.dtype.clone().or(model.dtype.take());
+        model.isq = self.isq.clone().or(model.isq.take());
+        model.device = self.device.unwrap_or(model.device);
+    }
+}
