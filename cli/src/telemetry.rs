@@ -51,19 +51,22 @@ pub(crate) fn start(format: LogFormat, endpoint: Option<&str>) -> anyhow::Result
             );
         }
         registry.init();
-        Ok(Export)
+        Ok(NoExport)
     }
 }
 
 /// The export of spans: none in this build.
 #[cfg(not(feature = "otel"))]
 #[derive(Debug)]
-pub(crate) struct Export;
+pub(crate) struct NoExport;
 
 #[cfg(not(feature = "otel"))]
-impl Export {
+impl NoExport {
     pub(crate) fn finish(self) {}
 }
+
+#[cfg(not(feature = "otel"))]
+use NoExport as Export;
 
 #[cfg(feature = "otel")]
 pub(crate) use otlp::Export;
