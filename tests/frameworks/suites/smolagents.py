@@ -1,6 +1,5 @@
 """smolagents: the agent that calls tools, streamed and not. (The one that runs code is not used.)"""
 
-import json
 import re
 
 from smolagents import (
@@ -54,14 +53,14 @@ def tool_loop(streamed):
         for step in steps:
             error = str(step.error or "")
             assert not error or re.search(ALLOWED, error), error
-            for call in step.model_output_message.tool_calls or []:
+            message = step.model_output_message
+            for call in message.tool_calls or [] if message else []:
                 function = call.function
                 if function.name == "weather":
                     check_weather(function.arguments, is_closed=False)
                     called += 1
                 else:
-                    assert function.name == "final_answer", call
-                    assert "answer" in json.loads(function.arguments), call
+                    assert function.name == "final_answer" and "answer" in function.arguments, call
     assert called
 
 

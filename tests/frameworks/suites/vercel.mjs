@@ -8,8 +8,8 @@ import {
 } from 'ai';
 
 import {
-  KEY, MODEL, QUESTION, SEEDS, STEPS, STRICT_URL, TOKENS, Trip, URL, Weather, check, checkCall, run,
-  same, weather,
+  KEY, LOUVER, MODEL, QUESTION, SEEDS, STEPS, STRICT_URL, TOKENS, Trip, URL, Weather, check,
+  checkCall, run, same, weather,
 } from './shared.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -24,7 +24,7 @@ const MODELS = {
 };
 
 // The server stores no responses: the whole conversation is sent, not references to its items.
-const providerOptions = { openai: { store: false } };
+const providerOptions = { openai: { store: false }, louver: LOUVER };
 
 const settings = (model, seed) => ({
   model, seed, providerOptions, prompt: QUESTION, maxOutputTokens: TOKENS, maxRetries: 0,
@@ -109,6 +109,7 @@ for (const [kind, at] of Object.entries(MODELS)) {
       const { calls, execute } = weather();
       const result = streamText({
         ...settings(at(STRICT_URL), seed), tools: tools(execute), stopWhen: isStepCount(STEPS),
+        prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber ? 'auto' : 'required' }),
         onError: ({ error }) => { throw error; },
       });
       const kinds = new Set();
