@@ -1,4 +1,4 @@
-"""smolagents: the agent that calls tools, streamed and not. (The one that runs code is not used.)"""
+"""smolagents: the agent that calls tools, streamed and not. The one that runs code is not used."""
 
 import re
 
@@ -7,7 +7,8 @@ from smolagents import (
 )
 
 from suites.shared import (
-    KEY, LOUVER, MODEL, QUESTION, SEEDS, TOKENS, TURNS, URL, Tool, check_weather, main, table,
+    KEY, LOUVER, MODEL, QUESTION, SEEDS, TOKENS, TURNS, URL, WEATHER, Tool, check_weather, main,
+    table,
 )
 
 
@@ -20,8 +21,8 @@ class WeatherTool(Base):
     name = "weather"
     description = "Tells the weather."
     inputs = {
-        "city": {"type": "string", "description": "A city.", "enum": ["Oslo", "Paris", "São Paulo"]},
-        "days": {"type": "integer", "description": "From now.", "minimum": 1, "maximum": 7},
+        "city": WEATHER["properties"]["city"] | {"description": "A city."},
+        "days": WEATHER["properties"]["days"] | {"description": "From now."},
     }
     output_type = "string"
 

@@ -57,8 +57,9 @@ async function finished(finishReason, object) {
     Trip.parse(await object());
     return 1;
   } catch (error) {
-    const none = NoObjectGeneratedError.isInstance(error) || NoOutputGeneratedError.isInstance(error);
-    if (!none || (await finishReason(error)) !== 'length') throw error;
+    const none = [NoObjectGeneratedError, NoOutputGeneratedError];
+    if (!none.some((kind) => kind.isInstance(error))) throw error;
+    if ((await finishReason(error)) !== 'length') throw error;
     return 0;
   }
 }
