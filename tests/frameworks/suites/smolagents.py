@@ -7,8 +7,7 @@ from smolagents import (
 )
 
 from suites.shared import (
-    KEY, LOUVER, MODEL, QUESTION, SEEDS, TOKENS, TURNS, URL, WEATHER, Tool, check_weather, main,
-    table,
+    KEY, LOUVER, MODEL, QUESTION, SEEDS, TOKENS, URL, WEATHER, Tool, check_weather, main, table,
 )
 
 
@@ -47,7 +46,7 @@ def tool_loop(streamed):
             MODEL, api_base=URL, api_key=KEY, max_tokens=TOKENS, seed=seed, extra_body=LOUVER)
         tool = WeatherTool()
         agent = ToolCallingAgent(
-            [tool], model, prompt_templates=PROMPTS, stream_outputs=streamed, max_steps=TURNS,
+            [tool], model, prompt_templates=PROMPTS, stream_outputs=streamed, max_steps=2,
             verbosity_level=LogLevel.OFF)
         agent.run(QUESTION)
         steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]

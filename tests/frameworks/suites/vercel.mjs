@@ -109,7 +109,7 @@ for (const [kind, at] of Object.entries(MODELS)) {
     for (const seed of SEEDS) {
       const { calls, execute } = weather();
       const result = streamText({
-        ...settings(at(STRICT_URL), seed), tools: tools(execute), stopWhen: isStepCount(STEPS),
+        ...settings(at(STRICT_URL), seed), tools: tools(execute), stopWhen: isStepCount(2),
         prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber ? 'auto' : 'required' }),
         onError: ({ error }) => { throw error; },
       });
@@ -157,7 +157,7 @@ for (const [kind, at] of Object.entries(MODELS)) {
       const { calls, execute } = weather();
       const { prompt, ...rest } = settings(model, seed);
       const agent = new ToolLoopAgent({
-        ...rest, tools: tools(execute, true), stopWhen: isStepCount(STEPS),
+        ...rest, tools: tools(execute, true), stopWhen: isStepCount(2),
         output: Output.object({ schema: Trip }),
         prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber ? 'auto' : 'required' }),
       });
