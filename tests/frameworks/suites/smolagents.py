@@ -48,6 +48,7 @@ def tool_loop(streamed):
         agent = ToolCallingAgent(
             [tool], model, prompt_templates=PROMPTS, stream_outputs=streamed, max_steps=2,
             verbosity_level=LogLevel.OFF)
+        agent.logger.console.quiet = True
         agent.run(QUESTION)
         steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
         for step in steps:
