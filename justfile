@@ -22,7 +22,9 @@ quick:
 anthropic *args:
     bash tests/anthropic/run {{args}}
 
-# LiteLLM and pydantic-ai against the server with the embedded model: minutes.
+# Agent frameworks and client libraries (LangChain, LangGraph, instructor, the OpenAI Agents SDK,
+# pydantic-ai, LiteLLM, smolagents, Vercel's AI SDK, OpenAI's package for Node) against the server
+# with the embedded model: minutes; `just frameworks langchain` for one of them.
 frameworks *args:
     bash tests/frameworks/run {{args}}
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import queue
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -115,10 +116,13 @@ def main(parts):
     for suite, (passed, cases, seconds) in results.items():
         if cases or not passed:
             print(f"{'passed' if passed else 'FAILED'}   {suite}: {cases} cases in {seconds:.0f} s")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{used.ru_utime + used.ru_stime:.0f} s of processor time")
     if not NODE:
         print("skipped  vercel, openai: Node is not installed")
     total = sum(cases for _, cases, _ in results.values())
-    return 0 if len(results) == count and total and all(passed for passed, *_ in results.values()) else 1
+    passed = len(results) == count and all(passed for passed, *_ in results.values())
+    return 0 if passed and total else 1
 
 
 sys.exit(main(sys.argv[1:]))

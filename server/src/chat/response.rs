@@ -146,10 +146,10 @@ fn call_json(call: &Call) -> Value {
 
 /// OpenAI's `finish_reason` of a generation.
 pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
-    match generation.finish {
-        Finish::Length => "length",
-        Finish::Stop | Finish::Cancelled if generation.turn.calls.is_empty() => "stop",
-        Finish::Stop | Finish::Cancelled => "tool_calls",
+    match generation.turn.calls.is_empty() {
+        _ if generation.is_truncated() => "length",
+        true => "stop",
+        false => "tool_calls",
     }
 }
 

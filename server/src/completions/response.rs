@@ -58,10 +58,7 @@ pub(crate) fn choice_json(
 
 /// The `finish_reason` of a generation without calls.
 pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
-    match generation.finish {
-        Finish::Length => "length",
-        Finish::Stop | Finish::Cancelled => "stop",
-    }
+    if generation.is_truncated() { "length" } else { "stop" }
 }
 
 /// The writer of a choice's log probabilities. Their text offsets continue from chunk to chunk.

@@ -65,18 +65,47 @@ def the_content_of_a_message_with_calls_is(content):
 
 
 @table([
-    ("required", URL, "required", True),
-    ("a name", URL, NAMED, True),
-    ("auto, strict_tools = all", STRICT_URL, "auto", False),
+    ("absent, required", URL, {}, "required", True),
+    ("absent, a name", URL, {}, NAMED, True),
+    ("absent, auto, strict_tools = all", STRICT_URL, {}, "auto", False),
+    ("false, required", URL, {"strict": False}, "required", True),
 ])
-def not_strict(url, choice, must):
+def strict_is(url, strict, choice, must):
     def called(seed):
         message = chat(
-            url, tools=[chat_tool()], tool_choice=choice, seed=seed, **LOUVER)
+            url, tools=[chat_tool(**strict)], tool_choice=choice, seed=seed, **LOUVER)
         calls = message.get("tool_calls") or []
         assert calls or not must, message
         for call in calls:
             check_weather(call["function"]["arguments"])
+        return len(calls)
+
+    until_called(called)
+
+
+@case
+def safe_truncation_completes_optional_calls_in_a_stream():
+    def called(seed):
+        body = {
+            "model": MODEL,
+            "messages": [{"role": "user", "content": QUESTION}],
+            "tools": [chat_tool(strict=True)],
+            "max_tokens": TOKENS,
+            "seed": seed,
+            "stream": True,
+        }
+        status, _, text = send(URL, "/chat/completions", body | LOUVER)
+        assert status == 200, text
+        calls = {}
+        for line in text.splitlines():
+            if not line.startswith("data: {"):
+                continue
+            for choice in json.loads(line.removeprefix("data: "))["choices"]:
+                for part in choice["delta"].get("tool_calls") or []:
+                    piece = part["function"].get("arguments", "")
+                    calls[part["index"]] = calls.get(part["index"], "") + piece
+        for arguments in calls.values():
+            check_weather(arguments)
         return len(calls)
 
     until_called(called)
@@ -113,7 +142,8 @@ def a_preflight_for(path):
     allowed = headers["Access-Control-Allow-Headers"].lower()
     assert allowed == "*" or all(
         name in allowed for name in ("authorization", "content-type", "x-stainless-os")), headers
-    status, _, _ = send(STRICT_URL, path, method="OPTIONS", **asked | {"Origin": "https://b.example"})
+    foreign = asked | {"Origin": "https://other.example"}
+    status, _, _ = send(STRICT_URL, path, method="OPTIONS", **foreign)
     assert status == 403, status
 
 

@@ -8,8 +8,8 @@ import {
 } from 'ai';
 
 import {
-  KEY, MODEL, QUESTION, SEEDS, STEPS, STRICT_URL, TOKENS, Trip, URL, Weather, check, checkCall, run,
-  same, weather,
+  KEY, LOUVER, MODEL, QUESTION, SEEDS, STEPS, STRICT_URL, TOKENS, Trip, URL, Weather, check,
+  checkCall, run, same, weather,
 } from './shared.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -24,7 +24,7 @@ const MODELS = {
 };
 
 // The server stores no responses: the whole conversation is sent, not references to its items.
-const providerOptions = { openai: { store: false } };
+const providerOptions = { openai: { store: false }, louver: LOUVER };
 
 const settings = (model, seed) => ({
   model, seed, providerOptions, prompt: QUESTION, maxOutputTokens: TOKENS, maxRetries: 0,
@@ -57,8 +57,9 @@ async function finished(finishReason, object) {
     Trip.parse(await object());
     return 1;
   } catch (error) {
-    const none = NoObjectGeneratedError.isInstance(error) || NoOutputGeneratedError.isInstance(error);
-    if (!none || (await finishReason(error)) !== 'length') throw error;
+    const none = [NoObjectGeneratedError, NoOutputGeneratedError];
+    if (!none.some((kind) => kind.isInstance(error))) throw error;
+    if ((await finishReason(error)) !== 'length') throw error;
     return 0;
   }
 }
@@ -108,7 +109,8 @@ for (const [kind, at] of Object.entries(MODELS)) {
     for (const seed of SEEDS) {
       const { calls, execute } = weather();
       const result = streamText({
-        ...settings(at(STRICT_URL), seed), tools: tools(execute), stopWhen: isStepCount(STEPS),
+        ...settings(at(STRICT_URL), seed), tools: tools(execute), stopWhen: isStepCount(2),
+        prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber ? 'auto' : 'required' }),
         onError: ({ error }) => { throw error; },
       });
       const kinds = new Set();
@@ -155,7 +157,7 @@ for (const [kind, at] of Object.entries(MODELS)) {
       const { calls, execute } = weather();
       const { prompt, ...rest } = settings(model, seed);
       const agent = new ToolLoopAgent({
-        ...rest, tools: tools(execute, true), stopWhen: isStepCount(STEPS),
+        ...rest, tools: tools(execute, true), stopWhen: isStepCount(2),
         output: Output.object({ schema: Trip }),
         prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber ? 'auto' : 'required' }),
       });
