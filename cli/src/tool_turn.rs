@@ -107,7 +107,7 @@ impl ToolModel {
 impl From<Generation> for ToolTurn {
     fn from(generation: Generation) -> ToolTurn {
         ToolTurn {
-            is_cut: generation.finish == Finish::Length,
+            is_cut: generation.is_truncated(),
             tokens: generation.tokens.len(),
             timing: generation.timing,
             calls: generation.turn.calls,

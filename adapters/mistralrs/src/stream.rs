@@ -52,6 +52,14 @@ pub struct Generation {
     pub steps: Vec<Step>,
 }
 
+impl Generation {
+    /// Whether the turn is incomplete because of the length limit. A turn that was completed near
+    /// the limit is not, although it may have been longer without a limit.
+    pub fn is_truncated(&self) -> bool {
+        self.report.completion == Completion::Truncated
+    }
+}
+
 /// The result of the reading task.
 pub(crate) struct ReadOutcome {
     finish: Finish,

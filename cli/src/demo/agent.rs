@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context;
 use louver_mistralrs::{
-    Call, CallKind, Finish, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice,
+    Call, CallKind, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice,
 };
 use mistralrs::{
     CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType,
@@ -194,7 +194,7 @@ impl<'a> Agent<'a> {
             self.output.event(&event);
         }
         let generation = stream.finish().await.context("the generation failed")?;
-        if generation.finish == Finish::Length {
+        if generation.is_truncated() {
             self.output.print_line(format!(
                 "  cut off    after {} tokens (--max-tokens)",
                 generation.tokens.len()

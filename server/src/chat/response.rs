@@ -5,7 +5,7 @@ use std::time::Duration;
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
 use louver_formats::{Call, CallKind};
-use louver_mistralrs::{Finish, Generation, Phase, Step};
+use louver_mistralrs::{Generation, Phase, Step};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;

@@ -1,6 +1,6 @@
 //! Response bodies of completions: a finished turn as JSON.
 
-use louver_mistralrs::{Finish, Generation, Step};
+use louver_mistralrs::{Generation, Step};
 use serde_json::{Map, Value, json};
 
 use crate::chat::{ResponseMeta, Usage, louver_member};

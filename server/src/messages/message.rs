@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
-use louver_mistralrs::{Finish, Generation};
+use louver_mistralrs::Generation;
 use serde_json::{Value, json};
 
 use crate::messages::translate::MessageOptions;
@@ -104,7 +104,7 @@ impl MessageTemplate {
     }
 
     fn stop_reason(&self, generation: &Generation) -> (&'static str, Option<&str>) {
-        if generation.finish == Finish::Length {
+        if generation.is_truncated() {
             return ("max_tokens", None);
         }
         if !generation.turn.calls.is_empty() {

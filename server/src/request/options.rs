@@ -126,7 +126,7 @@ impl Default for Extension {
         Extension {
             trace: false,
             report: true,
-            truncation: Truncation::Auto,
+            truncation: Truncation::Safe,
             whitespace: None,
             schema_options: None,
             reasoning_budget: None,
@@ -156,9 +156,9 @@ impl Extension {
         extension.report = members.boolean(faults, "report").unwrap_or(true);
         extension.truncation = match members.one_of(faults, "truncation", &["auto", "safe", "off"])
         {
-            Some("safe") => Truncation::Safe,
+            Some("auto") => Truncation::Auto,
             Some("off") => Truncation::Off,
-            _ => Truncation::Auto,
+            _ => Truncation::Safe,
         };
         if let Some(whitespace) = members.get("whitespace") {
             match serde_json::from_value(to_value(whitespace)) {

@@ -15,7 +15,7 @@ pub(crate) struct InputTranslator<'s> {
     pub(crate) faults: Faults,
 }
 
-const NOT_STORED: &str = "items are not stored apart: send the item, or `previous_response_id`";
+const NOT_STORED: &str = "the item is not stored, or newer responses replaced it: send the item";
 
 impl InputTranslator<'_> {
     /// Reads the instructions, the items of the previous response's conversation, and the input.

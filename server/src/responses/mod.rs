@@ -23,7 +23,6 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use louver::spec::json::Json;
-use louver_mistralrs::Finish;
 use serde_json::{Value, json};
 
 use crate::app::json_response;
@@ -76,6 +75,8 @@ pub(crate) fn parse(
     let mut faults = Faults::new();
     let earlier = earlier_items(body, app, owner, &mut faults);
     let unknown = app.config().unknown_members;
+    let resolved = resolve_references(body, app, owner);
+    let body = resolved.as_ref().unwrap_or(body);
     let TranslatedBody { body: translated, pointers, names, listed } =
         translate(body, (&earlier, faults), app.mcp_servers(), unknown)?;
     let mut request = ChatRequest::parse(&translated, app)
@@ -108,6 +109,30 @@ fn earlier_items(body: &Json, app: &App, owner: Option<ApiKey>, faults: &mut Fau
     let message = format!("{why}; send the whole conversation in `input`");
     members.fail(faults, NAME, "previous_response_not_found", message);
     Vec::new()
+}
+
+/// The body with each reference to an item of a stored response replaced by the item. `None`: it
+/// has none. References to other items are refused when the items are read.
+fn resolve_references(body: &Json, app: &App, owner: Option<ApiKey>) -> Option<Json> {
+    let (Json::Object(members), Some(input)) = (body, body.get("input")?.as_array()) else {
+        return None;
+    };
+    let resolve = |item: &Json| {
+        let member = |name: &str| item.get(name).and_then(Json::as_str);
+        match (member("type"), member("id")) {
+            (Some("item_reference"), Some(id)) => app.responses().item(id, owner),
+            _ => None,
+        }
+    };
+    let resolved: Vec<Option<Json>> = input.iter().map(resolve).collect();
+    if resolved.iter().all(Option::is_none) {
+        return None;
+    }
+    let items = resolved.into_iter().zip(input);
+    let items = items.map(|(found, item)| found.unwrap_or_else(|| item.clone())).collect();
+    let others = members.iter().filter(|(name, _)| *name != "input");
+    let others = others.map(|(name, value)| (name.to_owned(), value.clone()));
+    Some(object(others.chain([("input".to_owned(), Json::Array(items))]).collect()))
 }
 
 /// The items of the member `input`.
@@ -204,7 +229,7 @@ async fn collect(
                 template.add_usage(generated, reasoning);
             }
             Progress::End { generation, trace, .. } => {
-                output.finish(generation.finish != Finish::Stop);
+                output.finish(template.status_name(&generation) != "completed");
                 finished = Some((generation, trace));
             }
         }

@@ -1,7 +1,7 @@
 //! The response object of the Responses API: request parameters, status and output.
 
 use louver::spec::json::Json;
-use louver_mistralrs::{Finish, Generation};
+use louver_mistralrs::{Completion, Generation};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorKind};
@@ -121,7 +121,7 @@ impl ResponseTemplate {
             ResponseStatus::InProgress => {}
             ResponseStatus::Ended { generation, trace } => {
                 response["status"] = self.status_name(generation).into();
-                if generation.finish == Finish::Length {
+                if generation.is_truncated() {
                     response["incomplete_details"] = json!({"reason": "max_output_tokens"});
                 }
                 response["usage"] = self.usage(generation);
@@ -146,10 +146,10 @@ impl ResponseTemplate {
 
     /// The response status of a finished generation.
     pub(crate) fn status_name(&self, generation: &Generation) -> &'static str {
-        match generation.finish {
-            Finish::Length => "incomplete",
-            Finish::Cancelled => "cancelled",
-            Finish::Stop => "completed",
+        match generation.report.completion {
+            Completion::Truncated => "incomplete",
+            Completion::Cancelled => "cancelled",
+            Completion::Complete | Completion::Pressed => "completed",
         }
     }
 

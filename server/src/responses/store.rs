@@ -89,6 +89,19 @@ impl ResponseStore {
         all.responses.iter().find(|stored| stored.is(id, owner)).cloned()
     }
 
+    /// The output item with this id, if this key may see its response.
+    pub(crate) fn item(&self, id: &str, owner: Option<ApiKey>) -> Option<Json> {
+        // An item's id ends with its response's id and two or more digits (`OutputItems`).
+        let (_, suffix) = id.split_once('_')?;
+        let is_of = |stored: &StoredResponse| {
+            let response = stored.id.strip_prefix("resp_");
+            stored.owner == owner && response.is_some_and(|id| suffix.starts_with(id))
+        };
+        let stored = self.stored.lock().responses.iter().find(|stored| is_of(stored)).cloned()?;
+        let has_id = |item: &Json| item.get("id").and_then(Json::as_str) == Some(id);
+        stored.items().into_iter().find(has_id)
+    }
+
     /// Removes a response. Returns whether there was one that this key may see.
     pub(crate) fn remove(&self, id: &str, owner: Option<ApiKey>) -> bool {
         let mut all = self.stored.lock();
@@ -159,6 +172,10 @@ mod tests {
         let (one, two) = (Some(ApiKey(0)), Some(ApiKey(1)));
         store.put(&json!({"id": "resp_1", "output": []}), &source(one));
         assert!(store.get("resp_1", one).is_some());
+        let output = json!([{"id": "msg_ab00"}, {"id": "fc_ab01"}]);
+        store.put(&json!({"id": "resp_ab", "output": output}), &source(one));
+        assert_eq!(store.item("fc_ab01", one).unwrap().to_string(), r#"{"id":"fc_ab01"}"#);
+        assert!(store.item("fc_ab01", two).is_none() && store.item("fc_ab02", one).is_none());
         assert!(store.get("resp_1", two).is_none() && store.get("resp_1", None).is_none());
         assert!(!store.remove("resp_1", two) && store.remove("resp_1", one));
     }

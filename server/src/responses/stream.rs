@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use axum::body::Bytes;
 use axum::response::Response;
-use louver_mistralrs::Finish;
 use serde_json::json;
 
 use crate::error::ApiError;
@@ -50,7 +49,7 @@ impl EventWriter for ResponseEventWriter {
                 self.template.add_usage(generated, reasoning);
             }
             Progress::End { generation, trace, .. } => {
-                self.output.finish(generation.finish != Finish::Stop);
+                self.output.finish(self.template.status_name(&generation) != "completed");
                 let response = self.template.response(
                     ResponseStatus::Ended { generation: &generation, trace },
                     self.output.items(),

@@ -260,7 +260,7 @@ impl RunningTurn {
     fn tool_round(&mut self, progress: Progress) -> Result<ChoiceFuture, Box<Progress>> {
         let (mut rounds, run, end) = match (self.rounds.take(), progress) {
             (Some((rounds, run)), Progress::End { choice, generation, steps, trace })
-                if generation.finish == Finish::Stop && rounds.has_calls(&generation) =>
+                if rounds.has_calls(&generation) && !generation.is_truncated() =>
             {
                 (rounds, run, (choice, generation, steps, trace))
             }

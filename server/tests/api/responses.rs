@@ -307,7 +307,7 @@ async fn stored_responses_are_continued_and_deleted() {
     let mut input = vec![json!({"role": "user", "content": "What is the weather?"})];
     input.extend(first["output"].as_array().unwrap().clone());
     input.extend(result.as_array().unwrap().clone());
-    let whole = post(with(json!({"input": input, "store": false}))).await.json();
+    let whole = post(with(json!({"input": input.clone(), "store": false}))).await.json();
     assert_eq!(second["usage"]["input_tokens"], whole["usage"]["input_tokens"]);
     assert_eq!(whole["store"], false);
     assert_ne!(second["output"][0]["call_id"], call["call_id"], "ids are unique in a conversation");
@@ -316,7 +316,15 @@ async fn stored_responses_are_continued_and_deleted() {
     let unknown = post(with(json!({"previous_response_id": whole["id"], "input": "x"}))).await;
     let (code, param) = ("previous_response_not_found", "/previous_response_id");
     assert_eq!(unknown.error(), (400, code.to_owned(), Some(param.to_owned())));
-    // A fault in an earlier item, under another tool list, names the member that brought it.
+    // References to items of stored responses are the items.
+    let reference = json!({"type": "item_reference", "id": call["id"]});
+    let mut referring = input.clone();
+    referring[1] = reference;
+    let referred = post(with(json!({"input": referring}))).await.json();
+    assert_eq!(referred["usage"]["input_tokens"], whole["usage"]["input_tokens"], "{referred}");
+    let unknown = json!({"type": "item_reference", "id": "fc_000"});
+    let unknown = post(with(json!({"input": [unknown]}))).await;
+    assert_eq!(unknown.error().2.as_deref(), Some("/input/0/type"), "{}", unknown.text);
     let third =
         post(json!({"previous_response_id": second["id"], "input": "x", "max_output_tokens": 5}))
             .await;
