@@ -56,15 +56,15 @@ impl LoadError {
     }
 }
 
+/// The text on one line, without lines of backtraces.
 fn without_backtraces(text: &str) -> String {
     let is_frame = |line: &&str| {
         let line = line.trim_start();
         let number = line.split_once(": ").map(|(number, _)| number);
         line.starts_with("at ") || number.is_some_and(|n| n.parse::<u32>().is_ok())
     };
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    lines.filter(|line| !is_frame(line)).fold(first.to_owned(), |all, line| all + "\n" + line)
+    let lines = text.lines().enumerate().filter(|(n, line)| *n == 0 || !is_frame(line));
+    lines.map(|(_, line)| line.trim()).collect::<Vec<_>>().join(" ").trim_end().to_owned()
 }
 
 /// Why a request cannot be compiled to a plan.
@@ -228,6 +228,6 @@ fn exceeded_limits_are_not_attributed_to_the_host() {
 fn backtraces_are_removed_from_errors() {
     let text = "File `config.json` was not found\n   0: bt\n             at /src/error.rs:264:25\n  \
                 12: {closure#0}<a::B>\n             at /c.rs:1:2\nsecond line: 5";
-    assert_eq!(without_backtraces(text), "File `config.json` was not found\nsecond line: 5");
+    assert_eq!(without_backtraces(text), "File `config.json` was not found second line: 5");
     assert_eq!(without_backtraces("one line: 3"), "one line: 3");
 }

@@ -228,7 +228,8 @@ impl GgufMetadata<'_> {
             .map(|(token, id): (_, u32)| ((*token).to_owned(), id.into()))
             .collect();
         let bytes = json!({
-            "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false,
+            "type": "ByteLevel",
+            "add_prefix_space": false, "trim_offsets": false, "use_regex": false,
         });
         let split = json!({
             "type": "Split", "pattern": {"Regex": SPLIT}, "behavior": "Isolated", "invert": false,

@@ -175,7 +175,7 @@ impl Louver {
     }
 
     /// Sets up Louver for a model that the SDK has loaded. The host does not expose its tokenizer
-    /// and chat template, so they are read from the model's files: a directory, a directory with one
+    /// and chat template, so they are read from the model's files: a directory, also one with a
     /// GGUF file, or the Hugging Face cache. Cost: reads and decodes the vocabulary. Fails for
     /// models without these files and for Harmony (see [`Louver::load`], which can switch the
     /// host's end detection off). A template that was given to the builder is unknown here; give it

@@ -93,7 +93,7 @@ async fn run_cases(args: &AccuracyArgs) -> Result<ExitCode> {
     let (model, louver) =
         louver_server::load_model(&config, EngineOptions::default(), None).await?;
     let model = ToolModel::new(model, louver)?;
-    let bench = Bench { model, max_tokens: args.max_tokens };
+    let bench = AccuracyBench { model, max_tokens: args.max_tokens };
     let started = Instant::now();
     let mut results = Vec::new();
     for (n, case) in cases.iter().enumerate() {
@@ -125,12 +125,12 @@ async fn run_cases(args: &AccuracyArgs) -> Result<ExitCode> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-struct Bench {
+struct AccuracyBench {
     model: ToolModel,
     max_tokens: usize,
 }
 
-impl Bench {
+impl AccuracyBench {
     async fn run(&self, case: &Case, mode: Mode) -> Result<CaseResult> {
         // Only cases of several calls may have several.
         let parallel = if case.calls.len() > 1 { Parallel::Any } else { Parallel::One };
