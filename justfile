@@ -93,6 +93,10 @@ door-record folder="target/door-original":
 door-bench every="1":
     cd adapters/llguidance && cargo run --release -p llguidance-conformance --bin maskbench -- {{every}}
 
+# The Python package: its wheel and its tests; `--with-transformers` also installs torch (gigabytes).
+python *args:
+    bash adapters/python/check {{args}}
+
 # The CUDA code without a GPU or a toolkit (fetches nvcc from PyPI once): PTX as committed, feature `cuda` builds.
 cuda-check:
     bash adapters/candle/cuda/check

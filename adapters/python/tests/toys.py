@@ -7,10 +7,11 @@ import louver
 
 #: Tokens beside the 256 bytes that cut across the texts of the tests.
 TOKENS = [
-    b"ab", b"ba", b"abc", b"aa", b"cab", b"12", b"10", b"0,", b"[1", b"]]", b"tru", b"true", b"alse",
+    b"ab", b"ba", b"abc", b"aa", b"cab", b"12", b"10", b"0,", b"[1", b"]]", b"tru", b"true",
+    b"alse",
     b'{"', b'":', b'": ', b'"}', b'", "', b'"a', b'a"', b"a\":", b"{}", b", ", b" ", b"\n", b"  ",
     b"<n>", b"</n", b"</n>", b"n>1", b"yes", b"no", b"es", b"-1", b"on", b"ly", b'ly"', b"zz",
-    "é".encode(), "é".encode()[:1] + b"", "日本".encode(), "本\"".encode(),
+    "é".encode(), "日本".encode(), "本\"".encode(),
 ]
 
 

@@ -32,7 +32,8 @@ def as_array(out: Any) -> numpy.ndarray:
     try:
         view = memoryview(out)
     except TypeError:
-        raise TypeError(f"a mask is an array, a tensor or a buffer, not {type(out).__name__}") from None
+        name = type(out).__name__
+        raise TypeError(f"a mask is an array, a tensor or a buffer, not {name}") from None
     if view.readonly:
         raise ValueError("the mask's buffer is read-only")
     if view.format in ("i", "I", "l", "L") and view.itemsize == 4:
@@ -54,11 +55,14 @@ def apply_mask(logits: Any, mask: Any) -> Any:
     mask are not allowed. Errors: `ValueError` if the shapes do not go together.
     """
     ids = logits.shape[-1]
+    shapes = f"the mask has shape {tuple(mask.shape)}, the logits {tuple(logits.shape)}"
     if tuple(logits.shape[:-1]) != tuple(mask.shape[:-1]):
-        raise ValueError(f"the mask has shape {tuple(mask.shape)}, the logits {tuple(logits.shape)}")
-    words = mask.shape[-1] * (1 if str(mask.dtype).endswith("bool") else 32)
-    if words - ids >= 32 or (words > ids and str(mask.dtype).endswith("bool")):
-        raise ValueError(f"the mask has {words} ids, the logits {ids}")
+        raise ValueError(shapes)
+    # The last word of a bit mask may be longer than the logits, and flags may not.
+    is_flags = str(mask.dtype).endswith("bool")
+    beyond = mask.shape[-1] - ids if is_flags else mask.shape[-1] * 32 - 31 - ids
+    if beyond > 0:
+        raise ValueError(shapes)
     if is_tensor(logits):
         return _apply_to_tensor(logits, mask)
     allowed = numpy.zeros(logits.shape, dtype=bool)
