@@ -119,8 +119,8 @@ impl MessageTemplate {
 }
 
 /// The stop sequence that ended the text: the one that follows it in the generated tokens. The turn
-/// does not contain it. Text contains no stop sequence, so that there is no other place. The text
-/// has replacement characters for invalid UTF-8, so that only what follows the last one is compared.
+/// does not contain it. Text contains no stop sequence, so that there is no other place. Invalid
+/// UTF-8 became replacement characters, so that only what follows the last of them is compared.
 fn stop_sequence<'s>(
     sequences: &'s [String],
     text: &str,
