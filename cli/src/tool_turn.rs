@@ -6,7 +6,7 @@ use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver::spec::json::Json;
 use louver_formats::{Catalog, ToolConstraint, ToolRequest, WireFormat};
 use louver_mistralrs::{
-    Call, Event, Finish, Generation, Louver, Parallel, Reasoning, RunOptions, Timing, ToolChoice,
+    Call, Event, Generation, Louver, Parallel, Reasoning, RunOptions, Timing, ToolChoice,
 };
 use mistralrs::{Model, RequestBuilder, SamplingParams};
 use serde_json::Value;
