@@ -280,8 +280,8 @@ impl Engine {
     /// Writes the masks of many matchers on the engine's threads: row `i` of `out`, of shape
     /// `(len(matchers), words)` or, for `bool`, `(len(matchers), width)`, is what
     /// `matchers[i].fill_mask` would write. `None` in place of a matcher allows everything. Returns
-    /// what each row allows. Errors: `ValueError` for another shape or vocabulary, `RuntimeError` for
-    /// a matcher that is given twice or used by another thread.
+    /// what each row allows. Errors: `ValueError` for another shape or vocabulary, `RuntimeError`
+    /// for a matcher that is given twice or used by another thread.
     fn fill_masks(
         &self,
         py: Python<'_>,

@@ -221,7 +221,8 @@ impl Matcher {
     }
 
     /// The fewest tokens that spell a shortest completion of the text, without a stop token. `None`
-    /// if it is longer than `longest` bytes or has bytes that no token spells. Errors: `LimitError`.
+    /// if it is longer than `longest` bytes or has bytes that no token spells. Errors:
+    /// `LimitError`.
     #[pyo3(signature = (longest=4096))]
     fn shortest_completion_tokens(
         &mut self,
