@@ -175,8 +175,8 @@ impl<'s> ToolTranslator<'s> {
         self.list(tools, pointer, true, faults)
     }
 
-    /// The offered tools, their names, and the output items that list tools of MCP servers. Maps the
-    /// pointers of the list.
+    /// The offered tools, their names, and the output items that list tools of MCP servers. Maps
+    /// the pointers of the list.
     pub(crate) fn finish(self, pointers: &mut PointerMap) -> (Vec<Json>, ToolNames, Vec<Value>) {
         for (k, source) in self.sources.iter().enumerate() {
             pointers.insert(format!("/tools/{k}"), source);

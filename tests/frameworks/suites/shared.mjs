@@ -11,11 +11,8 @@ export const [URL, STRICT_URL, KEY, MODEL] = ['URL', 'STRICT_URL', 'KEY', 'MODEL
 const seeds = Number(process.env.LOUVER_SEEDS ?? 10);
 export const SEEDS = Array.from({ length: seeds }, (_, i) => i + 1);
 export const TOKENS = 120;
-// Turns that end early: little reasoning, short calls, none cut off by the token limit. Calls
-// without it are in the suites, too.
-export const LOUVER = {
-  louver: { whitespace: 'compact', truncation: 'safe', reasoning_budget: 8 },
-};
+// Turns that end early: little reasoning, short calls. Calls without it are in the suites, too.
+export const LOUVER = { louver: { whitespace: 'compact', reasoning_budget: 8 } };
 export const STEPS = 3;
 export const QUESTION = 'Where is it warm?';
 

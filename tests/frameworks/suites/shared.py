@@ -24,7 +24,7 @@ TURNS = 3
 QUESTION = "Where is it warm?"
 # Turns that end early: little reasoning, short calls, none cut off by the token limit. Calls
 # without it are in most suites, too.
-LOUVER = {"louver": {"whitespace": "compact", "truncation": "safe", "reasoning_budget": 8}}
+LOUVER = {"louver": {"whitespace": "compact", "reasoning_budget": 8}}
 NAMED = {"type": "function", "function": {"name": "weather"}}
 
 City = Literal["Oslo", "Paris", "São Paulo"]
@@ -125,16 +125,10 @@ def until_called(body):
     raise AssertionError("no seed made a call")
 
 
-def mostly(body, *limits):
-    """Runs the body for each seed. Half of them have to end before one of the limits."""
-    ended = 0
+def each_seed(body):
+    """Runs the body, which returns an answer, for each seed."""
     for seed in SEEDS:
-        try:
-            check_trip(body(seed))
-            ended += 1
-        except limits:
-            pass
-    assert 2 * ended >= len(SEEDS), f"only {ended} ended"
+        check_trip(body(seed))
 
 
 def main(suite):

@@ -151,7 +151,6 @@ impl AccuracyBench {
             mode,
             calls: turn.calls.len(),
             valid,
-            is_valid: valid == turn.calls.len() && valid > 0,
             is_right: judge::matches(&case.calls, &turn.calls, &case.tools),
             is_cut: turn.is_cut,
             tokens: turn.tokens,

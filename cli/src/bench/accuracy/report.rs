@@ -19,8 +19,6 @@ pub(super) struct CaseResult {
     pub(super) calls: usize,
     /// Number of calls that match their tool's schema.
     pub(super) valid: usize,
-    /// Whether there are calls and all are valid.
-    pub(super) is_valid: bool,
     /// Whether the calls are the expected ones.
     pub(super) is_right: bool,
     /// Whether the length limit ended the answer.
@@ -35,6 +33,13 @@ pub(super) struct CaseResult {
     pub(super) made: Vec<String>,
     /// The text besides them.
     pub(super) text: String,
+}
+
+impl CaseResult {
+    /// Whether there are calls and all are valid.
+    fn is_valid(&self) -> bool {
+        self.calls > 0 && self.valid == self.calls
+    }
 }
 
 impl Serialize for Mode {
@@ -79,7 +84,7 @@ impl Totals {
             with_calls: all.with_calls + usize::from(one.calls > 0),
             calls: all.calls + one.calls,
             valid_calls: all.valid_calls + one.valid,
-            valid_cases: all.valid_cases + usize::from(one.is_valid),
+            valid_cases: all.valid_cases + usize::from(one.is_valid()),
             right_cases: all.right_cases + usize::from(one.is_right),
             cut_cases: all.cut_cases + usize::from(one.is_cut),
             tokens: all.tokens + one.tokens,
@@ -151,7 +156,6 @@ mod tests {
             mode: Mode::Louver,
             calls: 2,
             valid: 1,
-            is_valid: false,
             is_right: true,
             is_cut: false,
             tokens: 10,

@@ -1,5 +1,5 @@
-//! An agent whose tools come from an MCP server: the schemas that the server lists are enforced, and
-//! the calls run there. By default the server is the example `mcp_server`, beside this program.
+//! An agent whose tools come from an MCP server: the schemas that the server lists are enforced,
+//! and the calls run there. By default the server is the example `mcp_server`, beside this program.
 
 use clap::Parser;
 use louver_examples::{Setup, append_turn, printable, training_format};
