@@ -33,7 +33,7 @@ frameworks *args:
 trained sample="40":
     cargo run --release -- demo --trained
     LOUVER_SMOLLM2=`cargo run --release -- demo --trained --json | sed -n '1s/.*"model":"\([^"]*\)".*/\1/p'` \
-        cargo test -p louver-mistralrs --test host trained
+        cargo test --workspace --test host trained
     cargo run --release -- bench accuracy --cases ../shared/data/toolcalls-dev.jsonl \
         --sample {{sample}} --out target/accuracy.json
 
