@@ -216,7 +216,7 @@ fn documented_configurations_are_valid() {
         let config =
             Config::read(&folder.file("louver.toml", &block.text)).expect("a configuration");
         config.check().expect("one that can be used");
-        assert_eq!(config.models.len(), 1);
+        assert!(!config.models.is_empty());
     }
     for block in blocks_of_kind("limits") {
         let path = folder.file("limits.toml", &block.text);

@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn the_store_is_bounded_in_count_and_bytes() {
         let response = |k: usize, text: &str| json!({"id": format!("resp_{k}"), "output": [text]});
-        let store = ResponseStore::new(ResponseLimits { responses: 2, bytes: 300 });
+        let store = ResponseStore::new(ResponseLimits { responses: 2, bytes: 280 });
         for k in 0..3 {
             store.put(&response(k, "x"), &source(None));
         }
