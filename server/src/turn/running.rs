@@ -127,7 +127,7 @@ struct Choice {
 /// What follows the progress of a choice.
 enum After {
     /// More events of it.
-    Choice(Choice),
+    Choice(Box<Choice>),
     /// The calls of its turn that the server runs, or nothing.
     End,
     /// The next choice, if choices run one after the other.
@@ -235,7 +235,7 @@ impl RunningTurn {
     fn continue_after(&mut self, after: After, progress: Progress) -> Option<Progress> {
         let options = self.context.options;
         match after {
-            After::Choice(choice) => self.pending.push(advance(choice, options)),
+            After::Choice(choice) => self.pending.push(advance(*choice, options)),
             After::Round(round) => self.start_round(*round),
             After::Last(last) => {
                 self.pending.push(Box::pin(async { (After::Choices, Ok(*last)) }));
@@ -372,7 +372,7 @@ fn advance(mut choice: Choice, options: Options) -> ChoiceFuture {
         if let Some((_, recorder)) = &mut choice.recorder {
             recorder.event(position, &event);
         }
-        (After::Choice(choice), Ok(Progress::Event { choice: index, event, steps }))
+        (After::Choice(Box::new(choice)), Ok(Progress::Event { choice: index, event, steps }))
     })
 }
 
