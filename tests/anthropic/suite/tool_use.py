@@ -109,7 +109,9 @@ def a_loop_with_results(servers):
             seed, messages=conversation, tools=TOOLS, tool_choice={"type": "none"}, max_tokens=20
         )
         final = servers.messages.create(**request)
-        assert text_of(final) and not calls_of(final), final
+        # A model of random weights may also end at once, without a text.
+        assert not calls_of(final), final
+        assert bool(text_of(final)) or final.stop_reason == "end_turn", final
 
 
 @case
