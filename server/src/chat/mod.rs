@@ -16,8 +16,7 @@ use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::{fresh_id, spawn_owned};
 use crate::request::to_value;
-use crate::state::{App, now};
-use crate::turn;
+use crate::state::App;
 
 pub(crate) use request::ChatRequest;
 pub(crate) use response::{ResponseMeta, Usage, louver_member};
@@ -38,19 +37,9 @@ async fn create_completion(State(app): State<App>, request: Request) -> Result<R
         Ok(request)
     });
     let ChatRequest { turn: mut request, stream } = parsed.await?;
-    let id = fresh_id("chatcmpl-");
-    request.id.clone_from(&id);
-    let (has_report, logprobs) = (request.extension.report, request.sampling.logprobs);
+    request.id = fresh_id("chatcmpl-");
     spawn_owned(async move {
-        let running = turn::start(&app, request, arrived).await?;
-        let meta = ResponseMeta {
-            id,
-            created: now(),
-            model: running.served.name.clone(),
-            fingerprint: running.served.fingerprint(),
-            has_report,
-            logprobs,
-        };
+        let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;
         match stream {
             None => Ok(json_response(&response::collect(running, &meta).await?)),
             Some(options) => Ok(stream::response(app, running, meta, options)),

@@ -66,11 +66,7 @@ impl ChatRequest {
     /// Parses a body. Reports all faults together.
     pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
         let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
-        let mut faults = Faults::new();
-        let Some(members) = Members::from_json(body, "", &mut faults) else {
-            ApiError::reject(faults)?;
-            return Err(ApiError::invalid("", "invalid_type", "must be an object"));
-        };
+        let (members, mut faults) = (Members::of_body(body)?, Faults::new());
         MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
         let rewritten = structure::rewrite(&members, &engine, &mut faults);
         let (rewritten, pointers) = rewritten.unzip();

@@ -1,6 +1,6 @@
 //! Response bodies of Chat Completions: a finished turn as JSON.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
@@ -9,7 +9,8 @@ use louver_mistralrs::{Generation, Phase, Step};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-use crate::turn::{Progress, RunningTurn};
+use crate::state::{App, now};
+use crate::turn::{self, Progress, RunningTurn, TurnRequest};
 
 /// Metadata that all parts of a response repeat.
 #[derive(Clone, Debug)]
@@ -22,6 +23,28 @@ pub(crate) struct ResponseMeta {
     pub(crate) has_report: bool,
     /// The number of alternatives per token, if the response includes log probabilities.
     pub(crate) logprobs: Option<usize>,
+}
+
+impl ResponseMeta {
+    /// Starts a request with an id, and describes its response.
+    pub(crate) async fn start(
+        app: &App,
+        request: TurnRequest,
+        arrived: Instant,
+    ) -> Result<(RunningTurn, ResponseMeta), ApiError> {
+        let id = request.id.clone();
+        let (has_report, logprobs) = (request.extension.report, request.sampling.logprobs);
+        let running = turn::start(app, request, arrived).await?;
+        let meta = ResponseMeta {
+            id,
+            created: now(),
+            model: running.served.name.clone(),
+            fingerprint: running.served.fingerprint(),
+            has_report,
+            logprobs,
+        };
+        Ok((running, meta))
+    }
 }
 
 /// Token counts of a response.

@@ -113,11 +113,7 @@ pub(super) fn translate(
     unknown: UnknownMembers,
     body_use: BodyUse,
 ) -> Result<TranslatedMessages, ApiError> {
-    let mut faults = Faults::new();
-    let Some(members) = Members::from_json(body, "", &mut faults) else {
-        ApiError::reject(faults)?;
-        return Err(ApiError::invalid("", "invalid_type", "must be an object"));
-    };
+    let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     // The first fault: on this code Anthropic's client libraries send the whole conversation.
     if members.get("thread").is_some_and(|thread| *thread != Json::Bool(false)) {
         let message = "conversations are not stored: send the whole one in `messages`";

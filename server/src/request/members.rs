@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use louver::spec::json::{Json, Object, push_token};
 
-use crate::error::ApiFault;
+use crate::error::{ApiError, ApiFault};
 
 /// An object within a request body and its JSON pointer. Members that are `null` count as absent.
 #[derive(Clone, Debug)]
@@ -18,6 +18,12 @@ pub(crate) struct Members<'a> {
 pub(crate) type Faults = Vec<ApiFault>;
 
 impl<'a> Members<'a> {
+    /// The members of a whole body. Error: the body is not an object.
+    pub(crate) fn of_body(body: &'a Json) -> Result<Members<'a>, ApiError> {
+        Members::from_json(body, "", &mut Faults::new())
+            .ok_or_else(|| ApiError::invalid("", "invalid_type", "must be an object"))
+    }
+
     /// Takes a value that must be an object; `base` is its JSON pointer.
     pub(crate) fn from_json(
         json: &'a Json,

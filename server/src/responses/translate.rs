@@ -73,9 +73,7 @@ pub(crate) fn translate(
     servers: &McpServers,
     unknown: UnknownMembers,
 ) -> Result<TranslatedBody, ApiError> {
-    let Some(members) = Members::from_json(body, "", &mut faults) else {
-        return Err(ApiError::reject(faults).err().unwrap_or_else(no_fault));
-    };
+    let members = Members::of_body(body)?;
     MEMBER_TABLE.check(&members, unknown, &mut faults);
     check_options(&members, &mut faults);
     let mut tools = ToolTranslator::new(servers);
@@ -118,11 +116,6 @@ pub(crate) fn translate(
     out.push(("messages".to_owned(), Json::Array(messages)));
     let body = object(out);
     Ok(TranslatedBody { body, pointers, names, listed })
-}
-
-/// The error for an empty list of faults.
-fn no_fault() -> ApiError {
-    ApiError::invalid("", "invalid", "refused without a reason")
 }
 
 fn check_options(members: &Members<'_>, faults: &mut Faults) {
