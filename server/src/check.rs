@@ -16,15 +16,14 @@ use tokio::time::timeout;
 
 use crate::app::json_response;
 use crate::chat::ChatRequest;
-use crate::completions::CompletionRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
 use crate::http::{ApiKey, spawn_owned};
 use crate::messages::{self, BodyUse};
 use crate::request::pointers::PointerMap;
-use crate::responses;
 use crate::state::{App, ServedModel};
 use crate::turn::{BlockingWork, TurnRequest};
+use crate::{completions, responses};
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
@@ -87,7 +86,7 @@ fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {
         return CheckRequest { request, has_prompt: true };
     }
     if !sender.is_messages && has("prompt") && !has_messages {
-        let request = CompletionRequest::parse(&body, app).map(|request| request.turn);
+        let request = completions::parse(&body, app).map(|request| request.turn);
         return CheckRequest { request, has_prompt: true };
     }
     let body = if has_messages { body } else { add_empty_message(body) };

@@ -13,14 +13,14 @@ use axum::response::Response;
 use axum::routing::post;
 
 use crate::app::json_response;
-use crate::chat::ResponseMeta;
+use crate::chat::{ChatRequest, ResponseMeta};
 use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::{fresh_id, spawn_owned};
 use crate::request::to_value;
 use crate::state::App;
 
-pub(crate) use request::CompletionRequest;
+pub(crate) use request::parse;
 
 const ROUTE: &str = "/v1/completions";
 
@@ -33,11 +33,11 @@ async fn create_completion(State(app): State<App>, request: Request) -> Result<R
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let parsed = read_json(&app, &parts.headers, body, |body, app| {
-        let mut request = CompletionRequest::parse(&body, app)?;
+        let mut request = parse(&body, app)?;
         request.turn.trace_source = request.turn.extension.trace.then(|| (ROUTE, to_value(&body)));
         Ok(request)
     });
-    let CompletionRequest { turn: mut request, stream } = parsed.await?;
+    let ChatRequest { turn: mut request, stream } = parsed.await?;
     request.id = fresh_id("cmpl-");
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;

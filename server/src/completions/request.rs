@@ -2,6 +2,7 @@
 
 use louver::spec::json::{Json, Number};
 
+use crate::chat::ChatRequest;
 use crate::error::ApiError;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
@@ -48,49 +49,37 @@ const MEMBER_TABLE: MemberTable = MemberTable {
     ],
 };
 
-/// A parsed request.
-#[derive(Debug)]
-pub(crate) struct CompletionRequest {
-    /// The generation request.
-    pub(crate) turn: TurnRequest,
-    /// The streaming options, if the response is streamed.
-    pub(crate) stream: Option<StreamOptions>,
-}
-
-impl CompletionRequest {
-    /// Parses a body. Reports all faults together.
-    pub(crate) fn parse(body: &Json, app: &App) -> Result<CompletionRequest, ApiError> {
-        let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
-        let (members, mut faults) = (Members::of_body(body)?, Faults::new());
-        MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
-        let rewritten = structure::rewrite(&members, &engine, &mut faults);
-        let (rewritten, pointers) = rewritten.unzip();
-        let (body, mut pointers) =
-            (rewritten.as_ref().unwrap_or(body), pointers.unwrap_or_default());
-        // Faults of the rendered conversation are the prompt's here.
-        pointers.insert("/messages", "/prompt");
-        let mut sampling = Sampling::read(&members, &mut faults);
-        sampling.read_max_tokens(&members, &["max_tokens"], &mut faults);
-        sampling.max_tokens.get_or_insert(("max_tokens", DEFAULT_MAX_TOKENS));
-        sampling.read_n(&members, limits, &mut faults);
-        let logprobs = members.integer(&mut faults, "logprobs", 0..=MAX_LOGPROBS);
-        sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
-        let stream = StreamOptions::read(&members, &mut faults);
-        check_stop(&members, limits, &mut faults);
-        let mut request = TurnRequest {
-            model: members.string(&mut faults, "model").map(str::to_owned),
-            prompt: read_prompt(&members, &mut faults),
-            extension: Extension::read(&members, &mut faults),
-            is_streamed: stream.is_some(),
-            sampling,
-            ..TurnRequest::default()
-        };
-        request.read_tools(body, &pointers, &mut faults);
-        ApiError::reject(faults)?;
-        request.apply_config(app);
-        request.pointers = pointers;
-        Ok(CompletionRequest { turn: request, stream })
-    }
+/// Parses a body. Reports all faults together.
+pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
+    let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
+    let (members, mut faults) = (Members::of_body(body)?, Faults::new());
+    MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
+    let rewritten = structure::rewrite(&members, &engine, &mut faults);
+    let (rewritten, pointers) = rewritten.unzip();
+    let (body, mut pointers) = (rewritten.as_ref().unwrap_or(body), pointers.unwrap_or_default());
+    // Faults of the rendered conversation are the prompt's here.
+    pointers.insert("/messages", "/prompt");
+    let mut sampling = Sampling::read(&members, &mut faults);
+    sampling.read_max_tokens(&members, &["max_tokens"], &mut faults);
+    sampling.max_tokens.get_or_insert(("max_tokens", DEFAULT_MAX_TOKENS));
+    sampling.read_n(&members, limits, &mut faults);
+    let logprobs = members.integer(&mut faults, "logprobs", 0..=MAX_LOGPROBS);
+    sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
+    let stream = StreamOptions::read(&members, &mut faults);
+    check_stop(&members, limits, &mut faults);
+    let mut request = TurnRequest {
+        model: members.string(&mut faults, "model").map(str::to_owned),
+        prompt: read_prompt(&members, &mut faults),
+        extension: Extension::read(&members, &mut faults),
+        is_streamed: stream.is_some(),
+        sampling,
+        ..TurnRequest::default()
+    };
+    request.read_tools(body, &pointers, &mut faults);
+    ApiError::reject(faults)?;
+    request.apply_config(app);
+    request.pointers = pointers;
+    Ok(ChatRequest { turn: request, stream })
 }
 
 /// Parses `prompt`: text or tokens, or a list of one of these.

@@ -61,14 +61,15 @@ impl Rounds {
     pub(super) async fn run(&mut self, app: &App, generation: &Generation) -> Vec<ToolResult> {
         let calls = &generation.turn.calls;
         let owned = calls.iter().filter(|call| self.tools.contains_key(&call.name));
-        let results = join_all(owned.map(|call| self.run_call(app, call))).await;
+        let owned: Vec<&Call> = owned.collect();
+        let results = join_all(owned.iter().map(|call| self.run_call(app, call))).await;
         if let Prompt::Messages(messages) = &mut self.request.prompt {
             messages.push(json!({
                 "role": "assistant",
                 "content": generation.turn.text,
                 "tool_calls": calls.iter().map(call_message).collect::<Vec<_>>(),
             }));
-            let named = results.iter().zip(calls.iter());
+            let named = results.iter().zip(owned);
             messages.extend(named.map(|(result, call)| result_message(result, &call.name)));
         }
         self.complete += 1;
@@ -78,16 +79,14 @@ impl Rounds {
     }
 
     async fn run_call(&self, app: &App, call: &Call) -> ToolResult {
-        let unknown = || Err(format!("there is no tool {:?}", call.name));
-        let output = match self.tools.get(&call.name) {
-            Some((label, name)) => match app.mcp_servers().get(label) {
-                Some(tools) => {
-                    let called = tools.call_tool(name, &call.arguments).await;
-                    called.map_err(|error| error.to_string())
-                }
-                None => unknown(),
-            },
-            None => unknown(),
+        let tool = self.tools.get(&call.name);
+        let tool = tool.and_then(|(label, name)| Some((app.mcp_servers().get(label)?, name)));
+        let output = match tool {
+            Some((tools, name)) => {
+                let called = tools.call_tool(name, &call.arguments).await;
+                called.map_err(|error| error.to_string())
+            }
+            None => Err(format!("there is no tool {:?}", call.name)),
         };
         ToolResult { id: call.id.clone(), output }
     }
