@@ -13,16 +13,17 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
 mod byte_groups;
 mod likely_paths;
+mod slices;
 mod word_cuts;
 
-use self::likely_paths::{Candidate, PathSearch};
-use super::background::Priority;
+use self::likely_paths::Candidate;
+use self::slices::Preparation;
+use super::background::{Priority, SliceSignal};
 use super::runtime::{EngineCounters, count};
 use super::{Constraint, Matcher};
 use crate::fsm::ByteSet;
@@ -189,7 +190,8 @@ impl Constraint {
     /// declaration, one value after the other, tokens as long as possible. The estimate decides the
     /// order of the work only, never a mask.
     ///
-    /// Returns at once. Does nothing where [`EngineOptions::background_threads`] is 0. A second
+    /// Returns at once. While several constraints are prepared, the one whose next mask is the
+    /// likeliest goes first. Does nothing where [`EngineOptions::background_threads`] is 0. A second
     /// call with the same budget costs nothing, unless the constraint's caches were emptied in
     /// between.
     ///
@@ -222,24 +224,11 @@ impl Constraint {
     /// ```
     pub fn prepare(&self, budget: PrepareBudget) -> Prepared {
         let done = Arc::new((Mutex::new(None), Condvar::new()));
-        let report_on_drop = ReportOnDrop { done: done.clone(), report: PrepareReport::default() };
-        let (index, second_parser) = (self.index.clone(), self.second_parser.clone());
-        let counters = self.runtime.counters.clone();
-        let tokens = fuel::cancel_tokens();
-        self.runtime.background.submit(
-            Priority::Preparation,
-            Box::new(move |closed| {
-                let mut report_on_drop = report_on_drop;
-                let job = Job { index: &index, counters: &counters, closed };
-                fuel::run_under(&tokens, || {
-                    fuel::limited(index.prepare_fuel(), || {
-                        second_parser.run_guarded(|second| {
-                            job.prepare(second, &budget, &mut report_on_drop.report)
-                        });
-                    });
-                });
-            }),
-        );
+        let report = ReportOnDrop { done: done.clone(), report: PrepareReport::default() };
+        let mut preparation = Preparation::new(self, budget, report);
+        self.runtime
+            .background
+            .submit(Priority::Preparation, Box::new(move |signal| preparation.run_slice(signal)));
         // Without a thread the job is dropped, and `ReportOnDrop` publishes an empty report.
         Prepared { done }
     }
@@ -254,7 +243,8 @@ impl Matcher {
     /// `false` where the engine has no background threads, the sequence is over, or `likely` is
     /// empty.
     ///
-    /// At most 64 requests wait; the latest is served first, and the oldest is dropped.
+    /// Served before preparations. At most 64 prefetches wait; the latest is served first, and the
+    /// oldest is dropped.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -281,30 +271,33 @@ impl Matcher {
         count(&counters.prefetches, 1);
         self.runtime.background.submit(
             Priority::Prefetch,
-            Box::new(move |closed| {
-                let job = Job { index: &index, counters: &counters, closed };
+            Box::new(move |signal| {
+                let job = Job { index: &index, counters: &counters, signal };
                 fuel::limited(index.prepare_fuel(), || {
                     second_parser.run_guarded(|second| {
                         job.prefetch(second, target, (&tokens, before), &likely)
-                    });
+                    })
                 });
+                None
             }),
         )
     }
 }
 
 impl SecondParser {
-    /// Runs work on the second parser. After a panic or a limit the parser is made anew.
-    fn run_guarded(&self, work: impl FnOnce(&mut SecondParserState) -> Result<(), ParserLimit>) {
+    /// Runs work on the second parser; `None` if it reached a limit. After a panic or a limit the
+    /// parser is made anew.
+    fn run_guarded<T>(
+        &self,
+        work: impl FnOnce(&mut SecondParserState) -> Result<T, ParserLimit>,
+    ) -> Option<T> {
         let mut inner = self.inner.lock();
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut inner)));
-        if !matches!(outcome, Ok(Ok(()))) {
+        if !matches!(outcome, Ok(Ok(_))) {
             *inner = SecondParserState::default();
         }
         drop(inner);
-        if let Err(panic) = outcome {
-            std::panic::resume_unwind(panic);
-        }
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).ok()
     }
 }
 
@@ -332,17 +325,14 @@ impl SecondParserState {
 struct Job<'a> {
     index: &'a Arc<Index>,
     counters: &'a EngineCounters,
-    /// Set when the engine is dropped.
-    closed: &'a AtomicBool,
+    signal: &'a SliceSignal,
 }
 
 impl Job<'_> {
     /// Whether the job should go on: it has fuel, the engine exists, and the constraint has another
     /// owner.
     fn is_needed(&self) -> bool {
-        fuel::check().is_ok()
-            && !self.closed.load(Ordering::Relaxed)
-            && Arc::strong_count(self.index) > 1
+        fuel::check().is_ok() && !self.signal.is_closed() && Arc::strong_count(self.index) > 1
     }
 
     /// Runs short work under the constraint's lock. After a panic the constraint's caches are
@@ -451,55 +441,6 @@ impl Job<'_> {
             counterparts.insert(config, next);
             let target = ConstraintConfig { config, config_with_names: config, ..target };
             self.make_mask(state, next, target)?;
-        }
-        Ok(())
-    }
-
-    /// Explores configurations in descending likelihood and makes their masks.
-    fn prepare(
-        &self,
-        second: &mut SecondParserState,
-        budget: &PrepareBudget,
-        report: &mut PrepareReport,
-    ) -> Result<(), ParserLimit> {
-        let epoch = self.with_constraint(|own| own.epoch);
-        if let Some((_, _, places)) =
-            second.last_preparation.as_ref().filter(|done| done.0 == epoch && done.1 == *budget)
-        {
-            (report.places, report.known) = (*places, *places);
-            return Ok(());
-        }
-        let (state, _) = second.parser_and_counterparts(self.index);
-        let mut search = PathSearch::new(&mut state.parser, budget.places, budget.steps);
-        while report.built < budget.masks && !search.is_spent() {
-            let Some(candidate) = search.next_candidate().filter(|_| self.is_needed()) else {
-                break;
-            };
-            let Some(target) = self.step_to_candidate(&candidate) else { break };
-            report.places += 1;
-            count(&self.counters.ahead_places, 1);
-            let bytes = state.parser.bytes();
-            match self.make_mask(state, candidate.config, target)? {
-                MaskOutcome::Built => report.built += 1,
-                MaskOutcome::Cached => report.known += 1,
-                MaskOutcome::OutOfFuel => continue,
-                MaskOutcome::Discarded => break,
-            }
-            let trie = self.index.vocab.trie();
-            let explored = search.expand(&mut state.parser, trie, &candidate, target)?;
-            for path in explored {
-                if self.step_path(target, &path).is_none() {
-                    break;
-                }
-            }
-            search.charge_growth(state.parser.bytes().saturating_sub(bytes));
-            if search.loops_on_text(candidate.config) {
-                self.cache_transitions(target, state.parser.allowed(candidate.config));
-            }
-        }
-        if self.is_needed() {
-            self.with_constraint(IndexState::reserve_more);
-            second.last_preparation = Some((epoch, budget.clone(), report.places));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::byte_groups::{
     ByteGroup, CLASS_OF, CLASSES, LETTER_CLASS, NAME_CLASSES, character_kind,
@@ -64,7 +64,7 @@ pub(super) struct Candidate {
     /// The configuration before the token, in the constraint's own parser; `None` at the start.
     pub(super) origin: Option<ConstraintConfig>,
     /// The symbols of the token.
-    pub(super) path: Rc<[PathSymbol]>,
+    pub(super) path: Arc<[PathSymbol]>,
     /// Estimated likelihood that a text passes here, relative to the start of the text.
     likelihood: f64,
     /// The last byte of the token, if it is no special token.
@@ -188,7 +188,7 @@ pub(super) struct PathSearch {
     /// By representative: its rank in the frontier, or `None` once it has been expanded.
     ranks: HashMap<ConfigId, Option<Rank>>,
     /// Memoised continuations.
-    continuations: HashMap<ConfigId, Rc<Continuations>>,
+    continuations: HashMap<ConfigId, Arc<Continuations>>,
     /// Memoised answers of [`PathSearch::returns_on_text`] for other configurations.
     text_loops: HashMap<ConfigId, bool>,
     /// Memoised lengths of the first tokens of words.
@@ -213,7 +213,7 @@ impl PathSearch {
             config,
             representative,
             origin: None,
-            path: Rc::new([]),
+            path: Arc::new([]),
             likelihood: 1.0,
             last_byte: None,
         };
@@ -238,6 +238,12 @@ impl PathSearch {
         let (_, candidate) = self.frontier.pop_last()?;
         self.ranks.insert(candidate.representative, None);
         Some(candidate)
+    }
+
+    /// Likelihood of the next candidate; `None` at the end of the search or of its budget.
+    pub(super) fn next_likelihood(&self) -> Option<f64> {
+        let (rank, _) = self.frontier.last_key_value()?;
+        (self.candidates_left > 0 && !self.is_spent()).then_some(rank.likelihood)
     }
 
     /// Most candidates that the frontier holds.
@@ -312,7 +318,7 @@ impl PathSearch {
         trie: &Trie,
         candidate: &Candidate,
         target: ConstraintConfig,
-    ) -> Result<Vec<Rc<[PathSymbol]>>, ParserLimit> {
+    ) -> Result<Vec<Arc<[PathSymbol]>>, ParserLimit> {
         let mut found = TokenTargets::default();
         self.walk_tokens(parser, trie, candidate, &mut found)?;
         self.apply_word_cuts(parser, trie, candidate, &mut found)?;
@@ -325,7 +331,7 @@ impl PathSearch {
                 Some(PathSymbol::Byte(byte)) => Some(*byte),
                 _ => None,
             };
-            let (likelihood, path): (f64, Rc<[PathSymbol]>) =
+            let (likelihood, path): (f64, Arc<[PathSymbol]>) =
                 (candidate.likelihood * likelihood, path.into());
             let representative = parser.canonical(to);
             if !self.add(Candidate {
@@ -535,7 +541,7 @@ impl PathSearch {
         &mut self,
         parser: &mut Parser,
         config: ConfigId,
-    ) -> Result<Rc<Continuations>, ParserLimit> {
+    ) -> Result<Arc<Continuations>, ParserLimit> {
         if let Some(explored) = self.continuations.get(&config) {
             return Ok(explored.clone());
         }
@@ -569,7 +575,7 @@ impl PathSearch {
         estimate_members(parser, &mut groups);
         let specials = special_continuations(parser, config)?;
         discount_spelled_specials(parser, &specials, &mut groups);
-        let continuations = Rc::new(Continuations {
+        let continuations = Arc::new(Continuations {
             groups,
             specials,
             text,

@@ -1,5 +1,7 @@
 //! Preparation: masks made in the background are used and correct, and nothing waits for ever.
 
+use std::sync::atomic::Ordering;
+
 use super::*;
 use crate::engine::{Engine, EngineOptions, MaskTuning, RowStatus};
 use crate::front::json_schema::SchemaOptions;
@@ -233,6 +235,28 @@ fn no_handle_waits_for_ever() {
     for handle in &handles {
         handle.wait();
         assert!(handle.is_done());
+    }
+}
+
+#[test]
+fn a_preparation_lets_prefetches_go_first() {
+    let options = EngineOptions { background_threads: 0, ..EngineOptions::default() };
+    let engine = engine(options.with_grammar_cache_bytes(0));
+    // By the number of waiting prefetches: the most candidates that a slice explores.
+    for (waiting, most) in [(0, 8), (1, 1)] {
+        let constraint = constraint(&engine);
+        let signal = SliceSignal::with_prefetches(waiting);
+        let done = Arc::new((Mutex::new(None), Condvar::new()));
+        let report = ReportOnDrop { done: done.clone(), report: PrepareReport::default() };
+        let mut preparation = Preparation::new(&constraint, PrepareBudget::default(), report);
+        let (mut slices, mut before) = (0, 1.0);
+        while let Some(likelihood) = preparation.run_slice(&signal) {
+            assert!(likelihood > 0.0 && (slices > 0 || likelihood <= before));
+            (slices, before) = (slices + 1, likelihood);
+        }
+        drop(preparation);
+        let explored = done.0.lock().unwrap().places;
+        assert!(explored > 30 && slices + 1 >= explored / most, "{explored} in {slices} slices");
     }
 }
 

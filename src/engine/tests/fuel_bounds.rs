@@ -163,22 +163,39 @@ fn preparations_end_with_their_fuel_or_their_cancel_token() {
 
 #[test]
 fn running_sequences_are_served_before_preparations() {
+    use background::Priority::{Prefetch, Preparation};
     let background = background::Background::new(1);
     let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    // The likelihoods of a job's further slices. Each slice logs the job's name.
+    let job = |name: &'static str, likelihoods: &'static [f64]| {
+        let (order, mut rest) = (order.clone(), likelihoods.iter());
+        Box::new(move |_: &background::SliceSignal| {
+            order.lock().push(name);
+            rest.next().copied()
+        })
+    };
     let (begin, wait) = std::sync::mpsc::channel::<()>();
-    background.submit(background::Priority::Preparation, Box::new(move |_| wait.recv().unwrap()));
-    for (size, name) in [
-        (background::Priority::Preparation, "an older preparation"),
-        (background::Priority::Preparation, "a newer preparation"),
-        (background::Priority::Prefetch, "an older prefetch"),
-        (background::Priority::Prefetch, "a newer prefetch"),
-    ] {
-        let order = order.clone();
-        background.submit(size, Box::new(move |_| order.lock().push(name)));
-    }
+    let block = move |_: &background::SliceSignal| {
+        wait.recv().unwrap();
+        None
+    };
+    background.submit(Preparation, Box::new(block));
+    background.submit(Preparation, job("older preparation", &[0.9, 0.2]));
+    background.submit(Preparation, job("newer preparation", &[0.5, 0.4]));
+    background.submit(Prefetch, job("older prefetch", &[]));
+    background.submit(Prefetch, job("newer prefetch", &[]));
     begin.send(()).unwrap();
     background.settle();
-    let want =
-        ["a newer prefetch", "an older prefetch", "a newer preparation", "an older preparation"];
+    let want = [
+        "newer prefetch",
+        "older prefetch",
+        // Both begin with the likelihood 1.
+        "newer preparation",
+        "older preparation",
+        "older preparation",
+        "newer preparation",
+        "newer preparation",
+        "older preparation",
+    ];
     assert_eq!(*order.lock(), want);
 }

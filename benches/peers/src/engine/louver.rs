@@ -27,10 +27,15 @@ const FORMAT: &str = "llama3_function";
 /// The definition of the format, if the catalogue does not contain it.
 const FORMAT_TOML: &str = include_str!("llama3_function.toml");
 
-/// The engine and the mask row that all its sequences share, like a batch slot.
-pub(crate) struct Louver {
+/// The engine and a wire format; threads may share it.
+pub(crate) struct LouverCompiler {
     engine: Engine,
     format: WireFormat,
+}
+
+/// A compiler and the mask row that all sequences share, like a batch slot.
+pub(crate) struct Louver {
+    compiler: LouverCompiler,
     mask: Rc<RefCell<Mask>>,
     prepare: bool,
 }
@@ -41,33 +46,19 @@ enum Mask {
     Copied(Vec<u32>),
 }
 
-impl Louver {
-    pub(crate) fn new(vocab: &Arc<Vocabulary>, options: EngineOptions) -> Result<Louver> {
+impl LouverCompiler {
+    pub(crate) fn new(vocab: &Arc<Vocabulary>, options: EngineOptions) -> Result<LouverCompiler> {
         let mut catalog = Catalog::builtin();
         if catalog.get(FORMAT).is_err() {
             catalog.add_toml(FORMAT_TOML)?;
         }
         let format = catalog.get(FORMAT)?.bind(vocab);
-        let mask = Rc::new(RefCell::new(Mask::Kept(Box::new(MaskRow::new(vocab)))));
         let options = match options.pool_scope {
             // No cached entries of other engines of this program.
             PoolScope::Process => EngineOptions { pool_scope: PoolScope::Engine, ..options },
             PoolScope::Engine | PoolScope::Constraint => options,
         };
-        Ok(Louver { engine: Engine::new(vocab.clone(), options), format, mask, prepare: false })
-    }
-
-    /// Sets whether masks are prepared, and waited for, after each compilation.
-    pub(crate) fn preparing(self, prepare: bool) -> Louver {
-        Louver { prepare, ..self }
-    }
-
-    /// Sets how masks are handed over.
-    pub(crate) fn handing_over(self, masks: Masks) -> Louver {
-        if masks == Masks::Copied {
-            *self.mask.borrow_mut() = Mask::Copied(vec![0; self.engine.vocab().mask_words()]);
-        }
-        self
+        Ok(LouverCompiler { engine: Engine::new(vocab.clone(), options), format })
     }
 
     /// The engine itself.
@@ -105,6 +96,28 @@ impl Louver {
     }
 }
 
+impl Louver {
+    pub(crate) fn new(vocab: &Arc<Vocabulary>, options: EngineOptions) -> Result<Louver> {
+        let compiler = LouverCompiler::new(vocab, options)?;
+        let mask = Rc::new(RefCell::new(Mask::Kept(Box::new(MaskRow::new(vocab)))));
+        Ok(Louver { compiler, mask, prepare: false })
+    }
+
+    /// Sets whether masks are prepared, and waited for, after each compilation.
+    pub(crate) fn preparing(self, prepare: bool) -> Louver {
+        Louver { prepare, ..self }
+    }
+
+    /// Sets how masks are handed over.
+    pub(crate) fn handing_over(self, masks: Masks) -> Louver {
+        if masks == Masks::Copied {
+            let words = self.compiler.engine.vocab().mask_words();
+            *self.mask.borrow_mut() = Mask::Copied(vec![0; words]);
+        }
+        self
+    }
+}
+
 fn text(error: impl Display) -> String {
     error.to_string()
 }
@@ -135,7 +148,8 @@ impl super::Engine for Louver {
 
     fn compile(&self, task: &Task) -> Compiled {
         let clock = Clock::start();
-        let ready = self.constraint(task).map(|constraint| (constraint.matcher(), constraint));
+        let ready =
+            self.compiler.constraint(task).map(|constraint| (constraint.matcher(), constraint));
         let ttfm_ns = clock.nanos();
         let mut prepare_ns = None;
         if let (true, Ok((_, constraint))) = (self.prepare, &ready) {

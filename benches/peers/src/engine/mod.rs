@@ -8,7 +8,7 @@ pub(crate) mod xgrammar;
 use clap::ValueEnum;
 
 pub(crate) use self::llguidance::{Llguidance, tok_env};
-pub(crate) use self::louver::Louver;
+pub(crate) use self::louver::{Louver, LouverCompiler};
 use crate::cases::Task;
 
 /// The engines.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::corpus::SCHEMAS;
 use crate::cases::{self, Case, Task};
-use crate::engine::{Engine, EngineKind, Llguidance, Louver};
+use crate::engine::{Engine, EngineKind, Llguidance, LouverCompiler};
 use crate::options::Common;
 use crate::output;
 use crate::setup::Setup;
@@ -269,7 +269,7 @@ struct LouverBatch<'a> {
 
 fn time_louver(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
     let options = EngineOptions { batch_threads: threads, ..EngineOptions::default() };
-    let engine = Louver::new(&setup.vocab, options)?;
+    let engine = LouverCompiler::new(&setup.vocab, options)?;
     let constraints: Result<Vec<Constraint>, String> =
         cases.iter().map(|c| engine.constraint(&c.task)).collect();
     let constraints = constraints.map_err(anyhow::Error::msg)?;

@@ -5,6 +5,7 @@ mod batch;
 mod corpus;
 mod growth;
 mod hard;
+mod load;
 mod memory;
 mod rounds;
 mod vocabularies;
@@ -40,6 +41,8 @@ pub(crate) enum Scenario {
         #[arg(long, value_name = "N", default_value = "2")]
         threads: NonZeroUsize,
     },
+    /// Masks of running sequences beside new requests (toolcalls-dev.jsonl), Louver only.
+    Load(load::LoadArgs),
     /// Resident memory after all schemas, with a separate process per engine.
     Memory {
         /// Only this engine, in this process.
@@ -66,6 +69,7 @@ pub(crate) fn run(common: &Common, scenario: &Scenario) -> Result<()> {
         Scenario::Repeats => hard::repeats(common),
         Scenario::Ambiguous => hard::ambiguous(common),
         Scenario::Batch { matchers, threads } => batch::run(common, matchers.get(), threads.get()),
+        Scenario::Load(args) => load::run(common, *args),
         Scenario::Memory { alone: None } => memory::run(common),
         Scenario::Memory { alone: Some(kind) } => memory::run_single(common, *kind),
         Scenario::Vocabularies => vocabularies::run(common),

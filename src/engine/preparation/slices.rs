@@ -1,0 +1,160 @@
+//! A preparation, run in slices: it explores candidates in descending likelihood and makes their
+//! masks.
+//!
+//! Between two slices others may use the background thread and the second parser. If that clears
+//! the caches of one of the two parsers, the configurations of the search are gone and the
+//! preparation ends.
+
+use std::sync::Arc;
+
+use super::likely_paths::PathSearch;
+use super::{Job, MaskOutcome, PrepareBudget, ReportOnDrop, SecondParser, SecondParserState};
+use crate::engine::Constraint;
+use crate::engine::background::SliceSignal;
+use crate::engine::runtime::{EngineCounters, count};
+use crate::fuel::{self, CancelToken};
+use crate::mask::{Index, IndexState};
+use crate::matcher::ParserLimit;
+
+/// Most candidates of one slice: about 0.3 ms.
+const CANDIDATES_PER_SLICE: usize = 8;
+
+/// A preparation under way.
+pub(super) struct Preparation {
+    index: Arc<Index>,
+    second_parser: Arc<SecondParser>,
+    counters: Arc<EngineCounters>,
+    cancel_tokens: Vec<CancelToken>,
+    budget: PrepareBudget,
+    report: ReportOnDrop,
+    /// Units of [`Limits::prepare_fuel`](crate::limits::Limits::prepare_fuel) that are left.
+    fuel: u64,
+    /// The search; `None` before the first slice.
+    search: Option<SearchInEpochs>,
+}
+
+/// A search, and the epochs of the caches in which its configurations are valid.
+struct SearchInEpochs {
+    paths: PathSearch,
+    constraint_epoch: u64,
+    second_epoch: u64,
+}
+
+impl Preparation {
+    /// A preparation that has not begun. It ends with the cancel tokens of the caller's work.
+    pub(super) fn new(
+        constraint: &Constraint,
+        budget: PrepareBudget,
+        report: ReportOnDrop,
+    ) -> Preparation {
+        Preparation {
+            index: constraint.index.clone(),
+            second_parser: constraint.second_parser.clone(),
+            counters: constraint.runtime.counters.clone(),
+            cancel_tokens: fuel::cancel_tokens(),
+            budget,
+            report,
+            fuel: constraint.index.prepare_fuel(),
+            search: None,
+        }
+    }
+
+    /// Runs one slice. Returns the likelihood of the next candidate; `None` at the end.
+    pub(super) fn run_slice(&mut self, signal: &SliceSignal) -> Option<f64> {
+        let (index, counters) = (self.index.clone(), self.counters.clone());
+        let job = Job { index: &index, counters: &counters, signal };
+        let second_parser = self.second_parser.clone();
+        let cancel_tokens = std::mem::take(&mut self.cancel_tokens);
+        let (next, units) = fuel::measure(|| {
+            fuel::run_under(&cancel_tokens, || {
+                fuel::limited(self.fuel, || {
+                    second_parser.run_guarded(|second| self.explore(&job, second))
+                })
+            })
+        });
+        self.cancel_tokens = cancel_tokens;
+        self.fuel = self.fuel.saturating_sub(units);
+        next.flatten()
+    }
+
+    /// Explores the likeliest candidates, until the slice is over.
+    fn explore(
+        &mut self,
+        job: &Job<'_>,
+        second: &mut SecondParserState,
+    ) -> Result<Option<f64>, ParserLimit> {
+        let epoch = job.with_constraint(|own| own.epoch);
+        let search = self.search.take();
+        let Some(mut search) = search.or_else(|| self.begin(second, epoch)) else {
+            return Ok(None);
+        };
+        let Some(state) = &mut second.state else { return Ok(None) };
+        if (search.constraint_epoch, search.second_epoch) != (epoch, state.epoch) {
+            return Ok(None);
+        }
+        let mut goes_on = true;
+        for _ in 0..CANDIDATES_PER_SLICE {
+            goes_on = job.is_needed() && self.explore_next(job, state, &mut search.paths)?;
+            if !goes_on || job.signal.should_yield() {
+                break;
+            }
+        }
+        let next = search.paths.next_likelihood().filter(|_| goes_on && job.is_needed());
+        if next.is_some() {
+            self.search = Some(search);
+        } else if job.is_needed() {
+            job.with_constraint(IndexState::reserve_more);
+            second.last_preparation = Some((epoch, self.budget.clone(), self.report.report.places));
+        }
+        Ok(next)
+    }
+
+    /// Begins the search; `None` if the last preparation did the same.
+    fn begin(&mut self, second: &mut SecondParserState, epoch: u64) -> Option<SearchInEpochs> {
+        let last = second.last_preparation.as_ref();
+        if let Some((_, _, places)) = last.filter(|last| last.0 == epoch && last.1 == self.budget) {
+            (self.report.report.places, self.report.report.known) = (*places, *places);
+            return None;
+        }
+        let (state, _) = second.parser_and_counterparts(&self.index);
+        let paths = PathSearch::new(&mut state.parser, self.budget.places, self.budget.steps);
+        Some(SearchInEpochs { paths, constraint_epoch: epoch, second_epoch: state.epoch })
+    }
+
+    /// Makes the mask of the likeliest candidate and expands it. `false` at the end of the search
+    /// or of its budget, or where the constraint's caches were emptied or are half full.
+    fn explore_next(
+        &mut self,
+        job: &Job<'_>,
+        state: &mut IndexState,
+        paths: &mut PathSearch,
+    ) -> Result<bool, ParserLimit> {
+        let report = &mut self.report.report;
+        if report.built >= self.budget.masks || paths.is_spent() {
+            return Ok(false);
+        }
+        let Some(candidate) = paths.next_candidate() else { return Ok(false) };
+        let Some(target) = job.step_to_candidate(&candidate) else { return Ok(false) };
+        report.places += 1;
+        count(&job.counters.ahead_places, 1);
+        let bytes = state.parser.bytes();
+        match job.make_mask(state, candidate.config, target)? {
+            MaskOutcome::Built => report.built += 1,
+            MaskOutcome::Cached => report.known += 1,
+            MaskOutcome::OutOfFuel => return Ok(true),
+            MaskOutcome::Discarded => return Ok(false),
+        }
+        let trie = job.index.vocab.trie();
+        let explored = paths.expand(&mut state.parser, trie, &candidate, target)?;
+        for path in explored {
+            if job.step_path(target, &path).is_none() {
+                break;
+            }
+        }
+        paths.charge_growth(state.parser.bytes().saturating_sub(bytes));
+        if paths.loops_on_text(candidate.config) {
+            job.cache_transitions(target, state.parser.allowed(candidate.config));
+        }
+        Ok(true)
+    }
+}
