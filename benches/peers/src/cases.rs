@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::options::Common;
 use crate::python;
+use crate::tool_format::ToolFormat;
 
 /// A constraint for an engine.
 pub(crate) enum Task {
@@ -27,8 +28,9 @@ pub(crate) struct Schema {
     pub(crate) value: Value,
 }
 
-/// Tools in free text, called as `<function=NAME>{..}</function>`.
+/// Tools in free text.
 pub(crate) struct Tools {
+    pub(crate) format: ToolFormat,
     /// The request's `tools`.
     pub(crate) list: Json,
     pub(crate) each: Vec<Tool>,
@@ -71,7 +73,7 @@ impl Schema {
 
 impl Tools {
     /// From a request's `tools`.
-    pub(crate) fn new(list: Json) -> Result<Tools> {
+    pub(crate) fn new(list: Json, format: ToolFormat) -> Result<Tools> {
         let value: Value = serde_json::from_str(&list.to_string())?;
         let tool = |tool: &Value| -> Result<Tool> {
             let name =
@@ -84,17 +86,17 @@ impl Tools {
             .iter()
             .map(tool)
             .collect::<Result<_>>()?;
-        Ok(Tools { list, each })
+        Ok(Tools { format, list, each })
     }
 
     /// From single tools.
-    pub(crate) fn of(each: Vec<Tool>) -> Tools {
+    pub(crate) fn of(each: Vec<Tool>, format: ToolFormat) -> Tools {
         let wrap = |tool: &Tool| {
             let function = serde_json::json!({"name": tool.name, "parameters": tool.parameters});
             serde_json::json!({"type": "function", "function": function})
         };
         let list = Json::from(Value::Array(each.iter().map(wrap).collect()));
-        Tools { list, each }
+        Tools { format, list, each }
     }
 }
 
@@ -134,34 +136,27 @@ pub(crate) fn schema_case(line: &str, encoder: &Encoder<'_>) -> Result<Case> {
 }
 
 /// A line of tool calls: `{"id", "question", "tools", "calls": [{"name", "arguments"}]}`.
-pub(crate) fn tools_case(line: &str, encoder: &Encoder<'_>) -> Result<Case> {
+pub(crate) fn tools_case(line: &str, encoder: &Encoder<'_>, format: ToolFormat) -> Result<Case> {
     let (line, calls) = tool_calls(line)?;
-    let mut text =
-        format!("I will look into this: {}\n", string(&line, "question").unwrap_or_default());
-    calls.iter().for_each(|(_, call)| text += call);
-    let tools = Tools::new(line.get("tools").context("`tools` is missing")?.clone())?;
+    let question = string(&line, "question").unwrap_or_default();
+    let text = format.turn(&format!("I will look into this: {question}\n"), &calls)?;
+    let list = line.get("tools").context("`tools` is missing")?.clone();
     Ok(Case {
         id: string(&line, "id")?,
-        task: Task::Tools(tools),
+        task: Task::Tools(Tools::new(list, format)?),
         instances: vec![(encoder.encode(&text)?, true)],
     })
 }
 
-/// Parses a line of tool calls, with its calls: the name and the text.
+/// Parses a line of tool calls, with its calls: the name and the arguments.
 pub(crate) fn tool_calls(line: &str) -> Result<(Json, Vec<(String, String)>)> {
     let line = read(line)?;
     let mut calls = Vec::new();
     for call in line.get("calls").and_then(Json::as_array).context("`calls` is missing")? {
-        let name = string(call, "name")?;
-        let text = call_text(&name, call.get("arguments").context("a call without `arguments`")?);
-        calls.push((name, text));
+        let arguments = call.get("arguments").context("a call without `arguments`")?;
+        calls.push((string(call, "name")?, python::dumps(arguments)));
     }
     Ok((line, calls))
-}
-
-/// A call in the text, with its line break.
-fn call_text(name: &str, arguments: &Json) -> String {
-    format!("<function={name}>{}</function>\n", python::dumps(arguments))
 }
 
 /// Parses a line with exact numbers. A case contains its schema, so it may be nested more deeply

@@ -9,6 +9,7 @@ mod cases;
 mod clock;
 mod engine;
 mod feed;
+mod o200k;
 mod options;
 mod output;
 mod plot;
@@ -18,6 +19,7 @@ mod record;
 mod scenario;
 mod setup;
 mod table;
+mod tool_format;
 
 use anyhow::Result;
 use clap::Parser;

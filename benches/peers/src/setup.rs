@@ -12,6 +12,7 @@ use tokenizers::Tokenizer;
 use toktrie::TokEnv;
 
 use crate::engine::{self, Engine, EngineKind};
+use crate::o200k;
 use crate::options::{Common, Masks};
 
 /// A tokenizer with its derived forms.
@@ -30,7 +31,10 @@ pub(crate) struct Setup {
 impl Setup {
     /// Loads the tokenizer with this name; `None`, with a message, if it is missing.
     pub(crate) fn load(common: &Common, name: &str) -> Result<Option<Setup>> {
-        let path = common.data("tokenizers").join(name).join("tokenizer.json");
+        let path = match name {
+            o200k::NAME => o200k::tokenizer_file(&common.out)?,
+            _ => common.data("tokenizers").join(name).join("tokenizer.json"),
+        };
         if !path.is_file() {
             eprintln!("skipped: the tokenizer {name} is not there (see --data)");
             return Ok(None);
@@ -44,8 +48,11 @@ impl Setup {
 
     /// Loads a tokenizer's file.
     pub(crate) fn of_file(path: PathBuf, name: &str) -> Result<Setup> {
+        // In Harmony some calls do not end the text, so their marker is no stop token here.
+        let stop_names = if name == o200k::NAME { vec!["<|return|>".to_owned()] } else { vec![] };
+        let options = VocabOptions { stop_names, ..VocabOptions::default() };
         let Loaded { vocab, mut tokenizer, warnings } =
-            louver_hf_tokenizers::load(&path, &VocabOptions::default())?;
+            louver_hf_tokenizers::load(&path, &options)?;
         for warning in warnings {
             eprintln!("warning: {name}: {warning}");
         }
@@ -62,6 +69,12 @@ impl Setup {
             #[cfg(feature = "xgr")]
             xgrammar: OnceCell::new(),
         })
+    }
+
+    /// Sets whether special tokens in texts are recognised.
+    pub(crate) fn recognizing_specials(mut self, recognized: bool) -> Setup {
+        self.tokenizer.set_encode_special_tokens(!recognized);
+        self
     }
 
     /// The tokenizer's file.

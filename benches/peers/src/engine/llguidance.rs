@@ -14,6 +14,7 @@ use toktrie_hf_tokenizers::ByteTokenizer;
 use super::{Compiled, EngineKind};
 use crate::cases::{Ambiguous, Task, Tools};
 use crate::clock::Clock;
+use crate::tool_format::ToolFormat;
 
 /// The tokenizer in llguidance's format.
 pub(crate) fn tok_env(tokenizer: &Path) -> Result<TokEnv> {
@@ -59,21 +60,62 @@ enum Input {
     Lark(String),
 }
 
-/// Free text with lazily matched triggers, one tag per tool.
+/// Free text and calls. Free text contains no special tokens, so that a call that begins with one
+/// is a call by itself; a trigger of text is matched lazily.
 fn tag_grammar(tools: &Tools) -> String {
-    let names: Vec<String> = (0..tools.each.len()).map(|i| format!("call{i}")).collect();
-    let mut lark = format!("start: ({})* rest\nrest: TEXT\nTEXT: /(\\n|.)*/\n", names.join(" | "));
-    for (call, tool) in names.iter().zip(&tools.each) {
-        let header = serde_json::Value::from(format!("{}>", tool.name));
-        // Writing to a string cannot fail.
-        let _ = writeln!(lark, "{call}_text[lazy]: TEXT \"<function=\"");
-        let _ = writeln!(
-            lark,
-            "{call}: {call}_text {header} %json {} \"</function>\"",
-            tool.parameters
-        );
+    let format = tools.format;
+    let specials = format.special_tokens();
+    let calls: Vec<String> = (0..tools.each.len()).map(|i| format!("call{i}")).collect();
+    let calls = calls.join(" | ");
+    let mut lark = match format {
+        ToolFormat::Llama3Function => {
+            format!("start: ({calls})* TEXT\nTEXT: /(\\n|.)*/\n")
+        }
+        ToolFormat::Qwen3 => format!("start: ({calls} | TEXT)*\nTEXT: /(\\n|.)+/\n"),
+        ToolFormat::Harmony => format!(
+            "start: message (<|start|> \"assistant\" message)*\nmessage: {calls} | text\n\
+             text: <|channel|> /analysis|commentary|final/ <|message|> TEXT <|end|>\n\
+             TEXT: /(\\n|.)*/\n"
+        ),
+    };
+    for (i, tool) in tools.each.iter().enumerate() {
+        let markers = format.markers(&tool.name);
+        let begin = match specials {
+            [] => {
+                let header = markers.begin.strip_prefix(markers.trigger).unwrap_or_default();
+                // Writing to a string cannot fail.
+                let _ = writeln!(lark, "call{i}_text[lazy]: TEXT {}", quoted(markers.trigger));
+                format!("call{i}_text {}", quoted(header))
+            }
+            specials => sequence(&markers.begin, specials),
+        };
+        let (end, parameters) = (sequence(markers.end, specials), &tool.parameters);
+        let _ = writeln!(lark, "call{i}: {begin} %json {parameters} {end}");
     }
     lark
+}
+
+/// A text as a Lark string.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A text in which some parts are special tokens, as a sequence of Lark symbols.
+fn sequence(text: &str, specials: &[&str]) -> String {
+    let mut symbols = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let next = specials.iter().filter_map(|token| Some((rest.find(token)?, *token))).min();
+        let (length, token) = next.unwrap_or((rest.len(), ""));
+        if length > 0 {
+            symbols.push(quoted(&rest[..length]));
+        }
+        if !token.is_empty() {
+            symbols.push(token.to_owned());
+        }
+        rest = &rest[length + token.len()..];
+    }
+    symbols.join(" ")
 }
 
 fn ambiguous(grammar: Ambiguous) -> &'static str {

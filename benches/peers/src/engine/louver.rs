@@ -15,22 +15,19 @@ use louver::mask::{MaskRow, PoolScope};
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
-use louver_formats::{Catalog, ToolRequest, WireFormat};
+use louver_formats::{ToolRequest, WireFormat};
 
 use super::{Compiled, EngineKind};
-use crate::cases::{Ambiguous, Task};
+use crate::cases::{Ambiguous, Task, Tools};
 use crate::clock::Clock;
 use crate::options::Masks;
+use crate::tool_format::ToolFormat;
 
-/// The wire format of tool calls.
-const FORMAT: &str = "llama3_function";
-/// The definition of the format, if the catalogue does not contain it.
-const FORMAT_TOML: &str = include_str!("llama3_function.toml");
-
-/// The engine and a wire format; threads may share it.
+/// The engine and the wire formats; threads may share it.
 pub(crate) struct LouverCompiler {
     engine: Engine,
-    format: WireFormat,
+    /// In the order of [`ToolFormat::ALL`].
+    formats: Vec<WireFormat>,
 }
 
 /// A compiler and the mask row that all sequences share, like a batch slot.
@@ -48,17 +45,16 @@ enum Mask {
 
 impl LouverCompiler {
     pub(crate) fn new(vocab: &Arc<Vocabulary>, options: EngineOptions) -> Result<LouverCompiler> {
-        let mut catalog = Catalog::builtin();
-        if catalog.get(FORMAT).is_err() {
-            catalog.add_toml(FORMAT_TOML)?;
-        }
-        let format = catalog.get(FORMAT)?.bind(vocab);
+        let formats = ToolFormat::ALL
+            .iter()
+            .map(|format| Ok(format.wire_format()?.bind(vocab)))
+            .collect::<Result<_>>()?;
         let options = match options.pool_scope {
             // No cached entries of other engines of this program.
             PoolScope::Process => EngineOptions { pool_scope: PoolScope::Engine, ..options },
             PoolScope::Engine | PoolScope::Constraint => options,
         };
-        Ok(LouverCompiler { engine: Engine::new(vocab.clone(), options), format })
+        Ok(LouverCompiler { engine: Engine::new(vocab.clone(), options), formats })
     }
 
     /// The engine itself.
@@ -70,7 +66,7 @@ impl LouverCompiler {
     pub(crate) fn constraint(&self, task: &Task) -> Result<Constraint, String> {
         match task {
             Task::Schema(schema) => self.schema(&schema.json),
-            Task::Tools(tools) => self.tools(&tools.list),
+            Task::Tools(tools) => self.tools(tools),
             Task::Ambiguous(grammar) => self.grammar(ambiguous(*grammar)?),
         }
     }
@@ -81,13 +77,12 @@ impl LouverCompiler {
         self.grammar(grammar.map_err(text)?)
     }
 
-    fn tools(&self, tools: &Json) -> Result<Constraint, String> {
-        let tools = Tool::parse_list(tools).map_err(text)?;
+    fn tools(&self, tools: &Tools) -> Result<Constraint, String> {
+        let format = &self.formats[tools.format as usize];
+        let tools = Tool::parse_list(&tools.list).map_err(text)?;
         let limits = self.engine.options().limits.clone();
-        let plan = self
-            .format
-            .lower(&ToolRequest { tools, limits, ..ToolRequest::default() })
-            .map_err(text)?;
+        let plan =
+            format.lower(&ToolRequest { tools, limits, ..ToolRequest::default() }).map_err(text)?;
         self.grammar(plan.grammar().clone())
     }
 

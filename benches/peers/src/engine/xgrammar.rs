@@ -15,6 +15,7 @@ use xgrammar::{CompiledGrammar, Grammar, GrammarCompiler, GrammarMatcher, Tokeni
 use super::{Compiled, EngineKind};
 use crate::cases::{Ambiguous, Task, Tools};
 use crate::clock::Clock;
+use crate::tool_format::CallMarkers;
 
 /// The tokenizer in xgrammar's format.
 pub(crate) fn tokenizer_info(tokenizer: &Path, vocab: &Vocabulary) -> Result<TokenizerInfo> {
@@ -82,13 +83,15 @@ fn message(error: &str) -> String {
 }
 
 fn structural_tag(tools: &Tools) -> String {
-    let tag = |name: &str, parameters: &Value| {
-        let content = json!({"type": "json_schema", "json_schema": parameters});
-        json!({"type": "tag", "begin": format!("<function={name}>"), "content": content, "end": "</function>"})
-    };
-    let tags: Vec<Value> =
-        tools.each.iter().map(|tool| tag(&tool.name, &tool.parameters)).collect();
-    let format = json!({"type": "triggered_tags", "triggers": ["<function="], "tags": tags});
+    let mut triggers = Vec::new();
+    let mut tags: Vec<Value> = Vec::new();
+    for tool in &tools.each {
+        let CallMarkers { trigger, begin, end } = tools.format.markers(&tool.name);
+        let content = json!({"type": "json_schema", "json_schema": tool.parameters});
+        tags.push(json!({"type": "tag", "begin": begin, "content": content, "end": end}));
+        triggers = vec![trigger];
+    }
+    let format = json!({"type": "triggered_tags", "triggers": triggers, "tags": tags});
     json!({"type": "structural_tag", "format": format}).to_string()
 }
 

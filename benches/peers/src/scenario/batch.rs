@@ -1,11 +1,11 @@
 //! Batches: masks of many sequences, filled by several threads.
 
-use std::sync::Barrier;
 use std::time::Instant;
 
 use anyhow::Result;
 use louver::engine::{Constraint, EngineOptions, Matcher};
 use louver::ids::TokenId;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::corpus::SCHEMAS;
@@ -22,14 +22,6 @@ const SCHEMAS_USED: usize = 20;
 const MAX_SCHEMA_BYTES: usize = 3000;
 /// Number of timed fills of the whole batch.
 const ROUNDS: usize = 40;
-
-/// A sequence that repeats its text.
-trait Sequence: Send {
-    fn fill(&mut self, row: &mut [u32]);
-    fn step(&mut self);
-    /// Number of tokens of the text.
-    fn length(&self) -> usize;
-}
 
 /// Times of filling the whole batch.
 pub(super) struct Fill {
@@ -112,31 +104,32 @@ pub(super) fn measure(
     matchers: usize,
     threads: usize,
 ) -> Result<Fill> {
-    match kind {
-        EngineKind::Louver => time_louver(setup, cases, matchers, threads),
-        EngineKind::Llguidance => {
-            let engine = Llguidance::new(setup.tok_env()?)?;
-            let initial: Result<Vec<_>, String> =
-                cases.iter().map(|c| engine.matcher(&c.task).1).collect();
-            let initial = initial.map_err(anyhow::Error::msg)?;
-            let sequences = start_positions(cases, matchers).map(|(c, tokens, position)| {
-                let matcher = initial[c].deep_clone();
-                let mut sequence = LlguidanceSequence {
-                    initial: matcher.deep_clone(),
-                    matcher,
-                    tokens,
-                    position: 0,
-                };
-                (0..position).for_each(|_| sequence.step());
-                sequence
-            });
-            Ok(time_threads(sequences.collect(), setup.vocab.mask_words(), threads))
-        }
+    let mut batch = new_batch(setup, kind, cases, matchers, threads)?;
+    // Each sequence visits all configurations of its text before. xgrammar computed all masks when
+    // the schemas were compiled.
+    let longest = cases.iter().map(|case| case.instances[0].0.len()).max().unwrap_or(0);
+    let untimed = if kind == EngineKind::Xgrammar { 1 } else { longest };
+    time_batch_calls(batch.as_mut(), untimed)
+}
+
+/// Creates the batch of an engine. Sequences start at different positions of their texts.
+pub(super) fn new_batch<'a>(
+    setup: &'a Setup,
+    kind: EngineKind,
+    cases: &'a [Case],
+    matchers: usize,
+    threads: usize,
+) -> Result<Box<dyn Batch + 'a>> {
+    Ok(match kind {
+        EngineKind::Louver => Box::new(LouverBatch::new(setup, cases, matchers, threads)?),
+        EngineKind::Llguidance => Box::new(LlguidanceBatch::new(setup, cases, matchers, threads)?),
         #[cfg(feature = "xgr")]
-        EngineKind::Xgrammar => xgrammar_batch::time_batch(setup, cases, matchers, threads),
+        EngineKind::Xgrammar => {
+            Box::new(xgrammar_batch::XgrammarBatch::new(setup, cases, matchers, threads)?)
+        }
         #[cfg(not(feature = "xgr"))]
         EngineKind::Xgrammar => anyhow::bail!("xgrammar is not built in"),
-    }
+    })
 }
 
 /// The case, text and start position of each sequence.
@@ -150,97 +143,17 @@ fn start_positions(
     })
 }
 
-struct LlguidanceSequence<'a> {
-    initial: llguidance::Matcher,
-    matcher: llguidance::Matcher,
-    tokens: &'a [u32],
-    position: usize,
-}
-
-impl Sequence for LlguidanceSequence<'_> {
-    /// The engine allocates its masks; the host's copy into the row is not measured.
-    fn fill(&mut self, _row: &mut [u32]) {
-        std::hint::black_box(self.matcher.compute_mask().is_ok());
-    }
-
-    fn step(&mut self) {
-        let accepted = self.matcher.consume_token(self.tokens[self.position]);
-        self.position += 1;
-        if accepted.is_err() || self.position == self.tokens.len() {
-            (self.matcher, self.position) = (self.initial.deep_clone(), 0);
-        }
-    }
-
-    fn length(&self) -> usize {
-        self.tokens.len()
-    }
-}
-
-/// Fills the batch with permanent threads, each with its part of the sequences. A fill lasts from
-/// the first thread's start to the last thread's end; every sequence has visited its configurations
-/// before.
-fn time_threads<S: Sequence>(mut sequences: Vec<S>, words: usize, threads: usize) -> Fill {
-    let mut rows = vec![0u32; sequences.len() * words];
-    let part = sequences.len().div_ceil(threads).max(1);
-    let parts: Vec<_> = sequences.chunks_mut(part).zip(rows.chunks_mut(part * words)).collect();
-    let barrier = Barrier::new(parts.len());
-    let spans: Vec<Vec<Span>> = std::thread::scope(|scope| {
-        let barrier = &barrier;
-        let spawn =
-            |(sequences, rows)| scope.spawn(move || time_thread(sequences, rows, words, barrier));
-        let handles: Vec<_> = parts.into_iter().map(spawn).collect();
-        handles.into_iter().filter_map(|handle| handle.join().ok()).collect()
-    });
-    let duration = |round: usize| {
-        let begin = spans.iter().map(|thread| thread[round].0).min()?;
-        let end = spans.iter().map(|thread| thread[round].1).max()?;
-        u64::try_from((end - begin).as_nanos()).ok()
-    };
-    Fill {
-        standing: SortedTimes::new((0..ROUNDS).filter_map(duration)),
-        moving: SortedTimes::new((ROUNDS..2 * ROUNDS).filter_map(duration)),
-    }
-}
-
-/// Start and end of a thread's part of a fill.
-type Span = (Instant, Instant);
-
-/// One thread's part: each sequence once through its text, then the timed fills.
-fn time_thread<S: Sequence>(
-    sequences: &mut [S],
-    rows: &mut [u32],
-    words: usize,
-    barrier: &Barrier,
-) -> Vec<Span> {
-    for (sequence, row) in sequences.iter_mut().zip(rows.chunks_mut(words)) {
-        for _ in 0..sequence.length() {
-            sequence.fill(row);
-            sequence.step();
-        }
-    }
-    let fill = |round| {
-        if round >= ROUNDS {
-            sequences.iter_mut().for_each(Sequence::step);
-        }
-        barrier.wait();
-        let begin = Instant::now();
-        sequences
-            .iter_mut()
-            .zip(rows.chunks_mut(words))
-            .for_each(|(sequence, row)| sequence.fill(row));
-        (begin, Instant::now())
-    };
-    (0..2 * ROUNDS).map(fill).collect()
-}
-
-/// A batch that the engine fills in one call, on its own threads.
-trait Batch {
+/// The sequences of one engine, each of which repeats its text.
+pub(super) trait Batch {
+    /// Writes the masks of all sequences, on several threads.
     fn fill(&mut self) -> Result<()>;
+
+    /// Advances each sequence by one token.
     fn step(&mut self) -> Result<()>;
 }
 
 /// Times an engine's batch calls, after some untimed ones.
-fn time_batch_calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
+fn time_batch_calls(batch: &mut dyn Batch, untimed: usize) -> Result<Fill> {
     for _ in 0..untimed {
         batch.fill()?;
         batch.step()?;
@@ -259,44 +172,43 @@ fn time_batch_calls(batch: &mut impl Batch, untimed: usize) -> Result<Fill> {
 }
 
 struct LouverBatch<'a> {
-    engine: &'a louver::engine::Engine,
-    constraints: &'a [Constraint],
+    compiler: LouverCompiler,
+    constraints: Vec<Constraint>,
     sequences: Vec<Matcher>,
     /// The constraint, text and position of each sequence.
     positions: Vec<(usize, &'a [u32], usize)>,
     masks: Vec<u32>,
 }
 
-fn time_louver(setup: &Setup, cases: &[Case], matchers: usize, threads: usize) -> Result<Fill> {
-    let options = EngineOptions { batch_threads: threads, ..EngineOptions::default() };
-    let engine = LouverCompiler::new(&setup.vocab, options)?;
-    let constraints: Result<Vec<Constraint>, String> =
-        cases.iter().map(|c| engine.constraint(&c.task)).collect();
-    let constraints = constraints.map_err(anyhow::Error::msg)?;
-    let positions: Vec<_> = start_positions(cases, matchers).collect();
-    let mut sequences = Vec::new();
-    for (case, tokens, position) in &positions {
-        let mut matcher = constraints[*case].matcher();
-        for &token in &tokens[..*position] {
-            matcher.advance(TokenId::from_raw(token))?;
+impl<'a> LouverBatch<'a> {
+    fn new(
+        setup: &Setup,
+        cases: &'a [Case],
+        matchers: usize,
+        threads: usize,
+    ) -> Result<LouverBatch<'a>> {
+        let options = EngineOptions { batch_threads: threads, ..EngineOptions::default() };
+        let compiler = LouverCompiler::new(&setup.vocab, options)?;
+        let constraints: Result<Vec<Constraint>, String> =
+            cases.iter().map(|c| compiler.constraint(&c.task)).collect();
+        let constraints = constraints.map_err(anyhow::Error::msg)?;
+        let positions: Vec<_> = start_positions(cases, matchers).collect();
+        let mut sequences = Vec::new();
+        for (case, tokens, position) in &positions {
+            let mut matcher = constraints[*case].matcher();
+            for &token in &tokens[..*position] {
+                matcher.advance(TokenId::from_raw(token))?;
+            }
+            sequences.push(matcher);
         }
-        sequences.push(matcher);
+        let masks = vec![0; matchers * setup.vocab.mask_words()];
+        Ok(LouverBatch { compiler, constraints, sequences, positions, masks })
     }
-    let longest = positions.iter().map(|(_, tokens, _)| tokens.len()).max().unwrap_or(0);
-    let masks = vec![0; matchers * setup.vocab.mask_words()];
-    let mut batch = LouverBatch {
-        engine: engine.engine(),
-        constraints: &constraints,
-        sequences,
-        positions,
-        masks,
-    };
-    time_batch_calls(&mut batch, longest)
 }
 
 impl Batch for LouverBatch<'_> {
     fn fill(&mut self) -> Result<()> {
-        self.engine.fill_masks(&mut self.sequences, &mut self.masks)?;
+        self.compiler.engine().fill_masks(&mut self.sequences, &mut self.masks)?;
         Ok(())
     }
 
@@ -314,18 +226,91 @@ impl Batch for LouverBatch<'_> {
     }
 }
 
+struct LlguidanceSequence<'a> {
+    initial: llguidance::Matcher,
+    matcher: llguidance::Matcher,
+    tokens: &'a [u32],
+    position: usize,
+}
+
+impl LlguidanceSequence<'_> {
+    fn step(&mut self) {
+        let accepted = self.matcher.consume_token(self.tokens[self.position]);
+        self.position += 1;
+        if accepted.is_err() || self.position == self.tokens.len() {
+            (self.matcher, self.position) = (self.initial.deep_clone(), 0);
+        }
+    }
+}
+
+struct LlguidanceBatch<'a> {
+    sequences: Vec<LlguidanceSequence<'a>>,
+    masks: Vec<u32>,
+    words: usize,
+    threads: rayon::ThreadPool,
+}
+
+impl<'a> LlguidanceBatch<'a> {
+    fn new(
+        setup: &Setup,
+        cases: &'a [Case],
+        matchers: usize,
+        threads: usize,
+    ) -> Result<LlguidanceBatch<'a>> {
+        let engine = Llguidance::new(setup.tok_env()?)?;
+        let initial: Result<Vec<_>, String> =
+            cases.iter().map(|c| engine.matcher(&c.task).1).collect();
+        let initial = initial.map_err(anyhow::Error::msg)?;
+        let sequences = start_positions(cases, matchers).map(|(case, tokens, position)| {
+            let matcher = initial[case].deep_clone();
+            let initial = matcher.deep_clone();
+            let mut sequence = LlguidanceSequence { initial, matcher, tokens, position: 0 };
+            (0..position).for_each(|_| sequence.step());
+            sequence
+        });
+        let words = setup.vocab.mask_words();
+        Ok(LlguidanceBatch {
+            sequences: sequences.collect(),
+            masks: vec![0; matchers * words],
+            words,
+            threads: rayon::ThreadPoolBuilder::new().num_threads(threads).build()?,
+        })
+    }
+}
+
+impl Batch for LlguidanceBatch<'_> {
+    /// The engine allocates each mask; it is copied into the batch's rows.
+    fn fill(&mut self) -> Result<()> {
+        let fill = |(sequence, row): (&mut LlguidanceSequence<'_>, &mut [u32])| -> Result<()> {
+            let mask = sequence.matcher.compute_mask()?;
+            for (word, bits) in row.iter_mut().zip(mask.as_slice()) {
+                *word = *bits;
+            }
+            Ok(())
+        };
+        let (sequences, rows) =
+            (self.sequences.par_iter_mut(), self.masks.par_chunks_mut(self.words));
+        self.threads.install(|| sequences.zip(rows).try_for_each(fill))
+    }
+
+    fn step(&mut self) -> Result<()> {
+        self.sequences.iter_mut().for_each(LlguidanceSequence::step);
+        Ok(())
+    }
+}
+
 #[cfg(feature = "xgr")]
 mod xgrammar_batch {
     use anyhow::{Context, Result};
     use dlpark::versioned::SafeManagedTensorVersioned;
     use xgrammar::{BatchGrammarMatcher, GrammarMatcher};
 
-    use super::{Batch, Fill, start_positions, time_batch_calls};
+    use super::{Batch, start_positions};
     use crate::cases::Case;
     use crate::engine::xgrammar::{Xgrammar, bitmask, matcher};
     use crate::setup::Setup;
 
-    struct XgrammarBatch<'a> {
+    pub(super) struct XgrammarBatch<'a> {
         sequences: Vec<GrammarMatcher>,
         /// The text and position of each sequence.
         positions: Vec<(&'a [u32], usize)>,
@@ -333,29 +318,30 @@ mod xgrammar_batch {
         batch: BatchGrammarMatcher,
     }
 
-    pub(super) fn time_batch(
-        setup: &Setup,
-        cases: &[Case],
-        matchers: usize,
-        threads: usize,
-    ) -> Result<Fill> {
-        let engine = Xgrammar::new(setup.tokenizer_info()?)?;
-        let compiled: Result<Vec<_>, String> =
-            cases.iter().map(|case| engine.compiled(&case.task).1).collect();
-        let compiled = compiled.map_err(anyhow::Error::msg)?;
-        let (mut sequences, mut positions) = (Vec::new(), Vec::new());
-        for (case, tokens, position) in start_positions(cases, matchers) {
-            let mut sequence = matcher(&compiled[case]);
-            for &token in &tokens[..position] {
-                sequence.accept_token(i32::try_from(token)?, None);
+    impl<'a> XgrammarBatch<'a> {
+        pub(super) fn new(
+            setup: &Setup,
+            cases: &'a [Case],
+            matchers: usize,
+            threads: usize,
+        ) -> Result<XgrammarBatch<'a>> {
+            let engine = Xgrammar::new(setup.tokenizer_info()?)?;
+            let compiled: Result<Vec<_>, String> =
+                cases.iter().map(|case| engine.compiled(&case.task).1).collect();
+            let compiled = compiled.map_err(anyhow::Error::msg)?;
+            let (mut sequences, mut positions) = (Vec::new(), Vec::new());
+            for (case, tokens, position) in start_positions(cases, matchers) {
+                let mut sequence = matcher(&compiled[case]);
+                for &token in &tokens[..position] {
+                    sequence.accept_token(i32::try_from(token)?, None);
+                }
+                sequences.push(sequence);
+                positions.push((tokens, position));
             }
-            sequences.push(sequence);
-            positions.push((tokens, position));
+            let rows = bitmask(setup.tokenizer_info()?, matchers)?;
+            let batch = BatchGrammarMatcher::with_max_threads(i32::try_from(threads)?);
+            Ok(XgrammarBatch { sequences, positions, rows, batch })
         }
-        let rows = bitmask(setup.tokenizer_info()?, matchers)?;
-        let batch = BatchGrammarMatcher::with_max_threads(i32::try_from(threads)?);
-        // All masks were computed when the schemas were compiled.
-        time_batch_calls(&mut XgrammarBatch { sequences, positions, rows, batch }, 1)
     }
 
     impl Batch for XgrammarBatch<'_> {

@@ -11,6 +11,7 @@ use crate::options::Common;
 use crate::record::Record;
 use crate::setup::Setup;
 use crate::table::{Bar, Column, Quantity, Table};
+use crate::tool_format::ToolFormat;
 use crate::{feed, output};
 
 /// A corpus of cases.
@@ -20,6 +21,8 @@ pub(crate) struct Corpus {
     pub(crate) title: &'static str,
     pub(crate) file: &'static str,
     pub(crate) case: fn(&str, &Encoder<'_>) -> Result<Case>,
+    /// Whether texts contain special tokens.
+    pub(crate) has_specials: bool,
     pub(crate) bars: &'static [Bar],
 }
 
@@ -37,6 +40,7 @@ pub(crate) const SCHEMAS: Corpus = Corpus {
     title: "JSON Schemas",
     file: "maskbench-dev.jsonl",
     case: cases::schema_case,
+    has_specials: false,
     bars: &[
         bar(Quantity::Tbm, "avg", 5.0, None),
         bar(Quantity::Tbm, "p50", 5.0, None),
@@ -49,11 +53,13 @@ pub(crate) const SCHEMAS: Corpus = Corpus {
     ],
 };
 
+/// Tool calls in Llama 3's format.
 pub(crate) const TOOLS: Corpus = Corpus {
     name: "tools",
     title: "Tool calls in free text",
     file: "toolcalls-dev.jsonl",
-    case: cases::tools_case,
+    case: |line, encoder| cases::tools_case(line, encoder, ToolFormat::Llama3Function),
+    has_specials: false,
     bars: &[
         bar(Quantity::Tbm, "avg", 4.0, None),
         bar(Quantity::Tbm, "p99", 4.0, None),
@@ -62,12 +68,33 @@ pub(crate) const TOOLS: Corpus = Corpus {
     ],
 };
 
+const QWEN3_TOOLS: Corpus = Corpus {
+    name: "tools.qwen3",
+    title: "Tool calls in Qwen3's format",
+    case: |line, encoder| cases::tools_case(line, encoder, ToolFormat::Qwen3),
+    has_specials: true,
+    ..TOOLS
+};
+
+const HARMONY_TOOLS: Corpus = Corpus {
+    name: "tools.harmony",
+    title: "Tool calls in Harmony",
+    case: |line, encoder| cases::tools_case(line, encoder, ToolFormat::Harmony),
+    has_specials: true,
+    ..TOOLS
+};
+
 pub(super) fn schemas(common: &Common) -> Result<()> {
     run(common, &SCHEMAS, &common.tokenizer).map(drop)
 }
 
-pub(super) fn tools(common: &Common) -> Result<()> {
-    run(common, &TOOLS, &common.tokenizer).map(drop)
+pub(super) fn tools(common: &Common, format: ToolFormat) -> Result<()> {
+    let corpus = match format {
+        ToolFormat::Llama3Function => &TOOLS,
+        ToolFormat::Qwen3 => &QWEN3_TOOLS,
+        ToolFormat::Harmony => &HARMONY_TOOLS,
+    };
+    run(common, corpus, format.tokenizer()).map(drop)
 }
 
 /// Runs a corpus with a tokenizer, writes the records and prints the tables. Returns the cases that
@@ -75,6 +102,7 @@ pub(super) fn tools(common: &Common) -> Result<()> {
 pub(crate) fn run(common: &Common, corpus: &Corpus, tokenizer: &str) -> Result<Vec<Row>> {
     let Some(lines) = cases::lines(common, corpus.file)? else { return Ok(Vec::new()) };
     let Some(setup) = Setup::load(common, tokenizer)? else { return Ok(Vec::new()) };
+    let setup = setup.recognizing_specials(corpus.has_specials);
     let kinds = common.kinds();
     let engines = setup.engines(&kinds)?;
     let encoder = setup.encoder();

@@ -13,43 +13,48 @@ use crate::feed;
 use crate::options::Common;
 use crate::record::Record;
 use crate::setup::Setup;
+use crate::tool_format::ToolFormat;
 
 /// Number of tools in one dispatch.
 const TOOLS: usize = 400;
 
+/// The wire format of these cases.
+const FORMAT: ToolFormat = ToolFormat::Llama3Function;
+
+/// A tool, and a call: its name and arguments.
+type CalledTool = (Tool, Option<(String, String)>);
+
 /// Tools of the corpus with distinct names that each engine accepts alone, with a call that all
 /// accept if there is one.
-pub(super) fn tools(
-    common: &Common,
-    setup: &Setup,
-    most: usize,
-) -> Result<Vec<(Tool, Option<String>)>> {
+pub(super) fn tools(common: &Common, setup: &Setup, most: usize) -> Result<Vec<CalledTool>> {
     let engines = setup.engines(&common.kinds())?;
     let encoder = setup.encoder();
     let all = common.unsampled();
     let mut seen = BTreeSet::new();
-    let mut out: Vec<(Tool, Option<String>)> = Vec::new();
+    let mut out: Vec<CalledTool> = Vec::new();
     let Some(lines) = cases::lines(&all, "toolcalls-dev.jsonl")? else { return Ok(out) };
     for line in lines {
         if out.len() == most {
             break;
         }
         let (line, calls) = cases::tool_calls(&line?)?;
-        for tool in Tools::new(line.get("tools").context("`tools` is missing")?.clone())?.each {
+        for tool in
+            Tools::new(line.get("tools").context("`tools` is missing")?.clone(), FORMAT)?.each
+        {
             if out.len() == most || !seen.insert(tool.name.clone()) {
                 continue;
             }
-            let call =
-                calls.iter().find(|(name, _)| *name == tool.name).map(|(_, text)| text.as_str());
-            let tokens = encoder.encode(call.unwrap_or("Nothing to do."))?;
-            let task = Task::Tools(Tools::of(vec![tool.clone()]));
+            let call = calls.iter().find(|(name, _)| *name == tool.name).cloned();
+            let text = FORMAT.turn("Nothing to do.\n", call.as_slice())?;
+            let tokens = encoder.encode(&text)?;
+            let task = Task::Tools(Tools::of(vec![tool.clone()], FORMAT));
             let alone = Case { id: tool.name.clone(), task, instances: vec![(tokens, true)] };
             let records: Vec<Record> =
                 engines.iter().map(|engine| feed::run(engine.as_ref(), &alone)).collect();
             if records.iter().all(|record| record.error.is_none()) {
                 let reads_call =
                     records.iter().all(|record| record.wrong.as_ref().is_some_and(Vec::is_empty));
-                out.push((tool, call.filter(|_| reads_call).map(str::to_owned)));
+                out.push((tool, call.filter(|_| reads_call)));
             }
         }
     }
@@ -57,12 +62,13 @@ pub(super) fn tools(
 }
 
 /// A dispatch over these tools, and a text that calls some of them.
-pub(super) fn tools_case(tools: &[(Tool, Option<String>)], encoder: &Encoder<'_>) -> Result<Case> {
-    let calls: Vec<&str> = tools.iter().filter_map(|(_, call)| call.as_deref()).collect();
-    let spread = calls.iter().step_by((calls.len() / 20).max(1)).take(20);
-    let text = spread.fold("I will look into all of this.\n".to_owned(), |text, call| text + call);
+pub(super) fn tools_case(tools: &[CalledTool], encoder: &Encoder<'_>) -> Result<Case> {
+    let calls: Vec<_> = tools.iter().filter_map(|(_, call)| call.clone()).collect();
+    let spread: Vec<_> =
+        calls.iter().step_by((calls.len() / 20).max(1)).take(20).cloned().collect();
+    let text = FORMAT.turn("I will look into all of this.\n", &spread)?;
     let each = tools.iter().map(|(tool, _)| tool.clone()).collect();
-    let task = Task::Tools(Tools::of(each));
+    let task = Task::Tools(Tools::of(each, FORMAT));
     Ok(Case {
         id: format!("{} tools", tools.len()),
         task,

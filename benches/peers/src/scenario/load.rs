@@ -86,7 +86,7 @@ pub(super) fn run(common: &Common, args: LoadArgs) -> Result<()> {
     let Some(lines) = cases::lines(common, TOOLS.file)? else { return Ok(()) };
     let encoder = setup.encoder();
     let cases: Vec<Case> =
-        lines.map(|line| cases::tools_case(&line?, &encoder)).collect::<Result<_>>()?;
+        lines.map(|line| (TOOLS.case)(&line?, &encoder)).collect::<Result<_>>()?;
     ensure!(!cases.is_empty(), "there are no cases");
     output::heading(
         "Running sequences beside new requests",
@@ -164,7 +164,7 @@ fn arrive(
         let Task::Tools(tools) = &cases[arrivals % cases.len()].task else { continue };
         let renamed =
             |tool: &Tool| Tool { name: format!("{}_{arrivals}", tool.name), ..tool.clone() };
-        let tools = Tools::of(tools.each.iter().map(renamed).collect());
+        let tools = Tools::of(tools.each.iter().map(renamed).collect(), tools.format);
         let constraint = louver.constraint(&Task::Tools(tools)).map_err(anyhow::Error::msg)?;
         if beside == Beside::Preparations {
             constraint.prepare(PrepareBudget::default());

@@ -3,6 +3,7 @@
 mod ablation;
 mod batch;
 mod corpus;
+mod decode;
 mod growth;
 mod hard;
 mod load;
@@ -18,14 +19,19 @@ use clap::Subcommand;
 
 use crate::engine::EngineKind;
 use crate::options::Common;
+use crate::tool_format::ToolFormat;
 
 /// The benchmark scenarios.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Scenario {
     /// Real-world JSON Schemas with valid and invalid instances (maskbench-dev.jsonl).
     Schemas,
-    /// Tool calls in free text, `<function=NAME>{..}</function>` (toolcalls-dev.jsonl).
-    Tools,
+    /// Tool calls in free text (toolcalls-dev.jsonl).
+    Tools {
+        /// The wire format, with the tokenizer of its family.
+        #[arg(long, value_name = "NAME", default_value = "llama3_function")]
+        format: ToolFormat,
+    },
     /// 400 tools in one dispatch: compile to first mask, cold.
     ManyTools,
     /// Strings, arrays and patterns with large bounds.
@@ -41,6 +47,8 @@ pub(crate) enum Scenario {
         #[arg(long, value_name = "N", default_value = "2")]
         threads: NonZeroUsize,
     },
+    /// What constraints add to decode steps with forward passes of some duration.
+    Decode(decode::DecodeArgs),
     /// Masks of running sequences beside new requests (toolcalls-dev.jsonl), Louver only.
     Load(load::LoadArgs),
     /// Resident memory after all schemas, with a separate process per engine.
@@ -64,11 +72,12 @@ pub(crate) enum Scenario {
 pub(crate) fn run(common: &Common, scenario: &Scenario) -> Result<()> {
     match scenario {
         Scenario::Schemas => corpus::schemas(common),
-        Scenario::Tools => corpus::tools(common),
+        Scenario::Tools { format } => corpus::tools(common, *format),
         Scenario::ManyTools => hard::many_tools(common),
         Scenario::Repeats => hard::repeats(common),
         Scenario::Ambiguous => hard::ambiguous(common),
         Scenario::Batch { matchers, threads } => batch::run(common, matchers.get(), threads.get()),
+        Scenario::Decode(args) => decode::run(common, args),
         Scenario::Load(args) => load::run(common, *args),
         Scenario::Memory { alone: None } => memory::run(common),
         Scenario::Memory { alone: Some(kind) } => memory::run_single(common, *kind),
