@@ -4,7 +4,7 @@
 //! grammar or a JSON Schema into a [`Constraint`], which all sequences of that grammar share. A
 //! [`Matcher`] is one sequence: it yields the mask of the next token and takes the sampled token.
 //!
-//! Locking: a constraint's parser and masks are behind one lock, taken for each mask and each
+//! Locking: a constraint's parser and masks are after one lock, taken for each mask and each
 //! token. A matcher holds ids of configurations only. Ids are valid in one *epoch* of the
 //! constraint's caches; when the caches were emptied, a matcher replays its tokens.
 
@@ -122,7 +122,7 @@ impl Engine {
     /// Counters of batches, drafts, background work and the grammar cache.
     pub fn stats(&self) -> EngineStats {
         EngineStats {
-            ahead_used: self.pooling.stats().ahead_used,
+            background_masks_used: self.pooling.stats().background_masks_used,
             grammars: self.grammar_cache.stats(),
             ..self.runtime.stats()
         }

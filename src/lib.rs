@@ -89,7 +89,7 @@
 //! | frame | node of a graph-structured stack (Tomita) | The interned set of items to return to when a rule ends. |
 //! | configuration | Earley item set | The interned set of items that a parse is in; independent of the position in the text. |
 //! | interning | hash-consing | Equal values get one id, so that equality is equality of ids. |
-//! | tail call | Leo's right recursion | A call with nothing behind it returns directly to the caller's caller. |
+//! | tail call | Leo's right recursion | A call with nothing after it returns directly to the caller's caller. |
 //! | lazy automaton | lazy DFA (subset construction on demand) | A rule's automaton, of which a state is made when a parse first reaches it. |
 //! | transition cache | lazy DFA cache | Where the bytes of a configuration lead, memoised. |
 //! | counted block | counting automaton | A repeat `{m,n}` whose items carry a counter instead of copies of its states. |
@@ -118,7 +118,7 @@
 //! | mask | token mask, logit bitmask | One bit a token id, 1 = may follow; 32 ids a `u32` word, least significant bit first. |
 //! | mask entry | adaptive token-mask entry (XGrammar) | The tokens that one automaton state accepts or rejects whatever its context, and the context-dependent ones. |
 //! | context-dependent token | context-dependent token (XGrammar) | A token that leaves its rule on the way, so that the caller decides. |
-//! | suffix | | The bytes of a context-dependent token behind an exit. |
+//! | suffix | | The bytes of a context-dependent token after an exit. |
 //! | mask pool | cross-grammar cache | Mask entries of one vocabulary, shared by all grammars, keyed by the automaton they depend on. |
 //! | token trie, walk | prefix trie, trie traversal | The vocabulary by bytes; testing its tokens with the parser, subtree by subtree. |
 //! | byte class, shape | alphabet compression | Bytes that an automaton never tells apart; tokens that differ in such bytes only have one shape. |

@@ -45,10 +45,10 @@ pub struct Switches {
     pub masks: Switch,
     /// Representatives: configurations that no token can tell apart share one mask. Off: each has
     /// its own.
-    pub stand_ins: Switch,
+    pub representatives: Switch,
     /// Equal masks of different configurations are stored once. Off, or with `masks` off: each is
     /// stored.
-    pub alike: Switch,
+    pub equal_masks: Switch,
     /// The cache of the decisions on context-dependent tokens, keyed by what follows the rule. Off:
     /// they are decided anew for each mask.
     pub lookahead: Switch,
@@ -57,17 +57,17 @@ pub struct Switches {
     pub counters: Switch,
     /// Background work by [`Constraint::prepare`](crate::engine::Constraint::prepare) and
     /// [`Matcher::prefetch`](crate::engine::Matcher::prefetch). Off: they do nothing.
-    pub ahead: Switch,
+    pub background: Switch,
 }
 
 with_methods!(Switches {
     with_transitions: transitions = Switch,
     with_masks: masks = Switch,
-    with_stand_ins: stand_ins = Switch,
-    with_alike: alike = Switch,
+    with_representatives: representatives = Switch,
+    with_equal_masks: equal_masks = Switch,
     with_lookahead: lookahead = Switch,
     with_counters: counters = Switch,
-    with_ahead: ahead = Switch,
+    with_background: background = Switch,
 });
 
 impl Switches {
@@ -75,10 +75,10 @@ impl Switches {
     pub const OFF: Switches = Switches {
         transitions: Switch::Off,
         masks: Switch::Off,
-        stand_ins: Switch::Off,
-        alike: Switch::Off,
+        representatives: Switch::Off,
+        equal_masks: Switch::Off,
         lookahead: Switch::Off,
         counters: Switch::Off,
-        ahead: Switch::Off,
+        background: Switch::Off,
     };
 }

@@ -117,14 +117,14 @@ const SWITCH_CONFIGURATIONS: &[Configuration] = &[
     }),
     ("no transitions kept", |o| o.switches.transitions = Switch::Off),
     ("no masks kept", |o| o.switches.masks = Switch::Off),
-    ("no canonical configurations", |o| o.switches.stand_ins = Switch::Off),
-    ("no interned masks", |o| o.switches.alike = Switch::Off),
+    ("no canonical configurations", |o| o.switches.representatives = Switch::Off),
+    ("no interned masks", |o| o.switches.equal_masks = Switch::Off),
     ("no memoised suffixes", |o| (o.tuning.direct_walk, o.switches.lookahead) = (0, Switch::Off)),
     ("no counters", |o| o.switches.counters = Switch::Off),
     ("no counters, entries of single states", |o| {
         (o.tuning.direct_walk, o.switches.counters) = (0, Switch::Off)
     }),
-    ("no preparation", |o| o.switches.ahead = Switch::Off),
+    ("no preparation", |o| o.switches.background = Switch::Off),
     ("all off", |o| o.switches = Switches::OFF),
     ("all off, and nothing shared", |o| {
         (o.tuning.direct_walk, o.pool_scope, o.switches) =

@@ -63,7 +63,7 @@ impl Language {
         );
     }
 
-    /// The text is not a sentence, and the first wrong byte is the one behind `good`.
+    /// The text is not a sentence, and the first wrong byte is the one after `good`.
     fn rejects(&mut self, text: &str, good: &str) {
         assert!(text.starts_with(good));
         assert_eq!(self.read(text), (good.len(), false), "{text:?}");

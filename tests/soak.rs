@@ -243,7 +243,7 @@ impl Worker<'_> {
                 count(&self.counts.preparations);
                 drop(
                     self.constraints[sequence.source]
-                        .prepare(PrepareBudget { places: 60, ..PrepareBudget::default() }),
+                        .prepare(PrepareBudget { candidates: 60, ..PrepareBudget::default() }),
                 );
             }
             _ => {}
@@ -303,7 +303,7 @@ impl Worker<'_> {
         (3, true)
     }
 
-    /// An engine with default limits has the same mask behind the same tokens.
+    /// An engine with default limits has the same mask after the same tokens.
     fn replay(&mut self, sequence: &Sequence, before: u64) -> (u64, bool) {
         count(&self.counts.replays);
         let mut matcher = self.reference[sequence.source].matcher();
@@ -372,7 +372,7 @@ fn soak_of_engine_steps() {
         show("rollbacks", &counts.rollbacks),
         show("forks", &counts.forks),
         show("batches", &counts.batches),
-        show("masks asked for ahead", &counts.prefetches),
+        show("masks prefetched", &counts.prefetches),
         show("masks compared with an engine with room", &counts.replays),
         show("sequences", &counts.sequences),
         show("finished", &counts.finished),
@@ -380,12 +380,15 @@ fn soak_of_engine_steps() {
         show("preparations", &counts.preparations),
     ];
     show("ended by a limit", &counts.limits);
-    println!("{:>12} masks made ahead, {} used", stats.ahead_built, stats.ahead_used);
+    println!(
+        "{:>12} masks made in the background, {} used",
+        stats.background_masks_built, stats.background_masks_used
+    );
     println!("{:>12} masks made, {} found", pool.mask_misses, pool.mask_hits);
     println!(
         "{:>12} pooled values evicted; {} kept constraints evicted",
         pool.evicted, stats.grammars.evicted
     );
     assert!(done.iter().all(|&n| n > 0) || steps < DEFAULT_STEPS, "something was never done");
-    assert_eq!((stats.ahead_panics, stats.batch_rows_failed), (0, 0));
+    assert_eq!((stats.background_panics, stats.batch_rows_failed), (0, 0));
 }

@@ -403,7 +403,7 @@ fn special_tokens_in_markers_match_as_token_or_text() {
     assert!(!accepts(&tags, &[257, 99]) && !accepts(&tags, &[258]));
 }
 
-/// A special token may occur anywhere in the beginning of a triggered tag: behind the trigger,
+/// A special token may occur anywhere in the beginning of a triggered tag: after the trigger,
 /// inside it, and across the end of the trigger.
 #[test]
 fn special_tokens_at_any_position_of_a_trigger() {
@@ -426,7 +426,7 @@ fn special_tokens_at_any_position_of_a_trigger() {
                 "{trigger} {call:?}"
             );
             assert_eq!(accepts(&tags, &[&bytes("d")[..], &call].concat()), !at_least_one);
-            // Rejected: the other token, or other text behind it.
+            // Rejected: the other token, or other text after it.
             let wrong = [&bytes("a")[..], second, &bytes("b"), first, &bytes("c1.")].concat();
             assert!(
                 !accepts(&tags, &wrong) || second == &bytes("<y>") && trigger.len() > 1,

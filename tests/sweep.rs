@@ -152,7 +152,7 @@ fn every_limit_gives_a_typed_outcome_wherever_it_is_reached() {
                 };
                 if *name == "prepare_fuel" || n % 4 == 0 {
                     constraint
-                        .prepare(PrepareBudget { places: 20, ..PrepareBudget::default() })
+                        .prepare(PrepareBudget { candidates: 20, ..PrepareBudget::default() })
                         .wait();
                 }
                 match walk(&mut constraint.matcher(), &mut unlimited.matcher(), n as u32) {
@@ -160,7 +160,7 @@ fn every_limit_gives_a_typed_outcome_wherever_it_is_reached() {
                     false => completed += 1,
                 }
             }
-            assert_eq!(limited_engine.stats().ahead_panics, 0, "{name} of {n}");
+            assert_eq!(limited_engine.stats().background_panics, 0, "{name} of {n}");
         }
         println!("{name}: {refused} refused, {ended} ended by the limit, {completed} not");
         assert!(completed > 0, "{name} is reached whatever its value");

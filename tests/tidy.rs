@@ -276,7 +276,7 @@ fn no_map_has_a_fixed_seed() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// `(test: NAME)` behind an invariant or a promise is the name of a test function.
+/// `(test: NAME)` after an invariant or a promise is the name of a test function.
 #[test]
 fn invariants_name_tests_that_exist() {
     let sources: Vec<String> = files("", &["rs"]).iter().map(|path| read(path)).collect();

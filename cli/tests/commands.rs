@@ -444,7 +444,7 @@ fn bench_tools_feeds_calls_in_the_format() {
         lines[2]
     );
     assert!(
-        lines[0].get("prepare_ns").is_none() && lines[0].get("ahead").is_none(),
+        lines[0].get("prepare_ns").is_none() && lines[0].get("preparation").is_none(),
         "{}",
         lines[0]
     );
@@ -469,9 +469,11 @@ fn bench_tools_feeds_calls_in_the_format() {
         assert_eq!((&line["wrong"], line.get("error")), (&other["wrong"], other.get("error")));
     }
     assert!(prepared[0]["prepare_ns"].as_u64().is_some_and(|ns| ns > 0), "{}", prepared[0]);
-    let ahead = |name: &str| prepared[0]["ahead"][name].as_u64().unwrap_or(0);
+    let preparation = |name: &str| prepared[0]["preparation"][name].as_u64().unwrap_or(0);
     assert!(
-        ahead("built") > 20 && ahead("used") > 10 && ahead("places") == ahead("built"),
+        preparation("built") > 20
+            && preparation("used") > 10
+            && preparation("candidates") == preparation("built"),
         "{}",
         prepared[0]
     );

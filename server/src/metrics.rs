@@ -234,14 +234,16 @@ const ENGINE_COUNTERS: [EngineCounter; 9] = [
     ),
     ("overlap_prefetches", "Prefetches with masks to compute", |e, _| e.prefetches),
     ("overlap_prefetches_dropped", "Prefetches superseded by later ones", |e, _| {
-        e.prefetches_dropped
+        e.background_jobs_dropped
     }),
-    ("overlap_built", "Masks computed ahead of time", |e, _| e.ahead_built),
+    ("overlap_built", "Masks computed ahead of time", |e, _| e.background_masks_built),
     ("overlap_known", "Masks requested ahead of time that were already cached", |e, _| {
-        e.ahead_known
+        e.background_masks_cached
     }),
-    ("overlap_used", "Masks computed ahead of time that were used", |e, _| e.ahead_used),
-    ("overlap_lost", "Masks computed ahead of time too late to be used", |e, _| e.ahead_lost),
+    ("overlap_used", "Masks computed ahead of time that were used", |e, _| e.background_masks_used),
+    ("overlap_lost", "Masks computed ahead of time too late to be used", |e, _| {
+        e.background_masks_discarded
+    }),
     ("cache_hits", "Mask entries found in the cross-grammar mask pool", |_, p| p.hits),
     ("cache_misses", "Mask entries that had to be built", |_, p| p.misses),
 ];

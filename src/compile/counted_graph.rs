@@ -54,7 +54,7 @@ impl StepCounts {
 
     /// The number of steps that stands for `steps` where tokens have at most `reach` bytes, and so
     /// take at most as many steps: [`FAR`] if they reach no bound, and any path to an end still
-    /// fits behind them. Below the lower bound, the greatest number for which every test of
+    /// fits after them. Below the lower bound, the greatest number for which every test of
     /// [`StepCounts::allows`] on the way has the same result.
     pub(super) fn far_from_bounds(&self, steps: u32, reach: u32) -> u32 {
         if steps >= self.min {

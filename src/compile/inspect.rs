@@ -59,7 +59,7 @@ pub struct AutomatonBlock {
     pub max: Option<u32>,
     /// The start state of a repetition.
     pub start: usize,
-    /// The state behind the block.
+    /// The state after the block.
     pub exit: usize,
 }
 

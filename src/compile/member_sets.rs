@@ -17,7 +17,7 @@ use crate::ir::{MemberBounds, MemberChoices, NextMember, SeenMembers};
 
 /// Longest prefix of a name that is examined, in bytes.
 const MAX_SPELLED: usize = 128;
-/// Most members behind a common prefix whose likelihood is examined.
+/// Most members after a common prefix whose likelihood is examined.
 const MAX_LIKELY: usize = 64;
 /// Likelihood of a repeatable (undeclared) member, relative to declared ones.
 const UNDECLARED_LIKELIHOOD: f64 = 1.0 / 256.0;
@@ -36,7 +36,7 @@ pub(super) type CoveredBytes<'a> = &'a dyn Fn(u32, usize) -> usize;
 pub(crate) enum MemberLikelihood {
     /// Of a continuation within a member set: at most 1.
     Among(f64),
-    /// Of a state behind a member: comparable only with others of this kind.
+    /// Of a state after a member: comparable only with others of this kind.
     Behind(f64),
 }
 
@@ -110,7 +110,7 @@ struct NameTrie {
 /// A common prefix of several names.
 #[derive(Debug)]
 struct NameNode {
-    /// The state behind the prefix.
+    /// The state after the prefix.
     state: u32,
     /// The members, as a range of [`NameTrie::order`].
     members: Range<u32>,
@@ -157,7 +157,7 @@ impl MemberSets {
     }
 
     /// Connects the parts of a member set, which begins at `from`. The parts are the states from
-    /// `begin` on. Returns the state behind the set.
+    /// `begin` on. Returns the state after the set.
     pub(super) fn add(
         &mut self,
         nfa: &mut Nfa,
@@ -281,7 +281,7 @@ impl MemberSets {
         self.all[member_set].once.iter().map(|&first| Spelled::new(nfa, first).bytes)
     }
 
-    /// The member set whose part contains `position`, or that `position` lies in front of or behind
+    /// The member set whose part contains `position`, or that `position` lies in front of or after
     /// a member of.
     fn enclosing(&self, position: u32) -> Option<&MemberSet> {
         match self.role(position) {
@@ -302,7 +302,7 @@ impl MemberSets {
         Some((member_set, &self.set(member_set).names.nodes[node as usize]))
     }
 
-    /// Whether a position behind a node of the trie lies in a member that may come.
+    /// Whether a position after a node of the trie lies in a member that may come.
     fn may_lead_to(&self, member_set: u32, to: u32, choices: &MemberChoices<'_>) -> bool {
         let set = self.set(member_set);
         match self.name_node(to) {
@@ -376,7 +376,7 @@ impl MemberSet {
         })
     }
 
-    /// Likelihood of the part around a position, or of the most likely one behind a node of the
+    /// Likelihood of the part around a position, or of the most likely one after a node of the
     /// trie of names, as seen from where members begin.
     fn likelihood(&self, position: u32, node: Option<&NameNode>, seen: &SeenMembers) -> f64 {
         if let Some(node) = node.filter(|node| node.depth > 0) {
@@ -449,7 +449,7 @@ impl NameTrie {
 /// The unambiguous literal prefix of a member.
 struct Spelled {
     bytes: Vec<u8>,
-    /// The position in front of each byte, and the one behind the last byte.
+    /// The position in front of each byte, and the one after the last byte.
     positions: Vec<u32>,
 }
 

@@ -161,7 +161,7 @@ pub(crate) struct Block {
     pub(crate) max: Option<u32>,
     /// The start rule.
     pub(crate) start: u32,
-    /// The state behind the block.
+    /// The state after the block.
     pub(crate) exit: u32,
     /// The block is white space whose bound is longer than nearly every token.
     pub(crate) is_bounded_white_space: bool,

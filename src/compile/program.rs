@@ -87,7 +87,7 @@ pub(crate) struct State {
     expanded: bool,
     /// The representative of the state for masks, or [`UNKNOWN`]: see
     /// [`Program::equivalent_state`].
-    alike: u32,
+    equivalent: u32,
     /// The automaton of the state.
     instance: u32,
     /// Its set, in `Program::sets`; see [`StateSource`].
@@ -279,7 +279,7 @@ impl Program {
             name: false,
             ends_unique_name: false,
             expanded: true,
-            alike: Program::RETURN,
+            equivalent: Program::RETURN,
             instance: UNKNOWN,
             set: PoolSpan::default(),
             bytes: PoolSpan::default(),

@@ -208,7 +208,7 @@ impl Background {
         let mut pending = self.queue.pending.lock();
         while pending.threads < self.threads {
             let queue = self.queue.clone();
-            let name = format!("louver-ahead-{}", pending.threads);
+            let name = format!("louver-background-{}", pending.threads);
             if std::thread::Builder::new().name(name).spawn(move || queue.run()).is_err() {
                 break;
             }

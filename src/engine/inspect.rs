@@ -11,7 +11,7 @@ use crate::matcher::{AdvanceError, DEAD};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// Length of the longest prefix of the bytes that the grammar allows.
-    pub good: usize,
+    pub accepted: usize,
     /// The bytes that may follow that prefix.
     pub bytes: ByteSet,
     /// The special tokens that may follow it, as the grammar names them.
@@ -44,7 +44,7 @@ pub enum Refusal {
     /// The grammar rejects one of its bytes.
     Byte {
         /// The token's bytes before that one, which may follow.
-        behind: Vec<u8>,
+        prefix: Vec<u8>,
         /// The rejected byte.
         byte: u8,
         /// What may follow in its place.
@@ -62,10 +62,10 @@ impl fmt::Display for Refusal {
             Refusal::Special(expected) => {
                 write!(f, "it is a special token, which bytes never spell; expected {expected}")
             }
-            Refusal::Byte { behind, byte, expected } => {
-                write!(f, "its byte {} ({}) is not allowed", behind.len(), escape(*byte))?;
-                if !behind.is_empty() {
-                    write!(f, " after {:?}", String::from_utf8_lossy(behind))?;
+            Refusal::Byte { prefix, byte, expected } => {
+                write!(f, "its byte {} ({}) is not allowed", prefix.len(), escape(*byte))?;
+                if !prefix.is_empty() {
+                    write!(f, " after {:?}", String::from_utf8_lossy(prefix))?;
                 }
                 write!(f, "; expected {expected}")
             }
@@ -98,10 +98,10 @@ impl Matcher {
         }
         let bytes = vocab.bytes(token).filter(|_| !vocab.is_stop(token)).unwrap_or_default();
         let expected = self.expected(bytes)?;
-        Ok(Some(match bytes.get(expected.good) {
+        Ok(Some(match bytes.get(expected.accepted) {
             _ if vocab.is_stop(token) => Refusal::Stop(expected),
             Some(&byte) => {
-                Refusal::Byte { behind: bytes[..expected.good].to_vec(), byte, expected }
+                Refusal::Byte { prefix: bytes[..expected.accepted].to_vec(), byte, expected }
             }
             None => Refusal::Special(expected),
         }))
@@ -116,14 +116,14 @@ impl Matcher {
     /// let engine = Engine::new(Vocabulary::toy(&[]).into(), Default::default());
     /// let mut matcher = engine.compile_regex("ab[cd]?", &RegexOptions::default())?.matcher();
     /// let expected = matcher.expected(b"abx")?;
-    /// assert_eq!((expected.good, expected.may_end), (2, true));
+    /// assert_eq!((expected.accepted, expected.may_end), (2, true));
     /// assert_eq!(expected.bytes, ByteSet::from_bytes(b"cd"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn expected(&mut self, bytes: &[u8]) -> Result<Expected, AdvanceError> {
         if self.terminated {
             return Ok(Expected {
-                good: 0,
+                accepted: 0,
                 bytes: ByteSet::EMPTY,
                 specials: Vec::new(),
                 may_end: true,
@@ -132,11 +132,11 @@ impl Matcher {
         let index = self.index.clone();
         let mut state = index.lock();
         let found = self.with_retry(&index, &mut state, |matcher, state| {
-            let (mut config, mut good) = (matcher.config(), 0);
+            let (mut config, mut accepted) = (matcher.config(), 0);
             for &byte in bytes {
                 match state.parser.advance(config, byte)? {
                     DEAD => break,
-                    next => (config, good) = (next, good + 1),
+                    next => (config, accepted) = (next, accepted + 1),
                 }
             }
             let mut specials = Vec::new();
@@ -146,7 +146,7 @@ impl Matcher {
                 }
             }
             let may_end = state.parser.store().done(config).root;
-            Ok(Expected { good, bytes: state.parser.exact_allowed(config)?, specials, may_end })
+            Ok(Expected { accepted, bytes: state.parser.exact_allowed(config)?, specials, may_end })
         });
         found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
     }

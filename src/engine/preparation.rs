@@ -62,19 +62,19 @@ pub struct PrepareBudget {
     pub steps: usize,
     /// Most configurations at the ends of tokens, each with a mask to make or already cached. The
     /// default is 768.
-    pub places: usize,
+    pub candidates: usize,
 }
 
 impl Default for PrepareBudget {
     fn default() -> Self {
-        PrepareBudget { masks: 512, steps: 16_384, places: 768 }
+        PrepareBudget { masks: 512, steps: 16_384, candidates: 768 }
     }
 }
 
 with_methods!(PrepareBudget {
     with_masks: masks = usize,
     with_steps: steps = usize,
-    with_places: places = usize,
+    with_candidates: candidates = usize,
 });
 
 /// What a call of [`Constraint::prepare`] did.
@@ -82,11 +82,11 @@ with_methods!(PrepareBudget {
 #[non_exhaustive]
 pub struct PrepareReport {
     /// Configurations explored at the ends of tokens.
-    pub places: usize,
+    pub candidates: usize,
     /// Masks made.
     pub built: usize,
     /// Masks that the constraint had already cached.
-    pub known: usize,
+    pub cached: usize,
 }
 
 /// Handle of a preparation under way. Dropping it neither waits for the work nor ends it.
@@ -191,9 +191,10 @@ impl Constraint {
     /// order of the work only, never a mask.
     ///
     /// Returns at once. While several constraints are prepared, the one whose next mask is the
-    /// likeliest goes first. Does nothing where [`EngineOptions::background_threads`] is 0. A second
-    /// call with the same budget costs nothing, unless the constraint's caches were emptied in
-    /// between.
+    /// likeliest goes first. Does nothing where [`EngineOptions::background_threads`] is 0.
+    ///
+    /// A second call with the same budget costs nothing, unless the constraint's caches were emptied
+    /// in between.
     ///
     /// The preparation ends after `budget`, after [`Limits::prepare_fuel`], or when a
     /// [`CancelToken`](crate::fuel::CancelToken) is cancelled under which this was called.
@@ -218,7 +219,7 @@ impl Constraint {
     /// // ... the host processes the prompt ...
     /// prepared.wait();
     /// constraint.matcher().fill_mask(&mut vec![0; vocab.mask_words()]);
-    /// assert!(engine.stats().ahead_used > 0);
+    /// assert!(engine.stats().background_masks_used > 0);
     /// # Ok(())
     /// # }
     /// ```
@@ -372,7 +373,7 @@ impl Job<'_> {
                 Ok(mask) => mask,
                 // A matcher has the same budget, so its attempt would end the same way.
                 Err(ParserLimit::Fuel) if fuel::check().is_ok() => {
-                    count(&self.counters.ahead_lost, 1);
+                    count(&self.counters.background_masks_discarded, 1);
                     return Ok(MaskOutcome::OutOfFuel);
                 }
                 Err(limit) => return Err(limit),
@@ -386,9 +387,11 @@ impl Job<'_> {
             });
         }
         match outcome {
-            MaskOutcome::Built => count(&self.counters.ahead_built, 1),
-            MaskOutcome::Cached => count(&self.counters.ahead_known, 1),
-            MaskOutcome::Discarded | MaskOutcome::OutOfFuel => count(&self.counters.ahead_lost, 1),
+            MaskOutcome::Built => count(&self.counters.background_masks_built, 1),
+            MaskOutcome::Cached => count(&self.counters.background_masks_cached, 1),
+            MaskOutcome::Discarded | MaskOutcome::OutOfFuel => {
+                count(&self.counters.background_masks_discarded, 1)
+            }
         }
         Ok(outcome)
     }

@@ -45,22 +45,22 @@ pub struct EngineStats {
     /// Calls of [`Matcher::prefetch`](super::Matcher::prefetch) of sequences that were not over.
     pub prefetches: u64,
     /// Background jobs that were dropped for later ones before they began.
-    pub prefetches_dropped: u64,
+    pub background_jobs_dropped: u64,
     /// Configurations at the ends of tokens that preparations explored.
-    pub ahead_places: u64,
+    pub candidates_explored: u64,
     /// Masks made in the background.
-    pub ahead_built: u64,
+    pub background_masks_built: u64,
     /// Masks that a background job found in the cache.
-    pub ahead_known: u64,
+    pub background_masks_cached: u64,
     /// Masks that a background job could not make or cache: they ran out of fuel, or the
     /// constraint's caches were emptied meanwhile.
-    pub ahead_lost: u64,
+    pub background_masks_discarded: u64,
     /// Masks made in the background that were asked for later, each counted once.
-    pub ahead_used: u64,
+    pub background_masks_used: u64,
     /// The grammar cache; see [`EngineOptions::grammar_cache_bytes`].
     pub grammars: CacheStats,
     /// Background jobs that panicked. A panic is a bug; it costs the work of its job only.
-    pub ahead_panics: u64,
+    pub background_panics: u64,
 }
 
 /// Counters of the caches that all engines of the process share, whatever their vocabularies. Each
@@ -95,10 +95,10 @@ pub(super) struct EngineCounters {
     pub(super) limits_reached: AtomicU64,
     pub(super) draft_nodes: AtomicU64,
     pub(super) prefetches: AtomicU64,
-    pub(super) ahead_places: AtomicU64,
-    pub(super) ahead_built: AtomicU64,
-    pub(super) ahead_known: AtomicU64,
-    pub(super) ahead_lost: AtomicU64,
+    pub(super) candidates_explored: AtomicU64,
+    pub(super) background_masks_built: AtomicU64,
+    pub(super) background_masks_cached: AtomicU64,
+    pub(super) background_masks_discarded: AtomicU64,
     /// Fault injection for tests: how many batch rows (0) and background masks (1) remain until one
     /// panics.
     #[cfg(test)]
@@ -140,7 +140,7 @@ impl EngineRuntime {
             threads: options.batch_threads,
             pool: OnceLock::new(),
             counters: Arc::default(),
-            background: Background::new(if options.switches.ahead.is_on() {
+            background: Background::new(if options.switches.background.is_on() {
                 options.background_threads
             } else {
                 0
@@ -161,14 +161,14 @@ impl EngineRuntime {
             limits_reached: read(&c.limits_reached),
             draft_nodes: read(&c.draft_nodes),
             prefetches: read(&c.prefetches),
-            prefetches_dropped: self.background.dropped(),
-            ahead_places: read(&c.ahead_places),
-            ahead_built: read(&c.ahead_built),
-            ahead_known: read(&c.ahead_known),
-            ahead_lost: read(&c.ahead_lost),
-            ahead_used: 0,
+            background_jobs_dropped: self.background.dropped(),
+            candidates_explored: read(&c.candidates_explored),
+            background_masks_built: read(&c.background_masks_built),
+            background_masks_cached: read(&c.background_masks_cached),
+            background_masks_discarded: read(&c.background_masks_discarded),
+            background_masks_used: 0,
             grammars: CacheStats::default(),
-            ahead_panics: self.background.panics(),
+            background_panics: self.background.panics(),
         }
     }
 

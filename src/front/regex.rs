@@ -92,7 +92,7 @@ pub struct Pattern {
     assertions: Vec<Assertion>,
 }
 
-/// A zero-width assertion: the text behind a position begins with a match of the pattern, or the
+/// A zero-width assertion: the text after a position begins with a match of the pattern, or the
 /// text before it ends with one.
 #[derive(Clone, Debug)]
 struct Assertion {
@@ -340,7 +340,7 @@ impl Pattern {
         }) as u32)
     }
 
-    /// The automaton with marks. `open` says whether any text may come before and behind a match.
+    /// The automaton with marks. `open` says whether any text may come before and after a match.
     fn marked_dfa(&self, open: (bool, bool), limit: usize) -> Result<Dfa, TooLarge> {
         let anchored = !self.hir.properties().look_set().is_empty();
         let mut builder = PatternNfaBuilder {
@@ -716,7 +716,7 @@ impl PatternNfaBuilder {
         self.symbols(state, &SCALARS, state);
     }
 
-    /// Adds the states of a subpattern behind `from`; returns its last state.
+    /// Adds the states of a subpattern after `from`; returns its last state.
     fn hir(&mut self, from: u32, hir: &Hir) -> Result<u32, TooLarge> {
         Ok(match hir.kind() {
             HirKind::Empty => from,

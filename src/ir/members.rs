@@ -217,7 +217,7 @@ impl Members {
     }
 
     /// The set as a graph: for each reachable set of seen members, a node in front of the next
-    /// member and a node behind the last one. Exponential in the number of members. Fails beyond
+    /// member and a node after the last one. Exponential in the number of members. Fails beyond
     /// `limit` nodes.
     pub(crate) fn to_graph(&self, limit: usize) -> Result<MemberGraph<'_>, TooLarge> {
         let bounds = self.bounds(|expr| *expr != Expr::Never);
@@ -225,7 +225,7 @@ impl Members {
         if self.nullable() {
             paths.ends.push(0);
         }
-        // By seen members: the node behind the last one.
+        // By seen members: the node after the last one.
         let mut nodes: HashMap<SeenMembers, u32> = HashMap::default();
         let mut todo = vec![(SeenMembers::default(), 0)];
         while let Some((seen, before)) = todo.pop() {

@@ -43,7 +43,7 @@ impl Expr {
     }
 }
 
-/// A graph with a node in front of each repetition and one behind the last.
+/// A graph with a node in front of each repetition and one after the last.
 fn unrolled_graph(body: &Expr, min: u32, max: Option<u32>) -> Expr {
     let last = max.unwrap_or(min);
     let mut edges: Vec<(u32, Expr, u32)> =

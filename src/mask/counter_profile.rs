@@ -34,7 +34,7 @@ pub(crate) struct CounterProfile {
     row: Arc<[u32]>,
     /// Tokens accepted after leaving the block with exactly this many runs.
     outside: Vec<TokenRuns>,
-    /// Suffixes of context-dependent tokens behind the rule's end; a token of this trie is an index
+    /// Suffixes of context-dependent tokens after the rule's end; a token of this trie is an index
     /// into `suffix_needs`.
     suffixes: Trie,
     /// The token of each suffix, and its runs.
@@ -135,7 +135,7 @@ impl CounterProfile {
 struct CounterReading {
     /// Completed runs, if it is in the block.
     inside: Option<u32>,
-    /// It is also, or only, behind the block.
+    /// It is also, or only, after the block.
     outside: bool,
     /// What follows the block does not begin like a run.
     disjoint_begins: bool,

@@ -8,7 +8,7 @@
 //!
 //! * The element under way may still become an earlier value. A walk along the earlier values finds
 //!   these tokens.
-//! * The element begins within the token, behind the end of another one. Few tokens contain so
+//! * The element begins within the token, after the end of another one. Few tokens contain so
 //!   much, the same for all places of a kind. They are found once and tested one by one.
 
 use std::sync::Arc;

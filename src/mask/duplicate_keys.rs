@@ -5,7 +5,7 @@
 //!
 //! * The key is under way, or the token begins with it. A walk of the trie along the earlier keys
 //!   finds these tokens.
-//! * The token contains another key behind other text. Such tokens have at least two quotes, so
+//! * The token contains another key after other text. Such tokens have at least two quotes, so
 //!   there are few. They are found once for all places of a kind, and tested one by one.
 //!
 //! The parser's side is `matcher::duplicate_keys`.
@@ -58,7 +58,7 @@ struct KeyPosition {
 }
 
 impl KeyPosition {
-    /// The position behind the opening quote of a key, for any amount of white space in front of
+    /// The position after the opening quote of a key, for any amount of white space in front of
     /// it. None where the amount may make a difference, and where a key is under way.
     fn behind_white_space(
         parser: &mut Parser,

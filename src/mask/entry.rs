@@ -4,7 +4,7 @@
 //! An entry is found with an *isolated item*: the state, with an unknown frame. It divides the
 //! vocabulary in three. *Accepted* tokens are read inside the rule. *Context-dependent* tokens
 //! leave the rule on the way, so that what follows the rule decides; they are kept as [`Suffixes`]
-//! behind each exit. All other tokens are rejected.
+//! after each exit. All other tokens are rejected.
 //!
 //! Entries are built by a walk of the whole vocabulary, or derived from another entry by a walk
 //! where the two differ. See docs/internals/MASK_ENTRIES.md.
@@ -125,7 +125,7 @@ impl ExcludedTokens {
 pub(crate) struct MaskEntry {
     pub(crate) accepted: TokenSet,
     context_dependent: ContextDependent,
-    /// Exits behind which tokens are context-dependent.
+    /// Exits after which tokens are context-dependent.
     exits: Box<[Exit]>,
 }
 
@@ -199,7 +199,7 @@ impl MaskEntry {
         self.accepted.bytes() + context_dependent + 96
     }
 
-    /// Exits behind which tokens are context-dependent.
+    /// Exits after which tokens are context-dependent.
     pub(crate) fn exits(&self) -> &[Exit] {
         &self.exits
     }
@@ -212,7 +212,7 @@ impl MaskEntry {
         }
     }
 
-    /// Adds to `walk` the context-dependent tokens behind an exit that `next` completes, apart from
+    /// Adds to `walk` the context-dependent tokens after an exit that `next` completes, apart from
     /// those of the base entry.
     pub(crate) fn resolve(
         &self,
@@ -255,7 +255,7 @@ impl MaskEntry {
 }
 
 impl ContextDependent {
-    /// Exits behind which tokens are context-dependent, sorted.
+    /// Exits after which tokens are context-dependent, sorted.
     fn exits(&self) -> Vec<Exit> {
         match self {
             ContextDependent::Suffixes(suffixes) => {

@@ -1,6 +1,6 @@
 //! One compiled grammar bound to one vocabulary: builds token masks and memoises them.
 //!
-//! [`Index`] is immutable and shared. Everything that grows is in its [`IndexState`], behind a
+//! [`Index`] is immutable and shared. Everything that grows is in its [`IndexState`], after a
 //! lock. [`Index::mask`] chooses how a mask is built; the module docs of [`super`] list the ways.
 
 use std::sync::Arc;
@@ -212,7 +212,7 @@ impl Index {
         state: &mut IndexState,
         mask: Arc<TokenSet>,
     ) -> (Arc<TokenSet>, usize) {
-        if !(self.options.switches.masks.is_on() && self.options.switches.alike.is_on()) {
+        if !(self.options.switches.masks.is_on() && self.options.switches.equal_masks.is_on()) {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
@@ -222,7 +222,7 @@ impl Index {
             &self.pool.pool.masks,
         );
         if bytes == SHARED_MASK_BYTES || !Arc::ptr_eq(&interned, &mask) {
-            count(&self.pool.engine.counters.alike);
+            count(&self.pool.engine.counters.equal_masks);
         }
         (interned, bytes)
     }
@@ -246,10 +246,10 @@ impl Index {
             let counters = &self.pool.engine.counters;
             count(&counters.mask_hits);
             if memo_config != config {
-                count(&counters.stood_in);
+                count(&counters.representatives_used);
             }
             if state.take_prepared_mark(memo_config) {
-                count(&counters.ahead_used);
+                count(&counters.background_masks_used);
             }
         }
         mask

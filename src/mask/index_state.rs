@@ -1,6 +1,6 @@
 //! The mutable state of one constraint: the parser, memoised masks, and caches of their parts.
 //!
-//! All matchers of a constraint share it, behind the lock of its [`Index`]. Caches are keyed by ids
+//! All matchers of a constraint share it, after the lock of its [`Index`]. Caches are keyed by ids
 //! that mean something only until the parser is cleared; [`IndexState::epoch`] counts how often
 //! that happened.
 
@@ -59,7 +59,7 @@ pub(crate) struct MaskOptions {
     pub(crate) switches: Switches,
 }
 
-/// Everything that grows while matchers run; behind the index's lock.
+/// Everything that grows while matchers run; after the index's lock.
 #[derive(Debug)]
 pub(crate) struct IndexState {
     pub(crate) parser: Parser,
@@ -320,7 +320,7 @@ impl IndexState {
 
     /// The canonical configuration under which a configuration's mask is memoised.
     pub(super) fn memo_config(&mut self, config: ConfigId) -> ConfigId {
-        if !self.switches.stand_ins.is_on() {
+        if !self.switches.representatives.is_on() {
             return config;
         }
         if self.parser.has_names(config)

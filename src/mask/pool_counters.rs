@@ -11,10 +11,10 @@ pub(crate) struct PoolCounters {
     pub(super) resolved_hits: AtomicU64,
     pub(super) resolved_misses: AtomicU64,
     pub(super) mask_hits: AtomicU64,
-    pub(super) stood_in: AtomicU64,
+    pub(super) representatives_used: AtomicU64,
     pub(super) mask_misses: AtomicU64,
-    pub(super) alike: AtomicU64,
-    pub(super) ahead_used: AtomicU64,
+    pub(super) equal_masks: AtomicU64,
+    pub(super) background_masks_used: AtomicU64,
 }
 
 /// Adds one to a counter.

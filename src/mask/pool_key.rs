@@ -33,7 +33,7 @@ const DEFERRED: u32 = u32::MAX - 1;
 /// Marks a state as a gate.
 const GATE: u32 = 1 << 31;
 
-/// Marks a state as behind a scope, or (the next number) behind an element.
+/// Marks a state as after a scope, or (the next number) after an element.
 const SCOPE: u32 = 1 << 30;
 
 /// Most structural ids: one bit of a number says what it is.

@@ -52,15 +52,15 @@ pub struct PoolStats {
     pub mask_hits: u64,
     /// Of those, masks memoised for another configuration that no token can tell from the one asked
     /// for.
-    pub stood_in: u64,
+    pub representatives_used: u64,
     /// Masks that the engine built, prepared or on demand. A mask that is built from another one
     /// (where white space has a bound, or near the end of a budget) counts that one too.
     pub mask_misses: u64,
     /// Of those, masks that equalled one already held by the grammar or by another one. Equal masks
     /// are held once.
-    pub alike: u64,
+    pub equal_masks: u64,
     /// Prepared masks that were then asked for.
-    pub ahead_used: u64,
+    pub background_masks_used: u64,
     /// Entries that the pool holds now, whichever engine built them. 0 here and below if every
     /// constraint has a pool of its own.
     pub entries: usize,
@@ -181,10 +181,10 @@ impl EnginePool {
             resolved_hits: read(&c.resolved_hits),
             resolved_misses: read(&c.resolved_misses),
             mask_hits: read(&c.mask_hits),
-            stood_in: read(&c.stood_in),
+            representatives_used: read(&c.representatives_used),
             mask_misses: read(&c.mask_misses),
-            alike: read(&c.alike),
-            ahead_used: read(&c.ahead_used),
+            equal_masks: read(&c.equal_masks),
+            background_masks_used: read(&c.background_masks_used),
             entries: cache_stats[0].entries,
             bytes: cache_stats.iter().map(|cache| cache.bytes).sum(),
             max_bytes,

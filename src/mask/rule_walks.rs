@@ -2,7 +2,7 @@
 //!
 //! In grammars with long chains of rules, such as the expressions of a programming language,
 //! resolving suffixes with whole configurations creates hundreds of configurations at every depth
-//! of nesting. Here, each item behind an exit is walked in isolation instead. A [`RuleWalk`] says
+//! of nesting. Here, each item after an exit is walked in isolation instead. A [`RuleWalk`] says
 //! which suffixes the item's rule accepts itself, and below which trie nodes the rule has ended. It
 //! depends on no frame, so all depths share it. Only what leaves the rule is looked up with what
 //! the item's frame returns to.

@@ -1,4 +1,4 @@
-//! Suffixes of context-dependent tokens: the bytes of each token behind one exit of its rule.
+//! Suffixes of context-dependent tokens: the bytes of each token after one exit of its rule.
 //!
 //! Tokens with equal suffixes are decided together, by a trie of suffixes. Making that trie costs
 //! time, and what follows an exit usually reads few first bytes. The suffixes are therefore grouped
@@ -26,7 +26,7 @@ const TOKENS_PER_NODE: usize = 2;
 /// Building a trie of more suffixes than this is put off to the second use.
 const SLOW_TO_SORT: usize = 1024;
 
-/// The suffixes behind one exit.
+/// The suffixes after one exit.
 #[derive(Debug)]
 pub(super) enum Suffixes {
     /// Those of the tokens strictly below these nodes of the vocabulary's trie.
@@ -187,7 +187,7 @@ impl Suffixes {
         }
     }
 
-    /// The suffixes of these tokens behind so many of their bytes.
+    /// The suffixes of these tokens after so many of their bytes.
     pub(super) fn listed(vocab: &Vocabulary, tokens: &[(TokenId, u16)]) -> Option<Suffixes> {
         let mut buckets = ShapeBuckets::new(false);
         buckets.add(vocab, tokens.iter().copied());

@@ -64,7 +64,7 @@ pub(crate) struct Parser {
     program: Program,
     store: Store,
     transitions: TransitionCache,
-    /// The byte classes of the cached transitions. They lag behind the program's classes until a
+    /// The byte classes of the cached transitions. They lag after the program's classes until a
     /// missing transition needs the finer ones.
     classes: Arc<ByteClasses>,
     /// Cached transitions over special tokens.

@@ -107,7 +107,7 @@ struct InternedFrame {
     owner: Owner,
     /// The frame with canonical counters; see [`super::canonical`].
     canonical: FrameId,
-    /// The canonical frame with representative states; see [`Program::alike`].
+    /// The canonical frame with representative states; see [`Program::equivalent_state`].
     representative: FrameId,
     /// The constraints that the frame, or any frame reachable from it, tracks.
     tracked: Tracked,

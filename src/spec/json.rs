@@ -134,7 +134,7 @@ pub enum JsonErrorReason {
     /// A key that occurs twice in one object.
     #[error("duplicate key {0:?}")]
     DuplicateKey(String),
-    /// Text behind the value.
+    /// Text after the value.
     #[error("text after the end of the value")]
     Trailing,
     /// Longer than [`Limits::source_bytes`].
@@ -303,7 +303,7 @@ pub fn short_escape(c: char) -> Option<&'static str> {
     })
 }
 
-/// Writes a value with `", "` between elements and members and `": "` behind names, as Python does.
+/// Writes a value with `", "` between elements and members and `": "` after names, as Python does.
 /// `string` writes strings and names, `scalar` other scalars.
 pub fn write_spaced(
     out: &mut String,
@@ -588,7 +588,7 @@ impl JsonParser<'_> {
         }
     }
 
-    /// Parses an escape, behind its backslash.
+    /// Parses an escape, after its backslash.
     fn escape(&mut self) -> ParseResult<char> {
         let kind = self.peek().ok_or(JsonErrorReason::Escape)?;
         let plain = match kind {

@@ -149,7 +149,7 @@ pub enum ToolChoiceError {
     NoTools,
 }
 
-/// Advice behind a message.
+/// Advice after a message.
 fn advice_suffix(instead: Option<&str>) -> String {
     instead.map(|instead| format!(": {instead}")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Columns of the test matrix: the ways in which a matcher can come to a prefix. The mask behind a
+//! Columns of the test matrix: the ways in which a matcher can come to a prefix. The mask after a
 //! prefix is the same in each.
 
 use louver::engine::{Constraint, Matcher};
@@ -22,7 +22,7 @@ pub(crate) const COLUMNS: [Column; 4] =
     [Column::Fresh, Column::Forked, Column::RolledBack, Column::Replayed];
 
 impl Column {
-    /// A matcher behind the prefix. `stray` are the other tokens that some columns take.
+    /// A matcher after the prefix. `stray` are the other tokens that some columns take.
     pub(crate) fn matcher(
         self,
         constraint: &Constraint,

@@ -278,7 +278,7 @@ struct FreeText<'d> {
     dispatch: &'d Dispatch,
     patterns: Vec<&'d [u8]>,
     machine: Machine,
-    /// The state behind a stop, or behind a last body.
+    /// The state after a stop, or after a last body.
     end_state: usize,
     states: HashMap<(Vec<u8>, Phase), usize>,
     pending: Vec<(Vec<u8>, Phase)>,

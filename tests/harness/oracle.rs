@@ -115,7 +115,7 @@ impl Oracle {
         alive
     }
 
-    /// Drops everything behind a position.
+    /// Drops everything after a position.
     pub(crate) fn back_to(&mut self, position: usize) {
         self.columns.truncate(position + 1);
     }
@@ -223,7 +223,7 @@ impl Oracle {
         items.iter().filter_map(length).map(|(a, b)| a + b).min()
     }
 
-    /// The shortest completion behind a machine that began at a position.
+    /// The shortest completion after a machine that began at a position.
     fn after(
         &self,
         beyond: &HashMap<(usize, usize), Option<u64>>,

@@ -199,7 +199,7 @@ proptest! {
             }
         }
         prepared.wait();
-        prop_assert_eq!(engine.stats().ahead_panics, 0);
+        prop_assert_eq!(engine.stats().background_panics, 0);
     }
 }
 

@@ -176,7 +176,7 @@ proptest! {
 }
 
 /// Text of bounded length has one mask wherever the bound is out of reach, whatever the keys before
-/// it; also behind counted members.
+/// it; also after counted members.
 #[test]
 fn text_far_from_its_bounds_has_one_mask() {
     let engine = Engine::new(VOCABULARY.clone(), crate::harness::unlimited());

@@ -84,7 +84,7 @@ struct ListGrammar {
     most: usize,
     /// A comma may be followed by a space.
     space: bool,
-    /// There may be a second list behind a semicolon, so that tokens close one scope and open
+    /// There may be a second list after a semicolon, so that tokens close one scope and open
     /// another.
     twice: bool,
     /// Lists stand in brackets.

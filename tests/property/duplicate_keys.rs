@@ -136,7 +136,7 @@ const TOKENS: &[&str] = &[
     "1",
 ];
 
-/// White space, and keys behind it.
+/// White space, and keys after it.
 const WHITE_SPACE_TOKENS: &[&str] = &[
     "  ",
     "   ",

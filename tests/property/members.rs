@@ -123,7 +123,7 @@ impl MemberSet {
     }
 }
 
-/// A matcher behind a text.
+/// A matcher after a text.
 fn matcher_behind(constraint: &Constraint, text: &str) -> louver::engine::Matcher {
     let mut matcher = constraint.matcher();
     text.bytes().for_each(|byte| matcher.advance(TokenId::from_raw(byte.into())).expect("allowed"));
@@ -369,7 +369,7 @@ proptest! {
     }
 }
 
-/// Where a member is read behind other ones, masks depend only on whether the object may end behind
+/// Where a member is read after other ones, masks depend only on whether the object may end after
 /// it, and whether another member may follow.
 #[test]
 fn masks_behind_a_member_depend_on_what_may_follow_it() {

@@ -36,7 +36,7 @@ pub struct BuiltinFormat {
     /// How arguments are written.
     #[serde(default = "json")]
     pub arguments: ArgumentStyle,
-    /// From the arguments to `end`. Missing behind code.
+    /// From the arguments to `end`. Missing after code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trailer: Vec<Part>,
     /// Closes the call. By default, as other calls are closed.

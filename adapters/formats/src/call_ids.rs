@@ -47,7 +47,7 @@ impl CallIds {
     }
 }
 
-/// The number of letters and digits of a made-up id, behind `call_`.
+/// The number of letters and digits of a made-up id, after `call_`.
 const ID_LEN: usize = 16;
 
 /// A made-up id: `call_` and [`ID_LEN`] letters and digits, a function of the seed and the call's

@@ -5,7 +5,7 @@ use crate::format::{ArgumentStyle, CallFormat, WireFormat};
 use crate::marker::{Marker, Part};
 use crate::spelling::CallSpelling;
 
-/// One call: `HEADER ARGUMENTS trailer end`, behind a begin marker.
+/// One call: `HEADER ARGUMENTS trailer end`, after a begin marker.
 pub(crate) struct CallSyntax<'a> {
     /// The headers that are accepted. The renderer writes the first.
     pub(crate) headers: Vec<&'a [Part]>,

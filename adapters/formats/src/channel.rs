@@ -65,7 +65,7 @@ impl Channel {
     }
 }
 
-/// Text for the user. A piece of text between, before or behind calls that is white space alone
+/// Text for the user. A piece of text between, before or after calls that is white space alone
 /// belongs to the format, and is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct TextChannel {

@@ -82,7 +82,7 @@ pub enum Cut {
     CallHeader,
     /// A call's arguments.
     CallArguments,
-    /// The end of a call, behind its arguments.
+    /// The end of a call, after its arguments.
     CallTrailer,
 }
 
@@ -291,7 +291,7 @@ impl Extractor {
         self.emit_text(|text| text.push(bytes));
     }
 
-    /// Text behind a begin marker that turned out to be text: the marker is text, too.
+    /// Text after a begin marker that turned out to be text: the marker is text, too.
     fn resumed_text(&mut self, bytes: &[u8]) {
         if let TurnState::Between { markers } = &self.state {
             let begins = self.plan.inner.format.ambiguous_begins();

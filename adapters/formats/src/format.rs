@@ -88,7 +88,7 @@ pub struct Delimiters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextPlace {
-    /// Before, between and behind calls.
+    /// Before, between and after calls.
     Anywhere,
     /// Before the first call only.
     BeforeCalls,
@@ -105,7 +105,7 @@ pub struct ReasoningFormat {
     pub opened_by: Opener,
     /// Opens the block.
     pub begin: Marker,
-    /// What the chat template writes behind `begin`. The model need not; the extractor strips it.
+    /// What the chat template writes after `begin`. The model need not; the extractor strips it.
     #[serde(default)]
     pub lead: String,
     /// As `lead`, before `end`.
@@ -211,7 +211,7 @@ pub enum ArgumentStyle {
     Tagged(Box<TaggedStyle>),
 }
 
-/// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? behind`, where an argument is
+/// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? after`, where an argument is
 /// `open lead VALUE trail close`. Strings are unescaped, up to `close`; other values are JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -221,7 +221,7 @@ pub struct TaggedStyle {
     /// What the chat template writes before a value. The model need not; the extractor strips it.
     #[serde(default)]
     pub lead: String,
-    /// As `lead`, behind a value.
+    /// As `lead`, after a value.
     #[serde(default)]
     pub trail: String,
     /// Ends a value. An unescaped string does not contain it; strings in JSON values may.

@@ -65,7 +65,7 @@ pub enum Difference {
         /// The call's number.
         call: usize,
     },
-    /// A begin marker without a call behind it. It is left in the text.
+    /// A begin marker without a call after it. It is left in the text.
     Malformed {
         /// The byte's offset.
         at: usize,

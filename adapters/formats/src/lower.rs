@@ -86,10 +86,10 @@ pub(crate) struct Lowering<'a> {
     pub(crate) request: &'a ToolRequest,
     pub(crate) builder: GrammarBuilder,
     pub(crate) findings: Findings,
-    /// Calls behind their begin marker, one rule per tool. In turns of messages, those of built-in
+    /// Calls after their begin marker, one rule per tool. In turns of messages, those of built-in
     /// tools are among them.
     calls: Vec<RuleId>,
-    /// Calls of built-in tools behind their begin marker, in turns that are no messages.
+    /// Calls of built-in tools after their begin marker, in turns that are no messages.
     pub(crate) builtin_calls: Vec<RuleId>,
     /// The alternative spellings, in the order of the format.
     pub(crate) spellings: Vec<LoweredSpelling>,
@@ -231,7 +231,7 @@ impl<'a> Lowering<'a> {
         LoweredArguments { rule, ..lowered }
     }
 
-    /// The rule of calls of tool `k`, behind the begin marker.
+    /// The rule of calls of tool `k`, after the begin marker.
     pub(crate) fn call(
         &mut self,
         (k, name): (usize, &str),
@@ -325,7 +325,7 @@ impl<'a> Lowering<'a> {
         self.triggers_and_rests(marker).into_iter().map(|(trigger, _)| trigger).collect()
     }
 
-    /// The turn behind reasoning, without the end marker.
+    /// The turn after reasoning, without the end marker.
     fn after_reasoning(&mut self) -> Result<Expr, LowerError> {
         let Some(frame) = &self.format.frame else { return self.text_calls_or_answer() };
         self.frame_end = Some(&frame.end);
@@ -335,7 +335,7 @@ impl<'a> Lowering<'a> {
         Ok(Expr::alt([self.text_calls_or_answer()?, framed]))
     }
 
-    /// What ends the turn behind a call or an answer: the end of the frame, in a frame.
+    /// What ends the turn after a call or an answer: the end of the frame, in a frame.
     pub(crate) fn closing(&mut self) -> Expr {
         self.optional_marker(self.frame_end)
     }
@@ -411,7 +411,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// A section behind its begin marker.
+    /// A section after its begin marker.
     fn section_rest(&mut self, calls: Expr) -> Expr {
         let Some(section) = &self.format.section else { return calls };
         let (lead, trail) = (self.glue(&section.lead), self.glue(&section.trail));
@@ -423,7 +423,7 @@ impl<'a> Lowering<'a> {
         Expr::seq([self.any_call(), self.more_calls(most)])
     }
 
-    /// The calls behind the first of `most` calls, each behind a separator.
+    /// The calls after the first of `most` calls, each after a separator.
     fn more_calls(&mut self, most: Option<u32>) -> Expr {
         if most == Some(1) {
             return Expr::Empty;
@@ -436,7 +436,7 @@ impl<'a> Lowering<'a> {
         Expr::seq([self.optional_marker(self.format.call.begin.as_ref()), any_rule(&self.calls)])
     }
 
-    /// Text with calls in it or behind it, or instead of it.
+    /// Text with calls in it or after it, or instead of it.
     fn text_and_calls(&mut self) -> Result<Expr, LowerError> {
         let place = self.format.text.place;
         if place == TextPlace::InsteadOfCalls {
@@ -475,7 +475,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The tags of free text that calls start: those behind `begin`, with `next` behind them, and
+    /// The tags of free text that calls start: those after `begin`, with `next` after them, and
     /// those of built-in tools.
     pub(crate) fn call_tags(
         &mut self,

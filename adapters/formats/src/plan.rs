@@ -18,7 +18,7 @@ use crate::turn::CallKind;
 pub enum Role {
     /// Free text.
     Text,
-    /// Free text behind a begin marker that turned out to be text.
+    /// Free text after a begin marker that turned out to be text.
     ResumedText,
     /// Reasoning.
     Reasoning,

@@ -131,7 +131,7 @@ impl AhoCorasick {
         builder.finish().minimize()
     }
 
-    /// The automaton of the byte strings in which, with the trail and a delimiter behind them, the
+    /// The automaton of the byte strings in which, with the trail and a delimiter after them, the
     /// first occurrence of a delimiter is that one.
     fn before_delimiter(&self, context: &RawContext) -> Dfa {
         self.dfa(|node| {

@@ -46,7 +46,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The block behind its begin marker: text, end marker, and what follows the block.
+    /// The block after its begin marker: text, end marker, and what follows the block.
     pub(crate) fn reasoning_inside(
         &mut self,
         format: &ReasoningFormat,

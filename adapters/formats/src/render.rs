@@ -163,7 +163,7 @@ impl WireFormat {
     }
 
     /// Whether a rendered prompt ends with the begin marker of a reasoning block, white space
-    /// aside. The turn behind such a prompt begins inside the block
+    /// aside. The turn after such a prompt begins inside the block
     /// ([`Reasoning::Opened`](crate::Reasoning::Opened)).
     pub fn prompt_opens_reasoning(&self, prompt: &str) -> bool {
         let begin = self.reasoning.as_ref().map(|reasoning| reasoning.begin.write());

@@ -188,7 +188,7 @@ pub enum RequestError {
     UnknownMember {
         /// JSON pointer of the member.
         pointer: String,
-        /// What to write instead, behind a colon, or the empty text.
+        /// What to write instead, after a colon, or the empty text.
         hint: &'static str,
     },
     /// An error of a built-in tool.

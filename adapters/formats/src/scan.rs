@@ -23,7 +23,7 @@ pub(crate) struct ScannedTurn {
     pub(crate) reasoning: String,
     /// Calls, each with whether its end was found.
     pub(crate) calls: Vec<(Call, bool)>,
-    /// Offsets of begin markers without a call behind them.
+    /// Offsets of begin markers without a call after them.
     pub(crate) malformed: Vec<usize>,
     pub(crate) open_reasoning: bool,
     pub(crate) cut: Option<(Cut, String)>,
@@ -34,7 +34,7 @@ pub(crate) struct Scanner<'a> {
     pub(crate) plan: &'a Plan,
 }
 
-/// The most begin markers without a call behind them. Behind the last of them, everything is text.
+/// The most begin markers without a call after them. Behind the last of them, everything is text.
 const MAX_MALFORMED: usize = 256;
 
 /// The rest of a text that is being scanned.
@@ -156,7 +156,7 @@ impl Scanner<'_> {
             .or_else(|| self.spelling(text, out))
     }
 
-    /// The calls of a section behind its begin marker. `None` if there is no call.
+    /// The calls of a section after its begin marker. `None` if there is no call.
     fn section<'t>(&self, inner: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
         let section = self.format.section.as_ref()?;
         let mut rest = eat_parts(inner, &section.lead.parts()).unwrap_or(inner);
@@ -379,7 +379,7 @@ impl Scanner<'_> {
         self.call_into(rest, out).or_else(|| self.builtin(rest, out))
     }
 
-    /// A call of a built-in tool, behind its begin marker. Returns what follows.
+    /// A call of a built-in tool, after its begin marker. Returns what follows.
     fn builtin<'t>(&self, rest: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
         let format = self.format.builtin.as_ref()?;
         let syntax = self.format.builtin_syntax(false)?;
@@ -488,7 +488,7 @@ fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)>
     let Part::Name { name: style } = &header[at] else { return None };
     let rest = eat_parts(text, &header[..at])?.trim_start();
     let behind = &header[at + 1..];
-    // The name ends where the parts behind it begin, or at a character that no name contains.
+    // The name ends where the parts after it begin, or at a character that no name contains.
     let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
     for end in ends.skip(1).take_while(|end| *end <= MAX_WRITTEN_NAME) {
         let next = rest[end..].chars().next();

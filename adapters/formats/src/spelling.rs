@@ -60,7 +60,7 @@ impl CallSpelling {
         self.text_unless.is_some()
     }
 
-    /// In a header that begins with the name: the name's style, and the byte behind the name.
+    /// In a header that begins with the name: the name's style, and the byte after the name.
     fn leading_name(&self) -> Option<(NameStyle, u8)> {
         match &self.header[..] {
             [Part::Name { name }, Part::Text(behind), ..] => {
@@ -147,7 +147,7 @@ fn shortest_non_prefixes(dfa: &Dfa) -> Dfa {
 /// The rules of an alternative spelling.
 #[derive(Clone, Default)]
 pub(crate) struct LoweredSpelling {
-    /// Calls behind `begin`, one rule per tool.
+    /// Calls after `begin`, one rule per tool.
     pub(crate) calls: Vec<RuleId>,
     /// In an ambiguous spelling, what may follow `begin` as text.
     pub(crate) text: Option<RuleId>,
@@ -350,11 +350,11 @@ impl<'a> Lowering<'a> {
     }
 
     /// Texts that start a call wherever they occur. A begin marker of a single character does so
-    /// only with the header of an offered tool behind it.
+    /// only with the header of an offered tool after it.
     pub(crate) fn call_texts(&self) -> Vec<String> {
         let (single, mut out): (Vec<String>, Vec<String>) =
             self.call_begins().into_iter().partition(|text| text.chars().count() == 1);
-        // What a section's begin marker has behind it before the header.
+        // What a section's begin marker has after it before the header.
         let inner = self.format.call.begin.as_ref().filter(|_| self.format.section.is_some());
         let inner = inner.map_or_else(|| vec![String::new()], Marker::plain_texts);
         for (name, _) in self.request.kinds().take(self.request.functions()) {
@@ -375,7 +375,7 @@ impl<'a> Lowering<'a> {
         begins.chain(others).map(String::into_bytes).collect()
     }
 
-    /// The calls of a spelling, behind its begin marker.
+    /// The calls of a spelling, after its begin marker.
     pub(crate) fn calls_behind_begin(&mut self, spelling: &CallSpelling, calls: &[RuleId]) -> Expr {
         let call = any_rule(calls);
         let most = self.most_calls();

@@ -30,7 +30,7 @@ impl Lowering<'_> {
         Expr::Dispatch(Box::new(dispatch))
     }
 
-    /// Text behind its begin marker, with its end marker. A stop string ends it, too.
+    /// Text after its begin marker, with its end marker. A stop string ends it, too.
     pub(crate) fn text_until(&mut self, end: &Marker, role: Role) -> Expr {
         let mut ends = self.triggers_and_rests(end);
         for stop in &self.request.stop {
@@ -88,8 +88,8 @@ impl Lowering<'_> {
         Expr::Ref(text)
     }
 
-    /// Tags of the alternative spellings: of calls, with `next` behind them, and of begin markers
-    /// that turn out to be text, with `text` behind them.
+    /// Tags of the alternative spellings: of calls, with `next` after them, and of begin markers
+    /// that turn out to be text, with `text` after them.
     fn spelling_tags(&mut self, next: &Expr, text: &Expr) -> Vec<(Trigger, RuleId)> {
         let format = self.format;
         let mut out = Vec::new();

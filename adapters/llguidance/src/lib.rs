@@ -1,4 +1,4 @@
-//! Louver behind the interface of llguidance 1.9: the types, functions and states that hosts call,
+//! Louver after the interface of llguidance 1.9: the types, functions and states that hosts call,
 //! over Louver's engine. `docs/LLGUIDANCE.md` says how to put it in the original's place, and where
 //! the two differ.
 //!

@@ -41,7 +41,7 @@ pub(crate) fn tokens_mask(tokens: &[TokenId], len: usize) -> SimpleVob {
     vector
 }
 
-/// Earlier rows with many tokens, each behind the words of it that are looked at.
+/// Earlier rows with many tokens, each after the words of it that are looked at.
 #[derive(Default)]
 pub(crate) struct MaskBases(RwLock<Vec<(Vec<u32>, Arc<SimpleVob>)>>);
 

@@ -132,7 +132,7 @@ impl TokenParser {
     }
 
     /// Starts with a prompt. Returns the prompt to use: the tokens that the grammar forces first
-    /// are appended, cut as the tokenizer cuts them behind the prompt. Panics if the parser was
+    /// are appended, cut as the tokenizer cuts them after the prompt. Panics if the parser was
     /// started, or the tokenizer is not canonical.
     pub fn process_prompt(&mut self, mut prompt: Vec<TokenId>) -> Vec<TokenId> {
         assert!(self.token_env.tokenize_is_canonical(), "the tokenizer is not canonical");

@@ -79,7 +79,7 @@ impl TokenSpace {
         engine
     }
 
-    /// The tokens of bytes behind other tokens, as the tokenizer cuts both together if it keeps
+    /// The tokens of bytes after other tokens, as the tokenizer cuts both together if it keeps
     /// those. Cost: one look-up where it was asked for before.
     pub(crate) fn tokens_behind(&self, before: &[u32], bytes: &[u8]) -> Vec<u32> {
         let key = (before.to_vec(), bytes.to_vec());

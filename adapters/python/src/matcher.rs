@@ -248,7 +248,7 @@ impl Matcher {
         Ok(found.into_iter().map(capture).collect())
     }
 
-    /// Makes the masks behind tokens that are likely to be sampled next, on a background thread,
+    /// Makes the masks after tokens that are likely to be sampled next, on a background thread,
     /// while the model computes. Returns whether that was started.
     fn prefetch(&self, likely: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.inner.prefetch(&tokens(likely)?))

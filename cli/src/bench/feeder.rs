@@ -57,15 +57,15 @@ impl<'e> Feeder<'e> {
     ) -> CaseRecord {
         let mut first = Some(constraint.matcher());
         let mut record = CaseRecord { id, ttfm_ns: nanos(started), ..CaseRecord::default() };
-        let used = self.engine.stats().ahead_used;
+        let used = self.engine.stats().background_masks_used;
         if self.prepare {
             let started = Instant::now();
             let report = constraint.prepare(PrepareBudget::default()).wait();
             record.prepare_ns = Some(nanos(started));
-            record.ahead = Some(PreparationStats {
-                places: report.places,
+            record.preparation = Some(PreparationStats {
+                candidates: report.candidates,
                 built: report.built,
-                known: report.known,
+                cached: report.cached,
                 used: 0,
             });
         }
@@ -82,8 +82,8 @@ impl<'e> Feeder<'e> {
             }
         }
         (record.masks_ns, record.wrong) = (Some(masks), Some(wrong));
-        if let Some(ahead) = &mut record.ahead {
-            ahead.used = self.engine.stats().ahead_used - used;
+        if let Some(preparation) = &mut record.preparation {
+            preparation.used = self.engine.stats().background_masks_used - used;
         }
         record
     }

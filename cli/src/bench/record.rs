@@ -43,7 +43,7 @@ pub(super) struct CaseRecord {
     pub(super) prepare_ns: Option<u64>,
     /// Results of preparation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ahead: Option<PreparationStats>,
+    pub(super) preparation: Option<PreparationStats>,
     /// Keywords that the policy relaxes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) relaxed: Option<Vec<String>>,
@@ -65,9 +65,9 @@ pub(super) struct CaseRecord {
 #[derive(Debug, Serialize)]
 pub(super) struct PreparationStats {
     /// Number of configurations visited.
-    pub(super) places: usize,
+    pub(super) candidates: usize,
     pub(super) built: usize,
-    pub(super) known: usize,
+    pub(super) cached: usize,
     /// Number of built masks that were used. With several threads, this includes other cases.
     pub(super) used: u64,
 }

@@ -25,7 +25,7 @@ pub(super) struct Summary {
     first: SortedTimes,
     /// Empty without preparation.
     prepare: SortedTimes,
-    ahead: Option<[u64; 4]>,
+    preparation: Option<[u64; 4]>,
 }
 
 /// What the policy relaxes.
@@ -106,9 +106,9 @@ impl Summary {
             ttfm: SortedTimes::new(ran().map(|r| r.ttfm_ns)),
             first: SortedTimes::new(ran().filter_map(|r| r.first_mask_ns)),
             prepare: SortedTimes::new(ran().filter_map(|r| r.prepare_ns)),
-            ahead: ran()
-                .filter_map(|r| r.ahead.as_ref())
-                .map(|a| [a.places as u64, a.built as u64, a.known as u64, a.used])
+            preparation: ran()
+                .filter_map(|r| r.preparation.as_ref())
+                .map(|a| [a.candidates as u64, a.built as u64, a.cached as u64, a.used])
                 .reduce(|sum, each| std::array::from_fn(|i| sum[i] + each[i])),
         }
     }
@@ -144,10 +144,10 @@ impl fmt::Display for Summary {
         for (name, times) in rows.into_iter().chain(prepare) {
             writeln!(f, "{name:<18} {:>9} {times}", times.0.len())?;
         }
-        if let Some([positions, built, known, used]) = self.ahead {
+        if let Some([candidates, built, cached, used]) = self.preparation {
             writeln!(
                 f,
-                "ahead: {positions} positions, {built} masks built, {known} cached, {used} of the \
+                "prepared: {candidates} candidates, {built} masks built, {cached} cached, {used} of the \
                  built were used"
             )?;
         }

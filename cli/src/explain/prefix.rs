@@ -55,7 +55,7 @@ pub(super) struct TokenReport {
     pub(super) token: String,
     pub(super) allowed: bool,
     /// Number of allowed leading bytes of the token.
-    pub(super) good: usize,
+    pub(super) accepted: usize,
     pub(super) why: String,
 }
 
@@ -188,16 +188,16 @@ fn find_token(token: &str, vocab: &Vocabulary, encoder: &Encoder<'_>) -> Result<
 fn explain_token(matcher: &mut Matcher, vocab: &Vocabulary, token: TokenId) -> Result<TokenReport> {
     let refusal = matcher.refusal(token)?;
     let why = refusal.as_ref().map_or_else(|| "it is allowed".to_owned(), Refusal::to_string);
-    let good = match &refusal {
+    let accepted = match &refusal {
         None => vocab.bytes(token).filter(|_| !vocab.is_stop(token)).map_or(0, <[u8]>::len),
-        Some(Refusal::Byte { behind, .. }) => behind.len(),
+        Some(Refusal::Byte { prefix, .. }) => prefix.len(),
         Some(_) => 0,
     };
     Ok(TokenReport {
         id: Some(token.raw()),
         token: vocab.shown(token),
         allowed: refusal.is_none(),
-        good,
+        accepted,
         why,
     })
 }

@@ -1,7 +1,7 @@
 //! States and edges of a dispatch automaton.
 //!
 //! The states are numbered in ranges by kind: free text before and after a tag, within a longer
-//! trigger, fired, and behind a special token. Their edges are computed from the trie on request.
+//! trigger, fired, and after a special token. Their edges are computed from the trie on request.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ enum StateKind {
     Special(SpecialRead),
 }
 
-/// A special token behind free text.
+/// A special token after free text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SpecialRead {
     /// Its index in [`MatchTable::specials`].
@@ -261,7 +261,7 @@ impl DispatchAutomaton {
         !self.matches.is_excluded(node) && self.matches.fires(node) && self.is_live_fired(node)
     }
 
-    /// Whether the state behind a special token is live.
+    /// Whether the state after a special token is live.
     fn is_live_special(&self, special: &SpecialRead) -> bool {
         self.fired_by_special(special).any(|fires| self.is_live(fires))
     }

@@ -18,7 +18,7 @@ struct NodeMatch {
     /// Length of the longest exclude.
     excluded_len: u32,
     /// Length of the longest special prefix: text that only fires together with a special token
-    /// behind it.
+    /// after it.
     prefix_len: u32,
     /// It ends with a stop.
     has_stop: bool,
@@ -30,7 +30,7 @@ struct NodeMatch {
     prefix_link: u32,
 }
 
-/// A special prefix (`Trigger::Led`): text that fires together with the special token behind it.
+/// A special prefix (`Trigger::Led`): text that fires together with the special token after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SpecialPrefix {
     /// The node of the text.

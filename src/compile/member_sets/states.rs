@@ -444,7 +444,7 @@ impl MemberSetStates {
             if let Some(member_set) =
                 member_set.filter(|member_set| returned && position == member_set.before)
             {
-                // The end of white space behind a separator is as likely as the separator.
+                // The end of white space after a separator is as likely as the separator.
                 return MemberLikelihood::Among(if member_set.bounds.remaining_once(seen) > 0 {
                     1.0
                 } else {
@@ -479,7 +479,7 @@ impl MemberSetStates {
         if self.ignores_members || !set.iter().any(is_changed) {
             return None;
         }
-        // A closed set contains a state behind a member only where the set may end.
+        // A closed set contains a state after a member only where the set may end.
         let done = set.iter().filter_map(|&state| match role(self, state) {
             StateRole::Behind(member_set) => Some((member_set, self.decode(state).0)),
             _ => None,

@@ -1,6 +1,6 @@
 //! Deferred grammars: appended to the program when a parse first calls their rule.
 //!
-//! The rules of a deferred grammar get ids behind all existing ones. Ids, ranks and states that
+//! The rules of a deferred grammar get ids after all existing ones. Ids, ranks and states that
 //! exist already do not change; byte classes are refined.
 
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl Program {
         let (rank, component) =
             existing.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
         self.appended.facts.extend(compiled.rules.iter().map(|facts| RuleFacts {
-            // Callers rank before callees, so all ranks lie behind the existing ones.
+            // Callers rank before callees, so all ranks lie after the existing ones.
             rank: facts.rank + rank + 1,
             component: facts.component + component + 1,
             ..*facts

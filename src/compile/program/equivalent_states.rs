@@ -107,18 +107,18 @@ impl Program {
     /// The representative of a state, as far as it has been computed; else the state itself.
     #[inline]
     pub(crate) fn known_equivalent_state(&self, state: u32) -> u32 {
-        let representative = self.states[state as usize].alike;
+        let representative = self.states[state as usize].equivalent;
         if representative == UNKNOWN { state } else { representative }
     }
 
     /// The representative of a state: no token tells the two apart. It is the first state with the
     /// same equivalence key. Memoised.
     pub(crate) fn equivalent_state(&mut self, state: u32, tokens: &Trigrams) -> u32 {
-        if self.states[state as usize].alike == UNKNOWN {
+        if self.states[state as usize].equivalent == UNKNOWN {
             let representative = self.find_equivalent(state, tokens);
-            self.states[state as usize].alike = representative;
+            self.states[state as usize].equivalent = representative;
         }
-        self.states[state as usize].alike
+        self.states[state as usize].equivalent
     }
 
     /// Computes the representative of a state.

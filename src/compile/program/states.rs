@@ -184,7 +184,7 @@ impl Program {
             name,
             ends_unique_name: returns && block == NO_BLOCK && only_unique_name,
             expanded: false,
-            alike: UNKNOWN,
+            equivalent: UNKNOWN,
             instance,
             set: span,
             bytes: PoolSpan::default(),

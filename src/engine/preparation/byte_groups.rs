@@ -1,4 +1,4 @@
-//! Groups of bytes that lead to one configuration, and how likely each is: the estimates behind
+//! Groups of bytes that lead to one configuration, and how likely each is: the estimates after
 //! [`super::likely_paths`].
 
 use crate::compile::MemberLikelihood;

@@ -104,7 +104,8 @@ impl Preparation {
             self.search = Some(search);
         } else if job.is_needed() {
             job.with_constraint(IndexState::reserve_more);
-            second.last_preparation = Some((epoch, self.budget.clone(), self.report.report.places));
+            second.last_preparation =
+                Some((epoch, self.budget.clone(), self.report.report.candidates));
         }
         Ok(next)
     }
@@ -112,12 +113,14 @@ impl Preparation {
     /// Begins the search; `None` if the last preparation did the same.
     fn begin(&mut self, second: &mut SecondParserState, epoch: u64) -> Option<SearchInEpochs> {
         let last = second.last_preparation.as_ref();
-        if let Some((_, _, places)) = last.filter(|last| last.0 == epoch && last.1 == self.budget) {
-            (self.report.report.places, self.report.report.known) = (*places, *places);
+        if let Some((_, _, candidates)) =
+            last.filter(|last| last.0 == epoch && last.1 == self.budget)
+        {
+            (self.report.report.candidates, self.report.report.cached) = (*candidates, *candidates);
             return None;
         }
         let (state, _) = second.parser_and_counterparts(&self.index);
-        let paths = PathSearch::new(&mut state.parser, self.budget.places, self.budget.steps);
+        let paths = PathSearch::new(&mut state.parser, self.budget.candidates, self.budget.steps);
         Some(SearchInEpochs { paths, constraint_epoch: epoch, second_epoch: state.epoch })
     }
 
@@ -135,12 +138,12 @@ impl Preparation {
         }
         let Some(candidate) = paths.next_candidate() else { return Ok(false) };
         let Some(target) = job.step_to_candidate(&candidate) else { return Ok(false) };
-        report.places += 1;
-        count(&job.counters.ahead_places, 1);
+        report.candidates += 1;
+        count(&job.counters.candidates_explored, 1);
         let bytes = state.parser.bytes();
         match job.make_mask(state, candidate.config, target)? {
             MaskOutcome::Built => report.built += 1,
-            MaskOutcome::Cached => report.known += 1,
+            MaskOutcome::Cached => report.cached += 1,
             MaskOutcome::OutOfFuel => return Ok(true),
             MaskOutcome::Discarded => return Ok(false),
         }

@@ -92,26 +92,29 @@ fn prepared_masks_are_used() {
         });
         let constraint = constraint(&engine);
         let report = constraint.prepare(PrepareBudget::default()).wait();
-        assert!(report.built >= 30 && report.places == report.built + report.known, "{report:?}");
+        assert!(
+            report.built >= 30 && report.candidates == report.built + report.cached,
+            "{report:?}"
+        );
         engine.runtime.background.settle();
-        assert_eq!(engine.stats().ahead_built, report.built as u64);
+        assert_eq!(engine.stats().background_masks_built, report.built as u64);
         let misses = engine.pool_stats().misses;
         let mut first = vec![0; want[0].len()];
         constraint.matcher().fill_mask(&mut first);
-        assert_eq!((engine.stats().ahead_used, engine.pool_stats().misses), (1, misses));
+        assert_eq!((engine.stats().background_masks_used, engine.pool_stats().misses), (1, misses));
         assert_eq!(masks(&constraint, |_| {}), want);
-        assert!(engine.stats().ahead_used > 1, "{:?}", engine.stats());
+        assert!(engine.stats().background_masks_used > 1, "{:?}", engine.stats());
         // Cached masks are not made again.
         let again =
-            constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
-        assert_eq!((again.places, again.built, again.known), (20, 0, 20));
-        assert_eq!(engine.stats().ahead_places, (report.places + 20) as u64);
+            constraint.prepare(PrepareBudget { candidates: 20, ..PrepareBudget::default() }).wait();
+        assert_eq!((again.candidates, again.built, again.cached), (20, 0, 20));
+        assert_eq!(engine.stats().candidates_explored, (report.candidates + 20) as u64);
         let again =
-            constraint.prepare(PrepareBudget { places: 20, ..PrepareBudget::default() }).wait();
-        assert_eq!((again.places, again.built, again.known), (20, 0, 20));
+            constraint.prepare(PrepareBudget { candidates: 20, ..PrepareBudget::default() }).wait();
+        assert_eq!((again.candidates, again.built, again.cached), (20, 0, 20));
         assert_eq!(
-            engine.stats().ahead_places,
-            (report.places + 20) as u64,
+            engine.stats().candidates_explored,
+            (report.candidates + 20) as u64,
             "the second call explores nothing"
         );
     }
@@ -136,12 +139,16 @@ fn prefetched_masks_are_used() {
     assert_eq!(got, masks(&super::tests::constraint(&plain), |_| {}));
     let stats = engine.stats();
     assert_eq!(
-        (stats.prefetches as usize, stats.ahead_lost, stats.ahead_panics),
+        (stats.prefetches as usize, stats.background_masks_discarded, stats.background_panics),
         (text.len(), 0, 0)
     );
     // Every mask but the first was made in the background, and all of those were used.
-    assert!(stats.ahead_built > 20 && stats.ahead_used == stats.ahead_built, "{stats:?}");
-    assert!(stats.ahead_known as usize >= text.len(), "{stats:?}");
+    assert!(
+        stats.background_masks_built > 20
+            && stats.background_masks_used == stats.background_masks_built,
+        "{stats:?}"
+    );
+    assert!(stats.background_masks_cached as usize >= text.len(), "{stats:?}");
 }
 
 #[test]
@@ -184,7 +191,7 @@ fn masks_do_not_depend_on_concurrent_background_work() {
             }
         });
         prepared.wait();
-        assert_eq!(engine.stats().ahead_panics, 0);
+        assert_eq!(engine.stats().background_panics, 0);
         assert_eq!(
             constraint.index.lock().epoch > 0,
             parser_bytes < Limits::default().parser_bytes
@@ -203,7 +210,7 @@ fn a_background_panic_costs_its_own_job_only() {
     let report = constraint.prepare(PrepareBudget::default()).wait();
     assert_eq!(report.built, 2);
     engine.runtime.background.settle();
-    assert_eq!(engine.stats().ahead_panics, 1);
+    assert_eq!(engine.stats().background_panics, 1);
     let plain =
         super::tests::engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });
     assert_eq!(masks(&constraint, |_| {}), masks(&super::tests::constraint(&plain), |_| {}));
@@ -224,7 +231,7 @@ fn no_handle_waits_for_ever() {
             constraint(&engine).prepare(PrepareBudget {
                 masks: 10_000,
                 steps: 1_000_000,
-                places: 10_000,
+                candidates: 10_000,
             })
         })
         .collect();
@@ -255,7 +262,7 @@ fn a_preparation_lets_prefetches_go_first() {
             (slices, before) = (slices + 1, likelihood);
         }
         drop(preparation);
-        let explored = done.0.lock().unwrap().places;
+        let explored = done.0.lock().unwrap().candidates;
         assert!(explored > 30 && slices + 1 >= explored / most, "{explored} in {slices} slices");
     }
 }
@@ -278,10 +285,10 @@ fn excess_prefetches_replace_the_oldest() {
     let waited = TEXT.len() as u64 - 64;
     assert!(
         stats.prefetches == TEXT.len() as u64
-            && [waited, waited - 1].contains(&stats.prefetches_dropped),
+            && [waited, waited - 1].contains(&stats.background_jobs_dropped),
         "{stats:?}"
     );
-    assert!(stats.ahead_built > 0 && stats.ahead_panics == 0, "{stats:?}");
+    assert!(stats.background_masks_built > 0 && stats.background_panics == 0, "{stats:?}");
 }
 
 /// How many of the masks along a text, cut into the longest tokens, were made in the background,
@@ -304,7 +311,7 @@ fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
     assert!(left.is_empty(), "no token for {:?}", String::from_utf8_lossy(left));
     seen.sort_unstable();
     seen.dedup();
-    (engine.stats().ahead_used, seen.len())
+    (engine.stats().background_masks_used, seen.len())
 }
 
 #[test]
@@ -321,18 +328,18 @@ fn likely_configurations_are_prepared_first() {
         r#"{"title": "some words", "count": 12, "flag": true, "tags": ["beta", "alpha"], "#,
         r#""place": {"city": "so"}, "last": "x"}"#
     );
-    for (places, least) in [(40, 18), (256, 50)] {
+    for (candidates, least) in [(40, 18), (256, 50)] {
         let engine = engine(EngineOptions {
             tuning: MaskTuning::with_direct_walk(0),
             ..EngineOptions::default()
         });
         let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
         let report =
-            constraint.prepare(PrepareBudget { places, ..PrepareBudget::default() }).wait();
+            constraint.prepare(PrepareBudget { candidates, ..PrepareBudget::default() }).wait();
         let (used, all) = share(&engine, &constraint, text);
         assert!(
             used >= least,
-            "{used} of {all} masks were made in the background, with {places} places: {report:?}"
+            "{used} of {all} masks were made in the background, with {candidates} candidates: {report:?}"
         );
     }
     // One of many possible orders of optional members.
@@ -347,7 +354,7 @@ fn likely_configurations_are_prepared_first() {
         ..EngineOptions::default()
     });
     let constraint = engine.compile_json_schema(&schema, &SchemaOptions::default()).unwrap();
-    constraint.prepare(PrepareBudget { places: 100, ..PrepareBudget::default() }).wait();
+    constraint.prepare(PrepareBudget { candidates: 100, ..PrepareBudget::default() }).wait();
     let (used, all) = share(&engine, &constraint, text);
     assert!(used >= 28, "{used} of {all} masks were made in the background");
     // All masks where only one text is allowed.
@@ -370,19 +377,19 @@ fn preparation_ends_with_its_budget_and_spares_half_the_cache() {
         ..EngineOptions::default()
     });
     let constraint = constraint(&engine);
-    let budget = |masks, steps, places| PrepareBudget { masks, steps, places };
-    for (masks, steps, places) in [(0, 99, 99), (99, 0, 99), (99, 99, 0)] {
+    let budget = |masks, steps, candidates| PrepareBudget { masks, steps, candidates };
+    for (masks, steps, candidates) in [(0, 99, 99), (99, 0, 99), (99, 99, 0)] {
         assert_eq!(
-            constraint.prepare(budget(masks, steps, places)).wait(),
+            constraint.prepare(budget(masks, steps, candidates)).wait(),
             PrepareReport::default()
         );
     }
     let few = constraint.prepare(budget(5, 1_000, 1_000)).wait();
-    assert_eq!((few.places, few.built), (5, 5));
+    assert_eq!((few.candidates, few.built), (5, 5));
     let few = constraint.prepare(budget(1_000, 1_000, 9)).wait();
-    assert_eq!((few.places, few.built, few.known), (9, 4, 5));
+    assert_eq!((few.candidates, few.built, few.cached), (9, 4, 5));
     // The budget of steps is exceeded at once, but the expansion under way is finished.
-    assert_eq!(constraint.prepare(budget(1_000, 1, 1_000)).wait().places, 1);
+    assert_eq!(constraint.prepare(budget(1_000, 1, 1_000)).wait().candidates, 1);
     for parser_bytes in [300, 3_000, 30_000] {
         let limits = Limits { parser_bytes, ..Limits::default() };
         let small = Engine::new(
@@ -392,7 +399,7 @@ fn preparation_ends_with_its_budget_and_spares_half_the_cache() {
         let constraint = self::constraint(&small);
         constraint.prepare(PrepareBudget::default()).wait();
         small.runtime.background.settle();
-        assert_eq!(small.stats().ahead_panics, 0);
+        assert_eq!(small.stats().background_panics, 0);
         // Preparation does not evict what matchers use.
         assert_eq!(constraint.index.lock().epoch, 0);
     }

@@ -156,9 +156,9 @@ fn preparations_end_with_their_fuel_or_their_cancel_token() {
     };
     let token = CancelToken::default();
     let (little, more) = (prepared(20_000, &token), prepared(2_000_000, &token));
-    assert!(little.places > 0 && little.places < more.places, "{little:?} {more:?}");
+    assert!(little.candidates > 0 && little.candidates < more.candidates, "{little:?} {more:?}");
     token.cancel();
-    assert_eq!(prepared(2_000_000, &token).places, 0, "nobody waits for it");
+    assert_eq!(prepared(2_000_000, &token).candidates, 0, "nobody waits for it");
 }
 
 #[test]

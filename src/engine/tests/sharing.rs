@@ -197,7 +197,7 @@ fn switched_off_parts_are_unused_and_change_no_mask() {
         (rows, engine.pool_stats(), report, nodes, transitions)
     };
     let (want, stats, report, nodes, transitions) = run(|_| {});
-    assert!(stats.stood_in > 0 && stats.alike > 0, "{stats:?}");
+    assert!(stats.representatives_used > 0 && stats.equal_masks > 0, "{stats:?}");
     assert!(
         stats.mask_hits > 0 && stats.resolved_hits > 0 && report.built > 0 && transitions > 0,
         "{stats:?}"
@@ -205,18 +205,21 @@ fn switched_off_parts_are_unused_and_change_no_mask() {
     let (rows, _, _, _, held) = run(|s| s.transitions = Switch::Off);
     assert_eq!((rows == want, held), (true, 0));
     let (rows, off, ..) = run(|s| s.masks = Switch::Off);
-    assert_eq!((rows == want, off.mask_hits, off.ahead_used), (true, 0, 0));
-    let (rows, off, ..) = run(|s| s.stand_ins = Switch::Off);
-    assert_eq!((rows == want, off.stood_in), (true, 0));
+    assert_eq!((rows == want, off.mask_hits, off.background_masks_used), (true, 0, 0));
+    let (rows, off, ..) = run(|s| s.representatives = Switch::Off);
+    assert_eq!((rows == want, off.representatives_used), (true, 0));
     assert!(off.mask_misses > stats.mask_misses, "{off:?}");
-    let (rows, off, ..) = run(|s| s.alike = Switch::Off);
-    assert_eq!((rows == want, off.alike), (true, 0));
+    let (rows, off, ..) = run(|s| s.equal_masks = Switch::Off);
+    assert_eq!((rows == want, off.equal_masks), (true, 0));
     let (rows, off, ..) = run(|s| s.lookahead = Switch::Off);
     assert_eq!((rows == want, off.resolved_hits), (true, 0));
     let (rows, _, _, written_out, _) = run(|s| s.counters = Switch::Off);
     assert!(rows == want && written_out > nodes + 25, "{written_out} and {nodes} nodes");
-    let (rows, off, report, ..) = run(|s| s.ahead = Switch::Off);
-    assert_eq!((rows == want, off.ahead_used, report), (true, 0, PrepareReport::default()));
+    let (rows, off, report, ..) = run(|s| s.background = Switch::Off);
+    assert_eq!(
+        (rows == want, off.background_masks_used, report),
+        (true, 0, PrepareReport::default())
+    );
     let (rows, off, ..) = run(|s| *s = Switches::OFF);
     assert_eq!((rows == want, off.mask_hits, off.resolved_hits), (true, 0, 0));
 }

@@ -27,7 +27,7 @@ pub(super) struct RuleDef {
     /// Range of the option `start`: this is the start rule.
     pub(super) start: Option<ByteSpan>,
     pub(super) body: Node,
-    /// The look-ahead behind the body. It restricts nothing.
+    /// The look-ahead after the body. It restricts nothing.
     pub(super) look_ahead: Option<Node>,
 }
 

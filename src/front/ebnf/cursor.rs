@@ -222,7 +222,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Consumes a string behind its opening quote, which is at `begin`.
+    /// Consumes a string after its opening quote, which is at `begin`.
     pub(super) fn quoted(
         &mut self,
         quote: char,
@@ -281,7 +281,7 @@ impl<'t> Cursor<'t> {
             .starts_with(['n', 'r', 't', 'b', 'f', 'v', '0', 'x', 'u', 'c', '/', '\\', '\'', '"'])
     }
 
-    /// Consumes an escape behind its backslash, which is at `begin`.
+    /// Consumes an escape after its backslash, which is at `begin`.
     fn escape(&mut self, begin: usize, mode: EscapeMode) -> Result<EscapeValue, Reported> {
         let Some(c) = self.next() else {
             return self.error(Diagnostic::error(
@@ -386,7 +386,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Consumes a class behind its `[`, which is at `begin`. Returns its ranges, and whether it is
+    /// Consumes a class after its `[`, which is at `begin`. Returns its ranges, and whether it is
     /// negated.
     pub(super) fn class(
         &mut self,
@@ -486,14 +486,14 @@ pub(super) fn byte_set(ranges: &[(u32, u32)], negated: bool) -> ByteSet {
     if negated { set.complement() } else { set }
 }
 
-/// Whether the text behind a `#` is a terminal of KBNF: an optional kind, then a quote.
+/// Whether the text after a `#` is a terminal of KBNF: an optional kind, then a quote.
 fn is_kbnf_terminal(rest: &str) -> bool {
     KBNF_TERMINALS
         .iter()
         .any(|kind| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(['"', '\''])))
 }
 
-/// Kinds of KBNF terminals, as written behind the `#`; longer ones first.
+/// Kinds of KBNF terminals, as written after the `#`; longer ones first.
 pub(super) const KBNF_TERMINALS: [&str; 4] = ["substrs", "ex", "e", ""];
 
 /// The offset of the quote that ends a string.

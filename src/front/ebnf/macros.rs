@@ -171,7 +171,7 @@ impl Parser<'_> {
         keys.add(name, &key.span).map_or(Ok(()), |repeated| self.cursor.error(repeated))
     }
 
-    /// Parses the options of a rule behind their `[`.
+    /// Parses the options of a rule after their `[`.
     pub(super) fn rule_options(&mut self) -> Result<RuleOptions, Reported> {
         let (mut out, mut keys, mut spent) = (RuleOptions::default(), UniqueKeys::default(), None);
         let mut budget = Budget { tokens: None, chars: None, spent: Spent::Finish };
@@ -650,7 +650,7 @@ impl Parser<'_> {
         Ok(SyntaxKind::Automaton(Arc::new(builder.finish())))
     }
 
-    /// Parses `Members(separator, required(a), optional(b), repeated(c), min=n, max=n)`, behind its
+    /// Parses `Members(separator, required(a), optional(b), repeated(c), min=n, max=n)`, after its
     /// `(`.
     fn members(&mut self, name: &Name) -> Result<SyntaxKind, Reported> {
         let separator = self.alternatives()?;
@@ -698,7 +698,7 @@ impl Parser<'_> {
         Ok(SyntaxKind::Members(Box::new(out)))
     }
 
-    /// Parses `Graph(nodes, start, (end, ...), (from, expression, to), ...)`, behind its `(`.
+    /// Parses `Graph(nodes, start, (end, ...), (from, expression, to), ...)`, after its `(`.
     fn graph(&mut self, begin: usize) -> Result<SyntaxKind, Reported> {
         let nodes = self.graph_number()?;
         self.comma()?;

@@ -174,7 +174,7 @@ impl Parser<'_> {
         self.cursor.peek().is_none() || self.cursor.at_line_start && self.cursor.is_rule_head()
     }
 
-    /// Reports an unexpected character behind an expression.
+    /// Reports an unexpected character after an expression.
     fn unexpected<T>(&mut self) -> Result<T, Reported> {
         let at = self.cursor.offset;
         if self.cursor.rest().starts_with("::=") {
@@ -336,7 +336,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the bounds of a repeat, behind its `{`.
+    /// Parses the bounds of a repeat, after its `{`.
     fn repeat_bounds(&mut self, begin: usize) -> Result<(u32, Option<u32>), Reported> {
         self.cursor.skip()?;
         let min =

@@ -77,7 +77,7 @@ impl Decimal {
         self.exponent - self.digits.len() as i64
     }
 
-    /// Digits before and behind the decimal point, without leading and trailing zeros. `None` past
+    /// Digits before and after the decimal point, without leading and trailing zeros. `None` past
     /// `cap` digits.
     pub(super) fn parts(&self, cap: usize) -> Option<(Vec<u8>, Vec<u8>)> {
         if self.exponent.unsigned_abs() as usize > cap || self.digits.len() > cap {

@@ -48,7 +48,7 @@ pub(super) struct Definition<'t> {
     pub(super) body: Node<'t>,
 }
 
-/// The attributes in brackets behind the name of a rule.
+/// The attributes in brackets after the name of a rule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RuleAttributes<'t> {
     /// The rule is a shortest match.
@@ -111,7 +111,7 @@ pub(super) enum NodeKind<'t> {
     Text(String, bool),
     /// One code point of a range.
     Range(char, char),
-    /// A pattern and its flags. The pattern begins one byte behind the start of the node.
+    /// A pattern and its flags. The pattern begins one byte after the start of the node.
     Regex(&'t str, &'t str),
     /// `<...>`: a special token.
     Special(&'t str),

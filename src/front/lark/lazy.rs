@@ -30,7 +30,7 @@ struct MatchAutomata {
 struct ToolAlternative<'a, 't> {
     /// The shortest-match rule.
     head: &'a Definition<'t>,
-    /// The items behind it.
+    /// The items after it.
     rest: &'a [Node<'t>],
 }
 
@@ -321,7 +321,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         Some(Expr::seq([Expr::repeat(Expr::alt(parts), *min, None), Expr::Ref(free)]))
     }
 
-    /// The expression behind the tools, and its attributes if it is a rule.
+    /// The expression after the tools, and its attributes if it is a rule.
     fn tail(&self, node: &'a Node<'t>) -> Option<(&'a Node<'t>, Attributes)> {
         match node.kind {
             NodeKind::Name(name) if !is_terminal(name) => {

@@ -272,7 +272,7 @@ pub(super) struct FileLowering<'s, 'o, 'a, 't> {
     pub(super) rules: Vec<RuleId>,
     /// The definitions as text.
     pub(super) texts: Vec<TextState>,
-    /// The rule of ignored text, allowed behind every terminal.
+    /// The rule of ignored text, allowed after every terminal.
     pub(super) ignore: Option<RuleId>,
     /// Per definition, whether it is a plain-text rule.
     pub(super) plain: Vec<bool>,
@@ -446,7 +446,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
         self.node(&definition.body)
     }
 
-    /// A rule that is one terminal with attributes. Ignored text behind it is not part of the rule.
+    /// A rule that is one terminal with attributes. Ignored text after it is not part of the rule.
     fn rule_with_attributes(&mut self, i: usize, attributes: Attributes, body: Expr) -> Expr {
         if self.ignore.is_none() || attributes.is_empty() {
             *self.session.builder.attributes(self.rules[i]) = attributes;

@@ -7,7 +7,7 @@
 //! NAME: /[a-z]+/i & ~"if"                // terminals: regular, without rules
 //! quote[capture, suffix="\""]: /.*/      // ends at the first quote
 //! %import common.WS
-//! %ignore WS                             // allowed behind every terminal
+//! %ignore WS                             // allowed after every terminal
 //! ```
 //!
 //! There is no lexer. A terminal is a regular language, and a parse follows all readings of a text
@@ -24,7 +24,7 @@
 //!
 //! Errors, with their position: templates and parameters, priorities, `%declare`, `%override`,
 //! `%extend`, imports from other libraries than `common`, look-around and word boundaries, flags
-//! `l`, `m` and `x` behind a regular expression, operations on classes, `stop=""`, recursive
+//! `l`, `m` and `x` after a regular expression, operations on classes, `stop=""`, recursive
 //! terminals, attributes given twice.
 
 mod ast;

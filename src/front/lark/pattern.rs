@@ -34,7 +34,7 @@ struct Flags {
 struct AtEnds {
     /// Nothing is read before it.
     start: bool,
-    /// Nothing is read behind it.
+    /// Nothing is read after it.
     end: bool,
 }
 

@@ -256,7 +256,7 @@ impl<'t> Lexer<'t, '_> {
         self.push(TokenKind::Text(value, fold), start);
     }
 
-    /// Reads an escape, behind its backslash.
+    /// Reads an escape, after its backslash.
     fn escape(&mut self) -> Result<char, &'static str> {
         const EXPECTED: &str =
             "known are \\n \\r \\t \\b \\f \\v \\a \\0 \\\\ \\\" \\' \\/ \\xHH \\uHHHH \\UHHHHHHHH";

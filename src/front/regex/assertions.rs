@@ -5,7 +5,7 @@
 //! position. The body of an assertion is an automaton with marks of its own.
 //!
 //! Look-ahead makes this an alternating automaton: a thread is a conjunction of obligations on the
-//! rest of the text, positive and negative. Look-behind is a run over the text from its beginning,
+//! rest of the text, positive and negative. Look-after is a run over the text from its beginning,
 //! beside the run of the pattern; its assertion holds where the run can end. Both are made
 //! deterministic by one subset construction, over lists of sets of threads.
 
@@ -42,7 +42,7 @@ pub(super) struct MarkedDfa {
     pub(super) dfa: Dfa,
     /// The condition of each mark. Bodies come before the automata that refer to them.
     pub(super) conditions: Vec<MarkCondition>,
-    /// Whether it reads the text before a position, from the beginning; otherwise the text behind
+    /// Whether it reads the text before a position, from the beginning; otherwise the text after
     /// it, to the end.
     pub(super) behind: bool,
 }
@@ -103,7 +103,7 @@ pub(super) fn resolve(automata: &[MarkedDfa], limit: usize) -> Result<Dfa, TooLa
 }
 
 impl MarkedDfa {
-    /// The marks that can be passed in a state: their conditions, and the states behind them.
+    /// The marks that can be passed in a state: their conditions, and the states after them.
     fn marks(&self, state: u32) -> Vec<(MarkCondition, u32)> {
         let end = FIRST_MARK + self.conditions.len() as u32;
         let marks = self.dfa.edges(state).iter().flat_map(|e| {
@@ -273,8 +273,8 @@ impl Resolver<'_> {
         if out.len() > MAX_THREADS { Err(self.too_large()) } else { Ok(()) }
     }
 
-    /// Replaces an obligation by the obligations before and behind the marks in its state. The text
-    /// is accepted if it is without passing a mark or behind one whose condition holds.
+    /// Replaces an obligation by the obligations before and after the marks in its state. The text
+    /// is accepted if it is without passing a mark or after one whose condition holds.
     fn pass_marks(
         &self,
         o: Obligation,

@@ -1,5 +1,5 @@
 //! Bounds on the length of a text that its pattern states: `^[a-z]{1,5000}$`, or `(?=.{1,253}$)`
-//! behind `^`.
+//! after `^`.
 //!
 //! The automaton of such a pattern has a state for each length, and look-ahead multiplies them with
 //! the states of the rest. The pattern without the bounds is small, and the length is counted.
@@ -40,7 +40,7 @@ impl Pattern {
             };
             return Some(whole_forms(&self.hir, true)?.into_iter().map(form).collect());
         }
-        // Look-ahead directly behind `^` constrains the whole text.
+        // Look-ahead directly after `^` constrains the whole text.
         let HirKind::Concat(parts) = self.hir.kind() else { return None };
         let (HirKind::Look(Look::Start), rest) = (parts.first()?.kind(), &parts[1..]) else {
             return None;

@@ -241,7 +241,7 @@ fn syntax_is_the_same_for_both_scopes() {
         let result = Pattern::with_options(source, &terminal, &Limits::default());
         assert!(matches!(result, Err(RegexError::Unsupported { .. })), "{source}");
     }
-    // Errors: nothing to repeat, also behind flags and anchors; unclosed flags.
+    // Errors: nothing to repeat, also after flags and anchors; unclosed flags.
     for source in ["(?i)*", r"\A*", "(?i", "(?", "(?i-)a", "(?ii)a"] {
         assert!(
             Pattern::with_options(source, &RegexOptions::default(), &Limits::default()).is_err(),

@@ -55,7 +55,7 @@ pub(super) enum Side {
     Whole,
     /// What is before a position: the body of a look-behind. `$` is an assertion.
     Before,
-    /// What is behind a position: the body of a look-ahead. `^` is an assertion.
+    /// What is after a position: the body of a look-ahead. `^` is an assertion.
     Behind,
 }
 
@@ -63,12 +63,12 @@ pub(super) enum Side {
 const LOOK_AROUND_IN_TERMINAL: &str =
     "look-around or a word boundary in a terminal, where it would depend on the text around it";
 
-/// Groups of look-around, by their beginning behind the `(`: whether it looks behind, and whether
+/// Groups of look-around, by their beginning after the `(`: whether it looks after, and whether
 /// it is negated.
 const LOOK_AROUND: [(&str, bool, bool); 4] =
     [("?=", false, false), ("?!", false, true), ("?<=", true, false), ("?<!", true, true)];
 
-/// Group syntax of other engines, by its beginning behind the `(`, with the error text.
+/// Group syntax of other engines, by its beginning after the `(`, with the error text.
 const FOREIGN_GROUPS: [(&str, &str); 8] = [
     ("?P=", "backreference"),
     ("?P>", "a call of a group: patterns do not recurse"),
@@ -380,7 +380,7 @@ impl Translator<'_> {
         Ok(Some(counts))
     }
 
-    /// Translates the beginning of a group, behind its `(`.
+    /// Translates the beginning of a group, after its `(`.
     fn group(&mut self, at: usize) -> Result<(), RegexError> {
         let rest = self.rest();
         let named = ["?<", "?P<"]
@@ -422,7 +422,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Translates flags such as `(?i)`, `(?-s)`, `(?is-i:`, behind the `(`.
+    /// Translates flags such as `(?i)`, `(?-s)`, `(?is-i:`, after the `(`.
     fn flags(&mut self, at: usize) -> Result<(), RegexError> {
         let mut on = true;
         let mut has_flags = false;
@@ -482,7 +482,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Parses an escape, behind its backslash.
+    /// Parses an escape, after its backslash.
     fn escape(&mut self, at: usize, in_class: bool) -> Result<EscapeMeaning, RegexError> {
         let unsupported = |what| Err(RegexError::Unsupported { offset: at, what });
         let Some((_, c)) = self.chars.next() else {
@@ -617,7 +617,7 @@ impl Translator<'_> {
         Ok(code)
     }
 
-    /// Translates a class, behind its `[`.
+    /// Translates a class, after its `[`.
     fn class(&mut self, at: usize) -> Result<(), RegexError> {
         let negated = self.rest().starts_with('^');
         self.skip(usize::from(negated));

@@ -392,7 +392,7 @@ impl TagLowering<'_> {
         }
     }
 
-    /// Lowers a tag. `begin` is its beginning, or the rest of it behind a trigger.
+    /// Lowers a tag. `begin` is its beginning, or the rest of it after a trigger.
     pub(super) fn tag(&mut self, begin: Expr, tag: &Tag, pointer: &str) -> Option<Expr> {
         let mut enclosing = EnclosingEnd::default();
         let ends: &[String] = match &tag.end {
@@ -697,7 +697,7 @@ impl<'t> TriggerIndex<'t> {
 /// A lowered tag that begins with a trigger.
 struct TriggeredTag<'t> {
     trigger: &'t str,
-    /// The rule behind the trigger.
+    /// The rule after the trigger.
     body: RuleId,
     /// Set if the trigger ends inside the name of a special token. The text is the beginning of the
     /// tag up to the end of that name; the rule follows it.

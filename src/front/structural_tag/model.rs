@@ -101,7 +101,7 @@ pub enum Format {
     Dispatch {
         /// Patterns with their formats; at least one.
         rules: Vec<(String, Format)>,
-        /// Whether free text continues behind a format. Defaults to `true`.
+        /// Whether free text continues after a format. Defaults to `true`.
         repeats: bool,
         /// Texts that do not occur in free text.
         excludes: Vec<String>,
@@ -135,7 +135,7 @@ pub enum Format {
     TokenDispatch {
         /// Trigger tokens with their formats; at least one.
         rules: Vec<(Token, Format)>,
-        /// Whether free tokens continue behind a format. Defaults to `true`.
+        /// Whether free tokens continue after a format. Defaults to `true`.
         repeats: bool,
         /// Tokens that are not free.
         exclude_tokens: Vec<Token>,
@@ -265,7 +265,7 @@ pub enum TagCount {
     Any,
     /// One or more, without free text before the first.
     AtLeastOne,
-    /// None or one, with no free text behind it.
+    /// None or one, with no free text after it.
     AtMostOne,
     /// Exactly one, without free text.
     One,

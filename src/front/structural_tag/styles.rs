@@ -24,15 +24,15 @@ struct MemberTexts {
     name_end: &'static str,
     /// Whether names are escaped as in XML.
     escaped: bool,
-    /// Text behind the name.
+    /// Text after the name.
     behind_name: &'static str,
-    /// Names of types, and the text behind them.
+    /// Names of types, and the text after them.
     kinds: Option<(TypeNames, &'static str)>,
     /// Further names of types, for members that are not declared.
     other_kinds: TypeNames,
     /// Text before the value, preceded by optional white space.
     before_value: Option<&'static str>,
-    /// Text behind the value.
+    /// Text after the value.
     close: &'static str,
 }
 

@@ -67,7 +67,7 @@ impl TagLowering<'_> {
         })
     }
 
-    /// Lowers free tokens with formats behind trigger tokens.
+    /// Lowers free tokens with formats after trigger tokens.
     pub(super) fn token_dispatch(
         &mut self,
         rules: &[(Token, Format)],

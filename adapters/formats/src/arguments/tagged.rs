@@ -9,7 +9,7 @@ use crate::channel::decode;
 use crate::format::{KindWords, TagPart, TaggedStyle};
 use crate::marker::{NameStyle, escape_json};
 
-/// A part of an argument's opening tag, behind the argument's name.
+/// A part of an argument's opening tag, after the argument's name.
 #[derive(Clone, Debug)]
 enum TagPiece {
     Text(Vec<u8>),
@@ -19,7 +19,7 @@ enum TagPiece {
 
 #[derive(Clone, Debug, PartialEq)]
 enum TaggedState {
-    /// Before an argument, or behind the last.
+    /// Before an argument, or after the last.
     Between,
     /// In its name.
     Key,
@@ -32,18 +32,18 @@ enum TaggedState {
     /// In a string.
     Text,
     /// In a JSON value. `seen`: bytes of the buffer that were scanned. `string`: in a string of the
-    /// value, whether behind a backslash.
+    /// value, whether after a backslash.
     Json { seen: usize, string: Option<bool> },
 }
 
 /// Reads arguments in chunks, and writes them as JSON text. The grammar must allow what it reads;
-/// behind anything else it writes nothing.
+/// after anything else it writes nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct TaggedReader {
     /// The opening tag up to the argument's name.
     first: Vec<u8>,
     key: NameStyle,
-    /// The opening tag behind the argument's name.
+    /// The opening tag after the argument's name.
     pieces: Vec<TagPiece>,
     lead: Vec<u8>,
     trail: Vec<u8>,

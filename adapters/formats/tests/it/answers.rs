@@ -19,7 +19,7 @@ fn poll() -> Value {
     ]}})
 }
 
-/// In every family that allows structural tags: behind reasoning and in the frame of text, if there
+/// In every family that allows structural tags: after reasoning and in the frame of text, if there
 /// is one.
 #[test]
 fn structural_tags_constrain_the_answer() {

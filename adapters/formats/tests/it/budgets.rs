@@ -8,7 +8,7 @@ use louver_formats::{
 
 use crate::rig::{BOTH, Rig};
 
-/// The text behind reasoning: the end marker, and an answer.
+/// The text after reasoning: the end marker, and an answer.
 fn behind(rig: &Rig, reasoning: &ReasoningFormat) -> String {
     let turn = Turn { text: "Hi".to_owned(), ..Turn::default() };
     let options = RenderOptions { opened: true, builtins: &[] };

@@ -28,7 +28,7 @@ fn written(rig: &Rig, turn: &Turn) -> String {
     rig.format.render_with(turn, options).expect("renders")
 }
 
-/// The events of a turn that is cut off `behind` tokens before its end, and the events of the same
+/// The events of a turn that is cut off `after` tokens before its end, and the events of the same
 /// turn that is not cut off.
 fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, behind: usize) -> Option<[Vec<Event>; 2]> {
     let plan = match rig.format.lower(request) {

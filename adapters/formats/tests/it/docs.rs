@@ -127,7 +127,7 @@ fn page() -> String {
         };
         let text = match (format.messages.is_some(), format.text.place) {
             (true, _) => "a message",
-            (_, TextPlace::Anywhere) => "before, between and behind calls",
+            (_, TextPlace::Anywhere) => "before, between and after calls",
             (_, TextPlace::BeforeCalls) => "before calls",
             (_, TextPlace::InsteadOfCalls) => "instead of calls",
         };

@@ -1,4 +1,4 @@
-//! Every corruption of a turn is refused at the earliest byte: the first one behind which no turn
+//! Every corruption of a turn is refused at the earliest byte: the first one after which no turn
 //! can be completed. The reference is an independent interpreter of the descriptions (`oracle.rs`),
 //! which also shows texts that are wrongly accepted. With `LOUVER_ALL_CASES=1` (in release:
 //! minutes) every family with every request.

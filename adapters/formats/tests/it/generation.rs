@@ -46,7 +46,7 @@ fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId
     }
 }
 
-/// One generation behind a forced prefix, and whether a stop token ended it.
+/// One generation after a forced prefix, and whether a stop token ended it.
 fn generate(plan: &Plan, engine: &Engine, prefix: &str, seed: u64) -> (Turn, bool) {
     let vocab = engine.vocab().clone();
     let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();

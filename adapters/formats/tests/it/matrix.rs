@@ -130,7 +130,7 @@ impl Cell<'_> {
         let mut out: Vec<(&'static str, String, Option<usize>)> = Vec::new();
         let mut wrong = |what, calls: Vec<Call>, marked: &str| {
             if let Some(wire) = self.render(&self.turn("", calls)) {
-                // The text behind the mark must not be accepted.
+                // The text after the mark must not be accepted.
                 let upto = (!marked.is_empty())
                     .then(|| wire.rfind(marked).map(|at| at + marked.len()))
                     .flatten();
@@ -142,7 +142,7 @@ impl Cell<'_> {
             return out;
         }
         let args = |text: &str| vec![call("get_weather", text)];
-        // If a begin marker may be text, an unknown name is refused together with the text behind
+        // If a begin marker may be text, an unknown name is refused together with the text after
         // it.
         let bare = self.rig.format.name == "llama3" && !self.forced();
         let by = |name: &'static str| if bare { "\"parameters\"" } else { name };

@@ -20,7 +20,7 @@ pub(crate) enum Pattern {
     /// A repetition, with the highest number of times. `None`: any number.
     Upto(Option<usize>, Box<Pattern>),
     Free(Box<Free>),
-    /// The text behind an ambiguous begin marker: a name that is none of these, and text that does
+    /// The text after an ambiguous begin marker: a name that is none of these, and text that does
     /// not continue as a call.
     OtherName(Vec<String>, Watched),
     /// A shortest text that is no prefix of any of these.
@@ -140,7 +140,7 @@ fn mismatch(text: &[u8], known: &[String], watched: &[String]) -> (usize, Option
 pub(crate) struct Free {
     excludes: Vec<String>,
     ends: Vec<End>,
-    /// Ends behind which nothing follows.
+    /// Ends after which nothing follows.
     last: Vec<String>,
     stops_anywhere: bool,
 }
@@ -570,7 +570,7 @@ impl TurnPattern<'_> {
         out
     }
 
-    /// A call behind its begin marker.
+    /// A call after its begin marker.
     fn call(&self) -> Pattern {
         let call = &self.format.call;
         let bodies = KNOWN[..self.demand.tools].iter().map(|tool| {
@@ -667,7 +667,7 @@ impl TurnPattern<'_> {
             // Begin markers of calls that are not allowed. One that begins a spelling is read as
             // that.
             let begun = |text: &String| ends.iter().any(|end| end.text.starts_with(text.as_str()));
-            // A single character begins a call with a name behind it.
+            // A single character begins a call with a name after it.
             let names = |text: String| match text.len() {
                 1 => KNOWN.iter().map(|tool| format!("{text}{}(", tool.0)).collect(),
                 _ => vec![text],

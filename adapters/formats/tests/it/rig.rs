@@ -244,7 +244,7 @@ impl Session<'_> {
         self.run_when(tokens, |n| n % chunk == 0)
     }
 
-    /// As [`Session::run`]. The extractor gets spans behind the tokens for which `when` is true.
+    /// As [`Session::run`]. The extractor gets spans after the tokens for which `when` is true.
     pub(crate) fn run_when(&self, tokens: &[TokenId], when: impl Fn(usize) -> bool) -> Run {
         let mut matcher = self.matcher();
         let (mut tracer, mut extractor, mut events) =

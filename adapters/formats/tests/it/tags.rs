@@ -2,8 +2,8 @@
 //! sentences drawn from a tag are turns of our family. Sentences avoid what is known to be wrong or
 //! too permissive in a tag:
 //!
-//! * behind a call that is required, free text (a required turn is calls);
-//! * turns of Harmony that end in analysis, are empty, or continue with anything but calls behind
+//! * after a call that is required, free text (a required turn is calls);
+//! * turns of Harmony that end in analysis, are empty, or continue with anything but calls after
 //!   the last call;
 //! * the constant that MiniMax's tag writes if reasoning is off (the prompt writes it), and its
 //!   doubled line feeds;

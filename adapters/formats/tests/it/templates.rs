@@ -27,7 +27,7 @@ fn render(template: &str, messages: &Value, generation: bool) -> String {
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
-    // JSON as the library of the models writes it: no HTML escapes, spaces behind commas and
+    // JSON as the library of the models writes it: no HTML escapes, spaces after commas and
     // colons.
     environment.add_filter("tojson", |value: minijinja::Value| {
         let value = serde_json::to_value(value).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! llguidance behind the common engine interface, with its JSON slices.
+//! llguidance after the common engine interface, with its JSON slices.
 
 use std::cell::RefCell;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Louver behind the common engine interface.
+//! Louver after the common engine interface.
 
 use std::cell::RefCell;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! xgrammar behind the common engine interface: one thread, cache on, JSON Schema as in the
+//! xgrammar after the common engine interface: one thread, cache on, JSON Schema as in the
 //! standard (not its `strict_mode`).
 
 use std::cell::RefCell;

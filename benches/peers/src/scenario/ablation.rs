@@ -30,21 +30,21 @@ const CONFIGURATIONS: &[Configuration] = &[
     ("grammars simplified throughout (simplify = full)", |options| {
         options.simplify = Simplify::Full
     }),
-    ("no entries kept (pool_bytes = 0)", |options| options.pool_bytes = 0),
+    ("no entries cached (pool_bytes = 0)", |options| options.pool_bytes = 0),
     ("no entries shared between grammars (pool_scope = Constraint)", |options| {
         options.pool_scope = PoolScope::Constraint
     }),
-    ("transitions not kept (transitions = Off)", |options| {
+    ("transitions not cached (transitions = Off)", |options| {
         options.switches.transitions = Switch::Off
     }),
-    ("masks not kept (masks = Off)", |options| options.switches.masks = Switch::Off),
-    ("no configuration stands for others (stand_ins = Off)", |options| {
-        options.switches.stand_ins = Switch::Off
+    ("masks not cached (masks = Off)", |options| options.switches.masks = Switch::Off),
+    ("no shared representatives (representatives = Off)", |options| {
+        options.switches.representatives = Switch::Off
     }),
-    ("masks that are alike held each (alike = Off)", |options| {
-        options.switches.alike = Switch::Off
+    ("equal masks not shared (equal_masks = Off)", |options| {
+        options.switches.equal_masks = Switch::Off
     }),
-    ("lookahead not kept (lookahead = Off)", |options| options.switches.lookahead = Switch::Off),
+    ("lookahead not cached (lookahead = Off)", |options| options.switches.lookahead = Switch::Off),
     ("counted repeats written out (counters = Off)", |options| {
         options.switches.counters = Switch::Off
     }),

@@ -145,8 +145,8 @@ fn phase(setup: &Setup, cases: &[Case], args: LoadArgs, beside: Beside) -> Resul
         Ok::<_, anyhow::Error>(Phase { arrivals, ..phase? })
     })?;
     let stats = louver.engine().stats();
-    phase.ahead = (stats.ahead_built, stats.ahead_used);
-    phase.dropped = stats.prefetches_dropped;
+    phase.ahead = (stats.background_masks_built, stats.background_masks_used);
+    phase.dropped = stats.background_jobs_dropped;
     Ok(phase)
 }
 

@@ -270,7 +270,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let last = last.max(positions.len());
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
-        // The key of a node: the set of values, or the position behind two equal elements; and the
+        // The key of a node: the set of values, or the position after two equal elements; and the
         // counts of the `contains`. They are needed as `from` makes them depend on the order.
         let (mut builder, start) = CountingGraph::new(open.clone(), counts);
         while let Some(((taken, counted), node)) = builder.pending.pop() {
@@ -344,7 +344,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 }
 
-/// The counts of the `contains` behind a value at this position. `hits` says for which of them it
+/// The counts of the `contains` after a value at this position. `hits` says for which of them it
 /// counts (`None`: unknown, it may). `None` if there are too many.
 fn counts_after(
     contains: &[Contains],
@@ -361,7 +361,7 @@ fn counts_after(
     counts.collect()
 }
 
-/// Marks the key of a node behind two equal elements: the other bits are the position.
+/// Marks the key of a node after two equal elements: the other bits are the position.
 const REPEATED: usize = 1 << (usize::BITS - 1);
 
 /// A position (or a set of values), and the counts of the `contains`.

@@ -3,7 +3,7 @@
 //! Numbers have one digit before the point that is not zero, an optional fraction, and an exponent.
 //! In this form, numbers of one sign are ordered by exponent first and by digits second, so the set
 //! of numbers within bounds is regular. An automaton state records how the digits read so far
-//! compare to those of both bounds; behind `e` it records the interval of exponents that remain.
+//! compare to those of both bounds; after `e` it records the interval of exponents that remain.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ use crate::hash::HashMap;
 /// facets; it ignores excluded values.
 ///
 /// Zero takes any exponent. Whole multiples, and integers if `types` has only those, have only
-/// zeros behind the first digit. If `types` has only fractions, exponents are negative. The
+/// zeros after the first digit. If `types` has only fractions, exponents are negative. The
 /// automaton is not minimal. Cost: linear in the digits of the bounds.
 pub(super) fn scientific_dfa(facets: &NumberFacets, types: TypeSet) -> Dfa {
     let mut units = facets.multiples.clone();
@@ -341,7 +341,7 @@ impl ScientificBuilder {
         self.magnitudes[usize::from(negative)] = Some(MagnitudeBounds { low, high });
     }
 
-    /// Adds the edges behind a digit or the point.
+    /// Adds the edges after a digit or the point.
     fn digits(&mut self, from: u32, digits: MantissaState) {
         let Some(MagnitudeBounds { low, high }) =
             self.magnitudes[usize::from(digits.negative)].take()
@@ -380,7 +380,7 @@ impl ScientificBuilder {
         self.exponent_digits(from, range, 0, [Ordering::Equal; 2]);
     }
 
-    /// Adds the edges behind `n` digits of an exponent.
+    /// Adds the edges after `n` digits of an exponent.
     fn exponent_digits(
         &mut self,
         from: u32,

@@ -134,7 +134,7 @@ impl NumberTrie {
         }
     }
 
-    /// Allows trailing zeros in fractions: what completes a text also completes it behind more
+    /// Allows trailing zeros in fractions: what completes a text also completes it after more
     /// zeros.
     fn add_zeros(&mut self, spellings: NumberSpellings) {
         let mut at = 0;
@@ -181,13 +181,13 @@ impl NumberTrie {
     }
 }
 
-/// Builds the automaton of a trie. Interns the states behind mantissas by what may follow.
+/// Builds the automaton of a trie. Interns the states after mantissas by what may follow.
 #[derive(Default)]
 struct ListedBuilder {
     builder: DfaBuilder,
-    /// States behind trailing zeros of a fraction.
+    /// States after trailing zeros of a fraction.
     behind_zeros: HashMap<Completions, u32>,
-    /// States behind `e`.
+    /// States after `e`.
     behind_e: HashMap<Completions, u32>,
     /// States within an exponent, by the digits that may follow and those read.
     digits: HashMap<(Vec<Vec<u8>>, DigitsRead), u32>,
@@ -205,7 +205,7 @@ enum DigitsRead {
 }
 
 impl ListedBuilder {
-    /// The state behind trailing zeros of a fraction.
+    /// The state after trailing zeros of a fraction.
     fn zeros(&mut self, ends: &Completions) -> u32 {
         if let Some(&state) = self.behind_zeros.get(ends) {
             return state;
@@ -240,7 +240,7 @@ impl ListedBuilder {
         }
     }
 
-    /// A state behind `e` where any exponent may follow.
+    /// A state after `e` where any exponent may follow.
     fn any_exponent(&mut self) -> u32 {
         let (state, sign, digits) =
             (self.builder.state(false), self.builder.state(false), self.builder.state(true));
@@ -253,7 +253,7 @@ impl ListedBuilder {
         state
     }
 
-    /// A state behind `e` where one of the exponents must follow.
+    /// A state after `e` where one of the exponents must follow.
     fn listed_exponents(&mut self, exponents: &[i64]) -> u32 {
         let texts = |negative: bool| {
             let of_sign = exponents
@@ -269,7 +269,7 @@ impl ListedBuilder {
             texts.sort_unstable();
             texts
         });
-        // A state of its own: unlike the states behind a sign, a sign may follow it.
+        // A state of its own: unlike the states after a sign, a sign may follow it.
         let state = self.builder.state(false);
         for (sign, texts) in [(PLUS, &positive), (MINUS, &negative)] {
             if !texts.is_empty() {

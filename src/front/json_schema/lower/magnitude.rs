@@ -30,7 +30,7 @@ pub(super) static DOUBLE_RANGE: LazyLock<Dfa> = LazyLock::new(|| {
     let more = [0; 3].map(|_| b.state(true));
     (1..3).for_each(|n| b.edge(more[n], ZERO, NINE, more[n - 1]));
     // Behind mantissas of one digit that are at most the greatest double's, that are greater, and
-    // behind mantissas of more digits.
+    // after mantissas of more digits.
     let at_most = add_exponent(&mut b, b"308", more);
     let greater = add_exponent(&mut b, b"307", more);
     let many = add_exponent(&mut b, b"99", more);
@@ -79,7 +79,7 @@ pub(super) static DOUBLE_RANGE: LazyLock<Dfa> = LazyLock::new(|| {
     b.finish()
 });
 
-/// Adds the states behind `e` for exponents up to `limit`, which has at most three digits, and
+/// Adds the states after `e` for exponents up to `limit`, which has at most three digits, and
 /// returns the first. `more[n]` accepts up to `n` more digits.
 fn add_exponent(b: &mut DfaBuilder, limit: &[u8], more: [u32; 3]) -> u32 {
     let [mark, sign] = [0; 2].map(|_| b.state(false));

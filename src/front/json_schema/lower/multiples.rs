@@ -14,7 +14,7 @@ pub(super) fn multiples_dfa(unit: &Decimal) -> Result<Dfa, String> {
     let scaled = |rest: u64, by: usize| (0..by).fold(rest, |r, _| r * 10 % modulus) == 0;
     let mut b = DfaBuilder::new();
     let start = b.state(false);
-    // One block of states per digit position: the integer part, then each place behind the point.
+    // One block of states per digit position: the integer part, then each place after the point.
     // The last block accepts only zeros.
     let block = |position: usize, rest: u64| (1 + position as u64 * modulus + rest) as u32;
     for position in 0..=places + 1 {
@@ -53,7 +53,7 @@ pub(super) fn multiples_dfa(unit: &Decimal) -> Result<Dfa, String> {
 }
 
 /// Adds the edges for the decimal point to [`multiples_dfa`]. Each remainder gets a state of its
-/// own behind the point, so that a digit must follow.
+/// own after the point, so that a digit must follow.
 fn add_point_edges(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
     for rest in 0..modulus {
         let point = b.state(false);

@@ -303,7 +303,7 @@ fn sign_dfa(facets: &NumberFacets) -> Dfa {
     let minus = b.state(false);
     b.edge(start, MINUS, MINUS, minus);
     for (from, negative) in [(start, false), (minus, true)] {
-        // Exponent states: behind a mantissa of zero, and behind any other.
+        // Exponent states: after a mantissa of zero, and after any other.
         let exponents = [Decimal::parse("0"), Decimal::new(negative, vec![1], 1)].map(|value| {
             let (behind, sign) = (b.state(false), b.state(false));
             let is_final = facets.allow(&value);
@@ -313,8 +313,8 @@ fn sign_dfa(facets: &NumberFacets) -> Dfa {
             [behind, sign, digits].into_iter().for_each(|from| b.edge(from, ZERO, NINE, digits));
             (behind, is_final)
         });
-        // Mantissa states, of zero and of other numbers: a single zero, digits, behind the point,
-        // digits behind the point.
+        // Mantissa states, of zero and of other numbers: a single zero, digits, after the point,
+        // digits after the point.
         let parts = exponents.map(|(behind, is_final)| {
             let [zero, digits, fraction] = [0; 3].map(|_| b.state(is_final));
             let point = b.state(false);
@@ -428,7 +428,7 @@ impl AcceptedOrders {
     }
 }
 
-/// Adds states behind `from` that read digits and an optional fraction. They are final where the
+/// Adds states after `from` that read digits and an optional fraction. They are final where the
 /// magnitude read compares to `bound` in an accepted order. Relies on a syntax without leading
 /// zeros: there, more digits mean a greater number.
 fn add_magnitude_states(

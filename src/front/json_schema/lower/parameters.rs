@@ -57,7 +57,7 @@ pub struct ParameterStyle {
 }
 
 impl ParameterStyle {
-    /// The fixed bytes directly behind a name, if any.
+    /// The fixed bytes directly after a name, if any.
     fn name_terminator(&self) -> Option<&Expr> {
         let mut behind = self.member.iter().skip_while(|part| **part != MemberPart::Name).skip(1);
         match behind.next() {
@@ -109,7 +109,7 @@ pub struct RawStrings {
     pub end: Vec<(Trigger, Expr)>,
     /// Optional text before a value, not part of it.
     pub lead: Vec<u8>,
-    /// Optional text behind a value, not part of it.
+    /// Optional text after a value, not part of it.
     pub trail: Vec<u8>,
     /// Further texts that a string does not contain.
     pub excludes: Vec<Vec<u8>>,

@@ -24,7 +24,7 @@ pub(super) struct Punctuation {
 
 /// Expressions around and between the members of an object or the elements of an array.
 pub(super) struct Delimiters {
-    /// The opening bracket, with the white space behind it.
+    /// The opening bracket, with the white space after it.
     pub(super) open: Expr,
     /// The closing bracket, with the white space before it.
     pub(super) close: Expr,

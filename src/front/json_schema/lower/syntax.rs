@@ -40,7 +40,7 @@ pub enum ValueSyntax {
 pub struct ElementStyle {
     /// Beginning of every element.
     pub open: String,
-    /// Texts before and behind the name of an object member. Array elements have no name.
+    /// Texts before and after the name of an object member. Array elements have no name.
     pub name: [String; 2],
     /// Before a string, which is written without quotes and escapes.
     pub text: String,

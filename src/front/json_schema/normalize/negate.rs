@@ -332,7 +332,7 @@ fn in_place_schemas(parsed: &ParsedKeywords<'_>) -> Vec<LocId> {
     all.chain(conditionals).collect()
 }
 
-/// The arrays with an element behind the part's prefix that the part does not allow.
+/// The arrays with an element after the part's prefix that the part does not allow.
 fn violated_rest<'a>(part: &ArrayPart) -> Option<Facets<'a>> {
     let schema = part.rest?.negated();
     let from = part.prefix.len() as u32;
