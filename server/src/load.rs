@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use louver::engine::EngineOptions;
 use louver::front::json_schema::Registry;
-use louver_formats::WireFormat;
-use louver_mistralrs::{GgufModel, Louver, LouverOptions};
+use louver_formats::{ToolRequest, WireFormat};
+use louver_mistralrs::{GgufModel, Louver, LouverOptions, TemplateInput};
 use mistralrs::{Device, Model, ModelDType, TextModelBuilder, parse_isq_value};
 
-use crate::config::{Config, ConfigError, ModelConfig};
+use crate::config::{Config, ConfigError, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::device;
 use crate::mcp::McpServers;
 use crate::model_source::{self, ModelSource, SourceError};
@@ -75,16 +75,32 @@ async fn load_served(
     model: &ModelConfig,
     registry: &Registry,
 ) -> Result<ServedModel, LoadError> {
-    let engine = EngineOptions::default()
-        .with_limits(config.limits.engine())
+    let ModelSettings { engine, limits, reasoning, .. } = config.settings(model);
+    let options = EngineOptions::default()
+        .with_limits(limits.schema.engine(config.limits.http.body_bytes))
+        .with_background_threads(engine.background_threads)
+        .with_pool_bytes(engine.pool_bytes)
+        .with_grammar_cache_bytes(engine.grammar_cache_bytes)
         .with_registry(registry.clone());
-    let (host, louver) =
-        load_model(model, engine, Some(config.limits.requests.prompt_bytes)).await?;
+    let (host, louver) = load_model(model, options, Some(limits.requests.prompt_bytes)).await?;
+    check_reasoning(model, &louver, reasoning)?;
     let name = model.served_name();
     for warning in louver.warnings() {
         tracing::warn!(model = name, "{warning}");
     }
     Ok(ServedModel::new(model, host, louver))
+}
+
+/// Checks that the model can have the configured reasoning, with a request that has nothing else.
+fn check_reasoning(
+    model: &ModelConfig,
+    louver: &Louver,
+    reasoning: ReasoningDefault,
+) -> Result<(), LoadError> {
+    let (reasoning, enable_thinking) = reasoning.of_request(None);
+    let request = ToolRequest { reasoning, ..ToolRequest::default() };
+    let planned = louver.plan(request, TemplateInput::new(&[], enable_thinking));
+    planned.map(drop).map_err(|error| option_fault(model)("reasoning", error.to_string()))
 }
 
 /// Loads one model and sets up Louver for it. Fails if its wire format is unknown. A prompt of more
