@@ -18,6 +18,7 @@ mod chat;
 mod check;
 mod completions;
 mod config;
+mod config_files;
 mod device;
 mod error;
 mod http;

@@ -110,7 +110,12 @@ impl ConfigFile {
     pub fn open(path: &Path) -> Result<ConfigFile, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-        Ok(ConfigFile { path: path.to_owned(), text })
+        Ok(ConfigFile::new(path, text))
+    }
+
+    /// A file with this text; the path is only for messages.
+    pub fn new(path: &Path, text: impl Into<String>) -> ConfigFile {
+        ConfigFile { path: path.to_owned(), text: text.into() }
     }
 
     /// Parses the file.
@@ -122,7 +127,8 @@ impl ConfigFile {
         parse(&self.text).map_err(|faults| self.error(faults))
     }
 
-    /// The error of faults that were found in values: each gets the place of its member.
+    /// The error of faults that were found in values. Each gets the place of its member, or of the
+    /// closest table around it.
     pub fn error(&self, mut faults: Vec<ConfigFault>) -> ConfigError {
         if let Ok(table) = DeTable::parse(&self.text) {
             for fault in faults.iter_mut().filter(|fault| fault.place.is_none()) {
@@ -187,17 +193,21 @@ fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     (line, before[line_start..].chars().count() + 1)
 }
 
-/// Removes the member whose name or value has this span. Returns its path.
+/// Removes the member whose name or value, or an element of it, has this span. Returns its path.
 fn remove(table: &mut DeTable<'_>, span: &Range<usize>) -> Option<String> {
-    let is_here = |span_of: Range<usize>| span_of == *span;
-    let found = table.iter().find(|(name, value)| is_here(name.span()) || is_here(value.span()));
+    let found = table.iter().find(|(name, value)| {
+        let elements = value.get_ref().as_array().into_iter().flatten();
+        name.span() == *span
+            || value.span() == *span
+            || elements.into_iter().any(|element| element.span() == *span)
+    });
     if let Some(name) = found.map(|(name, _)| name.clone()) {
         table.remove(&name);
         return Some(name.into_inner().into_owned());
     }
     table.iter_mut().find_map(|(name, value)| {
         let inner = remove_in(value, span)?;
-        let separator = if inner.starts_with('[') || inner.is_empty() { "" } else { "." };
+        let separator = if inner.starts_with('[') { "" } else { "." };
         Some(format!("{}{separator}{inner}", name.get_ref()))
     })
 }
@@ -205,18 +215,10 @@ fn remove(table: &mut DeTable<'_>, span: &Range<usize>) -> Option<String> {
 fn remove_in(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
     match value.get_mut() {
         DeValue::Table(table) => remove(table, span),
-        DeValue::Array(items) => {
-            let is_item = items.iter().position(|item| item.span() == *span);
-            if let Some(index) = is_item {
-                // Read as an empty table, or as a value of another type once more.
-                return Some(format!("[{index}]"));
-            }
-            items.iter_mut().enumerate().find_map(|(index, item)| {
-                let inner = remove_in(item, span)?;
-                let separator = if inner.starts_with('[') { "" } else { "." };
-                Some(format!("[{index}]{separator}{inner}"))
-            })
-        }
+        DeValue::Array(items) => items.iter_mut().enumerate().find_map(|(index, item)| {
+            let inner = remove_in(item, span)?;
+            Some(format!("[{index}].{inner}"))
+        }),
         _ => None,
     }
 }

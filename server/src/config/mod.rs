@@ -283,7 +283,10 @@ impl ServerLimits {
 
 #[cfg(test)]
 mod tests {
+    use louver::front::json_schema::Whitespace;
+
     use super::*;
+    use crate::limits::SchemaLimits;
 
     #[test]
     fn configuration_file_is_parsed() {
@@ -321,6 +324,109 @@ mod tests {
     }
 
     #[test]
+    fn members_of_a_model_override_those_of_the_configuration() {
+        let config: Config = toml::from_str(
+            r#"
+            policy = "validate"
+            reasoning = "off"
+            reasoning_budget = 100
+            [schema_options]
+            integers = "zero_fraction"
+            max_digits = 9
+            [engine]
+            background_threads = 2
+            [preparation]
+            masks = 5
+            [limits.requests]
+            max_tokens = 50
+            [limits.schema]
+            nodes = 1000
+            [[model]]
+            model = "a"
+            [[model]]
+            model = "b"
+            policy = "best_effort"
+            strict_tools = "all"
+            reasoning = "required"
+            reasoning_budget = 7
+            draw = "host"
+            schema_options = { integers = "digits", whitespace = "compact" }
+            engine = { pool_bytes = 5 }
+            preparation = { enabled = false }
+            [model.limits]
+            requests = { max_tokens = 90, timeout_s = 1.5 }
+            schema = { mask_fuel = 3 }
+            "#,
+        )
+        .unwrap();
+        config.check().unwrap();
+        let [plain, own] = [0, 1].map(|i| config.settings(&config.models[i]));
+        assert_eq!((plain.policy, plain.schema_options.policy), (config.policy, config.policy));
+        assert_eq!((plain.strict_tools, plain.draw), (StrictTools::AsFlagged, DrawnBy::Louver));
+        assert_eq!((plain.reasoning, plain.reasoning_budget), (config.reasoning, Some(100)));
+        assert_eq!((plain.engine, plain.preparation), (config.engine, config.preparation));
+        assert_eq!(plain.limits.requests, config.limits.requests.into());
+        assert_eq!(plain.limits.schema, config.limits.schema);
+        assert_eq!(plain.preparation.budget().unwrap().masks, 5);
+
+        let expected = ModelSettings {
+            policy: Policy::BestEffort,
+            strict_tools: StrictTools::All,
+            reasoning: ReasoningDefault::Required,
+            reasoning_budget: Some(7),
+            draw: DrawnBy::Host,
+            schema_options: SchemaOptions {
+                policy: Policy::BestEffort,
+                whitespace: Whitespace::Compact,
+                max_digits: Some(9),
+                ..SchemaOptions::default()
+            },
+            engine: EngineSettings { pool_bytes: 5, ..config.engine },
+            preparation: PreparationSettings { enabled: false, ..config.preparation },
+            limits: ModelLimits {
+                requests: ModelRequestLimits {
+                    max_tokens: 90,
+                    timeout_s: Seconds(std::time::Duration::from_millis(1500)),
+                    ..config.limits.requests.into()
+                },
+                schema: SchemaLimits { mask_fuel: 3, ..config.limits.schema },
+            },
+        };
+        assert_eq!(own, expected);
+        assert_eq!(own.preparation.budget(), None);
+        // What is printed can be read again, and is the same.
+        let again = format!("[[model]]\nmodel = \"b\"\n{}", nested(&own.to_toml()));
+        let again: Config = toml::from_str(&again).unwrap();
+        assert_eq!(again.settings(&again.models[0]), own);
+    }
+
+    /// TOML of a model's table below `[[model]]`.
+    fn nested(toml: &str) -> String {
+        toml.replace("\n[", "\n[model.")
+    }
+
+    #[test]
+    fn requests_override_the_reasoning_and_draw_of_models() {
+        use louver_formats::Reasoning;
+        use {Reasoning as R, ReasoningDefault::*};
+        for (default, request, expected) in [
+            (Optional, None, (R::Optional, None)),
+            (Optional, Some(true), (R::Optional, Some(true))),
+            (Optional, Some(false), (R::Off, Some(false))),
+            (Off, None, (R::Off, Some(false))),
+            (Off, Some(true), (R::Optional, Some(true))),
+            (Required, None, (R::Required, Some(true))),
+            (Required, Some(true), (R::Required, Some(true))),
+            (Required, Some(false), (R::Off, Some(false))),
+        ] {
+            assert_eq!(default.of_request(request), expected, "{default:?} {request:?}");
+        }
+        assert_eq!(DrawnBy::Louver.seed(None, || 5), Some(5));
+        assert_eq!(DrawnBy::Host.seed(None, || 5), None);
+        assert_eq!(DrawnBy::Host.seed(Some(1), || 5), Some(1));
+    }
+
+    #[test]
     fn public_addresses_need_keys_or_a_flag() {
         let check = |text: &str| {
             toml::from_str::<Config>(&format!("{text}\n[[model]]\nmodel = \"a\"")).unwrap().check()
@@ -346,7 +452,7 @@ mod tests {
             |text: &str| toml::from_str::<Config>(text).unwrap().check().unwrap_err().to_string();
         assert_eq!(check(""), "model: there is no model to serve");
         let twice = "[[model]]\nmodel = \"a\"\n[[model]]\nmodel = \"b\"\naliases = [\"a\"]";
-        assert_eq!(check(twice), "model.name: two models are called \"a\"");
+        assert_eq!(check(twice), "model[1].name: two models are called \"a\"");
         for keys in ["\"\"", "\" \"", "\"a\", \"\\t\"", "\"a b\""] {
             let error = check(&format!("api_keys = [{keys}]\n[[model]]\nmodel = \"a\""));
             assert!(error.starts_with("api_keys: "), "{error}");

@@ -64,6 +64,13 @@ pub enum DrawnBy {
     Host,
 }
 
+impl DrawnBy {
+    /// The seed of Louver's draws, of a request with or without one; `None` if the host draws.
+    pub(crate) fn seed(self, requested: Option<u64>, fresh: impl FnOnce() -> u64) -> Option<u64> {
+        requested.or_else(|| (self == DrawnBy::Louver).then(fresh))
+    }
+}
+
 /// Threads and caches of a model's engine: see [`EngineOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -206,6 +213,18 @@ pub struct ModelSettings {
     pub preparation: PreparationSettings,
     /// Limits.
     pub limits: ModelLimits,
+}
+
+impl ModelSettings {
+    /// The settings as TOML, as a model's table in a configuration may have them.
+    pub fn to_toml(&self) -> String {
+        let mut settings = serde_json::to_value(self).unwrap_or_default();
+        // TOML has no null.
+        if let Some(members) = settings.as_object_mut() {
+            members.retain(|_, value| !value.is_null());
+        }
+        toml::to_string(&settings).unwrap_or_default()
+    }
 }
 
 /// Serialises schema options without their policy, as configurations have them.

@@ -19,7 +19,6 @@ use mistralrs::SamplingParams;
 use serde_json::Value;
 use tokio::time::timeout_at;
 
-use crate::config::DrawnBy;
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
@@ -151,14 +150,6 @@ impl TurnRequest {
         }
     }
 
-    /// The seed of Louver's draws; `None` if the host draws.
-    fn seed(&self, served: &ServedModel) -> Option<u64> {
-        // By default a fresh seed: results then depend neither on whether a seed is given nor on
-        // other sequences in the batch.
-        let is_drawn = served.settings.draw == DrawnBy::Louver;
-        self.sampling.seed.or_else(|| is_drawn.then(fresh_seed))
-    }
-
     /// The prompt's tokens.
     pub(crate) fn tokens(&self, plan: &Plan) -> Result<Vec<u32>, RequestError> {
         match &self.prompt {
@@ -195,7 +186,9 @@ impl TurnRequest {
             (false, None) => Record::Nothing,
         };
         let options = RunOptions {
-            seed: self.seed(served),
+            // By default a fresh one: results then depend neither on whether a seed is given nor on
+            // other sequences in the batch.
+            seed: served.settings.draw.seed(sampling.seed, fresh_seed),
             truncation: self.extension.truncation,
             // Preparation runs with compilation, so that dropping the request cancels it.
             overlap: Overlap { prepare: false, ..Overlap::default() },
