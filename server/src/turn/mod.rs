@@ -121,6 +121,11 @@ impl TurnRequest {
         (tools, TemplateInput::new(&self.template_tools, enable_thinking))
     }
 
+    fn tool_count(&self) -> usize {
+        let ToolRequest { tools, customs, builtins, .. } = &self.tools;
+        tools.len() + customs.len() + builtins.len()
+    }
+
     fn choices(&self) -> usize {
         self.sampling.n.unwrap_or(1)
     }
@@ -249,8 +254,9 @@ async fn plan_and_start(
     let rounds = rounds::Rounds::new(&request);
     let work = BlockingWork::default();
     let checkpoint = work.checkpoint();
-    let span = telemetry::plan(&served.name);
-    let (plan, prompt, compiled_in) = work
+    let tools = request.tool_count();
+    let span = telemetry::plan(&served, tools);
+    let (plan, prompt, compiled_in, prepared) = work
         .run(planning.clone(), move || {
             let started = Instant::now();
             let plan = request.plan(&planned_model)?;
@@ -263,10 +269,11 @@ async fn plan_and_start(
             span.record("gen_ai.usage.input_tokens", prompt.len() as i64);
             checkpoint()?;
             let budget = planned_model.settings.preparation.budget();
-            if let (Some(constraint), Some(budget)) = (plan.constraint(), budget) {
-                constraint.prepare(budget);
-            }
-            Ok((plan, prompt, compiled_in))
+            let prepared = plan.constraint().zip(budget).map(|(constraint, budget)| {
+                span.in_scope(|| telemetry::preparation(&budget));
+                constraint.prepare(budget)
+            });
+            Ok((plan, prompt, compiled_in, prepared))
         })
         .await?;
     let permits = enter_generation(app, &served, planning).await?;
@@ -296,6 +303,7 @@ async fn plan_and_start(
         max_tokens,
         temperature,
         top_p,
+        tools,
     };
     let trace_source =
         trace_source.map(|(route, body)| running::TraceSource { id, route, body: body.into() });
@@ -303,7 +311,7 @@ async fn plan_and_start(
         (app.clone(), served),
         streams,
         (later_choices, rounds),
-        (permits, work),
+        (permits, work, prepared),
         (options, trace_source, pointers.clone()),
     ))
 }

@@ -122,6 +122,9 @@ pub(crate) struct ThroughputArgs {
     /// tokens.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = ["text", "rows", "calls"])]
     shapes: Vec<String>,
+    /// Only these numbers of requests at once [default: 1 and 8; for tool calls also 32 and 64].
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    at_once: Vec<usize>,
 }
 
 /// `louver bench serve beside`.

@@ -106,8 +106,10 @@ pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<BenchOutcome
     for (name, dir) in models {
         let bench = Bench::load(&dir, args.tokens, seed).await?;
         for shape in shapes().iter().filter(|shape| args.includes(shape.name)) {
-            let arrangement = bench.arrange(shape).await.context(shape.name)?;
-            for concurrency in shape.concurrency {
+            let numbers = args.concurrency(shape);
+            let Some(most) = numbers.iter().max() else { continue };
+            let arrangement = bench.arrange(shape, *most).await.context(shape.name)?;
+            for concurrency in &numbers {
                 let case = format!("{name}, {}, {concurrency}", shape.name);
                 let rounds = bench
                     .run_rounds(&arrangement, *concurrency, args.rounds)
@@ -166,6 +168,11 @@ fn shapes() -> [Shape; 3] {
 }
 
 impl ThroughputArgs {
+    fn concurrency(&self, shape: &Shape) -> Vec<usize> {
+        let is_asked = |n: &usize| self.at_once.is_empty() || self.at_once.contains(n);
+        shape.concurrency.iter().copied().filter(is_asked).collect()
+    }
+
     fn includes(&self, shape: &str) -> bool {
         self.shapes.is_empty() || self.shapes.iter().any(|name| name == shape)
     }
@@ -183,7 +190,7 @@ impl Bench {
         Ok(Bench { model, louver, tokens, seed })
     }
 
-    async fn arrange(&self, shape: &Shape) -> Result<Arrangement> {
+    async fn arrange(&self, shape: &Shape, most: usize) -> Result<Arrangement> {
         let options =
             SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
         let (plan, tools) = match &shape.constraint {
@@ -208,14 +215,13 @@ impl Bench {
             // A word has at least one token.
             arrangement.message.push_str(&" word".repeat(missing.div_ceil(4)));
         }
-        arrangement.seeds = self.long_seeds(&arrangement, shape).await?;
+        arrangement.seeds = self.long_seeds(&arrangement, most).await?;
         Ok(arrangement)
     }
 
-    /// Seeds with which unconstrained generations are long enough: a model with random weights may
+    /// So many seeds with which unconstrained generations are long enough: a model with random weights may
     /// end at any token.
-    async fn long_seeds(&self, arrangement: &Arrangement, shape: &Shape) -> Result<Vec<u64>> {
-        let most = shape.concurrency.iter().copied().max().unwrap_or(1);
+    async fn long_seeds(&self, arrangement: &Arrangement, most: usize) -> Result<Vec<u64>> {
         let mut seeds = Vec::new();
         for candidate in self.seed..self.seed + MAX_SEEDS {
             let (tokens, _) = self.generate(arrangement, candidate, Setup::Free).await?;
