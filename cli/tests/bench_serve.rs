@@ -84,7 +84,7 @@ fn load_has_no_failures() {
 fn throughput_is_measured_for_all_setups() {
     let (text, lines) = successful_run(
         &Folder::new("throughput"),
-        &["throughput", "--tokens", "24", "--rounds", "1", "--at-once", "1,8"],
+        &["throughput", "--tokens", "24", "--rounds", "1", "--at-once", "1,8", "--prompt", "600"],
     );
     // Two shapes, one and eight concurrent requests, four setups; calls, without the host's setup.
     assert_eq!(lines.len(), 2 * 2 * 4 + 2 * 3, "{text}");

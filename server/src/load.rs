@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use louver::engine::EngineOptions;
 use louver::front::json_schema::Registry;
-use louver_formats::{ToolRequest, WireFormat};
-use louver_mistralrs::{GgufModel, Louver, LouverOptions, TemplateInput};
+use louver_formats::WireFormat;
+use louver_mistralrs::{GgufModel, Louver, LouverOptions, PlanError};
 use mistralrs::{Device, IsqType, Model, ModelDType, TextModelBuilder, parse_isq_value};
 
 use crate::config::{Config, ConfigError, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::device;
 use crate::mcp::McpServers;
 use crate::model_source::{self, ModelSource, SourceError};
-use crate::state::{App, ServedModel};
+use crate::state::{App, ServedModel, plan_reasoning};
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -91,16 +91,16 @@ async fn load_served(
     Ok(ServedModel::new(model, host, louver))
 }
 
-/// Checks that the model can have the configured reasoning, with a request that has nothing else.
+/// Checks that the model can have the configured reasoning, and its own budget of it.
 fn check_reasoning(
     model: &ModelConfig,
     louver: &Louver,
     reasoning: ReasoningDefault,
 ) -> Result<(), LoadError> {
-    let (reasoning, enable_thinking) = reasoning.of_request(None);
-    let request = ToolRequest { reasoning, ..ToolRequest::default() };
-    let planned = louver.plan(request, TemplateInput::new(&[], enable_thinking));
-    planned.map(drop).map_err(|error| option_fault(model)("reasoning", error.to_string()))
+    let fault = |member, error: PlanError| option_fault(model)(member, error.to_string());
+    plan_reasoning(louver, reasoning, None).map_err(|error| fault("reasoning", error))?;
+    let budgeted = plan_reasoning(louver, ReasoningDefault::Optional, model.reasoning_budget);
+    budgeted.map(drop).map_err(|error| fault("reasoning_budget", error))
 }
 
 /// Loads one model and sets up Louver for it. Fails if its wire format is unknown. A prompt of more

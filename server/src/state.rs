@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use louver_mistralrs::Louver;
+use louver_formats::{ReasoningBudget, ToolRequest};
+use louver_mistralrs::{Louver, Plan, PlanError, TemplateInput};
 use mistralrs::{CustomLogitsProcessor, Model};
 use tokio::sync::Semaphore;
 
-use crate::config::{Config, ModelConfig, ModelSettings};
+use crate::config::{Config, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::PhaseWatch;
 use crate::inspect::TraceStore;
@@ -140,6 +141,18 @@ impl ServedModel {
     }
 }
 
+/// Plans a request that has nothing but reasoning, to find out whether a model can have it.
+pub(crate) fn plan_reasoning(
+    louver: &Louver,
+    reasoning: ReasoningDefault,
+    budget: Option<u32>,
+) -> Result<Plan, PlanError> {
+    let (reasoning, enable_thinking) = reasoning.of_request(None);
+    let reasoning_budget = budget.map(ReasoningBudget::Tokens);
+    let request = ToolRequest { reasoning, reasoning_budget, ..ToolRequest::default() };
+    louver.plan(request, TemplateInput::new(&[], enable_thinking))
+}
+
 /// The 64-bit FNV-1a hash (Fowler, Noll and Vo, 1991). Stable across builds, unlike the standard
 /// library's hash.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
@@ -188,7 +201,12 @@ impl App {
     ) -> App {
         let generation_gate = AdmissionGate::new(config.limits.requests);
         let with_settings = |(served, of_model): (ServedModel, &ModelConfig)| {
-            let settings = config.settings(of_model);
+            let mut settings = config.settings(of_model);
+            let budget = settings.reasoning_budget;
+            if plan_reasoning(&served.louver, ReasoningDefault::Optional, budget).is_err() {
+                // The configuration's, for models that can reason.
+                settings.reasoning_budget = None;
+            }
             let concurrent = settings.limits.requests.concurrent;
             let gates = if served.is_serial {
                 ModelGates::Serial(SerialGates::new(config.limits.requests))

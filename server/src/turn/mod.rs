@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use louver::spec::json::Json;
-use louver_formats::{ReasoningBudget, ToolRequest};
+use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{
     Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput, call_ids,
 };
@@ -108,7 +108,9 @@ impl TurnRequest {
     fn resolve(&self, served: &ServedModel) -> (ToolRequest, TemplateInput) {
         let (settings, extension) = (&served.settings, &self.extension);
         let (reasoning, enable_thinking) = settings.reasoning.of_request(self.thinking.is_on());
-        let reasoning_budget = extension.reasoning_budget.or(settings.reasoning_budget);
+        let reasons = reasoning != Reasoning::Off && matches!(self.prompt, Prompt::Messages(_));
+        let default_budget = settings.reasoning_budget.filter(|_| reasons);
+        let reasoning_budget = extension.reasoning_budget.or(default_budget);
         let tools = ToolRequest {
             strictness: settings.strict_tools.into(),
             limits: served.louver.engine().options().limits.clone(),
@@ -209,8 +211,9 @@ fn fresh_seed() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// Admits, plans and starts a request. Its deadline counts from `arrived`. Errors: 503 while the server is stopping, 429 if too many requests wait,
-/// 404 for an unknown model, 400 for constraints that cannot be enforced.
+/// Admits, plans and starts a request. Its deadline counts from `arrived`. Errors: 503 while the
+/// server is stopping, 429 if too many requests wait, 404 for an unknown model, 400 for constraints
+/// that cannot be enforced.
 pub(crate) async fn start(
     app: &App,
     mut request: TurnRequest,

@@ -62,6 +62,8 @@ async fn models_have_settings_of_their_own() {
     let answer = server.chat(message).await.json();
     assert!(answer["choices"][0]["message"]["reasoning_content"].is_null(), "{answer}");
     // A seed makes Louver draw.
+    let completion = json!({"model": "own", "prompt": "a", "max_tokens": 3}).to_string();
+    assert_eq!(server.post("/v1/completions", completion).await.status, 200);
     let [first, second] = [server.chat(message).await.json(), server.chat(message).await.json()];
     assert_eq!(
         first["choices"][0]["message"]["content"],

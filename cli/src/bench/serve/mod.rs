@@ -37,8 +37,8 @@ pub(crate) enum BenchMode {
     Load(LoadArgs),
     /// Tokens per second with and without a constraint.
     Throughput(ThroughputArgs),
-    /// Tool calls of any model through its own template: without a constraint, with mistral.rs's own
-    /// and with Louver. Cases are those of the Berkeley Function Calling Leaderboard, or a few
+    /// Tool calls of any model through its own template: without a constraint, with mistral.rs's
+    /// own and with Louver. Cases are those of the Berkeley Function Calling Leaderboard, or a few
     /// built-in ones.
     Bfcl(bfcl::BfclArgs),
     /// Latency and correctness of good requests during attacks, compared with a quiet server.
@@ -118,8 +118,10 @@ pub(crate) struct ThroughputArgs {
     /// Number of measurements per setup, in turns with the others.
     #[arg(long, value_name = "N", default_value_t = 9)]
     rounds: usize,
-    /// Only these shapes: free text, rows of a JSON array, tool calls beside a prompt of 2,000
-    /// tokens.
+    /// Tokens of the prompt beside which tools are called.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    prompt: usize,
+    /// Only these shapes: free text, rows of a JSON array, tool calls beside a long prompt.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = ["text", "rows", "calls"])]
     shapes: Vec<String>,
     /// Only these numbers of requests at once [default: 1 and 8; for tool calls also 32 and 64].

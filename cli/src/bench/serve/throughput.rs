@@ -4,6 +4,7 @@
 mod table;
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -12,17 +13,14 @@ use louver_mistralrs::{
     Truncation, Whitespace,
 };
 use mistralrs::{
-    Model, ModelDType, RequestBuilder, Response, SamplingParams, TextMessageRole, TextModelBuilder,
+    CustomLogitsProcessor, Model, ModelDType, RequestBuilder, Response, SamplingParams, Tensor,
+    TextMessageRole, TextModelBuilder,
 };
 use serde_json::{Value, json};
 
 use super::record::{RequestRecord, nanos};
 use super::{BenchOutcome, ThroughputArgs, test_server};
 
-/// Maximum number of seeds to try for unconstrained runs that are long enough.
-const MAX_SEEDS: u64 = 400;
-/// Tokens of a long prompt.
-const LONG_PROMPT: usize = 2000;
 /// The share of the unconstrained rate that is aimed at.
 const BAR: f64 = 0.99;
 
@@ -52,8 +50,7 @@ impl Setup {
 struct Shape {
     name: &'static str,
     constraint: Constraint,
-    /// Tokens of the prompt, if it is to be long.
-    prompt: Option<usize>,
+    has_long_prompt: bool,
     /// Numbers of concurrent requests.
     concurrency: &'static [usize],
 }
@@ -71,8 +68,11 @@ struct Bench {
     model: Model,
     louver: Louver,
     tokens: usize,
-    /// The seed to begin with.
+    /// The seed of the first of concurrent generations; the others follow.
     seed: u64,
+    /// Keeps generations without a constraint from ending; applied to all, so that all do the same
+    /// work.
+    endless: Arc<dyn CustomLogitsProcessor>,
 }
 
 /// The plans and the prompt of a shape.
@@ -80,8 +80,6 @@ struct Arrangement {
     constrained: Plan,
     free: Plan,
     message: String,
-    /// Seeds of unconstrained generations that are long enough.
-    seeds: Vec<u64>,
     /// Whether the host's own route gets the same prompt.
     has_host: bool,
 }
@@ -107,8 +105,7 @@ pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<BenchOutcome
         let bench = Bench::load(&dir, args.tokens, seed).await?;
         for shape in shapes().iter().filter(|shape| args.includes(shape.name)) {
             let numbers = args.concurrency(shape);
-            let Some(most) = numbers.iter().max() else { continue };
-            let arrangement = bench.arrange(shape, *most).await.context(shape.name)?;
+            let arrangement = bench.arrange(shape, args.prompt).context(shape.name)?;
             for concurrency in &numbers {
                 let case = format!("{name}, {}, {concurrency}", shape.name);
                 let rounds = bench
@@ -158,12 +155,16 @@ fn shapes() -> [Shape; 3] {
     };
     let tools: Vec<Value> = (0..4).map(tool).collect();
     let text = json!({"type": "string", "minLength": 20_000});
-    let shape =
-        |name, constraint, prompt, concurrency| Shape { name, constraint, prompt, concurrency };
+    let shape = |name, constraint, has_long_prompt, concurrency| Shape {
+        name,
+        constraint,
+        has_long_prompt,
+        concurrency,
+    };
     [
-        shape("text", Constraint::Answer(text), None, &[1, 8]),
-        shape("rows", Constraint::Answer(rows.clone()), None, &[1, 8]),
-        shape("calls", Constraint::Tools(tools.into()), Some(LONG_PROMPT), &[1, 8, 32, 64]),
+        shape("text", Constraint::Answer(text), false, &[1, 8]),
+        shape("rows", Constraint::Answer(rows.clone()), false, &[1, 8]),
+        shape("calls", Constraint::Tools(tools.into()), true, &[1, 8, 32, 64]),
     ]
 }
 
@@ -187,10 +188,11 @@ impl Bench {
             .with_max_num_seqs(most.unwrap_or(1))
             .with_prefix_cache_n(None);
         let (model, louver) = Louver::load(builder).await?;
-        Ok(Bench { model, louver, tokens, seed })
+        let stops = louver.engine().vocab().stops().iter().map(|id| id.raw() as usize).collect();
+        Ok(Bench { model, louver, tokens, seed, endless: endless(stops) })
     }
 
-    async fn arrange(&self, shape: &Shape, most: usize) -> Result<Arrangement> {
+    fn arrange(&self, shape: &Shape, prompt: usize) -> Result<Arrangement> {
         let options =
             SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
         let (plan, tools) = match &shape.constraint {
@@ -203,36 +205,18 @@ impl Bench {
             constrained: plan.reasoning(Reasoning::Off).schema_options(options).build()?,
             free: self.louver.unconstrained(tools),
             message: "Say something.".to_owned(),
-            seeds: Vec::new(),
             has_host: tools.is_null(),
         };
-        while let Some(wanted) = shape.prompt {
+        while shape.has_long_prompt {
             let message = json!({"role": "user", "content": arrangement.message});
-            let missing = wanted.saturating_sub(arrangement.constrained.prompt(&[message])?.len());
+            let missing = prompt.saturating_sub(arrangement.constrained.prompt(&[message])?.len());
             if missing == 0 {
                 break;
             }
             // A word has at least one token.
             arrangement.message.push_str(&" word".repeat(missing.div_ceil(4)));
         }
-        arrangement.seeds = self.long_seeds(&arrangement, most).await?;
         Ok(arrangement)
-    }
-
-    /// So many seeds with which unconstrained generations are long enough: a model with random weights may
-    /// end at any token.
-    async fn long_seeds(&self, arrangement: &Arrangement, most: usize) -> Result<Vec<u64>> {
-        let mut seeds = Vec::new();
-        for candidate in self.seed..self.seed + MAX_SEEDS {
-            let (tokens, _) = self.generate(arrangement, candidate, Setup::Free).await?;
-            if tokens == self.tokens {
-                seeds.push(candidate);
-            }
-            if seeds.len() == most {
-                return Ok(seeds);
-            }
-        }
-        bail!("the model ends too soon; try fewer --tokens")
     }
 
     /// Measures all setups in rounds; each round begins with another setup. The first round is a
@@ -266,19 +250,17 @@ impl Bench {
         concurrency: usize,
     ) -> Result<Measurement> {
         let started = Instant::now();
-        let seeds = arrangement.seeds[..concurrency].iter();
+        let seeds = (self.seed..).take(concurrency);
         let ran = futures::future::try_join_all(seeds.map(async |seed| match setup {
             Setup::Host => self.generate_with_host(arrangement).await,
-            _ => self.generate(arrangement, *seed, setup).await,
+            _ => self.generate(arrangement, seed, setup).await,
         }));
         let ran = ran.await?;
         let took = started.elapsed();
         let mut timing = Timing::default();
         ran.iter().for_each(|(_, one)| timing.add(one));
         let tokens = ran.iter().map(|(tokens, _)| tokens).sum::<usize>();
-        // Unconstrained generations may end earlier concurrently than alone: the host mixes up the
-        // sequences of a batch on the CPU.
-        if setup.is_constrained() && tokens != concurrency * self.tokens {
+        if tokens != concurrency * self.tokens {
             bail!("{tokens} tokens in place of {}", concurrency * self.tokens);
         }
         Ok(Measurement { rate: tokens as f64 / took.as_secs_f64(), timing, took, tokens })
@@ -289,6 +271,7 @@ impl Bench {
             .set_sampling(SamplingParams::neutral())
             .set_sampler_max_len(self.tokens)
             .enable_thinking(false)
+            .add_logits_processor(self.endless.clone())
             .add_message(TextMessageRole::User, message)
     }
 
@@ -306,7 +289,7 @@ impl Bench {
         Ok((generation.tokens.len(), generation.timing))
     }
 
-    /// Generates through the host's own route. It may end earlier; its tokens are counted.
+    /// Generates through the host's own route.
     async fn generate_with_host(&self, arrangement: &Arrangement) -> Result<(usize, Timing)> {
         let request = self.request(&arrangement.message);
         let mut stream = self.model.stream_chat_request(request).await?;
@@ -322,6 +305,21 @@ impl Bench {
         }
         Ok((tokens, Timing::default()))
     }
+}
+
+/// A processor that keeps generations from ending.
+fn endless(stops: Vec<usize>) -> Arc<dyn CustomLogitsProcessor> {
+    let bias: OnceLock<Tensor> = OnceLock::new();
+    Arc::new(move |logits: &Tensor, _: &[u32]| {
+        if bias.get().is_none() {
+            let width = logits.dims().last().copied().unwrap_or(0);
+            let of = |id| if stops.contains(&id) { f32::NEG_INFINITY } else { 0.0 };
+            let of_ids: Vec<f32> = (0..width).map(of).collect();
+            let made = Tensor::from_vec(of_ids, width, logits.device())?;
+            let _ = bias.set(made.to_dtype(logits.dtype())?);
+        }
+        bias.get().map_or_else(|| Ok(logits.clone()), |bias| logits.broadcast_add(bias))
+    })
 }
 
 fn options(seed: u64, setup: Setup) -> RunOptions {

@@ -1,8 +1,9 @@
 //! A call with mistral.rs's own constraint: JSON that names a tool and has its arguments.
 //!
 //! mistral.rs 0.8.1 applies a constraint to the whole answer, so the answer is one call without the
-//! markers of the wire format. The prompt is that of the other modes. Where calls of the wire format
-//! are such JSON, it ends with their begin marker, so that the model is where it would write one.
+//! markers of the wire format. The prompt is that of the other modes. Where calls of the wire
+//! format are such JSON, it ends with their begin marker, so that the model is where it would write
+//! one.
 
 use std::time::Duration;
 

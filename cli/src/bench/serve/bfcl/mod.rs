@@ -30,8 +30,8 @@ use report::CaseResult;
 /// `louver bench serve bfcl`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct BfclArgs {
-    /// The model: a directory, a GGUF file or a Hugging Face id [default: the tiny model with random
-    /// weights].
+    /// The model: a directory, a GGUF file or a Hugging Face id [default: the tiny model with
+    /// random weights].
     #[arg(long, value_name = "PATH_OR_ID")]
     model: Option<String>,
     /// Test SmolLM2-135M-Instruct, a small trained model. Downloads 93 MB once.
