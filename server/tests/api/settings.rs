@@ -52,7 +52,7 @@ async fn models_have_settings_of_their_own() {
     let deep = (0..60).fold(json!({}), |inner, _| json!({"items": inner}));
     let deep = json!({"response_format": {"type": "json_schema", "json_schema": {"schema": deep}}});
     assert_eq!(server.chat(&ask(deep.clone())).await.status, 200);
-    assert_eq!(server.chat(&own(deep)).await.error().1, "invalid_schema");
+    assert_eq!(server.chat(&own(deep)).await.error().1, "schema_limit");
     // Reasoning of requests that do not say.
     let quiet = json!({"reasoning_effort": null, "max_tokens": 60});
     let answer = server.chat(&own(quiet)).await.json();

@@ -293,17 +293,15 @@ impl Bench {
     async fn generate_with_host(&self, arrangement: &Arrangement) -> Result<(usize, Timing)> {
         let request = self.request(&arrangement.message);
         let mut stream = self.model.stream_chat_request(request).await?;
-        let mut tokens = 0;
         while let Some(response) = stream.next().await {
-            match response {
-                Response::Chunk(chunk) => {
-                    tokens = chunk.usage.map_or(tokens + 1, |usage| usage.completion_tokens);
-                }
-                Response::Done(_) => break,
-                _ => bail!("the host failed"),
+            let Response::Chunk(chunk) = response else { bail!("the host failed") };
+            let finish = chunk.choices.first().and_then(|choice| choice.finish_reason.as_deref());
+            if let Some(other) = finish.filter(|finish| *finish != "length") {
+                bail!("the host ended with {other:?}");
             }
         }
-        Ok((tokens, Timing::default()))
+        // Not every token has a chunk, nor has the last one always.
+        Ok((self.tokens, Timing::default()))
     }
 }
 
