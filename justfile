@@ -34,8 +34,14 @@ trained sample="40":
     cargo run --release -- demo --trained
     LOUVER_SMOLLM2=`cargo run --release -- demo --trained --json | sed -n '1s/.*"model":"\([^"]*\)".*/\1/p'` \
         cargo test --workspace --test host trained
-    cargo run --release -- bench accuracy --cases ../shared/data/toolcalls-dev.jsonl \
-        --sample {{sample}} --out target/accuracy.json
+    cargo run --release -- bench serve bfcl --trained --cases ../shared/data/toolcalls-dev.jsonl \
+        --categories simple_python,multiple,parallel --sample {{sample}} --out target/bfcl.jsonl
+
+# Calls of any model on BFCL: without a constraint, with mistral.rs's own, with Louver (needs
+# ../shared/data).
+bfcl model *args:
+    cargo run --release -- bench serve bfcl --model {{model}} \
+        --cases ../shared/data/toolcalls-dev.jsonl {{args}}
 
 # The inspector's page in a headless browser, without the server: seconds.
 inspector:

@@ -9,8 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use louver::front::json_schema::Policy;
-use louver_formats::Strictness;
-use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits};
+use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits, StrictTools};
 
 use crate::model_flags::ModelFlags;
 use crate::registry::RegistryArgs;
@@ -71,7 +70,7 @@ pub(crate) struct ServeArgs {
     policy: Option<PolicyArg>,
     /// Which tools' arguments must match their schema [default: as_flagged].
     #[arg(long, value_enum)]
-    strict_tools: Option<StrictTools>,
+    strict_tools: Option<StrictToolsArg>,
     #[command(flatten)]
     registry: RegistryArgs,
     /// Grace period for running requests after SIGTERM or SIGINT, in seconds.
@@ -99,7 +98,7 @@ enum PolicyArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-enum StrictTools {
+enum StrictToolsArg {
     /// Those of tools whose `strict` is true, as in OpenAI's API.
     AsFlagged,
     /// Every tool's, unless its `strict` is false.
@@ -181,8 +180,8 @@ async fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     if let Some(strict) = args.strict_tools {
         config.strict_tools = match strict {
-            StrictTools::AsFlagged => Strictness::AsFlagged,
-            StrictTools::All => Strictness::All,
+            StrictToolsArg::AsFlagged => StrictTools::AsFlagged,
+            StrictToolsArg::All => StrictTools::All,
         };
     }
     config.registry.extend(args.registry.registry.iter().cloned());
@@ -322,7 +321,7 @@ mod tests {
         );
         assert_eq!((model.device, model.isq.as_deref()), (DeviceChoice::Cuda(1), Some("4")));
         assert_eq!((config.port, config.policy), (0, Policy::BestEffort));
-        assert_eq!(config.strict_tools, Strictness::All);
+        assert_eq!(config.strict_tools, StrictTools::All);
         assert_eq!(
             (model.dtype.as_deref(), model.chat_template.as_deref()),
             (Some("bf16"), Some(std::path::Path::new("chatml-tools")))

@@ -84,12 +84,32 @@ fn load_has_no_failures() {
 fn throughput_is_measured_for_all_setups() {
     let (text, lines) = successful_run(
         &Folder::new("throughput"),
-        &["throughput", "--tokens", "24", "--rounds", "2"],
+        &["throughput", "--tokens", "24", "--rounds", "1", "--at-once", "1,8", "--prompt", "600"],
     );
-    // Two shapes, one and eight concurrent requests, four setups, two rounds.
-    assert_eq!(lines.len(), 32, "{text}");
+    // Two shapes, one and eight concurrent requests, four setups; calls, without the host's setup.
+    assert_eq!(lines.len(), 2 * 2 * 4 + 2 * 3, "{text}");
     assert!(lines.iter().all(|line| line["tokens_per_second"].as_f64() > Some(0.0)), "{text}");
-    assert_eq!(text.matches("Constrained / Free").count(), 4, "{text}");
+    // Every arrangement is a row, good or bad.
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| 548 ids, ")).collect();
+    assert_eq!(rows.len(), 6, "{text}");
+    assert!(rows.iter().any(|row| row.starts_with("| 548 ids, calls, 8 |")), "{text}");
+    assert!(text.contains(" 0.99 of the unconstrained rate"), "{text}");
+}
+
+#[test]
+fn calls_with_louver_are_valid_by_schema() {
+    let (text, lines) = successful_run(&Folder::new("bfcl"), &["bfcl", "--max-tokens", "120"]);
+    // Four built-in cases in three modes.
+    assert_eq!(lines.len(), 12, "{text}");
+    let own: Vec<&Value> =
+        lines.iter().filter(|line| line["id"].as_str().unwrap().ends_with(" louver")).collect();
+    assert_eq!(own.len(), 4);
+    for line in own {
+        assert!(line["calls"].as_u64() > Some(0) && line["calls"] == line["valid"], "{line}");
+        assert!(line["louver_ns"].as_u64() > Some(0), "{line}");
+    }
+    let rows = text.lines().filter(|line| line.starts_with("| ")).count();
+    assert_eq!(rows, 1 + 3 * 4, "three categories and all of them: {text}");
 }
 
 #[test]

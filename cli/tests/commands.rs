@@ -490,3 +490,55 @@ fn bench_tools_feeds_calls_in_the_format() {
         lines.len()
     );
 }
+
+#[cfg(feature = "host")]
+#[test]
+fn check_config_finds_all_faults_or_shows_the_settings() {
+    let folder = Folder::new("check-config");
+    let template = folder.file("template.jinja", "{{ messages }}");
+    let check = |text: &str| {
+        let config = folder.file("louver.toml", text);
+        let run = louver(&["check", "--config", path(&config)]);
+        let out = String::from_utf8(run.stdout).expect("UTF-8");
+        (run.status.code(), out.replace(path(&config), "FILE"))
+    };
+    let valid = format!(
+        "reasoning_budget = 9\n[[model]]\nmodel = \"org/name\"\naliases = [\"small\"]\n\
+         chat_template = {template:?}\n[model.limits]\nrequests = {{ max_tokens = 5 }}"
+    );
+    let (code, out) = check(&valid);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.starts_with("# org/name, small: org/name on the Hugging Face Hub"), "{out}");
+    assert!(
+        out.contains("\nmax_tokens = 5\n") && out.contains("\nreasoning_budget = 9\n"),
+        "{out}"
+    );
+    assert!(out.ends_with("FILE: valid\n"), "{out}");
+
+    let (code, out) = check("prot = 1\n[[model]]\nmodel = \"a/b\"\ndevice = \"tpu\"");
+    let expected = [
+        "FILE:1:1: prot: there is no member `prot`; is `port` meant?",
+        "FILE:4:10: model[0].device: unknown device \"tpu\": auto, cpu, cuda, cuda:N, metal or metal:N",
+    ];
+    assert_eq!((code, out.lines().collect::<Vec<_>>()), (Some(1), expected.to_vec()));
+
+    let files = "registry = [\"no/such\"]\n[[model]]\nmodel = \"no/such/model\"\nformat = \"qwen33\"\n\
+                 format_files = [\"no/such.toml\"]\nisq = \"Q99\"\ntokenizer = \"no/such.json\"\n\
+                 dtype = \"f8\"\nchat_template = \"no/such.jinja\"\n[[model]]\nmodel = \"a/b\"\n\
+                 format = \"qwen33\"\n";
+    let (code, out) = check(files);
+    let at: Vec<&str> = out.lines().filter_map(|line| line.split(": ").next()).collect();
+    let expected = [
+        "FILE:1:1",
+        "FILE:3:1",
+        "FILE:5:1",
+        "FILE:6:1",
+        "FILE:7:1",
+        "FILE:8:1",
+        "FILE:9:1",
+        "FILE:12:1",
+    ];
+    assert_eq!((code, at), (Some(1), expected.to_vec()), "{out}");
+    let missing = folder.0.join("no-such.toml");
+    assert_eq!(louver(&["check", "--config", path(&missing)]).status.code(), Some(2));
+}

@@ -65,7 +65,14 @@ async fn other_method() -> ApiError {
 }
 
 fn model_object(served: &ServedModel, name: &str) -> Value {
-    json!({"id": name, "object": "model", "created": served.created, "owned_by": "louver"})
+    let louver = json!({"format": served.louver.format().ok(), "settings": served.settings});
+    json!({
+        "id": name,
+        "object": "model",
+        "created": served.created,
+        "owned_by": "louver",
+        "louver": louver,
+    })
 }
 
 async fn models(State(app): State<App>) -> Response {

@@ -120,7 +120,7 @@ impl CheckRequest {
         };
         let pointers = &request.pointers;
         let started = Instant::now();
-        let plan = match request.plan(&served.louver) {
+        let plan = match request.plan(served) {
             Ok(plan) => plan,
             Err(PlanError::Lower(error)) => {
                 return refused(

@@ -10,21 +10,27 @@ use crate::config::DeviceChoice;
 ///
 /// Why there is no such device. If this build has no code for it, the error names the feature.
 pub(crate) fn open(choice: DeviceChoice) -> Result<Option<Device>, String> {
-    let (device, feature, is_built) = match choice {
+    let device = match choice {
         DeviceChoice::Auto => return Ok(None),
         DeviceChoice::Cpu => return Ok(Some(Device::Cpu)),
-        DeviceChoice::Cuda(ordinal) => (Device::new_cuda(ordinal), "cuda", cfg!(feature = "cuda")),
-        DeviceChoice::Metal(ordinal) => {
-            (Device::new_metal(ordinal), "metal", cfg!(feature = "metal"))
-        }
+        DeviceChoice::Cuda(ordinal) => Device::new_cuda(ordinal),
+        DeviceChoice::Metal(ordinal) => Device::new_metal(ordinal),
     };
-    device.map(Some).map_err(|error| {
-        if is_built {
-            error.to_string()
-        } else {
-            format!("this build has no code for it: build with `--features {feature}` ({error})")
-        }
+    device.map(Some).map_err(|error| match missing_feature(choice) {
+        None => error.to_string(),
+        Some(problem) => format!("{problem} ({error})"),
     })
+}
+
+/// What to build if this build has no code for a device.
+pub(crate) fn missing_feature(choice: DeviceChoice) -> Option<String> {
+    let (feature, is_built) = match choice {
+        DeviceChoice::Auto | DeviceChoice::Cpu => return None,
+        DeviceChoice::Cuda(_) => ("cuda", cfg!(feature = "cuda")),
+        DeviceChoice::Metal(_) => ("metal", cfg!(feature = "metal")),
+    };
+    let problem = format!("this build has no code for it: build with `--features {feature}`");
+    (!is_built).then_some(problem)
 }
 
 #[cfg(test)]

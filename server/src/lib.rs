@@ -18,6 +18,7 @@ mod chat;
 mod check;
 mod completions;
 mod config;
+mod config_files;
 mod device;
 mod error;
 mod http;
@@ -36,7 +37,11 @@ mod turn;
 mod unsupported;
 
 pub use app::router;
-pub use config::{Batching, Config, ConfigError, DeviceChoice, ModelConfig, UnknownMembers};
+pub use config::{
+    Batching, Config, ConfigError, ConfigFault, ConfigFile, DeviceChoice, DrawnBy, EngineSettings,
+    ModelConfig, ModelLimitOverrides, ModelLimits, ModelRequestLimits, ModelSettings, Overridable,
+    Overrides, PreparationSettings, ReasoningDefault, StrictTools, UnknownMembers,
+};
 pub use error::{ApiError, ApiFault, ErrorKind};
 pub use http::serve;
 pub use inspect::{

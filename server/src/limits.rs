@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use louver::limits::Limits;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::inspect::TraceLimits;
 
@@ -24,6 +24,12 @@ impl TryFrom<f64> for Seconds {
         } else {
             Err(format!("must be a number of seconds above 0 and at most {MAX_SECONDS}"))
         }
+    }
+}
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0.as_secs_f64())
     }
 }
 
@@ -172,7 +178,7 @@ impl Default for RequestLimits {
 }
 
 /// Limits of schemas, grammars and parsers: see [`louver::limits::Limits`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SchemaLimits {
     /// Maximum nesting depth of a body, schema or grammar.
@@ -234,9 +240,9 @@ impl Default for SchemaLimits {
 /// Maximum configurable depth; bodies are parsed recursively.
 const MAX_DEPTH: usize = 512;
 
-impl ServerLimits {
-    /// The engine's limits.
-    pub fn engine(&self) -> Limits {
+impl SchemaLimits {
+    /// The engine's limits, for texts of at most `source_bytes` bytes.
+    pub(crate) fn engine(&self, source_bytes: usize) -> Limits {
         let SchemaLimits {
             depth,
             nodes,
@@ -249,9 +255,9 @@ impl ServerLimits {
             compile_fuel,
             mask_fuel,
             prepare_fuel,
-        } = self.schema;
+        } = *self;
         Limits {
-            source_bytes: self.http.body_bytes,
+            source_bytes,
             depth,
             nodes,
             automaton_states,
@@ -266,8 +272,34 @@ impl ServerLimits {
         }
     }
 
-    /// The first invalid limit: its name, and what it must be.
+    /// What is wrong, if anything: the member, and what it must be.
     pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+        let positive = [
+            ("depth", self.depth as u64),
+            ("compile_fuel", self.compile_fuel),
+            ("mask_fuel", self.mask_fuel),
+        ];
+        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            return Some((name, "must not be 0".to_owned()));
+        }
+        (self.depth > MAX_DEPTH).then(|| ("depth", format!("must be at most {MAX_DEPTH}")))
+    }
+}
+
+impl ServerLimits {
+    /// The engine's limits.
+    pub fn engine(&self) -> Limits {
+        self.schema.engine(self.http.body_bytes)
+    }
+
+    /// The first invalid limit: its name, and what it must be.
+    pub(crate) fn fault(&self) -> Option<(String, String)> {
+        let schema = self.schema.fault();
+        let schema = schema.map(|(name, problem)| (format!("schema.{name}"), problem));
+        schema.or_else(|| self.other_fault().map(|(name, problem)| (name.to_owned(), problem)))
+    }
+
+    fn other_fault(&self) -> Option<(&'static str, String)> {
         let positive = [
             ("http.body_bytes", self.http.body_bytes),
             ("http.bodies_bytes", self.http.bodies_bytes),
@@ -279,15 +311,7 @@ impl ServerLimits {
             ("requests.n", self.requests.n),
             ("requests.messages", self.requests.messages),
             ("requests.checks", self.requests.checks),
-            ("schema.depth", self.schema.depth),
         ];
-        let fuels = [
-            ("schema.compile_fuel", self.schema.compile_fuel),
-            ("schema.mask_fuel", self.schema.mask_fuel),
-        ];
-        if let Some((name, _)) = fuels.iter().find(|(_, value)| *value == 0) {
-            return Some((name, "must not be 0".to_owned()));
-        }
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Some((name, "must not be 0".to_owned()));
         }
@@ -309,9 +333,6 @@ impl ServerLimits {
                 "requests.concurrent",
                 "must be at most 100000 (http.connections: 1000000)".to_owned(),
             ));
-        }
-        if self.schema.depth > MAX_DEPTH {
-            return Some(("schema.depth", format!("must be at most {MAX_DEPTH}")));
         }
         None
     }

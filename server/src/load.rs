@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use louver::engine::EngineOptions;
 use louver::front::json_schema::Registry;
 use louver_formats::WireFormat;
-use louver_mistralrs::{GgufModel, Louver, LouverOptions};
-use mistralrs::{Device, Model, ModelDType, TextModelBuilder, parse_isq_value};
+use louver_mistralrs::{GgufModel, Louver, LouverOptions, PlanError};
+use mistralrs::{Device, IsqType, Model, ModelDType, TextModelBuilder, parse_isq_value};
 
-use crate::config::{Config, ConfigError, ModelConfig};
+use crate::config::{Config, ConfigError, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::device;
 use crate::mcp::McpServers;
 use crate::model_source::{self, ModelSource, SourceError};
-use crate::state::{App, ServedModel};
+use crate::state::{App, ServedModel, plan_reasoning};
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -75,16 +75,32 @@ async fn load_served(
     model: &ModelConfig,
     registry: &Registry,
 ) -> Result<ServedModel, LoadError> {
-    let engine = EngineOptions::default()
-        .with_limits(config.limits.engine())
+    let ModelSettings { engine, limits, reasoning, .. } = config.settings(model);
+    let options = EngineOptions::default()
+        .with_limits(limits.schema.engine(config.limits.http.body_bytes))
+        .with_background_threads(engine.background_threads)
+        .with_pool_bytes(engine.pool_bytes)
+        .with_grammar_cache_bytes(engine.grammar_cache_bytes)
         .with_registry(registry.clone());
-    let (host, louver) =
-        load_model(model, engine, Some(config.limits.requests.prompt_bytes)).await?;
+    let (host, louver) = load_model(model, options, Some(limits.requests.prompt_bytes)).await?;
+    check_reasoning(model, &louver, reasoning)?;
     let name = model.served_name();
     for warning in louver.warnings() {
         tracing::warn!(model = name, "{warning}");
     }
     Ok(ServedModel::new(model, host, louver))
+}
+
+/// Checks that the model can have the configured reasoning, and its own budget of it.
+fn check_reasoning(
+    model: &ModelConfig,
+    louver: &Louver,
+    reasoning: ReasoningDefault,
+) -> Result<(), LoadError> {
+    let fault = |member, error: PlanError| option_fault(model)(member, error.to_string());
+    plan_reasoning(louver, reasoning, None).map_err(|error| fault("reasoning", error))?;
+    let budgeted = plan_reasoning(louver, ReasoningDefault::Optional, model.reasoning_budget);
+    budgeted.map(drop).map_err(|error| fault("reasoning_budget", error))
 }
 
 /// Loads one model and sets up Louver for it. Fails if its wire format is unknown. A prompt of more
@@ -126,17 +142,15 @@ const FORMAT_HELP: &str = ". Either name the format that the model was trained o
     <|im_start|> and <|im_end|>";
 
 /// Makes errors of a model's options.
-fn option_fault(model: &ModelConfig) -> impl Fn(&'static str, String) -> LoadError + '_ {
+pub(crate) fn option_fault(model: &ModelConfig) -> impl Fn(&'static str, String) -> LoadError + '_ {
     |member, problem| LoadError::Option { model: model.served_name(), member, problem }
 }
 
 /// The builder of a model in Hugging Face's format.
 fn text_builder(config: &ModelConfig, model: &str) -> Result<TextModelBuilder, LoadError> {
-    let fault = option_fault(config);
     let mut builder = TextModelBuilder::new(model).with_prefix_cache_n(config.prefix_cache);
     let device = device(config)?;
-    if let Some(isq) = &config.isq {
-        let isq = parse_isq_value(isq, device.as_ref()).map_err(|problem| fault("isq", problem))?;
+    if let Some(isq) = isq(config, device.as_ref())? {
         builder = builder.with_isq(isq);
     }
     builder = match device {
@@ -145,9 +159,8 @@ fn text_builder(config: &ModelConfig, model: &str) -> Result<TextModelBuilder, L
         None => builder,
     };
     builder = builder.with_dtype(dtype(config)?);
-    if let Some(tokenizer) = &config.tokenizer {
-        let path_text = existing_file(tokenizer).map_err(|problem| fault("tokenizer", problem))?;
-        builder = builder.with_tokenizer_json(path_text);
+    if let Some(path) = tokenizer(config)? {
+        builder = builder.with_tokenizer_json(path);
     }
     if let Some(revision) = &config.revision {
         builder = builder.with_hf_revision(revision);
@@ -161,15 +174,7 @@ fn text_builder(config: &ModelConfig, model: &str) -> Result<TextModelBuilder, L
 /// A GGUF model with its options. The file has its tokenizer and is quantised already; options
 /// about these are errors.
 fn gguf_model(config: &ModelConfig, file: &Path) -> Result<GgufModel, LoadError> {
-    let fault = option_fault(config);
-    for (member, is_set, problem) in [
-        ("isq", config.isq.is_some(), "a GGUF file is quantised already"),
-        ("tokenizer", config.tokenizer.is_some(), "a GGUF file has its own tokenizer"),
-    ] {
-        if is_set {
-            return Err(fault(member, problem.to_owned()));
-        }
-    }
+    check_gguf_options(config)?;
     let model = GgufModel::new(file)
         .map_err(|source| LoadError::Model { model: config.served_name(), source })?;
     let mut model = model.with_dtype(dtype(config)?).with_prefix_cache(config.prefix_cache);
@@ -182,13 +187,45 @@ fn gguf_model(config: &ModelConfig, file: &Path) -> Result<GgufModel, LoadError>
     Ok(model)
 }
 
+/// Refuses options that a GGUF file answers itself.
+pub(crate) fn check_gguf_options(config: &ModelConfig) -> Result<(), LoadError> {
+    for (member, is_set, problem) in [
+        ("isq", config.isq.is_some(), "a GGUF file is quantised already"),
+        ("tokenizer", config.tokenizer.is_some(), "a GGUF file has its own tokenizer"),
+    ] {
+        if is_set {
+            return Err(option_fault(config)(member, problem.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// The type of in-situ quantisation, if there is any.
+pub(crate) fn isq(
+    config: &ModelConfig,
+    device: Option<&Device>,
+) -> Result<Option<IsqType>, LoadError> {
+    let parse = |isq: &String| {
+        parse_isq_value(isq, device).map_err(|problem| option_fault(config)("isq", problem))
+    };
+    config.isq.as_ref().map(parse).transpose()
+}
+
+/// The path of the tokenizer that replaces the model's, if there is one.
+pub(crate) fn tokenizer(config: &ModelConfig) -> Result<Option<String>, LoadError> {
+    let existing = |path: &PathBuf| {
+        existing_file(path).map_err(|problem| option_fault(config)("tokenizer", problem))
+    };
+    config.tokenizer.as_ref().map(existing).transpose()
+}
+
 /// The device; `None` for the host's choice.
 fn device(config: &ModelConfig) -> Result<Option<Device>, LoadError> {
     device::open(config.device).map_err(|problem| option_fault(config)("device", problem))
 }
 
 /// The data type of the weights: by default F32 on the CPU, and the host's choice elsewhere.
-fn dtype(config: &ModelConfig) -> Result<ModelDType, LoadError> {
+pub(crate) fn dtype(config: &ModelConfig) -> Result<ModelDType, LoadError> {
     let dtype = config.dtype.as_deref().unwrap_or("auto").parse();
     match dtype.map_err(|problem| option_fault(config)("dtype", problem))? {
         ModelDType::Auto if config.is_on_cpu() => Ok(ModelDType::F32),
@@ -197,7 +234,7 @@ fn dtype(config: &ModelConfig) -> Result<ModelDType, LoadError> {
 }
 
 /// The text of the chat template that replaces the model's, if there is one.
-fn chat_template(config: &ModelConfig) -> Result<Option<String>, LoadError> {
+pub(crate) fn chat_template(config: &ModelConfig) -> Result<Option<String>, LoadError> {
     let Some(path) = &config.chat_template else { return Ok(None) };
     let fault = option_fault(config);
     let shipped = path.to_str().and_then(louver_mistralrs::shipped_template);
@@ -220,7 +257,7 @@ fn existing_file(path: &Path) -> Result<String, String> {
     }
 }
 
-fn formats(config: &ModelConfig) -> Result<Vec<WireFormat>, LoadError> {
+pub(crate) fn formats(config: &ModelConfig) -> Result<Vec<WireFormat>, LoadError> {
     let fault = |path: &PathBuf, problem: String| {
         option_fault(config)("format_files", format!("{}: {problem}", path.display()))
     };

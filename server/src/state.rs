@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use louver_mistralrs::Louver;
+use louver_formats::{ReasoningBudget, ToolRequest};
+use louver_mistralrs::{Louver, Plan, PlanError, TemplateInput};
 use mistralrs::{CustomLogitsProcessor, Model};
 use tokio::sync::Semaphore;
 
-use crate::config::{Config, ModelConfig};
+use crate::config::{Config, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::phase::PhaseWatch;
 use crate::inspect::TraceStore;
@@ -28,15 +29,24 @@ pub struct ServedModel {
     pub model: HostModel,
     /// Louver, set up for this model's tokenizer and wire format.
     pub louver: Louver,
-    /// Maximum tokens of one generation, where lower than the server's limit.
-    pub max_tokens: Option<usize>,
+    /// The settings of requests that do not have their own.
+    pub settings: ModelSettings,
     /// Unix time at which the model was loaded, in seconds.
     pub created: u64,
     /// Logits processors that every generation applies before Louver's.
     pub processors: LogitsProcessors,
     /// Whether the host runs one generation at a time: see [`Batching`](crate::Batching).
     pub is_serial: bool,
-    serial_gates: Option<SerialGates>,
+    gates: ModelGates,
+}
+
+/// The admission gates of one model.
+#[derive(Debug)]
+pub(crate) enum ModelGates {
+    /// The host batches generations. A gate bounds them, if the model has a limit of its own.
+    Batched(Option<AdmissionGate>),
+    /// The host runs one generation at a time.
+    Serial(SerialGates),
 }
 
 /// Admission gates of a model that runs one generation at a time. Requests are compiled while
@@ -82,24 +92,35 @@ impl std::fmt::Debug for HostModel {
 }
 
 impl ServedModel {
-    /// Combines a loaded model with its configuration.
+    /// Combines a loaded model with its configuration. Its settings are the defaults until an
+    /// [`App`] has it.
     pub fn new(config: &ModelConfig, model: Model, louver: Louver) -> ServedModel {
         ServedModel {
             name: config.served_name(),
             aliases: config.aliases.clone(),
             model: HostModel(model),
             louver,
-            max_tokens: config.max_tokens,
+            settings: Config::default().settings(config),
             created: now(),
             processors: LogitsProcessors::default(),
             is_serial: config.is_serial(),
-            serial_gates: None,
+            gates: ModelGates::Batched(None),
         }
     }
 
-    /// The model's own gates, if it runs one generation at a time.
-    pub(crate) fn serial_gates(&self) -> Option<&SerialGates> {
-        self.serial_gates.as_ref()
+    /// The model's own gates.
+    pub(crate) fn gates(&self) -> &ModelGates {
+        &self.gates
+    }
+
+    /// Refuses more choices than the model may generate at a time, if it would have to.
+    pub(crate) fn admit(&self, choices: usize) -> Result<(), ApiError> {
+        let max = self.settings.limits.requests.concurrent;
+        if self.is_serial || choices <= max {
+            return Ok(());
+        }
+        let message = format!("must be at most {max} for the model {:?}", self.name);
+        Err(ApiError::new(ErrorKind::Invalid, ApiFault::at("/n", "out_of_range", message)))
     }
 
     /// The `system_fingerprint` of responses. It changes with the model name, the wire format and
@@ -118,6 +139,18 @@ impl ServedModel {
     pub(crate) fn is_alive(&self) -> bool {
         self.model.0.inner().get_sender(None).is_ok_and(|sender| !sender.is_closed())
     }
+}
+
+/// Plans a request that has nothing but reasoning, to find out whether a model can have it.
+pub(crate) fn plan_reasoning(
+    louver: &Louver,
+    reasoning: ReasoningDefault,
+    budget: Option<u32>,
+) -> Result<Plan, PlanError> {
+    let (reasoning, enable_thinking) = reasoning.of_request(None);
+    let reasoning_budget = budget.map(ReasoningBudget::Tokens);
+    let request = ToolRequest { reasoning, reasoning_budget, ..ToolRequest::default() };
+    louver.plan(request, TemplateInput::new(&[], enable_thinking))
 }
 
 /// The 64-bit FNV-1a hash (Fowler, Noll and Vo, 1991). Stable across builds, unlike the standard
@@ -166,16 +199,28 @@ impl App {
         models: Vec<ServedModel>,
         mcp_servers: McpServers,
     ) -> App {
-        let limits = config.limits.requests;
-        let with_gates = |served: ServedModel| ServedModel {
-            serial_gates: served.is_serial.then(|| SerialGates::new(limits)),
-            ..served
+        let generation_gate = AdmissionGate::new(config.limits.requests);
+        let with_settings = |(served, of_model): (ServedModel, &ModelConfig)| {
+            let mut settings = config.settings(of_model);
+            let budget = settings.reasoning_budget;
+            if plan_reasoning(&served.louver, ReasoningDefault::Optional, budget).is_err() {
+                // The configuration's, for models that can reason.
+                settings.reasoning_budget = None;
+            }
+            let concurrent = settings.limits.requests.concurrent;
+            let gates = if served.is_serial {
+                ModelGates::Serial(SerialGates::new(config.limits.requests))
+            } else {
+                let is_limited = concurrent < config.limits.requests.concurrent;
+                let gate = is_limited.then(|| generation_gate.with_shared_queue(concurrent));
+                ModelGates::Batched(gate)
+            };
+            Arc::new(ServedModel { settings, gates, ..served })
         };
         let models: Vec<Arc<ServedModel>> =
-            models.into_iter().map(|served| Arc::new(with_gates(served))).collect();
+            models.into_iter().zip(&config.models).map(with_settings).collect();
         let body_budget = Arc::new(Semaphore::new(config.limits.http.bodies_bytes));
-        let (metrics, generation_gate) =
-            (Metrics::new(&models), AdmissionGate::new(config.limits.requests));
+        let metrics = Metrics::new(&models);
         let check_gate = AdmissionGate::new(config.limits.requests.for_checks());
         let (traces, phases) = (TraceStore::new(config.limits.traces), PhaseWatch::default());
         let responses = ResponseStore::new(config.limits.responses);

@@ -1,5 +1,6 @@
-//! Spans of requests for export to OpenTelemetry. Names and attributes are those of its semantic
-//! conventions for HTTP servers and generative AI; `louver.*` are our own.
+//! Spans of requests, for export to OpenTelemetry, and events about generations, for the log. Names
+//! and attributes of spans are those of its semantic conventions for HTTP servers and generative
+//! AI; `louver.*` are our own.
 //!
 //! ```text
 //! POST /v1/chat/completions     a request, until its body ends
@@ -7,14 +8,16 @@
 //!   chat MODEL                  one choice, from its start to its end
 //! ```
 //!
-//! No span has text of a prompt or an answer. A span costs nothing unless a subscriber asks for
-//! its target, [`TARGET`].
+//! No span or event has text of a prompt or an answer, and none is made per token. A span costs
+//! nothing unless a subscriber asks for its target, [`TARGET`].
 
 use axum::http::{HeaderMap, Method};
-use louver_mistralrs::{Completion, Generation};
+use louver::engine::{PrepareBudget, PrepareReport, Prepared};
+use louver_mistralrs::{Completion, Generation, GenerationError};
 use tracing::field::Empty;
 use tracing::{Span, trace_span};
 
+use crate::state::ServedModel;
 use crate::turn::TurnOptions;
 
 /// Target of all spans for export. Their level is TRACE, so that logs do not repeat them.
@@ -64,12 +67,14 @@ pub(crate) fn end_request(span: &Span, status: u16) {
     }
 }
 
-/// The span of planning a request.
-pub(crate) fn plan(model: &str) -> Span {
+/// The span of planning a request with so many tools.
+pub(crate) fn plan(served: &ServedModel, tools: usize) -> Span {
     trace_span!(
         target: TARGET,
         "plan",
-        gen_ai.request.model = model,
+        gen_ai.request.model = served.name,
+        louver.format = served.louver.format().ok(),
+        louver.tools = int(tools),
         gen_ai.usage.input_tokens = Empty,
         louver.compile_seconds = Empty,
     )
@@ -77,11 +82,12 @@ pub(crate) fn plan(model: &str) -> Span {
 
 /// The span of one choice.
 pub(crate) fn generation(
-    model: &str,
+    served: &ServedModel,
     choice: usize,
     prompt_tokens: usize,
     options: &TurnOptions,
 ) -> Span {
+    let model = &*served.name;
     trace_span!(
         target: TARGET,
         "generation",
@@ -96,9 +102,13 @@ pub(crate) fn generation(
         gen_ai.response.model = model,
         gen_ai.usage.input_tokens = int(prompt_tokens),
         gen_ai.usage.output_tokens = Empty,
+        louver.format = served.louver.format().ok(),
+        louver.tools = int(options.tools),
         louver.choice = int(choice),
         louver.compile_seconds = options.compiled_in.as_secs_f64(),
+        louver.finish = Empty,
         louver.completion = Empty,
+        louver.prepared_masks = Empty,
         louver.tool_calls = Empty,
         louver.forced_tokens = Empty,
         louver.refused_tokens = Empty,
@@ -110,8 +120,44 @@ pub(crate) fn generation(
     )
 }
 
-/// Records the results of a complete generation.
-pub(crate) fn record_generation(span: &Span, generation: &Generation) {
+/// Logs that masks are prepared while the prompt is processed.
+pub(crate) fn preparation(budget: &PrepareBudget) {
+    let PrepareBudget { masks, steps, places } = budget;
+    tracing::debug!(masks, steps, places, "masks are prepared");
+}
+
+/// Records the results of a complete generation, and logs what is not as usual.
+pub(crate) fn record_generation(
+    span: &Span,
+    generation: &Generation,
+    options: &TurnOptions,
+    prepared: Option<&Prepared>,
+) {
+    // Work that goes on is not waited for.
+    let prepared = prepared.filter(|prepared| prepared.is_done()).map(Prepared::wait);
+    span.in_scope(|| {
+        let (tokens, rows) = (generation.tokens.len(), generation.repaired_rows);
+        if rows > 0 {
+            tracing::warn!(rows, "rows without a usable allowed logit were repaired");
+        }
+        match generation.report.completion {
+            Completion::Truncated => {
+                tracing::info!(tokens, limit = options.max_tokens, "the answer was truncated");
+            }
+            Completion::Pressed => {
+                let limit = options.max_tokens;
+                tracing::debug!(tokens, limit, "the answer was completed near the length limit");
+            }
+            Completion::Complete | Completion::Cancelled => {}
+        }
+        if let Some(report) = prepared {
+            let PrepareReport { places, built, known, .. } = report;
+            tracing::debug!(places, built, known, "masks were prepared");
+        }
+    });
+    if let Some(report) = prepared {
+        span.record("louver.prepared_masks", int(report.built));
+    }
     if span.is_disabled() {
         return;
     }
@@ -141,11 +187,17 @@ pub(crate) fn record_generation(span: &Span, generation: &Generation) {
     span.record("louver.step_seconds", timing.steps.as_secs_f64());
 }
 
+/// Logs why a generation failed: a limit was reached, or the host is at fault.
+pub(crate) fn failed_generation(span: &Span, error: &GenerationError) {
+    span.in_scope(|| tracing::warn!("the generation failed: {error}"));
+}
+
 /// Records why a generation ended: `stop`, `length`, `cancelled` or `error`.
 pub(crate) fn end_generation(span: &Span, finish: &'static str) {
     if finish == "error" {
         span.record("otel.status_code", "ERROR");
     }
+    span.record("louver.finish", finish);
     set_finish(span, finish);
 }
 

@@ -31,6 +31,8 @@ mod mutation;
 mod origins;
 #[path = "api/responses.rs"]
 mod responses;
+#[path = "api/settings.rs"]
+mod settings;
 #[path = "api/stopping.rs"]
 mod stopping;
 #[path = "api/structure.rs"]

@@ -1,8 +1,6 @@
 //! The command `louver bench`: feeds instances token by token, as a host does: fill the mask, test
 //! the token's bit, advance.
 
-#[cfg(feature = "host")]
-mod accuracy;
 mod feeder;
 mod grammar;
 mod python;
@@ -55,11 +53,6 @@ pub(crate) enum BenchCommand {
     /// The server under load and abuse, and the cost of Louver per generation.
     #[cfg(feature = "host")]
     Serve(serve::ServeBenchArgs),
-    /// Tool calls of a trained model: without a constraint, with mistral.rs's own, with Louver.
-    ///
-    /// Lines: {"id", "question", "tools", "calls"}.
-    #[cfg(feature = "host")]
-    Accuracy(accuracy::AccuracyArgs),
 }
 
 /// Arguments of all benchmarks.
@@ -158,8 +151,6 @@ pub(crate) fn run(command: &BenchCommand) -> Result<ExitCode> {
         BenchCommand::Grammar(args) => grammar::run(args),
         #[cfg(feature = "host")]
         BenchCommand::Serve(args) => serve::run(args),
-        #[cfg(feature = "host")]
-        BenchCommand::Accuracy(args) => accuracy::run(args),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The command `louver check`: byte-level validation, without a tokenizer.
 
 mod cases;
+#[cfg(feature = "host")]
+mod config;
 mod instance;
 mod profile;
 pub(crate) mod spec;
@@ -14,13 +16,14 @@ use louver::front::json_schema::SchemaOptions;
 
 use crate::registry::RegistryArgs;
 
-/// Check one input against a JSON Schema, or a file of cases.
+/// Check one input against a JSON Schema, a file of cases, or a server's configuration.
 ///
-/// Exit code of `--schema`: 0 valid, 1 not valid, 2 the schema cannot be enforced.
+/// Exit code of `--schema`: 0 valid, 1 not valid, 2 the schema cannot be enforced. Of `--config`: 0
+/// valid, 1 faults, 2 the file cannot be read.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// JSON Schema that the input must match.
-    #[arg(long, value_name = "S.json", required_unless_present = "cases")]
+    #[arg(long, value_name = "S.json", required_unless_present_any = NOT_SCHEMA)]
     schema: Option<PathBuf>,
     /// Input file; `-` or nothing for standard input. A final line break is ignored.
     #[arg(value_name = "FILE")]
@@ -41,7 +44,18 @@ pub(crate) struct CheckArgs {
     /// "relaxed" if keywords are not enforced.
     #[arg(long, value_name = "FILE.jsonl", requires = "cases")]
     out: Option<PathBuf>,
+    /// Configuration of `louver serve`: its members, values and files are checked, and each model's
+    /// settings are printed. Loads no model.
+    #[cfg(feature = "host")]
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["schema", "cases", "input"])]
+    config: Option<PathBuf>,
 }
+
+/// What may be checked instead of a schema's inputs.
+#[cfg(feature = "host")]
+const NOT_SCHEMA: [&str; 2] = ["cases", "config"];
+#[cfg(not(feature = "host"))]
+const NOT_SCHEMA: [&str; 1] = ["cases"];
 
 /// A subset of JSON Schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -51,6 +65,10 @@ enum Profile {
 }
 
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
+    #[cfg(feature = "host")]
+    if let Some(config) = &args.config {
+        return config::run(config);
+    }
     match (&args.schema, &args.cases, &args.out) {
         (_, Some(cases), Some(out)) => cases::run(cases, out, args.registry.read()?),
         (Some(schema), _, _) if args.profile.is_some() => {

@@ -109,7 +109,6 @@ impl ChatRequest {
         };
         request.read_tools(body, &pointers, &mut faults);
         ApiError::reject(faults)?;
-        request.apply_config(app);
         request.pointers = pointers;
         Ok(ChatRequest { turn: request, stream })
     }

@@ -77,7 +77,6 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
     };
     request.read_tools(body, &pointers, &mut faults);
     ApiError::reject(faults)?;
-    request.apply_config(app);
     request.pointers = pointers;
     Ok(ChatRequest { turn: request, stream })
 }

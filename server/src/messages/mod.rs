@@ -145,7 +145,7 @@ async fn count(
     let work = BlockingWork::default();
     work.run(permit, move || {
         let prompt = || -> Result<Vec<u32>, ApiError> {
-            let plan = request.plan(&served.louver)?;
+            let plan = request.plan(&served)?;
             Ok(request.tokens(&plan)?)
         };
         let original = |pointer: &str| request.pointers.original(pointer);

@@ -7,8 +7,9 @@ use louver::spec::json::Json;
 use louver_formats::Parallel;
 use louver_mistralrs::{Truncation, Whitespace};
 
-use serde_json::Value;
+use serde_json::Map;
 
+use crate::config::Overrides;
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 use crate::request::to_value;
@@ -114,7 +115,7 @@ pub(crate) struct Extension {
     /// White space in JSON output.
     pub(crate) whitespace: Option<Whitespace>,
     /// Members of [`SchemaOptions`] that override the configuration.
-    pub(crate) schema_options: Option<Value>,
+    pub(crate) schema_options: Overrides<SchemaOptions>,
     /// Maximum reasoning tokens.
     pub(crate) reasoning_budget: Option<u32>,
     /// Maximum number of tool calls.
@@ -128,7 +129,7 @@ impl Default for Extension {
             report: true,
             truncation: Truncation::Safe,
             whitespace: None,
-            schema_options: None,
+            schema_options: Overrides::default(),
             reasoning_budget: None,
             max_calls: None,
         }
@@ -175,10 +176,10 @@ impl Extension {
                     "only the server's configuration sets the policy",
                 );
             }
-            let overrides: Value =
+            let overrides: Map<_, _> =
                 options.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect();
-            match with_overrides(&SchemaOptions::default(), &overrides) {
-                Ok(_) => extension.schema_options = Some(overrides),
+            match Overrides::read(overrides) {
+                Ok(overrides) => extension.schema_options = overrides,
                 Err(error) => {
                     members.fail(faults, "schema_options", "invalid_type", error.to_string())
                 }
@@ -192,14 +193,9 @@ impl Extension {
         extension
     }
 
-    /// The configured schema options with this request's overrides.
+    /// A model's schema options with this request's overrides.
     pub(crate) fn schema_options(&self, options: SchemaOptions) -> SchemaOptions {
-        // The overrides were validated when the request was parsed.
-        let merged = self
-            .schema_options
-            .as_ref()
-            .and_then(|overrides| with_overrides(&options, overrides).ok());
-        let merged = merged.unwrap_or(options);
+        let merged = self.schema_options.apply(&options);
         SchemaOptions { whitespace: self.whitespace.unwrap_or(merged.whitespace), ..merged }
     }
 
@@ -210,18 +206,6 @@ impl Extension {
             (parallel, _) => parallel,
         }
     }
-}
-
-/// The options with some members replaced.
-fn with_overrides(
-    options: &SchemaOptions,
-    overrides: &Value,
-) -> Result<SchemaOptions, serde_json::Error> {
-    let mut members = serde_json::to_value(options)?;
-    for (name, value) in overrides.as_object().into_iter().flatten() {
-        members[name] = value.clone();
-    }
-    serde_json::from_value(members)
 }
 
 /// The request's reasoning setting. It tells the chat template whether to open a reasoning section,
@@ -238,6 +222,15 @@ pub(crate) enum Thinking {
 }
 
 impl Thinking {
+    /// Whether the request turns reasoning on or off; `None` if it does not say.
+    pub(crate) fn is_on(self) -> Option<bool> {
+        match self {
+            Thinking::Unspecified => None,
+            Thinking::On => Some(true),
+            Thinking::Off => Some(false),
+        }
+    }
+
     /// Parses `reasoning_effort`, `enable_thinking` and `chat_template_kwargs.enable_thinking`. All
     /// efforts besides `none` are equivalent, because chat templates distinguish on and off only.
     pub(crate) fn read(members: &Members<'_>, faults: &mut Faults) -> Thinking {

@@ -10,12 +10,10 @@ mod work;
 use std::sync::Arc;
 use std::time::Instant;
 
-use louver::engine::PrepareBudget;
 use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{
-    Louver, Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput,
-    call_ids,
+    Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput, call_ids,
 };
 use mistralrs::SamplingParams;
 use serde_json::Value;
@@ -27,7 +25,7 @@ use crate::metrics::ModelLabels;
 use crate::request::members::Faults;
 use crate::request::options::{Extension, Sampling, Thinking};
 use crate::request::pointers::PointerMap;
-use crate::state::{App, ServedModel};
+use crate::state::{App, ModelGates, ServedModel};
 use crate::telemetry;
 
 pub(crate) use admission::AdmissionGate;
@@ -105,40 +103,39 @@ impl TurnRequest {
         }
     }
 
-    /// Completes the constraint options from the server's configuration and the request's other
-    /// members.
-    pub(crate) fn apply_config(&mut self, app: &App) {
-        let request = &mut self.tools;
-        request.strictness = app.config().strict_tools;
-        request.limits = app.config().limits.engine();
-        request.schema_options = self.extension.schema_options(app.config().schema_options());
-        request.parallel = self.extension.parallel(request.parallel);
-        request.reasoning_budget = self.extension.reasoning_budget.map(ReasoningBudget::Tokens);
-        request.reasoning = match self.thinking {
-            Thinking::Off => Reasoning::Off,
-            Thinking::On | Thinking::Unspecified => Reasoning::Optional,
+    /// The constraints under a model's settings, and the input of the chat template besides the
+    /// messages. The request's own members come first.
+    fn resolve(&self, served: &ServedModel) -> (ToolRequest, TemplateInput) {
+        let (settings, extension) = (&served.settings, &self.extension);
+        let (reasoning, enable_thinking) = settings.reasoning.of_request(self.thinking.is_on());
+        let reasons = reasoning != Reasoning::Off && matches!(self.prompt, Prompt::Messages(_));
+        let default_budget = settings.reasoning_budget.filter(|_| reasons);
+        let reasoning_budget = extension.reasoning_budget.or(default_budget);
+        let tools = ToolRequest {
+            strictness: settings.strict_tools.into(),
+            limits: served.louver.engine().options().limits.clone(),
+            schema_options: extension.schema_options(settings.schema_options),
+            parallel: extension.parallel(self.tools.parallel),
+            reasoning_budget: reasoning_budget.map(ReasoningBudget::Tokens),
+            reasoning,
+            ..self.tools.clone()
         };
+        (tools, TemplateInput::new(&self.template_tools, enable_thinking))
     }
 
-    /// Input of the chat template besides the messages.
-    pub(crate) fn template(&self) -> TemplateInput {
-        let enable_thinking = match self.thinking {
-            Thinking::Unspecified => None,
-            Thinking::On => Some(true),
-            Thinking::Off => Some(false),
-        };
-        TemplateInput::new(&self.template_tools, enable_thinking)
+    fn tool_count(&self) -> usize {
+        let ToolRequest { tools, customs, builtins, .. } = &self.tools;
+        tools.len() + customs.len() + builtins.len()
     }
 
     fn choices(&self) -> usize {
         self.sampling.n.unwrap_or(1)
     }
 
-    /// The length limit: the requested one, bounded by the server's and the model's limits. The
-    /// plugin also bounds it by what the model's context leaves.
-    fn max_tokens(&self, app: &App, served: &ServedModel) -> usize {
-        let server = app.config().limits.requests.max_tokens;
-        let max = served.max_tokens.map_or(server, |model| model.min(server));
+    /// The length limit: the requested one, bounded by the model's limit. The plugin also bounds it
+    /// by what the model's context leaves.
+    fn max_tokens(&self, served: &ServedModel) -> usize {
+        let max = served.settings.limits.requests.max_tokens;
         self.sampling.max_tokens.map_or(max, |(_, tokens)| tokens.min(max))
     }
 
@@ -152,10 +149,11 @@ impl TurnRequest {
 
     /// Compiles the constraints. Without a conversation, the output is not in the model's wire
     /// format.
-    pub(crate) fn plan(&self, louver: &Louver) -> Result<Plan, PlanError> {
+    pub(crate) fn plan(&self, served: &ServedModel) -> Result<Plan, PlanError> {
+        let (tools, template_input) = self.resolve(served);
         match self.prompt {
-            Prompt::Messages(_) => louver.plan(self.tools.clone(), self.template()),
-            Prompt::Text(_) | Prompt::Tokens(_) => louver.plan_completion(self.tools.clone()),
+            Prompt::Messages(_) => served.louver.plan(tools, template_input),
+            Prompt::Text(_) | Prompt::Tokens(_) => served.louver.plan_completion(tools),
         }
     }
 
@@ -195,9 +193,9 @@ impl TurnRequest {
             (false, None) => Record::Nothing,
         };
         let options = RunOptions {
-            // Always Louver's own sampler: results then depend neither on whether a seed is given
-            // nor on other sequences in the batch.
-            seed: Some(sampling.seed.unwrap_or_else(fresh_seed)),
+            // By default a fresh one: results then depend neither on whether a seed is given nor on
+            // other sequences in the batch.
+            seed: served.settings.draw.seed(sampling.seed, fresh_seed),
             truncation: self.extension.truncation,
             // Preparation runs with compilation, so that dropping the request cancels it.
             overlap: Overlap { prepare: false, ..Overlap::default() },
@@ -213,27 +211,30 @@ fn fresh_seed() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// Admits, plans and starts a request after [`TurnRequest::apply_config`]. The request's deadline
-/// counts from `arrived`. Errors: 503 while the server is stopping, 429 if too many requests wait,
-/// 404 for an unknown model, 400 for constraints that cannot be enforced.
+/// Admits, plans and starts a request. Its deadline counts from `arrived`. Errors: 503 while the
+/// server is stopping, 429 if too many requests wait, 404 for an unknown model, 400 for constraints
+/// that cannot be enforced.
 pub(crate) async fn start(
     app: &App,
     mut request: TurnRequest,
     arrived: Instant,
 ) -> Result<RunningTurn, ApiError> {
     let pointers = Arc::new(std::mem::take(&mut request.pointers));
-    let deadline = arrived + app.config().limits.requests.timeout_s.0;
+    let served = app.model(request.model.as_deref())?.clone();
+    let deadline = arrived + served.settings.limits.requests.timeout_s.0;
     let timed_out =
         |_| ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long");
-    let started =
-        timeout_at(deadline.into(), plan_and_start(app, request, (arrived, deadline), &pointers))
-            .await
-            .map_err(timed_out)?;
+    let started = timeout_at(
+        deadline.into(),
+        plan_and_start((app, served), request, (arrived, deadline), &pointers),
+    )
+    .await
+    .map_err(timed_out)?;
     started.map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))
 }
 
 async fn plan_and_start(
-    app: &App,
+    (app, served): (&App, Arc<ServedModel>),
     mut request: TurnRequest,
     (arrived, deadline): (Instant, Instant),
     pointers: &Arc<PointerMap>,
@@ -245,9 +246,9 @@ async fn plan_and_start(
             "the server is stopping",
         ));
     }
-    let served = app.model(request.model.as_deref())?.clone();
-    let max_tokens = request.max_tokens(app, &served);
+    let max_tokens = request.max_tokens(&served);
     let choices = request.choices();
+    served.admit(choices)?;
     let planning = enter_planning(app, &served, choices).await?;
     let run = request.build_run(max_tokens, app, &served);
     let (is_streamed, sampling) = (request.is_streamed, request.sampling.clone());
@@ -256,11 +257,12 @@ async fn plan_and_start(
     let rounds = rounds::Rounds::new(&request);
     let work = BlockingWork::default();
     let checkpoint = work.checkpoint();
-    let span = telemetry::plan(&served.name);
-    let (plan, prompt, compiled_in) = work
+    let tools = request.tool_count();
+    let span = telemetry::plan(&served, tools);
+    let (plan, prompt, compiled_in, prepared) = work
         .run(planning.clone(), move || {
             let started = Instant::now();
-            let plan = request.plan(&planned_model.louver)?;
+            let plan = request.plan(&planned_model)?;
             let compiled_in = started.elapsed();
             let labels = ModelLabels { model: planned_model.name.clone() };
             metrics_app.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
@@ -269,10 +271,12 @@ async fn plan_and_start(
             let prompt = request.tokens(&plan)?;
             span.record("gen_ai.usage.input_tokens", prompt.len() as i64);
             checkpoint()?;
-            if let Some(constraint) = plan.constraint() {
-                constraint.prepare(PrepareBudget::default());
-            }
-            Ok((plan, prompt, compiled_in))
+            let budget = planned_model.settings.preparation.budget();
+            let prepared = plan.constraint().zip(budget).map(|(constraint, budget)| {
+                span.in_scope(|| telemetry::preparation(&budget));
+                constraint.prepare(budget)
+            });
+            Ok((plan, prompt, compiled_in, prepared))
         })
         .await?;
     let permits = enter_generation(app, &served, planning).await?;
@@ -302,6 +306,7 @@ async fn plan_and_start(
         max_tokens,
         temperature,
         top_p,
+        tools,
     };
     let trace_source =
         trace_source.map(|(route, body)| running::TraceSource { id, route, body: body.into() });
@@ -309,7 +314,7 @@ async fn plan_and_start(
         (app.clone(), served),
         streams,
         (later_choices, rounds),
-        (permits, work),
+        (permits, work, prepared),
         (options, trace_source, pointers.clone()),
     ))
 }
@@ -322,27 +327,34 @@ fn first_choice(mut run: Run) -> Run {
     run
 }
 
-/// Waits for a planning slot. If the host batches, planning and generation share the slot.
+/// Waits for a planning slot. If the host batches, planning and generation share the slots: first
+/// the model's own, then the server's.
 async fn enter_planning(
     app: &App,
     served: &ServedModel,
     choices: usize,
 ) -> Result<Permits, ApiError> {
-    let (gate, slots) = match served.serial_gates() {
-        None => (app.generation_gate(), choices),
-        Some(serial_gates) => (&serial_gates.planning, 1),
-    };
-    Ok([gate.acquire(slots, app.metrics()).await?].into())
+    let metrics = app.metrics();
+    Ok(match served.gates() {
+        ModelGates::Batched(None) => {
+            [app.generation_gate().acquire(choices, metrics).await?].into()
+        }
+        ModelGates::Batched(Some(gate)) => {
+            let model_permit = gate.acquire(choices, metrics).await?;
+            [model_permit, app.generation_gate().acquire(choices, metrics).await?].into()
+        }
+        ModelGates::Serial(gates) => [gates.planning.acquire(1, metrics).await?].into(),
+    })
 }
 
-/// Waits for the generation slot: first the model's own if it is serial, then the server's.
-/// Releases the planning slot.
+/// Waits for the generation slot of a serial model: first its own, then the server's. Releases the
+/// planning slot.
 async fn enter_generation(
     app: &App,
     served: &ServedModel,
     planning: Permits,
 ) -> Result<Permits, ApiError> {
-    let Some(serial_gates) = served.serial_gates() else { return Ok(planning) };
+    let ModelGates::Serial(serial_gates) = served.gates() else { return Ok(planning) };
     let model_permit = serial_gates.generation.acquire(1, app.metrics()).await?;
     Ok([model_permit, app.generation_gate().acquire(1, app.metrics()).await?].into())
 }

@@ -101,7 +101,7 @@ impl Rounds {
         run.earlier_ids = request.earlier_ids();
         run.options.seed = run.options.seed.map(|seed| seed.wrapping_add(self.complete));
         let planning = tokio::task::spawn_blocking(move || {
-            let plan = request.plan(&planned_model.louver)?;
+            let plan = request.plan(&planned_model)?;
             let prompt = request.tokens(&plan)?;
             Ok::<_, ApiError>((plan, prompt))
         });

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use louver::engine::Prepared;
 use louver_formats::Event;
 use louver_mistralrs::{
     CheckedPart, Completion, EventStream, Finish, Generation, GenerationError, Plan, Run, Step,
@@ -37,6 +38,8 @@ pub(crate) struct Options {
     pub(crate) max_tokens: usize,
     pub(crate) temperature: Option<f64>,
     pub(crate) top_p: Option<f64>,
+    /// Number of tools.
+    pub(crate) tools: usize,
 }
 
 /// Request data that its traces record.
@@ -94,6 +97,8 @@ struct TurnContext {
     trace_source: Option<TraceSource>,
     options: Options,
     permits: Permits,
+    /// The preparation of masks, if there is one.
+    prepared: Option<Prepared>,
     /// Maps JSON pointers of the rewritten body to the request as sent.
     pointers: Arc<PointerMap>,
 }
@@ -121,6 +126,7 @@ struct Choice {
     recorder: Option<(String, TraceRecorder)>,
     metrics: GenerationMetrics,
     permits: Permits,
+    prepared: Option<Prepared>,
     pointers: Arc<PointerMap>,
 }
 
@@ -163,14 +169,21 @@ impl RunningTurn {
         (app, served): (App, Arc<ServedModel>),
         streams: Vec<EventStream>,
         (later_choices, rounds): (Option<SequentialChoices>, Option<(Rounds, Run)>),
-        (permits, work): (Permits, BlockingWork),
+        (permits, work, prepared): (Permits, BlockingWork, Option<Prepared>),
         (options, trace_source, pointers): (Options, Option<TraceSource>, Arc<PointerMap>),
     ) -> RunningTurn {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
         let labels = ModelLabels { model: served.name.clone() };
         app.metrics().prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
-        let context =
-            TurnContext { app, served: served.clone(), trace_source, options, permits, pointers };
+        let context = TurnContext {
+            app,
+            served: served.clone(),
+            trace_source,
+            options,
+            permits,
+            prepared,
+            pointers,
+        };
         let choices = streams.into_iter().enumerate();
         let pending = choices
             .map(|(index, stream)| advance(context.choice(index, stream), options))
@@ -335,7 +348,7 @@ impl SequentialChoices {
 impl TurnContext {
     fn choice(&self, index: usize, stream: EventStream) -> Choice {
         let span =
-            telemetry::generation(&self.served.name, index, stream.prompt_tokens(), &self.options);
+            telemetry::generation(&self.served, index, stream.prompt_tokens(), &self.options);
         let metrics = GenerationMetrics::new(self.app.clone(), &self.served, span);
         let bytes = self.app.config().limits.traces.trace_bytes;
         let recorder = self
@@ -343,6 +356,8 @@ impl TurnContext {
             .as_ref()
             .map(|trace_source| trace_source.begin(index, &self.served, bytes));
         let (permits, pointers) = (self.permits.clone(), self.pointers.clone());
+        // One for all choices: the first reports it.
+        let prepared = self.prepared.clone().filter(|_| index == 0);
         Choice {
             index,
             stream: Some(stream),
@@ -350,6 +365,7 @@ impl TurnContext {
             recorder,
             metrics,
             permits,
+            prepared,
             pointers,
         }
     }
@@ -402,9 +418,18 @@ impl Choice {
         match &mut result {
             Ok(generation) => {
                 generation.steps = traced_steps;
+                telemetry::record_generation(
+                    &self.metrics.span,
+                    generation,
+                    &options,
+                    self.prepared.as_ref(),
+                );
                 self.metrics.end(generation);
             }
-            Err(_) => self.metrics.finish = "error",
+            Err(error) => {
+                telemetry::failed_generation(&self.metrics.span, error);
+                self.metrics.finish = "error";
+            }
         }
         Ok(Progress::End { choice: index, generation: Box::new(result?), steps, trace })
     }
@@ -549,7 +574,6 @@ impl GenerationMetrics {
 
     fn end(&mut self, generation: &Generation) {
         self.finish = finish_name(generation);
-        telemetry::record_generation(&self.span, generation);
         let metrics = self.app.metrics();
         let report = &generation.report;
         let truncated = report.completion == Completion::Truncated;

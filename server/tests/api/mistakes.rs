@@ -1,6 +1,8 @@
 //! Common mistakes of users and their error messages, from a table.
 
-use louver_server::Config;
+use std::path::Path;
+
+use louver_server::ConfigFile;
 use serde::Deserialize;
 
 use crate::support::{Server, ask};
@@ -24,6 +26,7 @@ struct Request {
 #[serde(deny_unknown_fields)]
 struct Configuration {
     toml: String,
+    /// The whole message: all faults, one a line.
     message: String,
 }
 
@@ -47,11 +50,13 @@ async fn common_mistakes_have_their_messages() {
         }
     }
     for Configuration { toml, message } in &mistakes.config {
-        let error = match toml::from_str::<Config>(toml) {
-            Ok(config) => config.check().err().map(|error| error.to_string()),
-            Err(error) => Some(error.to_string()),
-        };
-        if !error.as_ref().is_some_and(|error| error.contains(message.as_str())) {
+        let file = ConfigFile::new(Path::new("louver.toml"), toml);
+        let checked = file.config().and_then(|config| match config.faults() {
+            faults if faults.is_empty() => Ok(()),
+            faults => Err(file.error(faults)),
+        });
+        let error = checked.err().map(|error| error.to_string());
+        if error.as_ref() != Some(message) {
             failures.push(format!("{toml}\n  wanted {message:?}\n  found {error:?}"));
         }
     }

@@ -41,10 +41,14 @@ impl Answer {
     }
 }
 
-/// Parses a configuration and adds the model.
+/// Parses a configuration and adds the model. Its models without a path are the tiny one.
 pub(crate) fn config(toml: &str) -> Config {
     let mut config: Config = toml::from_str(toml).unwrap();
     let tiny = louver_tiny_model::ensure(&std::env::temp_dir().join("louver-tests")).unwrap();
+    for model in config.models.iter_mut().filter(|model| model.model.is_empty()) {
+        model.model = tiny.dir.display().to_string();
+        model.device = "cpu".parse().unwrap();
+    }
     config.models.push(ModelConfig {
         model: tiny.dir.display().to_string(),
         name: Some("tiny".to_owned()),

@@ -1,8 +1,9 @@
-//! The command `louver bench serve`: the server under load and abuse, and the cost of Louver per
-//! generation. The server runs in this process with models with random weights and is accessed over
-//! HTTP.
+//! The command `louver bench serve`: the server under load and abuse, the cost of Louver per
+//! generation, and the calls of real models. The server runs in this process and is accessed over
+//! HTTP; `throughput` and `bfcl` use the plugin without it.
 
 mod beside;
+mod bfcl;
 mod chat_cases;
 mod client;
 mod faults;
@@ -36,6 +37,10 @@ pub(crate) enum BenchMode {
     Load(LoadArgs),
     /// Tokens per second with and without a constraint.
     Throughput(ThroughputArgs),
+    /// Tool calls of any model through its own template: without a constraint, with mistral.rs's
+    /// own and with Louver. Cases are those of the Berkeley Function Calling Leaderboard, or a few
+    /// built-in ones.
+    Bfcl(bfcl::BfclArgs),
     /// Latency and correctness of good requests during attacks, compared with a quiet server.
     Beside(BesideArgs),
 }
@@ -110,9 +115,18 @@ pub(crate) struct ThroughputArgs {
     /// Tokens per generation.
     #[arg(long, value_name = "N", default_value_t = 256)]
     tokens: usize,
-    /// Number of measurements per setup, alternating with the others.
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    /// Number of measurements per setup, in turns with the others.
+    #[arg(long, value_name = "N", default_value_t = 9)]
     rounds: usize,
+    /// Tokens of the prompt beside which tools are called.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    prompt: usize,
+    /// Only these shapes: free text, rows of a JSON array, tool calls beside a long prompt.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = ["text", "rows", "calls"])]
+    shapes: Vec<String>,
+    /// Only these numbers of requests at once [default: 1 and 8; for tool calls also 32 and 64].
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    at_once: Vec<usize>,
 }
 
 /// `louver bench serve beside`.
@@ -139,6 +153,7 @@ pub(crate) fn run(args: &ServeBenchArgs) -> Result<ExitCode> {
             BenchMode::Faults(mode) => faults::run(mode, args.seed).await,
             BenchMode::Load(mode) => load::run(mode, args.seed).await,
             BenchMode::Throughput(mode) => throughput::run(mode, args.seed).await,
+            BenchMode::Bfcl(mode) => bfcl::run(mode, args.seed).await,
             BenchMode::Beside(mode) => beside::run(mode, args.seed).await,
         }
     });

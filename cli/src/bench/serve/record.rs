@@ -41,6 +41,22 @@ pub(super) struct RequestRecord {
     /// Total rate of concurrent generations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tokens_per_second: Option<f64>,
+    /// How good the calls are.
+    #[serde(flatten)]
+    pub(super) verdict: Option<CallVerdict>,
+}
+
+/// The calls of an answer, judged.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct CallVerdict {
+    /// Number of calls that match their tool's schema.
+    pub(super) valid: usize,
+    /// Whether the calls are the expected ones.
+    pub(super) is_right: bool,
+    /// The calls, for people.
+    pub(super) made: Vec<String>,
+    /// The text besides them.
+    pub(super) text: String,
 }
 
 impl RequestRecord {
@@ -65,7 +81,7 @@ impl RequestRecord {
                 finish: response.finish.clone(),
                 calls: Some(response.calls.len() as u64),
                 error: fault(response),
-                tokens_per_second: None,
+                ..RequestRecord::default()
             },
         }
     }

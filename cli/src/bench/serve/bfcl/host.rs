@@ -1,8 +1,9 @@
 //! A call with mistral.rs's own constraint: JSON that names a tool and has its arguments.
 //!
 //! mistral.rs 0.8.1 applies a constraint to the whole answer, so the answer is one call without the
-//! markers of the wire format. The prompt is that of the other modes and ends with the begin marker
-//! of a call, so that the model is where it would write one.
+//! markers of the wire format. The prompt is that of the other modes. Where calls of the wire
+//! format are such JSON, it ends with their begin marker, so that the model is where it would write
+//! one.
 
 use std::time::Duration;
 
@@ -17,8 +18,11 @@ use tokio::sync::mpsc;
 use super::cases::Case;
 use crate::tool_turn::{ToolModel, ToolTurn};
 
-/// The begin of a call in the wire formats `hermes`, `qwen2_5` and `qwen3`.
-const CALL_BEGIN: &str = "<tool_call>\n";
+/// The begin of a call in the wire formats whose calls are a JSON object between tags. Prompts of
+/// other formats end where the answer begins.
+fn call_begin(format: &str) -> &'static str {
+    if matches!(format, "hermes" | "qwen2_5" | "qwen3") { "<tool_call>\n" } else { "" }
+}
 
 /// Generates one call.
 pub(super) async fn turn(model: &ToolModel, case: &Case, max_tokens: usize) -> Result<ToolTurn> {
@@ -26,7 +30,7 @@ pub(super) async fn turn(model: &ToolModel, case: &Case, max_tokens: usize) -> R
     let messages = [json!({"role": "user", "content": case.question})];
     let parts = PromptParts { messages: &messages, tools, ..PromptParts::default() };
     let template = model.louver.template().map_err(Clone::clone)?;
-    let prompt = template.render(&parts)? + CALL_BEGIN;
+    let prompt = template.render(&parts)? + call_begin(model.louver.format().unwrap_or_default());
     let vocab = model.louver.engine().vocab();
     let stops = vocab.stops().iter().map(|id| id.raw()).collect();
     let sampling = SamplingParams {

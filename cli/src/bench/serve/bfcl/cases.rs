@@ -30,23 +30,39 @@ pub(super) struct ExpectedCall {
     pub(super) arguments: Value,
 }
 
-/// Reads the cases of some categories and draws `sample` of each, in the file's order.
+/// Cases that need no file.
+const BUILTIN: &str = include_str!("builtin.jsonl");
+
+/// Reads the cases of a file, or else the built-in ones. Draws `sample` of each of the categories,
+/// in the file's order; without a list, of every category.
 pub(super) fn read(
-    path: &Path,
+    path: Option<&Path>,
     categories: &[String],
     sample: usize,
     seed: u64,
 ) -> Result<Vec<Case>> {
-    let mut cases = Vec::new();
-    for (number, line) in jsonl::read(path)? {
-        let context = || format!("{}, line {number}", path.display());
+    let lines = match path {
+        Some(path) => jsonl::read(path)?,
+        None => BUILTIN.lines().map(str::to_owned).enumerate().collect(),
+    };
+    let mut cases: Vec<Case> = Vec::with_capacity(lines.len());
+    for (number, line) in lines {
+        let context = || format!("line {number} of the cases");
         let mut case: Case = serde_json::from_str(&line).with_context(context)?;
         case.category = category(&case.id).to_owned();
         case.tools.as_array_mut().into_iter().flatten().for_each(wrap);
         cases.push(case);
     }
+    let mut names: Vec<&str> = categories.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        for case in &cases {
+            if !names.contains(&case.category.as_str()) {
+                names.push(&case.category);
+            }
+        }
+    }
     let mut out = Vec::new();
-    for name in categories {
+    for name in names {
         let own: Vec<&Case> = cases.iter().filter(|case| case.category == *name).collect();
         out.extend(draw(own.len(), sample, seed).into_iter().map(|index| own[index].clone()));
     }
@@ -81,6 +97,26 @@ fn draw(n: usize, sample: usize, seed: u64) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn builtin_cases_have_calls_of_their_tools() {
+        let cases = read(None, &[], 40, 1).unwrap();
+        let categories: Vec<&str> = cases.iter().map(|case| &*case.category).collect();
+        assert_eq!(categories, ["one", "one", "choice", "several"]);
+        for case in &cases {
+            let validators = crate::tool_turn::ToolValidators::new(&case.tools).unwrap();
+            for call in &case.calls {
+                let call = louver_mistralrs::Call {
+                    id: String::new(),
+                    name: call.name.clone(),
+                    arguments: call.arguments.to_string(),
+                    kind: louver_mistralrs::CallKind::Function,
+                };
+                assert_eq!(validators.fault(&call), None, "{}", case.id);
+            }
+        }
+        assert_eq!(read(None, &["choice".to_owned()], 40, 1).unwrap().len(), 1);
+    }
 
     #[test]
     fn samples_are_drawn_by_the_seed() {

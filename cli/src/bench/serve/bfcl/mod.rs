@@ -1,4 +1,4 @@
-//! The command `louver bench accuracy`: tool calls of a trained model without a constraint, with
+//! The command `louver bench serve bfcl`: tool calls of a model without a constraint, with
 //! mistral.rs's own constraint, and with Louver. Counts calls that match their schema and cases
 //! whose calls are the expected ones.
 
@@ -7,9 +7,7 @@ mod host;
 mod judge;
 mod report;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -19,33 +17,34 @@ use louver_mistralrs::{Event, Parallel};
 use louver_server::ModelConfig;
 use mistralrs::TextMessageRole;
 
+use super::record::CallVerdict;
+use super::{BenchOutcome, test_server};
 use crate::model_flags::ModelFlags;
 use crate::tool_turn::{
     Guidance, ToolModel, ToolTurn, ToolValidators, TurnRequest, greedy_request,
 };
 use crate::trained;
 use cases::Case;
-use report::{CaseResult, Totals};
+use report::CaseResult;
 
-/// `louver bench accuracy`.
+/// `louver bench serve bfcl`.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct AccuracyArgs {
-    /// The model: a directory, a GGUF file or a Hugging Face id [default: SmolLM2-135M-Instruct, of
-    /// which 93 MB are downloaded once].
+pub(crate) struct BfclArgs {
+    /// The model: a directory, a GGUF file or a Hugging Face id [default: the tiny model with
+    /// random weights].
     #[arg(long, value_name = "PATH_OR_ID")]
     model: Option<String>,
+    /// Test SmolLM2-135M-Instruct, a small trained model. Downloads 93 MB once.
+    #[arg(long, conflicts_with = "model")]
+    trained: bool,
     #[command(flatten)]
     model_flags: ModelFlags,
-    /// Cases, one JSON object per line: {"id", "question", "tools", "calls"}.
+    /// Cases, one JSON object per line: {"id", "question", "tools", "calls"} [default: a few
+    /// built-in ones].
     #[arg(long, value_name = "FILE.jsonl")]
-    cases: PathBuf,
-    /// Categories: the parts of the ids before the last number.
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        default_value = "simple_python,multiple,parallel"
-    )]
+    cases: Option<PathBuf>,
+    /// Categories: the parts of the ids before the last number [default: all].
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     categories: Vec<String>,
     /// Cases per category, drawn by the seed.
     #[arg(long, value_name = "N", default_value_t = 40)]
@@ -56,12 +55,6 @@ pub(crate) struct AccuracyArgs {
     /// Maximum tokens of an answer.
     #[arg(long, value_name = "N", default_value_t = 160)]
     max_tokens: usize,
-    /// Seed of the sample. Answers are the most likely tokens.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Output file for results: one JSON document.
-    #[arg(long, value_name = "FILE.json")]
-    out: Option<PathBuf>,
 }
 
 /// A way of generating calls.
@@ -75,25 +68,20 @@ pub(super) enum Mode {
     Louver,
 }
 
-pub(crate) fn run(args: &AccuracyArgs) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run_cases(args))
-}
-
-async fn run_cases(args: &AccuracyArgs) -> Result<ExitCode> {
-    let cases = cases::read(&args.cases, &args.categories, args.sample, args.seed)?;
-    ensure!(!cases.is_empty(), "{} has no such cases", args.cases.display());
+pub(super) async fn run(args: &BfclArgs, seed: u64) -> Result<BenchOutcome> {
+    let cases = cases::read(args.cases.as_deref(), &args.categories, args.sample, seed)?;
+    ensure!(!cases.is_empty(), "there are no such cases");
     let mut config = match &args.model {
         Some(model) => ModelConfig { model: model.clone(), ..ModelConfig::default() },
-        None => trained::config(&trained::ensure().await?),
+        None if args.trained => trained::config(&trained::ensure().await?),
+        None => test_server::model_config("tiny", None)?,
     };
     // The modes share a prompt.
     config.prefix_cache = Some(4);
     args.model_flags.apply(&mut config);
     let (model, louver) =
         louver_server::load_model(&config, EngineOptions::default(), None).await?;
-    let model = ToolModel::new(model, louver)?;
-    let bench = AccuracyBench { model, max_tokens: args.max_tokens };
+    let bench = BfclBench { model: ToolModel::new(model, louver)?, max_tokens: args.max_tokens };
     let started = Instant::now();
     let mut results = Vec::new();
     for (n, case) in cases.iter().enumerate() {
@@ -103,34 +91,25 @@ async fn run_cases(args: &AccuracyArgs) -> Result<ExitCode> {
         eprint!("\r{} of {} cases, {:.0?} ", n + 1, cases.len(), started.elapsed());
     }
     eprintln!();
-    let mut totals: BTreeMap<(String, Mode), Totals> = BTreeMap::new();
-    for (category, mode) in
-        args.categories.iter().flat_map(|c| args.modes.iter().map(move |m| (c, m)))
-    {
-        let own = results.iter().filter(|r| r.category == *category && r.mode == *mode);
-        totals.insert((category.clone(), *mode), Totals::of(own));
-    }
-    for mode in &args.modes {
-        let all = Totals::of(results.iter().filter(|result| result.mode == *mode));
-        totals.insert(("~all".to_owned(), *mode), all);
-    }
-    print!("{}", report::table(&totals));
-    if let Some(out) = &args.out {
-        let text = report::json(&config.served_name(), args.seed, &totals, &results);
-        std::fs::write(out, format!("{text:#}\n"))
-            .with_context(|| format!("cannot write {}", out.display()))?;
-    }
-    // A call of Louver that is not valid is a fault; wrong answers are the model's.
-    let is_good = results.iter().all(|r| r.mode != Mode::Louver || r.calls == r.valid);
-    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(BenchOutcome {
+        passed: is_held(&results),
+        records: results.iter().map(CaseResult::record).collect(),
+        summary: report::table(&results, &args.modes),
+    })
 }
 
-struct AccuracyBench {
+/// Whether Louver did what it promises: an answer has calls, and each is valid. Wrong calls are the
+/// model's.
+fn is_held(results: &[CaseResult]) -> bool {
+    results.iter().all(|result| result.mode != Mode::Louver || result.is_valid())
+}
+
+struct BfclBench {
     model: ToolModel,
     max_tokens: usize,
 }
 
-impl AccuracyBench {
+impl BfclBench {
     async fn run(&self, case: &Case, mode: Mode) -> Result<CaseResult> {
         // Only cases of several calls may have several.
         let parallel = if case.calls.len() > 1 { Parallel::Any } else { Parallel::One };
@@ -150,14 +129,16 @@ impl AccuracyBench {
             category: case.category.clone(),
             mode,
             calls: turn.calls.len(),
-            valid,
-            is_right: judge::matches(&case.calls, &turn.calls, &case.tools),
+            verdict: CallVerdict {
+                valid,
+                is_right: judge::matches(&case.calls, &turn.calls, &case.tools),
+                made: turn.calls.iter().map(|c| format!("{}({})", c.name, c.arguments)).collect(),
+                text: turn.text,
+            },
             is_cut: turn.is_cut,
             tokens: turn.tokens,
-            seconds: turn.timing.steps.as_secs_f64(),
-            louver_seconds: turn.timing.louver.as_secs_f64(),
-            made: turn.calls.iter().map(|c| format!("{}({})", c.name, c.arguments)).collect(),
-            text: turn.text,
+            took: turn.timing.steps,
+            louver: turn.timing.louver,
         })
     }
 
@@ -167,4 +148,24 @@ impl AccuracyBench {
         let request = TurnRequest { request, tools: &case.tools, parallel, seed: 1 };
         self.model.generate(guidance, request, |_: &Event| ()).await
     }
+}
+
+#[cfg(test)]
+#[test]
+fn louver_must_call_validly_and_other_modes_need_not() {
+    let result = |mode, calls, valid| CaseResult {
+        id: String::new(),
+        category: String::new(),
+        mode,
+        calls,
+        verdict: CallVerdict { valid, ..CallVerdict::default() },
+        is_cut: false,
+        tokens: 1,
+        took: Default::default(),
+        louver: Default::default(),
+    };
+    assert!(is_held(&[result(Mode::Louver, 2, 2), result(Mode::Free, 0, 0)]));
+    assert!(is_held(&[result(Mode::Host, 2, 1)]));
+    assert!(!is_held(&[result(Mode::Louver, 2, 1)]));
+    assert!(!is_held(&[result(Mode::Louver, 0, 0)]));
 }

@@ -1,0 +1,105 @@
+//! Settings of single models.
+
+use serde_json::json;
+
+use crate::support::{Server, ask, long_request};
+
+/// A model with settings of its own beside `tiny`, which has those of the configuration.
+const TWO_MODELS: &str = r#"
+strict_tools = "all"
+[[model]]
+name = "own"
+strict_tools = "as_flagged"
+reasoning = "required"
+reasoning_budget = 5
+draw = "host"
+schema_options = { whitespace = "compact" }
+engine = { background_threads = 0 }
+preparation = { enabled = false }
+[model.limits]
+requests = { max_tokens = 7, prompt_bytes = 2000 }
+schema = { depth = 40 }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_have_settings_of_their_own() {
+    let server = Server::start(TWO_MODELS).await;
+    let own = |more: serde_json::Value| {
+        let mut body = ask(more);
+        body["model"] = "own".into();
+        body
+    };
+    // Whose schemas are enforced, and so must be right.
+    let tool = json!({"name": "a", "parameters": {"type": "frog"}});
+    let loose = json!({"tools": [{"type": "function", "function": tool}]});
+    assert_eq!(server.chat(&ask(loose.clone())).await.status, 400);
+    let answer = server.chat(&own(loose)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    // White space; a request's member comes first.
+    let schema = json!({"type": "json_schema", "json_schema": {"schema": {"const": [1, 2]}}});
+    for (louver, text) in
+        [(json!({}), "[1,2]"), (json!({"schema_options": {"whitespace": "python_like"}}), "[1, 2]")]
+    {
+        let answer = server.chat(&own(json!({"response_format": schema, "louver": louver}))).await;
+        assert_eq!(answer.json()["choices"][0]["message"]["content"], text, "{}", answer.text);
+    }
+    // Lengths and depths. The engine's limits are the model's, too.
+    let answer = server.chat(&own(json!({"n": 2}))).await.json();
+    assert!(answer["usage"]["completion_tokens"].as_u64().unwrap() <= 14, "{answer}");
+    let long = json!({"messages": [{"role": "user", "content": "word ".repeat(500)}]});
+    assert_eq!(server.chat(&ask(long.clone())).await.status, 200);
+    assert_eq!(server.chat(&own(long)).await.error().0, 400);
+    let deep = (0..60).fold(json!({}), |inner, _| json!({"items": inner}));
+    let deep = json!({"response_format": {"type": "json_schema", "json_schema": {"schema": deep}}});
+    assert_eq!(server.chat(&ask(deep.clone())).await.status, 200);
+    assert_eq!(server.chat(&own(deep)).await.error().1, "schema_limit");
+    // Reasoning of requests that do not say.
+    let quiet = json!({"reasoning_effort": null, "max_tokens": 60});
+    let answer = server.chat(&own(quiet)).await.json();
+    let reasoning = &answer["usage"]["completion_tokens_details"]["reasoning_tokens"];
+    assert!((1..=5).contains(&reasoning.as_u64().unwrap()), "{answer}");
+    let message = &own(json!({})).clone();
+    let answer = server.chat(message).await.json();
+    assert!(answer["choices"][0]["message"]["reasoning_content"].is_null(), "{answer}");
+    // A seed makes Louver draw.
+    let completion = json!({"model": "own", "prompt": "a", "max_tokens": 3}).to_string();
+    assert_eq!(server.post("/v1/completions", completion).await.status, 200);
+    let [first, second] = [server.chat(message).await.json(), server.chat(message).await.json()];
+    assert_eq!(
+        first["choices"][0]["message"]["content"],
+        second["choices"][0]["message"]["content"]
+    );
+    let answer = server.chat(&own(json!({"seed": null}))).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+
+    let models = server.get("/v1/models").await.json();
+    let settings = |i: usize| &models["data"][i]["louver"]["settings"];
+    assert_eq!((&settings(0)["draw"], &settings(1)["draw"]), (&json!("host"), &json!("louver")));
+    assert_eq!(settings(0)["limits"]["requests"]["max_tokens"], 7);
+    assert_eq!(settings(1)["strict_tools"], "all");
+    let own = server.get("/v1/models/own").await.json();
+    assert_eq!(own["louver"], models["data"][0]["louver"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_bounds_its_own_generations() {
+    let toml = "[[model]]\nname = \"one\"\nbatching = \"on\"\nlimits.requests.concurrent = 1";
+    let server = Server::start(toml).await;
+    let one = |mut body: serde_json::Value| {
+        body["model"] = "one".into();
+        body
+    };
+    let answer = server.chat(&one(ask(json!({"n": 2})))).await;
+    assert_eq!(answer.error(), (400, "out_of_range".to_owned(), Some("/n".to_owned())));
+    // A second generation of the model waits, and one of the other model does not.
+    let (long, _) = server.begin(&one(long_request())).await;
+    let brief = one(ask(json!({"max_tokens": 1})));
+    let waiting = server.chat(&brief);
+    let others = async {
+        server.wait_for("louver_waiting_requests", 1.0).await;
+        assert_eq!(server.chat(&ask(json!({"max_tokens": 1}))).await.status, 200);
+        drop(long);
+    };
+    let (answer, ()) = tokio::join!(waiting, others);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+}
