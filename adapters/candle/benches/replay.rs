@@ -1,5 +1,6 @@
 //! Steps of the decode loop on recorded tool calls: a model that wants the recorded tokens, with
-//! and without forced tokens and drafts. Counts only; times do not matter.
+//! and without forced tokens and drafts. And the bytes of masks that a device would be sent, with
+//! and without a store. Counts only; times do not matter.
 //!
 //! ```text
 //! cargo bench -p louver-candle --bench replay -- FOLDER CASES.jsonl [FORMAT] [LIMIT]
@@ -22,6 +23,7 @@ use louver::front::json_schema::Whitespace;
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::{Constraint, Engine, EngineOptions, Limits, SchemaOptions, TokenId, Vocabulary};
+use louver_candle::HostCopy;
 use louver_formats::{Call, CallKind, Catalog, ToolRequest, Turn, WireFormat, python_json};
 use louver_hf_tokenizers::{Encoder, VocabOptions};
 use serde_json::Value;
@@ -68,17 +70,42 @@ fn main() -> Result<()> {
         cases.iter().map(|c| c.answer.len()).sum::<usize>()
     );
     println!("white space  forced draft |  steps  saved | forced drafted agreed | other texts");
-    for (name, whitespace) in
-        [("flexible", SchemaOptions::default().whitespace), ("as Python", Whitespace::PythonLike)]
-    {
-        for (is_forced, draft) in [(false, 0), (true, 0), (false, 8), (true, 8)] {
+    let flexible = SchemaOptions::default().whitespace;
+    for (name, whitespace) in [("flexible", flexible), ("as Python", Whitespace::PythonLike)] {
+        for (is_forced, draft) in [(false, 0), (true, 0), (false, DRAFT), (true, DRAFT)] {
             let forced = if is_forced { bench.forced() } else { Forced::Draw };
-            let settings = Settings { max_rows: 32, forced, draft, ..Settings::default() };
-            let outputs = bench.run(&cases, whitespace, settings)?;
-            println!("{name:<12} {is_forced:>6} {draft:>5} | {}", bench.row(&cases, &outputs));
+            let settings = Settings { max_rows: ROWS, forced, draft, ..Settings::default() };
+            let run = bench.run(&cases, whitespace, settings)?;
+            println!("{name:<12} {is_forced:>6} {draft:>5} | {}", bench.row(&cases, &run.outputs));
+        }
+    }
+    println!("\nforced draft kept masks, MiB | steps of the batch | masks sent, KiB a step");
+    for (is_forced, draft) in [(false, 0), (true, DRAFT)] {
+        for kept in [0, 4, 16, 64] {
+            let forced = if is_forced { bench.forced() } else { Forced::Draw };
+            let kept_masks = kept << 20;
+            let settings =
+                Settings { max_rows: ROWS, forced, draft, kept_masks, ..Settings::default() };
+            let Run { steps, sent, .. } = bench.run(&cases, flexible, settings)?;
+            let each = sent as f64 / 1024.0 / steps as f64;
+            println!("{is_forced:>6} {draft:>5} {kept:>16} | {steps:>18} | {each:.0}");
         }
     }
     Ok(())
+}
+
+/// Most rows of the batch.
+const ROWS: usize = 32;
+/// Most tokens of a draft.
+const DRAFT: usize = 8;
+
+/// The result of one run.
+struct Run {
+    outputs: Vec<Output>,
+    /// Forward passes of the batch.
+    steps: usize,
+    /// Bytes that a device would be sent.
+    sent: usize,
 }
 
 impl Bench {
@@ -151,12 +178,7 @@ impl Bench {
         })?)
     }
 
-    fn run(
-        &self,
-        cases: &[Case],
-        whitespace: Whitespace,
-        settings: Settings,
-    ) -> Result<Vec<Output>> {
+    fn run(&self, cases: &[Case], whitespace: Whitespace, settings: Settings) -> Result<Run> {
         let engine = Arc::new(Engine::new(self.vocab.clone(), EngineOptions::default()));
         let stop = self.vocab.stops().first().context("no stop token")?.raw();
         let mut model = Replay::new(self.vocab.clone(), stop);
@@ -172,12 +194,16 @@ impl Bench {
                 sampling: Sampling::GREEDY,
             })?;
         }
-        let mut outputs = Vec::new();
+        let mut run = Run { outputs: Vec::new(), steps: 0, sent: 0 };
+        let mut device = HostCopy::new(ROWS * (1 + DRAFT));
         while !decode.is_idle() {
-            outputs.extend(decode.step()?);
+            run.outputs.extend(decode.step()?);
+            run.steps += 1;
+            let words: usize = device.update(decode.masks()).iter().map(|part| part.len()).sum();
+            run.sent += 4 * words;
         }
-        outputs.sort_by_key(|output| output.id);
-        Ok(outputs)
+        run.outputs.sort_by_key(|output| output.id);
+        Ok(run)
     }
 
     fn constraint(

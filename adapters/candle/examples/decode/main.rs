@@ -165,7 +165,13 @@ fn main() -> Result<()> {
         loaded.vocab.width()
     );
 
-    let all = Settings { max_rows: arguments.rows, forced: loaded.forced(), ..Settings::default() };
+    let kept_masks = if device.is_cuda() { 64 << 20 } else { 0 };
+    let all = Settings {
+        max_rows: arguments.rows,
+        forced: loaded.forced(),
+        kept_masks,
+        ..Settings::default()
+    };
     let nothing = Settings { overlap: false, forced: Forced::Draw, draft: 0, ..all.clone() };
     let free = |request: &Request| Request { constraint: None, ..request.clone() };
     let unconstrained: Vec<Request> = requests.iter().map(free).collect();

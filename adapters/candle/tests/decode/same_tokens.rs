@@ -16,7 +16,14 @@ use crate::workload::{
 
 /// One row at a time, one token a step.
 fn plain() -> Settings {
-    Settings { max_rows: 1, max_chunk: 512, overlap: false, forced: Forced::Draw, draft: 0 }
+    Settings {
+        max_rows: 1,
+        max_chunk: 512,
+        overlap: false,
+        forced: Forced::Draw,
+        draft: 0,
+        kept_masks: 0,
+    }
 }
 
 fn requests(vocab: &Arc<Vocabulary>, sampling: Sampling) -> Vec<Request> {
@@ -80,6 +87,7 @@ fn check_switches(vocab: &Arc<Vocabulary>, base: &Settings, forced: &[Forced]) {
             overlap: true,
             forced: forced.last().cloned().unwrap_or(base.forced.clone()),
             draft: 4,
+            kept_masks: 1 << 12,
         };
         check(all, 2);
     }

@@ -22,6 +22,7 @@ pub(crate) fn fill(
     sequences: &mut [DrawnRows<'_>],
     device: &Device,
 ) -> Result<()> {
+    masks.resize(0);
     masks.resize(sequences.iter().map(|sequence| 1 + sequence.draft.len()).sum());
     let firsts: Vec<usize> = sequences.iter().map(|sequence| sequence.first).collect();
     masks.refill(engine, &firsts, sequences.iter_mut().map(|s| s.matcher.as_deref_mut()))?;

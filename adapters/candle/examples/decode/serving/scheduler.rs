@@ -45,7 +45,8 @@ pub(crate) struct Times {
 impl<M: Model + Sync> DecodeLoop<M> {
     /// An empty loop. `engine` has the model's vocabulary.
     pub(crate) fn new(model: M, engine: Arc<Engine>, settings: Settings) -> Self {
-        let masks = MaskBatch::for_vocabulary(engine.vocab());
+        let mut masks = MaskBatch::for_vocabulary(engine.vocab());
+        masks.keep_masks(settings.kept_masks);
         let (waiting, running) = (VecDeque::new(), Vec::new());
         let times = Times::default();
         Self { model, engine, settings, waiting, running, masks, submitted: 0, times }
@@ -86,6 +87,7 @@ impl<M: Model + Sync> DecodeLoop<M> {
         self.times
     }
 
+    /// The masks of the last step.
     pub(crate) fn masks(&self) -> &MaskBatch {
         &self.masks
     }

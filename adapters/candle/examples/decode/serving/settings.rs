@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) forced: Forced,
     /// Most tokens of a draft; 0 for none.
     pub(crate) draft: usize,
+    /// Bytes of masks that stay on the device when no row uses them; of no use on the CPU.
+    pub(crate) kept_masks: usize,
 }
 
 /// What happens where the grammar allows one text only.
@@ -35,7 +37,14 @@ pub(crate) enum Forced {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { max_rows: 64, max_chunk: 512, overlap: true, forced: Forced::LongestMatch, draft: 8 }
+        Self {
+            max_rows: 64,
+            max_chunk: 512,
+            overlap: true,
+            forced: Forced::LongestMatch,
+            draft: 8,
+            kept_masks: 0,
+        }
     }
 }
 
