@@ -397,6 +397,42 @@ fn bench_schema_measures_and_validates() {
     }
 }
 
+/// One tool with one member: its name and the member's name follow from the begin marker. Without
+/// white space in the arguments, the value is all that is left.
+#[test]
+fn bench_tools_counts_forced_tokens() {
+    let folder = Folder::new("bench-forced");
+    let tokenizer = tokenizer(&folder);
+    let tools = json!([{"name": "get", "parameters": {"type": "object",
+        "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false}}]);
+    let calls = |n: Value| json!([{"name": "get", "arguments": {"n": n}}]);
+    let cases = write_lines(
+        &folder,
+        "in.jsonl",
+        &[
+            json!({"id": "a", "tools": tools, "calls": calls(json!(7))}),
+            json!({"id": "b", "tools": tools, "calls": calls(json!("x"))}),
+        ],
+    );
+    let out = folder.0.join("out.jsonl");
+    let files = ["--tokenizer", path(&tokenizer), "--cases", path(&cases), "--out", path(&out)];
+    let command = ["bench", "tools", "--forced", "--format", "qwen3"];
+    let output = louver(&[&command[..], &files].concat());
+    assert!(output.status.success(), "{output:?}");
+    let lines = read_lines(&out);
+    let spacings: Vec<&Value> = lines.iter().map(|line| &line["spacing"]).collect();
+    assert_eq!(spacings, ["options", "python", "compact", "options", "python", "compact"]);
+    assert!(lines[3..].iter().all(|line| line["skipped"] == 1 && line["tokens"] == 0));
+    let forced = |line: usize| lines[line]["forced"].as_u64().unwrap_or_default();
+    let tokens = |line: usize| lines[line]["tokens"].as_u64().unwrap_or_default();
+    assert!(forced(0) < forced(1), "a space behind the colon is forced");
+    assert_eq!(tokens(1) - tokens(2), 1);
+    // Drawn: the first token of the marker, the digit, and what ends the integer.
+    assert_eq!(tokens(2) - forced(2), 3, "{}", lines[2]);
+    let table = String::from_utf8_lossy(&output.stderr);
+    assert!(table.lines().any(|line| line.starts_with("qwen3 ") && line.contains(" 1 1 1 |")));
+}
+
 #[test]
 fn bench_tools_feeds_calls_in_the_format() {
     let folder = Folder::new("bench-tools");

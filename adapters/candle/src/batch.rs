@@ -4,6 +4,7 @@ use louver::engine::{Engine, Matcher, RowStatus, UniqueRows};
 use louver::vocab::Vocabulary;
 
 use crate::error::MaskError;
+use crate::store::MaskStore;
 
 /// Index entry of an unconstrained row.
 pub(crate) const FREE_ROW: u32 = u32::MAX;
@@ -43,12 +44,10 @@ pub enum RowMask<'a> {
 pub struct MaskBatch {
     width: usize,
     row_words: usize,
-    /// The masks, concatenated. No mask has a bit at or beyond `width`.
-    words: Vec<u32>,
+    /// The masks. None has a bit at or beyond `width`.
+    store: MaskStore,
     /// Per row: the number of its mask, or [`FREE_ROW`] or [`ALL_IDS`].
     index: Vec<u32>,
-    /// Per mask: the version at which it was last written. Versions only increase.
-    mask_versions: Vec<u64>,
     /// The version at which the index was last written.
     index_version: u64,
     version: u64,
@@ -64,9 +63,8 @@ impl MaskBatch {
         Self {
             width,
             row_words: width.div_ceil(32),
-            words: Vec::new(),
+            store: MaskStore::new(width.div_ceil(32)),
             index: Vec::new(),
-            mask_versions: Vec::new(),
             index_version: 0,
             version: 0,
             status: Vec::new(),
@@ -79,6 +77,19 @@ impl MaskBatch {
     /// Creates an empty batch for masks of this vocabulary.
     pub fn for_vocabulary(vocab: &Vocabulary) -> Self {
         Self::new(vocab.width())
+    }
+
+    /// Keeps masks that no row uses any more, up to `bytes` of masks, least recently used first out:
+    /// a mask that comes back is then an index into what the device has and is not sent again.
+    /// Makes all rows free. 0 keeps none, which is the default and right for the CPU.
+    ///
+    /// Costs: `bytes` on the device, in pinned and in ordinary memory; a hash and a comparison for
+    /// each distinct mask of a fill.
+    pub fn keep_masks(&mut self, bytes: usize) {
+        let rows = self.len();
+        self.index.clear();
+        self.store.keep(bytes / (4 * self.row_words).max(1));
+        self.resize(rows);
     }
 
     /// Width of the masks in ids. Ids beyond it are not allowed in constrained rows.
@@ -103,7 +114,7 @@ impl MaskBatch {
 
     /// Number of stored masks, including those that no row uses any more.
     pub fn masks(&self) -> usize {
-        self.mask_versions.len()
+        self.store.len()
     }
 
     /// The mask of a row; `None` if there is no such row.
@@ -121,7 +132,7 @@ impl MaskBatch {
         match mask {
             FREE_ROW => RowMask::Free,
             ALL_IDS => RowMask::All,
-            mask => RowMask::Words(&self.words[mask as usize * self.row_words..][..self.row_words]),
+            mask => RowMask::Words(self.store.mask(mask)),
         }
     }
 
@@ -129,17 +140,14 @@ impl MaskBatch {
         &self.index
     }
 
-    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn words(&self) -> &[u32] {
-        &self.words
+        self.store.words()
     }
 
-    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn mask_versions(&self) -> &[u64] {
-        &self.mask_versions
+        self.store.versions()
     }
 
-    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn index_version(&self) -> u64 {
         self.index_version
     }
@@ -154,27 +162,23 @@ impl MaskBatch {
         M::Item: Into<Option<&'m mut Matcher>>,
     {
         self.check_width(engine)?;
-        let mut constrained = Vec::new();
-        let matchers = matchers.into_iter().map(|matcher| {
-            let matcher: Option<&'m mut Matcher> = matcher.into();
-            constrained.push(matcher.is_some());
-            matcher
-        });
-        let unique = engine.fill_masks_unique(matchers, &mut self.words)?;
-        self.version += 1;
-        self.index_version = self.version;
-        self.mask_versions.clear();
-        self.mask_versions.resize(unique.masks, self.version);
-        self.index.clear();
-        self.index.extend(
-            unique
-                .rows
-                .iter()
-                .zip(&constrained)
-                .map(|(&(_, mask), &has_matcher)| mask_number(mask, has_matcher)),
-        );
-        self.status.clear();
-        self.status.extend(unique.rows.iter().map(|&(status, _)| status));
+        let matchers: Vec<Option<&'m mut Matcher>> = matchers.into_iter().map(Into::into).collect();
+        let constrained: Vec<bool> = matchers.iter().map(Option::is_some).collect();
+        let buffer = if self.store.keeps() { &mut self.scratch } else { self.store.words_mut() };
+        let unique = engine.fill_masks_unique(matchers, buffer)?;
+        self.resize(0);
+        self.resize(constrained.len());
+        if self.store.keeps() {
+            let rows: Vec<usize> = (0..constrained.len()).collect();
+            self.assign_masks(&rows, &constrained, &unique);
+        } else {
+            // The buffer is the store.
+            self.store.replaced(unique.masks, self.version);
+            for (row, &(status, mask)) in unique.rows.iter().enumerate() {
+                self.status[row] = status;
+                self.assign(row, mask_number(mask, constrained[row]));
+            }
+        }
         Ok(&self.status)
     }
 
@@ -213,60 +217,35 @@ impl MaskBatch {
 
     /// Stores the masks of `scratch` in unused places and assigns them to the rows.
     fn assign_masks(&mut self, rows: &[usize], constrained: &[bool], unique: &UniqueRows) {
-        for &row in rows {
-            self.index[row] = FREE_ROW;
-        }
-        let mut in_use = self.masks_in_use();
+        rows.iter().for_each(|&row| self.assign(row, FREE_ROW));
+        let scratch = std::mem::take(&mut self.scratch);
         let mut numbers: Vec<Option<u32>> = vec![None; unique.masks];
         for ((&row, &has_matcher), &(status, mask)) in
             rows.iter().zip(constrained).zip(&unique.rows)
         {
+            let number = mask.map(|mask| {
+                let words = &scratch[mask as usize * self.row_words..][..self.row_words];
+                *numbers[mask as usize].get_or_insert_with(|| self.insert(words))
+            });
             self.status[row] = status;
-            self.index[row] = match mask {
-                None => mask_number(None, has_matcher),
-                Some(mask) => match numbers[mask as usize] {
-                    Some(number) => number,
-                    None => {
-                        let scratch = std::mem::take(&mut self.scratch);
-                        let number = self.store_mask(
-                            &scratch[mask as usize * self.row_words..][..self.row_words],
-                            &mut in_use,
-                        );
-                        self.scratch = scratch;
-                        numbers[mask as usize] = Some(number);
-                        number
-                    }
-                },
-            };
+            self.assign(row, mask_number(number, has_matcher));
         }
+        self.scratch = scratch;
+    }
+
+    /// Stores a mask at a new version and returns its number.
+    fn insert(&mut self, words: &[u32]) -> u32 {
         self.version += 1;
+        self.store.insert(words, self.version)
+    }
+
+    /// Gives a row another mask, or none.
+    fn assign(&mut self, row: usize, mask: u32) {
+        self.version += 1;
+        self.store.acquire(mask);
+        self.store.release(self.index[row], self.version);
+        self.index[row] = mask;
         self.index_version = self.version;
-    }
-
-    /// Per mask, whether a row uses it.
-    fn masks_in_use(&self) -> Vec<bool> {
-        let mut in_use = vec![false; self.masks()];
-        for &mask in &self.index {
-            if let Some(is_used) = in_use.get_mut(mask as usize) {
-                *is_used = true;
-            }
-        }
-        in_use
-    }
-
-    /// Stores a mask in an unused place and returns its number.
-    fn store_mask(&mut self, words: &[u32], in_use: &mut Vec<bool>) -> u32 {
-        let number = in_use.iter().position(|used| !used).unwrap_or(in_use.len());
-        if number == in_use.len() {
-            in_use.push(false);
-            self.mask_versions.push(0);
-            self.words.resize(self.mask_versions.len() * self.row_words, 0);
-        }
-        in_use[number] = true;
-        self.words[number * self.row_words..][..self.row_words].copy_from_slice(words);
-        self.version += 1;
-        self.mask_versions[number] = self.version;
-        number as u32
     }
 
     fn check_width(&self, engine: &Engine) -> Result<(), MaskError> {
@@ -284,21 +263,23 @@ impl MaskBatch {
 
     /// Sets the number of rows; new ones are [`RowMask::Free`].
     pub fn resize(&mut self, rows: usize) {
-        self.index.resize(rows, FREE_ROW);
-        self.status.resize(rows, RowStatus::Free);
         self.version += 1;
         self.index_version = self.version;
+        for &mask in self.index.get(rows..).unwrap_or_default() {
+            self.store.release(mask, self.version);
+        }
+        self.index.resize(rows, FREE_ROW);
+        self.status.resize(rows, RowStatus::Free);
     }
 
     /// Sets the mask of a row by hand. Bits at or beyond the width are ignored; a mask that allows
     /// every id becomes [`RowMask::All`]. Other rows keep their masks, including those that shared
-    /// this row's mask. Cost: a pass over the index and a copy.
+    /// this row's mask. Cost: a pass over the masks and a copy.
     pub fn set(&mut self, row: usize, words: &[u32]) -> Result<(), MaskError> {
         self.check_row(row)?;
         if words.len() != self.row_words {
             return Err(MaskError::Words { words: self.row_words, got: words.len() });
         }
-        self.index[row] = FREE_ROW;
         let valid_bits = |at: usize| match self.width - at * 32 {
             ids @ 0..32 => (1 << ids) - 1,
             _ => u32::MAX,
@@ -306,25 +287,18 @@ impl MaskBatch {
         let words: Vec<u32> =
             words.iter().enumerate().map(|(at, word)| word & valid_bits(at)).collect();
         let all = words.iter().enumerate().all(|(at, &word)| word == valid_bits(at));
-        self.index[row] = if all {
-            ALL_IDS
-        } else {
-            let mut in_use = self.masks_in_use();
-            self.store_mask(&words, &mut in_use)
-        };
+        self.assign(row, FREE_ROW);
+        let mask = if all { ALL_IDS } else { self.insert(&words) };
+        self.assign(row, mask);
         self.status[row] = if all { RowStatus::Free } else { RowStatus::Constrained };
-        self.version += 1;
-        self.index_version = self.version;
         Ok(())
     }
 
     /// Makes a row unconstrained.
     pub fn set_free(&mut self, row: usize) -> Result<(), MaskError> {
         self.check_row(row)?;
-        self.index[row] = FREE_ROW;
+        self.assign(row, FREE_ROW);
         self.status[row] = RowStatus::Free;
-        self.version += 1;
-        self.index_version = self.version;
         Ok(())
     }
 
@@ -332,10 +306,8 @@ impl MaskBatch {
     pub fn share(&mut self, row: usize, with: usize) -> Result<(), MaskError> {
         self.check_row(row)?;
         self.check_row(with)?;
-        self.index[row] = self.index[with];
+        self.assign(row, self.index[with]);
         self.status[row] = self.status[with];
-        self.version += 1;
-        self.index_version = self.version;
         Ok(())
     }
 }

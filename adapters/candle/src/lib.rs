@@ -41,6 +41,7 @@ mod greedy;
 mod logit;
 mod row;
 pub mod scalar;
+mod store;
 mod upload;
 
 pub use apply::apply_bitmask_;
@@ -49,6 +50,8 @@ pub use error::{ApplyError, MaskError};
 pub use greedy::{Pick, Picks, greedy};
 pub use logit::Logit;
 pub use row::{LogitCheck, greedy_row, mask_row, mask_row_checked};
+#[doc(hidden)]
+pub use upload::HostCopy;
 
 /// Compiles the programs of `docs/CANDLE.md` as documentation tests.
 #[cfg(doctest)]

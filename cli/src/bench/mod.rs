@@ -2,6 +2,7 @@
 //! the token's bit, advance.
 
 mod feeder;
+mod forced;
 mod grammar;
 mod python;
 #[cfg(feature = "host")]
@@ -132,6 +133,10 @@ pub(crate) struct ToolsArgs {
     /// Schema options, such as '{"integers": "zero_fraction"}'; see docs/JSON_SCHEMA.md.
     #[arg(long, value_name = "JSON", value_parser = schema_options, default_value = "{}")]
     options: SchemaOptions,
+    /// Count the tokens of calls that the grammar forces, instead of measuring times: with white
+    /// space as the options say, spaced exactly as Python does, and without any.
+    #[arg(long)]
+    forced: bool,
 }
 
 /// `louver bench grammar`.

@@ -13,6 +13,26 @@ pub(super) fn dumps(value: &Json) -> String {
     out
 }
 
+/// As [`dumps`], without white space.
+pub(super) fn compact(value: &Json) -> String {
+    match value {
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().map(compact).collect();
+            format!("[{}]", items.join(","))
+        }
+        Json::Object(members) => {
+            let member = |(name, value): (&str, &Json)| {
+                let mut out = String::new();
+                write_string(&mut out, name);
+                out + ":" + &compact(value)
+            };
+            let members: Vec<String> = members.iter().map(member).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        scalar => dumps(scalar),
+    }
+}
+
 fn number(text: &str) -> String {
     if !text.contains(['.', 'e', 'E']) {
         return if text == "-0" { "0".to_owned() } else { text.to_owned() };
@@ -37,5 +57,7 @@ mod tests {
         let expected = "{\"b\": [1, 0, 2.5, 1000.0, 1e-07, 123456789012345678901234567890], \
                     \"a\": {\"x\": \"é\\u0007\\\"/\u{7f}\", \"y\": null}, \"c\": [], \"d\": {}, \"e\": true}";
         assert_eq!(dumps(&value), expected);
+        let expected = expected.replace(", ", ",").replace(": ", ":");
+        assert_eq!(compact(&value), expected);
     }
 }

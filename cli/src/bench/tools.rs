@@ -20,12 +20,15 @@ use super::feeder::{Feeder, nanos};
 use super::record::{self, CaseRecord};
 use super::summary::SummaryRow;
 use super::tokenizer::{TextEncoder, TokenizerSource};
-use super::{ToolsArgs, python, read_case, workers};
+use super::{ToolsArgs, forced, python, read_case, workers};
 use crate::jsonl;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
     let (source, vocab) = TokenizerSource::load(&args.common)?;
     let encoder = source.encoder(&vocab);
+    if args.forced {
+        return forced::run(args, &encoder, &vocab);
+    }
     if args.format == "all" {
         return run_all_families(args, &encoder, &vocab);
     }
@@ -52,7 +55,6 @@ fn worker<'a>(
 }
 
 /// Runs all families in sequence, each on its own engine, and prints a table with one row each.
-/// Special tokens of a family that the vocabulary lacks are treated as text.
 fn run_all_families(
     args: &ToolsArgs,
     encoder: &TextEncoder<'_>,
@@ -61,11 +63,7 @@ fn run_all_families(
     let cases = workers::cases(&args.common)?;
     let mut out = jsonl::JsonlWriter::create(&args.common.out)?;
     for (k, family) in Catalog::builtin().formats().iter().enumerate() {
-        let engine = super::engine_on(&args.common, vocab.clone());
-        let mut format = family.bind(vocab);
-        if engine.compile(format.lower(&ToolRequest::default())?.grammar().clone()).is_err() {
-            format = family.spelled();
-        }
+        let (engine, format) = bind(args, family, vocab)?;
         let mut records =
             workers::records(&args.common, &cases, worker(args, &engine, &format, encoder))?;
         for record in &mut records {
@@ -81,12 +79,79 @@ fn run_all_families(
     Ok(ExitCode::SUCCESS)
 }
 
+/// An engine for a family, and the family's format on its vocabulary. Special tokens that the
+/// vocabulary lacks are treated as text.
+pub(super) fn bind(
+    args: &ToolsArgs,
+    family: &WireFormat,
+    vocab: &Arc<Vocabulary>,
+) -> Result<(Arc<Engine>, WireFormat)> {
+    let engine = super::engine_on(&args.common, vocab.clone());
+    let format = family.bind(vocab);
+    let plan = format.lower(&ToolRequest::default())?;
+    let format = match engine.compile(plan.grammar().clone()) {
+        Ok(_) => format,
+        Err(_) => family.spelled(),
+    };
+    Ok((engine, format))
+}
+
 /// Finds a wire format by name, or loads it from a file.
-fn wire_format(name: &str) -> Result<WireFormat> {
+pub(super) fn wire_format(name: &str) -> Result<WireFormat> {
     if name.ends_with(".toml") {
         return Ok(WireFormat::from_file(Path::new(name))?);
     }
     Ok(Catalog::builtin().get(name)?.clone())
+}
+
+/// A recorded answer: tools, and calls of them.
+pub(super) struct RecordedCalls {
+    pub(super) id: String,
+    pub(super) tools: Json,
+    question: String,
+    /// Names and arguments.
+    calls: Vec<(String, Json)>,
+}
+
+impl RecordedCalls {
+    pub(super) fn read(line: &str) -> Result<RecordedCalls> {
+        let line = read_case(line)?;
+        let text = |value: &Json, name: &str| -> Result<String> {
+            let text = value
+                .get(name)
+                .and_then(Json::as_str)
+                .with_context(|| format!("`{name}` is missing"))?;
+            Ok(text.to_owned())
+        };
+        let call = |call: &Json| -> Result<(String, Json)> {
+            let arguments = call.get("arguments").context("a call without `arguments`")?;
+            Ok((text(call, "name")?, arguments.clone()))
+        };
+        let calls = line.get("calls").and_then(Json::as_array).context("`calls` is missing")?;
+        Ok(RecordedCalls {
+            id: text(&line, "id")?,
+            tools: line.get("tools").context("`tools` is missing")?.clone(),
+            question: line.get("question").and_then(Json::as_str).unwrap_or_default().to_owned(),
+            calls: calls.iter().map(call).collect::<Result<_>>()?,
+        })
+    }
+
+    /// The calls in a format, behind a text. `write` serialises arguments.
+    pub(super) fn render(
+        &self,
+        format: &WireFormat,
+        text: String,
+        write: impl Fn(&Json) -> String,
+    ) -> Result<String> {
+        let call = |(name, arguments): &(String, Json)| Call {
+            id: String::new(),
+            name: name.clone(),
+            arguments: write(arguments),
+            kind: CallKind::Function,
+        };
+        let turn = Turn { text, calls: self.calls.iter().map(call).collect(), ..Turn::default() };
+        turn_text(format, turn).context("the calls cannot be written in this format")
+    }
 }
 
 struct ToolsCase {
@@ -97,33 +162,10 @@ struct ToolsCase {
 
 impl ToolsCase {
     fn read(line: &str, format: &WireFormat, encoder: &TextEncoder<'_>) -> Result<ToolsCase> {
-        let line = read_case(line)?;
-        let text = |value: &Json, name: &str| -> Result<String> {
-            let text = value
-                .get(name)
-                .and_then(Json::as_str)
-                .with_context(|| format!("`{name}` is missing"))?;
-            Ok(text.to_owned())
-        };
-        let call = |call: &Json| -> Result<Call> {
-            let arguments =
-                python::dumps(call.get("arguments").context("a call without `arguments`")?);
-            Ok(Call {
-                id: String::new(),
-                name: text(call, "name")?,
-                arguments,
-                kind: CallKind::Function,
-            })
-        };
-        let calls = line.get("calls").and_then(Json::as_array).context("`calls` is missing")?;
-        let calls: Vec<Call> = calls.iter().map(call).collect::<Result<_>>()?;
-        let question = line.get("question").and_then(Json::as_str).unwrap_or_default();
-        let turn =
-            Turn { text: format!("I will look into this: {question}"), calls, ..Turn::default() };
-        let output =
-            turn_text(format, turn).context("the calls cannot be written in this format")?;
-        let tools = line.get("tools").context("`tools` is missing")?.clone();
-        Ok(ToolsCase { id: text(&line, "id")?, tools, tokens: encoder.encode(&output)? })
+        let recorded = RecordedCalls::read(line)?;
+        let text = format!("I will look into this: {}", recorded.question);
+        let tokens = encoder.encode(&recorded.render(format, text, python::dumps)?)?;
+        Ok(ToolsCase { id: recorded.id, tools: recorded.tools, tokens })
     }
 
     fn run(
@@ -163,7 +205,7 @@ fn turn_text(format: &WireFormat, turn: Turn) -> Result<String, RenderError> {
 }
 
 /// Parses, lowers and compiles the tools, with the tool choice `auto`.
-fn compile(
+pub(super) fn compile(
     engine: &Engine,
     format: &WireFormat,
     (tools, options): (&Json, &SchemaOptions),

@@ -71,12 +71,12 @@ fn versions_track_changed_masks() {
     batch.resize(3);
     batch.set(0, &[1, 0]).expect("set");
     batch.set(1, &[2, 0]).expect("set");
-    let before = batch.mask_versions.clone();
+    let before = batch.mask_versions().to_vec();
     batch.share(2, 1).expect("shared");
-    assert_eq!(batch.mask_versions, before);
+    assert_eq!(batch.mask_versions(), before);
     batch.set(1, &[3, 0]).expect("set");
     assert_eq!((words(&batch, 1), words(&batch, 2)), (&[3, 0][..], &[2, 0][..]));
-    assert_eq!((batch.mask_versions[..2].to_vec(), batch.masks()), (before, 3));
+    assert_eq!((batch.mask_versions()[..2].to_vec(), batch.masks()), (before, 3));
     batch.set(2, &[4, 0]).expect("set");
     assert_eq!(batch.masks(), 3);
 }
@@ -120,4 +120,57 @@ fn errors_are_typed_and_change_nothing() {
     assert_eq!(batch.share(0, 3), Err(MaskError::Row { row: 3, rows: 1 }));
     assert_eq!(batch.set_free(3), Err(MaskError::Row { row: 3, rows: 1 }));
     assert_eq!(words(&batch, 0), before);
+}
+
+/// Random fills, refills and settings by hand, with stores of several sizes: rows have their masks,
+/// and what a device is sent makes it equal.
+#[test]
+fn kept_masks_change_no_row() {
+    let engine = engine();
+    let schemas = [r#"{"type": "boolean"}"#, r#"{"enum": [true, null]}"#, "true"];
+    let schemas = schemas.map(|text| schema(&engine, text));
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+        (state >> 33) as usize % below
+    };
+    let mut sent = Vec::new();
+    for masks in [0, 1, 3, 40] {
+        let mut batch = MaskBatch::for_vocabulary(engine.vocab());
+        batch.keep_masks(masks * batch.row_words() * 4);
+        let mut copy = crate::upload::HostCopy::new(16);
+        let mut matchers: Vec<Option<Matcher>> = Vec::new();
+        sent.push(0);
+        for _ in 0..200 {
+            let rows = random(7);
+            matchers.resize_with(rows, || (random(4) > 0).then(|| schemas[random(3)].matcher()));
+            for matcher in matchers.iter_mut().flatten() {
+                let mut mask = single_mask(matcher);
+                mask.iter_mut().enumerate().for_each(|(i, word)| *word &= u32::MAX >> (i % 2));
+                let allowed = (0..256).find(|id| mask[id / 32] & (1 << (id % 32)) != 0);
+                match allowed {
+                    Some(id) => matcher.advance(TokenId::from_raw(id as u32)).expect("allowed"),
+                    None => *matcher = schemas[random(3)].matcher(),
+                }
+            }
+            if random(2) == 0 || batch.len() != rows {
+                batch.fill(&engine, matchers.iter_mut().map(Option::as_mut)).expect("filled");
+            } else {
+                let rows: Vec<usize> = (0..rows).collect();
+                let matchers = matchers.iter_mut().map(Option::as_mut);
+                batch.refill(&engine, &rows, matchers).expect("refilled");
+            }
+            for (row, matcher) in matchers.iter_mut().enumerate() {
+                match (matcher, batch.row(row).expect("a row")) {
+                    (None, mask) => assert_eq!(mask, RowMask::Free),
+                    (Some(matcher), RowMask::Words(mask)) => assert_eq!(mask, single_mask(matcher)),
+                    (Some(_), mask) => assert_eq!(mask, RowMask::All),
+                }
+            }
+            let ranges = copy.update(&batch);
+            assert!(copy.equals(&batch));
+            *sent.last_mut().expect("a size") += ranges.into_iter().map(|r| r.len()).sum::<usize>();
+        }
+    }
+    assert!(sent[3] * 2 < sent[0], "{sent:?}");
 }
