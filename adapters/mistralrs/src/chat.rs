@@ -6,7 +6,7 @@ use mistralrs::{RequestBuilder, RequestLike};
 
 use crate::error::{PlanError, RequestError};
 use crate::model::Louver;
-use crate::plan::{Overlap, PlanBuilder, Run, RunOptions, ToolList, single_stream};
+use crate::plan::{Draw, Overlap, PlanBuilder, Run, RunOptions, ToolList, single_stream};
 use crate::record::Record;
 use crate::stream::{EventStream, Generation};
 use crate::truncation::Truncation;
@@ -125,7 +125,13 @@ impl Chat {
         self.add_setting(setting)
     }
 
-    /// Makes sampling a function of this seed: see [`RunOptions::seed`].
+    /// Sets who draws the tokens; by default Louver.
+    pub fn draw(mut self, draw: Draw) -> Self {
+        self.options.draw = draw;
+        self
+    }
+
+    /// Makes drawing a function of this seed: see [`RunOptions::seed`].
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self

@@ -128,6 +128,9 @@ pub enum RequestError {
     /// The request uses a feature that would break the constraint or cannot be combined with it.
     #[error("{0}")]
     Unsupported(&'static str),
+    /// A seed was given, but the host draws: it has one generator for all requests.
+    #[error("a seed has no effect if the host draws: leave it out, or let Louver draw")]
+    HostSeed,
     /// The request cannot be compiled to a plan.
     #[error(transparent)]
     Plan(#[from] Box<PlanError>),

@@ -68,14 +68,14 @@ pub use louver_formats::{
 };
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};
-pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList, call_ids};
+pub use plan::{Draw, Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList, call_ids};
 pub use prompt::{
     ChatTemplate, PromptParts, SHIPPED_TEMPLATES, TemplateError, TemplateInput, shipped_template,
 };
 pub use record::{Candidate, Phase, Record, Step};
 pub use report::{
-    CheckedPart, Completion, EnforcementLevel, EnforcementReport, Relaxed, Timing, Violation,
-    ViolationKind,
+    CheckedPart, Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing,
+    Violation, ViolationKind,
 };
 pub use stream::{EventStream, Finish, Generation};
 pub use truncation::Truncation;

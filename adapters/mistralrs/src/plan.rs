@@ -23,7 +23,7 @@ use crate::prompt::{self, PromptParts, TemplateInput};
 use crate::prompt_boundary::PromptBoundary;
 use crate::reader::Reader;
 use crate::record::Record;
-use crate::report::Relaxed;
+use crate::report::{DrawnBy, Relaxed};
 use crate::request_sender::RequestSender;
 use crate::sampler::{Sampler, mix};
 use crate::stream::{self, EventStream};
@@ -170,9 +170,14 @@ pub struct Plan {
 /// Options of running a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Makes sampling a function of this seed, independent of the host's other requests (the host
-    /// draws for all requests from one generator). Choice `i` uses seed + i. Louver then samples
-    /// itself, which is faster than the host's sampler; the host's penalties still apply.
+    /// Who draws the tokens.
+    pub draw: Draw,
+    /// Makes drawing a function of this seed, independent of the host's other requests (the host
+    /// draws for all requests from one generator). Choice `i` uses seed + i. By default a random
+    /// one, which the report names ([`EnforcementReport::drawn_by`]). With [`Draw::Host`] a seed is
+    /// an error, because the host has none for a request.
+    ///
+    /// [`EnforcementReport::drawn_by`]: crate::EnforcementReport::drawn_by
     pub seed: Option<u64>,
     /// Behaviour near the length limit.
     pub truncation: Truncation,
@@ -182,13 +187,37 @@ pub struct RunOptions {
     pub record: Record,
 }
 
+impl RunOptions {
+    /// Who draws the tokens of the first choice. Chooses a seed if none is given.
+    fn drawn_by(&self) -> Result<DrawnBy, RequestError> {
+        match (self.draw, self.seed) {
+            (Draw::Louver, seed) => Ok(DrawnBy::Louver { seed: seed.unwrap_or_else(fresh_seed) }),
+            (Draw::Host, None) => Ok(DrawnBy::Host),
+            (Draw::Host, Some(_)) => Err(RequestError::HostSeed),
+        }
+    }
+}
+
+/// Who draws the tokens of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Draw {
+    /// Louver, with the request's `temperature` (1.0 if there is none), `top_k`, `top_p` and
+    /// `min_p`, after the host's penalties and the request's processors. Faster than the host,
+    /// which sorts the vocabulary, and the next mask can be prefetched. One difference to the host:
+    /// `min_p` also applies without `top_p`.
+    #[default]
+    Louver,
+    /// The host, from the masked logits.
+    Host,
+}
+
 /// Speculative work that overlaps with the model's computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
     /// Computes the first masks while the host processes the prompt.
     pub prepare: bool,
-    /// Computes the next mask while the model computes. Only if Louver samples (a seed is set),
-    /// because the token must be known.
+    /// Computes the next mask while the model computes. Not with [`Draw::Host`], because the token
+    /// must be known.
     pub prefetch: Prefetch,
 }
 
@@ -332,9 +361,9 @@ impl Plan {
     /// Sends a request with one choice and streams its events.
     ///
     /// The request is the SDK's: messages, sampling, further logits processors (which run before
-    /// Louver's). Tools come from the plan. Requests that would break the constraint or bypass it
-    /// are rejected: the host's own tools, constraints and stop sequences, web search, media. Needs
-    /// a tokio runtime.
+    /// Louver's), log probabilities ([`Generation::steps`](crate::Generation::steps)). Tools come
+    /// from the plan. Requests that would break the constraint or bypass it are rejected: the
+    /// host's own tools, constraints and stop sequences, web search, media. Needs a tokio runtime.
     pub async fn stream_with(
         &self,
         model: &Model,
@@ -359,7 +388,7 @@ impl Plan {
     pub(crate) fn take_request(
         &self,
         request: &mut impl RequestLike,
-        options: RunOptions,
+        mut options: RunOptions,
     ) -> Result<(Vec<u32>, Run), RequestError> {
         let (prompt, earlier_ids) = self.take_prompt(request)?;
         let sampling = request.take_sampling_params();
@@ -370,6 +399,9 @@ impl Plan {
             return Err(RequestError::Unsupported("a host constraint in addition to Louver's"));
         }
         let processors = request.take_logits_processors().unwrap_or_default();
+        if options.record == Record::Nothing && request.return_logprobs() {
+            options.record = Record::Logprobs { top: sampling.top_n_logprobs };
+        }
         Ok((prompt, Run { sampling: Some(sampling), processors, earlier_ids, options }))
     }
 
@@ -391,6 +423,7 @@ impl Plan {
         run: Run,
     ) -> Result<Vec<EventStream>, RequestError> {
         let Run { sampling, processors, earlier_ids, options } = run;
+        let drawn_by = options.drawn_by()?;
         let mut sampling = sampling.unwrap_or_else(SamplingParams::neutral);
         let choices = std::mem::replace(&mut sampling.n_choices, 1);
         if sampling.max_len == Some(0) {
@@ -412,18 +445,18 @@ impl Plan {
         }
         let mut streams = Vec::with_capacity(choices);
         for choice in 0..choices as u64 {
-            let seed = options.seed.map(|seed| seed.wrapping_add(choice));
-            let options = RunOptions { seed, ..options };
+            let drawn_by = drawn_by.choice(choice);
             let (token_sender, token_receiver) = mpsc::unbounded_channel();
             let shared = Arc::new(GenerationState::default());
+            let options = (options, drawn_by);
             let hook = self.hook(&sampling, options, (prompt.len(), limit), Some(token_sender));
             let mut processors = processors.clone();
             processors.push(Arc::new(LogitsHook::new(hook, shared.clone())));
             let (response, responses) = mpsc::channel(CHANNEL_CAPACITY);
             let message = RequestMessage::CompletionTokens(prompt.clone());
             let mut sampling = sampling.clone();
-            if seed.is_some() {
-                // The hook samples; the host takes the largest logit.
+            if drawn_by != DrawnBy::Host {
+                // The hook draws; the host takes the largest logit.
                 (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) =
                     (Some(0.0), None, None, None);
             }
@@ -444,7 +477,7 @@ impl Plan {
             let (event_sender, events) = mpsc::unbounded_channel();
             let (outcome_sender, outcome) = oneshot::channel();
             let steps = Arc::default();
-            let id_seed = id_seed(seed.unwrap_or_else(fresh_seed).wrapping_add(choice), &prompt);
+            let id_seed = id_seed(drawn_by.seed().unwrap_or_else(fresh_seed), &prompt);
             let reader = self.reader(id_seed, &earlier_ids);
             let reading = stream::read(
                 responses,
@@ -465,6 +498,7 @@ impl Plan {
                 shared,
                 collector: Default::default(),
                 prompt_tokens: prompt.len(),
+                drawn_by,
             });
         }
         Ok(streams)
@@ -473,7 +507,7 @@ impl Plan {
     fn hook(
         &self,
         sampling: &SamplingParams,
-        options: RunOptions,
+        (options, drawn_by): (RunOptions, DrawnBy),
         (prompt, limit): (usize, usize),
         token_sender: Option<mpsc::UnboundedSender<TokenEvent>>,
     ) -> LogitsHookOptions {
@@ -482,7 +516,7 @@ impl Plan {
             Truncation::Safe => self.compiled.is_some(),
             Truncation::Off => false,
         };
-        let sampler = options.seed.map(|seed| Sampler {
+        let sampler = drawn_by.seed().map(|seed| Sampler {
             seed,
             temperature: sampling.temperature.unwrap_or(1.0),
             top_k: sampling.top_k,
@@ -513,14 +547,19 @@ impl Plan {
 
     /// Louver as a logits processor for the host's own chat route
     /// (`RequestBuilder::add_logits_processor`), one object per generation, with `n_choices` 1. The
-    /// prompt's length is learned from the host's calls. The host then formats the output; turn its
-    /// tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
+    /// prompt's length is learned from the host's calls. The host then draws and formats the output;
+    /// turn its tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
     pub fn processor(&self) -> Arc<dyn mistralrs::CustomLogitsProcessor> {
         let hook = LogitsHookOptions {
             prompt: PromptBoundary::learned(),
             limit: None,
             narrows_near_limit: false,
-            ..self.hook(&SamplingParams::neutral(), RunOptions::default(), (0, 0), None)
+            ..self.hook(
+                &SamplingParams::neutral(),
+                (RunOptions::default(), DrawnBy::Host),
+                (0, 0),
+                None,
+            )
         };
         Arc::new(LogitsHook::new(hook, Arc::new(GenerationState::default())))
     }
@@ -609,10 +648,11 @@ fn id_seed(seed: u64, prompt: &[u32]) -> u64 {
     prompt.iter().fold(seed, |hash, token| mix(hash ^ u64::from(*token)))
 }
 
-/// A random seed. Call ids need not be unpredictable, only different.
+/// A random seed of 53 bits, which every JSON reader keeps exactly. It need not be unpredictable,
+/// only different.
 pub(crate) fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
+    RandomState::new().hash_one(0) >> 11
 }
 
 #[cfg(test)]

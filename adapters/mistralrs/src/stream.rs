@@ -15,7 +15,7 @@ use crate::error::GenerationError;
 use crate::hook::{GenerationState, TokenEvent};
 use crate::reader::Reader;
 use crate::record::{Phase, Step};
-use crate::report::{Completion, EnforcementLevel, EnforcementReport, Relaxed, Timing};
+use crate::report::{Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing};
 use crate::validate::SchemaValidators;
 
 /// Why a generation ended.
@@ -86,6 +86,7 @@ pub struct EventStream {
     pub(crate) shared: Arc<GenerationState>,
     pub(crate) collector: TurnCollector,
     pub(crate) prompt_tokens: usize,
+    pub(crate) drawn_by: DrawnBy,
 }
 
 /// An event and the number of tokens read when it was emitted.
@@ -125,6 +126,11 @@ impl EventStream {
         self.prompt_tokens
     }
 
+    /// Who draws the tokens, and the seed.
+    pub fn drawn_by(&self) -> DrawnBy {
+        self.drawn_by
+    }
+
     /// Cancels the generation at its next token. Events up to there still arrive.
     pub fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Relaxed);
@@ -158,6 +164,7 @@ impl EventStream {
             completion: outcome.completion,
             forced_tokens: self.shared.forced_tokens.load(Ordering::Relaxed),
             refused_tokens: self.shared.refused_tokens.load(Ordering::Relaxed),
+            drawn_by: self.drawn_by,
         };
         Ok(Generation {
             report,

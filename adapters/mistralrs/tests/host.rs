@@ -7,6 +7,8 @@ mod support;
 mod abuse;
 #[path = "host/cuts.rs"]
 mod cuts;
+#[path = "host/draw.rs"]
+mod draw;
 #[path = "host/extend.rs"]
 mod extend;
 #[path = "host/gguf.rs"]

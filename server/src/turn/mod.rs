@@ -14,7 +14,7 @@ use louver::engine::PrepareBudget;
 use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{
-    Louver, Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput,
+    Draw, Louver, Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput,
     call_ids,
 };
 use mistralrs::SamplingParams;
@@ -197,6 +197,7 @@ impl TurnRequest {
         let options = RunOptions {
             // Always Louver's own sampler: results then depend neither on whether a seed is given
             // nor on other sequences in the batch.
+            draw: Draw::Louver,
             seed: Some(sampling.seed.unwrap_or_else(fresh_seed)),
             truncation: self.extension.truncation,
             // Preparation runs with compilation, so that dropping the request cancels it.

@@ -10,8 +10,8 @@ use louver_mistralrs::{
 use serde_json::json;
 
 use crate::support::{
-    check_calls, check_json, host, plan, request, response_schema, run_request, seeded, stop_ids,
-    tools,
+    HOST_DRAWS, check_calls, check_json, host, plan, request, response_schema, run_request, seeded,
+    stop_ids, tools,
 };
 
 fn finite_ids(row: &Tensor) -> Vec<usize> {
@@ -103,14 +103,12 @@ async fn narrow_rows_fail_with_a_reason() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Required);
     let narrow = |logits: &Tensor, _: &[u32]| logits.narrow(0, 0, 2)?.contiguous();
-    let stream = plan
-        .stream(
-            &host.model,
-            request("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4),
-        )
-        .await;
-    let error = stream.unwrap().finish().await.unwrap_err();
-    assert_eq!(error, GenerationError::Fault(Fault::NothingAllowed { width: 2 }));
+    for options in [seeded(1), HOST_DRAWS] {
+        let request = request("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4);
+        let stream = plan.stream_with(&host.model, request, options).await;
+        let error = stream.unwrap().finish().await.unwrap_err();
+        assert_eq!(error, GenerationError::Fault(Fault::NothingAllowed { width: 2 }));
+    }
     check_calls(&run_request(host, &plan, request("x"), seeded(0)).await.turn, &tools());
 }
 
@@ -120,7 +118,7 @@ async fn calls_are_valid_with_nan_rows() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
     let mad = |logits: &Tensor, _: &[u32]| logits.affine(f64::NAN, 0.0);
-    for options in [seeded(1), Default::default()] {
+    for options in [seeded(1), HOST_DRAWS] {
         let request = request("x").add_logits_processor(Arc::new(mad));
         let generation = run_request(host, &plan, request, options).await;
         assert_eq!(generation.finish, Finish::Stop);
@@ -168,7 +166,7 @@ async fn unusual_preferences_reach_no_dead_end() {
         };
         let request =
             request("x").add_logits_processor(Arc::new(strange)).set_sampler_temperature(0.0);
-        let generation = run_request(host, &plan, request, Default::default()).await;
+        let generation = run_request(host, &plan, request, HOST_DRAWS).await;
         assert_eq!(generation.finish, Finish::Stop, "taste {taste}");
         check_json(&generation.turn.text, &schema);
     }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use louver_mistralrs::{
-    Louver, Overlap, Plan, Prefetch, Reasoning, RunOptions, SchemaOptions, Timing, Truncation,
-    Whitespace,
+    Draw, Louver, Overlap, Plan, Prefetch, Reasoning, RunOptions, SchemaOptions, Timing,
+    Truncation, Whitespace,
 };
 use mistralrs::{
     Model, ModelDType, RequestBuilder, Response, SamplingParams, TextMessageRole, TextModelBuilder,
@@ -33,18 +33,32 @@ enum Setup {
     Constrained,
     /// Louver samples and masks, without preparation and prefetching.
     ConstrainedNoOverlap,
+    /// Louver masks, the host samples.
+    ConstrainedHostDraws,
 }
 
-const SETUPS: [Setup; 4] =
-    [Setup::Free, Setup::Constrained, Setup::ConstrainedNoOverlap, Setup::Host];
+const SETUPS: [Setup; 5] = [
+    Setup::Free,
+    Setup::Constrained,
+    Setup::ConstrainedNoOverlap,
+    Setup::ConstrainedHostDraws,
+    Setup::Host,
+];
 
 /// The compared setups: the first divided by the second.
-const RATIOS: [(Setup, Setup); 4] = [
+const RATIOS: [(Setup, Setup); 5] = [
     (Setup::Constrained, Setup::Free),
     (Setup::ConstrainedNoOverlap, Setup::Free),
     (Setup::Constrained, Setup::ConstrainedNoOverlap),
+    (Setup::Constrained, Setup::ConstrainedHostDraws),
     (Setup::Constrained, Setup::Host),
 ];
+
+impl Setup {
+    fn is_constrained(self) -> bool {
+        !matches!(self, Setup::Host | Setup::Free)
+    }
+}
 
 struct Bench {
     model: Model,
@@ -157,11 +171,7 @@ impl Bench {
             for step in 0..SETUPS.len() {
                 let at = (round + step) % SETUPS.len();
                 let setup = SETUPS[at];
-                let plan = if matches!(setup, Setup::Constrained | Setup::ConstrainedNoOverlap) {
-                    plan
-                } else {
-                    &free
-                };
+                let plan = if setup.is_constrained() { plan } else { &free };
                 let run = self.measure(plan, setup, concurrency).await?;
                 if round > 0 {
                     runs[at].push(run);
@@ -187,8 +197,7 @@ impl Bench {
         let tokens = ran.iter().map(|(tokens, _)| tokens).sum::<usize>();
         // Unconstrained generations may end earlier concurrently than alone: the host mixes up the
         // sequences of a batch on the CPU.
-        let held = matches!(setup, Setup::Constrained | Setup::ConstrainedNoOverlap);
-        if held && tokens != concurrency * self.tokens {
+        if setup.is_constrained() && tokens != concurrency * self.tokens {
             bail!("{tokens} tokens in place of {}", concurrency * self.tokens);
         }
         Ok(Measurement { rate: tokens as f64 / took.as_secs_f64(), timing, took, tokens })
@@ -228,9 +237,13 @@ impl Bench {
 fn options(seed: u64, setup: Setup) -> RunOptions {
     let overlap = match setup {
         Setup::ConstrainedNoOverlap => Overlap { prepare: false, prefetch: Prefetch::Off },
-        Setup::Host | Setup::Free | Setup::Constrained => Overlap::default(),
+        _ => Overlap::default(),
     };
-    RunOptions { seed: Some(seed), truncation: Truncation::Off, overlap, ..RunOptions::default() }
+    let (draw, seed) = match setup {
+        Setup::ConstrainedHostDraws => (Draw::Host, None),
+        _ => (Draw::Louver, Some(seed)),
+    };
+    RunOptions { draw, seed, truncation: Truncation::Off, overlap, ..RunOptions::default() }
 }
 
 impl Measurement {
@@ -272,7 +285,7 @@ fn figures(rounds: &[Vec<Measurement>]) -> Vec<String> {
             ),
         };
         lines.push(format!(
-            "  {:<12} {middle:>8.0} tokens per second ({low:.0} to {high:.0}){louver}",
+            "  {:<20} {middle:>8.0} tokens per second ({low:.0} to {high:.0}){louver}",
             format!("{setup:?}")
         ));
     }
