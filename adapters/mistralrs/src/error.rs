@@ -20,6 +20,22 @@ pub enum LoadError {
     /// row, so no logits processor can be correct.
     #[error("speculative pipelines of this mistral.rs cannot be constrained")]
     Speculative,
+    /// A block-diffusion language model generates blocks of tokens without calling a logits
+    /// processor, so nothing would be masked.
+    #[error(
+        "{model_type} is a block-diffusion model: mistral.rs does not call logits processors for \
+         it, so its output cannot be constrained"
+    )]
+    BlockDiffusion {
+        /// The model type or architecture of its configuration.
+        model_type: String,
+    },
+    /// The model does not generate text token by token.
+    #[error("models of the kind {category} generate no text that could be constrained")]
+    NotText {
+        /// The host's category.
+        category: &'static str,
+    },
     /// A file of the model is missing. [`Louver::load`](crate::Louver::load) asks the host instead.
     #[error(
         "the model {model:?} has no file {file} in its directory or the Hugging Face \
@@ -189,6 +205,9 @@ pub enum Fault {
         /// The matcher's error.
         reason: String,
     },
+    /// The host generated tokens without calling Louver, so they were not masked.
+    #[error("the host generated without calling Louver, so its output was not constrained: {0}")]
+    Bypassed(&'static str),
     /// None of the model's logits belongs to an allowed token.
     #[error("none of the allowed tokens is among the model's {width} logits")]
     NothingAllowed {

@@ -56,6 +56,7 @@ mod row;
 mod sampler;
 mod stream;
 mod truncation;
+mod unsupported;
 mod validate;
 
 pub use chat::{Chat, ChatError, RequestExt};

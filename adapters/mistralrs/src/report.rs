@@ -22,6 +22,11 @@ impl StepClock {
         self.hook += masked - started;
     }
 
+    /// Whether the host has called the hook.
+    pub(crate) fn has_started(&self) -> bool {
+        self.first.is_some()
+    }
+
     pub(crate) fn timing(&self, reading: Duration, ended: Instant) -> Timing {
         Timing {
             masks: self.masks.clone(),

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
-use crate::error::GenerationError;
+use crate::error::{Fault, GenerationError};
 use crate::hook::{GenerationState, TokenEvent};
 use crate::reader::Reader;
 use crate::record::{Phase, Step};
@@ -269,6 +269,9 @@ pub(crate) async fn read(
         Some(Ok(reason)) if reason == "canceled" => Finish::Cancelled,
         None | Some(Ok(_)) => Finish::Stop,
     };
+    if let Some(fault) = bypass(finish, may_end, &shared) {
+        return Err(fault.into());
+    }
     let completion = match finish {
         Finish::Cancelled => Completion::Cancelled,
         Finish::Stop => Completion::Complete,
@@ -286,6 +289,19 @@ pub(crate) async fn read(
         timing,
         repaired_rows: clock.repaired,
     })
+}
+
+/// The fault of a generation whose tokens the host did not choose from rows that Louver had seen.
+/// `may_end`: whether the grammar allows the end.
+fn bypass(finish: Finish, may_end: bool, shared: &GenerationState) -> Option<Fault> {
+    match finish {
+        Finish::Cancelled => None,
+        _ if !shared.clock.lock().has_started() => {
+            Some(Fault::Bypassed("no row of logits was passed to it"))
+        }
+        Finish::Stop if !may_end => Some(Fault::Bypassed("the turn ended where it could not end")),
+        Finish::Stop | Finish::Length => None,
+    }
 }
 
 /// The finish reason in a response, or the host's error.

@@ -15,6 +15,8 @@ mod extend;
 mod gguf;
 #[path = "host/harmony.rs"]
 mod harmony;
+#[path = "host/load.rs"]
+mod load;
 #[path = "host/requests.rs"]
 mod requests;
 #[path = "host/sdk.rs"]
