@@ -2,14 +2,14 @@
 
 use louver::spec::tools::ToolChoice;
 use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness};
+use louver_host::{
+    Draw, EventStream, Generation, GenerationError, Overlap, PlanError, Record, RequestError,
+    RunOptions, Truncation,
+};
 use mistralrs::{RequestBuilder, RequestLike};
 
-use crate::error::{PlanError, RequestError};
 use crate::model::Louver;
-use crate::plan::{Draw, Overlap, PlanBuilder, Run, RunOptions, ToolList, single_stream};
-use crate::record::Record;
-use crate::stream::{EventStream, Generation};
-use crate::truncation::Truncation;
+use crate::plan::{PlanBuilder, Run, ToolList, single_stream};
 
 /// A request to the model. Tools and tool choice come from the SDK's request or are set here.
 ///
@@ -187,7 +187,7 @@ pub enum ChatError {
     Request(#[from] RequestError),
     /// Its generation failed.
     #[error(transparent)]
-    Generation(#[from] crate::error::GenerationError),
+    Generation(#[from] GenerationError),
 }
 
 /// Extension of the SDK's [`RequestBuilder`].

@@ -5,17 +5,21 @@ use std::sync::{Arc, OnceLock};
 use louver::engine::{Engine, EngineOptions};
 use louver_formats::{Catalog, DetectError, ModelHints, ToolRequest, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
+use louver_host::{
+    ChatTemplate, PlanError, PromptParts, RequestError, TemplateError, TemplateInput,
+};
 use mistralrs::{AnyModelBuilder, Model, RequestLike};
 use mistralrs_core::{MistralRsBuilder, Pipeline};
 use tokenizers::Tokenizer;
 use tokio::sync::Mutex;
 
 use crate::chat::Chat;
-use crate::error::{LoadError, PlanError, RequestError};
+use crate::context_limit::max_text_bytes;
+use crate::error::LoadError;
 use crate::gguf::GgufModel;
+use crate::host_types;
 use crate::model_files;
 use crate::plan::{Plan, PlanBuilder, ToolList};
-use crate::prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput, max_text_bytes};
 use crate::request_sender::Host;
 use crate::unsupported;
 
@@ -219,7 +223,7 @@ impl Louver {
         let tokenizer = pipeline.tokenizer().ok_or(LoadError::NoTokenizer)?;
         let metadata = pipeline.get_metadata();
         let template = match pipeline.get_chat_template() {
-            Some(host) => ChatTemplate::from_host(&host),
+            Some(host) => host_types::chat_template(&host),
             None => Err(TemplateError::Missing),
         };
         let (max_context, ends) = (metadata.max_seq_len, metadata.eos_tok.clone());

@@ -5,6 +5,8 @@ mod support;
 
 #[path = "host/abuse.rs"]
 mod abuse;
+#[path = "../../host/tests/conformance/mod.rs"]
+mod conformance;
 #[path = "host/cuts.rs"]
 mod cuts;
 #[path = "host/draw.rs"]

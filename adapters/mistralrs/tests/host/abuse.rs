@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
 use louver_mistralrs::{
-    Fault, Finish, GenerationError, Reasoning, SchemaOptions, ToolChoice, Whitespace,
+    Fault, Finish, GenerationError, HookProcessor, Reasoning, SchemaOptions, ToolChoice, Whitespace,
 };
+use mistralrs::CustomLogitsProcessor;
 use serde_json::json;
 
+use crate::conformance;
 use crate::support::{
     HOST_DRAWS, check_calls, check_json, host, plan, request, response_schema, run_request, seeded,
     stop_ids, tools,
@@ -95,6 +97,19 @@ async fn forbidden_tokens_end_their_generation_only() {
     for context in [&[1, 2, 831][..], &[1, 2, 831, 5], &[1, 2, u32::MAX]] {
         assert_eq!(finite_ids(&processor.apply(&row(), context).unwrap()), ends);
     }
+}
+
+/// The checks of any host's hook, through this host's tensors.
+#[test]
+fn the_hook_conforms_as_a_processor() {
+    conformance::check_all(&|hook| {
+        let processor = HookProcessor::new(hook);
+        Box::new(move |row, context| {
+            let width = row.len();
+            let logits = Tensor::from_vec(std::mem::take(row), width, &Device::Cpu).unwrap();
+            *row = processor.apply(&logits, context).unwrap().to_vec1().unwrap();
+        })
+    });
 }
 
 /// If the row is too narrow for every allowed token, the request fails with the reason.

@@ -1,13 +1,11 @@
-//! Models and pipelines that would not call the hook for each token are refused.
+//! Models that would not call the hook for each token are refused.
 
 use std::path::PathBuf;
 use std::process;
 
 use louver_mistralrs::{LoadError, Louver};
-use mistralrs::{SpeculativeConfig, TextModelBuilder, TextSpeculativeBuilder};
+use mistralrs::TextModelBuilder;
 use serde_json::Value;
-
-use crate::support::builder;
 
 /// The tiny model with another model type.
 fn with_model_type(model_type: &str) -> (PathBuf, TextModelBuilder) {
@@ -36,13 +34,4 @@ async fn block_diffusion_models_are_refused() {
     let refused = Louver::for_model(&model).await.map(|_| ());
     assert!(matches!(refused, Err(LoadError::BlockDiffusion { .. })), "{refused:?}");
     std::fs::remove_dir_all(dir).unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn speculative_pipelines_are_refused() {
-    let config = SpeculativeConfig { gamma: 2 };
-    let pair = TextSpeculativeBuilder::new(builder(), builder(), config).unwrap();
-    let model = pair.build().await.unwrap();
-    let refused = Louver::for_model(&model).await.map(|_| ());
-    assert!(matches!(refused, Err(LoadError::Speculative)), "{refused:?}");
 }

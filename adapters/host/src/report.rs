@@ -122,7 +122,7 @@ impl DrawnBy {
     }
 
     /// That of the choice at this index, for that of the first.
-    pub(crate) fn choice(self, index: u64) -> DrawnBy {
+    pub fn choice(self, index: u64) -> DrawnBy {
         match self {
             DrawnBy::Louver { seed } => DrawnBy::Louver { seed: seed.wrapping_add(index) },
             DrawnBy::Host => DrawnBy::Host,
