@@ -174,6 +174,9 @@ fn foreign_crates_stay_in_their_adapter() {
     assert!(
         candle.contains("candle-core") && !candle.iter().any(|name| name.starts_with("mistralrs"))
     );
+    let host = manifest("adapters/host/Cargo.toml");
+    let foreign = |name: &String| name.starts_with("mistralrs") || name.starts_with("candle");
+    assert!(!host.iter().any(foreign), "the plugin's neutral part knows a host or its tensors");
     assert!(!engine.contains("tokenizers") && !formats.contains("tokenizers"));
     assert!(hf.contains("tokenizers"));
 }

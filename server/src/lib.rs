@@ -38,7 +38,7 @@ mod unsupported;
 
 pub use app::router;
 pub use config::{
-    Batching, Config, ConfigError, ConfigFault, ConfigFile, DeviceChoice, DrawnBy, EngineSettings,
+    Batching, Config, ConfigError, ConfigFault, ConfigFile, DeviceChoice, EngineSettings,
     ModelConfig, ModelLimitOverrides, ModelLimits, ModelRequestLimits, ModelSettings, Overridable,
     Overrides, PreparationSettings, ReasoningDefault, StrictTools, UnknownMembers,
 };

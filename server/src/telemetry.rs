@@ -122,8 +122,8 @@ pub(crate) fn generation(
 
 /// Logs that masks are prepared while the prompt is processed.
 pub(crate) fn preparation(budget: &PrepareBudget) {
-    let PrepareBudget { masks, steps, places } = budget;
-    tracing::debug!(masks, steps, places, "masks are prepared");
+    let PrepareBudget { masks, steps, candidates } = budget;
+    tracing::debug!(masks, steps, candidates, "masks are prepared");
 }
 
 /// Records the results of a complete generation, and logs what is not as usual.
@@ -151,8 +151,8 @@ pub(crate) fn record_generation(
             Completion::Complete | Completion::Cancelled => {}
         }
         if let Some(report) = prepared {
-            let PrepareReport { places, built, known, .. } = report;
-            tracing::debug!(places, built, known, "masks were prepared");
+            let PrepareReport { candidates, built, cached, .. } = report;
+            tracing::debug!(candidates, built, cached, "masks were prepared");
         }
     });
     if let Some(report) = prepared {

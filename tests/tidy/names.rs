@@ -15,6 +15,7 @@ const CRATES: &[&str] = &[
     "adapters/candle/src",
     "adapters/formats/src",
     "adapters/hf-tokenizers/src",
+    "adapters/host/src",
     "adapters/mistralrs/src",
     "cli/src",
     "server/src",

@@ -2,14 +2,14 @@
 
 use louver::spec::tools::ToolChoice;
 use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness};
+use louver_host::{
+    Draw, EventStream, Generation, GenerationError, Overlap, PlanError, Record, RequestError,
+    RunOptions, Truncation,
+};
 use mistralrs::{RequestBuilder, RequestLike};
 
-use crate::error::{PlanError, RequestError};
 use crate::model::Louver;
-use crate::plan::{Overlap, PlanBuilder, Run, RunOptions, ToolList, single_stream};
-use crate::record::Record;
-use crate::stream::{EventStream, Generation};
-use crate::truncation::Truncation;
+use crate::plan::{PlanBuilder, Run, ToolList, single_stream};
 
 /// A request to the model. Tools and tool choice come from the SDK's request or are set here.
 ///
@@ -125,7 +125,13 @@ impl Chat {
         self.add_setting(setting)
     }
 
-    /// Makes sampling a function of this seed: see [`RunOptions::seed`].
+    /// Sets who draws the tokens; by default Louver.
+    pub fn draw(mut self, draw: Draw) -> Self {
+        self.options.draw = draw;
+        self
+    }
+
+    /// Makes drawing a function of this seed: see [`RunOptions::seed`].
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self
@@ -181,7 +187,7 @@ pub enum ChatError {
     Request(#[from] RequestError),
     /// Its generation failed.
     #[error(transparent)]
-    Generation(#[from] crate::error::GenerationError),
+    Generation(#[from] GenerationError),
 }
 
 /// Extension of the SDK's [`RequestBuilder`].

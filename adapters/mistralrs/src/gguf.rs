@@ -13,6 +13,7 @@ use std::sync::Arc;
 use candle_core::Device;
 use candle_core::quantized::gguf_file::{self, Content, Value as Metadata};
 use candle_core::quantized::{GgmlDType, QTensor};
+use louver_host::{ChatTemplate, TemplateError};
 use mistralrs::{
     AutoDeviceMapParams, DefaultSchedulerMethod, DeviceMapSetting, ModelDType, SchedulerConfig,
     TokenSource,
@@ -25,7 +26,6 @@ use tokio::sync::Mutex;
 use crate::error::LoadError;
 use crate::model::{ModelKind, ModelParts};
 use crate::model_files;
-use crate::prompt::{ChatTemplate, TemplateError};
 
 /// A GGUF model, as [`Louver::load_gguf`](crate::Louver::load_gguf) loads it.
 #[derive(Clone, Debug)]

@@ -25,7 +25,8 @@
 //!
 //! mistral.rs (0.8.1) offers one hook, a logits processor. Louver masks the logits in place there
 //! and reads the generated tokens there. The prompt is rendered from the model's own chat template
-//! and sent as tokens. The host's tool parser, grammars and reasoning parser are not used.
+//! and sent as tokens. The host's tool parser, grammars and reasoning parser are not used. What does
+//! not depend on mistral.rs is in the crate `louver-host`, whose types are exported here.
 //!
 //! Bugs of mistral.rs 0.8.1 that Louver cannot work around, both on the CPU:
 //!
@@ -38,47 +39,37 @@
 //!   time there, as `louver serve` does.
 
 mod chat;
+mod context_limit;
 mod error;
-mod extend;
 mod gguf;
-mod hook;
+mod host_types;
 mod mcp;
 mod model;
 mod model_files;
 mod plan;
-mod prompt;
-mod prompt_boundary;
-mod reader;
-mod record;
-mod report;
+mod processor;
 mod request_sender;
-mod row;
-mod sampler;
-mod stream;
-mod truncation;
-mod validate;
+mod unsupported;
 
 pub use chat::{Chat, ChatError, RequestExt};
-pub use error::{ExtendError, Fault, GenerationError, LoadError, PlanError, RequestError};
+pub use error::LoadError;
 pub use gguf::{GgufModel, widen_gguf};
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver::spec::tools::ToolChoice;
 pub use louver_formats::{
     Call, CallKind, Cut, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolRequest, Turn,
 };
+pub use louver_host::{
+    Candidate, ChatTemplate, CheckedPart, Completion, Draw, DrawnBy, EnforcementLevel,
+    EnforcementReport, EventStream, ExtendError, Fault, Finish, Generation, GenerationError,
+    Overlap, Phase, PlanError, Prefetch, PromptParts, Record, Relaxed, RequestError, RunOptions,
+    SHIPPED_TEMPLATES, Step, TemplateError, TemplateInput, Timing, Truncation, TurnPlan, Violation,
+    ViolationKind, call_ids, shipped_template,
+};
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};
-pub use plan::{Overlap, Plan, PlanBuilder, Prefetch, Run, RunOptions, ToolList, call_ids};
-pub use prompt::{
-    ChatTemplate, PromptParts, SHIPPED_TEMPLATES, TemplateError, TemplateInput, shipped_template,
-};
-pub use record::{Candidate, Phase, Record, Step};
-pub use report::{
-    CheckedPart, Completion, EnforcementLevel, EnforcementReport, Relaxed, Timing, Violation,
-    ViolationKind,
-};
-pub use stream::{EventStream, Finish, Generation};
-pub use truncation::Truncation;
+pub use plan::{Plan, PlanBuilder, Run, ToolList};
+pub use processor::HookProcessor;
 
 /// Compiles the README's programs (and runs those that need no model) as documentation tests.
 #[cfg(doctest)]

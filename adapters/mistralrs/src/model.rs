@@ -5,18 +5,23 @@ use std::sync::{Arc, OnceLock};
 use louver::engine::{Engine, EngineOptions};
 use louver_formats::{Catalog, DetectError, ModelHints, ToolRequest, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
+use louver_host::{
+    ChatTemplate, PlanError, PromptParts, RequestError, TemplateError, TemplateInput,
+};
 use mistralrs::{AnyModelBuilder, Model, RequestLike};
 use mistralrs_core::{MistralRsBuilder, Pipeline};
 use tokenizers::Tokenizer;
 use tokio::sync::Mutex;
 
 use crate::chat::Chat;
-use crate::error::{LoadError, PlanError, RequestError};
+use crate::context_limit::max_text_bytes;
+use crate::error::LoadError;
 use crate::gguf::GgufModel;
+use crate::host_types;
 use crate::model_files;
 use crate::plan::{Plan, PlanBuilder, ToolList};
-use crate::prompt::{ChatTemplate, PromptParts, TemplateError, TemplateInput, max_text_bytes};
 use crate::request_sender::Host;
+use crate::unsupported;
 
 /// Options of setting up Louver for a model.
 #[derive(Clone, Debug, Default)]
@@ -192,12 +197,12 @@ impl Louver {
         let host = model.inner();
         let id = host.get_default_model_id().map_err(LoadError::Host)?;
         let id = id.ok_or_else(|| LoadError::Host("there is no model".to_owned()))?;
-        if id.starts_with("Speculative:") {
-            return Err(LoadError::Speculative);
-        }
+        let category = host.get_model_category(None).ok();
+        unsupported::check(&id, category.as_ref(), &ModelKind::default())?;
         let max_context =
             host.max_sequence_length(None).map_err(|error| LoadError::Host(error.to_string()))?;
         let parts = model_files::read(&id, max_context)?;
+        unsupported::check(&id, None, &parts.kind)?;
         let louver = Louver::assemble(parts, options)?;
         match louver.inner.early_ends.first() {
             Some(token) => Err(LoadError::EarlyEnd { token: token.clone() }),
@@ -213,17 +218,15 @@ impl Louver {
         options: LouverOptions,
     ) -> Result<Louver, LoadError> {
         let pipeline = pipeline.lock().await;
-        if pipeline.name().starts_with("Speculative:") {
-            return Err(LoadError::Speculative);
-        }
+        let kind = model_files::kind(&pipeline.name());
+        unsupported::check(&pipeline.name(), Some(&pipeline.category()), &kind)?;
         let tokenizer = pipeline.tokenizer().ok_or(LoadError::NoTokenizer)?;
         let metadata = pipeline.get_metadata();
         let template = match pipeline.get_chat_template() {
-            Some(host) => ChatTemplate::from_host(&host),
+            Some(host) => host_types::chat_template(&host),
             None => Err(TemplateError::Missing),
         };
         let (max_context, ends) = (metadata.max_seq_len, metadata.eos_tok.clone());
-        let kind = model_files::kind(&pipeline.name());
         Louver::assemble(ModelParts { tokenizer, template, max_context, ends, kind }, options)
     }
 

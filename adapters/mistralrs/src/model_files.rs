@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use louver_host::{ChatTemplate, TemplateError};
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use crate::error::LoadError;
 use crate::gguf;
 use crate::model::{ModelKind, ModelParts};
-use crate::prompt::{ChatTemplate, TemplateError};
 
 /// Context length if neither the host nor the files state one.
 pub(crate) const DEFAULT_CONTEXT: usize = 4096;

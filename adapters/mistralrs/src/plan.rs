@@ -2,33 +2,27 @@
 
 use std::sync::Arc;
 
-use louver::engine::{Constraint, PrepareBudget};
-use louver::front::json_schema::{Policy, SchemaOptions};
+use louver::engine::Constraint;
+use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    ConstraintError, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint,
-    ToolRequest, Turn, WireFormat,
+    Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint, ToolRequest, Turn, WireFormat,
+};
+use louver_host::{
+    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, PromptParts, Record,
+    Relaxed, RequestError, RunOptions, TemplateInput, TurnPlan, call_ids, openai_message,
 };
 use mistralrs::{Model, RequestLike, SamplingParams};
 use mistralrs_core::{
     Constraint as HostConstraint, NormalRequest, Request, RequestMessage, StopTokens,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use crate::error::{PlanError, RequestError};
-use crate::hook::{GenerationState, LogitsHook, LogitsHookOptions, TokenEvent};
+use crate::host_types;
 use crate::model::{Louver, LouverInner};
-use crate::prompt::{self, PromptParts, TemplateInput};
-use crate::prompt_boundary::PromptBoundary;
-use crate::reader::Reader;
-use crate::record::Record;
-use crate::report::Relaxed;
+use crate::processor::HookProcessor;
 use crate::request_sender::RequestSender;
-use crate::sampler::{Sampler, mix};
-use crate::stream::{self, EventStream};
-use crate::truncation::Truncation;
-use crate::validate::SchemaValidators;
 
 /// Capacity of the host's response channel. The reading task empties it immediately.
 const CHANNEL_CAPACITY: usize = 10_000;
@@ -149,65 +143,12 @@ impl<'l> PlanBuilder<'l> {
     }
 }
 
-#[derive(Clone, Debug)]
-struct CompiledConstraint {
-    constraint: Constraint,
-    lowered: louver_formats::Plan,
-    /// Whether the turn must be structured: a required call or a response format.
-    is_structured: bool,
-    /// Validators of relaxed schemas, under the policy `validate`.
-    validators: Option<Arc<SchemaValidators>>,
-}
-
 /// A turn's constraints compiled for a model. Reusable for any number of requests; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Plan {
     inner: Arc<LouverInner>,
-    compiled: Option<CompiledConstraint>,
+    turn: TurnPlan,
     template_input: TemplateInput,
-}
-
-/// Options of running a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunOptions {
-    /// Makes sampling a function of this seed, independent of the host's other requests (the host
-    /// draws for all requests from one generator). Choice `i` uses seed + i. Louver then samples
-    /// itself, which is faster than the host's sampler; the host's penalties still apply.
-    pub seed: Option<u64>,
-    /// Behaviour near the length limit.
-    pub truncation: Truncation,
-    /// Speculative work on the engine's background threads.
-    pub overlap: Overlap,
-    /// What is recorded of each step.
-    pub record: Record,
-}
-
-/// Speculative work that overlaps with the model's computation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overlap {
-    /// Computes the first masks while the host processes the prompt.
-    pub prepare: bool,
-    /// Computes the next mask while the model computes. Only if Louver samples (a seed is set),
-    /// because the token must be known.
-    pub prefetch: Prefetch,
-}
-
-impl Default for Overlap {
-    fn default() -> Self {
-        Overlap { prepare: true, prefetch: Prefetch::Adaptive }
-    }
-}
-
-/// When to prefetch the next mask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prefetch {
-    /// While recent masks were slow. Cached masks cost less than the hand-over to another thread.
-    #[default]
-    Adaptive,
-    /// At every step.
-    Always,
-    /// Never.
-    Off,
 }
 
 /// Parameters of a request to the host: see [`Plan::start`].
@@ -224,10 +165,10 @@ pub struct Run {
     pub options: RunOptions,
 }
 
-/// The ids of the calls in messages in OpenAI's JSON format.
-pub fn call_ids(messages: &[serde_json::Value]) -> Vec<String> {
-    let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
-    calls.filter_map(|call| call["id"].as_str().map(str::to_owned)).collect()
+impl AsRef<TurnPlan> for Plan {
+    fn as_ref(&self) -> &TurnPlan {
+        &self.turn
+    }
 }
 
 impl Plan {
@@ -265,59 +206,30 @@ impl Plan {
         request: ToolRequest,
         template_input: TemplateInput,
     ) -> Result<Plan, PlanError> {
-        let (lowered, constraint) =
-            request.clone().compile(&inner.engine, format).map_err(|error| match error {
-                ConstraintError::Lower(error) => PlanError::from(error),
-                ConstraintError::Compile(error) => PlanError::from(error),
-            })?;
-        let is_call_required =
-            matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        let is_structured =
-            is_call_required || request.response_format.is_some() || request.answer_tag.is_some();
-        let has_validators = request.schema_options.policy == Policy::Validate
-            && !lowered.relaxed_schemas().is_empty();
-        let validators = has_validators.then(|| {
-            let registry = &inner.engine.options().registry;
-            let options = &request.schema_options;
-            Arc::new(SchemaValidators::new(&lowered, registry, options))
-        });
-        Ok(Plan {
-            inner,
-            compiled: Some(CompiledConstraint { constraint, lowered, is_structured, validators }),
-            template_input,
-        })
+        let turn = TurnPlan::compile(&inner.engine, format, request)?;
+        Ok(Plan { inner, turn, template_input })
     }
 
     pub(crate) fn unconstrained(inner: Arc<LouverInner>, tools: ToolList) -> Plan {
         let tools = tools.0.as_array().map(Vec::as_slice).unwrap_or_default();
-        Plan { inner, compiled: None, template_input: TemplateInput::new(tools, None) }
+        let turn = TurnPlan::unconstrained(inner.engine.vocab().clone());
+        Plan { inner, turn, template_input: TemplateInput::new(tools, None) }
     }
 
     /// The request lowered to the model's wire format; `None` for a plan without a constraint.
     pub fn lowered(&self) -> Option<&louver_formats::Plan> {
-        self.compiled.as_ref().map(|c| &c.lowered)
+        self.turn.lowered()
     }
 
     /// The compiled grammar and its caches; `None` for a plan without a constraint.
     pub fn constraint(&self) -> Option<&Constraint> {
-        self.compiled.as_ref().map(|c| &c.constraint)
-    }
-
-    /// The grammar and the meaning of its labels.
-    pub(crate) fn parts(&self) -> Option<(Constraint, louver_formats::Plan)> {
-        self.compiled.as_ref().map(|c| (c.constraint.clone(), c.lowered.clone()))
-    }
-
-    /// Validators of relaxed schemas, under the policy `validate`.
-    pub(crate) fn validators(&self) -> Option<Arc<SchemaValidators>> {
-        self.compiled.as_ref()?.validators.clone()
+        self.turn.constraint()
     }
 
     /// The parts of the request that the grammar does not enforce. With the policy `validate`, the
     /// report of a generation lists violations of them.
     pub fn relaxed(&self) -> Vec<Relaxed> {
-        let relaxed = self.compiled.as_ref().map(|c| c.lowered.relaxed());
-        relaxed.unwrap_or_default().iter().map(Relaxed::from).collect()
+        self.turn.relaxed()
     }
 
     /// As [`Plan::stream_with`], with no options.
@@ -332,9 +244,9 @@ impl Plan {
     /// Sends a request with one choice and streams its events.
     ///
     /// The request is the SDK's: messages, sampling, further logits processors (which run before
-    /// Louver's). Tools come from the plan. Requests that would break the constraint or bypass it
-    /// are rejected: the host's own tools, constraints and stop sequences, web search, media. Needs
-    /// a tokio runtime.
+    /// Louver's), log probabilities ([`Generation::steps`](crate::Generation::steps)). Tools come
+    /// from the plan. Requests that would break the constraint or bypass it are rejected: the
+    /// host's own tools, constraints and stop sequences, web search, media. Needs a tokio runtime.
     pub async fn stream_with(
         &self,
         model: &Model,
@@ -359,7 +271,7 @@ impl Plan {
     pub(crate) fn take_request(
         &self,
         request: &mut impl RequestLike,
-        options: RunOptions,
+        mut options: RunOptions,
     ) -> Result<(Vec<u32>, Run), RequestError> {
         let (prompt, earlier_ids) = self.take_prompt(request)?;
         let sampling = request.take_sampling_params();
@@ -370,6 +282,9 @@ impl Plan {
             return Err(RequestError::Unsupported("a host constraint in addition to Louver's"));
         }
         let processors = request.take_logits_processors().unwrap_or_default();
+        if options.record == Record::Nothing && request.return_logprobs() {
+            options.record = Record::Logprobs { top: sampling.top_n_logprobs };
+        }
         Ok((prompt, Run { sampling: Some(sampling), processors, earlier_ids, options }))
     }
 
@@ -391,6 +306,7 @@ impl Plan {
         run: Run,
     ) -> Result<Vec<EventStream>, RequestError> {
         let Run { sampling, processors, earlier_ids, options } = run;
+        let drawn_by = options.drawn_by()?;
         let mut sampling = sampling.unwrap_or_else(SamplingParams::neutral);
         let choices = std::mem::replace(&mut sampling.n_choices, 1);
         if sampling.max_len == Some(0) {
@@ -407,141 +323,66 @@ impl Plan {
         // One more than the limit, because the last token is always a stop token: see the hook.
         sampling.max_len = Some(limit + 1);
         sampling.stop_toks = Some(StopTokens::Ids(self.inner.stops.clone()));
-        if let (true, Some(constraint)) = (options.overlap.prepare, self.constraint()) {
-            constraint.prepare(PrepareBudget::default());
+        if options.overlap.prepare {
+            self.turn.prepare_masks();
+        }
+        let input = GenerationInput {
+            prompt: &prompt,
+            limit,
+            sampling: louver_host::Sampling {
+                temperature: sampling.temperature,
+                top_k: sampling.top_k,
+                top_p: sampling.top_p,
+                min_p: sampling.min_p,
+            },
+            drawn_by,
+            options,
+            earlier_ids: &earlier_ids,
+        };
+        if drawn_by != DrawnBy::Host {
+            // The hook draws; the host takes the largest logit.
+            (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) =
+                (Some(0.0), None, None, None);
         }
         let mut streams = Vec::with_capacity(choices);
         for choice in 0..choices as u64 {
-            let seed = options.seed.map(|seed| seed.wrapping_add(choice));
-            let options = RunOptions { seed, ..options };
-            let (token_sender, token_receiver) = mpsc::unbounded_channel();
-            let shared = Arc::new(GenerationState::default());
-            let hook = self.hook(&sampling, options, (prompt.len(), limit), Some(token_sender));
+            let input = GenerationInput { drawn_by: drawn_by.choice(choice), ..input };
+            let PreparedGeneration { hook, events, task } = self.turn.generation(&input);
             let mut processors = processors.clone();
-            processors.push(Arc::new(LogitsHook::new(hook, shared.clone())));
+            processors.push(Arc::new(HookProcessor::new(hook)));
             let (response, responses) = mpsc::channel(CHANNEL_CAPACITY);
             let message = RequestMessage::CompletionTokens(prompt.clone());
-            let mut sampling = sampling.clone();
-            if seed.is_some() {
-                // The hook samples; the host takes the largest logit.
-                (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) =
-                    (Some(0.0), None, None, None);
-            }
+            let id = request_sender.next_id();
             let normal = NormalRequest {
                 is_streaming: true,
                 logits_processors: Some(processors),
-                ..NormalRequest::new_simple(
-                    message,
-                    sampling,
-                    response,
-                    request_sender.next_id(),
-                    None,
-                    None,
-                )
+                ..NormalRequest::new_simple(message, sampling.clone(), response, id, None, None)
             };
             let sent = request_sender.sender.send(Request::Normal(Box::new(normal))).await;
             sent.map_err(|error| RequestError::Host(error.to_string()))?;
-            let (event_sender, events) = mpsc::unbounded_channel();
-            let (outcome_sender, outcome) = oneshot::channel();
-            let steps = Arc::default();
-            let id_seed = id_seed(seed.unwrap_or_else(fresh_seed).wrapping_add(choice), &prompt);
-            let reader = self.reader(id_seed, &earlier_ids);
-            let reading = stream::read(
-                responses,
-                token_receiver,
-                reader,
-                event_sender,
-                (shared.clone(), Arc::clone(&steps)),
-            );
-            tokio::spawn(async move { drop(outcome_sender.send(reading.await)) });
-            streams.push(EventStream {
-                events,
-                steps,
-                position: 0,
-                relaxed: self.compiled.is_some().then(|| self.relaxed()),
-                validators: self.validators(),
-                lowered: self.compiled.as_ref().map(|c| c.lowered.clone()),
-                outcome,
-                shared,
-                collector: Default::default(),
-                prompt_tokens: prompt.len(),
-            });
+            tokio::spawn(task.run(host_types::first_finish(responses)));
+            streams.push(events);
         }
         Ok(streams)
     }
 
-    fn hook(
-        &self,
-        sampling: &SamplingParams,
-        options: RunOptions,
-        (prompt, limit): (usize, usize),
-        token_sender: Option<mpsc::UnboundedSender<TokenEvent>>,
-    ) -> LogitsHookOptions {
-        let narrows_near_limit = match options.truncation {
-            Truncation::Auto => self.compiled.as_ref().is_some_and(|c| c.is_structured),
-            Truncation::Safe => self.compiled.is_some(),
-            Truncation::Off => false,
-        };
-        let sampler = options.seed.map(|seed| Sampler {
-            seed,
-            temperature: sampling.temperature.unwrap_or(1.0),
-            top_k: sampling.top_k,
-            top_p: sampling.top_p,
-            min_p: sampling.min_p,
-        });
-        LogitsHookOptions {
-            constraint: self.constraint().cloned(),
-            vocab: self.inner.engine.vocab().clone(),
-            stops: self.inner.stops.clone(),
-            prompt: PromptBoundary::Fixed(prompt),
-            limit: Some(limit),
-            sampler,
-            narrows_near_limit,
-            prefetch: options.overlap.prefetch,
-            record: options.record,
-            token_sender,
-        }
-    }
-
     /// Parses complete generated tokens. A final stop token is optional.
     pub fn read(&self, tokens: &[u32]) -> Turn {
-        let mut reader = self.reader(0, &[]);
-        let mut events: Vec<Event> = reader.push(tokens);
-        events.extend(reader.finish());
-        Turn::collect(&events)
+        self.turn.read(tokens)
     }
 
     /// Louver as a logits processor for the host's own chat route
     /// (`RequestBuilder::add_logits_processor`), one object per generation, with `n_choices` 1. The
-    /// prompt's length is learned from the host's calls. The host then formats the output; turn its
-    /// tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
+    /// prompt's length is learned from the host's calls. The host then draws and formats the output;
+    /// turn its tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
     pub fn processor(&self) -> Arc<dyn mistralrs::CustomLogitsProcessor> {
-        let hook = LogitsHookOptions {
-            prompt: PromptBoundary::learned(),
-            limit: None,
-            narrows_near_limit: false,
-            ..self.hook(&SamplingParams::neutral(), RunOptions::default(), (0, 0), None)
-        };
-        Arc::new(LogitsHook::new(hook, Arc::new(GenerationState::default())))
-    }
-
-    fn reader(&self, id_seed: u64, earlier_ids: &[String]) -> Reader {
-        let vocab = self.inner.engine.vocab().clone();
-        match &self.compiled {
-            Some(c) => {
-                let mut extractor = c.lowered.extractor(id_seed);
-                extractor.reserve_ids(earlier_ids.iter().cloned());
-                Reader::constrained(vocab, c.constraint.matcher(), extractor)
-            }
-            None => Reader::text(vocab),
-        }
+        Arc::new(HookProcessor::new(Arc::new(self.turn.hook())))
     }
 
     /// Renders the prompt's tokens from the model's chat template, the messages (in OpenAI's JSON
     /// format, with arguments of earlier calls as text or objects) and the plan's tools.
     pub fn prompt(&self, messages: &[serde_json::Value]) -> Result<Vec<u32>, RequestError> {
-        let messages: Vec<serde_json::Value> =
-            messages.iter().map(prompt::openai_message).collect();
+        let messages: Vec<serde_json::Value> = messages.iter().map(openai_message).collect();
         self.render(&messages, self.template_input.enable_thinking)
     }
 
@@ -596,34 +437,12 @@ impl Plan {
                 ));
             }
         };
-        let messages: Vec<serde_json::Value> = messages.iter().map(prompt::sdk_message).collect();
+        let messages: Vec<serde_json::Value> =
+            messages.iter().map(host_types::sdk_message).collect();
         let prompt =
             self.render(&messages, self.template_input.enable_thinking.or(enable_thinking))?;
         Ok((prompt, call_ids(&messages)))
     }
-}
-
-/// Derives the seed of a generation's call ids. The same prompt and seed give the same ids. The
-/// turns of a conversation have different prompts, so their ids differ even with the same seed.
-fn id_seed(seed: u64, prompt: &[u32]) -> u64 {
-    prompt.iter().fold(seed, |hash, token| mix(hash ^ u64::from(*token)))
-}
-
-/// A random seed. Call ids need not be unpredictable, only different.
-pub(crate) fn fresh_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
-}
-
-#[cfg(test)]
-#[test]
-fn ids_differ_by_prompt_and_are_repeatable() {
-    let seeds: std::collections::HashSet<u64> =
-        [(4, vec![1]), (4, vec![2]), (4, vec![1, 2]), (5, vec![1]), (4, vec![])]
-            .map(|(seed, prompt)| id_seed(seed, &prompt))
-            .into();
-    assert_eq!(seeds.len(), 5);
-    assert!(seeds.contains(&id_seed(4, &[1])));
 }
 
 pub(crate) fn single_stream(mut streams: Vec<EventStream>) -> Result<EventStream, RequestError> {

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use louver_host::RequestError;
 use mistralrs_core::{MistralRs, Request};
 use tokio::sync::mpsc::Sender;
-
-use crate::error::RequestError;
 
 /// First request id that Louver assigns itself, beyond the host's own ids.
 const FIRST_LOUVER_ID: usize = 1 << 40;

@@ -5,14 +5,20 @@ mod support;
 
 #[path = "host/abuse.rs"]
 mod abuse;
+#[path = "../../host/tests/conformance/mod.rs"]
+mod conformance;
 #[path = "host/cuts.rs"]
 mod cuts;
+#[path = "host/draw.rs"]
+mod draw;
 #[path = "host/extend.rs"]
 mod extend;
 #[path = "host/gguf.rs"]
 mod gguf;
 #[path = "host/harmony.rs"]
 mod harmony;
+#[path = "host/load.rs"]
+mod load;
 #[path = "host/requests.rs"]
 mod requests;
 #[path = "host/sdk.rs"]

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use louver::front::json_schema::{Policy, SchemaOptions};
+use louver_mistralrs::Draw;
 use serde::Deserialize;
 
 use crate::http::origin::{host_fault, origin_fault};
@@ -19,7 +20,7 @@ pub use fault::{ConfigError, ConfigFault, ConfigFile};
 pub use model::{Batching, DeviceChoice, ModelConfig, ModelLimitOverrides};
 pub use overrides::{Overridable, Overrides};
 pub use settings::{
-    DrawnBy, EngineSettings, ModelLimits, ModelRequestLimits, ModelSettings, PreparationSettings,
+    EngineSettings, ModelLimits, ModelRequestLimits, ModelSettings, PreparationSettings,
     ReasoningDefault, StrictTools,
 };
 
@@ -54,8 +55,8 @@ pub struct Config {
     pub reasoning: ReasoningDefault,
     /// Maximum reasoning tokens of requests that do not say.
     pub reasoning_budget: Option<u32>,
-    /// Who draws tokens.
-    pub draw: DrawnBy,
+    /// Who draws the tokens of requests without a seed; Louver draws those of requests with one.
+    pub draw: Draw,
     /// Threads and caches of each model's engine.
     pub engine: EngineSettings,
     /// Masks that are made ahead.
@@ -89,7 +90,7 @@ impl Default for Config {
             strict_tools: StrictTools::default(),
             reasoning: ReasoningDefault::default(),
             reasoning_budget: None,
-            draw: DrawnBy::default(),
+            draw: Draw::default(),
             engine: EngineSettings::default(),
             preparation: PreparationSettings::default(),
             unknown_members: UnknownMembers::default(),
@@ -362,7 +363,7 @@ mod tests {
         config.check().unwrap();
         let [plain, own] = [0, 1].map(|i| config.settings(&config.models[i]));
         assert_eq!((plain.policy, plain.schema_options.policy), (config.policy, config.policy));
-        assert_eq!((plain.strict_tools, plain.draw), (StrictTools::AsFlagged, DrawnBy::Louver));
+        assert_eq!((plain.strict_tools, plain.draw), (StrictTools::AsFlagged, Draw::Louver));
         assert_eq!((plain.reasoning, plain.reasoning_budget), (config.reasoning, Some(100)));
         assert_eq!((plain.engine, plain.preparation), (config.engine, config.preparation));
         assert_eq!(plain.limits.requests, config.limits.requests.into());
@@ -374,7 +375,7 @@ mod tests {
             strict_tools: StrictTools::All,
             reasoning: ReasoningDefault::Required,
             reasoning_budget: Some(7),
-            draw: DrawnBy::Host,
+            draw: Draw::Host,
             schema_options: SchemaOptions {
                 policy: Policy::BestEffort,
                 whitespace: Whitespace::Compact,
@@ -421,9 +422,9 @@ mod tests {
         ] {
             assert_eq!(default.of_request(request), expected, "{default:?} {request:?}");
         }
-        assert_eq!(DrawnBy::Louver.seed(None, || 5), Some(5));
-        assert_eq!(DrawnBy::Host.seed(None, || 5), None);
-        assert_eq!(DrawnBy::Host.seed(Some(1), || 5), Some(1));
+        assert_eq!(Draw::Louver.seed(None, || 5), Some(5));
+        assert_eq!(Draw::Host.seed(None, || 5), None);
+        assert_eq!(Draw::Host.seed(Some(1), || 5), Some(1));
     }
 
     #[test]

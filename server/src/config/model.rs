@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use louver::front::json_schema::{Policy, SchemaOptions};
+use louver_mistralrs::Draw;
 use serde::Deserialize;
 
 use super::overrides::Overrides;
 use super::settings::{
-    DrawnBy, EngineSettings, ModelRequestLimits, PreparationSettings, ReasoningDefault, StrictTools,
+    EngineSettings, ModelRequestLimits, PreparationSettings, ReasoningDefault, StrictTools,
 };
 use crate::limits::SchemaLimits;
 
@@ -59,7 +60,7 @@ pub struct ModelConfig {
     /// Maximum reasoning tokens of this model's requests that do not say.
     pub reasoning_budget: Option<u32>,
     /// Who draws this model's tokens.
-    pub draw: Option<DrawnBy>,
+    pub draw: Option<Draw>,
     /// Schema options of this model. Their policy is set by the member above.
     pub schema_options: Overrides<SchemaOptions>,
     /// Threads and caches of this model's engine.

@@ -4,6 +4,7 @@
 use louver::engine::{EngineOptions, PrepareBudget};
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver_formats::{Reasoning, Strictness};
+use louver_mistralrs::Draw;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{RequestLimits, SchemaLimits, Seconds};
@@ -53,24 +54,6 @@ impl ReasoningDefault {
     }
 }
 
-/// Who draws the tokens of requests without a seed. Louver draws those of requests with one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DrawnBy {
-    /// Louver, which also computes next masks ahead of the model.
-    #[default]
-    Louver,
-    /// mistral.rs, from one generator for all requests.
-    Host,
-}
-
-impl DrawnBy {
-    /// The seed of Louver's draws, of a request with or without one; `None` if the host draws.
-    pub(crate) fn seed(self, requested: Option<u64>, fresh: impl FnOnce() -> u64) -> Option<u64> {
-        requested.or_else(|| (self == DrawnBy::Louver).then(fresh))
-    }
-}
-
 /// Threads and caches of a model's engine: see [`EngineOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -116,13 +99,13 @@ pub struct PreparationSettings {
     /// Maximum number of configurations to explore.
     pub steps: usize,
     /// Maximum number of configurations at the ends of tokens.
-    pub places: usize,
+    pub candidates: usize,
 }
 
 impl Default for PreparationSettings {
     fn default() -> Self {
-        let PrepareBudget { masks, steps, places } = PrepareBudget::default();
-        PreparationSettings { enabled: true, masks, steps, places }
+        let PrepareBudget { masks, steps, candidates } = PrepareBudget::default();
+        PreparationSettings { enabled: true, masks, steps, candidates }
     }
 }
 
@@ -132,7 +115,7 @@ impl PreparationSettings {
         let budget = PrepareBudget::default()
             .with_masks(self.masks)
             .with_steps(self.steps)
-            .with_places(self.places);
+            .with_candidates(self.candidates);
         self.enabled.then_some(budget)
     }
 }
@@ -203,7 +186,7 @@ pub struct ModelSettings {
     /// Maximum reasoning tokens of requests that do not say.
     pub reasoning_budget: Option<u32>,
     /// Who draws.
-    pub draw: DrawnBy,
+    pub draw: Draw,
     /// Schema options. Their policy is the one above.
     #[serde(serialize_with = "without_policy")]
     pub schema_options: SchemaOptions,

@@ -13,7 +13,7 @@ use std::time::Instant;
 use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{
-    Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput, call_ids,
+    Draw, Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput, call_ids,
 };
 use mistralrs::SamplingParams;
 use serde_json::Value;
@@ -193,9 +193,9 @@ impl TurnRequest {
             (false, None) => Record::Nothing,
         };
         let options = RunOptions {
-            // By default a fresh one: results then depend neither on whether a seed is given nor on
-            // other sequences in the batch.
-            seed: served.settings.draw.seed(sampling.seed, fresh_seed),
+            // A seed in the request asks for the draws of that seed, which only Louver makes.
+            draw: if sampling.seed.is_some() { Draw::Louver } else { served.settings.draw },
+            seed: sampling.seed,
             truncation: self.extension.truncation,
             // Preparation runs with compilation, so that dropping the request cancels it.
             overlap: Overlap { prepare: false, ..Overlap::default() },
@@ -204,11 +204,6 @@ impl TurnRequest {
         let (processors, earlier_ids) = (served.processors.0.clone(), self.earlier_ids());
         Run { sampling: Some(params), processors, earlier_ids, options }
     }
-}
-
-fn fresh_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
 }
 
 /// Admits, plans and starts a request. Its deadline counts from `arrived`. Errors: 503 while the

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
 use louver_mistralrs::{
-    Fault, Finish, GenerationError, Reasoning, SchemaOptions, ToolChoice, Whitespace,
+    Fault, Finish, GenerationError, HookProcessor, Reasoning, SchemaOptions, ToolChoice, Whitespace,
 };
+use mistralrs::CustomLogitsProcessor;
 use serde_json::json;
 
+use crate::conformance;
 use crate::support::{
-    check_calls, check_json, host, plan, request, response_schema, run_request, seeded, stop_ids,
-    tools,
+    HOST_DRAWS, check_calls, check_json, host, plan, request, response_schema, run_request, seeded,
+    stop_ids, tools,
 };
 
 fn finite_ids(row: &Tensor) -> Vec<usize> {
@@ -97,20 +99,31 @@ async fn forbidden_tokens_end_their_generation_only() {
     }
 }
 
+/// The checks of any host's hook, through this host's tensors.
+#[test]
+fn the_hook_conforms_as_a_processor() {
+    conformance::check_all(&|hook| {
+        let processor = HookProcessor::new(hook);
+        Box::new(move |row, context| {
+            let width = row.len();
+            let logits = Tensor::from_vec(std::mem::take(row), width, &Device::Cpu).unwrap();
+            *row = processor.apply(&logits, context).unwrap().to_vec1().unwrap();
+        })
+    });
+}
+
 /// If the row is too narrow for every allowed token, the request fails with the reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn narrow_rows_fail_with_a_reason() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Required);
     let narrow = |logits: &Tensor, _: &[u32]| logits.narrow(0, 0, 2)?.contiguous();
-    let stream = plan
-        .stream(
-            &host.model,
-            request("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4),
-        )
-        .await;
-    let error = stream.unwrap().finish().await.unwrap_err();
-    assert_eq!(error, GenerationError::Fault(Fault::NothingAllowed { width: 2 }));
+    for options in [seeded(1), HOST_DRAWS] {
+        let request = request("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4);
+        let stream = plan.stream_with(&host.model, request, options).await;
+        let error = stream.unwrap().finish().await.unwrap_err();
+        assert_eq!(error, GenerationError::Fault(Fault::NothingAllowed { width: 2 }));
+    }
     check_calls(&run_request(host, &plan, request("x"), seeded(0)).await.turn, &tools());
 }
 
@@ -120,7 +133,7 @@ async fn calls_are_valid_with_nan_rows() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
     let mad = |logits: &Tensor, _: &[u32]| logits.affine(f64::NAN, 0.0);
-    for options in [seeded(1), Default::default()] {
+    for options in [seeded(1), HOST_DRAWS] {
         let request = request("x").add_logits_processor(Arc::new(mad));
         let generation = run_request(host, &plan, request, options).await;
         assert_eq!(generation.finish, Finish::Stop);
@@ -168,7 +181,7 @@ async fn unusual_preferences_reach_no_dead_end() {
         };
         let request =
             request("x").add_logits_processor(Arc::new(strange)).set_sampler_temperature(0.0);
-        let generation = run_request(host, &plan, request, Default::default()).await;
+        let generation = run_request(host, &plan, request, HOST_DRAWS).await;
         assert_eq!(generation.finish, Finish::Stop, "taste {taste}");
         check_json(&generation.turn.text, &schema);
     }

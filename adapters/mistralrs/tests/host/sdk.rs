@@ -11,8 +11,8 @@ use mistralrs::{Function, RequestBuilder, TextMessageRole, Tool, ToolType};
 use serde_json::json;
 
 use crate::support::{
-    builder, check_calls, check_json, host, plan, request, response_schema, run_request, seeded,
-    tools,
+    HOST_DRAWS, builder, check_calls, check_json, host, plan, request, response_schema,
+    run_request, seeded, tools,
 };
 
 fn sdk_tool() -> Tool {
@@ -194,7 +194,7 @@ async fn unenforced_constraints_are_reported() {
     assert_eq!(generation.report.level, EnforcementLevel::None);
 }
 
-/// With a seed Louver samples, and `top_k`, `top_p` and `min_p` apply.
+/// Louver draws, and `top_k`, `top_p` and `min_p` apply.
 #[tokio::test(flavor = "multi_thread")]
 async fn top_k_one_is_greedy() {
     let host = host().await;
@@ -208,12 +208,7 @@ async fn top_k_one_is_greedy() {
     assert_eq!(greedy.tokens, nucleus.tokens);
     check_json(&greedy.turn.text, &response_schema());
     // The host's greedy sampling agrees.
-    let hosts = run_request(
-        host,
-        &plan,
-        request("Well?").set_sampler_temperature(0.0),
-        RunOptions::default(),
-    )
-    .await;
+    let hosts =
+        run_request(host, &plan, request("Well?").set_sampler_temperature(0.0), HOST_DRAWS).await;
     assert_eq!(greedy.tokens, hosts.tokens);
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use candle_core::{Device, Result, Tensor};
 use louver_mistralrs::{
-    Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Truncation, Turn,
-    Whitespace,
+    Draw, Generation, Louver, Overlap, Plan, Prefetch, Reasoning, Record, RunOptions,
+    SchemaOptions, ToolChoice, Truncation, Turn, Whitespace,
 };
 use mistralrs::{
     CustomLogitsProcessor, Model, ModelDType, RequestBuilder, SamplingParams, TextMessageRole,
@@ -131,6 +131,17 @@ pub(crate) fn request(text: &str) -> RequestBuilder {
     let request = RequestBuilder::new().add_message(TextMessageRole::User, text);
     request.set_sampling(SamplingParams::neutral()).set_sampler_max_len(2000)
 }
+
+/// The host draws.
+pub(crate) const HOST_DRAWS: RunOptions = RunOptions { draw: Draw::Host, ..LOUVER_DRAWS };
+
+const LOUVER_DRAWS: RunOptions = RunOptions {
+    draw: Draw::Louver,
+    seed: None,
+    truncation: Truncation::Auto,
+    overlap: Overlap { prepare: true, prefetch: Prefetch::Adaptive },
+    record: Record::Nothing,
+};
 
 pub(crate) fn seeded(seed: u64) -> RunOptions {
     RunOptions { seed: Some(seed), ..RunOptions::default() }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use louver_mistralrs::{
-    Louver, Overlap, Plan, Prefetch, Reasoning, RunOptions, SchemaOptions, Timing, ToolChoice,
-    Truncation, Whitespace,
+    Draw, Louver, Overlap, Plan, Prefetch, Reasoning, RunOptions, SchemaOptions, Timing,
+    ToolChoice, Truncation, Whitespace,
 };
 use mistralrs::{
     CustomLogitsProcessor, Model, ModelDType, RequestBuilder, Response, SamplingParams, Tensor,
@@ -35,14 +35,21 @@ enum Setup {
     Constrained,
     /// Louver samples and masks, without preparation and prefetching.
     ConstrainedNoOverlap,
+    /// Louver masks, the host samples.
+    ConstrainedHostDraws,
 }
 
-const SETUPS: [Setup; 4] =
-    [Setup::Free, Setup::Constrained, Setup::ConstrainedNoOverlap, Setup::Host];
+const SETUPS: [Setup; 5] = [
+    Setup::Free,
+    Setup::Constrained,
+    Setup::ConstrainedNoOverlap,
+    Setup::ConstrainedHostDraws,
+    Setup::Host,
+];
 
 impl Setup {
     fn is_constrained(self) -> bool {
-        matches!(self, Setup::Constrained | Setup::ConstrainedNoOverlap)
+        !matches!(self, Setup::Host | Setup::Free)
     }
 }
 
@@ -323,9 +330,13 @@ fn endless(stops: Vec<usize>) -> Arc<dyn CustomLogitsProcessor> {
 fn options(seed: u64, setup: Setup) -> RunOptions {
     let overlap = match setup {
         Setup::ConstrainedNoOverlap => Overlap { prepare: false, prefetch: Prefetch::Off },
-        Setup::Host | Setup::Free | Setup::Constrained => Overlap::default(),
+        _ => Overlap::default(),
     };
-    RunOptions { seed: Some(seed), truncation: Truncation::Off, overlap, ..RunOptions::default() }
+    let (draw, seed) = match setup {
+        Setup::ConstrainedHostDraws => (Draw::Host, None),
+        _ => (Draw::Louver, Some(seed)),
+    };
+    RunOptions { draw, seed, truncation: Truncation::Off, overlap, ..RunOptions::default() }
 }
 
 impl Measurement {

@@ -8,8 +8,8 @@ use super::{Measurement, SETUPS, Setup};
 pub(super) fn header() -> Vec<String> {
     [
         "| model, shape, at once | free, tokens/s | constrained / free | without overlap / free | \
-         constrained / host | Louver's share | mask mean | mask p99 |",
-        "|:--|--:|--:|--:|--:|--:|--:|--:|",
+         Louver draws / host draws | constrained / host | Louver's share | mask mean | mask p99 |",
+        "|:--|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     .map(str::to_owned)
     .into()
@@ -53,11 +53,12 @@ impl<'r> Row<'r> {
         let mut timing = Timing::default();
         self.runs(Setup::Constrained).iter().for_each(|run| timing.add(&run.timing));
         format!(
-            "| {} | {:.0} | {} | {} | {} | {:.1} % | {:.0} us | {:.0} us |",
+            "| {} | {:.0} | {} | {} | {} | {} | {:.1} % | {:.0} us | {:.0} us |",
             self.name,
             free.map_or(0.0, |(_, median, _)| median),
             ratio(Setup::Constrained, Setup::Free),
             ratio(Setup::ConstrainedNoOverlap, Setup::Free),
+            ratio(Setup::Constrained, Setup::ConstrainedHostDraws),
             ratio(Setup::Constrained, Setup::Host),
             100.0 * timing.share(),
             timing.mask_mean().as_secs_f64() * 1e6,
@@ -90,10 +91,12 @@ mod tests {
         let mut rounds = vec![runs([100.0, 10.0, 1000.0])];
         rounds.push(runs([99.0, 11.0, 900.0]));
         rounds.push(runs([50.0, 5.0, 500.0]));
+        rounds.push(runs([33.0, 11.0, 300.0]));
         rounds.push(Vec::new());
         let row = Row::new("m, calls, 8", &rounds);
         assert_eq!(row.constrained_to_free(), 0.99);
-        let start = "| m, calls, 8 | 100 | 0.99 (0.90 to 1.10) | 0.50 (0.50 to 0.50) | - |";
+        let start = "| m, calls, 8 | 100 | 0.99 (0.90 to 1.10) | 0.50 (0.50 to 0.50) | \
+                     3.00 (1.00 to 3.00) | - |";
         assert!(row.line().starts_with(start), "{}", row.line());
         assert_eq!(Row::new("", &[]).constrained_to_free(), 0.0);
     }

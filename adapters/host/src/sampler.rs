@@ -45,7 +45,8 @@ impl Sampler {
             return Sampled { token: None, best: f32::NEG_INFINITY, allowed, is_irregular };
         };
         let largest = row[best];
-        let token = match self.temperature > 1e-7 {
+        let is_random = self.temperature > 1e-7 && self.top_k != Some(1);
+        let token = match is_random {
             true => self.sample_by_weight(row, mask, largest, position, scratch).unwrap_or(best),
             false => best,
         };
@@ -118,12 +119,13 @@ impl Sampler {
         let all = row.iter().enumerate().filter(|(id, x)| x.is_finite() && allowed(*id));
         ranked.extend(all.map(|(id, x)| (weight(*x), id as u32)));
         let order = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        // As in the host, `top_p` is a share of all tokens, not of those that `top_k` leaves.
+        let total: f64 = ranked.iter().map(|(w, _)| f64::from(*w)).sum();
         if let Some(k) = self.top_k.filter(|k| *k > 0 && *k < ranked.len()) {
             ranked.select_nth_unstable_by(k - 1, order);
             ranked.truncate(k);
         }
         ranked.sort_unstable_by(order);
-        let total: f64 = ranked.iter().map(|(w, _)| f64::from(*w)).sum();
         if let Some(share) = self.top_p.filter(|p| (0.0..1.0).contains(p)) {
             let (mut sum, mut keep) = (0.0, 0);
             for (w, _) in ranked.iter() {
@@ -298,6 +300,9 @@ mod tests {
             &[w[0], w[1], 0.0, 0.0],
         );
         expect(&shares(&Sampler { top_p: Some(1.0), ..DEFAULT }, &logits, None), &w);
+        // Of all tokens, not of the two.
+        let both = Sampler { top_k: Some(2), top_p: Some(0.6), ..DEFAULT };
+        expect(&shares(&both, &logits, None), &[w[0], w[1], 0.0, 0.0]);
         expect(
             &shares(&Sampler { min_p: Some(0.3), ..DEFAULT }, &logits, None),
             &[w[0], w[1], w[2], 0.0],

@@ -48,7 +48,7 @@ impl TemplateInput {
     }
 
     /// Removes all tools.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.tools.clear();
         self.builtin_tools.clear();
     }

@@ -1,6 +1,6 @@
-//! The logits processor: masks each row of logits and taps the generated tokens.
+//! The logits hook: masks each row of logits and taps the generated tokens.
 //!
-//! Rules, from measured behaviour of the host:
+//! Rules, from measured behaviour of hosts:
 //!
 //! * The state is a function of the context's tokens, never of the number of calls.
 //! * The hook never returns an error, never panics, and never returns a row without a finite logit.
@@ -16,18 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use candle_core::Tensor;
 use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
 use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
-use mistralrs_core::CustomLogitsProcessor;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
+use tracing::Span;
 
 use crate::error::{ExtendError, Fault};
 use crate::extend::PlanChanges;
-use crate::plan::Prefetch;
+use crate::options::Prefetch;
 use crate::prompt_boundary::{PromptBoundary, common_prefix};
 use crate::record::{Record, Step, StepRecorder};
 use crate::report::StepClock;
@@ -41,8 +40,10 @@ const SLOW_MASK_TIME: Duration = Duration::from_micros(30);
 const PREFETCH_STEPS: usize = 8;
 
 /// State shared by the hook and the reading task of one generation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct GenerationState {
+    /// The parent of the generation's trace events.
+    pub(crate) span: Span,
     /// The generation was cancelled.
     pub(crate) cancelled: AtomicBool,
     /// The length limit was reached.
@@ -62,12 +63,63 @@ pub(crate) struct GenerationState {
 }
 
 impl GenerationState {
-    fn fail(&self, fault: Fault) {
-        self.fault.lock().get_or_insert(fault);
+    pub(crate) fn new(span: Span) -> GenerationState {
+        GenerationState {
+            span,
+            cancelled: Default::default(),
+            is_truncated: Default::default(),
+            is_narrowed: Default::default(),
+            forced_tokens: Default::default(),
+            refused_tokens: Default::default(),
+            changes: Default::default(),
+            fault: Default::default(),
+            clock: Default::default(),
+        }
+    }
+
+    /// Keeps the first fault, which ends the generation.
+    pub(crate) fn fail(&self, fault: Fault) {
+        let mut first = self.fault.lock();
+        if first.is_some() {
+            return;
+        }
+        *first = Some(fault.clone());
+        drop(first);
+        match fault {
+            Fault::Limit(limit) => tracing::debug!(parent: &self.span, limit, "limit reached"),
+            fault => tracing::warn!(parent: &self.span, %fault, "fault"),
+        }
+    }
+
+    /// Counts a row with unusable logits for allowed tokens.
+    fn count_repaired(&self) {
+        let mut clock = self.clock.lock();
+        clock.repaired += 1;
+        let rows = clock.repaired;
+        drop(clock);
+        if rows == 1 {
+            tracing::warn!(parent: &self.span, "repaired row: NaN or infinite logits");
+        } else {
+            tracing::trace!(parent: &self.span, rows, "repaired row");
+        }
+    }
+
+    fn set_truncated(&self, is_truncated: bool) {
+        if is_truncated && !self.is_truncated.swap(is_truncated, Ordering::Relaxed) {
+            tracing::debug!(parent: &self.span, "truncated at the length limit");
+        }
+        self.is_truncated.store(is_truncated, Ordering::Relaxed);
+    }
+
+    fn set_narrowed(&self) {
+        if !self.is_narrowed.swap(true, Ordering::Relaxed) {
+            tracing::debug!(parent: &self.span, "narrowed near the length limit");
+        }
     }
 }
 
 /// A message from the hook to the reading task.
+#[derive(Debug)]
 pub(crate) enum TokenEvent {
     /// Generated tokens, and the recorded step of the last one.
     Tokens {
@@ -93,7 +145,6 @@ pub(crate) struct LogitsHookOptions {
     /// `None`: nothing is masked, tokens are only tapped.
     pub(crate) constraint: Option<Constraint>,
     pub(crate) vocab: Arc<Vocabulary>,
-    pub(crate) stops: Vec<u32>,
     pub(crate) prompt: PromptBoundary,
     /// Maximum number of generated tokens, without the final stop token.
     pub(crate) limit: Option<usize>,
@@ -107,8 +158,9 @@ pub(crate) struct LogitsHookOptions {
     pub(crate) token_sender: Option<UnboundedSender<TokenEvent>>,
 }
 
-/// The logits processor of one generation.
-pub(crate) struct LogitsHook {
+/// The logits hook of one generation. Its state is a function of the context's tokens, never of the
+/// number of calls: the host may call it in any order and repeatedly.
+pub struct LogitsHook {
     shared: Arc<GenerationState>,
     stops: Vec<u32>,
     vocab: Arc<Vocabulary>,
@@ -117,7 +169,7 @@ pub(crate) struct LogitsHook {
 
 impl std::fmt::Debug for LogitsHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hook").finish_non_exhaustive()
+        f.debug_struct("LogitsHook").finish_non_exhaustive()
     }
 }
 
@@ -153,7 +205,6 @@ impl LogitsHook {
         let LogitsHookOptions {
             constraint,
             vocab,
-            stops,
             prompt,
             limit,
             sampler,
@@ -178,10 +229,35 @@ impl LogitsHook {
             recorder: StepRecorder::new(record),
             token_sender,
         };
+        let stops = vocab.stops().iter().map(|stop| stop.raw()).collect();
         LogitsHook { shared, stops, vocab, state: Mutex::new(state) }
     }
 
-    fn process_row(&self, logits: &Tensor, context: &[u32]) -> candle_core::Result<Tensor> {
+    /// Masks a row of logits, or draws from it, for the tokens so far (`context`: the prompt and
+    /// the generated tokens; the first context may be an end of the prompt). Never panics and never
+    /// leaves a row without a finite logit: a fault ends the generation, by allowing stop tokens
+    /// only. Cost: one mask and one or two passes over the row.
+    pub fn apply(&self, row: &mut [f32], context: &[u32]) {
+        let result = catch_unwind(AssertUnwindSafe(|| self.process_row(row, context)));
+        if let Err(panic) = result {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
+            self.end(row, Fault::Panic(text.to_owned()));
+        }
+    }
+
+    /// Ends the generation because its row cannot be read, for the given reason. `row` gets the
+    /// logits that the host takes in its place.
+    pub fn refuse(&self, row: &mut [f32], reason: String) {
+        self.end(row, Fault::Logits(reason));
+    }
+
+    fn end(&self, row: &mut [f32], fault: Fault) {
+        self.shared.fail(fault);
+        row::allow_only(row, &self.stops);
+    }
+
+    fn process_row(&self, row: &mut [f32], context: &[u32]) {
         let mut state = self.state.lock();
         let state = &mut *state;
         let started = Instant::now();
@@ -189,7 +265,7 @@ impl LogitsHook {
         state.publish(generated, &self.vocab);
         let allowed = state.allowed(generated, &self.shared);
         let mut masked_at = started;
-        let out = row::edit(logits, |row| match allowed {
+        match allowed {
             AllowedTokens::StopTokens => row::allow_only(row, &self.stops),
             AllowedTokens::All | AllowedTokens::Masked => {
                 let masked = matches!(allowed, AllowedTokens::Masked);
@@ -198,13 +274,8 @@ impl LogitsHook {
                 }
                 if state.recorder.is_on() {
                     let mask = masked.then_some(state.mask.as_slice());
-                    state.recorder.observe(
-                        generated.len(),
-                        row,
-                        mask,
-                        state.matcher.as_mut(),
-                        &self.vocab,
-                    );
+                    let (at, matcher) = (generated.len(), state.matcher.as_mut());
+                    state.recorder.observe(at, row, mask, matcher, &self.vocab);
                 }
                 if masked && state.sampler.is_none() {
                     self.mask(state, row);
@@ -212,9 +283,8 @@ impl LogitsHook {
                 masked_at = Instant::now();
                 self.sample(state, row, masked, generated.len());
             }
-        })?;
+        }
         self.shared.clock.lock().step(started, masked_at);
-        Ok(out)
     }
 
     fn narrow(&self, state: &mut HookState, row: &[f32], position: usize) {
@@ -223,7 +293,7 @@ impl LogitsHook {
             (&mut state.truncation_guard, &mut state.matcher)
             && truncation_guard.narrow(matcher, &mut state.mask, row, room)
         {
-            self.shared.is_narrowed.store(true, Ordering::Relaxed);
+            self.shared.set_narrowed();
         }
     }
 
@@ -234,7 +304,7 @@ impl LogitsHook {
         }
         match row::mask(row, &state.mask) {
             MaskResult::Fine => {}
-            MaskResult::Repaired => self.shared.clock.lock().repaired += 1,
+            MaskResult::Repaired => self.shared.count_repaired(),
             MaskResult::Nothing => {
                 self.shared.fail(Fault::NothingAllowed { width: row.len() });
                 row::allow_only(row, &self.stops);
@@ -250,7 +320,7 @@ impl LogitsHook {
         let (largest, has_nan) = sampler::scan_row(row);
         let mut sampled = sampler.sample(row, mask, position, &mut state.scratch);
         if sampled.is_irregular {
-            self.shared.clock.lock().repaired += 1;
+            self.shared.count_repaired();
             let all = if masked { None } else { Some(vec![u32::MAX; row.len().div_ceil(32)]) };
             row::mask(row, all.as_deref().unwrap_or(&state.mask));
             sampled = sampler.sample(row, mask, position, &mut state.scratch);
@@ -309,7 +379,9 @@ impl HookState {
         }
         let at_limit = self.limit.is_some_and(|limit| generated.len() >= limit);
         let Some(matcher) = &mut self.matcher else {
-            shared.is_truncated.fetch_or(at_limit, Ordering::Relaxed);
+            if at_limit {
+                shared.set_truncated(true);
+            }
             return if at_limit { AllowedTokens::StopTokens } else { AllowedTokens::All };
         };
         match advance_to(matcher, generated) {
@@ -363,7 +435,7 @@ impl HookState {
         }
         let can_continue =
             self.mask.iter().zip(&stop_mask).any(|(mask, stop_mask)| mask & !stop_mask != 0);
-        shared.is_truncated.store(can_continue, Ordering::Relaxed);
+        shared.set_truncated(can_continue);
         self.mask.iter_mut().zip(&stop_mask).for_each(|(mask, stop_mask)| *mask &= stop_mask);
         if self.mask.iter().any(|word| *word != 0) {
             AllowedTokens::Masked
@@ -381,27 +453,4 @@ fn advance_to(matcher: &mut Matcher, tokens: &[u32]) -> Result<(), (u32, Advance
         matcher.advance(TokenId::from_raw(token)).map_err(|error| (token, error))?;
     }
     Ok(())
-}
-
-impl CustomLogitsProcessor for LogitsHook {
-    fn apply(&self, logits: &Tensor, context: &[u32]) -> candle_core::Result<Tensor> {
-        let fault = match catch_unwind(AssertUnwindSafe(|| self.process_row(logits, context))) {
-            Ok(Ok(row)) => return Ok(row),
-            Ok(Err(error)) => Fault::Logits(error.to_string()),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                Fault::Panic(
-                    text.or_else(|| panic.downcast_ref::<&str>().copied())
-                        .unwrap_or("panic")
-                        .to_owned(),
-                )
-            }
-        };
-        self.shared.fail(fault);
-        let mut values = vec![0.0; logits.elem_count()];
-        row::allow_only(&mut values, &self.stops);
-        let width = values.len();
-        Ok(Tensor::from_vec(values, width, &candle_core::Device::Cpu)
-            .unwrap_or_else(|_| logits.clone()))
-    }
 }

@@ -22,6 +22,11 @@ impl StepClock {
         self.hook += masked - started;
     }
 
+    /// Whether the host has called the hook.
+    pub(crate) fn has_started(&self) -> bool {
+        self.first.is_some()
+    }
+
     pub(crate) fn timing(&self, reading: Duration, ended: Instant) -> Timing {
         Timing {
             masks: self.masks.clone(),
@@ -87,8 +92,42 @@ pub struct EnforcementReport {
     /// Number of steps at which the grammar allowed one token only.
     pub forced_tokens: usize,
     /// Number of steps at which the model's most likely token was not allowed. Counted only if
-    /// Louver samples, that is, with a seed.
+    /// Louver draws.
     pub refused_tokens: usize,
+    /// Who drew the tokens.
+    pub drawn_by: DrawnBy,
+}
+
+/// Who drew the tokens of a generation. A request with this seed, one choice and the same prompt,
+/// plan and sampling parameters gives the same tokens, as far as the host computes the same logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "by")]
+pub enum DrawnBy {
+    /// Louver.
+    Louver {
+        /// The seed of this choice.
+        seed: u64,
+    },
+    /// The host, from a generator that its requests share.
+    Host,
+}
+
+impl DrawnBy {
+    /// The seed, if Louver draws.
+    pub fn seed(self) -> Option<u64> {
+        match self {
+            DrawnBy::Louver { seed } => Some(seed),
+            DrawnBy::Host => None,
+        }
+    }
+
+    /// That of the choice at this index, for that of the first.
+    pub fn choice(self, index: u64) -> DrawnBy {
+        match self {
+            DrawnBy::Louver { seed } => DrawnBy::Louver { seed: seed.wrapping_add(index) },
+            DrawnBy::Host => DrawnBy::Host,
+        }
+    }
 }
 
 /// How much of a request is enforced.

@@ -1,16 +1,13 @@
 //! Prompt rendering with the model's own chat template, instead of the host's rendering: tools keep
 //! their order and are not HTML-escaped, and the prompt's tokens are known exactly.
 
-mod context_limit;
 mod json;
 mod strftime;
 mod tools;
 
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
-use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent};
 
-pub(crate) use context_limit::max_text_bytes;
 pub use tools::TemplateInput;
 
 /// Why a prompt cannot be rendered.
@@ -56,8 +53,10 @@ pub fn shipped_template(name: &str) -> Option<&'static str> {
     SHIPPED_TEMPLATES.iter().find(|(shipped, _)| *shipped == name).map(|(_, source)| *source)
 }
 
-const DEFAULT: &str = "default";
-const TOOL_USE: &str = "tool_use";
+/// The name of the default template among several.
+pub const DEFAULT_TEMPLATE: &str = "default";
+/// The name of the template for tools among several.
+pub const TOOL_TEMPLATE: &str = "tool_use";
 
 impl ChatTemplate {
     /// Compiles a template. `tokens` are the texts of the begin-of-sequence, end-of-sequence and
@@ -67,35 +66,12 @@ impl ChatTemplate {
     }
 
     /// The texts of the begin-of-sequence, end-of-sequence and unknown tokens.
-    pub(crate) fn tokens(&self) -> [Option<String>; 3] {
+    pub fn tokens(&self) -> [Option<String>; 3] {
         self.tokens.clone()
     }
 
-    /// Takes the host's template.
-    pub(crate) fn from_host(host: &HostTemplate) -> Result<ChatTemplate, TemplateError> {
-        let tokens = [host.bos_tok(), host.eos_tok(), host.unk_tok()];
-        let value = &host.chat_template.as_ref().ok_or(TemplateError::Missing)?.0;
-        if let Some(source) = value.as_ref().left() {
-            return ChatTemplate::new(source, tokens);
-        }
-        let find_template = |template_name: &str| {
-            let list = value.as_ref().right()?;
-            let by_name =
-                list.iter().find(|t| t.get("name").is_some_and(|name| name == template_name));
-            by_name
-                .and_then(|t| t.get("template"))
-                .or_else(|| list.iter().find_map(|t| t.get(template_name)))
-        };
-        let (default, tool_use) = (find_template(DEFAULT), find_template(TOOL_USE));
-        ChatTemplate::from_sources(
-            default.map(String::as_str),
-            tool_use.map(String::as_str),
-            tokens,
-        )
-    }
-
     /// Compiles the default template and the one for tools. At least one must be present.
-    pub(crate) fn from_sources(
+    pub fn from_sources(
         default: Option<&str>,
         tool_use: Option<&str>,
         tokens: [Option<String>; 3],
@@ -116,7 +92,7 @@ impl ChatTemplate {
             },
         );
         env.add_function("strftime_now", |format: String| strftime::format_now(&format));
-        for (name, source) in [(DEFAULT, default), (TOOL_USE, tool_use)] {
+        for (name, source) in [(DEFAULT_TEMPLATE, default), (TOOL_TEMPLATE, tool_use)] {
             if let Some(source) = source {
                 let source =
                     source.replace("{% generation %}", "").replace("{% endgeneration %}", "");
@@ -142,7 +118,7 @@ impl ChatTemplate {
         let has_no_tools = parts.tools.is_empty() && parts.builtin_tools.is_empty();
         let uses_tool_template =
             if has_no_tools { self.default.is_none() } else { self.tool_use.is_some() };
-        let name = if uses_tool_template { TOOL_USE } else { DEFAULT };
+        let name = if uses_tool_template { TOOL_TEMPLATE } else { DEFAULT_TEMPLATE };
         let list = |items: &[serde_json::Value]| -> Value {
             items.iter().map(json::to_template).collect()
         };
@@ -176,37 +152,15 @@ fn render_error(error: minijinja::Error) -> TemplateError {
     TemplateError::Render(format!("{error:#}"))
 }
 
-/// Converts a message of the SDK to OpenAI's JSON format. The `function` member of
-/// `RequestBuilder::add_message_with_tool_call` becomes `tool_calls`, with arguments as an object.
-pub(crate) fn sdk_message<'a>(
-    members: impl IntoIterator<Item = (&'a String, &'a MessageContent)>,
-) -> serde_json::Value {
-    let mut out = serde_json::Map::new();
-    for (key, content) in members {
-        if let Some(text) = content.as_ref().left() {
-            out.insert(key.clone(), text.as_str().into());
-        } else if let Some(parts) = content.as_ref().right() {
-            let objects = parts.iter().map(|part| {
-                let mut object: serde_json::Map<_, _> =
-                    part.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-                if key == "function" || key == "tool_calls" {
-                    parse_arguments(&mut object);
-                }
-                serde_json::Value::Object(object)
-            });
-            let key = if key == "function" { "tool_calls" } else { key };
-            out.insert(key.to_owned(), objects.collect());
-        }
-    }
-    serde_json::Value::Object(out)
-}
-
 /// Converts a message in OpenAI's JSON format to the format of templates: text parts joined,
 /// arguments of calls as objects.
-pub(crate) fn openai_message(message: &serde_json::Value) -> serde_json::Value {
+pub fn openai_message(message: &serde_json::Value) -> serde_json::Value {
     let mut message = message.clone();
     if let Some(calls) = message.get_mut("tool_calls").and_then(serde_json::Value::as_array_mut) {
-        calls.iter_mut().filter_map(serde_json::Value::as_object_mut).for_each(parse_arguments);
+        calls
+            .iter_mut()
+            .filter_map(serde_json::Value::as_object_mut)
+            .for_each(parse_call_arguments);
     }
     let parts = message.get("content").and_then(serde_json::Value::as_array);
     let texts: Option<Vec<&str>> =
@@ -217,7 +171,8 @@ pub(crate) fn openai_message(message: &serde_json::Value) -> serde_json::Value {
     message
 }
 
-fn parse_arguments(call: &mut serde_json::Map<String, serde_json::Value>) {
+/// Replaces the arguments of a call, if they are the text of a JSON object, by that object.
+pub fn parse_call_arguments(call: &mut serde_json::Map<String, serde_json::Value>) {
     if let Some(slot) = call.get_mut("function").and_then(|f| f.get_mut("arguments"))
         && let Some(text) = slot.as_str()
         && let Ok(parsed) = serde_json::from_str::<serde_json::Value>(text)

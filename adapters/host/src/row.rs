@@ -1,9 +1,6 @@
 //! In-place edits of a row of logits. The result always has a finite allowed logit and no NaN among
 //! the allowed logits.
 
-use std::cell::RefCell;
-
-use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Result, Tensor};
 use louver_candle::{LogitCheck, mask_row_checked, scalar};
 
 /// A large logit that stays finite when scaled.
@@ -67,33 +64,6 @@ pub(crate) fn allow_only(row: &mut [f32], ids: &[u32]) {
     }
 }
 
-struct RowEdit<F>(RefCell<F>);
-
-impl<F: FnMut(&mut [f32])> InplaceOp1 for RowEdit<F> {
-    fn name(&self) -> &'static str {
-        "louver-row"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        let CpuStorage::F32(values) = storage else {
-            candle_core::bail!("a row of logits must be F32")
-        };
-        let Some((begin, end)) = layout.contiguous_offsets() else {
-            candle_core::bail!("a row of logits must be contiguous")
-        };
-        (self.0.borrow_mut())(&mut values[begin..end]);
-        Ok(())
-    }
-}
-
-/// Runs `edit` on a row. The host (0.8.1) passes an unshared F32 row on the CPU, which is changed
-/// in place without a copy. Any other row is converted first.
-pub(crate) fn edit(logits: &Tensor, edit: impl FnMut(&mut [f32])) -> Result<Tensor> {
-    let row = logits.to_dtype(DType::F32)?.to_device(&Device::Cpu)?.flatten_all()?.contiguous()?;
-    row.inplace_op1(&RowEdit(RefCell::new(edit)))?;
-    Ok(row)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,15 +108,5 @@ mod tests {
         let mut row = vec![f32::NAN, 1.0];
         assert_eq!(mask(&mut row, &[0b10]), MaskResult::Fine);
         assert_eq!(row, [-INF, 1.0]);
-    }
-
-    #[test]
-    fn f32_rows_are_edited_in_place_and_others_converted() {
-        let row = Tensor::new(&[1f32, 2.0, 3.0], &Device::Cpu).unwrap();
-        let out = edit(&row, |x| x[1] = 9.0).unwrap();
-        assert_eq!(row.to_vec1::<f32>().unwrap(), [1.0, 9.0, 3.0]);
-        assert_eq!(out.to_vec1::<f32>().unwrap(), [1.0, 9.0, 3.0]);
-        let wide = Tensor::new(&[[1f64, 2.0, 3.0]], &Device::Cpu).unwrap();
-        assert_eq!(edit(&wide, |x| x[0] = 7.0).unwrap().to_vec1::<f32>().unwrap(), [7.0, 2.0, 3.0]);
     }
 }

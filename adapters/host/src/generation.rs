@@ -1,0 +1,198 @@
+//! Generations: the hook for the host, the events for the consumer, and the task between the two.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use louver::engine::PrepareBudget;
+use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::hook::{GenerationState, LogitsHook, LogitsHookOptions, TokenEvent};
+use crate::options::{RunOptions, fresh_seed};
+use crate::plan::TurnPlan;
+use crate::prompt_boundary::PromptBoundary;
+use crate::report::DrawnBy;
+use crate::sampler::{Sampler, mix};
+use crate::stream::{EventStream, Finish, GenerationReading, ReadResult};
+use crate::truncation::Truncation;
+
+/// The sampling parameters that Louver applies when it draws.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampling {
+    /// The temperature; 1.0 if `None`. 0 selects the most likely token.
+    pub temperature: Option<f64>,
+    /// The number of most likely tokens to draw from.
+    pub top_k: Option<usize>,
+    /// The share of the distribution to draw from.
+    pub top_p: Option<f64>,
+    /// The least probability, as a share of the largest one.
+    pub min_p: Option<f64>,
+}
+
+/// What a generation is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct GenerationInput<'a> {
+    /// The prompt's tokens.
+    pub prompt: &'a [u32],
+    /// Maximum number of generated tokens without the final stop token. The host's own limit must
+    /// be one higher, because the last token is always a stop token.
+    pub limit: usize,
+    /// The sampling parameters.
+    pub sampling: Sampling,
+    /// Who draws: see [`RunOptions::drawn_by`] and [`DrawnBy::choice`].
+    pub drawn_by: DrawnBy,
+    /// Further options. Their `draw` and `seed` are in `drawn_by`.
+    pub options: RunOptions,
+    /// Ids of earlier calls in the conversation, which new calls do not reuse.
+    pub earlier_ids: &'a [String],
+}
+
+/// A generation that is ready to run in a host.
+#[derive(Debug)]
+pub struct PreparedGeneration {
+    /// Called by the host with each row of logits.
+    pub hook: Arc<LogitsHook>,
+    /// For the consumer.
+    pub events: EventStream,
+    /// The task that turns tokens into events.
+    pub task: GenerationTask,
+}
+
+/// The task that turns a generation's tokens into events.
+#[derive(Debug)]
+pub struct GenerationTask {
+    reading: GenerationReading,
+    outcome: oneshot::Sender<ReadResult>,
+}
+
+impl GenerationTask {
+    /// Runs to the end of the generation. `end` resolves to the host's first finish reason, to its
+    /// error, or to `None` if the host is gone; until then it must drain the host's responses. It
+    /// is dropped as soon as it has resolved. Run it as a task of its own, so that a slow consumer
+    /// delays nothing.
+    pub async fn run(self, end: impl Future<Output = Option<Result<Finish, String>>>) {
+        let result = self.reading.read(end).await;
+        // The consumer may be gone.
+        drop(self.outcome.send(result));
+    }
+}
+
+impl TurnPlan {
+    /// Computes the first masks in the background: see [`Overlap::prepare`](crate::Overlap::prepare).
+    pub fn prepare_masks(&self) {
+        if let Some(constraint) = self.constraint() {
+            tracing::debug!("preparation: first masks in the background");
+            constraint.prepare(PrepareBudget::default());
+        }
+    }
+
+    /// Sets up a generation. The host then gets its hook, and its task must be run.
+    pub fn generation(&self, input: &GenerationInput<'_>) -> PreparedGeneration {
+        let shared = Arc::new(GenerationState::new(generation_span(input)));
+        let (token_sender, token_receiver) = mpsc::unbounded_channel();
+        let boundary = PromptBoundary::Fixed(input.prompt.len());
+        let mut hook = self.hook_options(boundary, input.options, Some(token_sender));
+        hook.limit = Some(input.limit);
+        hook.sampler = sampler(input.drawn_by, input.sampling);
+        let hook = Arc::new(LogitsHook::new(hook, shared.clone()));
+        let (event_sender, events) = mpsc::unbounded_channel();
+        let (outcome_sender, outcome) = oneshot::channel();
+        let steps = Arc::default();
+        let id_seed = id_seed(input.drawn_by.seed().unwrap_or_else(fresh_seed), input.prompt);
+        let reading = GenerationReading {
+            tokens: token_receiver,
+            reader: self.reader(id_seed, input.earlier_ids),
+            events: event_sender,
+            shared: shared.clone(),
+            steps: Arc::clone(&steps),
+            has_stop_token: false,
+        };
+        let events = EventStream {
+            events,
+            steps,
+            position: 0,
+            plan: self.clone(),
+            outcome,
+            shared,
+            collector: Default::default(),
+            prompt_tokens: input.prompt.len(),
+            drawn_by: input.drawn_by,
+        };
+        PreparedGeneration {
+            hook,
+            events,
+            task: GenerationTask { reading, outcome: outcome_sender },
+        }
+    }
+
+    /// A hook alone, for hosts that render the prompt and read the output themselves: the prompt's
+    /// length is learned from the contexts, and the host draws and limits the length.
+    pub fn hook(&self) -> LogitsHook {
+        let options = RunOptions { truncation: Truncation::Off, ..RunOptions::default() };
+        let options = self.hook_options(PromptBoundary::learned(), options, None);
+        LogitsHook::new(options, Arc::new(GenerationState::new(Span::current())))
+    }
+
+    fn hook_options(
+        &self,
+        prompt: PromptBoundary,
+        options: RunOptions,
+        token_sender: Option<mpsc::UnboundedSender<TokenEvent>>,
+    ) -> LogitsHookOptions {
+        let narrows_near_limit = match options.truncation {
+            Truncation::Auto => self.is_structured(),
+            Truncation::Safe => self.constraint().is_some(),
+            Truncation::Off => false,
+        };
+        LogitsHookOptions {
+            constraint: self.constraint().cloned(),
+            vocab: self.vocab.clone(),
+            prompt,
+            limit: None,
+            sampler: None,
+            narrows_near_limit,
+            prefetch: options.overlap.prefetch,
+            record: options.record,
+            token_sender,
+        }
+    }
+}
+
+/// The span of a generation; if it is disabled, the current one, so that events have a place.
+fn generation_span(input: &GenerationInput<'_>) -> Span {
+    let span = tracing::debug_span!(
+        "generation",
+        prompt_tokens = input.prompt.len(),
+        limit = input.limit,
+        seed = input.drawn_by.seed(),
+        tokens = Empty,
+        finish = Empty,
+        masks = Empty,
+    );
+    if span.is_disabled() { Span::current() } else { span }
+}
+
+/// Louver's sampler, if Louver draws.
+fn sampler(drawn_by: DrawnBy, sampling: Sampling) -> Option<Sampler> {
+    let Sampling { temperature, top_k, top_p, min_p } = sampling;
+    let temperature = temperature.unwrap_or(1.0);
+    drawn_by.seed().map(|seed| Sampler { seed, temperature, top_k, top_p, min_p })
+}
+
+/// Derives the seed of a generation's call ids. The same prompt and seed give the same ids. The
+/// turns of a conversation have different prompts, so their ids differ even with the same seed.
+fn id_seed(seed: u64, prompt: &[u32]) -> u64 {
+    prompt.iter().fold(seed, |hash, token| mix(hash ^ u64::from(*token)))
+}
+
+#[cfg(test)]
+#[test]
+fn ids_differ_by_prompt_and_are_repeatable() {
+    let seeds: std::collections::HashSet<u64> =
+        [(4, vec![1]), (4, vec![2]), (4, vec![1, 2]), (5, vec![1]), (4, vec![])]
+            .map(|(seed, prompt)| id_seed(seed, &prompt))
+            .into();
+    assert_eq!(seeds.len(), 5);
+    assert!(seeds.contains(&id_seed(4, &[1])));
+}

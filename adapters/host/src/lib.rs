@@ -1,0 +1,58 @@
+//! Louver inside an inference host, without the host: what a plugin does between the rows of logits
+//! that a host passes to it and the events that its user sees.
+//!
+//! ```text
+//! ToolRequest -> TurnPlan -> PreparedGeneration
+//!                              hook    the host calls it: LogitsHook::apply(row, context)
+//!                              task    turns the hook's tokens into events until the host ends
+//!                              events  EventStream: events, then a Generation with its report
+//! ```
+//!
+//! A row is `&mut [f32]`, a context `&[u32]`; no type of a host or of a tensor library appears. A
+//! shim for a host renders the prompt ([`ChatTemplate`]), sends its tokens with the hook and one
+//! token more than the limit, and resolves the future of [`GenerationTask::run`] at the host's
+//! first finish reason. `louver-mistralrs` is the shim for mistral.rs.
+//!
+//! What a host must keep: it calls the hook before it chooses each token, with all tokens so far
+//! (or, for the first token, an end of the prompt), and chooses a token with a finite logit; if
+//! Louver draws, the largest. It may call more often and in any order. `tests/conformance` of this
+//! crate checks a hook through the host's own types.
+
+mod error;
+mod extend;
+mod generation;
+mod hook;
+mod options;
+mod plan;
+mod prompt;
+mod prompt_boundary;
+mod reader;
+mod record;
+mod report;
+mod row;
+mod sampler;
+mod stream;
+mod truncation;
+mod validate;
+
+pub use error::{ExtendError, Fault, GenerationError, PlanError, RequestError};
+pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, Sampling};
+pub use hook::LogitsHook;
+pub use options::{Draw, Overlap, Prefetch, RunOptions};
+pub use plan::{TurnPlan, call_ids};
+pub use prompt::{
+    ChatTemplate, DEFAULT_TEMPLATE, PromptParts, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,
+    TemplateInput, openai_message, parse_call_arguments, shipped_template,
+};
+pub use record::{Candidate, Phase, Record, Step};
+pub use report::{
+    CheckedPart, Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing,
+    Violation, ViolationKind,
+};
+pub use stream::{EventStream, Finish, Generation};
+pub use truncation::Truncation;
+
+/// Compiles the programs of `docs/UPSTREAM.md` as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/UPSTREAM.md")]
+struct Upstream;

@@ -1,0 +1,89 @@
+//! Options of running a request.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::RequestError;
+use crate::record::Record;
+use crate::report::DrawnBy;
+use crate::truncation::Truncation;
+
+/// Options of running a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunOptions {
+    /// Who draws the tokens.
+    pub draw: Draw,
+    /// Makes drawing a function of this seed, independent of the host's other requests (the host
+    /// draws for all requests from one generator). Choice `i` uses seed + i. By default a random
+    /// one, which the report names ([`EnforcementReport::drawn_by`]). With [`Draw::Host`] a seed is
+    /// an error, because the host has none for a request.
+    ///
+    /// [`EnforcementReport::drawn_by`]: crate::EnforcementReport::drawn_by
+    pub seed: Option<u64>,
+    /// Behaviour near the length limit.
+    pub truncation: Truncation,
+    /// Speculative work on the engine's background threads.
+    pub overlap: Overlap,
+    /// What is recorded of each step.
+    pub record: Record,
+}
+
+impl RunOptions {
+    /// Who draws the tokens of the first choice. Chooses a seed if none is given. Fails with
+    /// [`RequestError::HostSeed`] for a seed that nobody would use.
+    pub fn drawn_by(&self) -> Result<DrawnBy, RequestError> {
+        match (self.draw, self.seed) {
+            (Draw::Louver, seed) => Ok(DrawnBy::Louver { seed: seed.unwrap_or_else(fresh_seed) }),
+            (Draw::Host, None) => Ok(DrawnBy::Host),
+            (Draw::Host, Some(_)) => Err(RequestError::HostSeed),
+        }
+    }
+}
+
+/// Who draws the tokens of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Draw {
+    /// Louver, with the request's `temperature` (1.0 if there is none), `top_k`, `top_p` and
+    /// `min_p`, after the host's penalties and the request's processors. Faster than the host,
+    /// which sorts the vocabulary, and the next mask can be prefetched. One difference to the host:
+    /// `min_p` also applies without `top_p`.
+    #[default]
+    Louver,
+    /// The host, from the masked logits.
+    Host,
+}
+
+/// Speculative work that overlaps with the model's computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// Computes the first masks while the host processes the prompt.
+    pub prepare: bool,
+    /// Computes the next mask while the model computes. Not with [`Draw::Host`], because the token
+    /// must be known.
+    pub prefetch: Prefetch,
+}
+
+impl Default for Overlap {
+    fn default() -> Self {
+        Overlap { prepare: true, prefetch: Prefetch::Adaptive }
+    }
+}
+
+/// When to prefetch the next mask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefetch {
+    /// While recent masks were slow. Cached masks cost less than the hand-over to another thread.
+    #[default]
+    Adaptive,
+    /// At every step.
+    Always,
+    /// Never.
+    Off,
+}
+
+/// A random seed of 53 bits, which every JSON reader keeps exactly. It need not be unpredictable,
+/// only different.
+pub(crate) fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0) >> 11
+}

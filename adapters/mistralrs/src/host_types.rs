@@ -1,0 +1,93 @@
+//! Conversions of the host's types.
+
+use louver_host::{
+    ChatTemplate, DEFAULT_TEMPLATE, Finish, TOOL_TEMPLATE, TemplateError, parse_call_arguments,
+};
+use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent, Response};
+use tokio::sync::mpsc::Receiver;
+
+/// Compiles the host's template.
+pub(crate) fn chat_template(host: &HostTemplate) -> Result<ChatTemplate, TemplateError> {
+    let tokens = [host.bos_tok(), host.eos_tok(), host.unk_tok()];
+    let value = &host.chat_template.as_ref().ok_or(TemplateError::Missing)?.0;
+    if let Some(source) = value.as_ref().left() {
+        return ChatTemplate::new(source, tokens);
+    }
+    let find_template = |template_name: &str| {
+        let list = value.as_ref().right()?;
+        let by_name = list.iter().find(|t| t.get("name").is_some_and(|name| name == template_name));
+        by_name
+            .and_then(|t| t.get("template"))
+            .or_else(|| list.iter().find_map(|t| t.get(template_name)))
+    };
+    let (default, tools) = (find_template(DEFAULT_TEMPLATE), find_template(TOOL_TEMPLATE));
+    ChatTemplate::from_sources(default.map(String::as_str), tools.map(String::as_str), tokens)
+}
+
+/// Converts a message of the SDK to OpenAI's JSON format. The `function` member of
+/// `RequestBuilder::add_message_with_tool_call` becomes `tool_calls`, with arguments as an object.
+pub(crate) fn sdk_message<'a>(
+    members: impl IntoIterator<Item = (&'a String, &'a MessageContent)>,
+) -> serde_json::Value {
+    let mut out = serde_json::Map::new();
+    for (key, content) in members {
+        if let Some(text) = content.as_ref().left() {
+            out.insert(key.clone(), text.as_str().into());
+        } else if let Some(parts) = content.as_ref().right() {
+            let objects = parts.iter().map(|part| {
+                let mut object: serde_json::Map<_, _> =
+                    part.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                if key == "function" || key == "tool_calls" {
+                    parse_call_arguments(&mut object);
+                }
+                serde_json::Value::Object(object)
+            });
+            let key = if key == "function" { "tool_calls" } else { key };
+            out.insert(key.to_owned(), objects.collect());
+        }
+    }
+    serde_json::Value::Object(out)
+}
+
+/// Drains the host's responses up to its first finish reason, which it returns, or the host's error;
+/// `None` if the host is gone.
+pub(crate) async fn first_finish(
+    mut responses: Receiver<Response>,
+) -> Option<Result<Finish, String>> {
+    while let Some(response) = responses.recv().await {
+        if let Some(reason) = finish_reason(response) {
+            return Some(reason.map(|reason| match &*reason {
+                "length" => Finish::Length,
+                "canceled" => Finish::Cancelled,
+                _ => Finish::Stop,
+            }));
+        }
+    }
+    None
+}
+
+/// The finish reason in a response, or the host's error.
+fn finish_reason(response: Response) -> Option<Result<String, String>> {
+    match response {
+        Response::CompletionChunk(chunk) => {
+            chunk.choices.into_iter().find_map(|c| c.finish_reason).map(Ok)
+        }
+        Response::Chunk(chunk) => chunk.choices.into_iter().find_map(|c| c.finish_reason).map(Ok),
+        Response::CompletionDone(done) => {
+            Some(Ok(done.choices.into_iter().next().map_or_else(String::new, |c| c.finish_reason)))
+        }
+        Response::Done(done) => {
+            Some(Ok(done.choices.into_iter().next().map_or_else(String::new, |c| c.finish_reason)))
+        }
+        Response::InternalError(error) | Response::ValidationError(error) => {
+            Some(Err(error.to_string()))
+        }
+        Response::ModelError(message, _) | Response::CompletionModelError(message, _) => {
+            Some(Err(message))
+        }
+        Response::ImageGeneration(_)
+        | Response::Speech { .. }
+        | Response::Raw { .. }
+        | Response::Embeddings { .. } => Some(Err("an unexpected kind of response".to_owned())),
+    }
+}
