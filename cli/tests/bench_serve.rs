@@ -86,8 +86,8 @@ fn throughput_is_measured_for_all_setups() {
         &Folder::new("throughput"),
         &["throughput", "--tokens", "24", "--rounds", "1", "--at-once", "1,8", "--prompt", "600"],
     );
-    // Two shapes, one and eight concurrent requests, four setups; calls, without the host's setup.
-    assert_eq!(lines.len(), 2 * 2 * 4 + 2 * 3, "{text}");
+    // Two shapes, one and eight concurrent requests, five setups; calls, without the host's setup.
+    assert_eq!(lines.len(), 2 * 2 * 5 + 2 * 4, "{text}");
     assert!(lines.iter().all(|line| line["tokens_per_second"].as_f64() > Some(0.0)), "{text}");
     // Every arrangement is a row, good or bad.
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| 548 ids, ")).collect();
