@@ -160,7 +160,7 @@ fn shapes() -> [Shape; 3] {
         let function = json!({"name": format!("record_{i}"), "parameters": parameters});
         json!({"type": "function", "function": function})
     };
-    let tools: Vec<Value> = (0..4).map(tool).collect();
+    let tools: Vec<Value> = (0..2).map(tool).collect();
     let text = json!({"type": "string", "minLength": 20_000});
     let shape = |name, constraint, has_long_prompt, concurrency| Shape {
         name,
