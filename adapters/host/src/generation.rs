@@ -79,7 +79,8 @@ impl GenerationTask {
 }
 
 impl TurnPlan {
-    /// Computes the first masks in the background: see [`Overlap::prepare`](crate::Overlap::prepare).
+    /// Computes the first masks in the background: see
+    /// [`Overlap::prepare`](crate::Overlap::prepare).
     pub fn prepare_masks(&self) {
         if let Some(constraint) = self.constraint() {
             tracing::debug!("preparation: first masks in the background");

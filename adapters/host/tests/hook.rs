@@ -4,5 +4,5 @@ mod conformance;
 
 #[test]
 fn the_hook_conforms() {
-    conformance::check_all(&conformance::direct);
+    conformance::check_all(&conformance::rig::direct);
 }

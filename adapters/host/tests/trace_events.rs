@@ -1,6 +1,7 @@
 //! The spans and events of `tracing` that a plan and its generations emit.
 
-mod conformance;
+#[path = "conformance/rig.rs"]
+mod rig;
 
 use std::fmt::{Debug, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +12,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use conformance::{
-    AMPLE, LOUVER, PROMPT, STOPPED, WIDTH, direct, finish, generate, largest, plan, prepare,
+use rig::{
+    AMPLE, LOUVER, PROMPT, STOP, STOPPED, WIDTH, direct, finish, generate, largest, plan, prepare,
 };
 
 /// Keeps spans and events as lines: the level, and the name and fields.
@@ -112,7 +113,7 @@ fn plans_and_generations_emit_spans_and_events() {
             hook.apply(&mut row, &context);
             repaired += 1;
             match largest(&row) {
-                260 => break,
+                STOP => break,
                 token => context.push(token),
             }
         }

@@ -309,17 +309,7 @@ impl Plan {
         let drawn_by = options.drawn_by()?;
         let mut sampling = sampling.unwrap_or_else(SamplingParams::neutral);
         let choices = std::mem::replace(&mut sampling.n_choices, 1);
-        if sampling.max_len == Some(0) {
-            return Err(RequestError::Unsupported("a length limit of 0"));
-        }
-        let available = self.inner.max_context.saturating_sub(prompt.len());
-        if available == 0 {
-            return Err(RequestError::TooLong {
-                tokens: prompt.len(),
-                limit: self.inner.max_context,
-            });
-        }
-        let limit = sampling.max_len.unwrap_or(available).min(available);
+        let limit = self.limit(&prompt, sampling.max_len)?;
         // One more than the limit, because the last token is always a stop token: see the hook.
         sampling.max_len = Some(limit + 1);
         sampling.stop_toks = Some(StopTokens::Ids(self.inner.stops.clone()));
@@ -364,6 +354,18 @@ impl Plan {
             streams.push(events);
         }
         Ok(streams)
+    }
+
+    /// The most tokens that a request may generate, without the final stop token.
+    fn limit(&self, prompt: &[u32], max_len: Option<usize>) -> Result<usize, RequestError> {
+        if max_len == Some(0) {
+            return Err(RequestError::Unsupported("a length limit of 0"));
+        }
+        let (tokens, limit) = (prompt.len(), self.inner.max_context);
+        match limit.saturating_sub(tokens) {
+            0 => Err(RequestError::TooLong { tokens, limit }),
+            available => Ok(max_len.unwrap_or(available).min(available)),
+        }
     }
 
     /// Parses complete generated tokens. A final stop token is optional.

@@ -2,78 +2,20 @@
 //! run the same checks on the hook as that host calls it. A shim gives [`check_all`] a function that
 //! turns a hook into a call through its own types.
 
+pub(crate) mod rig;
+
 use std::sync::Arc;
 
-use louver::{Engine, Json, Vocabulary};
-use louver_formats::{Catalog, Reasoning, ToolRequest};
 use louver_host::{
-    DrawnBy, EventStream, Fault, Finish, Generation, GenerationError, GenerationInput,
-    GenerationTask, LogitsHook, PreparedGeneration, RunOptions, Sampling, TurnPlan,
+    DrawnBy, EventStream, Fault, Finish, GenerationError, LogitsHook, PreparedGeneration, TurnPlan,
 };
-use serde_json::json;
-use tokio::runtime::Runtime;
+use rig::{
+    AMPLE, Call, LOUVER, PROMPT, STOP, STOPPED, WIDTH, finish, generate, largest, model_row, plan,
+    prepare, vocabulary,
+};
 
-/// Calls a hook with a row and a context, through the types of a host.
-pub(crate) type Call = Box<dyn Fn(&mut Vec<f32>, &[u32])>;
 /// Makes such a function for a hook.
 pub(crate) type Wrap<'a> = &'a dyn Fn(Arc<LogitsHook>) -> Call;
-
-/// Calls a hook directly.
-#[allow(dead_code, reason = "shims call through their own types")]
-pub(crate) fn direct(hook: Arc<LogitsHook>) -> Call {
-    Box::new(move |row: &mut Vec<f32>, context: &[u32]| hook.apply(row, context))
-}
-
-/// The stop token.
-const STOP: u32 = 260;
-/// The width of rows: more than the vocabulary has tokens.
-pub(crate) const WIDTH: usize = 272;
-pub(crate) const PROMPT: [u32; 5] = [3, 1, 4, 1, 5];
-/// More tokens than the longest turn of [`plan`] has.
-pub(crate) const AMPLE: usize = 200;
-pub(crate) const LOUVER: DrawnBy = DrawnBy::Louver { seed: 7 };
-
-/// A vocabulary of bytes, the markers of calls and a stop token.
-fn vocabulary() -> Vocabulary {
-    let mut builder = Vocabulary::builder(261);
-    for byte in 0..=255u8 {
-        builder.token(u32::from(byte), &[byte]);
-    }
-    builder.special(256, "<tool_call>").special(257, "</tool_call>");
-    builder.special(258, "<think>").special(259, "</think>");
-    builder.special(STOP, "<|im_end|>").stop(STOP);
-    builder.build().unwrap()
-}
-
-/// A plan with one required call of a bounded length.
-pub(crate) fn plan() -> TurnPlan {
-    let engine = Engine::new(Arc::new(vocabulary()), Default::default());
-    let format = Catalog::builtin().get("hermes").unwrap().bind(engine.vocab());
-    let parameters = json!({
-        "type": "object",
-        "properties": {"city": {"enum": ["Oslo", "Lima"]}, "days": {"enum": [1, 2, 3]}},
-        "required": ["city", "days"],
-        "additionalProperties": false,
-    });
-    let function = json!({"name": "weather", "parameters": parameters, "strict": true});
-    let tools = json!([{"type": "function", "function": function}]);
-    let body = json!({"tools": tools, "tool_choice": "required", "parallel_tool_calls": false});
-    let mut request = ToolRequest::parse(&Json::from(&body)).unwrap();
-    request.reasoning = Reasoning::Off;
-    request.schema_options.whitespace = louver::front::json_schema::Whitespace::Compact;
-    TurnPlan::compile(&engine, &format, request).unwrap()
-}
-
-pub(crate) fn prepare(plan: &TurnPlan, drawn_by: DrawnBy, limit: usize) -> PreparedGeneration {
-    plan.generation(&GenerationInput {
-        prompt: &PROMPT,
-        limit,
-        sampling: Sampling::default(),
-        drawn_by,
-        options: RunOptions::default(),
-        earlier_ids: &[],
-    })
-}
 
 /// A call of a hook, with the events, which cancel the generation when they are dropped.
 fn start(wrap: Wrap<'_>, plan: &TurnPlan, drawn_by: DrawnBy) -> (Call, EventStream) {
@@ -87,21 +29,6 @@ fn turn_tokens(wrap: Wrap<'_>, plan: &TurnPlan, drawn_by: DrawnBy) -> Vec<u32> {
     generate(&call, AMPLE)
 }
 
-/// The row of a fixed model for a number of generated tokens.
-fn model_row(generated: usize) -> Vec<f32> {
-    let logit = |id: usize| {
-        let hash = (id as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * generated as u64);
-        (hash >> 44) as f32 / 200_000.0
-    };
-    (0..WIDTH).map(logit).collect()
-}
-
-/// The id of the largest logit, which a host takes if Louver draws.
-pub(crate) fn largest(row: &[f32]) -> u32 {
-    let ids = (0..row.len()).filter(|id| row[*id].is_finite());
-    ids.max_by(|a, b| row[*a].total_cmp(&row[*b])).expect("a finite logit") as u32
-}
-
 fn finite_ids(row: &[f32]) -> Vec<u32> {
     assert!(row.iter().all(|x| !x.is_nan() && *x != f32::INFINITY), "irregular logits are left");
     (0..row.len() as u32).filter(|id| row[*id as usize].is_finite()).collect()
@@ -113,34 +40,6 @@ fn allowed(call: &Call, prompt: &[u32], generated: &[u32]) -> Vec<u32> {
     call(&mut row, &[prompt, generated].concat());
     finite_ids(&row)
 }
-
-/// Generates as a host does, to the stop token or the host's limit. Returns the tokens without the
-/// stop token.
-pub(crate) fn generate(call: &Call, limit: usize) -> Vec<u32> {
-    let mut context = PROMPT.to_vec();
-    while context.len() <= PROMPT.len() + limit {
-        let mut row = model_row(context.len() - PROMPT.len());
-        call(&mut row, &context);
-        match largest(&row) {
-            STOP => break,
-            token => context.push(token),
-        }
-    }
-    context.split_off(PROMPT.len())
-}
-
-/// Runs the task of a generation whose host has ended, and returns the result.
-pub(crate) fn finish(
-    (events, task): (EventStream, GenerationTask),
-    end: Option<Result<Finish, String>>,
-) -> Result<Generation, GenerationError> {
-    Runtime::new().unwrap().block_on(async {
-        task.run(async { end }).await;
-        events.finish().await
-    })
-}
-
-pub(crate) const STOPPED: Option<Result<Finish, String>> = Some(Ok(Finish::Stop));
 
 /// Runs all checks.
 pub(crate) fn check_all(wrap: Wrap<'_>) {
