@@ -79,12 +79,12 @@ impl MaskBatch {
         Self::new(vocab.width())
     }
 
-    /// Keeps masks that no row uses any more, up to `bytes` of masks, least recently used first out:
-    /// a mask that comes back is then an index into what the device has and is not sent again.
-    /// Makes all rows free. 0 keeps none, which is the default and right for the CPU.
+    /// Keeps masks that no row uses any more, up to `bytes` of masks; the one that was left first
+    /// makes room. A mask that comes back is then an index into what the device has and is not
+    /// sent again. Makes all rows free. 0 keeps none: the default, and right for the CPU.
     ///
-    /// Costs: `bytes` on the device, in pinned and in ordinary memory; a hash and a comparison for
-    /// each distinct mask of a fill.
+    /// Costs: `bytes` of memory, and on CUDA up to half as much again on the device and in pinned
+    /// memory, which grow with the masks; a hash and a comparison for each mask that is filled.
     pub fn keep_masks(&mut self, bytes: usize) {
         let rows = self.len();
         self.index.clear();

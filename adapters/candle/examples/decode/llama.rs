@@ -139,7 +139,8 @@ impl Model for Llama {
             chunk.cache.len += shape.tokens;
         }
         if wanted.is_empty() {
-            return Tensor::zeros((0, self.config.vocab_size), DType::F32, self.device());
+            // Nothing is drawn; devices have no empty buffers.
+            return Tensor::zeros((0, self.config.vocab_size), DType::F32, &Device::Cpu);
         }
         let last = self.rms_norm(&x.index_select(&list(wanted)?, 0)?, &self.norm)?;
         self.head.forward(&last)?.to_dtype(DType::F32)

@@ -48,6 +48,9 @@ pub(crate) fn draw(
     masks: &MaskBatch,
     rows: &[DrawRow],
 ) -> Result<Vec<Option<u32>>> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
     if rows.iter().all(|row| row.sampling.candidates() == 1) {
         let picks = greedy(logits, masks, None, &[1.0])?.read()?;
         return Ok(picks.into_iter().map(|pick| pick.token).collect());

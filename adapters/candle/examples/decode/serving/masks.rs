@@ -32,17 +32,17 @@ pub(crate) fn fill(
     Ok(masks.upload(device)?)
 }
 
-/// Row `first + 1 + i` is the mask after the draft's token `i`. It allows nothing where that token
-/// is refused: the draw before it cannot choose it, so the row is never used.
+/// Row `first + 1 + i` is the mask after the draft's token `i`. Behind a token that is refused it
+/// is free: no draw chooses that token, so the row is never used.
 fn fill_draft(masks: &mut MaskBatch, sequence: &mut DrawnRows<'_>) -> Result<()> {
     let rows = sequence.first + 1..sequence.first + 1 + sequence.draft.len();
-    let Some(matcher) = &mut sequence.matcher else {
-        return Ok(rows.into_iter().try_for_each(|row| masks.set_free(row))?);
-    };
+    rows.clone().try_for_each(|row| masks.set_free(row))?;
+    let Some(matcher) = &mut sequence.matcher else { return Ok(()) };
     let tree = DraftTree::chain(sequence.draft.iter().map(|&id| TokenId::from_raw(id)).collect());
     let mut words = vec![0; tree.len() * masks.row_words()];
-    matcher.fill_draft_masks(&tree, &mut words)?;
-    for (row, mask) in rows.zip(words.chunks(masks.row_words())) {
+    let nodes = matcher.fill_draft_masks(&tree, &mut words)?;
+    let filled = rows.zip(words.chunks(masks.row_words())).zip(nodes);
+    for ((row, mask), _) in filled.filter(|(_, node)| node.is_accepted()) {
         masks.set(row, mask)?;
     }
     Ok(())
