@@ -186,6 +186,14 @@ impl ThroughputArgs {
     }
 }
 
+impl Arrangement {
+    /// How many tokens the prompt has too few.
+    fn missing(&self, wanted: usize) -> Result<usize> {
+        let message = json!({"role": "user", "content": self.message});
+        Ok(wanted.saturating_sub(self.constrained.prompt(&[message])?.len()))
+    }
+}
+
 impl Bench {
     async fn load(dir: &Path, tokens: usize, seed: u64) -> Result<Bench> {
         let most = shapes().iter().flat_map(|shape| shape.concurrency).copied().max();
@@ -214,14 +222,12 @@ impl Bench {
             message: "Say something.".to_owned(),
             has_host: tools.is_null(),
         };
-        while shape.has_long_prompt {
-            let message = json!({"role": "user", "content": arrangement.message});
-            let missing = prompt.saturating_sub(arrangement.constrained.prompt(&[message])?.len());
-            if missing == 0 {
-                break;
-            }
+        let wanted = if shape.has_long_prompt { prompt } else { 0 };
+        let mut missing = arrangement.missing(wanted)?;
+        while missing > 0 {
             // A word has at least one token.
             arrangement.message.push_str(&" word".repeat(missing.div_ceil(4)));
+            missing = arrangement.missing(wanted)?;
         }
         Ok(arrangement)
     }
