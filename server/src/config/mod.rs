@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_override_the_reasoning_and_draw_of_models() {
+    fn requests_override_the_reasoning_of_models() {
         use louver_formats::Reasoning;
         use {Reasoning as R, ReasoningDefault::*};
         for (default, request, expected) in [
@@ -422,9 +422,6 @@ mod tests {
         ] {
             assert_eq!(default.of_request(request), expected, "{default:?} {request:?}");
         }
-        assert_eq!(Draw::Louver.seed(None, || 5), Some(5));
-        assert_eq!(Draw::Host.seed(None, || 5), None);
-        assert_eq!(Draw::Host.seed(Some(1), || 5), Some(1));
     }
 
     #[test]
