@@ -49,8 +49,8 @@ pub(crate) fn sdk_message<'a>(
     serde_json::Value::Object(out)
 }
 
-/// Drains the host's responses up to its first finish reason, which it returns, or the host's error;
-/// `None` if the host is gone.
+/// Drains the host's responses up to its first finish reason, which it returns, or the host's
+/// error; `None` if the host is gone.
 pub(crate) async fn first_finish(
     mut responses: Receiver<Response>,
 ) -> Option<Result<Finish, String>> {

@@ -25,8 +25,8 @@
 //!
 //! mistral.rs (0.8.1) offers one hook, a logits processor. Louver masks the logits in place there
 //! and reads the generated tokens there. The prompt is rendered from the model's own chat template
-//! and sent as tokens. The host's tool parser, grammars and reasoning parser are not used. What does
-//! not depend on mistral.rs is in the crate `louver-host`, whose types are exported here.
+//! and sent as tokens. The host's tool parser, grammars and reasoning parser are not used. What
+//! does not depend on mistral.rs is in the crate `louver-host`, whose types are exported here.
 //!
 //! Bugs of mistral.rs 0.8.1 that Louver cannot work around, both on the CPU:
 //!

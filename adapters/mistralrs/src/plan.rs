@@ -375,8 +375,8 @@ impl Plan {
 
     /// Louver as a logits processor for the host's own chat route
     /// (`RequestBuilder::add_logits_processor`), one object per generation, with `n_choices` 1. The
-    /// prompt's length is learned from the host's calls. The host then draws and formats the output;
-    /// turn its tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
+    /// prompt's length is learned from the host's calls. The host then draws and formats the
+    /// output; turn its tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
     pub fn processor(&self) -> Arc<dyn mistralrs::CustomLogitsProcessor> {
         Arc::new(HookProcessor::new(Arc::new(self.turn.hook())))
     }

@@ -1,6 +1,6 @@
-//! What a hook must do in any host: driven through rows and contexts, so that the shim of a host can
-//! run the same checks on the hook as that host calls it. A shim gives [`check_all`] a function that
-//! turns a hook into a call through its own types.
+//! What a hook must do in any host: driven through rows and contexts, so that the shim of a host
+//! can run the same checks on the hook as that host calls it. A shim gives [`check_all`] a function
+//! that turns a hook into a call through its own types.
 
 pub(crate) mod rig;
 
