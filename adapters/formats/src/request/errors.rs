@@ -94,7 +94,8 @@ pub enum LowerError {
         /// The limit.
         limit: u32,
     },
-    /// Stop strings and bans have more bytes than [`Limits::dispatch_bytes`].
+    /// Stop strings and bans have more bytes than the limit
+    /// [`dispatch_bytes`](louver::limits::Limits::dispatch_bytes).
     #[error("the texts that end or interrupt free text have more than {limit} bytes")]
     TooMuchText {
         /// JSON pointer of the first stop string beyond the limit: `/stop/3`, or `/stop` if there
