@@ -242,10 +242,68 @@ fn files_in_circles(folder: &str) -> Vec<String> {
     edges.keys().filter(|module| reachable(module).contains(*module)).map(|m| m.join("/")).collect()
 }
 
+/// The folders of sources without circles, a crate each.
+const WITHOUT_CIRCLES: &[&str] = &["src", FORMATS, "cli/src"];
+
 #[test]
 fn files_form_no_circles() {
-    let circular = files_in_circles("src");
-    assert!(circular.is_empty(), "files that import each other in circles: {circular:#?}");
+    for folder in WITHOUT_CIRCLES {
+        let circular = files_in_circles(folder);
+        assert!(circular.is_empty(), "{folder}: files in circles of imports: {circular:#?}");
+    }
+}
+
+/// The imports from a folder's files and folders that lead to one of greater height, and the names
+/// seen. `height`: of a name in the folder; of the folder itself, whose name is empty.
+fn upward_imports(
+    crate_folder: &str,
+    folder: &[&str],
+    height: impl Fn(&str) -> Option<usize>,
+) -> (Vec<String>, BTreeSet<String>) {
+    let folder: Module = folder.iter().map(|name| (*name).to_owned()).collect();
+    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    for (module, targets) in imports_of_modules(crate_folder) {
+        let Some([own, ..]) = module.strip_prefix(&folder[..]) else { continue };
+        let Some(own_height) = height(own) else {
+            wrong.push(format!("`{own}` is in no list"));
+            continue;
+        };
+        seen.insert(own.clone());
+        for to in &targets {
+            let Some(inside) = to.strip_prefix(&folder[..]) else { continue };
+            let target_height = height(inside.first().map_or("", String::as_str));
+            if target_height.is_none_or(|target| target > own_height) {
+                wrong.push(format!("{} imports {}", module.join("/"), to.join("/")));
+            }
+        }
+    }
+    (wrong, seen)
+}
+
+/// The sources of the wire formats.
+const FORMATS: &str = "adapters/formats/src";
+/// Their stages in order. A stage may use the earlier ones.
+const FORMAT_STAGES: &[&str] = &[
+    "channel",
+    "pattern",
+    "format",
+    "request",
+    "arguments",
+    "plan",
+    "lower",
+    "read",
+    "render",
+    "compile",
+    "constraint",
+    "registry",
+];
+
+#[test]
+fn format_stages_import_earlier_stages_only() {
+    let height = |name: &str| FORMAT_STAGES.iter().position(|stage| *stage == name);
+    let (wrong, seen) = upward_imports(FORMATS, &[], height);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(seen.len(), FORMAT_STAGES.len(), "stages are gone; seen {seen:?}");
 }
 
 /// The folder of the JSON Schema front end.
@@ -264,33 +322,14 @@ fn schema_height(name: &str) -> Option<usize> {
         return Some(0);
     }
     let step = SCHEMA_STEPS.iter().position(|step| *step == name).map(|step| step + 1);
-    step.or_else(|| ABOVE_SCHEMA_STEPS.contains(&name).then_some(SCHEMA_STEPS.len() + 1))
+    // The folder itself has the entry points, which use all steps.
+    let is_above = name.is_empty() || ABOVE_SCHEMA_STEPS.contains(&name);
+    step.or_else(|| is_above.then_some(SCHEMA_STEPS.len() + 1))
 }
 
 #[test]
 fn schema_steps_import_earlier_steps_and_leaves_only() {
-    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
-    for (module, targets) in imports_of_modules("src") {
-        let Some([own, ..]) = module.strip_prefix(&JSON_SCHEMA.map(str::to_owned)) else {
-            continue;
-        };
-        let Some(height) = schema_height(own) else {
-            wrong.push(format!("`{own}` is neither a step nor a leaf"));
-            continue;
-        };
-        seen.insert(own.clone());
-        for to in &targets {
-            // The parent has the entry points, which use all steps.
-            let target_height = match to.strip_prefix(&JSON_SCHEMA.map(str::to_owned)) {
-                None => continue,
-                Some([]) => SCHEMA_STEPS.len() + 1,
-                Some([name, ..]) => schema_height(name).unwrap_or(usize::MAX),
-            };
-            if target_height > height {
-                wrong.push(format!("{} imports {}", module.join("/"), to.join("/")));
-            }
-        }
-    }
+    let (wrong, seen) = upward_imports("src", &JSON_SCHEMA, schema_height);
     assert!(wrong.is_empty(), "{wrong:#?}");
     let listed = SCHEMA_LEAVES.len() + SCHEMA_STEPS.len() + ABOVE_SCHEMA_STEPS.len();
     assert_eq!(seen.len(), listed, "files or folders are gone; seen {seen:?}");

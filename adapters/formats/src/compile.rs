@@ -7,10 +7,9 @@ use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::Policy;
 use louver::fuel;
 
-use crate::constraint::ConstraintError;
 use crate::format::WireFormat;
 use crate::plan::Plan;
-use crate::request::ToolRequest;
+use crate::request::{ConstraintError, ToolRequest};
 
 /// Estimated bytes of plan and constraint per byte of the request's schemas.
 const BYTES_PER_SCHEMA_BYTE: usize = 4;

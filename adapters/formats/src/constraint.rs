@@ -5,12 +5,11 @@ use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
 use louver::spec::tools::{Tool, ToolChoice};
 
-use crate::custom::CustomTool;
 use crate::format::WireFormat;
 use crate::plan::Plan;
 use crate::request::{
-    Builtin, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness,
-    ToolRequest,
+    Builtin, ConstraintError, CustomTool, LowerError, Parallel, Reasoning, ReasoningBudget,
+    RequestError, Strictness, ToolRequest,
 };
 
 /// Builds the constraint of one turn. Names and texts are never pasted into grammar text.
@@ -37,17 +36,6 @@ use crate::request::{
 #[derive(Clone, Debug, Default)]
 pub struct ToolConstraint {
     request: ToolRequest,
-}
-
-/// Why a constraint cannot be compiled.
-#[derive(Debug, thiserror::Error)]
-pub enum ConstraintError {
-    /// The request cannot be lowered.
-    #[error(transparent)]
-    Lower(#[from] LowerError),
-    /// The grammar does not compile for the vocabulary.
-    #[error(transparent)]
-    Compile(#[from] louver::compile::CompileError),
 }
 
 impl ToolConstraint {

@@ -12,6 +12,20 @@
 //!
 //! A new family with an existing argument style is a new file and no Rust.
 //!
+//! The modules are stages, and a stage imports earlier ones only:
+//!
+//! | module | content |
+//! |---|---|
+//! | `channel`, `pattern` | leaves: streams of text; regular expressions |
+//! | `format` | wire formats as data: their tables, markers, checks, catalog and detection |
+//! | `request` | requests: types, parsing, checks, errors and faults |
+//! | `arguments` | readers and writers of the argument styles |
+//! | `plan` | the result of lowering: the grammar and the meaning of its labels |
+//! | `lower` | wire format and request -> plan |
+//! | `read` | output -> events and turns: the extractor, lenient reading |
+//! | `render` | turn -> text |
+//! | `compile`, `constraint`, `registry` | compilation with a cache; the builder; schema files |
+//!
 //! ```
 //! use louver::limits::Limits;
 //! use louver::spec::json::Json;
@@ -25,57 +39,33 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod answer;
 mod arguments;
-mod builtin;
-mod call_ids;
-mod call_syntax;
-mod catalog;
 mod channel;
-mod check;
 mod compile;
 mod constraint;
-mod custom;
-mod extract;
-mod fault;
 mod format;
-mod lenient;
 mod lower;
-mod marker;
-mod messages;
+mod pattern;
 mod plan;
-mod raw;
-mod reasoning;
+mod read;
 mod registry;
 mod render;
 mod request;
-mod scan;
-mod spelling;
-mod text;
-mod turn;
 
-pub use answer::AnswerTag;
 pub use arguments::{RenderError, python_json};
-pub use builtin::BuiltinFormat;
-pub use catalog::{Catalog, DetectError, Detected, ModelHints, UnknownFormat};
-pub use constraint::{ConstraintError, ToolConstraint};
-pub use custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
-pub use extract::{Cut, Event, Extractor};
-pub use fault::{PartErrors, RequestFault};
+pub use constraint::ToolConstraint;
 pub use format::{
-    ArgumentStyle, CallFormat, Delimiters, DetectRule, FormatError, KindWords, MAX_GAP, Opener,
-    ParallelPolicy, ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace,
-    WireFormat, WireId,
+    ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
+    DetectRule, Detected, FormatError, Glue, IdStyle, KindWords, MAX_GAP, Marker, MessagesFormat,
+    ModelHints, NameStyle, Opener, ParallelPolicy, Part, ReasoningFormat, SectionFormat, Step,
+    TagPart, TaggedStyle, TextFormat, TextPlace, UnknownFormat, WireFormat, WireId,
 };
-pub use lenient::{Difference, Reading};
-pub use marker::{Glue, IdStyle, Marker, NameStyle, Part, Step};
-pub use messages::MessagesFormat;
 pub use plan::{Plan, RelaxedSchema, Role, ToolPlan};
+pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Turn, TurnCollector};
 pub use registry::{RegistryError, read_registry, validator_uri};
 pub use render::RenderOptions;
 pub use request::{
-    Builtin, LazyTools, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError, Strictness,
-    ToolRequest,
+    AnswerTag, Builtin, CallKind, ConstraintError, CustomError, CustomErrorReason, CustomInput,
+    CustomTool, LazyTools, LowerError, Parallel, PartErrors, Reasoning, ReasoningBudget,
+    RequestError, RequestFault, Strictness, ToolRequest,
 };
-pub use spelling::CallSpelling;
-pub use turn::{Call, CallKind, Incomplete, Turn, TurnCollector};

@@ -8,10 +8,8 @@ use louver::ir::Grammar;
 use louver::spec::json::Json;
 
 use crate::arguments::ArgumentReader;
-use crate::extract::Extractor;
-use crate::fault::RequestFault;
 use crate::format::{ArgumentStyle, WireFormat};
-use crate::turn::CallKind;
+use crate::request::{CallKind, RequestFault};
 
 /// The role of a labelled span of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,12 +152,5 @@ impl Plan {
     /// The wire format, as it was bound to the vocabulary.
     pub fn wire_format(&self) -> &WireFormat {
         &self.inner.format
-    }
-
-    /// An extractor for one generation. Ids that the extractor makes up depend on the seed and the
-    /// call's index. Give each generation (each choice of a request with `n > 1`) its own seed, and
-    /// pass the ids of earlier calls to [`Extractor::reserve_ids`].
-    pub fn extractor(&self, id_seed: u64) -> Extractor {
-        Extractor::new(self.clone(), id_seed)
     }
 }

@@ -2,12 +2,12 @@
 //! description as the grammar.
 
 use crate::arguments::{self, RenderError};
-use crate::builtin::BuiltinFormat;
-use crate::call_syntax::CallSyntax;
-use crate::format::{ArgumentStyle, Opener, TextPlace, WireFormat};
-use crate::marker::{Marker, Part};
-use crate::messages::MessagesFormat;
-use crate::turn::{Call, CallKind, Turn};
+use crate::format::{
+    ArgumentStyle, BuiltinFormat, CallSyntax, Marker, MessagesFormat, Opener, Part, TextPlace,
+    WireFormat,
+};
+use crate::read::{Call, Turn};
+use crate::request::CallKind;
 
 /// Options of [`WireFormat::render_with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -19,7 +19,7 @@ enum LiteralState {
     Plain,
     /// In a Python string.
     Quoted(u8),
-    /// Behind a backslash in a Python string. Has the escape so far.
+    /// After a backslash in a Python string. Has the escape so far.
     Escape(u8, Vec<u8>),
     /// In a delimited string. Has the bytes that may begin the end marker.
     Marked(Vec<u8>),

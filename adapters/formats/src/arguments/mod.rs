@@ -1,43 +1,23 @@
-//! Argument styles: the syntax of a tool's arguments on the wire, as a grammar, a writer and a
-//! streaming reader to JSON. A style is code; a family chooses one by name and gives its markers.
+//! Argument styles: the syntax of a tool's arguments on the wire, as a writer and a streaming
+//! reader to JSON. A style is code; a family chooses one by name and gives its markers. Its grammar
+//! is in `lower`.
 
 mod input;
 mod json;
 mod literal;
-mod object;
 mod tagged;
 mod write;
 
-pub(crate) use input::{read_input, write_input};
-pub use json::python_json;
-pub(crate) use json::spaced;
-pub(crate) use literal::LiteralReader;
-pub(crate) use tagged::{TaggedReader, known_types};
-pub use write::RenderError;
-pub(crate) use write::{arguments as write, code};
+pub(crate) use self::input::{InputReader, read_input, write_input};
+pub use self::json::python_json;
+pub(crate) use self::json::spaced;
+pub(crate) use self::literal::LiteralReader;
+pub(crate) use self::tagged::{TaggedReader, kinds_by_word, known_types, written_name};
+pub use self::write::RenderError;
+pub(crate) use self::write::{arguments as write, code, python_string};
 
-use std::sync::Arc;
-
-use louver::front::json_schema::{
-    self, AmbiguousText, LazyParameterTypes, MemberPart, ParameterStyle, RawStrings, SchemaError,
-    SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
-};
-use louver::ids::RuleId;
-use louver::ir::{Deferred, Expr};
-use louver::spec::json::Json;
-
-use self::input::InputReader;
 use crate::channel::Channel;
-use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
-use crate::lower::{Lowering, gap};
-use crate::marker::escape_json;
-use crate::request::LazyTools;
-
-/// Lowered arguments: their rule and their reader.
-pub(crate) struct LoweredArguments {
-    pub(crate) rule: RuleId,
-    pub(crate) reader: ArgumentReader,
-}
+use crate::format::escape_json;
 
 /// Reads arguments in one style, in chunks, and writes them as JSON text.
 #[derive(Clone, Debug)]
@@ -122,201 +102,6 @@ impl ArgumentReader {
 /// The JSON text before code, if none of the code has been read yet.
 fn code_open(channel: &Channel) -> &'static str {
     if channel.is_fresh() { "{\"code\": \"" } else { "" }
-}
-
-impl Lowering<'_> {
-    /// The rule of JSON text that a schema allows. Errors and relaxed keywords are collected, with
-    /// pointers into the request.
-    pub(crate) fn json(&mut self, schema: &Json, pointer: &str) -> Option<RuleId> {
-        let (options, limits) = (self.request.schema_options, &self.request.limits);
-        let lowered = json_schema::lower_into_reported(
-            &mut self.builder,
-            schema,
-            &self.request.registry,
-            &options,
-            limits,
-        );
-        let (rule, relaxed) = self.collect_errors(lowered, pointer)?;
-        self.collect_relaxed(relaxed, pointer);
-        Some(rule)
-    }
-
-    /// Collects relaxed keywords of a schema.
-    fn collect_relaxed(&mut self, relaxed: Vec<SchemaError>, pointer: &str) {
-        self.findings.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
-    }
-
-    /// A rule whose body `defer` defers. `None` if the request does not want that, or if the schema
-    /// may have errors.
-    fn deferred<T>(
-        &mut self,
-        defer: impl FnOnce(&Self) -> Option<(Deferred, T)>,
-    ) -> Option<(RuleId, T)> {
-        let LazyTools::From(tools) = self.request.lazy else { return None };
-        if self.request.tools.len() < tools {
-            return None;
-        }
-        let (deferred, more) = defer(self)?;
-        Some((self.builder.rule("value", Expr::Deferred(deferred)), more))
-    }
-
-    /// The rule of parameters that a schema allows, deferred if possible, and the types of their
-    /// values.
-    fn parameters(
-        &mut self,
-        schema: &Json,
-        pointer: &str,
-        options: &SchemaOptions,
-        style: &ParameterStyle,
-    ) -> Option<(RuleId, LazyParameterTypes)> {
-        let limits = &self.request.limits;
-        let deferred = self.deferred(|lowering| {
-            json_schema::defer_parameters(&lowering.builder, schema, options, limits, style)
-        });
-        if deferred.is_some() {
-            return deferred;
-        }
-        let source = (schema, &self.request.registry);
-        let lowered =
-            json_schema::lower_parameters(&mut self.builder, source, options, limits, style);
-        let lowered = self.collect_errors(lowered, pointer)?;
-        self.collect_relaxed(lowered.relaxed, pointer);
-        Some((lowered.rule, tagged::known_types(lowered.types)))
-    }
-
-    /// The value, or `None` with the errors collected.
-    fn collect_errors<T>(&mut self, lowered: Result<T, SchemaErrors>, pointer: &str) -> Option<T> {
-        let errors = match lowered {
-            Ok(lowered) => return Some(lowered),
-            Err(SchemaErrors(errors)) => errors,
-        };
-        let errors = errors.into_iter().map(|error| rebased(error, pointer));
-        self.findings.errors.schemas.extend(errors);
-        None
-    }
-
-    /// Arguments that the schema allows, in the current style.
-    pub(crate) fn lower_arguments(
-        &mut self,
-        schema: &Json,
-        pointer: &str,
-    ) -> Option<LoweredArguments> {
-        self.lower_in(self.style, schema, pointer)
-    }
-
-    /// The same in any style. Arguments are an object, whether or not the schema says so.
-    pub(crate) fn lower_in(
-        &mut self,
-        style: &ArgumentStyle,
-        schema: &Json,
-        pointer: &str,
-    ) -> Option<LoweredArguments> {
-        let mut options = self.request.schema_options;
-        let limits = &self.request.limits;
-        let schema = &*self.collect_errors(object::and_object(schema, options.dialect), pointer)?;
-        let (rule, reader) = match style {
-            ArgumentStyle::Json => {
-                let options = &self.request.schema_options;
-                let deferred =
-                    self.deferred(|_| Some((json_schema::defer(schema, options, limits)?, ())));
-                let rule = match deferred {
-                    Some((rule, ())) => rule,
-                    None => self.json(schema, pointer)?,
-                };
-                (rule, ArgumentReader::default())
-            }
-            ArgumentStyle::Keywords => {
-                let (rule, _) = self.parameters(schema, pointer, &options, &keywords())?;
-                (rule, ArgumentReader::Literal(LiteralReader::keywords()))
-            }
-            ArgumentStyle::Delimited(marker) => {
-                let syntax = ValueSyntax::Delimited(self.triggers(marker));
-                options.whitespace = Whitespace::Compact;
-                let deferred = self.deferred(|Lowering { builder, .. }| {
-                    let deferred =
-                        json_schema::defer_syntax(builder, schema, &options, limits, &syntax);
-                    Some((deferred?, ()))
-                });
-                let rule = match deferred {
-                    Some((rule, ())) => rule,
-                    None => {
-                        let source = (schema, &self.request.registry);
-                        let builder = &mut self.builder;
-                        let lowered =
-                            json_schema::lower_syntax(builder, source, &options, limits, &syntax);
-                        let (rule, relaxed) = self.collect_errors(lowered, pointer)?;
-                        self.collect_relaxed(relaxed, pointer);
-                        rule
-                    }
-                };
-                (rule, ArgumentReader::Literal(LiteralReader::delimited(&marker.write())))
-            }
-            ArgumentStyle::Tagged(tagged) => {
-                let style = self.tagged_parameters(tagged);
-                let (rule, types) = self.parameters(schema, pointer, &options, &style)?;
-                (rule, ArgumentReader::Tagged(Box::new(TaggedReader::new(tagged, types))))
-            }
-        };
-        Some(LoweredArguments { rule, reader })
-    }
-
-    /// The parts of an argument's opening tag.
-    pub(crate) fn tag_pieces(&mut self, style: &TaggedStyle) -> Vec<MemberPart> {
-        let pieces = style.open.iter().map(|part| match part {
-            TagPart::Text(text) => MemberPart::Fixed(Expr::text(text)),
-            TagPart::Marker(marker) => MemberPart::Fixed(self.marker(marker)),
-            TagPart::Gap { .. } => MemberPart::Fixed(gap()),
-            TagPart::Key { .. } => MemberPart::Name,
-            TagPart::Kind { kind } => MemberPart::Kind(tagged::kinds_by_word(kind)),
-        });
-        pieces.collect()
-    }
-
-    /// How arguments in tags are written.
-    fn tagged_parameters(&mut self, style: &TaggedStyle) -> ParameterStyle {
-        let mut member = self.tag_pieces(style);
-        member.push(MemberPart::Value);
-        let end = self.triggers_and_rests(&style.close);
-        let excludes =
-            self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
-        let tagged = style.clone();
-        ParameterStyle {
-            open: self.glue(&style.before),
-            between: self.glue(&style.between),
-            close: self.glue(&style.behind),
-            member,
-            raw: Some(RawStrings {
-                end,
-                lead: style.lead.clone().into_bytes(),
-                trail: style.trail.clone().into_bytes(),
-                excludes,
-                spaced: false,
-                reading: AmbiguousText::Json,
-            }),
-            syntax: ValueSyntax::Json,
-            other_kinds: Vec::new(),
-            name: Arc::new(move |name| tagged::written_name(&tagged, name)),
-        }
-    }
-}
-
-/// How keyword arguments are written.
-fn keywords() -> ParameterStyle {
-    ParameterStyle {
-        open: Expr::Empty,
-        between: Expr::seq([Expr::text(","), Expr::optional(Expr::text(" "))]),
-        close: Expr::Empty,
-        member: vec![MemberPart::Name, MemberPart::Fixed(Expr::text("=")), MemberPart::Value],
-        raw: None,
-        syntax: ValueSyntax::Python,
-        other_kinds: Vec::new(),
-        name: Arc::new(|name| is_keyword(name).then(|| name.to_owned())),
-    }
-}
-
-/// The error of a schema that stands at `pointer` in the request.
-fn rebased(error: SchemaError, pointer: &str) -> SchemaError {
-    SchemaError { pointer: format!("{pointer}{}", error.pointer), ..error }
 }
 
 /// Whether a name can be the name of a keyword argument.

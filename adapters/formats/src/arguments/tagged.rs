@@ -6,8 +6,7 @@ use louver::front::json_schema::{JsonTypes, LazyParameterTypes, ParameterTypes};
 use louver::spec::json::Json;
 
 use crate::channel::decode;
-use crate::format::{KindWords, TagPart, TaggedStyle};
-use crate::marker::{NameStyle, escape_json};
+use crate::format::{KindWords, NameStyle, TagPart, TaggedStyle, escape_json};
 
 /// A part of an argument's opening tag, after the argument's name.
 #[derive(Clone, Debug)]
@@ -23,7 +22,7 @@ enum TaggedState {
     Between,
     /// In its name.
     Key,
-    /// Behind its name, before this piece of the opening tag.
+    /// After its name, before this piece of the opening tag.
     Open(usize),
     /// Before its value and the lead.
     Lead,
@@ -241,8 +240,8 @@ impl TaggedReader {
                 Some(text.len()).filter(|_| self.buffer.starts_with(text))
             }
             Some(TagPiece::Kind(words)) => {
-                let Some(TagPiece::Text(behind)) = self.pieces.get(k + 1) else { return false };
-                let Some(at) = find(&self.buffer, behind) else { return false };
+                let Some(TagPiece::Text(after)) = self.pieces.get(k + 1) else { return false };
+                let Some(at) = find(&self.buffer, after) else { return false };
                 let kinds = words.iter().find(|(_, word)| self.buffer[..at] == **word);
                 self.value = kinds.map_or(self.value, |(kinds, _)| *kinds);
                 kinds.map(|_| at)

@@ -3,8 +3,9 @@
 use louver::limits::Limits;
 use louver::spec::json::{Json, JsonError, Object, short_escape, write_spaced};
 
+use super::is_keyword;
+use super::json;
 use super::tagged::written;
-use super::{is_keyword, json};
 use crate::format::{ArgumentStyle, KindWords, TagPart, TaggedStyle};
 
 /// Why a turn cannot be rendered.
@@ -99,7 +100,7 @@ fn write_python(out: &mut String, value: &Json) {
 }
 
 /// Writes a Python string literal.
-pub(super) fn python_string(out: &mut String, text: &str) {
+pub(crate) fn python_string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
         match (short_escape(c), c) {

@@ -4,17 +4,17 @@
 use louver::front::json_schema::{JsonTypes, ParameterTypes};
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
-use louver::spec::tools::MAX_TOOL_NAME_BYTES;
 
+use super::events::Cut;
+use super::tolerant::{
+    Rest, closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_head,
+    find_marker, json, last_key, loose_headers,
+};
+use super::turn::Call;
 use crate::arguments::{ArgumentReader, LiteralReader, TaggedReader, known_types, spaced};
-use crate::call_syntax::CallSyntax;
-use crate::extract::Cut;
-use crate::format::{ArgumentStyle, WireFormat};
-use crate::lenient::{parse_call, read_whole};
-use crate::marker::{Marker, Part};
-use crate::messages::MessagesFormat;
+use crate::format::{ArgumentStyle, CallSyntax, Marker, MessagesFormat, Part, WireFormat};
 use crate::plan::Plan;
-use crate::turn::Call;
+use crate::request::CallKind;
 
 /// What the scanner has found.
 #[derive(Default)]
@@ -34,11 +34,8 @@ pub(crate) struct Scanner<'a> {
     pub(crate) plan: &'a Plan,
 }
 
-/// The most begin markers without a call after them. Behind the last of them, everything is text.
+/// The most begin markers without a call after them. After the last of them, everything is text.
 const MAX_MALFORMED: usize = 256;
-
-/// The rest of a text that is being scanned.
-type Rest<'t> = &'t str;
 
 impl Scanner<'_> {
     pub(crate) fn turn(&self, text: &str, opened: bool) -> ScannedTurn {
@@ -121,12 +118,12 @@ impl Scanner<'_> {
             && let Some(at) = first(rest)
         {
             let (before, found) = rest.split_at(at);
-            if let Some(behind) = self.any_call(found, out) {
+            if let Some(after) = self.any_call(found, out) {
                 if !before.trim().is_empty() {
                     let text = before.strip_suffix(separator.as_str()).unwrap_or(before);
                     out.text.push_str(text);
                 }
-                rest = behind;
+                rest = after;
                 continue;
             }
             if !ambiguous.iter().any(|begin| eat(found, begin).is_some()) {
@@ -144,14 +141,14 @@ impl Scanner<'_> {
     /// A section, a call, a call of a built-in tool or calls in another spelling. Returns what
     /// follows.
     fn any_call<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
-        let behind = match &self.format.section {
+        let after = match &self.format.section {
             Some(section) => {
                 eat_marker(text, &section.begin).and_then(|inner| self.section(inner, out))
             }
             None => self.call_into(text, out),
         };
         let begin = self.format.builtin_begin();
-        behind
+        after
             .or_else(|| self.builtin(eat_marker(text, begin?)?, out))
             .or_else(|| self.spelling(text, out))
     }
@@ -162,8 +159,8 @@ impl Scanner<'_> {
         let mut rest = eat_parts(inner, &section.lead.parts()).unwrap_or(inner);
         let before = out.calls.len();
         let separators = [' ', '\n', '\r', '\t', ',', ';'];
-        while let Some(behind) = self.call_into(rest.trim_start_matches(separators), out) {
-            rest = behind;
+        while let Some(after) = self.call_into(rest.trim_start_matches(separators), out) {
+            rest = after;
         }
         if out.calls.len() == before {
             return None;
@@ -178,9 +175,9 @@ impl Scanner<'_> {
 
     /// Adds a call, and returns what follows it.
     fn call_into<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
-        let (call, has_end, behind) = self.call(text)?;
+        let (call, has_end, after) = self.call(text)?;
         out.calls.push((call, has_end));
-        Some(behind)
+        Some(after)
     }
 
     /// A call in the template's syntax, whether its end was found, and what follows.
@@ -229,15 +226,15 @@ impl Scanner<'_> {
             let syntax = self.format.spelling_syntax(spelling);
             let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
             let mut calls = Vec::new();
-            while let Some((call, behind)) =
+            while let Some((call, after)) =
                 self.header_and_arguments(rest, &spelling.header, &syntax)
             {
-                let trailed = eat_parts(behind, &spelling.trailer);
+                let trailed = eat_parts(after, &spelling.trailer);
                 calls.push((call, trailed.is_some()));
-                rest = trailed.unwrap_or(behind);
+                rest = trailed.unwrap_or(after);
                 let Some(separator) = &spelling.separator else { break };
-                let Some(behind) = eat_parts(rest, &separator.parts()) else { break };
-                rest = behind;
+                let Some(after) = eat_parts(rest, &separator.parts()) else { break };
+                rest = after;
             }
             let is_text = spelling.text_unless.is_some()
                 && !calls.iter().all(|(call, _)| is_offered(&call.name));
@@ -260,12 +257,12 @@ impl Scanner<'_> {
         let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
         let before: String =
             begin.to_owned() + &header[..at].iter().map(Part::write).collect::<String>();
-        let behind: String = header[at + 1..].iter().map(Part::write).collect();
+        let after: String = header[at + 1..].iter().map(Part::write).collect();
         let brace = before.find('{')?;
         if self.format.call.arguments != ArgumentStyle::Json {
             return None;
         }
-        let (name_key, arguments_key) = (last_key(&before)?, last_key(&behind)?);
+        let (name_key, arguments_key) = (last_key(&before)?, last_key(&after)?);
         let rest = eat(text, &before[..brace])?;
         let (value, rest) = json(rest)?;
         let Json::Object(members) = value else { return None };
@@ -291,10 +288,10 @@ impl Scanner<'_> {
         let find_end = || Some(find_marker(rest, syntax.end?)?.0);
         match syntax.arguments {
             ArgumentStyle::Json => {
-                let (value, behind) = json(rest)?;
+                let (value, after) = json(rest)?;
                 let mut out = String::new();
                 spaced(&mut out, &value);
-                Some((out, behind))
+                Some((out, after))
             }
             ArgumentStyle::Keywords => {
                 let end = closing_parenthesis(rest)?;
@@ -333,21 +330,21 @@ impl Scanner<'_> {
                 out.text.push_str(rest);
                 return;
             }
-            if !first && let Some(behind) = eat_marker(rest, &format.separator) {
-                rest = behind;
+            if !first && let Some(after) = eat_marker(rest, &format.separator) {
+                rest = after;
             }
             first = false;
             let offset = text.len() - rest.len();
             rest = match self.message(format, rest, out) {
-                Some(behind) => behind,
+                Some(after) => after,
                 None => {
                     out.malformed.push(offset);
                     let next =
                         find_marker(rest, &format.separator).map_or(rest.len(), |(at, _)| at);
                     let step = rest.chars().next().map_or(0, char::len_utf8);
-                    let (text, behind) = rest.split_at(next.max(step));
+                    let (text, after) = rest.split_at(next.max(step));
                     out.text.push_str(text);
-                    behind
+                    after
                 }
             };
         }
@@ -390,7 +387,7 @@ impl Scanner<'_> {
         };
         for header in &syntax.headers {
             let Some((name, body)) = eat_header(rest, header) else { continue };
-            let (body, has_end, behind) = up_to_end(body);
+            let (body, has_end, after) = up_to_end(body);
             let arguments = match syntax.arguments {
                 ArgumentStyle::Keywords => {
                     closing_parenthesis(body).map(|end| read_keywords(&body[..end]))
@@ -401,7 +398,7 @@ impl Scanner<'_> {
             let code = || parse_call(&name, &read_whole(ArgumentReader::code(), body));
             if let Some(call) = call.or_else(|| code().filter(|_| !format.bare_code)) {
                 out.calls.push((call, has_end));
-                return Some(behind);
+                return Some(after);
             }
         }
         // Bare code does not name its tool: it is the one that is called with code.
@@ -409,146 +406,34 @@ impl Scanner<'_> {
             |tool: &usize| self.plan.inner.reader(*tool, None).is_some_and(ArgumentReader::is_code);
         let tools = self.plan.tools();
         let tool = (0..tools.len()).find(takes_code).filter(|_| format.bare_code)?;
-        let (body, has_end, behind) = up_to_end(rest);
+        let (body, has_end, after) = up_to_end(rest);
         let code = read_whole(ArgumentReader::code(), body);
         out.calls.push((parse_call(&tools[tool].name, &code)?, has_end));
-        Some(behind)
+        Some(after)
     }
+}
+
+/// A call from its name and the JSON text of its arguments. `None` if that is no object.
+fn parse_call(name: &str, arguments: &str) -> Option<Call> {
+    let value = Json::parse(arguments, &Limits::default()).ok()?;
+    // Some models write the object as a string.
+    let inner = match &value {
+        Json::String(text) => Json::parse(text, &Limits::default()).ok()?,
+        _ => value,
+    };
+    matches!(inner, Json::Object(_)).then(|| {
+        let mut text = String::new();
+        spaced(&mut text, &inner);
+        Call { id: String::new(), name: name.to_owned(), arguments: text, kind: CallKind::Function }
+    })
+}
+
+/// The JSON text that a reader makes of a whole text.
+fn read_whole(mut reader: ArgumentReader, text: &str) -> String {
+    reader.push(text.as_bytes()) + &reader.close()
 }
 
 /// Python keyword arguments as JSON text.
 fn read_keywords(text: &str) -> String {
     read_whole(ArgumentReader::Literal(LiteralReader::keywords()), text)
-}
-
-/// What follows the pattern at the beginning of the text. White space in both is ignored.
-fn eat<'t>(text: Rest<'t>, pattern: &str) -> Option<Rest<'t>> {
-    let mut rest = text;
-    for c in pattern.chars().filter(|c| !c.is_whitespace()) {
-        rest = rest.trim_start().strip_prefix(c)?;
-    }
-    Some(rest)
-}
-
-fn eat_marker<'t>(text: Rest<'t>, marker: &Marker) -> Option<Rest<'t>> {
-    let eaten = marker.as_texts().into_iter().filter_map(|spelling| eat(text, &spelling));
-    eaten.min_by_key(|rest| rest.len())
-}
-
-/// What follows an optional end marker, and whether the marker was found. `default` if there is no
-/// marker to find.
-fn eat_end<'t>(rest: Rest<'t>, end: Option<&Marker>, default: bool) -> (bool, Rest<'t>) {
-    let Some(end) = end else { return (default, rest) };
-    match eat_marker(rest, end) {
-        Some(behind) => (true, behind),
-        None => (false, rest),
-    }
-}
-
-/// The offset and the length of the first occurrence of a marker.
-fn find_marker(text: &str, marker: &Marker) -> Option<(usize, usize)> {
-    let spellings = marker.as_texts().into_iter();
-    let found =
-        spellings.filter_map(|spelling| text.find(&spelling).map(|at| (at, spelling.len())));
-    found.min_by_key(|(at, len)| (*at, std::cmp::Reverse(*len)))
-}
-
-/// The offset of the first text that may be the marker: the marker up to its first white space.
-fn find_head(text: &str, marker: &Marker) -> Option<usize> {
-    let spellings = marker.as_texts().into_iter();
-    let heads = spellings.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned());
-    heads.filter(|head| !head.is_empty()).filter_map(|head| text.find(&head)).min()
-}
-
-fn eat_parts<'t>(text: Rest<'t>, parts: &[Part]) -> Option<Rest<'t>> {
-    let mut rest = text;
-    for part in parts {
-        rest = match part {
-            Part::Text(text) => eat(rest, text)?,
-            Part::Marker(marker) => eat_marker(rest, marker)?,
-            Part::Gap { .. } => rest,
-            Part::Maybe { maybe } => eat_parts(rest, maybe).unwrap_or(rest),
-            Part::Id { .. } => eat_id(rest),
-            Part::Name { .. } => return None,
-        };
-    }
-    Some(rest)
-}
-
-fn eat_id(rest: Rest<'_>) -> Rest<'_> {
-    rest.trim_start().trim_start_matches(|c: char| c.is_ascii_alphanumeric())
-}
-
-/// The longest name on the wire, in bytes: every character of a name may be an entity.
-const MAX_WRITTEN_NAME: usize = 6 * MAX_TOOL_NAME_BYTES;
-
-/// The name in a header, and what follows the header.
-fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)> {
-    let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
-    let Part::Name { name: style } = &header[at] else { return None };
-    let rest = eat_parts(text, &header[..at])?.trim_start();
-    let behind = &header[at + 1..];
-    // The name ends where the parts after it begin, or at a character that no name contains.
-    let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-    for end in ends.skip(1).take_while(|end| *end <= MAX_WRITTEN_NAME) {
-        let next = rest[end..].chars().next();
-        if let Some(after) = eat_parts(&rest[end..], behind)
-            && (!behind.is_empty()
-                || next.is_none_or(|c| c == '{' || c == '<' || c.is_whitespace()))
-        {
-            let name = style.read(rest[..end].trim());
-            return (!name.is_empty()).then_some((name, after));
-        }
-        if next.is_some_and(|c| c == '\n' || c == '{') && end > 0 && !behind.is_empty() {
-            return None;
-        }
-    }
-    None
-}
-
-/// Looser variants of a header in which a marker ends the name: without the parts between name and
-/// marker, and without any text. They accept names that models make up.
-fn loose_headers(header: &[Part]) -> Vec<Vec<Part>> {
-    let is_marker = |part: &&Part| matches!(part, Part::Marker(_));
-    let Some(at) = header.iter().position(|part| matches!(part, Part::Name { .. })) else {
-        return Vec::new();
-    };
-    let Some(end) = header[at..].iter().rev().find(is_marker) else { return Vec::new() };
-    let kept: Vec<Part> = header[..=at].iter().chain([end]).cloned().collect();
-    let bare = header[..at].iter().filter(is_marker).chain([&header[at], end]).cloned().collect();
-    vec![kept, bare]
-}
-
-/// The last `"key":` of a text.
-fn last_key(text: &str) -> Option<String> {
-    let colon = text.rfind("\":")?;
-    let quote = text[..colon].rfind('"')?;
-    Some(text[quote + 1..colon].to_owned())
-}
-
-/// The JSON value at the beginning of a text, and what follows.
-fn json(text: Rest<'_>) -> Option<(Json, Rest<'_>)> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
-    values.next()?.ok()?;
-    let (value, rest) = text.split_at(values.byte_offset());
-    Some((Json::parse(value, &Limits::default()).ok()?, rest))
-}
-
-/// The offset of the parenthesis that closes one before the text. Skips quoted strings.
-fn closing_parenthesis(text: &str) -> Option<usize> {
-    let (mut depth, mut quote, mut escaped) = (0usize, None, false);
-    for (at, c) in text.char_indices() {
-        match (quote, c) {
-            (Some(_), _) if escaped => escaped = false,
-            (Some(_), '\\') => escaped = true,
-            (Some(q), _) if q == c => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '(') => depth += 1,
-            (None, ')') if depth == 0 => return Some(at),
-            (None, ')') => depth -= 1,
-            (None, _) => {}
-        }
-    }
-    None
 }

@@ -1,13 +1,8 @@
 //! Answers that a structural tag constrains.
 
-use louver::front::structural_tag::{
-    StructuralTag, StructuralTagError, StructuralTagErrors, StructuralTagOptions,
-};
-use louver::ids::RuleId;
+use louver::front::structural_tag::{StructuralTag, StructuralTagErrors, StructuralTagOptions};
 use louver::limits::Limits;
 use louver::spec::json::Json;
-
-use crate::lower::Lowering;
 
 /// A structural tag that constrains the answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,36 +32,13 @@ impl AnswerTag {
     }
 
     /// The pointer into the request for a pointer into the tag's document.
-    fn request_pointer(&self, pointer: &str) -> String {
+    pub(crate) fn request_pointer(&self, pointer: &str) -> String {
         match pointer.strip_prefix("/format/tags/").filter(|_| self.is_older_form) {
             Some(rest) => {
                 let rest = rest.replacen("/content/json_schema", "/schema", 1);
                 format!("/response_format/structures/{rest}")
             }
             None => format!("/response_format{pointer}"),
-        }
-    }
-}
-
-impl Lowering<'_> {
-    /// The rule of the texts that the tag allows.
-    pub(crate) fn answer(&mut self, answer: &AnswerTag) -> Option<RuleId> {
-        match answer.tag.lower(&answer.options, &self.request.limits) {
-            Ok(lowered) => {
-                let mut grammar = lowered.grammar;
-                // Labels are those of `Role`, so that the tag must have none.
-                grammar.rules.iter_mut().for_each(|rule| rule.attributes.label = None);
-                Some(self.builder.import(&grammar))
-            }
-            Err(StructuralTagErrors(errors)) => {
-                let rebase = |e: StructuralTagError| StructuralTagError {
-                    pointer: answer.request_pointer(&e.pointer),
-                    ..e
-                };
-                let errors = errors.into_iter().map(rebase).collect();
-                self.findings.errors.tag = Some(StructuralTagErrors(errors));
-                None
-            }
         }
     }
 }

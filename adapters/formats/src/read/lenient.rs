@@ -10,19 +10,16 @@ use louver::front::json_schema::{self, MemberOrder, Policy};
 use louver::fuel;
 use louver::ids::TokenId;
 use louver::ir::Grammar;
-use louver::limits::Limits;
 use louver::matcher::{Recognizer, Tracer};
-use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{ArgumentReader, read_input, spaced};
-use crate::constraint::ConstraintError;
+use super::scan::{ScannedTurn, Scanner};
+use super::turn::{Call, Incomplete, Turn};
+use crate::arguments::read_input;
 use crate::format::WireFormat;
 use crate::plan::Plan;
-use crate::request::{Reasoning, ToolRequest};
-use crate::scan::{ScannedTurn, Scanner};
-use crate::turn::{Call, CallKind, Incomplete, Turn};
+use crate::request::{CallKind, ConstraintError, Reasoning, ToolRequest};
 
 /// An output that was generated without a constraint, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -239,24 +236,4 @@ fn grammar_mismatch(grammar: &Grammar, request: &ToolRequest, text: &str) -> Opt
         Ok(()) => (!recognizer.is_complete()).then_some(text.len()),
         Err(_) => Some(refused_at(&mut recognizer, text)),
     }
-}
-
-/// A call from its name and the JSON text of its arguments. `None` if that is no object.
-pub(crate) fn parse_call(name: &str, arguments: &str) -> Option<Call> {
-    let value = Json::parse(arguments, &Limits::default()).ok()?;
-    // Some models write the object as a string.
-    let inner = match &value {
-        Json::String(text) => Json::parse(text, &Limits::default()).ok()?,
-        _ => value,
-    };
-    matches!(inner, Json::Object(_)).then(|| {
-        let mut text = String::new();
-        spaced(&mut text, &inner);
-        Call { id: String::new(), name: name.to_owned(), arguments: text, kind: CallKind::Function }
-    })
-}
-
-/// The JSON text that a reader makes of a whole text.
-pub(crate) fn read_whole(mut reader: ArgumentReader, text: &str) -> String {
-    reader.push(text.as_bytes()) + &reader.close()
 }

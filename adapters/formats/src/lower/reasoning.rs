@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use louver::ir::{Budget, Expr, Spent};
 
+use super::Lowering;
+use super::raw::text_without;
 use crate::format::ReasoningFormat;
-use crate::lower::Lowering;
 use crate::plan::Role;
-use crate::raw::text_without;
 use crate::request::{LowerError, Reasoning, ReasoningBudget};
 
 impl Lowering<'_> {

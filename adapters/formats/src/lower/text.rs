@@ -3,11 +3,11 @@
 use louver::ids::RuleId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger};
 
-use crate::lower::Lowering;
-use crate::marker::{Marker, unique};
+use super::Lowering;
+use super::spelling::{LoweredSpelling, TextKind};
+use crate::format::{Marker, unique};
 use crate::plan::Role;
 use crate::request::LowerError;
-use crate::spelling::{LoweredSpelling, TextKind};
 
 impl Lowering<'_> {
     /// Text up to and with one of the ends: a trigger and what follows the trigger.
@@ -80,8 +80,8 @@ impl Lowering<'_> {
             Some((begin, calls)) => self.call_tags(begin, &calls, &next),
             None => Vec::new(),
         };
-        let behind = if again { &back } else { &next };
-        tags.extend(self.spelling_tags(behind, &back));
+        let after_calls = if again { &back } else { &next };
+        tags.extend(self.spelling_tags(after_calls, &back));
         let body = self.text_dispatch(tags, if loops { AfterTag::Loop } else { AfterTag::End });
         self.builder.define(text, body);
         self.builder.attributes(text).label = Some(Role::Text.label());
@@ -97,7 +97,7 @@ impl Lowering<'_> {
             let LoweredSpelling { calls, text: begin_is_text } = self.spellings[k].clone();
             let mut bodies = Vec::new();
             if !calls.is_empty() {
-                let calls = self.calls_behind_begin(spelling, &calls);
+                let calls = self.calls_after_begin(spelling, &calls);
                 bodies.push(Expr::seq([calls, next.clone()]));
             }
             bodies.extend(begin_is_text.map(|rule| Expr::seq([Expr::Ref(rule), text.clone()])));

@@ -1,27 +1,120 @@
-//! Faults of a request: a flat list of errors with JSON pointers, for responses of a server.
+//! Errors of a request, and its faults: a flat list of errors with JSON pointers, for responses of
+//! a server.
 
+use louver::compile::CompileError;
 use louver::front::diagnostic::{Diagnostic, Diagnostics};
-use louver::front::json_schema::SchemaError;
+use louver::front::json_schema::{SchemaError, SchemaErrors};
 use louver::front::structural_tag::{
     StructuralTagError, StructuralTagErrorReason, StructuralTagErrors,
 };
-use louver::spec::tools::ToolChoiceError;
+use louver::fsm::TooLarge;
+use louver::ir::GrammarError;
+use louver::spec::tools::{ToolChoiceError, ToolErrors};
 use serde::{Deserialize, Serialize};
 
-use crate::custom::{CustomError, CustomErrorReason};
-use crate::request::{LowerError, RequestError};
+use super::custom::{CustomError, CustomErrorReason};
 
-/// A fault of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{pointer}: {message}")]
-pub struct RequestFault {
-    /// JSON pointer into the request.
-    pub pointer: String,
-    /// The keyword, if the fault is in a JSON Schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keyword: Option<String>,
-    /// What is wrong, in one line.
-    pub message: String,
+/// Why a request body cannot be parsed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// Errors of `tools`.
+    #[error(transparent)]
+    Tools(#[from] ToolErrors),
+    /// An error of `tool_choice`.
+    #[error(transparent)]
+    Choice(#[from] ToolChoiceError),
+    /// Errors of the structural tag.
+    #[error(transparent)]
+    StructuralTag(#[from] StructuralTagErrors),
+    /// An unknown member where each member may demand a constraint.
+    #[error("{pointer}: there is no such member{hint}")]
+    UnknownMember {
+        /// JSON pointer of the member.
+        pointer: String,
+        /// What to write instead, after a colon, or the empty text.
+        hint: &'static str,
+    },
+    /// An error of a built-in tool.
+    #[error("/tools/{tool}: expected {expected}")]
+    Builtin {
+        /// Its index among the tools.
+        tool: usize,
+        /// What is expected.
+        expected: &'static str,
+    },
+    /// An error of another member.
+    #[error("{pointer}: must be {expected}")]
+    Malformed {
+        /// JSON pointer of the member.
+        pointer: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+}
+
+/// Why a request cannot be lowered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LowerError {
+    /// The tool choice does not go with the tools.
+    #[error(transparent)]
+    Choice(#[from] ToolChoiceError),
+    /// All errors of schemas that cannot be enforced, with pointers into the request such as
+    /// `/tools/2/function/parameters/properties/x/not`.
+    #[error(transparent)]
+    Schemas(#[from] SchemaErrors),
+    /// All errors of schemas, custom tools and a structural tag that cannot be enforced, if there
+    /// are others than those of schemas.
+    #[error(transparent)]
+    Parts(Box<PartErrors>),
+    /// Reasoning is required, and the family has none.
+    #[error("wire format `{format}` has no reasoning block")]
+    NoReasoning {
+        /// The family.
+        format: String,
+    },
+    /// Built-in tools are offered, and the family has none.
+    #[error("wire format `{format}` has no built-in tools")]
+    NoBuiltins {
+        /// The family.
+        format: String,
+    },
+    /// Parts of the request that do not go together.
+    #[error("not supported together: {what}")]
+    Combination {
+        /// The parts.
+        what: &'static str,
+    },
+    /// The bound on calls with text between them is too large.
+    #[error("at most {most} calls with text between them: over the limit of {limit}")]
+    TooManyCalls {
+        /// The bound.
+        most: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// Stop strings and bans have more bytes than the limit
+    /// [`dispatch_bytes`](louver::limits::Limits::dispatch_bytes).
+    #[error("the texts that end or interrupt free text have more than {limit} bytes")]
+    TooMuchText {
+        /// JSON pointer of the first stop string beyond the limit: `/stop/3`, or `/stop` if there
+        /// is one only. Empty for a ban.
+        pointer: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// An automaton is over the limit.
+    #[error("{what}: {cause}")]
+    TooLarge {
+        /// The purpose of the automaton.
+        what: &'static str,
+        /// The limit.
+        cause: TooLarge,
+    },
+    /// The grammar is not well formed.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
 }
 
 /// All errors of the parts of a request that cannot be enforced.
@@ -34,6 +127,30 @@ pub struct PartErrors {
     pub customs: Vec<CustomError>,
     /// Errors of the structural tag, with pointers into the request.
     pub tag: Option<StructuralTagErrors>,
+}
+
+/// Why a constraint cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum ConstraintError {
+    /// The request cannot be lowered.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    /// The grammar does not compile for the vocabulary.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// A fault of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{pointer}: {message}")]
+pub struct RequestFault {
+    /// JSON pointer into the request.
+    pub pointer: String,
+    /// The keyword, if the fault is in a JSON Schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keyword: Option<String>,
+    /// What is wrong, in one line.
+    pub message: String,
 }
 
 impl RequestFault {
@@ -67,6 +184,20 @@ impl PartErrors {
         out.extend(self.customs.iter().flat_map(custom_faults));
         out.extend(self.tag.iter().flat_map(tag_faults));
         out
+    }
+
+    /// Fails if there are errors: with those of schemas alone, if there are no others.
+    pub(crate) fn check(&mut self) -> Result<(), LowerError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let errors = std::mem::take(self);
+        Err(match errors {
+            PartErrors { schemas, customs, tag: None } if customs.is_empty() => {
+                LowerError::Schemas(SchemaErrors(schemas))
+            }
+            errors => LowerError::Parts(Box::new(errors)),
+        })
     }
 }
 

@@ -1,8 +1,10 @@
 //! Checks of a description that its types do not express.
 
-use crate::call_syntax::CallSyntax;
-use crate::format::{ArgumentStyle, FormatError, TagPart, TaggedStyle, TextPlace, WireFormat};
-use crate::marker::{Glue, MAX_SPELLINGS, Marker, Part};
+use super::call_syntax::CallSyntax;
+use super::marker::MAX_SPELLINGS;
+use super::{
+    ArgumentStyle, FormatError, Glue, Marker, Part, TagPart, TaggedStyle, TextPlace, WireFormat,
+};
 
 /// An error is the JSON pointer of a field, and what is wrong with the field.
 type Checked = Result<(), (String, &'static str)>;
@@ -115,7 +117,7 @@ impl WireFormat {
             if let Some(separator) = &spelling.separator {
                 check_glue("/spellings/separator", separator)?;
             }
-            let what = "is needed behind such arguments";
+            let what = "is needed after such arguments";
             refuse(!syntax.is_self_delimiting(), "/spellings/trailer", what)?;
             spelling.check_text_unless().map_err(|what| ("/spellings/text_unless".into(), what))?;
         }
@@ -171,7 +173,7 @@ fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
         parts.iter().filter(|part| is_kind(part)).count() > 1
             || parts.windows(2).any(|pair| is_kind(&pair[0]) && !is_fixed(&pair[1])),
         open,
-        "a word for the type may stand once, with a text behind it",
+        "a word for the type may stand once, with a text after it",
     )?;
     for part in parts {
         match part {

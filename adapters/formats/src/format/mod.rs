@@ -1,13 +1,26 @@
 //! Wire formats: what the models of a family write, as data that is read from TOML. No other code
 //! knows a family's markers.
 
+mod builtin;
+mod call_syntax;
+mod catalog;
+mod check;
+mod marker;
+mod messages;
+mod spelling;
+
+pub use self::builtin::BuiltinFormat;
+pub(crate) use self::call_syntax::{CallSyntax, fixed_prefix};
+pub use self::catalog::{Catalog, DetectError, Detected, ModelHints, UnknownFormat};
+pub(crate) use self::marker::{Atom, escape_json, unique};
+pub use self::marker::{Glue, IdStyle, Marker, NameStyle, Part, Step};
+pub use self::messages::MessagesFormat;
+pub use self::spelling::CallSpelling;
+
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-use crate::builtin::BuiltinFormat;
-use crate::marker::{Binding, Glue, Marker, NameStyle, Part, markers_in};
-use crate::messages::MessagesFormat;
-use crate::spelling::CallSpelling;
+use self::marker::{Binding, markers_in};
 
 /// The most bytes of white space that the grammar accepts in a gap.
 pub const MAX_GAP: u32 = 40;
@@ -141,10 +154,10 @@ pub struct SectionFormat {
     pub before: String,
     /// Opens the section.
     pub begin: Marker,
-    /// Behind `begin`.
+    /// After `begin`.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub lead: Glue,
-    /// Behind the last call.
+    /// After the last call.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub trail: Glue,
     /// Closes the section, if the family marks its end.
@@ -232,7 +245,7 @@ pub struct TaggedStyle {
     /// Between two arguments.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub between: Glue,
-    /// Behind the last argument. Without arguments it is accepted, but not written.
+    /// After the last argument. Without arguments it is accepted, but not written.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
     pub behind: Glue,
     /// Texts that an unescaped string never contains, beside the markers of calls and arguments.

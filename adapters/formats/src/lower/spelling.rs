@@ -1,99 +1,20 @@
-//! Alternative spellings of calls: what the models of a family are known to write beside the syntax
-//! of the chat template.
-//!
-//! The begin marker of a spelling may also be ordinary text (a JSON object in an answer, say). A
-//! spelling with `text_unless` is *ambiguous*: its begin marker starts a call if the name of an
-//! offered tool follows, and is text otherwise.
+//! Alternative spellings of calls, as grammar, and the texts that are no part of a call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use louver::front::regex;
 use louver::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
-use louver::fuel;
 use louver::ids::RuleId;
 use louver::ir::{Except, Expr, Literal, regular};
-use louver::limits::Limits;
-use serde::{Deserialize, Serialize};
 
-use crate::arguments::LoweredArguments;
-use crate::builtin::fixed_prefix;
-use crate::custom::REGEX;
-use crate::format::{ArgumentStyle, TagPart, TaggedStyle, WireFormat};
-use crate::lower::{Lowering, any_rule};
-use crate::marker::{Glue, Marker, NameStyle, Part, unique};
+use super::Lowering;
+use super::arguments::LoweredArguments;
+use super::calls::any_rule;
+use super::raw::ends_clean;
+use crate::format::{ArgumentStyle, CallSpelling, Marker, fixed_prefix};
+use crate::pattern::pattern_dfa;
 use crate::plan::Role;
-use crate::raw::ends_clean;
 use crate::request::LowerError;
-
-/// An alternative spelling of calls: `begin CALL (separator CALL)* end`, where a call is `header
-/// ARGUMENTS trailer`. `begin` in free text starts it. Where a call is forced, the grammar allows
-/// the template's syntax alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CallSpelling {
-    /// Opens the calls.
-    pub begin: Marker,
-    /// From `begin` or `separator` to the arguments. Names the tool exactly once.
-    pub header: Vec<Part>,
-    /// How arguments are written. By default, as in the template's syntax.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<ArgumentStyle>,
-    /// From the arguments to the next call or `end`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trailer: Vec<Part>,
-    /// Between two calls. Without it, there is one call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub separator: Option<Glue>,
-    /// Closes the calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<Marker>,
-    /// Makes the spelling ambiguous: `begin` is text unless the name of an offered tool follows. A
-    /// regular expression of what must not follow any other name, as that would be a call of a tool
-    /// that is not offered. `header` must begin with the name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text_unless: Option<String>,
-}
-
-impl CallSpelling {
-    fn is_ambiguous(&self) -> bool {
-        self.text_unless.is_some()
-    }
-
-    /// In a header that begins with the name: the name's style, and the byte after the name.
-    fn leading_name(&self) -> Option<(NameStyle, u8)> {
-        match &self.header[..] {
-            [Part::Name { name }, Part::Text(behind), ..] => {
-                Some((*name, *behind.as_bytes().first()?))
-            }
-            _ => None,
-        }
-    }
-
-    /// Checks what `text_unless` needs. The error says what is wrong.
-    pub(crate) fn check_text_unless(&self) -> Result<(), &'static str> {
-        let Some(pattern) = &self.text_unless else { return Ok(()) };
-        if self.leading_name().is_none() {
-            return Err("needs a header that begins with the name and a text");
-        }
-        let is_text = matches!(self.begin, Marker::Text(_) | Marker::Any(_));
-        if !is_text || self.begin.plain_texts().is_empty() {
-            return Err("needs texts as `begin`");
-        }
-        pattern_dfa(pattern, &Limits::default()).map(|_| ())
-    }
-}
-
-/// The automaton of the texts that a regular expression matches as a whole, over bytes.
-fn pattern_dfa(pattern: &str, limits: &Limits) -> Result<Dfa, &'static str> {
-    let what = "is not a regular expression, or too large";
-    let work = || {
-        let grammar = regex::lower(pattern, &REGEX, limits).map_err(|_| what)?;
-        regular::automaton(&Expr::Ref(grammar.start), &grammar.rules, limits.automaton_states)
-            .map_err(|_| what)
-    };
-    fuel::with_default_budget(|| limits.compile_budget(pattern.len()), work)
-}
 
 /// A regular set of texts that cannot be (part of) a call. See [`Lowering::text_automaton`].
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -153,55 +74,6 @@ pub(crate) struct LoweredSpelling {
     pub(crate) text: Option<RuleId>,
 }
 
-impl WireFormat {
-    pub(crate) fn unambiguous_spellings(&self) -> impl Iterator<Item = &CallSpelling> {
-        self.spellings.iter().filter(|spelling| !spelling.is_ambiguous())
-    }
-
-    /// Begin markers that may be text.
-    pub(crate) fn ambiguous_begins(&self) -> Vec<String> {
-        let ambiguous = self.spellings.iter().filter(|spelling| spelling.is_ambiguous());
-        ambiguous.flat_map(|spelling| spelling.begin.plain_texts()).collect()
-    }
-
-    /// Begin markers that always start a call.
-    pub(crate) fn unambiguous_begins(&self) -> Vec<String> {
-        let spellings = self.unambiguous_spellings().map(|spelling| &spelling.begin);
-        let markers = self.calls_begin().into_iter().chain(self.builtin_begin()).chain(spellings);
-        let ambiguous = self.ambiguous_begins();
-        let is_unambiguous = |text: &String| !ambiguous.iter().any(|begin| text.starts_with(begin));
-        unique(markers.flat_map(Marker::plain_texts).filter(is_unambiguous))
-    }
-
-    /// Texts that no unescaped string of an argument contains: what begins arguments and calls, and
-    /// what ends calls. Parsers of the format split at these texts.
-    pub(crate) fn excluded_values(&self, style: &TaggedStyle) -> Vec<String> {
-        let open = style.open.first().map(|part| match part {
-            TagPart::Text(text) => vec![text.clone()],
-            TagPart::Marker(marker) => marker.plain_texts(),
-            TagPart::Key { .. } | TagPart::Kind { .. } | TagPart::Gap { .. } => Vec::new(),
-        });
-        let trailers =
-            std::iter::once(&self.call.trailer).chain(self.spellings.iter().map(|s| &s.trailer));
-        let trailers = trailers.filter_map(|parts| parts.first()).flat_map(|part| match part {
-            Part::Text(text) => vec![text.clone()],
-            Part::Marker(marker) => marker.plain_texts(),
-            _ => Vec::new(),
-        });
-        let section_end = self.section.iter().filter_map(|section| section.end.as_ref());
-        let ends =
-            section_end.chain(&self.call.end).chain(&self.call.begin).flat_map(Marker::plain_texts);
-        let close = style.close.write();
-        let texts = (open.into_iter().flatten())
-            .chain(trailers)
-            .chain(ends)
-            .chain(self.unambiguous_begins())
-            .chain(style.excludes.iter().cloned())
-            .map(|text| text.trim().to_owned());
-        unique(texts.filter(|text| text.chars().count() > 1 && !close.contains(text.as_str())))
-    }
-}
-
 impl<'a> Lowering<'a> {
     /// Lowers the alternative spellings. `styles` has the tools' arguments by style, the template's
     /// style first; arguments in other styles are added.
@@ -229,7 +101,7 @@ impl<'a> Lowering<'a> {
                     calls.push(self.call((k, name), &syntax, *rule));
                 }
             }
-            let text = self.text_behind_begin(spelling, &names, &watched)?;
+            let text = self.text_after_begin(spelling, &names, &watched)?;
             self.spellings.push(LoweredSpelling { calls, text });
         }
         Ok(())
@@ -264,7 +136,7 @@ impl<'a> Lowering<'a> {
     /// What may follow the begin marker of an ambiguous spelling as text: a name that no tool has,
     /// the byte that ends it, and a text that does not match `text_unless`. `None` if the spelling
     /// is unambiguous or there is no tool.
-    fn text_behind_begin(
+    fn text_after_begin(
         &mut self,
         spelling: &CallSpelling,
         names: &[String],
@@ -281,7 +153,7 @@ impl<'a> Lowering<'a> {
         }
         words.sort_unstable();
         words.dedup();
-        let behind = self.text_automaton(watched, TextKind::Mismatch(pattern.clone()))?;
+        let after = self.text_automaton(watched, TextKind::Mismatch(pattern.clone()))?;
         let name = self.text_automaton(watched, TextKind::UpTo(end))?;
         let first: Vec<u8> =
             watched.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
@@ -289,8 +161,8 @@ impl<'a> Lowering<'a> {
         let other = self.builder.rule("nothing", Expr::Never);
         let leave = ByteSet::from_bytes(&first).complement();
         let except = Except { words, leave, tail, other, close: vec![end].into() };
-        let body = Expr::seq([Expr::Except(Box::new(except)), Expr::Automaton(behind)]);
-        Ok(Some(self.builder.labelled("text behind a marker", Role::ResumedText.label(), body)))
+        let body = Expr::seq([Expr::Except(Box::new(except)), Expr::Automaton(after)]);
+        Ok(Some(self.builder.labelled("text after a marker", Role::ResumedText.label(), body)))
     }
 
     /// The automaton of texts of a kind that contain no watched text and do not end with the
@@ -376,7 +248,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// The calls of a spelling, after its begin marker.
-    pub(crate) fn calls_behind_begin(&mut self, spelling: &CallSpelling, calls: &[RuleId]) -> Expr {
+    pub(crate) fn calls_after_begin(&mut self, spelling: &CallSpelling, calls: &[RuleId]) -> Expr {
         let call = any_rule(calls);
         let most = self.most_calls();
         let more = match &spelling.separator {

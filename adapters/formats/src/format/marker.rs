@@ -186,7 +186,7 @@ pub enum Part {
         /// The form of ids.
         id: IdStyle,
     },
-    /// White space. The grammar accepts up to [`MAX_GAP`](crate::format::MAX_GAP) bytes of any.
+    /// White space. The grammar accepts up to [`MAX_GAP`](super::MAX_GAP) bytes of any.
     Gap {
         /// The white space that the renderer writes.
         gap: String,

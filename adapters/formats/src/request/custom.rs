@@ -4,17 +4,17 @@
 //! arguments `{"input": "<text>"}`, in the style of the family. The grammar of the text is
 //! intersected with UTF-8, and its sentences are escaped as the style escapes strings.
 
-use louver::compile::{CompileError, Compiled};
+use louver::compile::CompileError;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::lark::{self, LarkOptions};
-use louver::front::regex::{self, Classes, Dot, RegexError, RegexOptions};
-use louver::ir::{Grammar, IntersectError, MapError, Simplify};
+use louver::front::regex::{self, RegexError};
+use louver::ir::{Grammar, IntersectError, MapError};
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 use louver::spec::tools::{Tool, ToolError, ToolErrorKind, unknown_members};
 use serde_json::{Value, json};
 
-use crate::raw::{RawContext, text_dfa};
+use crate::pattern::REGEX;
 
 /// The name of the argument that holds a custom tool's input.
 pub(crate) const INPUT: &str = "input";
@@ -212,37 +212,7 @@ impl CustomTool {
         }
         Ok(Some(lowered))
     }
-
-    /// The grammar of the inputs that can stand unescaped in a context. `format` is the format's
-    /// name, for the error.
-    pub(crate) fn framed(
-        grammar: &Grammar,
-        context: &RawContext,
-        format: &str,
-        limits: &Limits,
-    ) -> Result<Grammar, CustomErrorReason> {
-        let text = text_dfa(context, limits.automaton_states).map_err(IntersectError::from)?;
-        let both = grammar.intersect(&text, limits)?;
-        let both = both.simplify(Simplify::Full).map_err(CompileError::from)?.into_owned();
-        match Compiled::new(&both, limits) {
-            Ok(_) => Ok(both),
-            Err(CompileError::Empty { .. }) => {
-                Err(CustomErrorReason::Empty { format: format.to_owned() })
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
 }
-
-/// The dialect of Rust's `regex` crate and OpenAI's documentation: the expression matches the whole
-/// text, and `.` any character but a line feed.
-pub(crate) const REGEX: RegexOptions = RegexOptions {
-    scope: regex::Scope::Match,
-    look_around: regex::LookAround::Allowed,
-    classes: Classes::Unicode,
-    case: regex::Case::Sensitive,
-    dot: Dot::NoLineFeed,
-};
 
 /// The schema of arguments with `input` alone.
 fn arguments_schema(input: Value) -> Value {

@@ -1,7 +1,7 @@
 //! The catalog of wire formats: those of Louver and those of a user, and the detection of a model's
 //! format.
 
-use crate::format::{DetectRule, FormatError, WireFormat};
+use super::{DetectRule, FormatError, WireFormat};
 
 /// The file name and text of every `families/*.toml`.
 static FAMILIES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/families.rs"));

@@ -1,9 +1,7 @@
 //! The syntax of one call, whichever table of the description defines it: `[call]`, `[builtin]` or
 //! `[[spellings]]`.
 
-use crate::format::{ArgumentStyle, CallFormat, WireFormat};
-use crate::marker::{Marker, Part};
-use crate::spelling::CallSpelling;
+use super::{ArgumentStyle, CallFormat, CallSpelling, Marker, Part, WireFormat};
 
 /// One call: `HEADER ARGUMENTS trailer end`, after a begin marker.
 pub(crate) struct CallSyntax<'a> {
@@ -59,4 +57,15 @@ impl WireFormat {
 
 fn headers<'a>(first: &'a [Part], others: &'a [Vec<Part>]) -> Vec<&'a [Part]> {
     std::iter::once(first).chain(others.iter().map(Vec::as_slice)).collect()
+}
+
+/// The longest beginning of a header that is written in one way only.
+pub(crate) fn fixed_prefix(header: &[Part], name: &str) -> String {
+    let fixed = header.iter().map_while(|part| match part {
+        Part::Text(text) => Some(text.clone()),
+        Part::Name { name: style } => Some(style.write(name)),
+        Part::Marker(marker) => Some(marker.write()),
+        Part::Id { .. } | Part::Gap { .. } | Part::Maybe { .. } => None,
+    });
+    fixed.collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::marker::IdStyle;
+use crate::format::IdStyle;
 
 /// An id that the model has written.
 pub(crate) struct WireCallId {

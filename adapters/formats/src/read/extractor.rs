@@ -4,87 +4,14 @@
 //! grammar allows.
 
 use louver::matcher::Span;
-use serde::{Deserialize, Serialize};
 
+use super::call_ids::CallIds;
+use super::events::{Cut, Event};
+use super::header::parse_header;
 use crate::arguments::ArgumentReader;
-use crate::call_ids::{CallIds, WireCallId};
 use crate::channel::{Channel, TextChannel};
-use crate::format::WireId;
-use crate::marker::{Marker, Part};
+use crate::format::Marker;
 use crate::plan::{Plan, Role};
-use crate::turn::CallKind;
-
-/// A step of the output. Calls are numbered from 0 in the order of the output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Event {
-    /// More text for the user.
-    TextDelta {
-        /// The text.
-        delta: String,
-    },
-    /// More reasoning.
-    ReasoningDelta {
-        /// The text.
-        delta: String,
-    },
-    /// A call has begun: its tool is decided.
-    CallStart {
-        /// The call's number.
-        index: usize,
-        /// Its id.
-        id: String,
-        /// The tool's name.
-        name: String,
-        /// The kind of the tool.
-        #[serde(default, skip_serializing_if = "CallKind::is_function")]
-        kind: CallKind,
-    },
-    /// More of a call's arguments, as JSON text; of a custom tool, more of its input.
-    ArgumentsDelta {
-        /// The call's number.
-        index: usize,
-        /// The text.
-        delta: String,
-    },
-    /// A call is complete. A call without this event must not be executed.
-    CallEnd {
-        /// The call's number.
-        index: usize,
-    },
-    /// The generation stopped before the turn was complete.
-    Incomplete {
-        /// The part of the turn that was cut off.
-        why: Cut,
-        /// The call that was cut off, if its tool was decided.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        call: Option<usize>,
-        /// The bytes of that part that no delta has delivered.
-        #[serde(skip_serializing_if = "String::is_empty", default)]
-        partial: String,
-    },
-    /// The last event.
-    End,
-}
-
-/// The part of a turn in which a generation was cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cut {
-    /// At the beginning, in a marker, or where a call or an answer had to follow.
-    Turn,
-    /// The reasoning block.
-    Reasoning,
-    /// The answer that `response_format` asks for.
-    Response,
-    /// The beginning of a call, before its arguments.
-    CallHeader,
-    /// A call's arguments.
-    CallArguments,
-    /// The end of a call, after its arguments.
-    CallTrailer,
-}
 
 /// Turns the spans of one generation into events. The result does not depend on how spans are cut
 /// into chunks, once adjacent deltas are joined.
@@ -124,6 +51,15 @@ enum TurnState {
 
 impl TurnState {
     const BETWEEN: TurnState = TurnState::Between { markers: Vec::new() };
+}
+
+impl Plan {
+    /// An extractor for one generation. Ids that the extractor makes up depend on the seed and the
+    /// call's index. Give each generation (each choice of a request with `n > 1`) its own seed, and
+    /// pass the ids of earlier calls to [`Extractor::reserve_ids`].
+    pub fn extractor(&self, id_seed: u64) -> Extractor {
+        Extractor::new(self.clone(), id_seed)
+    }
 }
 
 impl Extractor {
@@ -433,75 +369,5 @@ impl Extractor {
         self.events.extend(
             (!delta.is_empty()).then_some(Event::ArgumentsDelta { index: self.calls, delta }),
         );
-    }
-}
-
-/// A header that was parsed.
-struct ParsedHeader {
-    len: usize,
-    id: Option<WireCallId>,
-    /// An index into the format's alternative spellings.
-    spelling: Option<usize>,
-}
-
-/// Parses the header at the beginning of a text.
-fn parse_header(plan: &Plan, tool: usize, text: &str) -> Option<ParsedHeader> {
-    let format = &plan.inner.format;
-    let name = &plan.tools().get(tool)?.name;
-    let is_builtin = tool >= plan.inner.functions;
-    let is_code = plan.inner.reader(tool, None).is_some_and(ArgumentReader::is_code);
-    let headers = format.tool_syntax(is_builtin, is_code).headers.into_iter();
-    let spellings = format.spellings.iter().enumerate().filter(|_| !is_builtin);
-    let headers = headers
-        .map(|header| (None, header))
-        .chain(spellings.map(|(k, spelling)| (Some(k), &spelling.header[..])));
-    let parsed = headers.filter_map(|(spelling, header)| {
-        let mut parser = HeaderParser { name, whole: text, source: format.call.id, id: None };
-        let rest = parser.parse(header, text)?;
-        Some(ParsedHeader { len: text.len() - rest.len(), id: parser.id, spelling })
-    });
-    // The longest, as one may be a prefix of another. Of several, the first.
-    parsed.reduce(|best, header| if header.len > best.len { header } else { best })
-}
-
-struct HeaderParser<'t> {
-    /// The tool's name.
-    name: &'t str,
-    /// The text from the beginning of the header.
-    whole: &'t str,
-    /// Which part of the header is the call's id.
-    source: WireId,
-    id: Option<WireCallId>,
-}
-
-impl<'t> HeaderParser<'t> {
-    /// Parses the parts at the beginning of `rest`, and returns what follows them.
-    fn parse(&mut self, parts: &[Part], mut rest: &'t str) -> Option<&'t str> {
-        for part in parts {
-            rest = match part {
-                Part::Text(text) => rest.strip_prefix(text.as_str())?,
-                Part::Name { name } => rest.strip_prefix(name.write(self.name).as_str())?,
-                Part::Gap { .. } => rest.trim_start_matches([' ', '\t', '\n', '\r']),
-                Part::Maybe { maybe } => self.parse(maybe, rest).unwrap_or(rest),
-                Part::Marker(marker) => {
-                    marker.as_texts().iter().find_map(|text| rest.strip_prefix(text.as_str()))?
-                }
-                Part::Id { id: style } => {
-                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
-                    let (number, behind) = rest.split_at(end.unwrap_or(rest.len()));
-                    let prefix = match self.source {
-                        WireId::Header => &self.whole[..self.whole.len() - rest.len()],
-                        WireId::Made | WireId::Id => "",
-                    };
-                    self.id = (self.source != WireId::Made).then(|| WireCallId {
-                        prefix: prefix.to_owned(),
-                        number: number.to_owned(),
-                        style: *style,
-                    });
-                    behind
-                }
-            };
-        }
-        Some(rest)
     }
 }

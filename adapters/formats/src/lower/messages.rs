@@ -1,28 +1,13 @@
-//! Turns that are sequences of messages, each with its own header: reasoning, text beside calls,
-//! calls, the answer.
+//! Turns that are sequences of messages, as grammar.
 
 use louver::ids::RuleId;
 use louver::ir::Expr;
-use serde::{Deserialize, Serialize};
 
-use crate::format::Delimiters;
-use crate::lower::{Lowering, any_rule};
-use crate::marker::Marker;
+use super::Lowering;
+use super::calls::any_rule;
+use crate::format::MessagesFormat;
 use crate::plan::Role;
 use crate::request::{LowerError, Reasoning};
-
-/// The messages of a turn. Reasoning, text and each call are messages: their `begin` is the
-/// message's header and their `end` ends it. Text with `text.begin` is the last message of a turn
-/// without calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MessagesFormat {
-    /// Between two messages.
-    pub separator: Marker,
-    /// The header and the end of a message of text beside calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preamble: Option<Delimiters>,
-}
 
 impl Lowering<'_> {
     /// The turn as a sequence of messages: `calls` are the rules of its calls.

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::extract::{Cut, Event};
+use super::events::{Cut, Event};
+use crate::request::CallKind;
 
 /// The content of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,23 +33,6 @@ pub struct Call {
     /// The kind of the tool.
     #[serde(default, skip_serializing_if = "CallKind::is_function")]
     pub kind: CallKind,
-}
-
-/// The kind of a tool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallKind {
-    /// A function or a built-in tool, whose arguments are JSON.
-    #[default]
-    Function,
-    /// A custom tool, whose input is text.
-    Custom,
-}
-
-impl CallKind {
-    pub(crate) fn is_function(&self) -> bool {
-        *self == CallKind::Function
-    }
 }
 
 /// Where a generation was cut off.

@@ -1,0 +1,19 @@
+//! Turns that are sequences of messages, each with its own header: reasoning, text beside calls,
+//! calls, the answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Delimiters, Marker};
+
+/// The messages of a turn. Reasoning, text and each call are messages: their `begin` is the
+/// message's header and their `end` ends it. Text with `text.begin` is the last message of a turn
+/// without calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessagesFormat {
+    /// Between two messages.
+    pub separator: Marker,
+    /// The header and the end of a message of text beside calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preamble: Option<Delimiters>,
+}

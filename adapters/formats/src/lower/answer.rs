@@ -1,0 +1,30 @@
+//! Answers that a structural tag constrains, as grammar.
+
+use louver::front::structural_tag::{StructuralTagError, StructuralTagErrors};
+use louver::ids::RuleId;
+
+use super::Lowering;
+use crate::request::AnswerTag;
+
+impl Lowering<'_> {
+    /// The rule of the texts that the tag allows.
+    pub(crate) fn answer(&mut self, answer: &AnswerTag) -> Option<RuleId> {
+        match answer.tag.lower(&answer.options, &self.request.limits) {
+            Ok(lowered) => {
+                let mut grammar = lowered.grammar;
+                // Labels are those of `Role`, so that the tag must have none.
+                grammar.rules.iter_mut().for_each(|rule| rule.attributes.label = None);
+                Some(self.builder.import(&grammar))
+            }
+            Err(StructuralTagErrors(errors)) => {
+                let rebase = |e: StructuralTagError| StructuralTagError {
+                    pointer: answer.request_pointer(&e.pointer),
+                    ..e
+                };
+                let errors = errors.into_iter().map(rebase).collect();
+                self.findings.errors.tag = Some(StructuralTagErrors(errors));
+                None
+            }
+        }
+    }
+}

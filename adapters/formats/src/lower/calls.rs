@@ -1,0 +1,177 @@
+//! Calls in the template's syntax, alone or as tags of free text.
+
+use louver::ids::RuleId;
+use louver::ir::{Expr, Trigger};
+use louver::spec::tools::ToolChoice;
+
+use super::Lowering;
+use super::arguments::LoweredArguments;
+use crate::format::{CallSyntax, Marker, ParallelPolicy};
+use crate::plan::{Role, ToolPlan};
+use crate::request::Parallel;
+
+impl Lowering<'_> {
+    /// The rules of calls in the template's syntax.
+    pub(super) fn lower_calls(&mut self, tools: &[ToolPlan], lowered: &[Option<LoweredArguments>]) {
+        let format = self.format;
+        for (k, (tool, lowered)) in tools.iter().zip(lowered).enumerate() {
+            let Some(LoweredArguments { rule, reader }) = lowered else { continue };
+            let is_builtin = k >= self.request.functions();
+            let syntax = format.tool_syntax(is_builtin, reader.is_code());
+            let call = self.call((k, &tool.name), &syntax, *rule);
+            if is_builtin && format.messages.is_none() {
+                self.builtin_calls.push(call);
+            } else {
+                self.calls.push(call);
+            }
+        }
+    }
+
+    /// The highest number of calls in the turn. `None`: unlimited.
+    pub(crate) fn most_calls(&self) -> Option<u32> {
+        if self.format.call.parallel == ParallelPolicy::One
+            || matches!(self.request.tool_choice, ToolChoice::Named(_))
+        {
+            return Some(1);
+        }
+        match self.request.parallel {
+            Parallel::Any => None,
+            Parallel::One => Some(1),
+            Parallel::AtMost(most) => Some(most.get()),
+        }
+    }
+
+    /// The rule of calls of tool `k`, after the begin marker.
+    pub(crate) fn call(
+        &mut self,
+        (k, name): (usize, &str),
+        syntax: &CallSyntax<'_>,
+        arguments: RuleId,
+    ) -> RuleId {
+        let header = Expr::alt(syntax.headers.iter().map(|header| self.parts(header, name)));
+        let trailer = self.parts(syntax.trailer, name);
+        let trailer = Expr::seq([trailer, self.optional_marker(syntax.end)]);
+        let header =
+            self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
+        let trailer =
+            self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), trailer);
+        self.builder
+            .rule(format!("call of {name}"), Expr::seq([header, arguments, trailer].map(Expr::Ref)))
+    }
+
+    /// Calls without text, with the section around them.
+    pub(super) fn calls_alone(&mut self) -> Expr {
+        let builtin = self.builtin_call();
+        if self.calls.is_empty() {
+            return builtin;
+        }
+        let calls = self.call_list(self.most_calls());
+        let calls = match &self.format.section {
+            Some(section) => {
+                let before = Expr::optional(Expr::text(&section.before));
+                let begin = self.marker(&section.begin);
+                Expr::seq([before, begin, self.section_rest(calls)])
+            }
+            None if builtin != Expr::Never && self.most_calls() != Some(1) => {
+                // A call of a built-in tool is the last.
+                let before = self.call_list(self.most_calls().map(|most| most - 1));
+                return Expr::alt([calls, Expr::seq([Expr::optional(before), builtin])]);
+            }
+            None => calls,
+        };
+        Expr::alt([calls, builtin])
+    }
+
+    /// A call of a built-in tool with its begin marker, in turns that are no messages.
+    fn builtin_call(&mut self) -> Expr {
+        match self.format.builtin_begin() {
+            Some(begin) if !self.builtin_calls.is_empty() => {
+                Expr::seq([self.marker(begin), any_rule(&self.builtin_calls)])
+            }
+            _ => Expr::Never,
+        }
+    }
+
+    /// A section after its begin marker.
+    pub(super) fn section_rest(&mut self, calls: Expr) -> Expr {
+        let Some(section) = &self.format.section else { return calls };
+        let (lead, trail) = (self.glue(&section.lead), self.glue(&section.trail));
+        Expr::seq([lead, calls, trail, self.optional_marker(section.end.as_ref())])
+    }
+
+    /// One to `most` calls with separators between them.
+    pub(super) fn call_list(&mut self, most: Option<u32>) -> Expr {
+        Expr::seq([self.any_call(), self.more_calls(most)])
+    }
+
+    /// The calls after the first of `most` calls, each after a separator.
+    pub(super) fn more_calls(&mut self, most: Option<u32>) -> Expr {
+        if most == Some(1) {
+            return Expr::Empty;
+        }
+        let next = Expr::seq([self.glue(&self.format.call.separator), self.any_call()]);
+        Expr::repeat(next, 0, most.map(|most| most - 1))
+    }
+
+    fn any_call(&mut self) -> Expr {
+        Expr::seq([self.optional_marker(self.format.call.begin.as_ref()), any_rule(&self.calls)])
+    }
+
+    /// The tags of free text that calls start: those after `begin`, with `next` after them, and
+    /// those of built-in tools.
+    pub(crate) fn call_tags(
+        &mut self,
+        begin: &Marker,
+        calls: &Expr,
+        next: &Expr,
+    ) -> Vec<(Trigger, RuleId)> {
+        let mut out = Vec::new();
+        if *calls != Expr::Never {
+            // Begin markers that may be text are those of a spelling.
+            let ambiguous = self.format.ambiguous_begins();
+            let mut triggers = self.begin_triggers(begin);
+            triggers.retain(|(trigger, _)| match trigger {
+                Trigger::Text(text) => {
+                    !ambiguous.iter().any(|begin| text.starts_with(begin.as_bytes()))
+                }
+                Trigger::Special(_) | Trigger::Led(..) => true,
+            });
+            self.add_tags(&mut out, triggers, &Expr::seq([calls.clone(), next.clone()]));
+        }
+        if let Some(begin) = self.format.builtin_begin().filter(|_| !self.builtin_calls.is_empty())
+        {
+            let triggers = self.triggers_and_rests(begin);
+            let body = Expr::seq([any_rule(&self.builtin_calls), self.closing()]);
+            self.add_tags(&mut out, triggers, &body);
+        }
+        out
+    }
+
+    /// Adds a tag for each trigger, or one for each trigger and tool if the calls follow the
+    /// trigger directly.
+    fn add_tags(
+        &mut self,
+        out: &mut Vec<(Trigger, RuleId)>,
+        triggers: Vec<(Trigger, Expr)>,
+        body: &Expr,
+    ) {
+        for (trigger, rest) in triggers {
+            let bodies = match (rest, body) {
+                (Expr::Empty, Expr::Alt(bodies)) => bodies.clone(),
+                (rest, body) => vec![Expr::seq([rest, body.clone()])],
+            };
+            for body in bodies {
+                let rule = match body {
+                    Expr::Ref(rule) => rule,
+                    body => self.builder.labelled("calls", Role::Marker.label(), body),
+                };
+                out.push((trigger.clone(), rule));
+            }
+        }
+    }
+}
+
+/// One of the rules; [`Expr::Never`] if there is none.
+pub(crate) fn any_rule(rules: &[RuleId]) -> Expr {
+    Expr::alt(rules.iter().map(|rule| Expr::Ref(*rule)))
+}

@@ -1,0 +1,102 @@
+//! Markers and the parts of headers, trailers and separators, as grammar.
+
+use louver::fsm::ByteSet;
+use louver::ids::SpecialId;
+use louver::ir::{Expr, SpecialToken, Trigger};
+
+use super::Lowering;
+use crate::format::{Atom, Glue, IdStyle, MAX_GAP, Marker, Part};
+
+impl Lowering<'_> {
+    pub(crate) fn parts(&mut self, parts: &[Part], name: &str) -> Expr {
+        Expr::seq(parts.iter().map(|part| match part {
+            Part::Text(text) => Expr::text(text),
+            Part::Name { name: style } => Expr::text(&style.write(name)),
+            Part::Id { id } => call_id(*id),
+            Part::Gap { .. } => gap(),
+            Part::Maybe { maybe } => Expr::optional(self.parts(maybe, name)),
+            Part::Marker(marker) => self.marker(marker),
+        }))
+    }
+
+    pub(crate) fn glue(&mut self, glue: &Glue) -> Expr {
+        self.parts(&glue.parts(), "")
+    }
+
+    pub(crate) fn marker(&mut self, marker: &Marker) -> Expr {
+        Expr::alt(marker.spellings().iter().map(|spelling| self.atoms(spelling)))
+    }
+
+    pub(crate) fn optional_marker(&mut self, marker: Option<&Marker>) -> Expr {
+        marker.map_or(Expr::Empty, |marker| self.marker(marker))
+    }
+
+    fn special(&mut self, name: &str) -> SpecialId {
+        self.builder.special(SpecialToken::Name(name.to_owned()))
+    }
+
+    fn atoms(&mut self, atoms: &[Atom]) -> Expr {
+        Expr::seq(atoms.iter().map(|atom| match atom {
+            Atom::Text(text) => Expr::text(text),
+            Atom::Token(name) => Expr::Special(self.special(name)),
+        }))
+    }
+
+    /// For each spelling of the marker: the trigger that free text is searched for, and what must
+    /// follow the trigger.
+    pub(crate) fn triggers_and_rests(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
+        let split = |spelling: &Vec<Atom>| match &spelling[..] {
+            [Atom::Text(text), Atom::Token(name), rest @ ..] => {
+                (Trigger::Led(text.as_bytes().to_vec(), self.special(name)), self.atoms(rest))
+            }
+            [Atom::Text(text), rest @ ..] => {
+                (Trigger::Text(text.as_bytes().to_vec()), self.atoms(rest))
+            }
+            [Atom::Token(name), rest @ ..] => {
+                (Trigger::Special(self.special(name)), self.atoms(rest))
+            }
+            // `check` refuses empty markers, and the grammar refuses empty triggers.
+            [] => (Trigger::Text(Vec::new()), Expr::Empty),
+        };
+        marker.spellings().iter().map(split).collect()
+    }
+
+    /// As [`Lowering::triggers_and_rests`], of the begin marker of calls. If it begins with the
+    /// begin marker of built-in tools, that is the trigger and the remainder must follow.
+    pub(crate) fn begin_triggers(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
+        let builtin_begins =
+            self.format.builtin_begin().map(Marker::plain_texts).unwrap_or_default();
+        let mut triggers = self.triggers_and_rests(marker);
+        for (trigger, rest) in &mut triggers {
+            if let Trigger::Text(text) = &*trigger
+                && let Some(begin) =
+                    builtin_begins.iter().find(|begin| text.starts_with(begin.as_bytes()))
+            {
+                *rest = Expr::seq([Expr::bytes(&text[begin.len()..]), rest.clone()]);
+                *trigger = Trigger::Text(begin.clone().into_bytes());
+            }
+        }
+        triggers
+    }
+
+    /// The triggers of a marker whose spellings have one atom.
+    pub(crate) fn triggers(&mut self, marker: &Marker) -> Vec<Trigger> {
+        self.triggers_and_rests(marker).into_iter().map(|(trigger, _)| trigger).collect()
+    }
+}
+
+/// White space, as much as a gap may have.
+pub(crate) fn gap() -> Expr {
+    Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(MAX_GAP))
+}
+
+fn call_id(style: IdStyle) -> Expr {
+    let digits = ByteSet::range(b'0', b'9');
+    match style {
+        IdStyle::FromZero | IdStyle::FromOne => Expr::repeat(Expr::Class(digits), 1, Some(9)),
+        IdStyle::Nine => {
+            let letters = ByteSet::range(b'a', b'z').union(&ByteSet::range(b'A', b'Z'));
+            Expr::repeat(Expr::Class(digits.union(&letters)), 9, Some(9))
+        }
+    }
+}

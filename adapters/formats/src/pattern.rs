@@ -1,0 +1,28 @@
+//! Regular expressions of wire formats and of custom tools, in one dialect.
+
+use louver::front::regex::{self, Classes, Dot, RegexOptions};
+use louver::fsm::Dfa;
+use louver::fuel;
+use louver::ir::{Expr, regular};
+use louver::limits::Limits;
+
+/// The dialect of Rust's `regex` crate and OpenAI's documentation: the expression matches the whole
+/// text, and `.` any character but a line feed.
+pub(crate) const REGEX: RegexOptions = RegexOptions {
+    scope: regex::Scope::Match,
+    look_around: regex::LookAround::Allowed,
+    classes: Classes::Unicode,
+    case: regex::Case::Sensitive,
+    dot: Dot::NoLineFeed,
+};
+
+/// The automaton of the texts that a regular expression matches as a whole, over bytes.
+pub(crate) fn pattern_dfa(pattern: &str, limits: &Limits) -> Result<Dfa, &'static str> {
+    let what = "is not a regular expression, or too large";
+    let work = || {
+        let grammar = regex::lower(pattern, &REGEX, limits).map_err(|_| what)?;
+        regular::automaton(&Expr::Ref(grammar.start), &grammar.rules, limits.automaton_states)
+            .map_err(|_| what)
+    };
+    fuel::with_default_budget(|| limits.compile_budget(pattern.len()), work)
+}

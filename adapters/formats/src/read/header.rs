@@ -1,0 +1,76 @@
+//! The parser of a call's header: its syntax and the id that the model has written.
+
+use super::call_ids::WireCallId;
+use crate::arguments::ArgumentReader;
+use crate::format::{Part, WireId};
+use crate::plan::Plan;
+
+/// A header that was parsed.
+pub(super) struct ParsedHeader {
+    pub(super) len: usize,
+    pub(super) id: Option<WireCallId>,
+    /// An index into the format's alternative spellings.
+    pub(super) spelling: Option<usize>,
+}
+
+/// Parses the header at the beginning of a text.
+pub(super) fn parse_header(plan: &Plan, tool: usize, text: &str) -> Option<ParsedHeader> {
+    let format = &plan.inner.format;
+    let name = &plan.tools().get(tool)?.name;
+    let is_builtin = tool >= plan.inner.functions;
+    let is_code = plan.inner.reader(tool, None).is_some_and(ArgumentReader::is_code);
+    let headers = format.tool_syntax(is_builtin, is_code).headers.into_iter();
+    let spellings = format.spellings.iter().enumerate().filter(|_| !is_builtin);
+    let headers = headers
+        .map(|header| (None, header))
+        .chain(spellings.map(|(k, spelling)| (Some(k), &spelling.header[..])));
+    let parsed = headers.filter_map(|(spelling, header)| {
+        let mut parser = HeaderParser { name, whole: text, source: format.call.id, id: None };
+        let rest = parser.parse(header, text)?;
+        Some(ParsedHeader { len: text.len() - rest.len(), id: parser.id, spelling })
+    });
+    // The longest, as one may be a prefix of another. Of several, the first.
+    parsed.reduce(|best, header| if header.len > best.len { header } else { best })
+}
+
+struct HeaderParser<'t> {
+    /// The tool's name.
+    name: &'t str,
+    /// The text from the beginning of the header.
+    whole: &'t str,
+    /// Which part of the header is the call's id.
+    source: WireId,
+    id: Option<WireCallId>,
+}
+
+impl<'t> HeaderParser<'t> {
+    /// Parses the parts at the beginning of `rest`, and returns what follows them.
+    fn parse(&mut self, parts: &[Part], mut rest: &'t str) -> Option<&'t str> {
+        for part in parts {
+            rest = match part {
+                Part::Text(text) => rest.strip_prefix(text.as_str())?,
+                Part::Name { name } => rest.strip_prefix(name.write(self.name).as_str())?,
+                Part::Gap { .. } => rest.trim_start_matches([' ', '\t', '\n', '\r']),
+                Part::Maybe { maybe } => self.parse(maybe, rest).unwrap_or(rest),
+                Part::Marker(marker) => {
+                    marker.as_texts().iter().find_map(|text| rest.strip_prefix(text.as_str()))?
+                }
+                Part::Id { id: style } => {
+                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+                    let (number, after) = rest.split_at(end.unwrap_or(rest.len()));
+                    let prefix = match self.source {
+                        WireId::Header => &self.whole[..self.whole.len() - rest.len()],
+                        WireId::Made | WireId::Id => "",
+                    };
+                    self.id = (self.source != WireId::Made).then(|| WireCallId {
+                        prefix: prefix.to_owned(),
+                        number: number.to_owned(),
+                        style: *style,
+                    });
+                    after
+                }
+            };
+        }
+        Some(rest)
+    }
+}

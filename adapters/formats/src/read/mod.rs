@@ -1,0 +1,16 @@
+//! Reading: the output of a generation -> events and turns. The extractor reads constrained output
+//! as it arrives; lenient reading parses whole texts that were generated without a constraint.
+
+mod call_ids;
+mod events;
+mod extractor;
+mod header;
+mod lenient;
+mod scan;
+mod tolerant;
+mod turn;
+
+pub use self::events::{Cut, Event};
+pub use self::extractor::Extractor;
+pub use self::lenient::{Difference, Reading};
+pub use self::turn::{Call, Incomplete, Turn, TurnCollector};

@@ -1,0 +1,142 @@
+//! Tolerant matching at the beginning of a text: markers, parts, headers, JSON values. White space
+//! is ignored.
+
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use louver::spec::tools::MAX_TOOL_NAME_BYTES;
+
+use crate::format::{Marker, Part};
+
+/// The rest of a text that is being scanned.
+pub(super) type Rest<'t> = &'t str;
+
+/// What follows the pattern at the beginning of the text. White space in both is ignored.
+pub(super) fn eat<'t>(text: Rest<'t>, pattern: &str) -> Option<Rest<'t>> {
+    let mut rest = text;
+    for c in pattern.chars().filter(|c| !c.is_whitespace()) {
+        rest = rest.trim_start().strip_prefix(c)?;
+    }
+    Some(rest)
+}
+
+pub(super) fn eat_marker<'t>(text: Rest<'t>, marker: &Marker) -> Option<Rest<'t>> {
+    let eaten = marker.as_texts().into_iter().filter_map(|spelling| eat(text, &spelling));
+    eaten.min_by_key(|rest| rest.len())
+}
+
+/// What follows an optional end marker, and whether the marker was found. `default` if there is no
+/// marker to find.
+pub(super) fn eat_end<'t>(rest: Rest<'t>, end: Option<&Marker>, default: bool) -> (bool, Rest<'t>) {
+    let Some(end) = end else { return (default, rest) };
+    match eat_marker(rest, end) {
+        Some(after) => (true, after),
+        None => (false, rest),
+    }
+}
+
+/// The offset and the length of the first occurrence of a marker.
+pub(super) fn find_marker(text: &str, marker: &Marker) -> Option<(usize, usize)> {
+    let spellings = marker.as_texts().into_iter();
+    let found =
+        spellings.filter_map(|spelling| text.find(&spelling).map(|at| (at, spelling.len())));
+    found.min_by_key(|(at, len)| (*at, std::cmp::Reverse(*len)))
+}
+
+/// The offset of the first text that may be the marker: the marker up to its first white space.
+pub(super) fn find_head(text: &str, marker: &Marker) -> Option<usize> {
+    let spellings = marker.as_texts().into_iter();
+    let heads = spellings.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned());
+    heads.filter(|head| !head.is_empty()).filter_map(|head| text.find(&head)).min()
+}
+
+pub(super) fn eat_parts<'t>(text: Rest<'t>, parts: &[Part]) -> Option<Rest<'t>> {
+    let mut rest = text;
+    for part in parts {
+        rest = match part {
+            Part::Text(text) => eat(rest, text)?,
+            Part::Marker(marker) => eat_marker(rest, marker)?,
+            Part::Gap { .. } => rest,
+            Part::Maybe { maybe } => eat_parts(rest, maybe).unwrap_or(rest),
+            Part::Id { .. } => eat_id(rest),
+            Part::Name { .. } => return None,
+        };
+    }
+    Some(rest)
+}
+
+fn eat_id(rest: Rest<'_>) -> Rest<'_> {
+    rest.trim_start().trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+}
+
+/// The longest name on the wire, in bytes: every character of a name may be an entity.
+const MAX_WRITTEN_NAME: usize = 6 * MAX_TOOL_NAME_BYTES;
+
+/// The name in a header, and what follows the header.
+pub(super) fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)> {
+    let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
+    let Part::Name { name: style } = &header[at] else { return None };
+    let rest = eat_parts(text, &header[..at])?.trim_start();
+    let tail = &header[at + 1..];
+    // The name ends where the parts after it begin, or at a character that no name contains.
+    let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+    for end in ends.skip(1).take_while(|end| *end <= MAX_WRITTEN_NAME) {
+        let next = rest[end..].chars().next();
+        if let Some(after) = eat_parts(&rest[end..], tail)
+            && (!tail.is_empty() || next.is_none_or(|c| c == '{' || c == '<' || c.is_whitespace()))
+        {
+            let name = style.read(rest[..end].trim());
+            return (!name.is_empty()).then_some((name, after));
+        }
+        if next.is_some_and(|c| c == '\n' || c == '{') && end > 0 && !tail.is_empty() {
+            return None;
+        }
+    }
+    None
+}
+
+/// Looser variants of a header in which a marker ends the name: without the parts between name and
+/// marker, and without any text. They accept names that models make up.
+pub(super) fn loose_headers(header: &[Part]) -> Vec<Vec<Part>> {
+    let is_marker = |part: &&Part| matches!(part, Part::Marker(_));
+    let Some(at) = header.iter().position(|part| matches!(part, Part::Name { .. })) else {
+        return Vec::new();
+    };
+    let Some(end) = header[at..].iter().rev().find(is_marker) else { return Vec::new() };
+    let kept: Vec<Part> = header[..=at].iter().chain([end]).cloned().collect();
+    let bare = header[..at].iter().filter(is_marker).chain([&header[at], end]).cloned().collect();
+    vec![kept, bare]
+}
+
+/// The last `"key":` of a text.
+pub(super) fn last_key(text: &str) -> Option<String> {
+    let colon = text.rfind("\":")?;
+    let quote = text[..colon].rfind('"')?;
+    Some(text[quote + 1..colon].to_owned())
+}
+
+/// The JSON value at the beginning of a text, and what follows.
+pub(super) fn json(text: Rest<'_>) -> Option<(Json, Rest<'_>)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    values.next()?.ok()?;
+    let (value, rest) = text.split_at(values.byte_offset());
+    Some((Json::parse(value, &Limits::default()).ok()?, rest))
+}
+
+/// The offset of the parenthesis that closes one before the text. Skips quoted strings.
+pub(super) fn closing_parenthesis(text: &str) -> Option<usize> {
+    let (mut depth, mut quote, mut escaped) = (0usize, None, false);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(q), _) if q == c => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '(') => depth += 1,
+            (None, ')') if depth == 0 => return Some(at),
+            (None, ')') => depth -= 1,
+            (None, _) => {}
+        }
+    }
+    None
+}
