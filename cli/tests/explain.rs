@@ -141,7 +141,7 @@ fn allowed_tokens_are_shown() {
     for token in ["97", "tru"] {
         let why = &at("xf", &["--why", token])["why"];
         assert_eq!(
-            (&why["id"], &why["token"], &why["allowed"], &why["good"]),
+            (&why["id"], &why["token"], &why["allowed"], &why["accepted"]),
             (&json!(97), &json!("tru"), &json!(false), &json!(0))
         );
         assert_eq!(why["why"], "its byte 0 (t) is not allowed; expected [a]");

@@ -193,8 +193,7 @@ impl Constraint {
     /// Returns at once. While several constraints are prepared, the one whose next mask is the
     /// likeliest goes first. Does nothing where [`EngineOptions::background_threads`] is 0.
     ///
-    /// A second call with the same budget costs nothing, unless the constraint's caches were emptied
-    /// in between.
+    /// A second call with the same budget costs nothing, unless the caches were emptied in between.
     ///
     /// The preparation ends after `budget`, after [`Limits::prepare_fuel`], or when a
     /// [`CancelToken`](crate::fuel::CancelToken) is cancelled under which this was called.
