@@ -2,7 +2,6 @@
 //! the token's bit, advance.
 
 mod feeder;
-mod forced;
 mod grammar;
 mod python;
 #[cfg(feature = "host")]

@@ -1,5 +1,7 @@
 //! The command `louver bench tools`.
 
+mod forced;
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use super::feeder::{Feeder, nanos};
 use super::record::{self, CaseRecord};
 use super::summary::SummaryRow;
 use super::tokenizer::{TextEncoder, TokenizerSource};
-use super::{ToolsArgs, forced, python, read_case, workers};
+use super::{ToolsArgs, python, read_case, workers};
 use crate::jsonl;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {

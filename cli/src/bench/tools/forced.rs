@@ -13,9 +13,9 @@ use louver::vocab::Vocabulary;
 use louver_formats::{Catalog, WireFormat};
 use serde::Serialize;
 
-use super::tokenizer::TextEncoder;
-use super::tools::{RecordedCalls, bind, compile, wire_format};
-use super::{ToolsArgs, python, workers};
+use super::{RecordedCalls, bind, compile, wire_format};
+use crate::bench::tokenizer::TextEncoder;
+use crate::bench::{ToolsArgs, python, workers};
 use crate::jsonl;
 
 /// Most forced bytes and special tokens at a time.
