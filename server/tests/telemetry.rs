@@ -90,7 +90,7 @@ impl Collector {
 }
 
 /// The only event whose message begins like this.
-fn only<'e>(events: &'e [Entry], start: &str) -> &'e Entry {
+fn only_event<'e>(events: &'e [Entry], start: &str) -> &'e Entry {
     let found: Vec<&Entry> = events.iter().filter(|event| event.name.starts_with(start)).collect();
     assert_eq!(found.len(), 1, "{start}: {events:#?}");
     found[0]
@@ -146,7 +146,7 @@ async fn requests_have_spans_and_events() {
         assert_eq!(generation.fields[field], value, "{generation:#?}");
     }
     let events = collector.take_events();
-    assert_eq!(only(&events, "masks are prepared").fields["masks"], "512");
+    assert_eq!(only_event(&events, "masks are prepared").fields["masks"], "512");
     // Nothing per token: a generation of many tokens has no more events than these.
     assert!(usage["completion_tokens"].as_u64() > Some(20) && events.len() < 8, "{events:#?}");
     let requests = collector.take_spans("request");
@@ -157,14 +157,14 @@ async fn requests_have_spans_and_events() {
     // A fault.
     assert_eq!(server.chat(&json!({"messages": 1})).await.status, 400);
     let events = collector.take_events();
-    assert_eq!(only(&events, "rejected: ").fields["code"], "invalid_type");
+    assert_eq!(only_event(&events, "rejected: ").fields["code"], "invalid_type");
 
     // A truncation.
     let long = json!({"type": "string", "minLength": 100});
     let long = json!({"type": "json_schema", "json_schema": {"schema": long}});
     server.chat(&ask(json!({"response_format": long, "max_tokens": 4}))).await;
     let events = collector.take_events();
-    let truncated = only(&events, "the answer was truncated");
+    let truncated = only_event(&events, "the answer was truncated");
     assert_eq!((truncated.level, &*truncated.fields["limit"]), (Level::INFO, "4"));
     collector.take_spans("generation");
 
@@ -173,14 +173,14 @@ async fn requests_have_spans_and_events() {
     let choice = json!({"type": "json_schema", "json_schema": {"schema": {"enum": ["a", "b"]}}});
     assert_eq!(server.chat(&ask(json!({"response_format": choice}))).await.status, 200);
     let events = collector.take_events();
-    let repaired = only(&events, "rows without a usable allowed logit were repaired");
+    let repaired = only_event(&events, "rows without a usable allowed logit were repaired");
     assert_eq!(repaired.level, Level::WARN);
     assert!(repaired.fields["rows"].parse::<usize>().is_ok_and(|rows| rows > 0), "{repaired:#?}");
     collector.take_spans("generation");
     odd.store(FAILING, Ordering::Relaxed);
     assert_eq!(server.chat(&ask(json!({}))).await.status, 500);
     let events = collector.take_events();
-    assert_eq!(only(&events, "the generation failed: ").level, Level::WARN);
+    assert_eq!(only_event(&events, "the generation failed: ").level, Level::WARN);
     let [generation] = &collector.take_spans("generation")[..] else { panic!("one generation") };
     assert_eq!(generation.fields["louver.finish"], "error");
 }

@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Most waiting jobs of each priority.
 const MAX_WAITING: usize = 64;
@@ -94,11 +94,12 @@ impl PendingJobs {
     fn push(&mut self, job: WaitingJob) -> Option<WaitingJob> {
         let priority = job.priority;
         self.waiting.push(job);
-        let same = |job: &&WaitingJob| job.priority == priority;
-        let is_full = self.waiting.iter().filter(same).count() > MAX_WAITING;
-        let ranked = self.waiting.iter().enumerate().filter(|(_, job)| same(job));
-        let least = ranked.min_by(|(_, a), (_, b)| a.rank(b)).map(|(index, _)| index);
-        least.filter(|_| is_full).map(|index| self.waiting.swap_remove(index))
+        if self.number_of(priority) <= MAX_WAITING {
+            return None;
+        }
+        let same = self.waiting.iter().enumerate().filter(|(_, job)| job.priority == priority);
+        let least = same.min_by(|(_, a), (_, b)| a.rank(b)).map(|(index, _)| index);
+        least.map(|index| self.waiting.swap_remove(index))
     }
 
     /// Removes the job to serve next.
@@ -108,9 +109,9 @@ impl PendingJobs {
         Some(self.waiting.swap_remove(next))
     }
 
-    /// Number of waiting prefetches.
-    fn prefetches(&self) -> usize {
-        self.waiting.iter().filter(|job| job.priority == Priority::Prefetch).count()
+    /// Number of waiting jobs of a priority.
+    fn number_of(&self, priority: Priority) -> usize {
+        self.waiting.iter().filter(|job| job.priority == priority).count()
     }
 }
 
@@ -125,15 +126,11 @@ struct Queue {
 }
 
 impl Queue {
-    /// Adds a job. `is_new` counts it as the latest.
-    fn push(&self, mut job: WaitingJob, is_new: bool) {
-        let mut pending = self.pending.lock();
-        if is_new {
-            job.sequence = pending.next_sequence;
-            pending.next_sequence += 1;
-        }
+    /// Adds a job and releases the lock. A job that is dropped for it may own the last handle of a
+    /// constraint, so it is dropped without the lock.
+    fn push(&self, mut pending: MutexGuard<'_, PendingJobs>, job: WaitingJob) {
         let dropped = pending.push(job);
-        self.signal.prefetches.store(pending.prefetches(), Relaxed);
+        self.signal.prefetches.store(pending.number_of(Priority::Prefetch), Relaxed);
         drop(pending);
         self.dropped.fetch_add(u64::from(dropped.is_some()), Relaxed);
         self.wake.notify_one();
@@ -150,11 +147,13 @@ impl Queue {
                 self.wake.wait(&mut pending);
                 continue;
             };
-            self.signal.prefetches.store(pending.prefetches(), Relaxed);
+            self.signal.prefetches.store(pending.number_of(Priority::Prefetch), Relaxed);
             pending.running += 1;
             drop(pending);
             match catch_unwind(AssertUnwindSafe(|| (next.job)(&self.signal))) {
-                Ok(Some(likelihood)) => self.push(WaitingJob { likelihood, ..next }, false),
+                Ok(Some(likelihood)) => {
+                    self.push(self.pending.lock(), WaitingJob { likelihood, ..next });
+                }
                 Ok(None) => drop(next),
                 Err(_) => drop(self.panics.fetch_add(1, Relaxed)),
             }
@@ -196,16 +195,19 @@ impl Background {
     /// Queues a job and returns at once; `false` if there is no thread to run it. A job must not
     /// own anything that owns this `Background`: its threads would never end.
     pub(super) fn submit(&self, priority: Priority, job: Job) -> bool {
-        if !self.has_threads() {
+        let mut pending = self.queue.pending.lock();
+        self.start_threads(&mut pending);
+        if pending.threads == 0 {
             return false;
         }
-        self.queue.push(WaitingJob { priority, likelihood: 1.0, sequence: 0, job }, true);
+        let sequence = pending.next_sequence;
+        pending.next_sequence += 1;
+        self.queue.push(pending, WaitingJob { priority, likelihood: 1.0, sequence, job });
         true
     }
 
-    /// Whether there are threads; starts them at the first call.
-    fn has_threads(&self) -> bool {
-        let mut pending = self.queue.pending.lock();
+    /// Starts the threads, if they have not been.
+    fn start_threads(&self, pending: &mut PendingJobs) {
         while pending.threads < self.threads {
             let queue = self.queue.clone();
             let name = format!("louver-background-{}", pending.threads);
@@ -214,7 +216,6 @@ impl Background {
             }
             pending.threads += 1;
         }
-        pending.threads > 0
     }
 
     /// Waits until no job waits or runs.

@@ -14,6 +14,7 @@ mod options;
 mod output;
 mod plot;
 #[path = "../../../cli/src/bench/python.rs"]
+#[allow(dead_code, reason = "the command uses the rest")]
 mod python;
 mod record;
 mod scenario;

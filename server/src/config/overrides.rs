@@ -51,6 +51,9 @@ impl<T: Overridable> Overrides<T> {
 
     /// `base` with these members instead of its own.
     pub fn apply(&self, base: &T) -> T {
+        if self.members.is_empty() {
+            return base.clone();
+        }
         // Every member was checked alone. No `T` relates its members to each other.
         overlaid(base, self.members.clone()).unwrap_or_else(|_| base.clone())
     }

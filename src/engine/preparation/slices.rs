@@ -25,10 +25,15 @@ pub(super) struct Preparation {
     second_parser: Arc<SecondParser>,
     counters: Arc<EngineCounters>,
     cancel_tokens: Vec<CancelToken>,
-    budget: PrepareBudget,
-    report: ReportOnDrop,
     /// Units of [`Limits::prepare_fuel`](crate::limits::Limits::prepare_fuel) that are left.
     fuel: u64,
+    exploration: Exploration,
+}
+
+/// What a preparation has explored, and what it may.
+struct Exploration {
+    budget: PrepareBudget,
+    report: ReportOnDrop,
     /// The search; `None` before the first slice.
     search: Option<SearchInEpochs>,
 }
@@ -52,40 +57,36 @@ impl Preparation {
             second_parser: constraint.second_parser.clone(),
             counters: constraint.runtime.counters.clone(),
             cancel_tokens: fuel::cancel_tokens(),
-            budget,
-            report,
             fuel: constraint.index.prepare_fuel(),
-            search: None,
+            exploration: Exploration { budget, report, search: None },
         }
     }
 
     /// Runs one slice. Returns the likelihood of the next candidate; `None` at the end.
     pub(super) fn run_slice(&mut self, signal: &SliceSignal) -> Option<f64> {
-        let (index, counters) = (self.index.clone(), self.counters.clone());
-        let job = Job { index: &index, counters: &counters, signal };
-        let second_parser = self.second_parser.clone();
-        let cancel_tokens = std::mem::take(&mut self.cancel_tokens);
+        let job = Job { index: &self.index, counters: &self.counters, signal };
+        let exploration = &mut self.exploration;
+        let explore = |second: &mut SecondParserState| exploration.slice(&job, second);
         let (next, units) = fuel::measure(|| {
-            fuel::run_under(&cancel_tokens, || {
-                fuel::limited(self.fuel, || {
-                    second_parser.run_guarded(|second| self.explore(&job, second))
-                })
+            fuel::run_under(&self.cancel_tokens, || {
+                fuel::limited(self.fuel, || self.second_parser.run_guarded(explore))
             })
         });
-        self.cancel_tokens = cancel_tokens;
         self.fuel = self.fuel.saturating_sub(units);
         next.flatten()
     }
+}
 
+impl Exploration {
     /// Explores the likeliest candidates, until the slice is over.
-    fn explore(
+    fn slice(
         &mut self,
         job: &Job<'_>,
         second: &mut SecondParserState,
     ) -> Result<Option<f64>, ParserLimit> {
         let epoch = job.with_constraint(|own| own.epoch);
         let search = self.search.take();
-        let Some(mut search) = search.or_else(|| self.begin(second, epoch)) else {
+        let Some(mut search) = search.or_else(|| self.begin(job, second, epoch)) else {
             return Ok(None);
         };
         let Some(state) = &mut second.state else { return Ok(None) };
@@ -111,7 +112,12 @@ impl Preparation {
     }
 
     /// Begins the search; `None` if the last preparation did the same.
-    fn begin(&mut self, second: &mut SecondParserState, epoch: u64) -> Option<SearchInEpochs> {
+    fn begin(
+        &mut self,
+        job: &Job<'_>,
+        second: &mut SecondParserState,
+        epoch: u64,
+    ) -> Option<SearchInEpochs> {
         let last = second.last_preparation.as_ref();
         if let Some((_, _, candidates)) =
             last.filter(|last| last.0 == epoch && last.1 == self.budget)
@@ -119,7 +125,7 @@ impl Preparation {
             (self.report.report.candidates, self.report.report.cached) = (*candidates, *candidates);
             return None;
         }
-        let (state, _) = second.parser_and_counterparts(&self.index);
+        let (state, _) = second.parser_and_counterparts(job.index);
         let paths = PathSearch::new(&mut state.parser, self.budget.candidates, self.budget.steps);
         Some(SearchInEpochs { paths, constraint_epoch: epoch, second_epoch: state.epoch })
     }

@@ -293,6 +293,26 @@ impl KvCache {
     }
 }
 
+/// The configuration of a model with random weights that takes a few milliseconds a step on a CPU.
+pub(crate) fn small_model(vocab_size: usize) -> Config {
+    Config {
+        hidden_size: 256,
+        intermediate_size: 688,
+        vocab_size,
+        num_hidden_layers: 4,
+        num_attention_heads: 8,
+        num_key_value_heads: 4,
+        use_flash_attn: false,
+        rms_norm_eps: 1e-5,
+        rope_theta: 10_000.0,
+        bos_token_id: None,
+        eos_token_id: None,
+        rope_scaling: None,
+        max_position_embeddings: 2048,
+        tie_word_embeddings: false,
+    }
+}
+
 /// Random weights of a seed, by the names of a checkpoint. Candle cannot seed its generator on the
 /// CPU.
 pub(crate) fn random_weights(

@@ -30,7 +30,7 @@ use louver::{Constraint, Engine, EngineOptions, SchemaOptions, TokenId, Vocabula
 use louver_hf_tokenizers::{Encoder, VocabOptions};
 use tokenizers::Tokenizer;
 
-use crate::llama::{Llama, random_weights};
+use crate::llama::{Llama, random_weights, small_model};
 use crate::serving::draw::Sampling;
 use crate::serving::scheduler::{DecodeLoop, Times};
 use crate::serving::sequence::{Output, Request, Usage};
@@ -99,7 +99,7 @@ impl Loaded {
         let Some(folder) = &arguments.model else {
             let vocab = vocabulary::words()?;
             // Wider than the vocabulary, as in real models.
-            let config = vocabulary::small_model(vocab.width() + 64);
+            let config = small_model(vocab.width() + 64);
             let weights = random_weights(&config, 1, device)?;
             let weights = VarBuilder::from_tensors(weights, DType::F32, device);
             return Ok(Self { config, weights, vocab: Arc::new(vocab), tokenizer: None });

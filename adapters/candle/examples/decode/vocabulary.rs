@@ -1,6 +1,5 @@
-//! The vocabulary and the size of the model with random weights.
+//! The vocabulary of the model with random weights.
 
-use candle_transformers::models::llama::Config;
 use louver::{VocabError, Vocabulary};
 
 /// The stop token; ids below it are bytes, ids above it words.
@@ -33,24 +32,4 @@ pub(crate) fn words() -> Result<Vocabulary, VocabError> {
         builder.token(id, word.as_bytes());
     }
     builder.build()
-}
-
-/// A model that takes a few milliseconds a step on a CPU.
-pub(crate) fn small_model(vocab_size: usize) -> Config {
-    Config {
-        hidden_size: 256,
-        intermediate_size: 688,
-        vocab_size,
-        num_hidden_layers: 4,
-        num_attention_heads: 8,
-        num_key_value_heads: 4,
-        use_flash_attn: false,
-        rms_norm_eps: 1e-5,
-        rope_theta: 10_000.0,
-        bos_token_id: None,
-        eos_token_id: None,
-        rope_scaling: None,
-        max_position_embeddings: 2048,
-        tie_word_embeddings: false,
-    }
 }

@@ -4,25 +4,18 @@ use candle_core::{DType, Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama::{Cache, Config, Llama as Reference};
 
-use crate::llama::{Llama, random_weights};
+use crate::llama::{Llama, random_weights, small_model};
 use crate::serving::model::{Chunk, Model, SequenceCache};
 
 pub(crate) fn config(vocab_size: usize) -> Config {
     Config {
         hidden_size: 48,
         intermediate_size: 80,
-        vocab_size,
         num_hidden_layers: 2,
         num_attention_heads: 4,
         num_key_value_heads: 2,
-        use_flash_attn: false,
-        rms_norm_eps: 1e-5,
-        rope_theta: 10_000.0,
-        bos_token_id: None,
-        eos_token_id: None,
-        rope_scaling: None,
         max_position_embeddings: 1024,
-        tie_word_embeddings: false,
+        ..small_model(vocab_size)
     }
 }
 

@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use louver::engine::{Constraint, EngineOptions, Matcher, PrepareBudget};
 use louver::ids::TokenId;
@@ -161,7 +161,9 @@ fn arrive(
     let begin = Instant::now();
     let mut arrivals = 0;
     while !done.load(Ordering::Relaxed) {
-        let Task::Tools(tools) = &cases[arrivals % cases.len()].task else { continue };
+        let Task::Tools(tools) = &cases[arrivals % cases.len()].task else {
+            bail!("a case without tools")
+        };
         let renamed =
             |tool: &Tool| Tool { name: format!("{}_{arrivals}", tool.name), ..tool.clone() };
         let tools = Tools::of(tools.each.iter().map(renamed).collect(), tools.format);
