@@ -27,11 +27,11 @@ pub(super) struct Preparation {
     cancel_tokens: Vec<CancelToken>,
     /// Units of [`Limits::prepare_fuel`](crate::limits::Limits::prepare_fuel) that are left.
     fuel: u64,
-    exploration: Exploration,
+    progress: PreparationProgress,
 }
 
 /// What a preparation has explored, and what it may.
-struct Exploration {
+struct PreparationProgress {
     budget: PrepareBudget,
     report: ReportOnDrop,
     /// The search; `None` before the first slice.
@@ -58,15 +58,15 @@ impl Preparation {
             counters: constraint.runtime.counters.clone(),
             cancel_tokens: fuel::cancel_tokens(),
             fuel: constraint.index.prepare_fuel(),
-            exploration: Exploration { budget, report, search: None },
+            progress: PreparationProgress { budget, report, search: None },
         }
     }
 
     /// Runs one slice. Returns the likelihood of the next candidate; `None` at the end.
     pub(super) fn run_slice(&mut self, signal: &SliceSignal) -> Option<f64> {
         let job = Job { index: &self.index, counters: &self.counters, signal };
-        let exploration = &mut self.exploration;
-        let explore = |second: &mut SecondParserState| exploration.slice(&job, second);
+        let progress = &mut self.progress;
+        let explore = |second: &mut SecondParserState| progress.slice(&job, second);
         let (next, units) = fuel::measure(|| {
             fuel::run_under(&self.cancel_tokens, || {
                 fuel::limited(self.fuel, || self.second_parser.run_guarded(explore))
@@ -77,7 +77,7 @@ impl Preparation {
     }
 }
 
-impl Exploration {
+impl PreparationProgress {
     /// Explores the likeliest candidates, until the slice is over.
     fn slice(
         &mut self,
