@@ -6,6 +6,7 @@ mod check;
 #[cfg(feature = "host")]
 mod demo;
 mod explain;
+mod formats;
 mod jsonl;
 #[cfg(feature = "host")]
 mod model_flags;
@@ -44,6 +45,9 @@ enum Command {
     Check(check::CheckArgs),
     /// Show how a grammar is compiled, and what may follow a prefix.
     Explain(explain::ExplainArgs),
+    /// Show wire formats, find that of a checkpoint, and check one against a chat template.
+    #[command(subcommand)]
+    Formats(formats::FormatsCommand),
     /// Measure mask times and correctness.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Formats(command) => formats::run(&command),
         Command::Bench(command) => bench::run(&command),
     };
     outcome.unwrap_or_else(|error| {

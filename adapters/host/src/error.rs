@@ -4,7 +4,7 @@ use louver::compile::CompileError;
 use louver::matcher::AdvanceError;
 use louver_formats::{DetectError, LowerError};
 
-use crate::prompt::TemplateError;
+use louver_templates::TemplateError;
 
 /// Why a request cannot be compiled to a plan.
 #[derive(Debug, thiserror::Error)]

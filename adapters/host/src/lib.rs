@@ -24,7 +24,6 @@ mod generation;
 mod hook;
 mod options;
 mod plan;
-mod prompt;
 mod prompt_boundary;
 mod reader;
 mod record;
@@ -38,12 +37,12 @@ mod validate;
 pub use error::{ExtendError, Fault, GenerationError, PlanError, RequestError};
 pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, Sampling};
 pub use hook::LogitsHook;
-pub use options::{Draw, Overlap, Prefetch, RunOptions};
-pub use plan::{TurnPlan, call_ids};
-pub use prompt::{
+pub use louver_templates::{
     ChatTemplate, DEFAULT_TEMPLATE, PromptParts, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,
     TemplateInput, openai_message, parse_call_arguments, shipped_template,
 };
+pub use options::{Draw, Overlap, Prefetch, RunOptions};
+pub use plan::{TurnPlan, call_ids};
 pub use record::{Candidate, Phase, Record, Step};
 pub use report::{
     CheckedPart, Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing,

@@ -82,6 +82,11 @@ impl Catalog {
         Catalog { formats: formats.collect() }
     }
 
+    /// A catalog without formats.
+    pub fn empty() -> Catalog {
+        Catalog { formats: Vec::new() }
+    }
+
     /// Adds a format. Replaces a format of the same name.
     pub fn add(&mut self, format: WireFormat) {
         match self.formats.iter_mut().find(|f| f.name == format.name) {

@@ -105,6 +105,21 @@ impl Marker {
         unique(texts)
     }
 
+    /// Adds the texts of special tokens: those that the marker needs, and those that it may be.
+    pub(crate) fn add_tokens(&self, needed: &mut Vec<String>, possible: &mut Vec<String>) {
+        match self {
+            Marker::Text(_) => {}
+            Marker::Token(text) => needed.push(text.clone()),
+            Marker::Either(text) => possible.push(text.clone()),
+            Marker::Any(markers) => {
+                markers.iter().for_each(|marker| marker.add_tokens(needed, possible));
+            }
+            Marker::Seq(steps) => {
+                steps.iter().for_each(|step| step.as_marker().add_tokens(needed, possible))
+            }
+        }
+    }
+
     /// All spellings as text, with special tokens as their text.
     pub(crate) fn as_texts(&self) -> Vec<String> {
         self.spellings().into_iter().map(|atoms| atoms.iter().map(Atom::text).collect()).collect()

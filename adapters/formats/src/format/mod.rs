@@ -419,6 +419,16 @@ impl WireFormat {
         self.bound(Binding::Text)
     }
 
+    /// The texts of special tokens in markers: those that the format needs, and those that it takes
+    /// where a vocabulary has them.
+    pub fn tokens(&self) -> (Vec<String>, Vec<String>) {
+        let (mut needed, mut possible) = (Vec::new(), Vec::new());
+        for (_, marker) in self.clone().markers_mut() {
+            marker.add_tokens(&mut needed, &mut possible);
+        }
+        (needed, possible)
+    }
+
     fn bound(&self, to: Binding<'_>) -> WireFormat {
         let mut format = self.clone();
         format.markers_mut().into_iter().for_each(|(_, marker)| marker.bind(to));

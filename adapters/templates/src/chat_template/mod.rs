@@ -115,6 +115,15 @@ impl ChatTemplate {
 
     /// Renders the prompt's text up to the start of the model's turn.
     pub fn render(&self, parts: &PromptParts<'_>) -> Result<String, TemplateError> {
+        self.render_conversation(parts, true)
+    }
+
+    /// Renders a conversation, with or without the start of the model's next turn.
+    pub fn render_conversation(
+        &self,
+        parts: &PromptParts<'_>,
+        add_generation_prompt: bool,
+    ) -> Result<String, TemplateError> {
         let has_no_tools = parts.tools.is_empty() && parts.builtin_tools.is_empty();
         let uses_tool_template =
             if has_no_tools { self.default.is_none() } else { self.tool_use.is_some() };
@@ -125,7 +134,7 @@ impl ChatTemplate {
         let [bos, eos, unk] = &self.tokens;
         let mut values = context! {
             messages => list(parts.messages),
-            add_generation_prompt => true,
+            add_generation_prompt => add_generation_prompt,
             bos_token => bos.as_deref().unwrap_or_default(),
             eos_token => eos.as_deref().unwrap_or_default(),
             unk_token => unk.as_deref().unwrap_or_default(),

@@ -1,0 +1,363 @@
+//! Confirmation: whether a wire format accepts what a chat template writes, and reads it back.
+//!
+//! The template renders turns with names and values that no derivation has seen. Each is run
+//! through the grammar of a request that offers the tools, byte by byte and with the special tokens
+//! of the checkpoint, and extracted again.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::ids::TokenId;
+use louver::limits::Limits;
+use louver::matcher::Tracer;
+use louver::spec::json::Json;
+use louver::vocab::Vocabulary;
+use louver_formats::{ParallelPolicy, Plan, Reasoning, ToolRequest, Turn, WireFormat};
+use serde_json::{Value, json};
+
+use crate::chat_template::ChatTemplate;
+use crate::turns::{MessageStyle, RenderedTurn, TEXT, TurnInput, TurnRenderer};
+
+/// The result of [`confirm`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirmation {
+    /// How the template wants messages.
+    pub style: MessageStyle,
+    /// The outcome of each turn.
+    pub cases: Vec<CaseOutcome>,
+}
+
+/// The turns that a confirmation needs.
+const ESSENTIAL: [&str; 4] = ["text", "one call", "no arguments", "values"];
+
+/// The outcome of one turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseOutcome {
+    /// What the turn is, for people.
+    pub name: &'static str,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The grammar accepts it, and the extractor reads back what went in.
+    Confirmed,
+    /// The template writes nothing of it.
+    NotShown,
+    /// The template refuses it with this message.
+    Refused(String),
+    /// The format does not accept it, or reads something else.
+    Mismatch {
+        /// What the template writes.
+        wire: String,
+        /// The bytes of `wire` that the grammar accepts.
+        accepted: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl Confirmation {
+    /// Whether text, a call and its values are confirmed and nothing is contradicted.
+    pub fn is_full(&self) -> bool {
+        !self.cases.is_empty() && self.unconfirmed().next().is_none()
+    }
+
+    /// The turns that stand against a full confirmation: those that the format does not accept or
+    /// reads otherwise, and essential ones that the template does not write.
+    pub fn unconfirmed(&self) -> impl Iterator<Item = &CaseOutcome> {
+        self.cases.iter().filter(|case| match case.outcome {
+            Outcome::Confirmed => false,
+            Outcome::Mismatch { .. } => true,
+            Outcome::NotShown | Outcome::Refused(_) => ESSENTIAL.contains(&case.name),
+        })
+    }
+
+    fn confirmed(&self) -> usize {
+        self.cases.iter().filter(|case| case.is_confirmed()).count()
+    }
+}
+
+impl CaseOutcome {
+    fn is_confirmed(&self) -> bool {
+        self.outcome == Outcome::Confirmed
+    }
+}
+
+impl fmt::Display for CaseOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name)?;
+        match &self.outcome {
+            Outcome::Confirmed => write!(f, "confirmed"),
+            Outcome::NotShown => write!(f, "the template does not write it"),
+            Outcome::Refused(message) => write!(f, "the template refuses it: {message}"),
+            Outcome::Mismatch { wire, accepted, problem } => {
+                let (before, after) = wire.split_at(*accepted);
+                write!(f, "{problem}: {before:?} then {after:?}")
+            }
+        }
+    }
+}
+
+/// Confirms a format against a chat template. `tokens` are the texts of the checkpoint's special
+/// and added tokens; without any, the format's markers are taken for special tokens.
+///
+/// Cost: some ten renderings and the compilation of two small grammars for each message style that
+/// has to be tried, milliseconds in all.
+pub fn confirm(format: &WireFormat, template: &ChatTemplate, tokens: &[String]) -> Confirmation {
+    let mut best: Option<Confirmation> = None;
+    for style in MessageStyle::all() {
+        let found = confirm_in_style(format, template, tokens, style);
+        if best.as_ref().is_none_or(|best| found.confirmed() > best.confirmed()) {
+            best = Some(found);
+        }
+        if best.as_ref().is_some_and(Confirmation::is_full) {
+            break;
+        }
+    }
+    best.unwrap_or(Confirmation { style: MessageStyle::default(), cases: Vec::new() })
+}
+
+fn confirm_in_style(
+    format: &WireFormat,
+    template: &ChatTemplate,
+    tokens: &[String],
+    style: MessageStyle,
+) -> Confirmation {
+    let tools = tools();
+    let checked = TurnRenderer::new(template, &tools, style)
+        .map_err(|error| error.to_string())
+        .and_then(|turns| Ok((Checker::new(format, template, tokens, &turns)?, turns)));
+    let cases = cases().into_iter().map(|(name, input)| {
+        let outcome = match &checked {
+            Ok((checker, turns)) => checker.check(turns, &input),
+            Err(problem) => Outcome::Refused(problem.clone()),
+        };
+        CaseOutcome { name, outcome }
+    });
+    Confirmation { style, cases: cases.collect() }
+}
+
+/// The offered tools.
+fn tools() -> Vec<Value> {
+    let tool = |name: &str, properties: Value, required: Value| {
+        json!({"type": "function", "function": {"name": name, "description": "Travel.",
+            "parameters": {"type": "object", "properties": properties, "required": required,
+                "additionalProperties": false}}})
+    };
+    let route = json!({
+        "origin": {"type": "string"}, "passengers": {"type": "integer"},
+        "stops": {"type": "array", "items": {"type": "string"}},
+        "options": {"type": "object", "properties": {
+            "avoid": {"type": "array", "items": {"type": "string"}},
+            "max_toll": {"type": "number"}},
+            "required": ["avoid"], "additionalProperties": false},
+        "express": {"type": "boolean"}, "seat": {"type": ["integer", "null"]}});
+    vec![
+        tool("plan_route", route, json!(["origin"])),
+        tool("get-time2", json!({"zone": {"type": "string"}}), json!(["zone"])),
+        tool("ping_all", json!({}), json!([])),
+    ]
+}
+
+/// The turns. Their texts occur in no template.
+fn cases() -> Vec<(&'static str, TurnInput)> {
+    let route = || ("plan_route", json!({"origin": "Oslo", "passengers": 3}));
+    let time = || ("get-time2", json!({"zone": "CET"}));
+    let ping = || ("ping_all", json!({}));
+    let values = json!({"origin": "Zürich  (HB), <b>7</b> & \"Süd\" \\ 'x'\nline 2",
+        "stops": ["a, b", "天"], "options": {"avoid": [], "max_toll": 1.5}, "express": true,
+        "seat": null});
+    let (text, reasoning) = ("It is 7 km away.", "The user wants to know the way.");
+    vec![
+        ("text", TurnInput::text(text)),
+        ("one call", TurnInput::calls(vec![route()])),
+        ("no arguments", TurnInput::calls(vec![ping()])),
+        ("values", TurnInput::calls(vec![("plan_route", values)])),
+        ("two calls", TurnInput::calls(vec![route(), time()])),
+        ("three calls", TurnInput::calls(vec![time(), ping(), route()])),
+        ("text and call", TurnInput::calls(vec![time()]).with_text(text)),
+        ("text and two calls", TurnInput::calls(vec![route(), time()]).with_text(text)),
+        ("reasoning and text", TurnInput::text(text).with_reasoning(reasoning)),
+        ("reasoning and call", TurnInput::calls(vec![route()]).with_reasoning(reasoning)),
+        (
+            "reasoning, text and call",
+            TurnInput::calls(vec![time()]).with_text(text).with_reasoning(reasoning),
+        ),
+    ]
+}
+
+/// Runs turns through the grammar and the extractor.
+struct Checker {
+    vocab: Arc<Vocabulary>,
+    /// Special tokens, the longest first.
+    specials: Vec<(String, TokenId)>,
+    /// What ends a turn of text.
+    text_end: String,
+    stops: Vec<String>,
+    format: WireFormat,
+    /// For turns that begin outside and inside of a reasoning block.
+    constraints: [Option<(Plan, Constraint)>; 2],
+}
+
+impl Checker {
+    fn new(
+        format: &WireFormat,
+        template: &ChatTemplate,
+        tokens: &[String],
+        turns: &TurnRenderer<'_>,
+    ) -> Result<Checker, String> {
+        let [_, eos, _] = template.tokens();
+        let stops: Vec<String> = format.stop_tokens.iter().cloned().chain(eos).collect();
+        let mut names: BTreeSet<String> = stops.iter().cloned().collect();
+        names.extend(tokens.iter().cloned());
+        let (needed, possible) = format.tokens();
+        names.extend(needed);
+        if tokens.is_empty() {
+            names.extend(possible);
+        }
+        names.remove("");
+        let mut specials: Vec<(String, TokenId)> =
+            (256..).map(TokenId::from_raw).zip(names).map(|(id, name)| (name, id)).collect();
+        let vocab = Arc::new(byte_vocabulary(&specials, &stops)?);
+        specials.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        let format = format.bind(&vocab);
+        let text = turns.render(&TurnInput::text(TEXT)).map_err(|error| error.to_string())?;
+        let text_end = text.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
+        let mut checker =
+            Checker { vocab, specials, text_end, stops, format, constraints: [None, None] };
+        let body = Json::from(&json!({"tools": tools(), "tool_choice": "auto"}));
+        let request = ToolRequest::parse(&body).map_err(|error| error.to_string())?;
+        let engine = Engine::new(Arc::clone(&checker.vocab), EngineOptions::default());
+        let openings = match checker.format.reasoning {
+            Some(_) => &[Reasoning::Optional, Reasoning::Opened][..],
+            None => &[Reasoning::Off],
+        };
+        for (slot, reasoning) in checker.constraints.iter_mut().zip(openings) {
+            let request = ToolRequest { reasoning: *reasoning, ..request.clone() };
+            let compiled = request.compile(&engine, &checker.format);
+            *slot = Some(compiled.map_err(|error| error.to_string())?);
+        }
+        Ok(checker)
+    }
+
+    fn check(&self, turns: &TurnRenderer<'_>, input: &TurnInput) -> Outcome {
+        let rendered = match turns.render(input) {
+            Ok(rendered) => rendered,
+            Err(error) => return Outcome::Refused(error.to_string()),
+        };
+        let wire = &rendered.wire;
+        let shows = |text: &str| text.is_empty() || wire.contains(text);
+        let has_calls = input.calls.iter().all(|(name, _)| shows(name));
+        let has_text = input.calls.is_empty() && !shows(input.text);
+        if !has_calls || has_text {
+            return Outcome::NotShown;
+        }
+        if input.calls.len() > 1 && self.format.call.parallel == ParallelPolicy::One {
+            return Outcome::NotShown;
+        }
+        let inside = self.format.prompt_opens_reasoning(&rendered.prompt);
+        let Some((plan, constraint)) = &self.constraints[usize::from(inside)] else {
+            return Outcome::NotShown;
+        };
+        let run = self.run(plan, constraint, &rendered);
+        let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
+            wire: wire.clone(),
+            accepted,
+            problem,
+        };
+        if !self.is_end(&wire[run.accepted..]) {
+            return mismatch(run.accepted, "the format does not accept".to_owned());
+        }
+        if !run.is_complete {
+            return mismatch(run.accepted, "the turn is not complete".to_owned());
+        }
+        match difference(input, &run.turn, wire) {
+            None => Outcome::Confirmed,
+            Some(problem) => mismatch(run.accepted, problem),
+        }
+    }
+
+    /// Whether this is the end of a turn: nothing, white space, a stop token, or what ends a turn
+    /// of text.
+    fn is_end(&self, rest: &str) -> bool {
+        let trimmed = rest.trim();
+        trimmed.is_empty()
+            || rest == self.text_end
+            || self.stops.iter().any(|stop| !stop.is_empty() && trimmed == stop)
+    }
+
+    /// Runs the turn until a token is refused or the turn ends.
+    fn run(&self, plan: &Plan, constraint: &Constraint, turn: &RenderedTurn) -> Run {
+        let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
+        let mut extractor = plan.extractor(0);
+        let (wire, mut at) = (turn.wire.as_str(), 0);
+        while at < wire.len() {
+            if matcher.is_complete() && wire.get(at..).is_some_and(|rest| self.is_end(rest)) {
+                break;
+            }
+            let rest = &wire.as_bytes()[at..];
+            let special = self.specials.iter().find(|(name, _)| rest.starts_with(name.as_bytes()));
+            let (token, len) = match special {
+                Some((name, token)) => (*token, name.len()),
+                None => (TokenId::from_raw(u32::from(rest[0])), 1),
+            };
+            if matcher.advance_traced(token, &mut tracer).is_err() {
+                break;
+            }
+            at += len;
+        }
+        let is_complete = matcher.is_complete();
+        let mut events = extractor.push(tracer.finish());
+        events.extend(extractor.finish(is_complete));
+        let accepted = (0..=at).rev().find(|&at| wire.is_char_boundary(at)).unwrap_or(0);
+        Run { accepted, is_complete, turn: Turn::collect(&events) }
+    }
+}
+
+struct Run {
+    accepted: usize,
+    is_complete: bool,
+    turn: Turn,
+}
+
+/// A vocabulary of all bytes and special tokens.
+fn byte_vocabulary(specials: &[(String, TokenId)], stops: &[String]) -> Result<Vocabulary, String> {
+    let mut builder = Vocabulary::builder(256 + specials.len());
+    for byte in 0..=255u8 {
+        builder.token(u32::from(byte), &[byte]);
+    }
+    for (name, id) in specials {
+        builder.special(id.raw(), name);
+        if stops.contains(name) {
+            builder.stop(id.raw());
+        }
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// What the extracted turn has that the input does not, or the other way round. Text and reasoning
+/// that the template leaves out are not expected.
+fn difference(input: &TurnInput, turn: &Turn, wire: &str) -> Option<String> {
+    let expected = |text: &'static str| if wire.contains(text) { text } else { "" };
+    if turn.text.trim() != expected(input.text) {
+        return Some(format!("the text is read as {:?}", turn.text));
+    }
+    if turn.reasoning.trim() != expected(input.reasoning) {
+        return Some(format!("the reasoning is read as {:?}", turn.reasoning));
+    }
+    let limits = Limits::default();
+    let calls: Vec<(&str, Option<Json>)> = (turn.calls.iter())
+        .map(|call| (call.name.as_str(), Json::parse(&call.arguments, &limits).ok()))
+        .collect();
+    let expected: Vec<(&str, Option<Json>)> =
+        input.calls.iter().map(|(name, arguments)| (*name, Some(Json::from(arguments)))).collect();
+    (calls != expected).then(|| {
+        let calls = turn.calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
+        format!("the calls are read as {:?}", calls.collect::<Vec<_>>())
+    })
+}

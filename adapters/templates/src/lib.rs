@@ -1,0 +1,39 @@
+//! Wire formats from what a checkpoint ships.
+//!
+//! ```text
+//! chat template -+-- probe ------------------+--> WireFormat -- confirm --> Resolved
+//! response_template -- lower ----------------+        ^
+//! tokens, configuration -- Catalog::detect --+        |
+//!                        turns that the chat template renders
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | `chat_template` | rendering of prompts with the model's own chat template |
+//! | `units` | tags, special tokens and characters of wire text |
+//! | `turns` | assistant turns as a chat template writes them, and how it wants messages |
+//! | `confirm` | whether a wire format accepts what a template writes and reads it back |
+//! | `probe` | a wire format from renderings alone |
+//! | `response_template` | a wire format from a checkpoint's `response_template` |
+//! | `checkpoint` | the files of a checkpoint |
+//! | `resolve` | the sources in their order |
+
+mod chat_template;
+mod checkpoint;
+mod confirm;
+mod probe;
+mod resolve;
+mod response_template;
+mod turns;
+mod units;
+
+pub use chat_template::{
+    ChatTemplate, DEFAULT_TEMPLATE, PromptParts, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,
+    TemplateInput, openai_message, parse_call_arguments, shipped_template,
+};
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};
+pub use probe::{ProbeError, Probed, probe};
+pub use resolve::{FormatSource, ResolveError, Resolved, resolve};
+pub use response_template::{ResponseTemplate, ResponseTemplateError, ResponseTemplateWarning};
+pub use turns::MessageStyle;

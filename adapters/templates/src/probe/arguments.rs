@@ -1,0 +1,196 @@
+//! The style of arguments, and where they stand in a call.
+
+use std::ops::Range;
+
+use louver_formats::{ArgumentStyle, Glue, Marker, NameStyle, TagPart, TaggedStyle};
+use serde_json::Value;
+
+use super::samples::{KEYS, NAMES, Samples, VALUES, one_argument};
+use super::{ProbeError, undetermined};
+use crate::units::{common_end, common_start, marker_of, units};
+
+const PART: &str = "how arguments are written";
+
+/// The style of arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Arguments {
+    Json,
+    Keywords,
+    /// The text around strings.
+    Delimited(String),
+    /// Tags of their own.
+    Tagged,
+}
+
+impl Arguments {
+    /// The style in the samples.
+    pub(super) fn find(samples: &Samples, _tokens: &[String]) -> Result<Arguments, ProbeError> {
+        let wire = &samples.one;
+        let after_name = wire.find(NAMES[0]).map_or(0, |at| at + NAMES[0].len());
+        if json_object(wire, after_name, &one_argument()).is_some() {
+            return Ok(Arguments::Json);
+        }
+        if json_object(wire, 0, &one_argument()).is_some() {
+            return Err(undetermined(PART, "they stand before the name of the tool"));
+        }
+        let rest = &wire[after_name..];
+        let (Some(key), Some(value)) = (rest.find(KEYS[0]), rest.find(VALUES[0])) else {
+            return Err(undetermined(PART, "a call does not have them as they were given"));
+        };
+        let between = rest.get(key + KEYS[0].len()..value);
+        let before_key = rest[..key].chars().next_back();
+        match (before_key, between) {
+            (Some('('), Some("='" | "=\"")) => Ok(Arguments::Keywords),
+            (Some('{'), Some(between)) if between.starts_with(':') && between.len() > 2 => {
+                let quote = &between[1..];
+                match rest[value + VALUES[0].len()..].starts_with(quote) {
+                    true => Ok(Arguments::Delimited(quote.to_owned())),
+                    false => Err(undetermined(PART, "strings end otherwise than they begin")),
+                }
+            }
+            (_, Some(between)) if between.ends_with(['"', '\'']) || between.is_empty() => {
+                Err(undetermined(PART, format!("a key and its value are {between:?} apart")))
+            }
+            (_, Some(_)) => Ok(Arguments::Tagged),
+            (_, None) => Err(undetermined(PART, "a value stands before its key")),
+        }
+    }
+
+    /// Where the arguments of a call stand, after the name of the tool. Tags are looked for from
+    /// the first key to the last value: what is around them is told by [`tagged`].
+    pub(super) fn span(&self, wire: &str, after_name: usize) -> Option<Range<usize>> {
+        let object = one_argument();
+        match self {
+            Arguments::Json => json_object(wire, after_name, &object),
+            Arguments::Delimited(quote) => {
+                let text = format!("{{{}:{quote}{}{quote}}}", KEYS[0], VALUES[0]);
+                let at = after_name + wire.get(after_name..)?.find(&text)?;
+                Some(at..at + text.len())
+            }
+            Arguments::Keywords => {
+                let at = after_name + wire.get(after_name..)?.find(KEYS[0])?;
+                let len = KEYS[0].len() + 2 + VALUES[0].len() + 1;
+                Some(at..at + len)
+            }
+            Arguments::Tagged => {
+                let from = after_name + wire.get(after_name..)?.find(KEYS[0])?;
+                let to = from + wire[from..].find(VALUES[0])? + VALUES[0].len();
+                Some(from..to)
+            }
+        }
+    }
+
+    /// The style as a description. For tags, `before` and `after` are the texts around the
+    /// arguments of a call, and are shortened by what belongs to the arguments.
+    pub(super) fn describe(
+        &self,
+        samples: &Samples,
+        tokens: &[String],
+        before: &mut String,
+        after: &mut String,
+    ) -> Result<ArgumentStyle, ProbeError> {
+        match self {
+            Arguments::Json => Ok(ArgumentStyle::Json),
+            Arguments::Keywords => Ok(ArgumentStyle::Keywords),
+            Arguments::Delimited(quote) => Ok(ArgumentStyle::Delimited(marker_of(quote))),
+            Arguments::Tagged => {
+                let style = tagged(samples, tokens, before, after)?;
+                Ok(ArgumentStyle::Tagged(Box::new(style)))
+            }
+        }
+    }
+}
+
+/// Where an object equal to `object` stands as JSON text.
+pub(super) fn json_object(wire: &str, from: usize, object: &Value) -> Option<Range<usize>> {
+    wire.get(from..)?.match_indices('{').map(|(at, _)| from + at).find_map(|at| {
+        let mut values = serde_json::Deserializer::from_str(&wire[at..]).into_iter::<Value>();
+        let found = values.next()?.ok()?;
+        (found == *object).then(|| at..at + values.byte_offset())
+    })
+}
+
+/// Tags of their own for each argument: `OPEN key MIDDLE value CLOSE`.
+fn tagged(
+    samples: &Samples,
+    tokens: &[String],
+    before: &mut String,
+    after: &mut String,
+) -> Result<TaggedStyle, ProbeError> {
+    let unclear = |problem: String| undetermined(PART, problem);
+    let wire = &samples.two_arguments;
+    let parts = (|| {
+        let (_, rest) = wire.split_once(KEYS[0])?;
+        let (middle, rest) = rest.split_once(VALUES[0])?;
+        let (next, rest) = rest.split_once(KEYS[1])?;
+        let (middle2, _) = rest.split_once(VALUES[1])?;
+        (middle == middle2).then_some((middle, next))
+    })();
+    let (middle, next) =
+        parts.ok_or_else(|| unclear("two arguments are written otherwise than one".to_owned()))?;
+    // `next` is what ends a value, what is between arguments, and what opens the next.
+    let open = common_end(before, next, tokens);
+    let open = from_last_tag_start(&next[next.len() - open..]);
+    let next = &next[..next.len() - open.len()];
+    let close = &next[..common_start(next, after, tokens)];
+    let between = &next[close.len()..];
+    let (trail, close_tag) = close.split_at(close.len() - close.trim_start().len());
+    let close_tag = close_tag.trim_end();
+    let rest = &close[trail.len() + close_tag.len()..];
+    if open.is_empty() || close_tag.is_empty() {
+        let problem = format!("between two arguments there is {next:?}");
+        return Err(unclear(problem));
+    }
+    let between = format!("{rest}{between}");
+    let (middle_tag, lead) = middle.split_at(middle.trim_end().len());
+    let before_open = before.len() - open.len();
+    before.truncate(before_open);
+    let after_close = after.split_off(trail.len() + close_tag.len());
+    // Without arguments, what is left of both is a call's header and trailer.
+    let none = samples.no_arguments.as_deref();
+    let none = none.and_then(|wire| wire.split_once(NAMES[0])).map(|(_, rest)| rest);
+    let split = none.and_then(|none| split_around(none, before, &after_close));
+    let (header, trailer) = split.unwrap_or((before.len(), 0));
+    let before_first = before.split_off(header);
+    let behind = after_close[..trailer].to_owned();
+    *after = after_close[trailer..].to_owned();
+    Ok(TaggedStyle {
+        open: vec![
+            TagPart::Text(open.to_owned()),
+            TagPart::Key { key: NameStyle::Raw },
+            TagPart::Text(middle_tag.to_owned()),
+        ],
+        lead: lead.to_owned(),
+        trail: trail.to_owned(),
+        close: Marker::Text(close_tag.to_owned()),
+        before: glue(&before_first),
+        between: glue(&between),
+        behind: glue(&behind),
+        excludes: Vec::new(),
+    })
+}
+
+/// The bytes of `before` and the start of the rest of `after` in a call without arguments, which is
+/// `before[..n] after[m..] ...`. Prefers the longest of both.
+fn split_around(none: &str, before: &str, after: &str) -> Option<(usize, usize)> {
+    let starts = (0..=before.len()).rev().filter(|&n| before.is_char_boundary(n));
+    let mut fits = starts.filter(|&n| none.starts_with(&before[..n])).flat_map(|n| {
+        let ends = (0..=after.len()).filter(|&m| after.is_char_boundary(m));
+        ends.filter(move |&m| none[n..].starts_with(&after[m..])).map(move |m| (n, m))
+    });
+    fits.find(|(_, m)| *m < after.len() || after.is_empty())
+}
+
+fn glue(text: &str) -> Glue {
+    Glue::Text(text.to_owned())
+}
+
+/// The end of a text from its last `<` on, or from its last tag on.
+fn from_last_tag_start(text: &str) -> &str {
+    let tag = units(text, &[]).iter().rev().find(|unit| unit.is_tag).map(|unit| unit.text);
+    let tag = tag.and_then(|tag| text.rfind(tag));
+    match text.rfind('<').max(tag) {
+        Some(at) => &text[at..],
+        None => "",
+    }
+}

@@ -1,0 +1,262 @@
+//! Calls in renderings: the section around them, what is around their names and arguments, and what
+//! is between two.
+
+use louver_formats::{
+    CallFormat, Glue, IdStyle, Marker, NameStyle, ParallelPolicy, Part, SectionFormat, WireId,
+};
+
+use super::arguments::Arguments;
+use super::samples::{ID, NAMES, Samples};
+use super::{ProbeError, undetermined};
+use crate::turns::TEXT;
+use crate::units::{common_end, common_start, marker_of, units};
+
+const PART: &str = "the markers of calls";
+
+/// The texts around the parts of a call.
+#[derive(Debug)]
+pub(super) struct Calls {
+    arguments: Arguments,
+    /// Before the call, if it is not part of each call.
+    section_start: String,
+    /// From the call's start to its name.
+    before_name: String,
+    /// From the name to the arguments.
+    before_arguments: String,
+    /// From the arguments to the call's end.
+    after_arguments: String,
+    section_end: String,
+    /// Between two calls. `None` if the template writes no two.
+    separator: Option<String>,
+    /// Between text and the first call. `None` if the template writes no text beside calls.
+    after_text: Option<String>,
+}
+
+/// The texts around the name and the arguments of a call in a wire text.
+struct Around<'a> {
+    before_name: &'a str,
+    before_arguments: &'a str,
+    after_arguments: &'a str,
+}
+
+impl<'a> Around<'a> {
+    fn find(wire: &'a str, name: &str, arguments: &Arguments) -> Option<Around<'a>> {
+        let at = wire.find(name)?;
+        let span = arguments.span(wire, at + name.len())?;
+        Some(Around {
+            before_name: &wire[..at],
+            before_arguments: &wire[at + name.len()..span.start],
+            after_arguments: &wire[span.end..],
+        })
+    }
+}
+
+impl Calls {
+    /// Takes the calls of the samples apart. `start` and `end` are what begins and ends every turn.
+    pub(super) fn find(
+        samples: &Samples,
+        start: &str,
+        end: &str,
+        tokens: &[String],
+    ) -> Result<Calls, ProbeError> {
+        let arguments = Arguments::find(samples, tokens)?;
+        let unclear = |problem: &str| undetermined(PART, problem);
+        let inner = |wire: &'_ str| {
+            let wire = wire.strip_prefix(start).unwrap_or(wire);
+            wire.strip_suffix(end).unwrap_or(wire).to_owned()
+        };
+        let one = inner(&samples.one);
+        if one.matches(NAMES[0]).count() != 1 {
+            return Err(unclear("a call has the name of its tool several times"));
+        }
+        let around = Around::find(&one, NAMES[0], &arguments)
+            .ok_or_else(|| unclear("the arguments do not follow the name"))?;
+        let two = samples.two.as_deref().map(inner);
+        let mut calls = match &two {
+            Some(two) => Calls::of_two(&around, two, arguments, tokens)?,
+            None => Calls {
+                section_start: String::new(),
+                before_name: around.before_name.to_owned(),
+                before_arguments: around.before_arguments.to_owned(),
+                after_arguments: around.after_arguments.to_owned(),
+                section_end: String::new(),
+                separator: None,
+                after_text: None,
+                arguments,
+            },
+        };
+        let text_and_call = samples.text_and_call.as_deref().map(inner);
+        let after_text = text_and_call.as_ref().and_then(|wire| wire.split_once(TEXT));
+        calls.after_text = after_text.and_then(|(_, rest)| {
+            let gap = rest.strip_suffix(one.trim_start())?;
+            gap.trim().is_empty().then(|| gap.to_owned())
+        });
+        Ok(calls)
+    }
+
+    /// The parts that a first and a second call share are a call's. What is left around them is the
+    /// section's, and what is left between them is the separator.
+    fn of_two(
+        one: &Around<'_>,
+        two: &str,
+        arguments: Arguments,
+        tokens: &[String],
+    ) -> Result<Calls, ProbeError> {
+        let unclear = |problem: String| undetermined(PART, problem);
+        let first = Around::find(two, NAMES[0], &arguments)
+            .ok_or_else(|| unclear("two calls are written otherwise than one".to_owned()))?;
+        let (middle, _) = (first.after_arguments.split_once(NAMES[1]))
+            .ok_or_else(|| unclear("the second call stands before the first".to_owned()))?;
+        let second = Around::find(first.after_arguments, NAMES[1], &arguments)
+            .ok_or_else(|| unclear("the second call is written otherwise".to_owned()))?;
+        if second.before_arguments != one.before_arguments {
+            let (a, b) = (one.before_arguments, second.before_arguments);
+            return Err(unclear(format!("the first has {a:?} after the name, the second {b:?}")));
+        }
+        let start = common_end(one.before_name, middle, tokens);
+        let start = middle[middle.len() - start..].trim_start();
+        let before_start = &middle[..middle.len() - start.len()];
+        let end = common_start(one.after_arguments, before_start, tokens);
+        let end = before_start[..end].trim_end();
+        let separator = &before_start[end.len()..];
+        let section_start = &one.before_name[..one.before_name.len() - start.len()];
+        Ok(Calls {
+            section_start: section_start.to_owned(),
+            before_name: start.to_owned(),
+            before_arguments: one.before_arguments.to_owned(),
+            after_arguments: end.to_owned(),
+            section_end: one.after_arguments[end.len()..].to_owned(),
+            separator: Some(separator.to_owned()),
+            after_text: None,
+            arguments,
+        })
+    }
+
+    /// The tags that end calls and their section, which text never contains.
+    pub(super) fn end_tags(&self) -> Vec<String> {
+        let last_tag = |text: &str| {
+            let all = units(text, &[]);
+            all.iter().rev().find(|unit| unit.is_tag).map(|unit| unit.text.to_owned())
+        };
+        [&self.after_arguments, &self.section_end].into_iter().filter_map(|t| last_tag(t)).collect()
+    }
+
+    /// The section and the call as a description.
+    pub(super) fn describe(
+        &self,
+        samples: &Samples,
+        tokens: &[String],
+    ) -> Result<(Option<SectionFormat>, CallFormat), ProbeError> {
+        let (mut before, mut after) = (self.before_arguments.clone(), self.after_arguments.clone());
+        let arguments = self.arguments.describe(samples, tokens, &mut before, &mut after)?;
+        let has_section =
+            !self.section_start.trim().is_empty() || !self.section_end.trim().is_empty();
+        let (begin, header) = self.split_begin(has_section, tokens)?;
+        let (trailer, end) = split_last_tag(after.trim_end(), tokens);
+        let name = match self.before_name.ends_with('"') && before.starts_with('"') {
+            true => NameStyle::Json,
+            false => NameStyle::Raw,
+        };
+        let mut header = parts(&header, samples);
+        header.push(Part::Name { name });
+        header.extend(parts(&before, samples));
+        let has_id = header.iter().any(|part| matches!(part, Part::Id { .. }));
+        let call = CallFormat {
+            begin,
+            header,
+            also: Vec::new(),
+            arguments,
+            trailer: parts(trailer, samples),
+            end: end.map(marker_of),
+            separator: self.separator_glue(has_section),
+            parallel: match self.separator {
+                Some(_) => ParallelPolicy::Many,
+                None => ParallelPolicy::One,
+            },
+            id: match (has_id, samples.style.indexed_ids) {
+                (false, _) => WireId::Made,
+                (true, true) => WireId::Header,
+                (true, false) => WireId::Id,
+            },
+        };
+        Ok((has_section.then(|| self.section(tokens)).transpose()?, call))
+    }
+
+    /// The begin marker of a call, and what stands between it and the name.
+    fn split_begin(
+        &self,
+        has_section: bool,
+        tokens: &[String],
+    ) -> Result<(Option<Marker>, String), ProbeError> {
+        let text = self.before_name.trim_start();
+        match units(text, tokens).first() {
+            Some(unit) if unit.is_tag => {
+                Ok((Some(marker_of(unit.text)), text[unit.text.len()..].to_owned()))
+            }
+            _ if has_section => Ok((None, text.to_owned())),
+            _ if is_long_enough(text) => Ok((Some(Marker::Text(text.to_owned())), String::new())),
+            _ => Err(undetermined(PART, format!("a call begins with {text:?} only"))),
+        }
+    }
+
+    fn section(&self, tokens: &[String]) -> Result<SectionFormat, ProbeError> {
+        let start = self.section_start.trim_start();
+        let all = units(start, tokens);
+        let begin = match all.first() {
+            Some(unit) if unit.is_tag => unit.text,
+            _ if is_long_enough(start) => start,
+            _ => return Err(undetermined(PART, format!("calls begin with {start:?} only"))),
+        };
+        let (trail, end) = split_last_tag(self.section_end.trim_end(), tokens);
+        Ok(SectionFormat {
+            before: self.after_text.clone().unwrap_or_default(),
+            begin: marker_of(begin),
+            lead: Glue::Text(start[begin.len()..].to_owned()),
+            trail: Glue::Text(trail.to_owned()),
+            end: end.map(marker_of),
+        })
+    }
+
+    /// The separator. In formats without a section, it also stands between text and a call.
+    fn separator_glue(&self, has_section: bool) -> Glue {
+        let separator = self.separator.as_deref().or(self.after_text.as_deref()).unwrap_or("");
+        let is_gap = separator.trim().is_empty();
+        let is_other = self.after_text.as_deref().is_some_and(|text| text != separator);
+        match !has_section && is_gap && is_other {
+            true => Glue::Parts(vec![Part::Gap { gap: separator.to_owned() }]),
+            false => Glue::Text(separator.to_owned()),
+        }
+    }
+}
+
+/// Whether a text is no accident in prose.
+fn is_long_enough(text: &str) -> bool {
+    text.trim().len() >= 6
+}
+
+/// A text up to its last unit, and this unit if it is a tag.
+fn split_last_tag<'a>(text: &'a str, tokens: &[String]) -> (&'a str, Option<&'a str>) {
+    match units(text, tokens).last() {
+        Some(unit) if unit.is_tag => {
+            (&text[..text.len() - unit.text.len()], Some(&text[text.len() - unit.text.len()..]))
+        }
+        _ => (text, None),
+    }
+}
+
+/// A text as parts, with ids where the samples have stand-ins, and with tags as markers.
+fn parts(text: &str, samples: &Samples) -> Vec<Part> {
+    let id = if samples.style.indexed_ids { IdStyle::FromZero } else { IdStyle::Nine };
+    let mut out = Vec::new();
+    for (k, piece) in text.split(ID).enumerate() {
+        if k > 0 {
+            out.push(Part::Id { id });
+        }
+        match marker_of(piece) {
+            Marker::Text(text) if text.is_empty() => {}
+            Marker::Text(text) => out.push(Part::Text(text)),
+            marker => out.push(Part::Marker(marker)),
+        }
+    }
+    out
+}

@@ -1,0 +1,136 @@
+//! Probing: a wire format from what a chat template writes, and nothing else.
+//!
+//! The template renders turns whose names, keys and values occur nowhere else: text, a call, a call
+//! with other arguments, two calls, reasoning. Where they stand in the renderings, and what the
+//! renderings have in common, gives the parts of the description. What cannot be told is an error
+//! that names the part; nothing is guessed. The result is a proposal: [`confirm`](crate::confirm)
+//! decides, with turns that were not used here.
+
+mod arguments;
+mod calls;
+mod reasoning;
+mod samples;
+
+use louver_formats::{ReasoningFormat, TextFormat, TextPlace, WireFormat};
+
+use self::calls::Calls;
+use self::samples::Samples;
+use crate::chat_template::ChatTemplate;
+use crate::turns::{MessageStyle, TEXT};
+use crate::units::{common_end, marker_of, units};
+
+/// What a template says of its wire format.
+#[derive(Clone, Debug)]
+pub struct Probed {
+    /// The description.
+    pub format: WireFormat,
+    /// How the template wants messages.
+    pub style: MessageStyle,
+    /// The rendering that each part came from: JSON pointers of fields, and what tells them.
+    pub origins: Vec<(&'static str, &'static str)>,
+}
+
+/// Why a template does not tell its wire format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// It refuses the turns.
+    #[error("the chat template does not write calls: {0}")]
+    NoCalls(String),
+    /// A part of the description cannot be told.
+    #[error("the chat template does not tell {part}: {problem}")]
+    Undetermined {
+        /// The part.
+        part: &'static str,
+        /// Why.
+        problem: String,
+    },
+}
+
+/// An error about one part.
+fn undetermined(part: &'static str, problem: impl Into<String>) -> ProbeError {
+    ProbeError::Undetermined { part, problem: problem.into() }
+}
+
+/// Derives a wire format from a chat template. `tokens` are the texts of the checkpoint's special
+/// and added tokens. Cost: some twenty renderings.
+pub fn probe(name: &str, template: &ChatTemplate, tokens: &[String]) -> Result<Probed, ProbeError> {
+    let samples = Samples::render(template, tokens)?;
+    let end = common_end(&samples.text, &samples.one, tokens);
+    let end = &samples.text[samples.text.len() - end..];
+    let [_, eos, _] = template.tokens();
+    let stop_tokens = stop_tokens(end, eos, tokens)?;
+    let (text_start, text_end) = samples.around_text()?;
+    let text_end = &text_end[..text_end.len().saturating_sub(end.len())];
+    let reasoning = reasoning::find(&samples, tokens)?;
+    // A template may write an empty block of reasoning before every turn.
+    let empty_block = reasoning.as_ref().map_or(0, |found| reasoning::block_len(found, text_start));
+    let calls = Calls::find(&samples, &text_start[..empty_block], end, tokens)?;
+    let text = text_format(&text_start[empty_block..], text_end, &samples, &reasoning, &calls)?;
+    let mut format = WireFormat::plain();
+    format.name = name.to_owned();
+    format.title = format!("{name}: from its chat template");
+    format.sources = vec!["the checkpoint's chat template, by rendering".to_owned()];
+    format.stop_tokens = stop_tokens;
+    format.text = text;
+    format.reasoning = reasoning;
+    (format.section, format.call) = calls.describe(&samples, tokens)?;
+    // The checks of a description, which is also what people see.
+    let written = toml::to_string(&format)
+        .map_err(|problem| undetermined("the wire format", problem.to_string()))?;
+    let format = WireFormat::from_toml(&written)
+        .map_err(|problem| undetermined("the wire format", problem.to_string()))?;
+    Ok(Probed { format, style: samples.style, origins: ORIGINS.to_vec() })
+}
+
+/// Where the fields of a probed description come from.
+const ORIGINS: &[(&str, &str)] = &[
+    ("/stop_tokens", "the common end of a turn of text and a turn of one call"),
+    ("/text", "a turn of text, and a turn of text and one call"),
+    ("/text/excludes", "the markers of reasoning and calls"),
+    ("/reasoning", "turns with reasoning, and the end of the prompt"),
+    ("/section", "what one call has and the second of two calls lacks"),
+    ("/call", "turns of one call and of two calls"),
+    ("/call/arguments", "calls with one, two and no arguments"),
+    ("/call/separator", "between two calls, and between text and a call"),
+    ("/call/parallel", "a turn of two calls"),
+];
+
+/// The tokens that end a turn: the first tag of its end, and the end of sequence.
+fn stop_tokens(
+    end: &str,
+    eos: Option<String>,
+    tokens: &[String],
+) -> Result<Vec<String>, ProbeError> {
+    let tag = units(end, tokens).into_iter().find(|unit| unit.is_tag);
+    let mut out: Vec<String> = tag.map(|unit| unit.text.to_owned()).into_iter().collect();
+    out.extend(eos.filter(|eos| !eos.is_empty() && !out.contains(eos)));
+    match out.is_empty() {
+        true => Err(undetermined("what ends a turn", "there is no token after it")),
+        false => Ok(out),
+    }
+}
+
+/// The place and the markers of text.
+fn text_format(
+    start: &str,
+    end: &str,
+    samples: &Samples,
+    reasoning: &Option<ReasoningFormat>,
+    calls: &Calls,
+) -> Result<TextFormat, ProbeError> {
+    let mut text = WireFormat::plain().text;
+    if samples.text_and_call.as_ref().is_some_and(|wire| wire.contains(TEXT)) {
+        text.place = TextPlace::BeforeCalls;
+    }
+    let marker = |text: &str| (!text.trim().is_empty()).then(|| marker_of(text.trim()));
+    (text.begin, text.end) = (marker(start), marker(end));
+    if text.begin.is_some() != text.end.is_some() {
+        let problem = format!("it stands between {start:?} and {end:?}");
+        return Err(undetermined("the markers of text", problem));
+    }
+    text.excludes.extend(reasoning.iter().flat_map(|r| [r.begin.write(), r.end.write()]));
+    text.excludes.extend(calls.end_tags());
+    text.excludes.retain(|text| !text.is_empty());
+    Ok(text)
+}

@@ -1,0 +1,72 @@
+//! The block of reasoning in renderings.
+
+use louver_formats::{Opener, ReasoningFormat};
+
+use super::samples::{REASONING, Samples};
+use super::{ProbeError, undetermined};
+use crate::turns::TEXT;
+use crate::units::{marker_of, units};
+
+/// The block, if the template writes reasoning.
+pub(super) fn find(
+    samples: &Samples,
+    tokens: &[String],
+) -> Result<Option<ReasoningFormat>, ProbeError> {
+    let Some(turn) = &samples.reasoning_and_text else { return Ok(None) };
+    let unclear = |problem: String| undetermined("the block of reasoning", problem);
+    let Some((before, rest)) = turn.wire.split_once(REASONING) else { return Ok(None) };
+    let Some((between, _)) = rest.split_once(TEXT) else {
+        return Err(unclear("there is no text after it".to_owned()));
+    };
+    // The begin is in the turn, or at the end of the prompt.
+    let opens_in_turn = units(before, tokens).iter().any(|unit| unit.is_tag);
+    let (begin, lead) = match opens_in_turn {
+        true => split_white_space_after(before),
+        false => {
+            let all = units(&turn.prompt, tokens);
+            let tag = all.iter().rev().find(|unit| !unit.text.trim().is_empty());
+            let tag = tag.filter(|unit| unit.is_tag);
+            let tag = tag.ok_or_else(|| unclear("it has no begin".to_owned()))?;
+            (tag.text, before)
+        }
+    };
+    if begin.trim_start() != begin || !lead.trim().is_empty() {
+        return Err(unclear(format!("it begins with {before:?}")));
+    }
+    // What marks the text that follows is no part of the block.
+    let (text_start, _) = samples.around_text()?;
+    let start = units(text_start, tokens);
+    let end_of_block = match start.iter().any(|unit| unit.is_tag) && !text_start.contains(begin) {
+        true => between.strip_suffix(text_start).unwrap_or(between),
+        false => between,
+    };
+    let (end, after) = split_white_space_after(end_of_block);
+    let trail = &end[..end.len() - end.trim_start().len()];
+    let end = end.trim_start();
+    if end.is_empty() {
+        return Err(unclear("it has no end".to_owned()));
+    }
+    let is_opened = samples.prompt.trim_end().ends_with(begin.trim_end());
+    Ok(Some(ReasoningFormat {
+        opened_by: if is_opened { Opener::Template } else { Opener::Model },
+        begin: marker_of(begin),
+        lead: lead.to_owned(),
+        trail: trail.to_owned(),
+        end: marker_of(end),
+        after: after.to_owned(),
+        excludes: Vec::new(),
+    }))
+}
+
+/// A text and the white space at its end.
+fn split_white_space_after(text: &str) -> (&str, &str) {
+    text.split_at(text.trim_end().len())
+}
+
+/// The length of an empty block at the start of a turn, and of the white space after it.
+pub(super) fn block_len(reasoning: &ReasoningFormat, start: &str) -> usize {
+    let end = reasoning.end.write();
+    let Some(at) = start.find(&end) else { return 0 };
+    let rest = &start[at + end.len()..];
+    at + end.len() + (rest.len() - rest.trim_start().len())
+}

@@ -1,0 +1,122 @@
+//! The renderings that a probe looks at.
+
+use serde_json::{Value, json};
+
+use super::{ProbeError, undetermined};
+use crate::chat_template::ChatTemplate;
+use crate::probe::arguments::Arguments;
+use crate::turns::{MessageStyle, RenderedTurn, TEXT, TurnInput, TurnRenderer};
+
+/// The names of the called tools.
+pub(super) const NAMES: [&str; 2] = ["zqfirst_fn", "zqsecond_fn"];
+/// The names of arguments.
+pub(super) const KEYS: [&str; 2] = ["zqkeya", "zqkeyb"];
+/// The values of arguments.
+pub(super) const VALUES: [&str; 2] = ["zqvala", "zqvalb"];
+/// Reasoning.
+pub(super) const REASONING: &str = "Zqreason mitul.";
+
+/// The stand-in for the id of a call in renderings.
+pub(super) const ID: char = '\u{e000}';
+
+/// Turns as the template writes them, with ids replaced by [`ID`].
+#[derive(Debug)]
+pub(super) struct Samples {
+    pub(super) style: MessageStyle,
+    /// The prompt of a turn with reasoning.
+    pub(super) prompt: String,
+    pub(super) text: String,
+    pub(super) one: String,
+    pub(super) two_arguments: String,
+    pub(super) no_arguments: Option<String>,
+    pub(super) two: Option<String>,
+    pub(super) text_and_call: Option<String>,
+    /// The prompt and the turn.
+    pub(super) reasoning_and_text: Option<RenderedTurn>,
+}
+
+/// Arguments: the first `n` keys with their values.
+fn arguments(n: usize) -> Value {
+    KEYS.iter().zip(VALUES).take(n).map(|(key, value)| (*key, value)).collect::<Value>()
+}
+
+/// The arguments of the calls of all samples with one call.
+pub(super) fn one_argument() -> Value {
+    arguments(1)
+}
+
+impl Samples {
+    /// Renders the turns in the first message style in which the template writes the arguments of a
+    /// call as given.
+    pub(super) fn render(
+        template: &ChatTemplate,
+        tokens: &[String],
+    ) -> Result<Samples, ProbeError> {
+        let tools = NAMES.map(|name| {
+            let text = json!({"type": "string"});
+            json!({"type": "function", "function": {"name": name, "description": "A tool.",
+                "parameters": {"type": "object", "properties": {KEYS[0]: text, KEYS[1]: text}}}})
+        });
+        let mut problem = None;
+        for style in MessageStyle::all() {
+            let found = Samples::in_style(template, &tools, style);
+            match found.and_then(|samples| Arguments::find(&samples, tokens).map(|_| samples)) {
+                Ok(samples) => return Ok(samples),
+                Err(error) => problem.get_or_insert(error),
+            };
+        }
+        Err(problem.unwrap_or(ProbeError::NoCalls("there is no message style".to_owned())))
+    }
+
+    fn in_style(
+        template: &ChatTemplate,
+        tools: &[Value],
+        style: MessageStyle,
+    ) -> Result<Samples, ProbeError> {
+        let refused = |error: crate::TemplateError| ProbeError::NoCalls(error.to_string());
+        let turns = TurnRenderer::new(template, tools, style).map_err(refused)?;
+        let call = |k: usize, n: usize| (NAMES[k], arguments(n));
+        let render = |input: TurnInput| {
+            let mut turn = turns.render(&input)?;
+            for (k, (name, _)) in input.calls.iter().enumerate() {
+                turn.wire = replace_id(&turn.wire, style, k, name);
+            }
+            Ok(turn)
+        };
+        let wire = |input: TurnInput| render(input).map(|turn| turn.wire);
+        let one = wire(TurnInput::calls(vec![call(0, 1)])).map_err(refused)?;
+        if !one.contains(NAMES[0]) {
+            let problem = "a turn with a call does not have the name of the tool";
+            return Err(ProbeError::NoCalls(problem.to_owned()));
+        }
+        let reasoning = TurnInput::text(TEXT).with_reasoning(REASONING);
+        let reasoning = render(reasoning).ok().filter(|turn| turn.wire.contains(REASONING));
+        let has_both = |wire: &String| NAMES.iter().all(|name| wire.contains(name));
+        Ok(Samples {
+            style,
+            text: wire(TurnInput::text(TEXT)).map_err(refused)?,
+            two_arguments: wire(TurnInput::calls(vec![call(0, 2)])).map_err(refused)?,
+            no_arguments: wire(TurnInput::calls(vec![call(0, 0)])).ok(),
+            two: wire(TurnInput::calls(vec![call(0, 1), call(1, 1)])).ok().filter(has_both),
+            text_and_call: wire(TurnInput::calls(vec![call(0, 1)]).with_text(TEXT)).ok(),
+            reasoning_and_text: reasoning,
+            prompt: turns.prompt.clone(),
+            one,
+        })
+    }
+
+    /// What stands before and after the text in a turn of text.
+    pub(super) fn around_text(&self) -> Result<(&str, &str), ProbeError> {
+        let found = self.text.split_once(TEXT);
+        found.ok_or_else(|| undetermined("the markers of text", "it is written otherwise"))
+    }
+}
+
+/// Replaces the id of call `k` by its stand-in. An id with an index keeps what is before it.
+fn replace_id(wire: &str, style: MessageStyle, k: usize, name: &str) -> String {
+    let id = style.id(k, name);
+    match style.indexed_ids {
+        true => wire.replace(&id, &format!("functions.{name}:{ID}")),
+        false => wire.replace(&id, &ID.to_string()),
+    }
+}

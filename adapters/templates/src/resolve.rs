@@ -1,0 +1,201 @@
+//! The wire format of a checkpoint, from the sources in their order.
+//!
+//! A family that Louver knows is taken if the chat template confirms it: it also has the spellings
+//! that its models write beside the template's. Otherwise the checkpoint describes the format
+//! itself, by its `response_template` or by what its chat template writes. Such a description is
+//! taken only if the chat template confirms it.
+
+use louver_formats::{Catalog, DetectError, WireFormat};
+
+use crate::checkpoint::Checkpoint;
+use crate::confirm::{Confirmation, confirm};
+use crate::probe::{ProbeError, probe};
+use crate::response_template::{ResponseTemplateError, ResponseTemplateWarning};
+use crate::turns::MessageStyle;
+
+/// Where a wire format came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormatSource {
+    /// A family of the catalog, for this reason.
+    Family(String),
+    /// The checkpoint's `response_template`, which leaves this open or asks for more.
+    ResponseTemplate(Vec<ResponseTemplateWarning>),
+    /// Renderings of the chat template: JSON pointers of fields, and what tells them.
+    ChatTemplate(Vec<(&'static str, &'static str)>),
+}
+
+/// The wire format of a checkpoint.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The format.
+    pub format: WireFormat,
+    /// Where it came from.
+    pub source: FormatSource,
+    /// What the chat template confirms. `None` if there is no chat template.
+    pub confirmation: Option<Confirmation>,
+    /// What was found about the sources that were not used, for people.
+    pub notes: Vec<String>,
+}
+
+impl Resolved {
+    /// Whether the chat template confirms the format in full.
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmation.as_ref().is_some_and(Confirmation::is_full)
+    }
+
+    /// How the chat template wants messages.
+    pub fn style(&self) -> MessageStyle {
+        self.confirmation.as_ref().map(|confirmation| confirmation.style).unwrap_or_default()
+    }
+}
+
+/// Why a checkpoint has no wire format: what is known of each source.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.describe())]
+pub struct ResolveError {
+    /// Why no family of the catalog was taken.
+    pub family: DetectError,
+    /// What is wrong with the `response_template`, if there is one.
+    pub response_template: Option<SourceError>,
+    /// Why the chat template does not tell the format, if there is one.
+    pub chat_template: Option<SourceError>,
+}
+
+/// Why a source gives no wire format.
+#[derive(Debug)]
+pub enum SourceError {
+    /// The `response_template` cannot be a wire format.
+    ResponseTemplate(ResponseTemplateError),
+    /// The chat template does not tell the format.
+    Probe(ProbeError),
+    /// The chat template contradicts the description.
+    Unconfirmed(Confirmation),
+}
+
+impl ResolveError {
+    fn describe(&self) -> String {
+        let mut out = self.family.to_string();
+        let sources = [
+            ("response_template", &self.response_template),
+            ("chat template", &self.chat_template),
+        ];
+        for (name, problem) in sources {
+            match problem {
+                None => {}
+                Some(SourceError::ResponseTemplate(error)) => out += &format!("; {error}"),
+                Some(SourceError::Probe(error)) => out += &format!("; {error}"),
+                Some(SourceError::Unconfirmed(confirmation)) => {
+                    let what: Vec<String> =
+                        confirmation.unconfirmed().map(ToString::to_string).collect();
+                    out += &format!("; the {name}'s format is not confirmed: {}", what.join("; "));
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Finds the wire format of a checkpoint. `name` is the name of a format that the catalog does not
+/// have. Fails if no source gives a format that the chat template confirms; a family of the catalog
+/// is taken unconfirmed, too, and says so.
+///
+/// Cost: some milliseconds, for renderings and small grammars.
+pub fn resolve(
+    checkpoint: &Checkpoint,
+    catalog: &Catalog,
+    name: &str,
+) -> Result<Resolved, ResolveError> {
+    let template = checkpoint.template.as_ref();
+    let check = |format: &WireFormat| {
+        template.map(|template| confirm(format, template, &checkpoint.tokens))
+    };
+    let mut notes = Vec::new();
+    let family = match find_family(checkpoint, catalog, &check) {
+        Ok(family) if family.confirmation.as_ref().is_none_or(Confirmation::is_full) => {
+            return Ok(family);
+        }
+        Ok(family) => {
+            notes.extend(family.contradictions());
+            Ok(family)
+        }
+        Err(error) => Err(error),
+    };
+    let confirmed = |format: WireFormat, source: FormatSource| {
+        let confirmation = check(&format);
+        match confirmation {
+            Some(confirmation) if confirmation.is_full() => {
+                Ok(Resolved { format, source, confirmation: Some(confirmation), notes: Vec::new() })
+            }
+            Some(confirmation) => Err(SourceError::Unconfirmed(confirmation)),
+            None => Err(SourceError::Probe(ProbeError::NoCalls("there is none".to_owned()))),
+        }
+    };
+    let declared = checkpoint.response_template.as_ref().map(|response| {
+        let lowered = response.lower(name).map_err(SourceError::ResponseTemplate);
+        lowered.and_then(|(format, warnings)| {
+            confirmed(format, FormatSource::ResponseTemplate(warnings))
+        })
+    });
+    let rendered = || {
+        template.map(|template| {
+            let probed = probe(name, template, &checkpoint.tokens).map_err(SourceError::Probe);
+            probed.and_then(|probed| {
+                confirmed(probed.format, FormatSource::ChatTemplate(probed.origins))
+            })
+        })
+    };
+    let (response_template, chat_template) = match declared {
+        Some(Ok(resolved)) => return Ok(Resolved { notes, ..resolved }),
+        declared => match rendered() {
+            Some(Ok(resolved)) => return Ok(Resolved { notes, ..resolved }),
+            rendered => (declared.and_then(Result::err), rendered.and_then(Result::err)),
+        },
+    };
+    match family {
+        Ok(family) => Ok(Resolved { notes, ..family }),
+        Err(family) => Err(ResolveError { family, response_template, chat_template }),
+    }
+}
+
+impl Resolved {
+    fn contradictions(&self) -> Vec<String> {
+        let cases = self.confirmation.iter().flat_map(Confirmation::unconfirmed);
+        cases.map(|case| format!("family {}: {case}", self.format.name)).collect()
+    }
+}
+
+/// The family of the catalog. Among several that fit, the one that the chat template confirms.
+fn find_family(
+    checkpoint: &Checkpoint,
+    catalog: &Catalog,
+    check: &dyn Fn(&WireFormat) -> Option<Confirmation>,
+) -> Result<Resolved, DetectError> {
+    let (candidates, error) = match checkpoint.with_hints(|hints| catalog.detect(hints)) {
+        Ok(detected) => (vec![detected], None),
+        Err(DetectError::Ambiguous { candidates }) => {
+            (candidates.clone(), Some(DetectError::Ambiguous { candidates }))
+        }
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for detected in candidates {
+        let Ok(format) = catalog.get(&detected.name) else { continue };
+        let confirmation = check(format);
+        found.push(Resolved {
+            format: format.clone(),
+            source: FormatSource::Family(detected.reason),
+            confirmation,
+            notes: Vec::new(),
+        });
+    }
+    match error {
+        None => found.pop().ok_or(DetectError::Unknown { seen: "catalog", known: catalog.names() }),
+        Some(error) => {
+            let mut confirmed = found.into_iter().filter(Resolved::is_confirmed);
+            match (confirmed.next(), confirmed.next()) {
+                (Some(only), None) => Ok(only),
+                _ => Err(error),
+            }
+        }
+    }
+}

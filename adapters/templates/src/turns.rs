@@ -1,0 +1,161 @@
+//! Assistant turns as a chat template writes them: the text between the prompt and the end of the
+//! conversation.
+
+use serde_json::{Value, json};
+
+use crate::chat_template::{ChatTemplate, PromptParts, TemplateError};
+
+/// How a chat template wants the messages of an assistant that calls tools. Templates differ, and
+/// say so only by failing or by writing wrong text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageStyle {
+    /// Arguments are JSON text instead of an object.
+    pub arguments_as_text: bool,
+    /// The content of a message without text is null instead of the empty text.
+    pub null_content: bool,
+    /// Ids are `functions.NAME:INDEX` instead of nine letters and digits.
+    pub indexed_ids: bool,
+}
+
+impl MessageStyle {
+    /// All styles, the usual first.
+    pub(crate) fn all() -> impl Iterator<Item = MessageStyle> {
+        (0..8u8).map(|bits| MessageStyle {
+            arguments_as_text: bits & 1 != 0,
+            null_content: bits & 2 != 0,
+            indexed_ids: bits & 4 != 0,
+        })
+    }
+}
+
+/// The content of an assistant's turn, for a template to write.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TurnInput {
+    pub(crate) text: &'static str,
+    pub(crate) reasoning: &'static str,
+    /// Names and arguments.
+    pub(crate) calls: Vec<(&'static str, Value)>,
+}
+
+impl TurnInput {
+    pub(crate) fn text(text: &'static str) -> TurnInput {
+        TurnInput { text, ..TurnInput::default() }
+    }
+
+    pub(crate) fn calls(calls: Vec<(&'static str, Value)>) -> TurnInput {
+        TurnInput { calls, ..TurnInput::default() }
+    }
+
+    pub(crate) fn with_text(self, text: &'static str) -> TurnInput {
+        TurnInput { text, ..self }
+    }
+
+    pub(crate) fn with_reasoning(self, reasoning: &'static str) -> TurnInput {
+        TurnInput { reasoning, ..self }
+    }
+
+    fn message(&self, style: MessageStyle) -> Value {
+        let mut message = json!({"role": "assistant", "content": self.text});
+        if self.text.is_empty() && style.null_content {
+            message["content"] = Value::Null;
+        }
+        if !self.reasoning.is_empty() {
+            // The names of different templates. None writes more than one of them.
+            for key in ["reasoning_content", "reasoning", "thinking"] {
+                message[key] = self.reasoning.into();
+            }
+        }
+        if !self.calls.is_empty() {
+            let calls = self.calls.iter().enumerate().map(|(k, (name, arguments))| {
+                let arguments = match style.arguments_as_text {
+                    true => louver_formats::python_json(arguments).into(),
+                    false => arguments.clone(),
+                };
+                let function = json!({"name": name, "arguments": arguments});
+                json!({"type": "function", "id": style.id(k, name), "function": function})
+            });
+            message["tool_calls"] = calls.collect();
+        }
+        message
+    }
+}
+
+impl MessageStyle {
+    /// The id of call `k`.
+    pub(crate) fn id(self, k: usize, name: &str) -> String {
+        match self.indexed_ids {
+            true => format!("functions.{name}:{k}"),
+            false => format!("q7Xw{k}Lp2V"),
+        }
+    }
+}
+
+/// A turn as the template writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RenderedTurn {
+    /// The conversation before the turn, with the header of the turn.
+    pub(crate) prompt: String,
+    /// The turn, with its end.
+    pub(crate) wire: String,
+}
+
+/// Renders assistant turns after one question.
+#[derive(Debug)]
+pub(crate) struct TurnRenderer<'a> {
+    template: &'a ChatTemplate,
+    tools: &'a [Value],
+    pub(crate) style: MessageStyle,
+    /// The prompt of the model's turn.
+    pub(crate) prompt: String,
+    /// The bytes of `prompt` that stand before every turn. What follows belongs to a turn: the
+    /// begin of its reasoning.
+    header: usize,
+}
+
+/// A text that no template contains.
+pub(crate) const TEXT: &str = "Zqtext vakol.";
+
+impl<'a> TurnRenderer<'a> {
+    pub(crate) fn new(
+        template: &'a ChatTemplate,
+        tools: &'a [Value],
+        style: MessageStyle,
+    ) -> Result<TurnRenderer<'a>, TemplateError> {
+        let mut renderer =
+            TurnRenderer { template, tools, style, prompt: String::new(), header: 0 };
+        renderer.prompt = renderer.conversation(None, true)?;
+        let text = renderer.conversation(Some(&TurnInput::text(TEXT)), false)?;
+        renderer.header = common_prefix(&renderer.prompt, &text);
+        Ok(renderer)
+    }
+
+    fn conversation(
+        &self,
+        turn: Option<&TurnInput>,
+        add_generation_prompt: bool,
+    ) -> Result<String, TemplateError> {
+        let mut messages = vec![json!({"role": "user", "content": "How far is it?"})];
+        messages.extend(turn.map(|turn| turn.message(self.style)));
+        let parts =
+            PromptParts { messages: &messages, tools: self.tools, ..PromptParts::default() };
+        self.template.render_conversation(&parts, add_generation_prompt)
+    }
+
+    /// The turn as the template writes it at the end of a conversation.
+    pub(crate) fn render(&self, turn: &TurnInput) -> Result<RenderedTurn, TemplateError> {
+        let whole = self.conversation(Some(turn), false)?;
+        let at = match whole.starts_with(&self.prompt) {
+            true => self.prompt.len(),
+            // The turn lacks what the prompt opens, or it changes what is before it.
+            false => common_prefix(&self.prompt[..self.header], &whole),
+        };
+        let (prompt, wire) = whole.split_at(at);
+        Ok(RenderedTurn { prompt: prompt.to_owned(), wire: wire.to_owned() })
+    }
+}
+
+/// The length of the common prefix of two texts.
+pub(crate) fn common_prefix(a: &str, b: &str) -> usize {
+    let equal = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    (0..=equal).rev().find(|&at| a.is_char_boundary(at)).unwrap_or(0)
+}

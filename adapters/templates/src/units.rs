@@ -1,0 +1,121 @@
+//! Units of wire text: tags and special tokens, which are never taken apart, and single characters.
+
+use louver_formats::{Marker, Step};
+
+/// A unit of wire text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unit<'a> {
+    pub(crate) text: &'a str,
+    /// Whether it is a tag or a special token.
+    pub(crate) is_tag: bool,
+}
+
+/// The most bytes of a tag that no list of tokens names.
+const MAX_TAG: usize = 64;
+
+/// The units of a text. `tokens` are special tokens. Tags are `<...>`, with `<` at most once, and
+/// `[...]` of capital letters.
+pub(crate) fn units<'a>(text: &'a str, tokens: &[String]) -> Vec<Unit<'a>> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let token = tokens.iter().filter(|token| rest.starts_with(token.as_str()));
+        let token = token.map(String::len).max().unwrap_or(0);
+        let len = token.max(tag_len(rest));
+        let is_tag = len > 0;
+        let len = if is_tag { len } else { c.len_utf8() };
+        out.push(Unit { text: &rest[..len], is_tag });
+        at += len;
+    }
+    out
+}
+
+/// The length of the tag that a text begins with, or 0.
+fn tag_len(text: &str) -> usize {
+    let (close, is_inner): (char, fn(char) -> bool) = match text.chars().next() {
+        Some('<') => ('>', |c| c != '<' && !c.is_whitespace() && c != '"' && c != '{'),
+        Some('[') => (']', |c| c.is_ascii_uppercase() || c == '_' || c == '/'),
+        _ => return 0,
+    };
+    let end = text[1..].find(|c: char| c == close || !is_inner(c)).map(|end| end + 1);
+    let end = end.filter(|&end| end > 1 && end < MAX_TAG && text[end..].starts_with(close));
+    end.map_or(0, |end| end + 1)
+}
+
+/// A text as a marker, in which each tag may be a special token.
+pub(crate) fn marker_of(text: &str) -> Marker {
+    let steps: Vec<Step> = units(text, &[])
+        .into_iter()
+        .map(|unit| match unit.is_tag {
+            true => Step::Marker(Marker::Either(unit.text.to_owned())),
+            false => Step::Text(unit.text.to_owned()),
+        })
+        .collect();
+    match &steps[..] {
+        [Step::Marker(marker)] => marker.clone(),
+        [Step::Text(text)] => Marker::Text(text.clone()),
+        _ if steps.iter().all(|step| matches!(step, Step::Text(_))) => {
+            Marker::Text(text.to_owned())
+        }
+        _ => Marker::Seq(joined(steps)),
+    }
+}
+
+/// Steps with adjacent texts joined.
+fn joined(steps: Vec<Step>) -> Vec<Step> {
+    let mut out: Vec<Step> = Vec::new();
+    for step in steps {
+        match (out.last_mut(), step) {
+            (Some(Step::Text(text)), Step::Text(more)) => text.push_str(&more),
+            (_, step) => out.push(step),
+        }
+    }
+    out
+}
+
+/// The length of the common prefix of two texts in whole units.
+pub(crate) fn common_start(a: &str, b: &str, tokens: &[String]) -> usize {
+    let (a, b) = (units(a, tokens), units(b, tokens));
+    let equal = a.iter().zip(&b).take_while(|(a, b)| a.text == b.text);
+    equal.map(|(unit, _)| unit.text.len()).sum()
+}
+
+/// The length of the common suffix of two texts in whole units.
+pub(crate) fn common_end(a: &str, b: &str, tokens: &[String]) -> usize {
+    let (a, b) = (units(a, tokens), units(b, tokens));
+    let equal = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a.text == b.text);
+    equal.map(|(unit, _)| unit.text.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_and_tokens_are_whole() {
+        let tokens = ["<|a b|>".to_owned()];
+        let texts = |text| -> Vec<&str> {
+            units(text, &tokens).iter().filter(|unit| unit.is_tag).map(|unit| unit.text).collect()
+        };
+        assert_eq!(
+            texts("x<tool_call>\n</tool_call>[ARGS][a]"),
+            ["<tool_call>", "</tool_call>", "[ARGS]"]
+        );
+        assert_eq!(texts("a < b > c <|a b|><p q=\"r\">"), ["<|a b|>"]);
+        assert_eq!(common_start("<a>x<b>", "<a>x<c>", &[]), 4);
+        assert_eq!(common_end("<a>\n</b>", "<b>\n</b>", &[]), 5);
+    }
+
+    #[test]
+    fn a_marker_may_be_special_tokens() {
+        assert_eq!(marker_of("<a>"), Marker::Either("<a>".to_owned()));
+        assert_eq!(marker_of("Action: "), Marker::Text("Action: ".to_owned()));
+        let steps = [
+            Step::Marker(Marker::Either("<a>".to_owned())),
+            Step::Text("json".to_owned()),
+            Step::Marker(Marker::Either("<b>".to_owned())),
+        ];
+        assert_eq!(marker_of("<a>json<b>"), Marker::Seq(steps.to_vec()));
+    }
+}
