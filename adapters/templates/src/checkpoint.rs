@@ -45,32 +45,29 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Reads a folder, or the folder of a `tokenizer_config.json`. A chat template alone (a file
-    /// `*.jinja`) will do, too. The files are those of transformers: `tokenizer_config.json`,
+    /// Reads a folder, or the folder of a `tokenizer_config.json` or of another chat template
+    /// (`*.jinja`). The files are those of transformers: `tokenizer_config.json`,
     /// `chat_template.jinja`, `chat_template.json`, `tokenizer.json`, `config.json`; each may be
     /// missing.
     pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
         let is_template = path.extension().is_some_and(|extension| extension == "jinja");
-        if path.is_file() && is_template {
-            let template = ChatTemplate::new(&read(path)?, Default::default());
-            let template = Some(template.map_err(CheckpointError::Template)?);
-            return Ok(Checkpoint { template, ..Checkpoint::default() });
-        }
+        let template_file = (path.is_file() && is_template).then_some(path);
         let folder = match path.is_file() {
             true => path.parent().unwrap_or(Path::new(".")),
             false => path,
         };
-        let config_path = match path.is_file() {
+        let config_path = match path.is_file() && !is_template {
             true => path.to_owned(),
             false => folder.join("tokenizer_config.json"),
         };
-        if !config_path.exists() && !folder.join("chat_template.jinja").exists() {
+        let has_template = template_file.is_some() || folder.join("chat_template.jinja").exists();
+        if !config_path.exists() && !has_template {
             let problem = "has neither a tokenizer_config.json nor a chat_template.jinja";
             return Err(file_error(path, &problem));
         }
         let tokenizer_config = read_json(&config_path)?;
         let model_config = read_json(&folder.join("config.json"))?;
-        let sources = Sources::read(folder, &tokenizer_config)?;
+        let sources = Sources::read(folder, template_file, &tokenizer_config)?;
         let special = ["bos_token", "eos_token", "unk_token"]
             .map(|key| token_text(&tokenizer_config[key]).map(str::to_owned));
         let template = (!sources.is_empty())
@@ -114,8 +111,16 @@ struct Sources(Vec<(String, String)>);
 
 impl Sources {
     /// The files win over the configuration, as in transformers.
-    fn read(folder: &Path, config: &Value) -> Result<Sources, CheckpointError> {
+    fn read(
+        folder: &Path,
+        template_file: Option<&Path>,
+        config: &Value,
+    ) -> Result<Sources, CheckpointError> {
         let mut sources = Sources(Vec::new());
+        if let Some(file) = template_file {
+            sources.0.push((DEFAULT_TEMPLATE.to_owned(), read(file)?));
+            return Ok(sources);
+        }
         let file = folder.join("chat_template.jinja");
         if file.exists() {
             sources.0.push((DEFAULT_TEMPLATE.to_owned(), read(&file)?));

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use louver::engine::{Constraint, Engine, EngineOptions};
 use louver::ids::TokenId;
-use louver::limits::Limits;
 use louver::matcher::Tracer;
 use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
@@ -129,7 +128,7 @@ fn confirm_in_style(
     style: MessageStyle,
 ) -> Confirmation {
     let tools = tools();
-    let checked = TurnRenderer::new(template, &tools, style)
+    let checked = TurnRenderer::new(template, &tools, tokens, style)
         .map_err(|error| error.to_string())
         .and_then(|turns| Ok((Checker::new(format, template, tokens, &turns)?, turns)));
     let cases = cases().into_iter().map(|(name, input)| {
@@ -144,7 +143,11 @@ fn confirm_in_style(
 
 /// The offered tools.
 fn tools() -> Vec<Value> {
-    let tool = |name: &str, properties: Value, required: Value| {
+    let tool = |name: &str, mut properties: Value, required: Value| {
+        // Some templates need descriptions.
+        for property in properties.as_object_mut().into_iter().flat_map(|map| map.values_mut()) {
+            property["description"] = "A part of the journey.".into();
+        }
         json!({"type": "function", "function": {"name": name, "description": "Travel.",
             "parameters": {"type": "object", "properties": properties, "required": required,
                 "additionalProperties": false}}})
@@ -156,7 +159,7 @@ fn tools() -> Vec<Value> {
             "avoid": {"type": "array", "items": {"type": "string"}},
             "max_toll": {"type": "number"}},
             "required": ["avoid"], "additionalProperties": false},
-        "express": {"type": "boolean"}, "seat": {"type": ["integer", "null"]}});
+        "express": {"type": "boolean"}});
     vec![
         tool("plan_route", route, json!(["origin"])),
         tool("get-time2", json!({"zone": {"type": "string"}}), json!(["zone"])),
@@ -170,14 +173,15 @@ fn cases() -> Vec<(&'static str, TurnInput)> {
     let time = || ("get-time2", json!({"zone": "CET"}));
     let ping = || ("ping_all", json!({}));
     let values = json!({"origin": "Zürich  (HB), <b>7</b> & \"Süd\" \\ 'x'\nline 2",
-        "stops": ["a, b", "天"], "options": {"avoid": [], "max_toll": 1.5}, "express": true,
-        "seat": null});
+        "stops": ["a, b", "天"], "options": {"avoid": [], "max_toll": 1.5}});
+    let booleans = || ("plan_route", json!({"origin": "Oslo", "express": true}));
     let (text, reasoning) = ("It is 7 km away.", "The user wants to know the way.");
     vec![
         ("text", TurnInput::text(text)),
         ("one call", TurnInput::calls(vec![route()])),
         ("no arguments", TurnInput::calls(vec![ping()])),
         ("values", TurnInput::calls(vec![("plan_route", values)])),
+        ("a boolean", TurnInput::calls(vec![booleans()])),
         ("two calls", TurnInput::calls(vec![route(), time()])),
         ("three calls", TurnInput::calls(vec![time(), ping(), route()])),
         ("text and call", TurnInput::calls(vec![time()]).with_text(text)),
@@ -260,13 +264,13 @@ impl Checker {
         if input.calls.len() > 1 && self.format.call.parallel == ParallelPolicy::One {
             return Outcome::NotShown;
         }
-        let inside = self.format.prompt_opens_reasoning(&rendered.prompt);
+        let (wire, inside) = self.start(turns, input, &rendered);
         let Some((plan, constraint)) = &self.constraints[usize::from(inside)] else {
             return Outcome::NotShown;
         };
-        let run = self.run(plan, constraint, &rendered);
+        let run = self.run(plan, constraint, wire);
         let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
-            wire: wire.clone(),
+            wire: wire.to_owned(),
             accepted,
             problem,
         };
@@ -282,6 +286,30 @@ impl Checker {
         }
     }
 
+    /// The part of a rendered turn that the model writes, and whether it begins inside of a block
+    /// of reasoning. A template that writes an empty block, or the end of one, does so in prompts
+    /// without reasoning, too.
+    fn start<'a>(
+        &self,
+        turns: &TurnRenderer<'_>,
+        input: &TurnInput,
+        turn: &'a RenderedTurn,
+    ) -> (&'a str, bool) {
+        let wire = turn.wire.as_str();
+        let Some(reasoning) = &self.format.reasoning else { return (wire, false) };
+        let opens = |prompt: &str| self.format.prompt_opens_reasoning(prompt);
+        let is_shown = !input.reasoning.is_empty() && wire.contains(input.reasoning);
+        if is_shown {
+            // A template may leave out the begin that its prompts have.
+            let begins = wire.trim_start().starts_with(reasoning.begin.write().trim());
+            return (wire, opens(&turn.prompt) || (!begins && opens(&turns.prompt)));
+        }
+        match wire.trim_start().strip_prefix(reasoning.end.write().trim()) {
+            Some(rest) => (rest.strip_prefix(&*reasoning.after).unwrap_or(rest), false),
+            None => (wire, opens(&turn.prompt)),
+        }
+    }
+
     /// Whether this is the end of a turn: nothing, white space, a stop token, or what ends a turn
     /// of text.
     fn is_end(&self, rest: &str) -> bool {
@@ -292,10 +320,10 @@ impl Checker {
     }
 
     /// Runs the turn until a token is refused or the turn ends.
-    fn run(&self, plan: &Plan, constraint: &Constraint, turn: &RenderedTurn) -> Run {
+    fn run(&self, plan: &Plan, constraint: &Constraint, wire: &str) -> Run {
         let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
         let mut extractor = plan.extractor(0);
-        let (wire, mut at) = (turn.wire.as_str(), 0);
+        let mut at = 0;
         while at < wire.len() {
             if matcher.is_complete() && wire.get(at..).is_some_and(|rest| self.is_end(rest)) {
                 break;
@@ -344,18 +372,22 @@ fn byte_vocabulary(specials: &[(String, TokenId)], stops: &[String]) -> Result<V
 /// that the template leaves out are not expected.
 fn difference(input: &TurnInput, turn: &Turn, wire: &str) -> Option<String> {
     let expected = |text: &'static str| if wire.contains(text) { text } else { "" };
-    if turn.text.trim() != expected(input.text) {
+    // A template may write text beside calls as reasoning.
+    let is_moved = input.reasoning.is_empty()
+        && turn.text.is_empty()
+        && turn.reasoning.trim() == expected(input.text);
+    if !is_moved && turn.text.trim() != expected(input.text) {
         return Some(format!("the text is read as {:?}", turn.text));
     }
-    if turn.reasoning.trim() != expected(input.reasoning) {
+    if !is_moved && turn.reasoning.trim() != expected(input.reasoning) {
         return Some(format!("the reasoning is read as {:?}", turn.reasoning));
     }
-    let limits = Limits::default();
-    let calls: Vec<(&str, Option<Json>)> = (turn.calls.iter())
-        .map(|call| (call.name.as_str(), Json::parse(&call.arguments, &limits).ok()))
+    // Members may come in another order.
+    let calls: Vec<(&str, Option<Value>)> = (turn.calls.iter())
+        .map(|call| (call.name.as_str(), serde_json::from_str(&call.arguments).ok()))
         .collect();
-    let expected: Vec<(&str, Option<Json>)> =
-        input.calls.iter().map(|(name, arguments)| (*name, Some(Json::from(arguments)))).collect();
+    let expected: Vec<(&str, Option<Value>)> =
+        input.calls.iter().map(|(name, arguments)| (*name, Some(arguments.clone()))).collect();
     (calls != expected).then(|| {
         let calls = turn.calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
         format!("the calls are read as {:?}", calls.collect::<Vec<_>>())

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::chat_template::{ChatTemplate, PromptParts, TemplateError};
+use crate::units::{common_end, common_start};
 
 /// How a chat template wants the messages of an assistant that calls tools. Templates differ, and
 /// say so only by failing or by writing wrong text.
@@ -104,12 +105,15 @@ pub(crate) struct RenderedTurn {
 pub(crate) struct TurnRenderer<'a> {
     template: &'a ChatTemplate,
     tools: &'a [Value],
+    tokens: &'a [String],
     pub(crate) style: MessageStyle,
     /// The prompt of the model's turn.
     pub(crate) prompt: String,
     /// The bytes of `prompt` that stand before every turn. What follows belongs to a turn: the
     /// begin of its reasoning.
     header: usize,
+    /// Whether the template opens the model's next turn even if it is not asked to.
+    always_opens: bool,
 }
 
 /// A text that no template contains.
@@ -119,13 +123,22 @@ impl<'a> TurnRenderer<'a> {
     pub(crate) fn new(
         template: &'a ChatTemplate,
         tools: &'a [Value],
+        tokens: &'a [String],
         style: MessageStyle,
     ) -> Result<TurnRenderer<'a>, TemplateError> {
-        let mut renderer =
-            TurnRenderer { template, tools, style, prompt: String::new(), header: 0 };
+        let mut renderer = TurnRenderer {
+            template,
+            tools,
+            tokens,
+            style,
+            prompt: String::new(),
+            header: 0,
+            always_opens: false,
+        };
         renderer.prompt = renderer.conversation(None, true)?;
+        renderer.always_opens = renderer.conversation(None, false)? == renderer.prompt;
         let text = renderer.conversation(Some(&TurnInput::text(TEXT)), false)?;
-        renderer.header = common_prefix(&renderer.prompt, &text);
+        renderer.header = common_start(&renderer.prompt, &text, tokens);
         Ok(renderer)
     }
 
@@ -143,19 +156,16 @@ impl<'a> TurnRenderer<'a> {
 
     /// The turn as the template writes it at the end of a conversation.
     pub(crate) fn render(&self, turn: &TurnInput) -> Result<RenderedTurn, TemplateError> {
-        let whole = self.conversation(Some(turn), false)?;
+        let mut whole = self.conversation(Some(turn), false)?;
+        if self.always_opens {
+            whole.truncate(whole.len() - common_end(&self.prompt, &whole, self.tokens));
+        }
         let at = match whole.starts_with(&self.prompt) {
             true => self.prompt.len(),
             // The turn lacks what the prompt opens, or it changes what is before it.
-            false => common_prefix(&self.prompt[..self.header], &whole),
+            false => common_start(&self.prompt[..self.header], &whole, self.tokens),
         };
         let (prompt, wire) = whole.split_at(at);
         Ok(RenderedTurn { prompt: prompt.to_owned(), wire: wire.to_owned() })
     }
-}
-
-/// The length of the common prefix of two texts.
-pub(crate) fn common_prefix(a: &str, b: &str) -> usize {
-    let equal = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    (0..=equal).rev().find(|&at| a.is_char_boundary(at)).unwrap_or(0)
 }

@@ -116,7 +116,15 @@ fn detect(args: &DetectArgs) -> Result<ExitCode> {
     for path in &args.checkpoints {
         let name = name_of(path);
         let start = Instant::now();
-        let checkpoint = Checkpoint::read(path)?;
+        let checkpoint = match Checkpoint::read(path) {
+            Ok(checkpoint) => checkpoint,
+            Err(error) if args.table => {
+                println!("| {name} | - | none | unreadable: {error} | - |");
+                all_confirmed = false;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let found = resolve(&checkpoint, &catalog, &name);
         let elapsed = start.elapsed().as_secs_f64() * 1e3;
         all_confirmed &= found.as_ref().is_ok_and(Resolved::is_confirmed);

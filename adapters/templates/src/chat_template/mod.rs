@@ -83,6 +83,8 @@ impl ChatTemplate {
         // The same Jinja settings as in Hugging Face's transformers.
         env.set_trim_blocks(true);
         env.set_lstrip_blocks(true);
+        // An error names the line, and shows nothing of the conversation.
+        env.set_debug(false);
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_filter("tojson", json::tojson);
         env.add_function(
@@ -94,9 +96,7 @@ impl ChatTemplate {
         env.add_function("strftime_now", |format: String| strftime::format_now(&format));
         for (name, source) in [(DEFAULT_TEMPLATE, default), (TOOL_TEMPLATE, tool_use)] {
             if let Some(source) = source {
-                let source =
-                    source.replace("{% generation %}", "").replace("{% endgeneration %}", "");
-                env.add_template_owned(name, source).map_err(render_error)?;
+                env.add_template_owned(name, without_generation(source)).map_err(render_error)?;
             }
         }
         let to_owned_text = |source: Option<&str>| source.map(str::to_owned);
@@ -154,6 +154,30 @@ impl ChatTemplate {
             .and_then(|template| template.render(values))
             .map_err(render_error)
     }
+}
+
+/// A template without the tags `generation` and `endgeneration`, which mark what a model is trained
+/// on. What they say of white space stays.
+fn without_generation(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{%") {
+        let (before, tag) = rest.split_at(at);
+        out.push_str(before);
+        let len = tag.find("%}").map_or(tag.len(), |end| end + 2);
+        let (tag, after) = tag.split_at(len);
+        let inner = tag.trim_start_matches("{%").trim_end_matches("%}");
+        match inner.trim_matches(['-', '+', ' ', '\n', '\t']) {
+            "generation" | "endgeneration" => {
+                let side = |is_there: bool| if is_there { "-" } else { "" };
+                let (left, right) = (side(inner.starts_with('-')), side(inner.ends_with('-')));
+                out += &format!("{{%{left} if false %}}{{% endif {right}%}}");
+            }
+            _ => out.push_str(tag),
+        }
+        rest = after;
+    }
+    out + rest
 }
 
 fn render_error(error: minijinja::Error) -> TemplateError {

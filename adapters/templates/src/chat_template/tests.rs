@@ -112,3 +112,31 @@ fn real_templates_render() {
     }
     println!("{rendered} templates");
 }
+
+#[test]
+fn objects_that_a_template_builds_keep_their_order() {
+    assert_eq!(
+        render("{{ {'name': 1, 'arguments': {'z': 2, 'a': 3}} | tojson }}", &PromptParts::default()),
+        "{\"name\": 1, \"arguments\": {\"z\": 2, \"a\": 3}}"
+    );
+}
+
+#[test]
+fn tags_for_training_leave_their_white_space() {
+    for (source, want) in [
+        ("a {%- generation -%} b {%- endgeneration %} c", "ab c"),
+        ("a {% generation %} b {% endgeneration %} c", "a  b  c"),
+        ("a{% for x in [1, 2] %}{% if x == 2 %}{% break %}{% endif %}{{ x }}{% endfor %}", "a1"),
+    ] {
+        assert_eq!(render(source, &PromptParts::default()), want, "{source}");
+    }
+}
+
+#[test]
+fn errors_show_nothing_of_the_conversation() {
+    let messages = [json!({"role": "user", "content": "secret"})];
+    let parts = PromptParts { messages: &messages, ..PromptParts::default() };
+    let template = ChatTemplate::new("\n{{ messages[0] + 1 }}", Default::default()).unwrap();
+    let error = template.render(&parts).unwrap_err().to_string();
+    assert!(error.contains(":2)") && !error.contains("secret"), "{error}");
+}

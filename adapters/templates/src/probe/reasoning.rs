@@ -33,16 +33,13 @@ pub(super) fn find(
     if begin.trim_start() != begin || !lead.trim().is_empty() {
         return Err(unclear(format!("it begins with {before:?}")));
     }
-    // What marks the text that follows is no part of the block.
-    let (text_start, _) = samples.around_text()?;
-    let start = units(text_start, tokens);
-    let end_of_block = match start.iter().any(|unit| unit.is_tag) && !text_start.contains(begin) {
-        true => between.strip_suffix(text_start).unwrap_or(between),
-        false => between,
-    };
-    let (end, after) = split_white_space_after(end_of_block);
-    let trail = &end[..end.len() - end.trim_start().len()];
-    let end = end.trim_start();
+    // The first tag ends the block. What marks the text that follows is no part of it.
+    let trail = &between[..between.len() - between.trim_start().len()];
+    let rest = between.trim_start();
+    let tag = units(rest, tokens).into_iter().find(|unit| unit.is_tag);
+    let tag = tag.and_then(|tag| Some(rest.find(tag.text)? + tag.text.len()));
+    let (end, rest) = rest.split_at(tag.unwrap_or(rest.trim_end().len()));
+    let after = &rest[..rest.len() - rest.trim_start().len()];
     if end.is_empty() {
         return Err(unclear("it has no end".to_owned()));
     }

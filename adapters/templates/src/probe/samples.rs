@@ -53,13 +53,14 @@ impl Samples {
         tokens: &[String],
     ) -> Result<Samples, ProbeError> {
         let tools = NAMES.map(|name| {
-            let text = json!({"type": "string"});
+            let text = json!({"type": "string", "description": "A text."});
             json!({"type": "function", "function": {"name": name, "description": "A tool.",
-                "parameters": {"type": "object", "properties": {KEYS[0]: text, KEYS[1]: text}}}})
+                "parameters": {"type": "object", "properties": {KEYS[0]: text, KEYS[1]: text},
+                    "required": []}}})
         });
         let mut problem = None;
         for style in MessageStyle::all() {
-            let found = Samples::in_style(template, &tools, style);
+            let found = Samples::in_style(template, &tools, tokens, style);
             match found.and_then(|samples| Arguments::find(&samples, tokens).map(|_| samples)) {
                 Ok(samples) => return Ok(samples),
                 Err(error) => problem.get_or_insert(error),
@@ -71,10 +72,11 @@ impl Samples {
     fn in_style(
         template: &ChatTemplate,
         tools: &[Value],
+        tokens: &[String],
         style: MessageStyle,
     ) -> Result<Samples, ProbeError> {
         let refused = |error: crate::TemplateError| ProbeError::NoCalls(error.to_string());
-        let turns = TurnRenderer::new(template, tools, style).map_err(refused)?;
+        let turns = TurnRenderer::new(template, tools, tokens, style).map_err(refused)?;
         let call = |k: usize, n: usize| (NAMES[k], arguments(n));
         let render = |input: TurnInput| {
             let mut turn = turns.render(&input)?;

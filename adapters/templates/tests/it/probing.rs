@@ -1,0 +1,60 @@
+//! Formats from chat templates alone.
+
+use louver_formats::{Catalog, Marker};
+use louver_templates::{Checkpoint, ChatTemplate, FormatSource, resolve};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct File {
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    tokens: Vec<String>,
+    derived: String,
+    #[serde(default)]
+    begins: Option<String>,
+    template: String,
+}
+
+fn cases() -> Vec<Case> {
+    let file: File = toml::from_str(include_str!("../data/templates.toml")).expect("TOML");
+    file.case
+}
+
+fn checkpoint(case: &Case) -> Checkpoint {
+    let template = ChatTemplate::new(&case.template, [None, Some(case.tokens[0].clone()), None]);
+    Checkpoint {
+        template: Some(template.expect("template")),
+        tokens: case.tokens.clone(),
+        ..Checkpoint::default()
+    }
+}
+
+/// What is wrong with the outcome of a case.
+fn problem(case: &Case) -> Option<String> {
+    let found = resolve(&checkpoint(case), &Catalog::empty(), "test");
+    match (found, case.derived.as_str()) {
+        (Ok(found), "confirmed") => {
+            let is_derived = matches!(found.source, FormatSource::ChatTemplate(_));
+            let section = found.format.section.as_ref().map(|section| &section.begin);
+            let begin = section.or(found.format.call.begin.as_ref()).map(Marker::write);
+            let is_right = found.is_confirmed() && is_derived && begin == case.begins;
+            (!is_right).then(|| format!("{found:#?}"))
+        }
+        (Err(error), expected) => {
+            (!error.to_string().contains(expected)).then(|| error.to_string())
+        }
+        (Ok(found), _) => Some(format!("{found:#?}")),
+    }
+}
+
+#[test]
+fn formats_are_derived_or_refused() {
+    let problems = cases().into_iter().filter_map(|case| Some((problem(&case)?, case.name)));
+    let problems: Vec<String> =
+        problems.map(|(problem, name)| format!("{name}: {problem}")).collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
