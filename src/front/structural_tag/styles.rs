@@ -145,6 +145,7 @@ impl TagLowering<'_> {
                 excludes: Vec::new(),
                 spaced: true,
                 reading: AmbiguousText::Either,
+                python_words: false,
             }),
             syntax: ValueSyntax::Json,
             other_kinds: type_names(member.other_kinds),

@@ -297,6 +297,14 @@ impl TaggedReader {
 
     /// Reads a JSON value up to an end marker that is not in a string.
     fn json(&mut self, mut seen: usize, mut string: Option<bool>) -> bool {
+        // A word of Python, with which no JSON value begins, is read as a whole.
+        let is_outside = seen == 0 && string.is_none();
+        if is_outside && matches!(self.buffer.first(), Some(b'T' | b'F' | b'N')) {
+            let Some(at) = find(&self.buffer, &self.close) else { return false };
+            let text = self.end_value(at);
+            self.out.push_str(json_word(&text));
+            return true;
+        }
         while seen < self.buffer.len() {
             if string.is_none() {
                 let rest = &self.buffer[seen..];
@@ -366,6 +374,16 @@ impl TaggedReader {
             || word(JsonTypes::BOOLEAN, &["true", "false"])
             || self.value.meets(JsonTypes::NUMBER)
                 && text.iter().all(|b| b"0123456789+-.eE".contains(b))
+    }
+}
+
+/// The JSON word for a word of Python; any other text as it is.
+fn json_word(text: &str) -> &str {
+    match text {
+        "True" => "true",
+        "False" => "false",
+        "None" => "null",
+        other => other,
     }
 }
 

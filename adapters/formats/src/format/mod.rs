@@ -251,6 +251,10 @@ pub struct TaggedStyle {
     /// Texts that an unescaped string never contains, beside the markers of calls and arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
+    /// Whether the chat template writes `True`, `False` and `None` as values. `true`, `false` and
+    /// `null` are accepted all the same; where a string may stand, only these.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub python_words: bool,
 }
 
 /// A part of an argument's opening tag. In TOML, a string is text.

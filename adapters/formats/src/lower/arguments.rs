@@ -218,6 +218,7 @@ impl Lowering<'_> {
                 excludes,
                 spaced: false,
                 reading: AmbiguousText::Json,
+                python_words: style.python_words,
             }),
             syntax: ValueSyntax::Json,
             other_kinds: Vec::new(),

@@ -167,6 +167,7 @@ fn tagged(
         between: glue(&between),
         behind: glue(&behind),
         excludes: Vec::new(),
+        python_words: false,
     })
 }
 

@@ -294,6 +294,7 @@ impl Calls<'_> {
             between: gap(),
             behind: gap(),
             excludes: Vec::new(),
+            python_words: false,
         };
         warnings.push(ResponseTemplateWarning {
             pointer: format!("{}/{at}", self.pointer),

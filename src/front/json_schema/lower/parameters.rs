@@ -117,6 +117,16 @@ pub struct RawStrings {
     pub spaced: bool,
     /// Treatment of strings that look like values of another type.
     pub reading: AmbiguousText,
+    /// Whether `True`, `False` and `None` may stand for `true`, `false` and `null`, in values that
+    /// cannot be strings.
+    pub python_words: bool,
+}
+
+/// Python's words for the JSON words among values.
+fn python_words(values: &[Expr]) -> Vec<Expr> {
+    let words = ValueSyntax::Json.words().into_iter().zip(ValueSyntax::Python.words());
+    let is_there = |(json, _): &(&[u8], &[u8])| values.contains(&Expr::bytes(json));
+    words.filter(is_there).map(|(_, python)| Expr::bytes(python)).collect()
 }
 
 /// Meaning of a raw text that is a string, but would be another value as JSON.
@@ -423,6 +433,9 @@ impl<'a> SchemaLowering<'a, '_> {
             if let Some(rest) = restrict(f, TypeSet::ALL.minus(TypeSet::STRING)) {
                 let mut plain = Vec::new();
                 self.syntax_values(&rest, &mut plain);
+                if raw.python_words && !present.meets(JsonTypes::STRING) {
+                    plain.extend(python_words(&plain));
+                }
                 let gap = if raw.spaced { self.gap() } else { Expr::Empty };
                 parts.push(Expr::seq([
                     optional(&raw.lead),

@@ -47,6 +47,7 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
             excludes: Vec::new(),
             spaced: false,
             reading: AmbiguousText::Json,
+            python_words: false,
         }),
         syntax: ValueSyntax::Json,
         other_kinds: Vec::new(),
