@@ -87,6 +87,8 @@ impl ChatTemplate {
         env.set_debug(false);
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_filter("tojson", json::tojson);
+        env.add_filter("length", json::length);
+        env.add_filter("count", json::length);
         env.add_function(
             "raise_exception",
             |message: String| -> Result<String, minijinja::Error> {
@@ -96,7 +98,7 @@ impl ChatTemplate {
         env.add_function("strftime_now", |format: String| strftime::format_now(&format));
         for (name, source) in [(DEFAULT_TEMPLATE, default), (TOOL_TEMPLATE, tool_use)] {
             if let Some(source) = source {
-                env.add_template_owned(name, without_generation(source)).map_err(render_error)?;
+                env.add_template_owned(name, prepared(source)).map_err(render_error)?;
             }
         }
         let to_owned_text = |source: Option<&str>| source.map(str::to_owned);
@@ -157,10 +159,11 @@ impl ChatTemplate {
 }
 
 /// A template without the tags `generation` and `endgeneration`, which mark what a model is trained
-/// on. What they say of white space stays.
-fn without_generation(source: &str) -> String {
+/// on. What they say of white space stays. Line ends are those of Jinja, which has one kind.
+fn prepared(source: &str) -> String {
+    let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(source.len());
-    let mut rest = source;
+    let mut rest = source.as_str();
     while let Some(at) = rest.find("{%") {
         let (before, tag) = rest.split_at(at);
         out.push_str(before);

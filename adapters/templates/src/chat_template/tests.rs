@@ -140,3 +140,25 @@ fn errors_show_nothing_of_the_conversation() {
     let error = template.render(&parts).unwrap_err().to_string();
     assert!(error.contains(":2)") && !error.contains("secret"), "{error}");
 }
+
+#[test]
+fn values_are_written_as_python_writes_them() {
+    let tools = [json!({"a": ["x'y", "\"", 1.5], "b": {"c": null, "d": true}, "é": "l\n"})];
+    let parts = PromptParts { tools: &tools, ..PromptParts::default() };
+    for (source, want) in [
+        (
+            "{{ tools[0] }}",
+            "{'a': [\"x'y\", '\"', 1.5], 'b': {'c': None, 'd': True}, 'é': 'l\\n'}",
+        ),
+        (
+            "{{ tools[0] | tojson(separators=(',', ':'), ensure_ascii=True) }}",
+            "{\"a\":[\"x'y\",\"\\\"\",1.5],\"b\":{\"c\":null,\"d\":true},\"\\u00e9\":\"l\\n\"}",
+        ),
+        ("{{ {'b': [], 'a': {}} | tojson(sort_keys=True) }}", "{\"a\": {}, \"b\": []}"),
+        ("{{ {'b': [1, 2]} | tojson(indent=2) }}", "{\n  \"b\": [\n    1,\n    2\n  ]\n}"),
+        ("{{ missing | length }}{{ tools | count }}", "01"),
+        ("a\r\nb\rc", "a\nb\nc"),
+    ] {
+        assert_eq!(render(source, &parts), want, "{source}");
+    }
+}
