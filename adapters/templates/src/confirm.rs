@@ -13,7 +13,9 @@ use louver::ids::TokenId;
 use louver::matcher::Tracer;
 use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
-use louver_formats::{ParallelPolicy, Plan, Reasoning, ToolRequest, Turn, WireFormat};
+use louver_formats::{
+    ArgumentStyle, ParallelPolicy, Plan, Reasoning, ToolRequest, Turn, WireFormat,
+};
 use serde_json::{Value, json};
 
 use crate::chat_template::ChatTemplate;
@@ -29,7 +31,7 @@ pub struct Confirmation {
 }
 
 /// The turns that a confirmation needs.
-const ESSENTIAL: [&str; 4] = ["text", "one call", "no arguments", "values"];
+const ESSENTIAL: [&str; 5] = ["text", "one call", "no arguments", "values", "quotes"];
 
 /// The outcome of one turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub enum Outcome {
     Confirmed,
     /// The template writes nothing of it.
     NotShown,
+    /// The template writes a text without escapes between quotes, so that nobody can read it back.
+    Unescaped,
     /// The template refuses it with this message.
     Refused(String),
     /// The format does not accept it, or reads something else.
@@ -70,9 +74,18 @@ impl Confirmation {
     /// reads otherwise, and essential ones that the template does not write.
     pub fn unconfirmed(&self) -> impl Iterator<Item = &CaseOutcome> {
         self.cases.iter().filter(|case| match case.outcome {
-            Outcome::Confirmed => false,
+            Outcome::Confirmed | Outcome::Unescaped => false,
             Outcome::Mismatch { .. } => true,
             Outcome::NotShown | Outcome::Refused(_) => ESSENTIAL.contains(&case.name),
+        })
+    }
+
+    /// Whether the template writes a call otherwise than the format, from some place on.
+    pub fn contradicts_calls(&self) -> bool {
+        self.cases.iter().any(|case| {
+            let is_other = |wire: &str, accepted| accepted < wire.len();
+            matches!(&case.outcome, Outcome::Mismatch { wire, accepted, .. }
+                if case.name == "one call" && is_other(wire, *accepted))
         })
     }
 
@@ -93,6 +106,7 @@ impl fmt::Display for CaseOutcome {
         match &self.outcome {
             Outcome::Confirmed => write!(f, "confirmed"),
             Outcome::NotShown => write!(f, "the template does not write it"),
+            Outcome::Unescaped => write!(f, "the template does not escape the text"),
             Outcome::Refused(message) => write!(f, "the template refuses it: {message}"),
             Outcome::Mismatch { wire, accepted, problem } => {
                 let (before, after) = wire.split_at(*accepted);
@@ -167,13 +181,17 @@ fn tools() -> Vec<Value> {
     ]
 }
 
+/// A text with characters that strings in quotes must escape.
+const QUOTED: &str = "& \"Süd\" \\ 'x'\nline 2";
+
 /// The turns. Their texts occur in no template.
 fn cases() -> Vec<(&'static str, TurnInput)> {
     let route = || ("plan_route", json!({"origin": "Oslo", "passengers": 3}));
     let time = || ("get-time2", json!({"zone": "CET"}));
     let ping = || ("ping_all", json!({}));
-    let values = json!({"origin": "Zürich  (HB), <b>7</b> & \"Süd\" \\ 'x'\nline 2",
+    let values = json!({"origin": "Zürich  (HB), <b>7</b>",
         "stops": ["a, b", "天"], "options": {"avoid": [], "max_toll": 1.5}});
+    let quotes = || ("plan_route", json!({"origin": QUOTED}));
     let booleans = || ("plan_route", json!({"origin": "Oslo", "express": true}));
     let (text, reasoning) = ("It is 7 km away.", "The user wants to know the way.");
     vec![
@@ -181,6 +199,7 @@ fn cases() -> Vec<(&'static str, TurnInput)> {
         ("one call", TurnInput::calls(vec![route()])),
         ("no arguments", TurnInput::calls(vec![ping()])),
         ("values", TurnInput::calls(vec![("plan_route", values)])),
+        ("quotes", TurnInput::calls(vec![quotes()])),
         ("a boolean", TurnInput::calls(vec![booleans()])),
         ("two calls", TurnInput::calls(vec![route(), time()])),
         ("three calls", TurnInput::calls(vec![time(), ping(), route()])),
@@ -268,6 +287,13 @@ impl Checker {
         let Some((plan, constraint)) = &self.constraints[usize::from(inside)] else {
             return Outcome::NotShown;
         };
+        let is_raw = matches!(
+            self.format.call.arguments,
+            ArgumentStyle::Tagged(_) | ArgumentStyle::Delimited(_)
+        );
+        if !is_raw && wire.contains(QUOTED) {
+            return Outcome::Unescaped;
+        }
         let run = self.run(plan, constraint, wire);
         let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
             wire: wire.to_owned(),

@@ -34,6 +34,6 @@ pub use chat_template::{
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};
 pub use probe::{ProbeError, Probed, probe};
-pub use resolve::{FormatSource, ResolveError, Resolved, resolve};
+pub use resolve::{FamilyError, FormatSource, ResolveError, Resolved, SourceError, resolve};
 pub use response_template::{ResponseTemplate, ResponseTemplateError, ResponseTemplateWarning};
 pub use turns::MessageStyle;

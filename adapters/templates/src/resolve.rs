@@ -54,11 +54,39 @@ impl Resolved {
 #[error("{}", self.describe())]
 pub struct ResolveError {
     /// Why no family of the catalog was taken.
-    pub family: DetectError,
+    pub family: FamilyError,
     /// What is wrong with the `response_template`, if there is one.
     pub response_template: Option<SourceError>,
     /// Why the chat template does not tell the format, if there is one.
     pub chat_template: Option<SourceError>,
+}
+
+/// Why no family of the catalog was taken.
+#[derive(Debug, thiserror::Error)]
+pub enum FamilyError {
+    /// None is detected.
+    #[error("{0}")]
+    Undetected(DetectError),
+    /// The chat template writes the calls of the detected family otherwise. (A family that the
+    /// model's configuration names is taken all the same.)
+    #[error(
+        "the wire format looks like {name}, as {reason}, but the chat template writes other calls \
+         ({}); name one",
+        contradiction(confirmation)
+    )]
+    Contradicted {
+        /// The family.
+        name: String,
+        /// The properties of the model by which it was detected.
+        reason: String,
+        /// What the chat template says.
+        confirmation: Confirmation,
+    },
+}
+
+/// The first turn that a template writes otherwise.
+fn contradiction(confirmation: &Confirmation) -> String {
+    confirmation.unconfirmed().next().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Why a source gives no wire format.
@@ -111,14 +139,14 @@ pub fn resolve(
     };
     let mut notes = Vec::new();
     let family = match find_family(checkpoint, catalog, &check) {
-        Ok(family) if family.confirmation.as_ref().is_none_or(Confirmation::is_full) => {
+        Ok((family, _)) if family.confirmation.as_ref().is_none_or(Confirmation::is_full) => {
             return Ok(family);
         }
-        Ok(family) => {
+        Ok((family, is_configured)) => {
             notes.extend(family.contradictions());
-            Ok(family)
+            family.unless_contradicted(is_configured)
         }
-        Err(error) => Err(error),
+        Err(error) => Err(FamilyError::Undetected(error)),
     };
     let confirmed = |format: WireFormat, source: FormatSource| {
         let confirmation = check(&format);
@@ -158,18 +186,33 @@ pub fn resolve(
 }
 
 impl Resolved {
+    /// The family, unless the template writes its calls otherwise and the configuration does not
+    /// name it.
+    fn unless_contradicted(self, is_configured: bool) -> Result<Resolved, FamilyError> {
+        match (self.source, self.confirmation) {
+            (FormatSource::Family(reason), Some(confirmation))
+                if !is_configured && confirmation.contradicts_calls() =>
+            {
+                let name = self.format.name;
+                Err(FamilyError::Contradicted { name, reason, confirmation })
+            }
+            (source, confirmation) => Ok(Resolved { source, confirmation, ..self }),
+        }
+    }
+
     fn contradictions(&self) -> Vec<String> {
         let cases = self.confirmation.iter().flat_map(Confirmation::unconfirmed);
         cases.map(|case| format!("family {}: {case}", self.format.name)).collect()
     }
 }
 
-/// The family of the catalog. Among several that fit, the one that the chat template confirms.
+/// The family of the catalog, and whether the configuration names it. Among several that fit, the
+/// one that the chat template confirms.
 fn find_family(
     checkpoint: &Checkpoint,
     catalog: &Catalog,
     check: &dyn Fn(&WireFormat) -> Option<Confirmation>,
-) -> Result<Resolved, DetectError> {
+) -> Result<(Resolved, bool), DetectError> {
     let (candidates, error) = match checkpoint.with_hints(|hints| catalog.detect(hints)) {
         Ok(detected) => (vec![detected], None),
         Err(DetectError::Ambiguous { candidates }) => {
@@ -181,17 +224,18 @@ fn find_family(
     for detected in candidates {
         let Ok(format) = catalog.get(&detected.name) else { continue };
         let confirmation = check(format);
-        found.push(Resolved {
+        let family = Resolved {
             format: format.clone(),
             source: FormatSource::Family(detected.reason),
             confirmation,
             notes: Vec::new(),
-        });
+        };
+        found.push((family, detected.is_configured));
     }
     match error {
         None => found.pop().ok_or(DetectError::Unknown { seen: "catalog", known: catalog.names() }),
         Some(error) => {
-            let mut confirmed = found.into_iter().filter(Resolved::is_confirmed);
+            let mut confirmed = found.into_iter().filter(|(family, _)| family.is_confirmed());
             match (confirmed.next(), confirmed.next()) {
                 (Some(only), None) => Ok(only),
                 _ => Err(error),

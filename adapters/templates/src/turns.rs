@@ -109,11 +109,19 @@ pub(crate) struct TurnRenderer<'a> {
     pub(crate) style: MessageStyle,
     /// The prompt of the model's turn.
     pub(crate) prompt: String,
-    /// The bytes of `prompt` that stand before every turn. What follows belongs to a turn: the
-    /// begin of its reasoning.
+    /// The bytes after the question that stand before every turn. What follows in `prompt` belongs
+    /// to a turn: the begin of its reasoning.
     header: usize,
     /// Whether the template opens the model's next turn even if it is not asked to.
     always_opens: bool,
+}
+
+/// The question before each turn.
+const QUESTION: &str = "How far is it to Zqstadt?";
+
+/// What follows the question; all, if the template does not write it.
+fn after_question(text: &str) -> &str {
+    text.rfind(QUESTION).map_or(text, |at| &text[at + QUESTION.len()..])
 }
 
 /// A text that no template contains.
@@ -138,7 +146,8 @@ impl<'a> TurnRenderer<'a> {
         renderer.prompt = renderer.conversation(None, true)?;
         renderer.always_opens = renderer.conversation(None, false)? == renderer.prompt;
         let text = renderer.conversation(Some(&TurnInput::text(TEXT)), false)?;
-        renderer.header = common_start(&renderer.prompt, &text, tokens);
+        renderer.header =
+            common_start(after_question(&renderer.prompt), after_question(&text), tokens);
         Ok(renderer)
     }
 
@@ -147,7 +156,7 @@ impl<'a> TurnRenderer<'a> {
         turn: Option<&TurnInput>,
         add_generation_prompt: bool,
     ) -> Result<String, TemplateError> {
-        let mut messages = vec![json!({"role": "user", "content": "How far is it?"})];
+        let mut messages = vec![json!({"role": "user", "content": QUESTION})];
         messages.extend(turn.map(|turn| turn.message(self.style)));
         let parts =
             PromptParts { messages: &messages, tools: self.tools, ..PromptParts::default() };
@@ -160,11 +169,14 @@ impl<'a> TurnRenderer<'a> {
         if self.always_opens {
             whole.truncate(whole.len() - common_end(&self.prompt, &whole, self.tokens));
         }
-        let at = match whole.starts_with(&self.prompt) {
-            true => self.prompt.len(),
-            // The turn lacks what the prompt opens, or it changes what is before it.
-            false => common_start(&self.prompt[..self.header], &whole, self.tokens),
+        // What stands before the question may depend on what follows it.
+        let (start, turn) = (after_question(&self.prompt), after_question(&whole));
+        let before = match turn.starts_with(start) {
+            true => start.len(),
+            // The turn lacks what the prompt opens.
+            false => common_start(&start[..self.header], turn, self.tokens),
         };
+        let at = whole.len() - turn.len() + before;
         let (prompt, wire) = whole.split_at(at);
         Ok(RenderedTurn { prompt: prompt.to_owned(), wire: wire.to_owned() })
     }

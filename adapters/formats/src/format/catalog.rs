@@ -42,6 +42,8 @@ pub struct Detected {
     pub name: String,
     /// The properties of the model that decided, for people.
     pub reason: String,
+    /// Whether the model's configuration names the family, too.
+    pub is_configured: bool,
 }
 
 /// Why no family was detected.
@@ -139,7 +141,13 @@ impl Catalog {
         let best = found.iter().map(|(_, rule)| strength(rule)).max();
         let found = found.into_iter().filter(|(_, rule)| Some(strength(rule)) == best);
         let mut candidates: Vec<Detected> = found
-            .map(|(format, rule)| Detected { name: format.name.clone(), reason: reason(rule) })
+            .map(|(format, rule)| Detected {
+                name: format.name.clone(),
+                reason: reason(rule),
+                is_configured: (format.detect.iter()).any(|rule| {
+                    is_about_configuration(rule) && fits(rule, template.as_deref(), &hints)
+                }),
+            })
             .collect();
         match candidates.len() {
             1 => Ok(candidates.remove(0)),
@@ -168,11 +176,15 @@ enum RuleStrength {
 fn strength(rule: &DetectRule) -> RuleStrength {
     if !rule.template.is_empty() {
         RuleStrength::Template
-    } else if !rule.model_type.is_empty() || !rule.architectures.is_empty() {
+    } else if is_about_configuration(rule) {
         RuleStrength::Configuration
     } else {
         RuleStrength::Tokens
     }
+}
+
+fn is_about_configuration(rule: &DetectRule) -> bool {
+    !rule.model_type.is_empty() || !rule.architectures.is_empty()
 }
 
 /// The strongest of a format's rules that hold.

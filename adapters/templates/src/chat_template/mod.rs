@@ -101,16 +101,11 @@ impl ChatTemplate {
                 env.add_template_owned(name, prepared(source)).map_err(render_error)?;
             }
         }
-        let to_owned_text = |source: Option<&str>| source.map(str::to_owned);
-        Ok(ChatTemplate {
-            env,
-            default: to_owned_text(default),
-            tool_use: to_owned_text(tool_use),
-            tokens,
-        })
+        let source = |source: Option<&str>| source.map(one_line_end);
+        Ok(ChatTemplate { env, default: source(default), tool_use: source(tool_use), tokens })
     }
 
-    /// The template's source; that of the tool template if there are two.
+    /// The template's source, with the line ends of Jinja; that of the tool template if there are two.
     pub fn source(&self) -> &str {
         self.tool_use.as_ref().or(self.default.as_ref()).map_or("", String::as_str)
     }
@@ -158,10 +153,15 @@ impl ChatTemplate {
     }
 }
 
+/// A template with the one kind of line ends that Jinja has.
+fn one_line_end(source: &str) -> String {
+    source.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 /// A template without the tags `generation` and `endgeneration`, which mark what a model is trained
-/// on. What they say of white space stays. Line ends are those of Jinja, which has one kind.
+/// on. What they say of white space stays.
 fn prepared(source: &str) -> String {
-    let source = source.replace("\r\n", "\n").replace('\r', "\n");
+    let source = one_line_end(source);
     let mut out = String::with_capacity(source.len());
     let mut rest = source.as_str();
     while let Some(at) = rest.find("{%") {

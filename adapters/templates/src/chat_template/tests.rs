@@ -116,7 +116,10 @@ fn real_templates_render() {
 #[test]
 fn objects_that_a_template_builds_keep_their_order() {
     assert_eq!(
-        render("{{ {'name': 1, 'arguments': {'z': 2, 'a': 3}} | tojson }}", &PromptParts::default()),
+        render(
+            "{{ {'name': 1, 'arguments': {'z': 2, 'a': 3}} | tojson }}",
+            &PromptParts::default()
+        ),
         "{\"name\": 1, \"arguments\": {\"z\": 2, \"a\": 3}}"
     );
 }
@@ -146,10 +149,7 @@ fn values_are_written_as_python_writes_them() {
     let tools = [json!({"a": ["x'y", "\"", 1.5], "b": {"c": null, "d": true}, "é": "l\n"})];
     let parts = PromptParts { tools: &tools, ..PromptParts::default() };
     for (source, want) in [
-        (
-            "{{ tools[0] }}",
-            "{'a': [\"x'y\", '\"', 1.5], 'b': {'c': None, 'd': True}, 'é': 'l\\n'}",
-        ),
+        ("{{ tools[0] }}", "{'a': [\"x'y\", '\"', 1.5], 'b': {'c': None, 'd': True}, 'é': 'l\\n'}"),
         (
             "{{ tools[0] | tojson(separators=(',', ':'), ensure_ascii=True) }}",
             "{\"a\":[\"x'y\",\"\\\"\",1.5],\"b\":{\"c\":null,\"d\":true},\"\\u00e9\":\"l\\n\"}",

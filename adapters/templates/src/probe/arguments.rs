@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-use louver_formats::{ArgumentStyle, Glue, Marker, NameStyle, TagPart, TaggedStyle};
+use louver_formats::{
+    ArgumentStyle, Glue, KindWords, Marker, NameStyle, Part, TagPart, TaggedStyle,
+};
 use serde_json::Value;
 
-use super::samples::{KEYS, NAMES, Samples, VALUES, one_argument};
+use super::samples::{KEYS, NAMES, Samples, TYPED_KEYS, VALUES, one_argument};
 use super::{ProbeError, undetermined};
 use crate::units::{common_end, common_start, marker_of, units};
 
@@ -143,6 +145,7 @@ fn tagged(
     }
     let between = format!("{rest}{between}");
     let (middle_tag, lead) = middle.split_at(middle.trim_end().len());
+    let typed = Typed::find(samples, middle_tag);
     let before_open = before.len() - open.len();
     before.truncate(before_open);
     let after_close = after.split_off(trail.len() + close_tag.len());
@@ -154,12 +157,17 @@ fn tagged(
     let before_first = before.split_off(header);
     let behind = after_close[..trailer].to_owned();
     *after = after_close[trailer..].to_owned();
+    let mut parts = vec![TagPart::Text(open.to_owned()), TagPart::Key { key: NameStyle::Raw }];
+    match typed.words(middle_tag).map_err(unclear)? {
+        None => parts.push(TagPart::Text(middle_tag.to_owned())),
+        Some((before, kind, after)) => {
+            parts.push(TagPart::Text(before));
+            parts.push(TagPart::Kind { kind });
+            parts.push(TagPart::Text(after));
+        }
+    }
     Ok(TaggedStyle {
-        open: vec![
-            TagPart::Text(open.to_owned()),
-            TagPart::Key { key: NameStyle::Raw },
-            TagPart::Text(middle_tag.to_owned()),
-        ],
+        open: parts,
         lead: lead.to_owned(),
         trail: trail.to_owned(),
         close: Marker::Text(close_tag.to_owned()),
@@ -167,7 +175,7 @@ fn tagged(
         between: glue(&between),
         behind: glue(&behind),
         excludes: Vec::new(),
-        python_words: false,
+        python_words: typed.has_python_words,
     })
 }
 
@@ -182,9 +190,79 @@ fn split_around(none: &str, before: &str, after: &str) -> Option<(usize, usize)>
     fits.find(|(_, m)| *m < after.len() || after.is_empty())
 }
 
+/// White space is a gap, as a call without arguments need not have it.
 fn glue(text: &str) -> Glue {
-    Glue::Text(text.to_owned())
+    match !text.is_empty() && text.trim().is_empty() {
+        true => Glue::Parts(vec![Part::Gap { gap: text.to_owned() }]),
+        false => Glue::Text(text.to_owned()),
+    }
 }
+
+/// What stands between the key and the value of an argument, by the type of the value.
+struct Typed {
+    /// For a number, a truth value, an array and an object, without the white space at its end.
+    middles: [Option<String>; 4],
+    /// Whether `True` is written for `true`.
+    has_python_words: bool,
+}
+
+impl Typed {
+    fn find(samples: &Samples, middle: &str) -> Typed {
+        let wire = samples.typed.as_deref().unwrap_or_default();
+        let mut has_python_words = false;
+        let middles = TYPED_KEYS.map(|(key, starts)| {
+            let (_, rest) = wire.split_once(key)?;
+            // The value begins soon after the tag.
+            let end = (middle.len() + MAX_MIDDLE).min(rest.len());
+            let end = (0..=end).rev().find(|&at| rest.is_char_boundary(at))?;
+            let found = starts.iter().filter_map(|start| Some((rest[..end].find(start)?, start)));
+            let (at, start) = found.min()?;
+            has_python_words |= *start == "True";
+            Some(rest[..at].trim_end().to_owned())
+        });
+        Typed { middles, has_python_words }
+    }
+
+    /// The words for types, with what is before and after them. `None` if there are none.
+    fn words(&self, string: &str) -> Result<Option<(String, KindWords, String)>, String> {
+        let [number, boolean, array, object] = &self.middles;
+        let known: Vec<&str> = self.middles.iter().flatten().map(String::as_str).collect();
+        if known.iter().all(|middle| *middle == string) {
+            return Ok(None);
+        }
+        let all = || known.iter().copied().chain([string]);
+        let letter = |c: char| c.is_alphanumeric() || c == '_';
+        let common = |equal: &dyn Fn(usize) -> bool| (0..).take_while(|&n| equal(n)).count();
+        let bytes = string.as_bytes();
+        let start =
+            common(&|n| n < bytes.len() && all().all(|m| m.as_bytes().get(n) == bytes.get(n)));
+        let end = common(&|n| {
+            let from_end = |m: &str| m.len().checked_sub(n + 1).map(|at| m.as_bytes()[at]);
+            n + start < bytes.len() && all().all(|m| from_end(m) == from_end(string))
+        });
+        let start = string[..start].trim_end_matches(letter).len();
+        let end = string[string.len() - end..].trim_start_matches(letter).len();
+        let word = |middle: &Option<String>| -> Result<String, String> {
+            let middle = middle.as_deref().ok_or("a type of values is not written")?;
+            let word = middle.get(start..middle.len().saturating_sub(end));
+            word.map(str::to_owned).ok_or_else(|| format!("{middle:?} has no word for the type"))
+        };
+        let kind = KindWords {
+            string: word(&Some(string.to_owned()))?,
+            number: word(number)?,
+            boolean: word(boolean)?,
+            // Templates that have a word for null have one for all that is no string.
+            null: word(number)?,
+            array: word(array)?,
+            object: word(object)?,
+        };
+        let after = string[string.len() - end..].to_owned();
+        Ok(Some((string[..start].to_owned(), kind, after)))
+    }
+}
+
+/// The most bytes by which the text before a value may be longer than that before a string.
+const MAX_MIDDLE: usize = 24;
 
 /// The end of a text from its last `<` on, or from its last tag on.
 fn from_last_tag_start(text: &str) -> &str {

@@ -7,11 +7,16 @@ use louver_formats::{
 
 use super::arguments::Arguments;
 use super::samples::{ID, NAMES, Samples};
-use super::{ProbeError, undetermined};
+use super::{ProbeError, only_tag, undetermined};
 use crate::turns::TEXT;
 use crate::units::{common_end, common_start, marker_of, units};
 
 const PART: &str = "the markers of calls";
+
+/// Stand-ins for the numbers of calls, with the numbers of a first and a second call.
+const NUMBERS: [(char, [char; 2]); 2] = [(FROM_ZERO, ['0', '1']), (FROM_ONE, ['1', '2'])];
+const FROM_ZERO: char = '\u{e001}';
+const FROM_ONE: char = '\u{e002}';
 
 /// The texts around the parts of a call.
 #[derive(Debug)]
@@ -69,11 +74,15 @@ impl Calls {
         if one.matches(NAMES[0]).count() != 1 {
             return Err(unclear("a call has the name of its tool several times"));
         }
+        let mut one = one;
+        let mut two = samples.two.as_deref().map(inner);
+        if let Some(two) = &mut two {
+            mark_numbers(&mut one, two, &arguments);
+        }
         let around = Around::find(&one, NAMES[0], &arguments)
             .ok_or_else(|| unclear("the arguments do not follow the name"))?;
-        let two = samples.two.as_deref().map(inner);
         let mut calls = match &two {
-            Some(two) => Calls::of_two(&around, two, arguments, tokens)?,
+            Some(two) => Calls::of_two(&one, two, arguments, tokens)?,
             None => Calls {
                 section_start: String::new(),
                 before_name: around.before_name.to_owned(),
@@ -97,12 +106,14 @@ impl Calls {
     /// The parts that a first and a second call share are a call's. What is left around them is the
     /// section's, and what is left between them is the separator.
     fn of_two(
-        one: &Around<'_>,
+        one: &str,
         two: &str,
         arguments: Arguments,
         tokens: &[String],
     ) -> Result<Calls, ProbeError> {
         let unclear = |problem: String| undetermined(PART, problem);
+        let one = &Around::find(one, NAMES[0], &arguments)
+            .ok_or_else(|| unclear("the arguments do not follow the name".to_owned()))?;
         let first = Around::find(two, NAMES[0], &arguments)
             .ok_or_else(|| unclear("two calls are written otherwise than one".to_owned()))?;
         let (middle, _) = (first.after_arguments.split_once(NAMES[1]))
@@ -132,6 +143,13 @@ impl Calls {
         })
     }
 
+    /// The token that ends turns of calls, if it is another than that of text: a tag after calls
+    /// that have no section.
+    pub(super) fn stop(&self, tokens: &[String]) -> Option<&str> {
+        let is_stop = self.section_start.trim().is_empty() && only_tag(&self.section_end, tokens);
+        is_stop.then_some(self.section_end.as_str())
+    }
+
     /// The tags that end calls and their section, which text never contains.
     pub(super) fn end_tags(&self) -> Vec<String> {
         let last_tag = |text: &str| {
@@ -149,8 +167,8 @@ impl Calls {
     ) -> Result<(Option<SectionFormat>, CallFormat), ProbeError> {
         let (mut before, mut after) = (self.before_arguments.clone(), self.after_arguments.clone());
         let arguments = self.arguments.describe(samples, tokens, &mut before, &mut after)?;
-        let has_section =
-            !self.section_start.trim().is_empty() || !self.section_end.trim().is_empty();
+        let has_section = !self.section_start.trim().is_empty()
+            || (!self.section_end.trim().is_empty() && self.stop(tokens).is_none());
         let (begin, header) = self.split_begin(has_section, tokens)?;
         let (trailer, end) = split_last_tag(after.trim_end(), tokens);
         let name = match self.before_name.ends_with('"') && before.starts_with('"') {
@@ -229,6 +247,45 @@ impl Calls {
     }
 }
 
+/// Replaces the number of a call by a stand-in, if calls are numbered: where the second of two calls
+/// differs from the first in a digit only, before or after its name.
+fn mark_numbers(one: &mut String, two: &mut String, arguments: &Arguments) {
+    let positions = |wire: &str, name: &str| {
+        let at = wire.find(name)?;
+        let after_name = at + name.len();
+        let span = arguments.span(wire, after_name)?;
+        Some((at, after_name, span.start))
+    };
+    let places = positions(one, NAMES[0]).zip(positions(two, NAMES[1]));
+    let Some(((name1, after1, args1), (name2, after2, args2))) = places else { return };
+    let digits = |a: &str, b: &str| -> Option<[char; 2]> {
+        let pair = [a.chars().next()?, b.chars().next()?];
+        NUMBERS.iter().any(|(_, numbers)| *numbers == pair).then_some(pair)
+    };
+    // After the name: the texts are equal but for the digits.
+    let (a, b) = (&one[after1..args1], &two[after2..args2]);
+    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let found = digits(&a[same..], &b[same..]).filter(|_| a[same + 1..] == b[same + 1..]);
+    let found = found.map(|pair| (pair, after1 + same, after2 + same)).or_else(|| {
+        // Before the name: the texts have a common end.
+        let (a, b) = (&one.as_bytes()[..name1], &two.as_bytes()[..name2]);
+        let same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+        let (at1, at2) = (name1.checked_sub(same + 1)?, name2.checked_sub(same + 1)?);
+        let pair = digits(one.get(at1..)?, two.get(at2..)?)?;
+        Some((pair, at1, at2))
+    });
+    let Some((pair, at1, at2)) = found else { return };
+    let stand_in = NUMBERS.iter().find(|(_, numbers)| *numbers == pair).map(|(c, _)| *c);
+    let stand_in = stand_in.unwrap_or_default().to_string();
+    // In the text of two calls, the second number first: it stands behind the first.
+    two.replace_range(at2..at2 + 1, &stand_in);
+    let first = two.find(NAMES[0]).map(|name| (name + at1).wrapping_sub(name1));
+    if let Some(at) = first.filter(|&at| two[at..].starts_with(pair[0])) {
+        two.replace_range(at..at + 1, &stand_in);
+    }
+    one.replace_range(at1..at1 + 1, &stand_in);
+}
+
 /// Whether a text is no accident in prose.
 fn is_long_enough(text: &str) -> bool {
     text.trim().len() >= 6
@@ -244,19 +301,33 @@ fn split_last_tag<'a>(text: &'a str, tokens: &[String]) -> (&'a str, Option<&'a 
     }
 }
 
-/// A text as parts, with ids where the samples have stand-ins, and with tags as markers.
+/// A text as parts, with ids where there are stand-ins, and with tags as markers.
 fn parts(text: &str, samples: &Samples) -> Vec<Part> {
-    let id = if samples.style.indexed_ids { IdStyle::FromZero } else { IdStyle::Nine };
+    let given = if samples.style.indexed_ids { IdStyle::FromZero } else { IdStyle::Nine };
+    let stand_ins = [(ID, given), (FROM_ZERO, IdStyle::FromZero), (FROM_ONE, IdStyle::FromOne)];
     let mut out = Vec::new();
-    for (k, piece) in text.split(ID).enumerate() {
-        if k > 0 {
-            out.push(Part::Id { id });
-        }
+    let mut rest = text;
+    loop {
+        let found = stand_ins
+            .iter()
+            .filter_map(|(c, id)| Some((rest.find(*c)?, *c, *id)))
+            .min_by_key(|f| f.0);
+        let (piece, id) = match found {
+            Some((at, c, id)) => {
+                let piece = &rest[..at];
+                rest = &rest[at + c.len_utf8()..];
+                (piece, Some(id))
+            }
+            None => (std::mem::take(&mut rest), None),
+        };
         match marker_of(piece) {
             Marker::Text(text) if text.is_empty() => {}
             Marker::Text(text) => out.push(Part::Text(text)),
             marker => out.push(Part::Marker(marker)),
         }
+        match id {
+            Some(id) => out.push(Part::Id { id }),
+            None => return out,
+        }
     }
-    out
 }

@@ -59,13 +59,19 @@ pub fn probe(name: &str, template: &ChatTemplate, tokens: &[String]) -> Result<P
     let end = common_end(&samples.text, &samples.one, tokens);
     let end = &samples.text[samples.text.len() - end..];
     let [_, eos, _] = template.tokens();
-    let stop_tokens = stop_tokens(end, eos, tokens)?;
     let (text_start, text_end) = samples.around_text()?;
-    let text_end = &text_end[..text_end.len().saturating_sub(end.len())];
+    let mut text_end = &text_end[..text_end.len().saturating_sub(end.len())];
+    // Turns of text and of calls may end with different tokens.
+    let mut ends = vec![end];
+    if text_start.trim().is_empty() && only_tag(text_end, tokens) {
+        ends.push(std::mem::take(&mut text_end));
+    }
     let reasoning = reasoning::find(&samples, tokens)?;
     // A template may write an empty block of reasoning before every turn.
     let empty_block = reasoning.as_ref().map_or(0, |found| reasoning::block_len(found, text_start));
     let calls = Calls::find(&samples, &text_start[..empty_block], end, tokens)?;
+    ends.extend(calls.stop(tokens));
+    let stop_tokens = stop_tokens(&ends, eos, tokens)?;
     let text = text_format(&text_start[empty_block..], text_end, &samples, &reasoning, &calls)?;
     let mut format = WireFormat::plain();
     format.name = name.to_owned();
@@ -96,15 +102,25 @@ const ORIGINS: &[(&str, &str)] = &[
     ("/call/parallel", "a turn of two calls"),
 ];
 
-/// The tokens that end a turn: the first tag of its end, and the end of sequence.
+/// Whether a text is one tag and white space.
+fn only_tag(text: &str, tokens: &[String]) -> bool {
+    matches!(units(text.trim(), tokens)[..], [unit] if unit.is_tag)
+}
+
+/// The tokens that end a turn: the first tag of each end, and the end of sequence.
 fn stop_tokens(
-    end: &str,
+    ends: &[&str],
     eos: Option<String>,
     tokens: &[String],
 ) -> Result<Vec<String>, ProbeError> {
-    let tag = units(end, tokens).into_iter().find(|unit| unit.is_tag);
-    let mut out: Vec<String> = tag.map(|unit| unit.text.to_owned()).into_iter().collect();
-    out.extend(eos.filter(|eos| !eos.is_empty() && !out.contains(eos)));
+    let mut out: Vec<String> = Vec::new();
+    let tags =
+        ends.iter().filter_map(|end| units(end, tokens).into_iter().find(|unit| unit.is_tag));
+    for tag in tags.map(|unit| unit.text.to_owned()).chain(eos) {
+        if !tag.is_empty() && !out.contains(&tag) {
+            out.push(tag);
+        }
+    }
     match out.is_empty() {
         true => Err(undetermined("what ends a turn", "there is no token after it")),
         false => Ok(out),
@@ -120,8 +136,10 @@ fn text_format(
     calls: &Calls,
 ) -> Result<TextFormat, ProbeError> {
     let mut text = WireFormat::plain().text;
-    if samples.text_and_call.as_ref().is_some_and(|wire| wire.contains(TEXT)) {
-        text.place = TextPlace::BeforeCalls;
+    let beside = samples.text_and_call.as_deref();
+    if let Some(at) = beside.and_then(|wire| wire.find(TEXT)) {
+        let is_after = beside.and_then(|wire| wire.find(samples::NAMES[0])).is_some_and(|n| n < at);
+        text.place = if is_after { TextPlace::Anywhere } else { TextPlace::BeforeCalls };
     }
     let marker = |text: &str| (!text.trim().is_empty()).then(|| marker_of(text.trim()));
     (text.begin, text.end) = (marker(start), marker(end));

@@ -1,6 +1,6 @@
 //! The block of reasoning in renderings.
 
-use louver_formats::{Opener, ReasoningFormat};
+use louver_formats::{Marker, Opener, ReasoningFormat, Step};
 
 use super::samples::{REASONING, Samples};
 use super::{ProbeError, undetermined};
@@ -12,7 +12,7 @@ pub(super) fn find(
     samples: &Samples,
     tokens: &[String],
 ) -> Result<Option<ReasoningFormat>, ProbeError> {
-    let Some(turn) = &samples.reasoning_and_text else { return Ok(None) };
+    let Some(turn) = &samples.reasoning_and_text else { return Ok(empty_block(samples, tokens)) };
     let unclear = |problem: String| undetermined("the block of reasoning", problem);
     let Some((before, rest)) = turn.wire.split_once(REASONING) else { return Ok(None) };
     let Some((between, _)) = rest.split_once(TEXT) else {
@@ -30,7 +30,9 @@ pub(super) fn find(
             (tag.text, before)
         }
     };
-    if begin.trim_start() != begin || !lead.trim().is_empty() {
+    let gap = &begin[..begin.len() - begin.trim_start().len()];
+    let begin = begin.trim_start();
+    if !lead.trim().is_empty() {
         return Err(unclear(format!("it begins with {before:?}")));
     }
     // The first tag ends the block. What marks the text that follows is no part of it.
@@ -46,13 +48,44 @@ pub(super) fn find(
     let is_opened = samples.prompt.trim_end().ends_with(begin.trim_end());
     Ok(Some(ReasoningFormat {
         opened_by: if is_opened { Opener::Template } else { Opener::Model },
-        begin: marker_of(begin),
+        begin: match gap {
+            "" => marker_of(begin),
+            gap => {
+                let steps = vec![Step::Text(gap.to_owned()), Step::Marker(marker_of(begin))];
+                Marker::Any(vec![marker_of(begin), Marker::Seq(steps)])
+            }
+        },
         lead: lead.to_owned(),
         trail: trail.to_owned(),
         end: marker_of(end),
         after: after.to_owned(),
         excludes: Vec::new(),
     }))
+}
+
+/// The block of a template that writes an empty one, but no reasoning.
+fn empty_block(samples: &Samples, tokens: &[String]) -> Option<ReasoningFormat> {
+    let (start, _) = samples.around_text().ok()?;
+    let last_tag = |text| -> Option<String> {
+        let last = units(text, tokens).into_iter().rfind(|unit| !unit.text.trim().is_empty())?;
+        last.is_tag.then(|| last.text.to_owned())
+    };
+    let end = last_tag(start)?;
+    let before = &start[..start.rfind(&end)?];
+    let opens_in_prompt = before.trim().is_empty();
+    let begin = last_tag(if opens_in_prompt { &samples.prompt } else { before })?;
+    if end != format!("</{}", begin.strip_prefix('<')?) {
+        return None;
+    }
+    Some(ReasoningFormat {
+        opened_by: if opens_in_prompt { Opener::Template } else { Opener::Model },
+        begin: marker_of(&begin),
+        lead: String::new(),
+        trail: String::new(),
+        end: marker_of(&end),
+        after: String::new(),
+        excludes: Vec::new(),
+    })
 }
 
 /// A text and the white space at its end.

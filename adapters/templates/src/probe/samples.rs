@@ -16,6 +16,14 @@ pub(super) const VALUES: [&str; 2] = ["zqvala", "zqvalb"];
 /// Reasoning.
 pub(super) const REASONING: &str = "Zqreason mitul.";
 
+/// Keys of values of other types, with the beginnings that the values may have.
+pub(super) const TYPED_KEYS: [(&str, &[&str]); 4] = [
+    ("zqnumber", &["471108"]),
+    ("zqtruth", &["true", "True"]),
+    ("zqlist", &["[\"zqitem", "['zqitem"]),
+    ("zqmap", &["{\"zqmember", "{'zqmember"]),
+];
+
 /// The stand-in for the id of a call in renderings.
 pub(super) const ID: char = '\u{e000}';
 
@@ -31,6 +39,8 @@ pub(super) struct Samples {
     pub(super) no_arguments: Option<String>,
     pub(super) two: Option<String>,
     pub(super) text_and_call: Option<String>,
+    /// A call with a value of each type but strings.
+    pub(super) typed: Option<String>,
     /// The prompt and the turn.
     pub(super) reasoning_and_text: Option<RenderedTurn>,
 }
@@ -45,6 +55,12 @@ pub(super) fn one_argument() -> Value {
     arguments(1)
 }
 
+/// Arguments of each type but strings.
+fn typed_arguments() -> Value {
+    let values = [json!(471108), json!(true), json!(["zqitem"]), json!({"zqmember": "zqinner"})];
+    TYPED_KEYS.iter().zip(values).map(|((key, _), value)| (*key, value)).collect()
+}
+
 impl Samples {
     /// Renders the turns in the first message style in which the template writes the arguments of a
     /// call as given.
@@ -53,10 +69,15 @@ impl Samples {
         tokens: &[String],
     ) -> Result<Samples, ProbeError> {
         let tools = NAMES.map(|name| {
-            let text = json!({"type": "string", "description": "A text."});
+            let of = |kind: &str| json!({"type": kind, "description": "A value."});
+            let properties = json!({KEYS[0]: of("string"), KEYS[1]: of("string"),
+                TYPED_KEYS[0].0: of("integer"), TYPED_KEYS[1].0: of("boolean"),
+                TYPED_KEYS[2].0: {"type": "array", "description": "A value.",
+                    "items": {"type": "string"}},
+                TYPED_KEYS[3].0: {"type": "object", "description": "A value.",
+                    "properties": {"zqmember": of("string")}}});
             json!({"type": "function", "function": {"name": name, "description": "A tool.",
-                "parameters": {"type": "object", "properties": {KEYS[0]: text, KEYS[1]: text},
-                    "required": []}}})
+                "parameters": {"type": "object", "properties": properties, "required": []}}})
         });
         let mut problem = None;
         for style in MessageStyle::all() {
@@ -100,6 +121,7 @@ impl Samples {
             two_arguments: wire(TurnInput::calls(vec![call(0, 2)])).map_err(refused)?,
             no_arguments: wire(TurnInput::calls(vec![call(0, 0)])).ok(),
             two: wire(TurnInput::calls(vec![call(0, 1), call(1, 1)])).ok().filter(has_both),
+            typed: wire(TurnInput::calls(vec![(NAMES[0], typed_arguments())])).ok(),
             text_and_call: wire(TurnInput::calls(vec![call(0, 1)]).with_text(TEXT)).ok(),
             reasoning_and_text: reasoning,
             prompt: turns.prompt.clone(),

@@ -1,7 +1,7 @@
 //! Formats from chat templates alone.
 
 use louver_formats::{Catalog, Marker};
-use louver_templates::{Checkpoint, ChatTemplate, FormatSource, resolve};
+use louver_templates::{ChatTemplate, Checkpoint, FormatSource, resolve};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
