@@ -55,8 +55,7 @@ pub(crate) struct ToolTurn {
 
 impl ToolModel {
     pub(crate) fn new(model: Model, louver: Louver) -> Result<ToolModel> {
-        let name = louver.format().map_err(Clone::clone)?;
-        let format = Catalog::builtin().get(name)?.clone();
+        let format = louver.wire_format().map_err(Clone::clone)?.clone();
         Ok(ToolModel { model, louver, format })
     }
 

@@ -96,6 +96,7 @@ fn styles() -> [ParameterStyle; 2] {
             excludes: vec![b"a\"".to_vec()],
             spaced: false,
             reading: AmbiguousText::Json,
+            python_words: false,
         }),
         syntax: ValueSyntax::Json,
         other_kinds: Vec::new(),

@@ -2,9 +2,8 @@
 
 use louver::compile::CompileError;
 use louver::matcher::AdvanceError;
-use louver_formats::{DetectError, LowerError};
-
-use louver_templates::TemplateError;
+use louver_formats::LowerError;
+use louver_templates::{ResolveError, TemplateError};
 
 /// Why a request cannot be compiled to a plan.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +14,7 @@ pub enum PlanError {
     Tools(#[from] louver_formats::RequestError),
     /// The model's wire format is unknown.
     #[error(transparent)]
-    Format(#[from] DetectError),
+    Format(#[from] ResolveError),
     /// Reasoning was disabled, but the model's chat template always opens it.
     #[error("reasoning cannot be off: the model's chat template always opens it")]
     AlwaysReasons,

@@ -38,8 +38,9 @@ pub use error::{ExtendError, Fault, GenerationError, PlanError, RequestError};
 pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, Sampling};
 pub use hook::LogitsHook;
 pub use louver_templates::{
-    ChatTemplate, DEFAULT_TEMPLATE, PromptParts, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,
-    TemplateInput, openai_message, parse_call_arguments, shipped_template,
+    ChatTemplate, Checkpoint, DEFAULT_TEMPLATE, FormatSource, MessageStyle, PromptParts,
+    ResolveError, Resolved, ResponseTemplate, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,
+    TemplateInput, confirm, openai_message, parse_call_arguments, resolve, shipped_template,
 };
 pub use options::{Draw, Overlap, Prefetch, RunOptions};
 pub use plan::{TurnPlan, call_ids};

@@ -3,10 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use louver::engine::{Engine, EngineOptions};
-use louver_formats::{Catalog, DetectError, ModelHints, ToolRequest, WireFormat};
+use louver_formats::{Catalog, ToolRequest, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
 use louver_host::{
-    ChatTemplate, PlanError, PromptParts, RequestError, TemplateError, TemplateInput,
+    ChatTemplate, Checkpoint, MessageStyle, PlanError, PromptParts, RequestError, ResolveError,
+    Resolved, ResponseTemplate, TemplateError, TemplateInput, confirm, resolve,
 };
 use mistralrs::{AnyModelBuilder, Model, RequestLike};
 use mistralrs_core::{MistralRsBuilder, Pipeline};
@@ -52,7 +53,9 @@ pub(crate) struct LouverInner {
     pub(crate) engine: Engine,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) template: Result<ChatTemplate, TemplateError>,
-    pub(crate) format: Result<WireFormat, DetectError>,
+    pub(crate) format: Result<WireFormat, ResolveError>,
+    /// How the chat template wants messages.
+    pub(crate) message_style: MessageStyle,
     pub(crate) max_context: usize,
     /// Maximum bytes of a prompt's text.
     prompt_bytes: usize,
@@ -81,6 +84,8 @@ pub(crate) struct ModelParts {
 pub(crate) struct ModelKind {
     pub(crate) model_type: Option<String>,
     pub(crate) architectures: Vec<String>,
+    /// The `response_template` of its tokenizer's configuration.
+    pub(crate) response_template: Option<ResponseTemplate>,
 }
 
 impl LouverInner {
@@ -251,10 +256,8 @@ impl Louver {
         }
         let mut catalog = Catalog::builtin();
         options.formats.into_iter().for_each(|format| catalog.add(format));
-        let format = match &options.format {
-            Some(name) => Ok(catalog.get(name)?.clone()),
-            None => detect(&catalog, template.as_ref().ok(), &tokenizer, &kind),
-        };
+        let FormatChoice { template, format, message_style, warnings } =
+            FormatChoice::new(&catalog, options.format.as_deref(), template, &tokenizer, kind)?;
         // Formats that end every message with a marker specify which markers end the turn.
         let format_stops = format.as_ref().ok().filter(|format| format.messages.is_some());
         let format_stops: Option<Vec<u32>> = format_stops.and_then(|format| {
@@ -266,10 +269,11 @@ impl Louver {
         // The width of the logits is only known with the first row; ids beyond the tokenizer's are
         // masked there.
         let vocab_options = VocabOptions { stop_ids: stops.clone(), ..VocabOptions::default() };
-        let (vocab, warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
+        let (vocab, vocab_warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
         let stops = vocab.stops().iter().map(|id| id.raw()).collect();
-        let warnings = warnings.iter().map(ToString::to_string);
-        let warnings = warnings.chain(template_warning(template.as_ref().ok())).collect();
+        let mut warnings = warnings;
+        warnings.extend(vocab_warnings.iter().map(ToString::to_string));
+        warnings.extend(template_warning(template.as_ref().ok()));
         let max_prompt_bytes = max_text_bytes(&tokenizer, max_context).unwrap_or(usize::MAX);
         Ok(Louver {
             inner: Arc::new(LouverInner {
@@ -277,6 +281,7 @@ impl Louver {
                 tokenizer,
                 template,
                 format,
+                message_style,
                 max_context,
                 prompt_bytes: options.prompt_bytes.unwrap_or(usize::MAX).min(max_prompt_bytes),
                 stops,
@@ -328,9 +333,14 @@ impl Louver {
         Plan::unconstrained(self.inner.clone(), tools.into())
     }
 
-    /// The wire format's name, or why it was not detected.
-    pub fn format(&self) -> Result<&str, &DetectError> {
-        self.inner.format.as_ref().map(|format| format.name.as_str())
+    /// The wire format's name, or why there is none.
+    pub fn format(&self) -> Result<&str, &ResolveError> {
+        self.wire_format().map(|format| format.name.as_str())
+    }
+
+    /// The wire format, or why there is none.
+    pub fn wire_format(&self) -> Result<&WireFormat, &ResolveError> {
+        self.inner.format.as_ref()
     }
 
     /// The engine.
@@ -364,24 +374,56 @@ fn template_warning(template: Option<&ChatTemplate>) -> Option<String> {
     })
 }
 
-fn detect(
-    catalog: &Catalog,
-    template: Option<&ChatTemplate>,
-    tokenizer: &Tokenizer,
-    kind: &ModelKind,
-) -> Result<WireFormat, DetectError> {
-    let added = tokenizer.get_added_tokens_decoder();
-    let tokens: Vec<&str> = added.values().map(|token| token.content.as_str()).collect();
-    let architectures: Vec<&str> = kind.architectures.iter().map(String::as_str).collect();
-    let hints = ModelHints {
-        chat_template: template.map(ChatTemplate::source),
-        tokens: &tokens,
-        model_type: kind.model_type.as_deref(),
-        architectures: &architectures,
-    };
-    let detected = catalog.detect(hints)?;
-    catalog
-        .get(&detected.name)
-        .cloned()
-        .map_err(|error| DetectError::Unknown { seen: "catalog", known: error.known })
+/// The wire format of a model, and what its chat template says of it.
+struct FormatChoice {
+    template: Result<ChatTemplate, TemplateError>,
+    format: Result<WireFormat, ResolveError>,
+    message_style: MessageStyle,
+    warnings: Vec<String>,
+}
+
+impl FormatChoice {
+    /// The format of this name; without a name, that of the model's files. Either is checked
+    /// against the chat template.
+    fn new(
+        catalog: &Catalog,
+        name: Option<&str>,
+        template: Result<ChatTemplate, TemplateError>,
+        tokenizer: &Tokenizer,
+        kind: ModelKind,
+    ) -> Result<FormatChoice, LoadError> {
+        let added = tokenizer.get_added_tokens_decoder();
+        let (template, missing) = match template {
+            Ok(template) => (Some(template), None),
+            Err(error) => (None, Some(error)),
+        };
+        let checkpoint = Checkpoint {
+            template,
+            response_template: kind.response_template,
+            tokens: added.into_values().map(|token| token.content).collect(),
+            model_type: kind.model_type,
+            architectures: kind.architectures,
+        };
+        let (format, message_style, warnings) = match name {
+            Some(name) => {
+                let format = catalog.get(name)?.clone();
+                let confirmation = checkpoint
+                    .template
+                    .as_ref()
+                    .map(|template| confirm(&format, template, &checkpoint.tokens));
+                let resolved = Resolved::named(format, confirmation);
+                (Ok(resolved.format.clone()), resolved.style(), resolved.notes)
+            }
+            None => {
+                let name = checkpoint.model_type.clone();
+                let name = name.unwrap_or_else(|| "from-chat-template".to_owned());
+                match resolve(&checkpoint, catalog, &name) {
+                    Ok(found) => (Ok(found.format.clone()), found.style(), found.notes),
+                    Err(error) => (Err(error), MessageStyle::default(), Vec::new()),
+                }
+            }
+        };
+        let template = checkpoint.template.ok_or(missing.unwrap_or(TemplateError::Missing));
+        Ok(FormatChoice { template, format, message_style, warnings })
+    }
 }

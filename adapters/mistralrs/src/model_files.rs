@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use louver_host::{ChatTemplate, TemplateError};
+use louver_host::{ChatTemplate, ResponseTemplate, TemplateError};
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
@@ -66,7 +66,9 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, L
         .as_u64()
         .and_then(|n| usize::try_from(n).ok());
     let max_context = max_context.or(config_context).unwrap_or(DEFAULT_CONTEXT);
-    let kind = parse_kind(&json("config.json"));
+    let mut kind = parse_kind(&json("config.json"));
+    // One that cannot be read is left out: the chat template says what the model writes, too.
+    kind.response_template = ResponseTemplate::from_value(&config["response_template"]).ok();
     Ok(ModelParts { tokenizer: Arc::new(tokenizer), template, max_context, ends, kind })
 }
 
@@ -81,6 +83,7 @@ fn parse_kind(config: &Value) -> ModelKind {
     ModelKind {
         model_type: config["model_type"].as_str().map(str::to_owned),
         architectures: names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect(),
+        response_template: None,
     }
 }
 

@@ -384,7 +384,10 @@ impl Plan {
     /// Renders the prompt's tokens from the model's chat template, the messages (in OpenAI's JSON
     /// format, with arguments of earlier calls as text or objects) and the plan's tools.
     pub fn prompt(&self, messages: &[serde_json::Value]) -> Result<Vec<u32>, RequestError> {
-        let messages: Vec<serde_json::Value> = messages.iter().map(openai_message).collect();
+        let messages: Vec<serde_json::Value> = messages
+            .iter()
+            .map(|message| openai_message(message, self.inner.message_style))
+            .collect();
         self.render(&messages, self.template_input.enable_thinking)
     }
 

@@ -16,6 +16,8 @@ use crate::turns::MessageStyle;
 /// Where a wire format came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormatSource {
+    /// The operator, by name or with a description.
+    Operator,
     /// A family of the catalog, for this reason.
     Family(String),
     /// The checkpoint's `response_template`, which leaves this open or asks for more.
@@ -38,6 +40,14 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// A format that the operator names, with what the chat template says of it.
+    pub fn named(format: WireFormat, confirmation: Option<Confirmation>) -> Resolved {
+        let mut named =
+            Resolved { format, source: FormatSource::Operator, confirmation, notes: Vec::new() };
+        named.notes = named.contradictions();
+        named
+    }
+
     /// Whether the chat template confirms the format in full.
     pub fn is_confirmed(&self) -> bool {
         self.confirmation.as_ref().is_some_and(Confirmation::is_full)
@@ -50,19 +60,19 @@ impl Resolved {
 }
 
 /// Why a checkpoint has no wire format: what is known of each source.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", self.describe())]
 pub struct ResolveError {
     /// Why no family of the catalog was taken.
-    pub family: FamilyError,
+    pub family: Box<FamilyError>,
     /// What is wrong with the `response_template`, if there is one.
-    pub response_template: Option<SourceError>,
+    pub response_template: Option<Box<SourceError>>,
     /// Why the chat template does not tell the format, if there is one.
-    pub chat_template: Option<SourceError>,
+    pub chat_template: Option<Box<SourceError>>,
 }
 
 /// Why no family of the catalog was taken.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum FamilyError {
     /// None is detected.
     #[error("{0}")]
@@ -90,7 +100,7 @@ fn contradiction(confirmation: &Confirmation) -> String {
 }
 
 /// Why a source gives no wire format.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum SourceError {
     /// The `response_template` cannot be a wire format.
     ResponseTemplate(ResponseTemplateError),
@@ -108,7 +118,7 @@ impl ResolveError {
             ("chat template", &self.chat_template),
         ];
         for (name, problem) in sources {
-            match problem {
+            match problem.as_deref() {
                 None => {}
                 Some(SourceError::ResponseTemplate(error)) => out += &format!("; {error}"),
                 Some(SourceError::Probe(error)) => out += &format!("; {error}"),
@@ -181,7 +191,11 @@ pub fn resolve(
     };
     match family {
         Ok(family) => Ok(Resolved { notes, ..family }),
-        Err(family) => Err(ResolveError { family, response_template, chat_template }),
+        Err(family) => Err(ResolveError {
+            family: Box::new(family),
+            response_template: response_template.map(Box::new),
+            chat_template: chat_template.map(Box::new),
+        }),
     }
 }
 
@@ -202,7 +216,10 @@ impl Resolved {
 
     fn contradictions(&self) -> Vec<String> {
         let cases = self.confirmation.iter().flat_map(Confirmation::unconfirmed);
-        cases.map(|case| format!("family {}: {case}", self.format.name)).collect()
+        let name = &self.format.name;
+        cases
+            .map(|case| format!("the chat template and the wire format {name} differ: {case}"))
+            .collect()
     }
 }
 

@@ -11,6 +11,7 @@ pub(super) fn annotated(found: &Resolved) -> Result<String> {
     let mut head: Vec<String> = Vec::new();
     let mut origins: &[(&str, &str)] = &[];
     match &found.source {
+        FormatSource::Operator => head.push("Every line: the operator.".to_owned()),
         FormatSource::Family(reason) => {
             head.push(format!("Every line: Louver's family {}, as {reason}.", found.format.name));
         }

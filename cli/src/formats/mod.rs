@@ -152,6 +152,7 @@ fn row(name: &str, found: &Result<Resolved, ResolveError>, elapsed: f64) -> Stri
         Err(error) => ("-", "none", format!("refused: {error}")),
         Ok(found) => {
             let source = match found.source {
+                FormatSource::Operator => "operator",
                 FormatSource::Family(_) => "family",
                 FormatSource::ResponseTemplate(_) => "response_template",
                 FormatSource::ChatTemplate(_) => "chat template",

@@ -8,6 +8,8 @@ mod tools;
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
 
+use crate::turns::MessageStyle;
+
 pub use tools::TemplateInput;
 
 /// Why a prompt cannot be rendered.
@@ -188,23 +190,38 @@ fn render_error(error: minijinja::Error) -> TemplateError {
     TemplateError::Render(format!("{error:#}"))
 }
 
-/// Converts a message in OpenAI's JSON format to the format of templates: text parts joined,
-/// arguments of calls as objects.
-pub fn openai_message(message: &serde_json::Value) -> serde_json::Value {
+/// Converts a message in OpenAI's JSON format to the format of templates: text parts joined, and
+/// calls as the template wants them.
+pub fn openai_message(message: &serde_json::Value, style: MessageStyle) -> serde_json::Value {
     let mut message = message.clone();
-    if let Some(calls) = message.get_mut("tool_calls").and_then(serde_json::Value::as_array_mut) {
-        calls
-            .iter_mut()
-            .filter_map(serde_json::Value::as_object_mut)
-            .for_each(parse_call_arguments);
-    }
     let parts = message.get("content").and_then(serde_json::Value::as_array);
     let texts: Option<Vec<&str>> =
         parts.map(|parts| parts.iter().filter_map(|part| part["text"].as_str()).collect());
     if let Some(texts) = texts {
         message["content"] = texts.concat().into();
     }
+    let calls = message.get_mut("tool_calls").and_then(serde_json::Value::as_array_mut);
+    let Some(calls) = calls.filter(|calls| !calls.is_empty()) else { return message };
+    for call in calls.iter_mut().filter_map(serde_json::Value::as_object_mut) {
+        match style.arguments_as_text {
+            true => write_call_arguments(call),
+            false => parse_call_arguments(call),
+        }
+    }
+    let is_empty = message["content"].as_str().is_none_or(str::is_empty);
+    if is_empty && style.null_content {
+        message["content"] = serde_json::Value::Null;
+    }
     message
+}
+
+/// Replaces the arguments of a call, if they are an object, by its JSON text.
+fn write_call_arguments(call: &mut serde_json::Map<String, serde_json::Value>) {
+    if let Some(slot) = call.get_mut("function").and_then(|f| f.get_mut("arguments"))
+        && slot.is_object()
+    {
+        *slot = louver_formats::python_json(slot).into();
+    }
 }
 
 /// Replaces the arguments of a call, if they are the text of a JSON object, by that object.

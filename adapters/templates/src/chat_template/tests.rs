@@ -162,3 +162,20 @@ fn values_are_written_as_python_writes_them() {
         assert_eq!(render(source, &parts), want, "{source}");
     }
 }
+
+#[test]
+fn messages_are_written_as_the_template_wants_them() {
+    let message = json!({"role": "assistant", "content": "", "tool_calls": [
+        {"id": "a", "function": {"name": "f", "arguments": "{\"a\":1}"}},
+        {"id": "b", "function": {"name": "f", "arguments": {"a": 1}}}]});
+    let usual = openai_message(&message, MessageStyle::default());
+    assert_eq!(usual["content"], "");
+    for call in usual["tool_calls"].as_array().unwrap() {
+        assert_eq!(call["function"]["arguments"], json!({"a": 1}));
+    }
+    let style = MessageStyle { arguments_as_text: true, null_content: true, ..Default::default() };
+    let other = openai_message(&message, style);
+    assert_eq!(other["content"], json!(null));
+    assert_eq!(other["tool_calls"][0]["function"]["arguments"], "{\"a\":1}");
+    assert_eq!(other["tool_calls"][1]["function"]["arguments"], "{\"a\": 1}");
+}
