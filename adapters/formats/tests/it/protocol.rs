@@ -166,7 +166,7 @@ fn call_ids_are_unique() {
 
 /// For each family with arguments in tags: texts at which parsers of the format split a value, and
 /// similar texts.
-const IN_VALUES: [(&str, &[&str], &[&str]); 17] = [
+const IN_VALUES: [(&str, &[&str], &[&str]); 23] = [
     (
         "qwen3_coder",
         &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
@@ -276,6 +276,42 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 17] = [
             "<｜GCML｜tool_calls>",
         ],
         &["<｜GCML", "GCML", "<parameter name=\"b\">"],
+    ),
+    (
+        "step3",
+        &[
+            "<steptml:parameter name=\"",
+            "</steptml:invoke>",
+            "<｜tool_call_begin｜>",
+            "<｜tool_call_end｜>",
+            "<｜tool_calls_end｜>",
+        ],
+        &["<steptml:", "<parameter name=\"b\">", "</invoke>"],
+    ),
+    (
+        "mimo_v2",
+        &["<parameter=", "</function>", "<tool_call>", "</tool_call>"],
+        &["<parameter", "</parameters>", "</param", "<b>", "<function"],
+    ),
+    (
+        "dots3",
+        &["<parameter name=\"", "</invoke>", "<dots_function_call>", "</dots_function_call>"],
+        &["<parameter value=\"", "<parameters>", "</parameters>", "<invoke>"],
+    ),
+    (
+        "solar_open2",
+        &["<|tool_arg:start|>", "<|tool_call:start|>", "<|tool_call:end|>"],
+        &["<|tool_arg", "<|tool_call|>", "tool_arg:end"],
+    ),
+    (
+        "telechat3_coder",
+        &["<param_key>", "<tool_call>", "</tool_call>"],
+        &["<param_", "<key>", "</param_values>"],
+    ),
+    (
+        "hyperclovax_think",
+        &["<arg_key>", "<tool_call>", "</tool_call>"],
+        &["<arg_", "<key>", "</arg_values>"],
     ),
 ];
 
