@@ -59,7 +59,7 @@ fn of_real_cases(rig: &Rig, cases: &[Value]) -> Vec<(Plan, String)> {
             Err(LowerError::Schemas(_)) => return None,
             Err(error) => panic!("{}: {error}", case["id"]),
         };
-        Some((plan, written(&rig.format, case_turn(case))))
+        Some((plan, written(&rig.format, case_turn(&rig.format, case))))
     };
     cases.iter().filter_map(rendering).collect()
 }

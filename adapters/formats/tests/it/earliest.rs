@@ -11,8 +11,8 @@ use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    Call, CallKind, Catalog, Parallel, Reasoning, RenderError, RenderOptions, ToolRequest, Turn,
-    WireFormat,
+    Call, CallKind, Catalog, Parallel, ParallelPolicy, Reasoning, RenderError, RenderOptions,
+    ToolRequest, Turn, WireFormat,
 };
 use serde_json::json;
 
@@ -33,6 +33,7 @@ fn call((name, arguments): &(&str, &str)) -> Call {
 
 fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
     let mut out = Vec::new();
+    let many = format.call.parallel == ParallelPolicy::Many;
     let reasonings: &[Reasoning] = match format.reasoning {
         Some(_) => &[Reasoning::Off, Reasoning::Optional, Reasoning::Opened, Reasoning::Required],
         None => &[Reasoning::Off],
@@ -49,7 +50,7 @@ fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
                 let demand = Demand {
                     tools,
                     forced,
-                    several: parallel == Parallel::Any && !named,
+                    several: many && parallel == Parallel::Any && !named,
                     reasoning,
                 };
                 let request = ToolRequest {

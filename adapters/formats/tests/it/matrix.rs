@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, Parallel, Plan, Reasoning, RenderError, RenderOptions,
-    Strictness, ToolRequest, Turn,
+    ArgumentStyle, Call, CallKind, Catalog, Parallel, ParallelPolicy, Plan, Reasoning, RenderError,
+    RenderOptions, Strictness, ToolRequest, Turn,
 };
 use serde_json::json;
 
@@ -88,7 +88,9 @@ impl Cell<'_> {
     }
 
     fn several(&self) -> bool {
-        self.parallel == Parallel::Any && !matches!(self.choice, Choice::Named | Choice::None)
+        self.parallel == Parallel::Any
+            && self.rig.format.call.parallel == ParallelPolicy::Many
+            && !matches!(self.choice, Choice::Named | Choice::None)
     }
 
     fn turn(&self, text: &str, calls: Vec<Call>) -> Turn {
@@ -313,7 +315,8 @@ fn bounds_on_calls_hold() {
             let plan =
                 rig.format.lower(&request).unwrap_or_else(|e| panic!("{}: {e}", format.name));
             let session = rig.session(&plan, &[], &[]);
-            for (calls, taken) in [(1, true), (2, true), (3, false)] {
+            let many = format.call.parallel == ParallelPolicy::Many;
+            for (calls, taken) in [(1, true), (2, many), (3, false)] {
                 let turn = Turn { calls: vec![weather(); calls], ..Turn::default() };
                 let wire = rig.format.render(&turn).expect("renders");
                 let run = session.run(&session.tokens(&rig.units(&wire), 0), 1_000);

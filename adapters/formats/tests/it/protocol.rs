@@ -3,7 +3,8 @@
 
 use louver::limits::Limits;
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, LowerError, Strictness, ToolRequest, Turn, WireId,
+    ArgumentStyle, Call, CallKind, Catalog, LowerError, ParallelPolicy, Strictness, ToolRequest,
+    Turn, WireId,
 };
 use serde_json::json;
 
@@ -117,7 +118,8 @@ fn call_ids_are_unique() {
             .format
             .lower(&request(r#"[{"name": "ping"}]"#, &json!("required")))
             .expect("lowers");
-        let wire = rig.format.render(&calls(&["{}", "{}", "{}"])).expect("renders");
+        let count = if format.call.parallel == ParallelPolicy::One { 1 } else { 3 };
+        let wire = rig.format.render(&calls(&["{}"; 3][..count])).expect("renders");
         // Every call has the number of the first.
         let same = ["ping:N", "tool_call_id\": \"N", "<cofl:tool_call id=\"N", "index=\"N"];
         let same = same.iter().fold(wire.clone(), |wire, place| {
@@ -131,13 +133,13 @@ fn call_ids_are_unique() {
         let tokens = session.tokens(&units, 0);
         let run = session.run(&tokens, 1);
         let mut ids: Vec<String> = run.turn.calls.iter().map(|call| call.id.clone()).collect();
-        assert_eq!(ids.len(), 3, "{}: {same:?}", format.name);
+        assert_eq!(ids.len(), count, "{}: {same:?}", format.name);
         if same != wire && format.call.id != WireId::Made {
             written.push(ids.join(" "));
         }
         ids.sort();
         ids.dedup();
-        assert_eq!(ids.len(), 3, "{}: {ids:?}", format.name);
+        assert_eq!(ids.len(), count, "{}: {ids:?}", format.name);
         // Ids of earlier turns are not given again.
         let mut matcher = session.matcher();
         let (mut tracer, mut extractor, mut events) =
@@ -164,7 +166,7 @@ fn call_ids_are_unique() {
 
 /// For each family with arguments in tags: texts at which parsers of the format split a value, and
 /// similar texts.
-const IN_VALUES: [(&str, &[&str], &[&str]); 17] = [
+const IN_VALUES: [(&str, &[&str], &[&str]); 23] = [
     (
         "qwen3_coder",
         &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
@@ -274,6 +276,42 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 17] = [
             "<｜GCML｜tool_calls>",
         ],
         &["<｜GCML", "GCML", "<parameter name=\"b\">"],
+    ),
+    (
+        "step3",
+        &[
+            "<steptml:parameter name=\"",
+            "</steptml:invoke>",
+            "<｜tool_call_begin｜>",
+            "<｜tool_call_end｜>",
+            "<｜tool_calls_end｜>",
+        ],
+        &["<steptml:", "<parameter name=\"b\">", "</invoke>"],
+    ),
+    (
+        "mimo_v2",
+        &["<parameter=", "</function>", "<tool_call>", "</tool_call>"],
+        &["<parameter", "</parameters>", "</param", "<b>", "<function"],
+    ),
+    (
+        "dots3",
+        &["<parameter name=\"", "</invoke>", "<dots_function_call>", "</dots_function_call>"],
+        &["<parameter value=\"", "<parameters>", "</parameters>", "<invoke>"],
+    ),
+    (
+        "solar_open2",
+        &["<|tool_arg:start|>", "<|tool_call:start|>", "<|tool_call:end|>"],
+        &["<|tool_arg", "<|tool_call|>", "tool_arg:end"],
+    ),
+    (
+        "telechat3_coder",
+        &["<param_key>", "<tool_call>", "</tool_call>"],
+        &["<param_", "<key>", "</param_values>"],
+    ),
+    (
+        "hyperclovax_think",
+        &["<arg_key>", "<tool_call>", "</tool_call>"],
+        &["<arg_", "<key>", "</arg_values>"],
     ),
 ];
 

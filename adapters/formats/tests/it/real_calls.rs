@@ -2,7 +2,8 @@
 //! extracted again.
 
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, LowerError, RenderError, Turn, python_json,
+    ArgumentStyle, Call, CallKind, Catalog, LowerError, ParallelPolicy, RenderError, Turn,
+    WireFormat, python_json,
 };
 use serde_json::{Value, json};
 
@@ -12,7 +13,9 @@ use crate::rig::{Rig, Specials};
 /// One of this number of cases is run, unless all are.
 const STRIDE: usize = 40;
 
-pub(crate) fn case_turn(case: &Value) -> Turn {
+/// The turn of a case, with its first call only if the family has one call in a turn.
+pub(crate) fn case_turn(format: &WireFormat, case: &Value) -> Turn {
+    let most = if format.call.parallel == ParallelPolicy::One { 1 } else { usize::MAX };
     let call = |c: &Value| Call {
         id: String::new(),
         name: c["name"].as_str().expect("name").to_owned(),
@@ -21,7 +24,7 @@ pub(crate) fn case_turn(case: &Value) -> Turn {
     };
     Turn {
         text: format!("I will look into this: {}", case["question"].as_str().expect("question")),
-        calls: case["calls"].as_array().expect("calls").iter().map(call).collect(),
+        calls: case["calls"].as_array().expect("calls").iter().take(most).map(call).collect(),
         ..Turn::default()
     }
 }
@@ -67,7 +70,7 @@ fn rendered_calls_are_accepted_and_read_back() {
                 continue;
             }
             let at = format!("{} in {}", case["id"], rig.format.name);
-            let mut want = case_turn(&case);
+            let mut want = case_turn(&rig.format, &case);
             let plan = match rig.format.lower(&request) {
                 Ok(plan) => plan,
                 Err(LowerError::Schemas(errors)) => {
