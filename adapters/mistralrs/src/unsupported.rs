@@ -70,7 +70,11 @@ mod tests {
         ] {
             let refused = |model_type: Option<&str>, architectures: &[&str]| {
                 let architectures = architectures.iter().map(|name| (*name).to_owned()).collect();
-                let kind = ModelKind { model_type: model_type.map(str::to_owned), architectures };
+                let kind = ModelKind {
+                    model_type: model_type.map(str::to_owned),
+                    architectures,
+                    response_template: None,
+                };
                 check("a", Some(&ModelCategory::Text), &kind)
             };
             for refused in [refused(Some(name), &[]), refused(Some("x"), &["A", name])] {
@@ -81,7 +85,7 @@ mod tests {
             }
         }
         for name in ["gemma3_text", "Qwen3ForCausalLM", "llama", "LlamaForCausalLM", "mistral"] {
-            let kind = ModelKind { model_type: Some(name.to_owned()), architectures: Vec::new() };
+            let kind = ModelKind { model_type: Some(name.to_owned()), ..ModelKind::default() };
             assert!(check(name, None, &kind).is_ok(), "{name}");
         }
     }
