@@ -150,7 +150,7 @@ pub fn resolve(
     let mut notes = Vec::new();
     let family = match find_family(checkpoint, catalog, &check) {
         Ok((family, _)) if family.confirmation.as_ref().is_none_or(Confirmation::is_full) => {
-            return Ok(family);
+            return Ok(family.beside(checkpoint));
         }
         Ok((family, is_configured)) => {
             notes.extend(family.contradictions());
@@ -185,12 +185,12 @@ pub fn resolve(
     let (response_template, chat_template) = match declared {
         Some(Ok(resolved)) => return Ok(Resolved { notes, ..resolved }),
         declared => match rendered() {
-            Some(Ok(resolved)) => return Ok(Resolved { notes, ..resolved }),
+            Some(Ok(resolved)) => return Ok(Resolved { notes, ..resolved }.beside(checkpoint)),
             rendered => (declared.and_then(Result::err), rendered.and_then(Result::err)),
         },
     };
     match family {
-        Ok(family) => Ok(Resolved { notes, ..family }),
+        Ok(family) => Ok(Resolved { notes, ..family }.beside(checkpoint)),
         Err(family) => Err(ResolveError {
             family: Box::new(family),
             response_template: response_template.map(Box::new),
@@ -212,6 +212,16 @@ impl Resolved {
             }
             (source, confirmation) => Ok(Resolved { source, confirmation, ..self }),
         }
+    }
+
+    /// Adds what the checkpoint's `response_template` says otherwise.
+    fn beside(mut self, checkpoint: &Checkpoint) -> Resolved {
+        if let Some(response) = &checkpoint.response_template {
+            let differences = response.differences(&self.format);
+            let notes = differences.iter().map(|what| format!("response_template: {what}"));
+            self.notes.extend(notes);
+        }
+        self
     }
 
     fn contradictions(&self) -> Vec<String> {

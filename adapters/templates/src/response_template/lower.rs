@@ -41,6 +41,42 @@ impl ResponseTemplate {
         Ok((format.map_err(|problem| error("", problem.to_string()))?, warnings))
     }
 
+    /// Where a format has other markers than the template names; and why the template cannot be
+    /// compared, if it has no wire format.
+    pub fn differences(&self, format: &WireFormat) -> Vec<ResponseTemplateWarning> {
+        let lowered = match self.lower(&format.name) {
+            Ok((lowered, _)) => lowered,
+            Err(error) => {
+                let what = error.problem;
+                return vec![ResponseTemplateWarning { pointer: error.pointer, what }];
+            }
+        };
+        let mut out = Vec::new();
+        let mut compare = |pointer: &str, named: Option<String>, own: Option<String>| {
+            // A template may name the start of a marker only, or more than the marker.
+            let fits = match (&named, &own) {
+                (Some(named), Some(own)) => {
+                    let (named, own) = (named.trim(), own.trim());
+                    named.starts_with(own) || own.starts_with(named)
+                }
+                (named, own) => named.is_none() || own.is_none(),
+            };
+            if let (false, Some(named), Some(own)) = (fits, named, own) {
+                let what = format!("the template has {named:?}, the wire format {own:?}");
+                out.push(ResponseTemplateWarning { pointer: pointer.to_owned(), what });
+            }
+        };
+        compare("/fields/tool_calls/open", begin_of_calls(&lowered), begin_of_calls(format));
+        compare("/fields/tool_calls/close", end_of_calls(&lowered), end_of_calls(format));
+        let named = REASONING.iter().find(|key| self.fields.contains_key(**key));
+        let pointer = format!("/fields/{}", named.unwrap_or(&REASONING[0]));
+        if let (Some(named), Some(own)) = (&lowered.reasoning, &format.reasoning) {
+            compare(&format!("{pointer}/open"), Some(named.begin.write()), Some(own.begin.write()));
+            compare(&format!("{pointer}/close"), Some(named.end.write()), Some(own.end.write()));
+        }
+        out
+    }
+
     /// What a description does not say: members of its own, and regions that must occur.
     fn unenforced(&self) -> Vec<ResponseTemplateWarning> {
         let mut out = Vec::new();
@@ -95,6 +131,18 @@ impl ResponseTemplate {
             _ => Ok((text, ends)),
         }
     }
+}
+
+/// The text that begins calls.
+fn begin_of_calls(format: &WireFormat) -> Option<String> {
+    let section = format.section.as_ref().map(|section| &section.begin);
+    Some(section.or(format.call.begin.as_ref())?.write())
+}
+
+/// The marker that ends calls.
+fn end_of_calls(format: &WireFormat) -> Option<String> {
+    let section = format.section.as_ref().and_then(|section| section.end.as_ref());
+    Some(section.or(format.call.end.as_ref())?.write())
 }
 
 /// The delimiters of a region.

@@ -10,7 +10,7 @@ struct File {
 }
 
 #[derive(Deserialize)]
-struct Case {
+pub(crate) struct Case {
     name: String,
     tokens: Vec<String>,
     derived: String,
@@ -24,7 +24,12 @@ fn cases() -> Vec<Case> {
     file.case
 }
 
-fn checkpoint(case: &Case) -> Checkpoint {
+/// The case of this name.
+pub(crate) fn case(name: &str) -> Case {
+    cases().into_iter().find(|case| case.name == name).expect("case")
+}
+
+pub(crate) fn checkpoint(case: &Case) -> Checkpoint {
     let template = ChatTemplate::new(&case.template, [None, Some(case.tokens[0].clone()), None]);
     Checkpoint {
         template: Some(template.expect("template")),
