@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use jsonschema::Validator;
 use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver::spec::json::Json;
-use louver_formats::{Catalog, ToolConstraint, ToolRequest, WireFormat};
+use louver_formats::{ToolConstraint, ToolRequest, WireFormat};
 use louver_mistralrs::{
     Call, Event, Generation, Louver, Parallel, Reasoning, RunOptions, Timing, ToolChoice,
 };

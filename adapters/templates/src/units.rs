@@ -33,6 +33,13 @@ pub(crate) fn units<'a>(text: &'a str, tokens: &[String]) -> Vec<Unit<'a>> {
 
 /// The length of the tag that a text begins with, or 0.
 fn tag_len(text: &str) -> usize {
+    // Special tokens between bars may have any character but white space.
+    if let Some(inner) = text.strip_prefix("<|")
+        && let Some(end) = inner.find("|>").filter(|&end| end < MAX_TAG)
+        && !inner[..end].contains(|c: char| c.is_whitespace() || c == '<')
+    {
+        return end + "<||>".len();
+    }
     let (close, is_inner): (char, fn(char) -> bool) = match text.chars().next() {
         Some('<') => ('>', |c| c != '<' && !c.is_whitespace() && c != '"' && c != '{'),
         Some('[') => (']', |c| c.is_ascii_uppercase() || c == '_' || c == '/'),
@@ -102,7 +109,7 @@ mod tests {
             texts("x<tool_call>\n</tool_call>[ARGS][a]"),
             ["<tool_call>", "</tool_call>", "[ARGS]"]
         );
-        assert_eq!(texts("a < b > c <|a b|><p q=\"r\">"), ["<|a b|>"]);
+        assert_eq!(texts("a < b > c <|a b|><|\"|><p q=\"r\">"), ["<|a b|>", "<|\"|>"]);
         assert_eq!(common_start("<a>x<b>", "<a>x<c>", &[]), 4);
         assert_eq!(common_end("<a>\n</b>", "<b>\n</b>", &[]), 5);
     }

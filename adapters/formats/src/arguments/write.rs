@@ -170,7 +170,6 @@ fn write_tagged(
                 return Err(Unwritable(text.clone()));
             }
             Json::String(text) => out.push_str(text),
-            Json::Bool(_) | Json::Null if style.python_words => write_python(out, value),
             other => json::spaced(out, other),
         }
         out.push_str(&style.trail);

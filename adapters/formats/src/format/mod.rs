@@ -251,8 +251,8 @@ pub struct TaggedStyle {
     /// Texts that an unescaped string never contains, beside the markers of calls and arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
-    /// Whether the chat template writes `True`, `False` and `None` as values. `true`, `false` and
-    /// `null` are accepted all the same; where a string may stand, only these.
+    /// Whether `True`, `False` and `None` are accepted for `true`, `false` and `null`, as chat
+    /// templates write them. Where a string may stand, they are strings. The renderer writes JSON.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub python_words: bool,
 }
