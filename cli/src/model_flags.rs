@@ -7,7 +7,7 @@ use louver_server::{DeviceChoice, ModelConfig};
 /// How a model is loaded.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ModelFlags {
-    /// The model's wire format [default: detected from its chat template].
+    /// The model's wire format, a name or a description (*.toml) [default: what its files say].
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
     /// A Jinja file that replaces the model's chat template, or a template that Louver ships:

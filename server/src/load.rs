@@ -112,9 +112,20 @@ pub async fn load_model(
 ) -> Result<(Model, Louver), LoadError> {
     let fault = option_fault(model);
     let source = model_source::find(&model.model, model.tokenizer.is_some())?;
+    let mut formats = formats(model)?;
+    let format = match &model.format {
+        Some(file) if file.ends_with(".toml") => {
+            let format = WireFormat::from_file(Path::new(file));
+            let format = format.map_err(|error| fault("format", error.to_string()))?;
+            let name = format.name.clone();
+            formats.push(format);
+            Some(name)
+        }
+        name => name.clone(),
+    };
     let options = LouverOptions {
-        format: model.format.clone(),
-        formats: formats(model)?,
+        format,
+        formats,
         chat_template: chat_template(model)?,
         engine,
         prompt_bytes,
@@ -136,8 +147,8 @@ pub async fn load_model(
 
 /// What to do about an unknown or ambiguous wire format.
 const FORMAT_HELP: &str = ". Either name the format that the model was trained on with \
-    `--format NAME` (in a configuration `format = \"NAME\"`; docs/FORMATS.md lists them), or, if \
-    its chat template has no tools, give it one that has with `--chat-template FILE` \
+    `--format NAME` (in a configuration `format = \"NAME\"`; docs/FORMATS.md lists them) or a \
+    description with `--format FILE.toml` (`louver formats detect` helps), or, if its chat template has no tools, give it one that has with `--chat-template FILE` \
     (`chat_template`): `--chat-template chatml-tools` is one that Louver ships, for models with \
     <|im_start|> and <|im_end|>";
 

@@ -10,7 +10,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use louver_formats::{Catalog, WireFormat};
 use louver_templates::{
-    Checkpoint, Confirmation, FormatSource, ResolveError, Resolved, confirm, resolve,
+    Checkpoint, Confirmation, FamilyError, FormatSource, Outcome, ResolveError, Resolved,
+    SourceError, confirm, resolve,
 };
 
 /// Wire formats of model families.
@@ -149,7 +150,7 @@ fn name_of(path: &Path) -> String {
 /// A row of the table.
 fn row(name: &str, found: &Result<Resolved, ResolveError>, elapsed: f64) -> String {
     let (format, source, confirmed) = match found {
-        Err(error) => ("-", "none", format!("refused: {error}")),
+        Err(error) => ("-", "none", format!("refused: {}", reasons(error))),
         Ok(found) => {
             let source = match found.source {
                 FormatSource::Operator => "operator",
@@ -158,17 +159,49 @@ fn row(name: &str, found: &Result<Resolved, ResolveError>, elapsed: f64) -> Stri
                 FormatSource::ChatTemplate(_) => "chat template",
             };
             let confirmed = match &found.confirmation {
-                None => "no: no chat template".to_owned(),
+                None => "no: there is no chat template".to_owned(),
                 Some(confirmation) if confirmation.is_full() => "yes".to_owned(),
-                Some(confirmation) => {
-                    let cases: Vec<String> =
-                        confirmation.unconfirmed().map(ToString::to_string).collect();
-                    format!("no: {}", cases.join("; "))
-                }
+                Some(confirmation) => format!("no: {}", turns(confirmation)),
             };
             (found.format.name.as_str(), source, confirmed)
         }
     };
     let confirmed = confirmed.replace('|', "\\|");
     format!("| {name} | {format} | {source} | {confirmed} | {elapsed:.1} |")
+}
+
+/// The turns that are not confirmed, by what is wrong with them.
+fn turns(confirmation: &Confirmation) -> String {
+    let mut problems: Vec<(&str, Vec<&str>)> = Vec::new();
+    for case in confirmation.unconfirmed() {
+        let problem = match &case.outcome {
+            Outcome::Confirmed | Outcome::Unescaped => continue,
+            Outcome::NotShown => "not written",
+            Outcome::Refused(_) => "the template fails",
+            Outcome::Mismatch { .. } => "other than the format",
+        };
+        match problems.iter_mut().find(|(known, _)| *known == problem) {
+            Some((_, names)) => names.push(case.name),
+            None => problems.push((problem, vec![case.name])),
+        }
+    }
+    let problems = problems.iter().map(|(what, names)| format!("{what}: {}", names.join(", ")));
+    problems.collect::<Vec<_>>().join("; ")
+}
+
+/// Why there is no format, in short.
+fn reasons(error: &ResolveError) -> String {
+    let family = match &*error.family {
+        FamilyError::Undetected(_) => "no family".to_owned(),
+        FamilyError::Contradicted { name, confirmation, .. } => {
+            format!("{name} by its marks, but {}", turns(confirmation))
+        }
+    };
+    let sources = [&error.response_template, &error.chat_template].into_iter().flatten();
+    let sources = sources.map(|source| match &**source {
+        SourceError::ResponseTemplate(error) => error.to_string(),
+        SourceError::Probe(error) => error.to_string(),
+        SourceError::Unconfirmed(confirmation) => format!("derived: {}", turns(confirmation)),
+    });
+    std::iter::once(family).chain(sources).collect::<Vec<_>>().join("; ")
 }

@@ -24,7 +24,8 @@ pub struct ModelConfig {
     pub name: Option<String>,
     /// Alternative names.
     pub aliases: Vec<String>,
-    /// The wire format; detected from the chat template by default.
+    /// The wire format: a name, or a description (`*.toml`). By default it comes from what the
+    /// checkpoint ships.
     pub format: Option<String>,
     /// Files with custom wire formats.
     pub format_files: Vec<PathBuf>,

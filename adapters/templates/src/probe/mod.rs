@@ -137,10 +137,12 @@ fn text_format(
 ) -> Result<TextFormat, ProbeError> {
     let mut text = WireFormat::plain().text;
     let beside = samples.text_and_call.as_deref();
-    if let Some(at) = beside.and_then(|wire| wire.find(TEXT)) {
-        let is_after = beside.and_then(|wire| wire.find(samples::NAMES[0])).is_some_and(|n| n < at);
-        text.place = if is_after { TextPlace::Anywhere } else { TextPlace::BeforeCalls };
-    }
+    let places = beside.and_then(|wire| Some((wire.find(TEXT)?, wire.find(samples::NAMES[0])?)));
+    text.place = match places {
+        None => TextPlace::InsteadOfCalls,
+        Some((text, call)) if call < text => TextPlace::Anywhere,
+        Some(_) => TextPlace::BeforeCalls,
+    };
     let marker = |text: &str| (!text.trim().is_empty()).then(|| marker_of(text.trim()));
     (text.begin, text.end) = (marker(start), marker(end));
     if text.begin.is_some() != text.end.is_some() {
@@ -152,3 +154,6 @@ fn text_format(
     text.excludes.retain(|text| !text.is_empty());
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests;

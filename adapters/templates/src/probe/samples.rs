@@ -50,6 +50,22 @@ fn arguments(n: usize) -> Value {
     KEYS.iter().zip(VALUES).take(n).map(|(key, value)| (*key, value)).collect::<Value>()
 }
 
+/// The tools of all samples.
+pub(super) fn tools() -> Vec<Value> {
+    let tool = |name| {
+        let of = |kind: &str| json!({"type": kind, "description": "A value."});
+        let properties = json!({KEYS[0]: of("string"), KEYS[1]: of("string"),
+            TYPED_KEYS[0].0: of("integer"), TYPED_KEYS[1].0: of("boolean"),
+            TYPED_KEYS[2].0: {"type": "array", "description": "A value.",
+                "items": {"type": "string"}},
+            TYPED_KEYS[3].0: {"type": "object", "description": "A value.",
+                "properties": {"zqmember": of("string")}}});
+        json!({"type": "function", "function": {"name": name, "description": "A tool.",
+            "parameters": {"type": "object", "properties": properties, "required": []}}})
+    };
+    NAMES.into_iter().map(tool).collect()
+}
+
 /// The arguments of the calls of all samples with one call.
 pub(super) fn one_argument() -> Value {
     arguments(1)
@@ -68,17 +84,7 @@ impl Samples {
         template: &ChatTemplate,
         tokens: &[String],
     ) -> Result<Samples, ProbeError> {
-        let tools = NAMES.map(|name| {
-            let of = |kind: &str| json!({"type": kind, "description": "A value."});
-            let properties = json!({KEYS[0]: of("string"), KEYS[1]: of("string"),
-                TYPED_KEYS[0].0: of("integer"), TYPED_KEYS[1].0: of("boolean"),
-                TYPED_KEYS[2].0: {"type": "array", "description": "A value.",
-                    "items": {"type": "string"}},
-                TYPED_KEYS[3].0: {"type": "object", "description": "A value.",
-                    "properties": {"zqmember": of("string")}}});
-            json!({"type": "function", "function": {"name": name, "description": "A tool.",
-                "parameters": {"type": "object", "properties": properties, "required": []}}})
-        });
+        let tools = tools();
         let mut problem = None;
         for style in MessageStyle::all() {
             let found = Samples::in_style(template, &tools, tokens, style);

@@ -1,0 +1,119 @@
+//! Derived formats write what their templates write: byte for byte, over random turns.
+
+use louver_formats::{Call, CallKind, TextPlace, Turn};
+use serde_json::{Value, json};
+
+use super::samples::NAMES;
+use super::*;
+use crate::turns::{TurnInput, TurnRenderer};
+
+/// A generator of numbers: a linear congruence, its upper bits.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn text(&mut self) -> String {
+        const WORDS: [&str; 12] =
+            ["Oslo", " ", "天", "é\"", "a<b>", "\\", "\n", "'x'", "{", "}", "[1]", "&amp;"];
+        // Neither a number nor white space at an end, which raw strings do not keep apart.
+        let middle: String = (0..self.below(6)).map(|_| WORDS[self.below(WORDS.len())]).collect();
+        format!("s{middle}t")
+    }
+
+    fn value(&mut self, depth: usize) -> Value {
+        match self.below(if depth == 0 { 4 } else { 6 }) {
+            0 => json!(self.below(1000)),
+            1 => json!(0.5 + self.below(9) as f64),
+            2 | 3 => json!(self.text()),
+            4 => (0..self.below(3)).map(|_| self.value(depth - 1)).collect(),
+            _ => (0..self.below(3)).map(|k| (format!("m{k}"), self.value(depth - 1))).collect(),
+        }
+    }
+}
+
+fn leaked(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+/// A random turn of text and calls, as a template takes it.
+fn turn(numbers: &mut Numbers, format: &WireFormat) -> TurnInput {
+    let most = match format.call.parallel {
+        louver_formats::ParallelPolicy::Many => 3,
+        louver_formats::ParallelPolicy::One => 1,
+    };
+    let calls: Vec<(&'static str, Value)> = (0..numbers.below(most + 1))
+        .map(|_| {
+            let name = NAMES[numbers.below(2)];
+            let arguments = (0..numbers.below(4)).map(|k| (format!("a{k}"), numbers.value(2)));
+            (name, arguments.collect())
+        })
+        .collect();
+    let has_text = match format.text.place {
+        TextPlace::InsteadOfCalls => calls.is_empty(),
+        TextPlace::BeforeCalls => calls.is_empty() || numbers.below(2) == 0,
+        // A template that writes text after calls is not what the renderer writes.
+        TextPlace::Anywhere => calls.is_empty(),
+    };
+    let words = if has_text { format!("Text {}.", numbers.below(1000)) } else { String::new() };
+    TurnInput { text: leaked(words), reasoning: "", calls }
+}
+
+#[derive(serde::Deserialize)]
+struct File {
+    case: Vec<Case>,
+}
+
+#[derive(serde::Deserialize)]
+struct Case {
+    name: String,
+    tokens: Vec<String>,
+    derived: String,
+    template: String,
+}
+
+#[test]
+fn derived_formats_write_what_templates_write() {
+    let file: File = toml::from_str(include_str!("../../tests/data/templates.toml")).expect("TOML");
+    let mut compared = 0;
+    for case in file.case.iter().filter(|case| case.derived == "confirmed") {
+        let tokens = [None, Some(case.tokens[0].clone()), None];
+        let template = ChatTemplate::new(&case.template, tokens).expect("template");
+        let probed = probe("test", &template, &case.tokens).expect("a format");
+        let tools = samples::tools();
+        let turns =
+            TurnRenderer::new(&template, &tools, &case.tokens, probed.style).expect("renders");
+        let mut numbers = Numbers(7);
+        for _ in 0..300 {
+            let input = turn(&mut numbers, &probed.format);
+            let wire = turns.render(&input).expect("renders").wire;
+            let calls = input.calls.iter().enumerate().map(|(k, (name, arguments))| Call {
+                id: probed.style.id(k, name),
+                name: (*name).to_owned(),
+                arguments: louver_formats::python_json(arguments),
+                kind: CallKind::Function,
+            });
+            let turn =
+                Turn { text: input.text.to_owned(), calls: calls.collect(), ..Turn::default() };
+            // What cannot be written in the style (a string with its own end) is no turn.
+            let Ok(written) = probed.format.render(&turn) else { continue };
+            let block = reasoning_block(&probed.format, &wire);
+            assert!(
+                wire[block..].trim_start().starts_with(written.trim_start()),
+                "{}: the template writes {wire:?}, the format {written:?}",
+                case.name
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 2000, "{compared}");
+}
+
+/// The length of an empty block of reasoning at the start of a turn.
+fn reasoning_block(format: &WireFormat, wire: &str) -> usize {
+    format.reasoning.as_ref().map_or(0, |found| reasoning::block_len(found, wire))
+}
