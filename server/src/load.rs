@@ -148,9 +148,10 @@ pub async fn load_model(
 /// What to do about an unknown or ambiguous wire format.
 const FORMAT_HELP: &str = ". Either name the format that the model was trained on with \
     `--format NAME` (in a configuration `format = \"NAME\"`; docs/FORMATS.md lists them) or a \
-    description with `--format FILE.toml` (`louver formats detect` helps), or, if its chat template has no tools, give it one that has with `--chat-template FILE` \
-    (`chat_template`): `--chat-template chatml-tools` is one that Louver ships, for models with \
-    <|im_start|> and <|im_end|>";
+    description with `--format FILE.toml` (`louver formats detect` helps), or, if its chat \
+    template has no tools, give it one that has with `--chat-template FILE` (`chat_template`): \
+    `--chat-template chatml-tools` is one that Louver ships, for models with <|im_start|> and \
+    <|im_end|>";
 
 /// Makes errors of a model's options.
 pub(crate) fn option_fault(model: &ModelConfig) -> impl Fn(&'static str, String) -> LoadError + '_ {

@@ -15,7 +15,8 @@ use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
 use louver_formats::{
-    Call, CallKind, Catalog, LowerError, RenderError, ToolRequest, Turn, WireFormat,
+    Call, CallKind, Catalog, LowerError, ParallelPolicy, RenderError, ToolRequest, Turn,
+    WireFormat,
 };
 
 use super::feeder::{Feeder, nanos};
@@ -138,7 +139,8 @@ impl RecordedCalls {
         })
     }
 
-    /// The calls in a format, behind a text. `write` serialises arguments.
+    /// The calls in a format, after a text; the first only, if a turn of the format has one call.
+    /// `write` serialises arguments.
     pub(super) fn render(
         &self,
         format: &WireFormat,
@@ -151,7 +153,12 @@ impl RecordedCalls {
             arguments: write(arguments),
             kind: CallKind::Function,
         };
-        let turn = Turn { text, calls: self.calls.iter().map(call).collect(), ..Turn::default() };
+        let most = match format.call.parallel {
+            ParallelPolicy::Many => self.calls.len(),
+            ParallelPolicy::One => 1,
+        };
+        let calls = self.calls.iter().take(most).map(call).collect();
+        let turn = Turn { text, calls, ..Turn::default() };
         turn_text(format, turn).context("the calls cannot be written in this format")
     }
 }

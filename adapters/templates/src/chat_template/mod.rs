@@ -107,7 +107,8 @@ impl ChatTemplate {
         Ok(ChatTemplate { env, default: source(default), tool_use: source(tool_use), tokens })
     }
 
-    /// The template's source, with the line ends of Jinja; that of the tool template if there are two.
+    /// The template's source, with the line ends of Jinja; that of the tool template if there are
+    /// two.
     pub fn source(&self) -> &str {
         self.tool_use.as_ref().or(self.default.as_ref()).map_or("", String::as_str)
     }

@@ -247,8 +247,8 @@ impl Calls {
     }
 }
 
-/// Replaces the number of a call by a stand-in, if calls are numbered: where the second of two calls
-/// differs from the first in a digit only, before or after its name.
+/// Replaces the number of a call by a stand-in, if calls are numbered: where the second of two
+/// calls differs from the first in a digit only, before or after its name.
 fn mark_numbers(one: &mut String, two: &mut String, arguments: &Arguments) {
     let positions = |wire: &str, name: &str| {
         let at = wire.find(name)?;

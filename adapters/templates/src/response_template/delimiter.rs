@@ -1,4 +1,5 @@
-//! Delimiters of a response template, literal or as a regular expression, as parts of a wire format.
+//! Delimiters of a response template, literal or as a regular expression, as parts of a wire
+//! format.
 
 use louver_formats::{Marker, NameStyle, Part};
 use regex_syntax::ast::parse::Parser;
