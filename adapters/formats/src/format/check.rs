@@ -47,6 +47,11 @@ impl WireFormat {
         let fits = self.text.end.is_some() && self.section.is_none() && self.end.is_none();
         let what = "needs text with `begin` and `end`, and has no `section` and no `end`";
         refuse(is_message && !fits, "/messages", what)?;
+        let continued = self.messages.as_ref().and_then(|format| format.continued_end.as_ref());
+        let ends = self.call.end.as_ref().map(Marker::as_texts).unwrap_or_default();
+        let is_other = continued.is_some_and(|end| !ends.contains(&end.write()));
+        refuse(is_other, "/messages/continued_end", "is not one of the spellings of `call.end`")?;
+        self.check_suffix()?;
         self.check_builtin()?;
         self.check_frame()?;
         self.check_call()?;
@@ -59,6 +64,15 @@ impl WireFormat {
         });
         let what = "a rule needs `template`, `tokens`, `model_type` or `architectures`";
         refuse(is_empty, "/detect", what)
+    }
+
+    fn check_suffix(&self) -> Checked {
+        let Some(suffix) = &self.suffix else { return Ok(()) };
+        refuse(suffix.is_empty(), "/suffix", EMPTY)?;
+        let mut format = self.clone();
+        let mut markers = format.markers_mut().into_iter();
+        let is_used = markers.any(|(_, marker)| marker.write().contains(suffix));
+        refuse(!is_used, "/suffix", "is in no marker")
     }
 
     fn check_builtin(&self) -> Checked {
@@ -137,8 +151,7 @@ impl CallSyntax<'_> {
 fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
     for (k, header) in syntax.headers.iter().enumerate() {
         let pointer = format!("{pointer}/{}", if k == 0 { "header" } else { "also" });
-        let what = "must have the tool's name exactly once";
-        refuse(count_names(header) != 1, &pointer, what)?;
+        refuse(count_names(header) == 0, &pointer, "must have the tool's name")?;
         header.iter().try_for_each(|part| check_part(&pointer, part))?;
     }
     let trailer = format!("{pointer}/trailer");

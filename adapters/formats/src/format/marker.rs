@@ -105,6 +105,16 @@ impl Marker {
         unique(texts)
     }
 
+    /// The texts of its special tokens, and of those that may be special tokens.
+    pub(crate) fn token_texts(&self) -> Vec<String> {
+        let atoms = self.spellings().into_iter().flatten();
+        let tokens = atoms.filter_map(|atom| match atom {
+            Atom::Token(text) => Some(text),
+            Atom::Text(_) => None,
+        });
+        unique(tokens)
+    }
+
     /// All spellings as text, with special tokens as their text.
     pub(crate) fn as_texts(&self) -> Vec<String> {
         self.spellings().into_iter().map(|atoms| atoms.iter().map(Atom::text).collect()).collect()

@@ -8,6 +8,7 @@ mod check;
 mod marker;
 mod messages;
 mod spelling;
+mod suffix;
 
 pub use self::builtin::BuiltinFormat;
 pub(crate) use self::call_syntax::{CallSyntax, fixed_prefix};
@@ -37,6 +38,11 @@ pub struct WireFormat {
     pub sources: Vec<String>,
     /// Special tokens that end a turn, by text. Those that a vocabulary lacks are ignored.
     pub stop_tokens: Vec<String>,
+    /// A part of the format's texts that each checkpoint chooses, as the description has it:
+    /// `:opensource` in `<think:opensource>`. [`WireFormat::bind`] replaces it by the one with
+    /// which the vocabulary has the markers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suffix: Option<String>,
     /// Free text.
     pub text: TextFormat,
     /// The reasoning block, if the family has one.
@@ -173,7 +179,7 @@ pub struct CallFormat {
     /// be missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Marker>,
-    /// From `begin` to the arguments. Names the tool exactly once.
+    /// From `begin` to the arguments. Names the tool.
     pub header: Vec<Part>,
     /// Other headers that are accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -364,6 +370,7 @@ impl WireFormat {
             title: "Text without calls".to_owned(),
             sources: Vec::new(),
             stop_tokens: Vec::new(),
+            suffix: None,
             text: TextFormat {
                 place: TextPlace::InsteadOfCalls,
                 excludes: Vec::new(),
@@ -407,10 +414,11 @@ impl WireFormat {
     }
 
     /// Replaces each [`Marker::Either`] by what the vocabulary has: the special token, else text.
+    /// A suffix of the markers becomes the vocabulary's.
     /// Bind a format before you lower it for an engine: a grammar with a special token that the
     /// vocabulary lacks does not compile.
     pub fn bind(&self, vocab: &Vocabulary) -> WireFormat {
-        self.bound(Binding::Vocabulary(vocab))
+        self.with_suffix_of(vocab).bound(Binding::Vocabulary(vocab))
     }
 
     /// Replaces every marker by text, special tokens included, to check texts without a vocabulary.
@@ -447,6 +455,7 @@ impl WireFormat {
         }
         if let Some(messages) = &mut self.messages {
             out.add("/messages/separator", [&mut messages.separator]);
+            out.add("/messages/continued_end", &mut messages.continued_end);
             if let Some(block) = &mut messages.preamble {
                 out.add("/messages/preamble/begin", [&mut block.begin]);
                 out.add("/messages/preamble/end", [&mut block.end]);
