@@ -164,7 +164,7 @@ fn call_ids_are_unique() {
 
 /// For each family with arguments in tags: texts at which parsers of the format split a value, and
 /// similar texts.
-const IN_VALUES: [(&str, &[&str], &[&str]); 17] = [
+const IN_VALUES: &[(&str, &[&str], &[&str])] = &[
     (
         "qwen3_coder",
         &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
@@ -225,6 +225,21 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 17] = [
             "<|close|>tools<|sep|>",
         ],
         &["<|open", "argument key=\"b\""],
+    ),
+    (
+        "hy_v3",
+        &["<arg_key:opensource>", "<tool_calls:opensource>", "</tool_call:opensource>"],
+        &["<arg_key>", "<tool_call>", "</tool_calls>", "<arg_key:open"],
+    ),
+    (
+        "hy_v4",
+        &["<arg_key:opensource>", "<tool_calls:opensource>", "</tool_call:opensource>"],
+        &["<arg_key>", "<tool_call>", "</tool_calls>", "<arg_key:open"],
+    ),
+    (
+        "muse_glimmer",
+        &["<atem:parameter name=\"", "</atem:invoke>"],
+        &["<atem:param", "<parameter name=\"", "</invoke>"],
     ),
     (
         "seed_oss",
