@@ -1,9 +1,12 @@
 //! Checks of a description that its types do not express.
 
+use louver::front::json_schema::NestedStyle;
+
 use super::call_syntax::CallSyntax;
 use super::marker::MAX_SPELLINGS;
 use super::{
-    ArgumentStyle, FormatError, Glue, Marker, Part, TagPart, TaggedStyle, TextPlace, WireFormat,
+    ArgumentStyle, FormatError, Glue, Marker, NestedTags, Part, TagPart, TaggedStyle, TextPlace,
+    WireFormat,
 };
 
 /// An error is the JSON pointer of a field, and what is wrong with the field.
@@ -34,6 +37,9 @@ impl WireFormat {
         let has_empty = |texts: &[String]| texts.iter().any(String::is_empty);
         if let Some(reasoning) = &self.reasoning {
             refuse(has_empty(&reasoning.excludes), "/reasoning/excludes", EMPTY)?;
+            let is_skipped = reasoning.skipped.is_some() && self.messages.is_some();
+            let what = "is not used where turns are sequences of messages";
+            refuse(is_skipped, "/reasoning/skipped", what)?;
         }
         refuse(has_empty(&self.text.excludes), "/text/excludes", EMPTY)?;
         refuse(has_empty(&self.stop_tokens), "/stop_tokens", EMPTY)?;
@@ -159,8 +165,18 @@ fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
     syntax.trailer.iter().try_for_each(|part| check_part(&trailer, part))?;
     match syntax.arguments {
         ArgumentStyle::Tagged(style) => check_tagged(&format!("{pointer}/arguments/tagged"), style),
+        ArgumentStyle::Nested(tags) => check_nested(&format!("{pointer}/arguments/nested"), tags),
         ArgumentStyle::Json | ArgumentStyle::Keywords | ArgumentStyle::Delimited(_) => Ok(()),
     }
+}
+
+fn check_nested(pointer: &str, NestedTags { mark, item }: &NestedTags) -> Checked {
+    let has_one_text = mark.as_texts().iter().all(|text| *text == mark.write());
+    let has_one_atom = mark.spellings().iter().all(|atoms| atoms.len() == 1);
+    let what = "is not one text or token";
+    refuse(!has_one_text || !has_one_atom, &format!("{pointer}/mark"), what)?;
+    let is_name = NestedStyle::can_write_name(item);
+    refuse(!is_name, &format!("{pointer}/item"), "is no name of a tag")
 }
 
 fn count_names(parts: &[Part]) -> usize {

@@ -138,6 +138,9 @@ pub struct ReasoningFormat {
     /// Texts that reasoning never contains.
     #[serde(default)]
     pub excludes: Vec<String>,
+    /// What a turn without the block may begin with. The renderer does not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<Marker>,
 }
 
 /// What opens the reasoning block.
@@ -228,6 +231,20 @@ pub enum ArgumentStyle {
     Delimited(Marker),
     /// Each argument between tags of its own.
     Tagged(Box<TaggedStyle>),
+    /// Each argument, and each value in it, between tags that have its name.
+    Nested(Box<NestedTags>),
+}
+
+/// Values between tags that have their names: `mark <NAME> VALUE mark </NAME>`. The value of an
+/// object is its members and that of an array its elements, written in the same way. Strings are
+/// unescaped, up to `mark`; other values are JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NestedTags {
+    /// Before every tag. An unescaped string does not contain it.
+    pub mark: Marker,
+    /// The name of the elements of arrays.
+    pub item: String,
 }
 
 /// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? after`, where an argument is
@@ -439,6 +456,7 @@ impl WireFormat {
         if let Some(reasoning) = &mut self.reasoning {
             out.add("/reasoning/begin", [&mut reasoning.begin]);
             out.add("/reasoning/end", [&mut reasoning.end]);
+            out.add("/reasoning/skipped", &mut reasoning.skipped);
         }
         out.add("/text/begin", &mut self.text.begin);
         out.add("/text/end", &mut self.text.end);
@@ -529,6 +547,9 @@ impl<'a> MarkerList<'a> {
             ArgumentStyle::Json | ArgumentStyle::Keywords => {}
             ArgumentStyle::Delimited(marker) => {
                 self.add(&format!("{pointer}/arguments/delimited"), [marker]);
+            }
+            ArgumentStyle::Nested(tags) => {
+                self.add(&format!("{pointer}/arguments/nested/mark"), [&mut tags.mark]);
             }
             ArgumentStyle::Tagged(style) => {
                 let pointer = format!("{pointer}/arguments/tagged");
