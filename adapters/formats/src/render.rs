@@ -172,8 +172,9 @@ impl WireFormat {
     /// aside. The turn after such a prompt begins inside the block
     /// ([`Reasoning::Opened`](crate::Reasoning::Opened)).
     pub fn prompt_opens_reasoning(&self, prompt: &str) -> bool {
-        let begin = self.reasoning.as_ref().map(|reasoning| reasoning.begin.write());
-        begin.is_some_and(|begin| prompt.trim_end().ends_with(begin.trim_end()))
+        let begins = self.reasoning.iter().flat_map(|reasoning| reasoning.begin.as_texts());
+        let prompt = prompt.trim_end();
+        begins.into_iter().any(|begin| prompt.ends_with(begin.trim_end()))
     }
 }
 

@@ -232,6 +232,11 @@ const IN_VALUES: &[(&str, &[&str], &[&str])] = &[
         &["<arg_key>", "<tool_call>", "</tool_calls>", "<arg_key:open"],
     ),
     (
+        "k2_horizon",
+        &["<ifm|arg_key>", "<ifm|tool_calls>", "</ifm|tool_call>"],
+        &["<ifm|arg", "<arg_key>", "</ifm|arg_values>"],
+    ),
+    (
         "hy_v4",
         &["<arg_key:opensource>", "<tool_calls:opensource>", "</tool_call:opensource>"],
         &["<arg_key>", "<tool_call>", "</tool_calls>", "<arg_key:open"],
