@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use louver::compile::Compiled;
 use louver::front::json_schema::{
-    AmbiguousText, MemberOrder, MemberPart, ParameterStyle, RawStrings, Registry, SchemaOptions,
-    Undeclared, ValueSyntax, Whitespace, defer, defer_parameters, defer_syntax, lower,
-    lower_parameters, lower_syntax,
+    AmbiguousText, MemberOrder, MemberPart, NestedStyle, ParameterStyle, RawStrings, Registry,
+    SchemaOptions, Undeclared, ValueSyntax, Whitespace, defer, defer_nested, defer_parameters,
+    defer_syntax, lower, lower_nested, lower_parameters, lower_syntax,
 };
 use louver::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::limits::Limits;
@@ -137,6 +137,15 @@ fn put_off_in_styles(schema: &Value, options: &SchemaOptions) -> usize {
             assert_eq!(**types, lowered.types, "{schema}");
             deferred.push((body, builder.finish(lowered.rule).expect("valid")));
         }
+    }
+    let marks = vec![Trigger::Special(mark), Trigger::Text(b"a".to_vec())];
+    let style = NestedStyle { mark: marks, item: "b".to_owned() };
+    if let Some((body, types)) = defer_nested(&empty, &json, options, &limits, &style) {
+        let mut builder = empty.clone();
+        let lowered = lower_nested(&mut builder, source, options, &limits, &style);
+        let lowered = lowered.unwrap_or_else(|error| panic!("{schema}: {error}"));
+        assert_eq!(**types, lowered.types, "{schema}");
+        deferred.push((body, builder.finish(lowered.rule).expect("valid")));
     }
     for (body, lowered) in &deferred {
         let made = body.grammar().unwrap_or_else(|| panic!("cannot be made: {schema}"));

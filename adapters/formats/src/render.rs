@@ -89,8 +89,11 @@ impl WireFormat {
             Some(messages) => messages.separator.write(),
             None => self.call.separator.write(),
         };
-        let calls: Result<Vec<String>, RenderError> =
-            calls.iter().enumerate().map(|(k, call)| self.render_call(k, call)).collect();
+        let calls: Result<Vec<String>, RenderError> = calls
+            .iter()
+            .enumerate()
+            .map(|(k, call)| self.render_call((k, call), calls.len()))
+            .collect();
         out.push_str(&calls?.join(&separator));
         if let Some(section) = &self.section {
             out.push_str(&section.trail.write());
@@ -99,8 +102,11 @@ impl WireFormat {
         Ok(out)
     }
 
-    fn render_call(&self, k: usize, call: &Call) -> Result<String, RenderError> {
-        let syntax = self.call_syntax();
+    /// Call `k` of `calls` calls.
+    fn render_call(&self, (k, call): (usize, &Call), calls: usize) -> Result<String, RenderError> {
+        let mut syntax = self.call_syntax();
+        let continued = self.messages.as_ref().and_then(|format| format.continued_end.as_ref());
+        syntax.end = continued.filter(|_| k + 1 < calls).or(syntax.end);
         let excludes = match syntax.arguments {
             ArgumentStyle::Tagged(style) => self.excluded_values(style),
             _ => Vec::new(),
@@ -151,7 +157,7 @@ impl WireFormat {
                 Some(builtin) if options.builtins.contains(&call.name.as_str()) => {
                     self.render_builtin(builtin, k, call)?
                 }
-                _ => self.render_call(k, call)?,
+                _ => self.render_call((k, call), turn.calls.len())?,
             });
         }
         Ok(messages.join(&format.separator.write()))
@@ -166,8 +172,9 @@ impl WireFormat {
     /// aside. The turn after such a prompt begins inside the block
     /// ([`Reasoning::Opened`](crate::Reasoning::Opened)).
     pub fn prompt_opens_reasoning(&self, prompt: &str) -> bool {
-        let begin = self.reasoning.as_ref().map(|reasoning| reasoning.begin.write());
-        begin.is_some_and(|begin| prompt.trim_end().ends_with(begin.trim_end()))
+        let begins = self.reasoning.iter().flat_map(|reasoning| reasoning.begin.as_texts());
+        let prompt = prompt.trim_end();
+        begins.into_iter().any(|begin| prompt.ends_with(begin.trim_end()))
     }
 }
 

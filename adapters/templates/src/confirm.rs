@@ -252,6 +252,8 @@ impl Checker {
         let vocab = Arc::new(byte_vocabulary(&specials, &stops)?);
         specials.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         let format = format.bind(&vocab);
+        let mut stops = stops;
+        stops.extend(format.stop_tokens.iter().cloned());
         let text = turns.render(&TurnInput::text(TEXT)).map_err(|error| error.to_string())?;
         let text_end = text.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
         let mut checker =

@@ -15,8 +15,7 @@ use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
 use louver_formats::{
-    Call, CallKind, Catalog, LowerError, ParallelPolicy, RenderError, ToolRequest, Turn,
-    WireFormat,
+    Call, CallKind, Catalog, LowerError, ParallelPolicy, RenderError, ToolRequest, Turn, WireFormat,
 };
 
 use super::feeder::{Feeder, nanos};

@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::lower::nested::{ValueTypes, lower_nested};
 use super::lower::parameters::{ParameterStyle, ParameterTypes, lower_parameters, lower_syntax};
-use super::lower::syntax::{ValueSyntax, contains, trigger_texts};
+use super::lower::syntax::{NestedStyle, ValueSyntax, contains, trigger_texts};
 use super::lower_reported;
 use super::options::{Formats, Policy, SchemaOptions};
 use super::read::registry::Registry;
@@ -85,9 +86,8 @@ pub fn defer_syntax(
     }))
 }
 
-/// The types of the values of parameters, once they are lowered.
-pub type LazyParameterTypes =
-    Arc<LazyLock<ParameterTypes, Box<dyn FnOnce() -> ParameterTypes + Send>>>;
+/// The types of the values of a schema, once it is lowered.
+pub type LazyTypes<T> = Arc<LazyLock<T, Box<dyn FnOnce() -> T + Send>>>;
 
 /// As [`defer`], for an object whose members are written in `style` ([`lower_parameters`]). The
 /// special tokens of the style are those of the builder.
@@ -97,41 +97,70 @@ pub fn defer_parameters(
     options: &SchemaOptions,
     limits: &Limits,
     style: &ParameterStyle,
-) -> Option<(Deferred, LazyParameterTypes)> {
-    let is_nullable = style.allows_no_text(schema)?;
+) -> Option<(Deferred, LazyTypes<ParameterTypes>)> {
+    let is_nullable = derives_empty(&style.open)? && derives_empty(&style.close)?;
+    let is_nullable = members_may_be_none(schema, is_nullable)?;
     if !DeferralCheck::new(schema, options, &style.syntax, Some(style)).accepts(limits) {
         return None;
     }
     let (schema, options, limits) = (schema.clone(), *options, limits.clone());
     let (empty, style) = (builder.with_same_specials(), style.clone());
-    let lowered = Arc::new(LazyLock::new(move || -> Option<(Grammar, ParameterTypes)> {
+    Some(deferred_with_types(is_nullable, move || {
         let mut builder = empty.clone();
         let source = (&schema, &Registry::default());
         let lowered = lower_parameters(&mut builder, source, &options, &limits, &style).ok()?;
         Some((builder.into_grammar(lowered.rule), lowered.types))
-    }));
-    let source = lowered.clone();
-    let types = move || Some(LazyLock::force(&source).as_ref()?.1.clone());
-    let types: LazyParameterTypes =
-        Arc::new(LazyLock::new(Box::new(move || types().unwrap_or_default())));
-    let make = move || Some(LazyLock::force(&lowered).as_ref()?.0.clone());
-    Some((Deferred::with_nullability(is_nullable, make), types))
+    }))
 }
 
-impl ParameterStyle {
-    /// Whether the parameters of a schema that can be deferred may be no text. `None` if that is
-    /// unknown, or if they are always that.
-    fn allows_no_text(&self, schema: &Json) -> Option<bool> {
-        let has = |keyword| match schema.get(keyword) {
-            Some(Json::Array(names)) => !names.is_empty(),
-            Some(Json::Object(members)) => !members.is_empty(),
-            _ => false,
-        };
-        let is_nullable = derives_empty(&self.open)? && derives_empty(&self.close)?;
-        match (is_nullable && !has("required"), has("properties")) {
-            (true, false) => None,
-            (is_nullable, _) => Some(is_nullable),
-        }
+/// As [`defer_parameters`], for members that are tags ([`lower_nested`]).
+pub fn defer_nested(
+    builder: &GrammarBuilder,
+    schema: &Json,
+    options: &SchemaOptions,
+    limits: &Limits,
+    style: &NestedStyle,
+) -> Option<(Deferred, LazyTypes<ValueTypes>)> {
+    let is_nullable = members_may_be_none(schema, true)?;
+    let syntax = ValueSyntax::Nested(Box::new(style.clone()));
+    if !DeferralCheck::new(schema, options, &syntax, None).accepts(limits) {
+        return None;
+    }
+    let (schema, options, limits) = (schema.clone(), *options, limits.clone());
+    let (empty, style) = (builder.with_same_specials(), style.clone());
+    Some(deferred_with_types(is_nullable, move || {
+        let mut builder = empty.clone();
+        let source = (&schema, &Registry::default());
+        let lowered = lower_nested(&mut builder, source, &options, &limits, &style).ok()?;
+        Some((builder.into_grammar(lowered.rule), lowered.types))
+    }))
+}
+
+/// A grammar and types that are made together.
+fn deferred_with_types<T: Clone + Default + Send + Sync + 'static>(
+    is_nullable: bool,
+    lower: impl Fn() -> Option<(Grammar, T)> + Send + 'static,
+) -> (Deferred, LazyTypes<T>) {
+    let lowered = Arc::new(LazyLock::new(lower));
+    let source = lowered.clone();
+    let types = move || Some(LazyLock::force(&source).as_ref()?.1.clone());
+    let types: LazyTypes<T> =
+        Arc::new(LazyLock::new(Box::new(move || types().unwrap_or_default())));
+    let make = move || Some(LazyLock::force(&lowered).as_ref()?.0.clone());
+    (Deferred::with_nullability(is_nullable, make), types)
+}
+
+/// Whether the members of an object of a schema that can be deferred may be no text, if no text
+/// stands around them. `None` if that is unknown, or if they are always that.
+fn members_may_be_none(schema: &Json, is_bare: bool) -> Option<bool> {
+    let has = |keyword| match schema.get(keyword) {
+        Some(Json::Array(names)) => !names.is_empty(),
+        Some(Json::Object(members)) => !members.is_empty(),
+        _ => false,
+    };
+    match (is_bare && !has("required"), has("properties")) {
+        (true, false) => None,
+        (is_nullable, _) => Some(is_nullable),
     }
 }
 
@@ -190,7 +219,10 @@ impl<'o> DeferralCheck<'o> {
         let ample = ample && limits.automaton_states >= default.automaton_states;
         let ample = ample && limits.compile_fuel >= default.compile_fuel;
         let ample = ample && limits.compiled_states >= default.compiled_states;
-        let root = self.style.map_or(ValuePosition::Value, |_| ValuePosition::Parameters);
+        let root = match (self.style, self.syntax) {
+            (None, ValueSyntax::Nested(_)) | (Some(_), _) => ValuePosition::Parameters,
+            (None, _) => ValuePosition::Value,
+        };
         // What a policy relaxes has to be reported at once.
         let is_strict = self.options.policy == Policy::Strict;
         ample
@@ -228,6 +260,7 @@ impl<'o> DeferralCheck<'o> {
             "type" | "example" => true,
             _ if is_annotation(keyword) => true,
             "$schema" => depth == 0 && value.as_str().is_some_and(is_dialect),
+            "properties" if types != ["object"] && self.declares_item(value) => false,
             "properties" => self.properties_can_be_deferred(value, (position, member), depth),
             "required" => lists_declared_members(object, value),
             "items" => {
@@ -254,6 +287,8 @@ impl<'o> DeferralCheck<'o> {
             }
             "minLength" | "maxLength" => types == ["string"] && !lists_values(object),
             "minItems" | "maxItems" => types == ["array"],
+            // A reader may not be able to tell the branches apart.
+            "anyOf" if matches!(self.syntax, ValueSyntax::Nested(_)) => false,
             "anyOf" => {
                 has_only_annotations_beside(object, "anyOf")
                     && self.branches_can_be_deferred(value, position, depth)
@@ -280,6 +315,11 @@ impl<'o> DeferralCheck<'o> {
         })
     }
 
+    /// Whether a member has the name of array elements.
+    fn declares_item(&self, properties: &Json) -> bool {
+        matches!(self.syntax, ValueSyntax::Nested(tags) if properties.get(&tags.item).is_some())
+    }
+
     /// Whether the name of a member can be written, and excluded from undeclared names.
     fn can_write_name(&self, name: &str, position: ValuePosition) -> bool {
         match self.style.filter(|_| position == ValuePosition::Parameters) {
@@ -295,6 +335,7 @@ impl<'o> DeferralCheck<'o> {
         match (style.and_then(|style| style.raw.as_ref()), self.syntax) {
             (Some(raw), _) => Some(raw.forbidden()),
             (None, ValueSyntax::Delimited(marks)) => Some(trigger_texts(marks).collect()),
+            (None, ValueSyntax::Nested(tags)) => Some(trigger_texts(&tags.mark).collect()),
             (None, _) => None,
         }
     }

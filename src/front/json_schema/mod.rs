@@ -74,15 +74,16 @@ use crate::ir::{Grammar, GrammarBuilder, Simplify};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-pub use deferred::{LazyParameterTypes, defer, defer_parameters, defer_syntax};
+pub use deferred::{LazyTypes, defer, defer_nested, defer_parameters, defer_syntax};
 pub use error::{SchemaError, SchemaErrorReason, SchemaErrors};
 pub use lower::elements::lower_elements;
 pub use lower::json_types::JsonTypes;
+pub use lower::nested::{LoweredNested, ValueTypes, lower_nested};
 pub use lower::parameters::{
     AmbiguousText, LoweredParameters, MemberPart, NameWriter, ParameterStyle, ParameterTypes,
     RawStrings, lower_parameters, lower_syntax,
 };
-pub use lower::syntax::{ElementStyle, ValueSyntax};
+pub use lower::syntax::{ElementStyle, NestedStyle, ValueSyntax};
 pub use options::{
     AdditionalNames, Dialect, Escapes, Exponents, Formats, Integers, MemberOrder, NonAscii, Policy,
     SchemaOptions, Undeclared, UniqueItems, Whitespace,

@@ -6,6 +6,7 @@ use super::*;
 use crate::compile::Compiled;
 use crate::matcher::Recognizer;
 
+mod nested;
 mod objects;
 mod parameters;
 mod refusals;

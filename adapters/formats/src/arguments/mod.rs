@@ -5,6 +5,7 @@
 mod input;
 mod json;
 mod literal;
+mod nested;
 mod tagged;
 mod write;
 
@@ -12,6 +13,7 @@ pub(crate) use self::input::{InputReader, read_input, write_input};
 pub use self::json::python_json;
 pub(crate) use self::json::spaced;
 pub(crate) use self::literal::LiteralReader;
+pub(crate) use self::nested::NestedReader;
 pub(crate) use self::tagged::{TaggedReader, kinds_by_word, known_types, written_name};
 pub use self::write::RenderError;
 pub(crate) use self::write::{arguments as write, code, python_string};
@@ -28,6 +30,8 @@ pub(crate) enum ArgumentReader {
     Literal(LiteralReader),
     /// Arguments between tags.
     Tagged(Box<TaggedReader>),
+    /// Arguments between tags at any depth.
+    Nested(Box<NestedReader>),
     /// Code, which becomes the member `code` of an object.
     Code(Channel),
     /// The input of a custom tool: the one string of such arguments, as text.
@@ -52,6 +56,7 @@ impl ArgumentReader {
             ArgumentReader::Copy(channel) => channel.push(bytes),
             ArgumentReader::Literal(reader) => reader.push(bytes),
             ArgumentReader::Tagged(reader) => reader.push(bytes),
+            ArgumentReader::Nested(reader) => reader.push(bytes),
             ArgumentReader::Code(channel) => {
                 let open = code_open(channel);
                 open.to_owned() + &escape_json(&channel.push(bytes))
@@ -66,6 +71,7 @@ impl ArgumentReader {
             ArgumentReader::Copy(channel) => channel.flush(),
             ArgumentReader::Literal(reader) => reader.close(),
             ArgumentReader::Tagged(reader) => reader.close(),
+            ArgumentReader::Nested(reader) => reader.close(),
             ArgumentReader::Code(channel) => {
                 let open = code_open(channel);
                 open.to_owned() + &escape_json(&channel.flush()) + "\"}"
@@ -80,6 +86,7 @@ impl ArgumentReader {
             ArgumentReader::Copy(channel) => channel.flush(),
             ArgumentReader::Literal(_) => String::new(),
             ArgumentReader::Tagged(reader) => reader.cut(),
+            ArgumentReader::Nested(reader) => reader.cut(),
             ArgumentReader::Code(channel) => escape_json(&channel.flush()),
             ArgumentReader::Input(json, input) => input.push(&json.cut()) + &input.cut(),
         }

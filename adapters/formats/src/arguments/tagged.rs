@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use louver::front::json_schema::{JsonTypes, LazyParameterTypes, ParameterTypes};
+use louver::front::json_schema::{JsonTypes, LazyTypes, ParameterTypes};
 use louver::spec::json::Json;
 
 use crate::channel::decode;
@@ -48,7 +48,7 @@ pub(crate) struct TaggedReader {
     trail: Vec<u8>,
     close: Vec<u8>,
     /// The types of the arguments.
-    types: LazyParameterTypes,
+    types: LazyTypes<ParameterTypes>,
     state: TaggedState,
     /// Bytes that were not decided.
     buffer: Vec<u8>,
@@ -59,7 +59,7 @@ pub(crate) struct TaggedReader {
 }
 
 /// Types that are known from the start.
-pub(crate) fn known_types(types: ParameterTypes) -> LazyParameterTypes {
+pub(crate) fn known_types<T: Send + 'static>(types: T) -> LazyTypes<T> {
     Arc::new(LazyLock::new(Box::new(move || types)))
 }
 
@@ -107,16 +107,17 @@ pub(super) fn written(part: &TagPart) -> String {
     }
 }
 
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+/// The offset of the first occurrence.
+pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len().max(1)).position(|window| window == needle)
 }
 
-fn is_space(byte: u8) -> bool {
+pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 impl TaggedReader {
-    pub(crate) fn new(style: &TaggedStyle, types: LazyParameterTypes) -> Self {
+    pub(crate) fn new(style: &TaggedStyle, types: LazyTypes<ParameterTypes>) -> Self {
         let mut pieces: Vec<TagPiece> = Vec::new();
         for part in style.open.iter().skip(2) {
             match part {
@@ -389,7 +390,7 @@ fn json_word(text: &str) -> &str {
 
 /// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same
 /// rule.
-pub(crate) fn looks_like(text: &str, kinds: JsonTypes) -> bool {
+pub(super) fn looks_like(text: &str, kinds: JsonTypes) -> bool {
     match text.as_bytes().first() {
         Some(b'[') => kinds.meets(JsonTypes::ARRAY),
         Some(b'{') => kinds.meets(JsonTypes::OBJECT),

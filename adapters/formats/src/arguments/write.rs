@@ -5,6 +5,7 @@ use louver::spec::json::{Json, JsonError, Object, short_escape, write_spaced};
 
 use super::is_keyword;
 use super::json;
+use super::nested;
 use super::tagged::written;
 use crate::format::{ArgumentStyle, KindWords, TagPart, TaggedStyle};
 
@@ -40,7 +41,7 @@ pub enum RenderError {
 }
 
 /// A name or string that the style cannot write.
-struct Unwritable(String);
+pub(super) struct Unwritable(pub(super) String);
 
 /// Arguments, given as JSON text, in a style. Unescaped strings must not contain any of `excludes`.
 pub(crate) fn arguments(
@@ -60,6 +61,7 @@ pub(crate) fn arguments(
         ArgumentStyle::Keywords => write_keywords(&mut out, members),
         ArgumentStyle::Delimited(mark) => write_delimited(&mut out, &value, &mark.write()),
         ArgumentStyle::Tagged(style) => write_tagged(&mut out, members, (style, excludes)),
+        ArgumentStyle::Nested(tags) => nested::write_members(&mut out, members, tags),
     };
     match written {
         Ok(()) => Ok(out),

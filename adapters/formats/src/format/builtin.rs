@@ -17,7 +17,7 @@ pub struct BuiltinFormat {
     /// turn ends with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Marker>,
-    /// From `begin` to the arguments. Names the tool exactly once.
+    /// From `begin` to the arguments. Names the tool.
     pub header: Vec<Part>,
     /// Other headers that are accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,9 +1,12 @@
 //! Checks of a description that its types do not express.
 
+use louver::front::json_schema::NestedStyle;
+
 use super::call_syntax::CallSyntax;
 use super::marker::MAX_SPELLINGS;
 use super::{
-    ArgumentStyle, FormatError, Glue, Marker, Part, TagPart, TaggedStyle, TextPlace, WireFormat,
+    ArgumentStyle, FormatError, Glue, Marker, NestedTags, Part, TagPart, TaggedStyle, TextPlace,
+    WireFormat,
 };
 
 /// An error is the JSON pointer of a field, and what is wrong with the field.
@@ -34,6 +37,9 @@ impl WireFormat {
         let has_empty = |texts: &[String]| texts.iter().any(String::is_empty);
         if let Some(reasoning) = &self.reasoning {
             refuse(has_empty(&reasoning.excludes), "/reasoning/excludes", EMPTY)?;
+            let is_skipped = reasoning.skipped.is_some() && self.messages.is_some();
+            let what = "is not used where turns are sequences of messages";
+            refuse(is_skipped, "/reasoning/skipped", what)?;
         }
         refuse(has_empty(&self.text.excludes), "/text/excludes", EMPTY)?;
         refuse(has_empty(&self.stop_tokens), "/stop_tokens", EMPTY)?;
@@ -47,6 +53,11 @@ impl WireFormat {
         let fits = self.text.end.is_some() && self.section.is_none() && self.end.is_none();
         let what = "needs text with `begin` and `end`, and has no `section` and no `end`";
         refuse(is_message && !fits, "/messages", what)?;
+        let continued = self.messages.as_ref().and_then(|format| format.continued_end.as_ref());
+        let ends = self.call.end.as_ref().map(Marker::as_texts).unwrap_or_default();
+        let is_other = continued.is_some_and(|end| !ends.contains(&end.write()));
+        refuse(is_other, "/messages/continued_end", "is not one of the spellings of `call.end`")?;
+        self.check_suffix()?;
         self.check_builtin()?;
         self.check_frame()?;
         self.check_call()?;
@@ -59,6 +70,15 @@ impl WireFormat {
         });
         let what = "a rule needs `template`, `tokens`, `model_type` or `architectures`";
         refuse(is_empty, "/detect", what)
+    }
+
+    fn check_suffix(&self) -> Checked {
+        let Some(suffix) = &self.suffix else { return Ok(()) };
+        refuse(suffix.is_empty(), "/suffix", EMPTY)?;
+        let mut format = self.clone();
+        let mut markers = format.markers_mut().into_iter();
+        let is_used = markers.any(|(_, marker)| marker.write().contains(suffix));
+        refuse(!is_used, "/suffix", "is in no marker")
     }
 
     fn check_builtin(&self) -> Checked {
@@ -137,8 +157,7 @@ impl CallSyntax<'_> {
 fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
     for (k, header) in syntax.headers.iter().enumerate() {
         let pointer = format!("{pointer}/{}", if k == 0 { "header" } else { "also" });
-        let what = "must have the tool's name exactly once";
-        refuse(count_names(header) != 1, &pointer, what)?;
+        refuse(count_names(header) == 0, &pointer, "must have the tool's name")?;
         header.iter().try_for_each(|part| check_part(&pointer, part))?;
     }
     let trailer = format!("{pointer}/trailer");
@@ -146,8 +165,18 @@ fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
     syntax.trailer.iter().try_for_each(|part| check_part(&trailer, part))?;
     match syntax.arguments {
         ArgumentStyle::Tagged(style) => check_tagged(&format!("{pointer}/arguments/tagged"), style),
+        ArgumentStyle::Nested(tags) => check_nested(&format!("{pointer}/arguments/nested"), tags),
         ArgumentStyle::Json | ArgumentStyle::Keywords | ArgumentStyle::Delimited(_) => Ok(()),
     }
+}
+
+fn check_nested(pointer: &str, NestedTags { mark, item }: &NestedTags) -> Checked {
+    let has_one_text = mark.as_texts().iter().all(|text| *text == mark.write());
+    let has_one_atom = mark.spellings().iter().all(|atoms| atoms.len() == 1);
+    let what = "is not one text or token";
+    refuse(!has_one_text || !has_one_atom, &format!("{pointer}/mark"), what)?;
+    let is_name = NestedStyle::can_write_name(item);
+    refuse(!is_name, &format!("{pointer}/item"), "is no name of a tag")
 }
 
 fn count_names(parts: &[Part]) -> usize {

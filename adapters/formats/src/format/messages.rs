@@ -13,6 +13,10 @@ use super::{Delimiters, Marker};
 pub struct MessagesFormat {
     /// Between two messages.
     pub separator: Marker,
+    /// Ends a call that another message follows, if that is not the end of the last call. One of
+    /// the spellings of the call's end; the renderer writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continued_end: Option<Marker>,
     /// The header and the end of a message of text beside calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preamble: Option<Delimiters>,

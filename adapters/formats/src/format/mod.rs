@@ -8,6 +8,7 @@ mod check;
 mod marker;
 mod messages;
 mod spelling;
+mod suffix;
 
 pub use self::builtin::BuiltinFormat;
 pub(crate) use self::call_syntax::{CallSyntax, fixed_prefix};
@@ -37,6 +38,11 @@ pub struct WireFormat {
     pub sources: Vec<String>,
     /// Special tokens that end a turn, by text. Those that a vocabulary lacks are ignored.
     pub stop_tokens: Vec<String>,
+    /// A part of the format's texts that each checkpoint chooses, as the description has it:
+    /// `:opensource` in `<think:opensource>`. [`WireFormat::bind`] replaces it by the one with
+    /// which the vocabulary has the markers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suffix: Option<String>,
     /// Free text.
     pub text: TextFormat,
     /// The reasoning block, if the family has one.
@@ -132,6 +138,9 @@ pub struct ReasoningFormat {
     /// Texts that reasoning never contains.
     #[serde(default)]
     pub excludes: Vec<String>,
+    /// What a turn without the block may begin with. The renderer does not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<Marker>,
 }
 
 /// What opens the reasoning block.
@@ -173,7 +182,7 @@ pub struct CallFormat {
     /// be missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Marker>,
-    /// From `begin` to the arguments. Names the tool exactly once.
+    /// From `begin` to the arguments. Names the tool.
     pub header: Vec<Part>,
     /// Other headers that are accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -222,6 +231,20 @@ pub enum ArgumentStyle {
     Delimited(Marker),
     /// Each argument between tags of its own.
     Tagged(Box<TaggedStyle>),
+    /// Each argument, and each value in it, between tags that have its name.
+    Nested(Box<NestedTags>),
+}
+
+/// Values between tags that have their names: `mark <NAME> VALUE mark </NAME>`. The value of an
+/// object is its members and that of an array its elements, written in the same way. Strings are
+/// unescaped, up to `mark`; other values are JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NestedTags {
+    /// Before every tag. An unescaped string does not contain it.
+    pub mark: Marker,
+    /// The name of the elements of arrays.
+    pub item: String,
 }
 
 /// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? after`, where an argument is
@@ -368,6 +391,7 @@ impl WireFormat {
             title: "Text without calls".to_owned(),
             sources: Vec::new(),
             stop_tokens: Vec::new(),
+            suffix: None,
             text: TextFormat {
                 place: TextPlace::InsteadOfCalls,
                 excludes: Vec::new(),
@@ -411,10 +435,11 @@ impl WireFormat {
     }
 
     /// Replaces each [`Marker::Either`] by what the vocabulary has: the special token, else text.
+    /// A suffix of the markers becomes the vocabulary's.
     /// Bind a format before you lower it for an engine: a grammar with a special token that the
     /// vocabulary lacks does not compile.
     pub fn bind(&self, vocab: &Vocabulary) -> WireFormat {
-        self.bound(Binding::Vocabulary(vocab))
+        self.with_suffix_of(vocab).bound(Binding::Vocabulary(vocab))
     }
 
     /// Replaces every marker by text, special tokens included, to check texts without a vocabulary.
@@ -445,6 +470,7 @@ impl WireFormat {
         if let Some(reasoning) = &mut self.reasoning {
             out.add("/reasoning/begin", [&mut reasoning.begin]);
             out.add("/reasoning/end", [&mut reasoning.end]);
+            out.add("/reasoning/skipped", &mut reasoning.skipped);
         }
         out.add("/text/begin", &mut self.text.begin);
         out.add("/text/end", &mut self.text.end);
@@ -461,6 +487,7 @@ impl WireFormat {
         }
         if let Some(messages) = &mut self.messages {
             out.add("/messages/separator", [&mut messages.separator]);
+            out.add("/messages/continued_end", &mut messages.continued_end);
             if let Some(block) = &mut messages.preamble {
                 out.add("/messages/preamble/begin", [&mut block.begin]);
                 out.add("/messages/preamble/end", [&mut block.end]);
@@ -534,6 +561,9 @@ impl<'a> MarkerList<'a> {
             ArgumentStyle::Json | ArgumentStyle::Keywords => {}
             ArgumentStyle::Delimited(marker) => {
                 self.add(&format!("{pointer}/arguments/delimited"), [marker]);
+            }
+            ArgumentStyle::Nested(tags) => {
+                self.add(&format!("{pointer}/arguments/nested/mark"), [&mut tags.mark]);
             }
             ArgumentStyle::Tagged(style) => {
                 let pointer = format!("{pointer}/arguments/tagged");

@@ -20,7 +20,7 @@ use crate::pattern::pattern_dfa;
 pub struct CallSpelling {
     /// Opens the calls.
     pub begin: Marker,
-    /// From `begin` or `separator` to the arguments. Names the tool exactly once.
+    /// From `begin` or `separator` to the arguments. Names the tool.
     pub header: Vec<Part>,
     /// How arguments are written. By default, as in the template's syntax.
     #[serde(default, skip_serializing_if = "Option::is_none")]

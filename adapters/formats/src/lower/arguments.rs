@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use louver::front::json_schema::{
-    self, AmbiguousText, LazyParameterTypes, MemberPart, ParameterStyle, RawStrings, SchemaError,
-    SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
+    self, AmbiguousText, LazyTypes, MemberPart, NestedStyle, ParameterStyle, ParameterTypes,
+    RawStrings, SchemaError, SchemaErrors, SchemaOptions, ValueSyntax, ValueTypes, Whitespace,
 };
 use louver::ids::RuleId;
 use louver::ir::{Deferred, Expr};
@@ -14,8 +14,8 @@ use louver::spec::tools::Tool;
 use super::markers::gap;
 use super::{Lowering, object};
 use crate::arguments::{
-    ArgumentReader, LiteralReader, TaggedReader, is_keyword, kinds_by_word, known_types,
-    written_name,
+    ArgumentReader, LiteralReader, NestedReader, TaggedReader, is_keyword, kinds_by_word,
+    known_types, written_name,
 };
 use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
 use crate::plan::Role;
@@ -94,7 +94,7 @@ impl Lowering<'_> {
         pointer: &str,
         options: &SchemaOptions,
         style: &ParameterStyle,
-    ) -> Option<(RuleId, LazyParameterTypes)> {
+    ) -> Option<(RuleId, LazyTypes<ParameterTypes>)> {
         let limits = &self.request.limits;
         let deferred = self.deferred(|lowering| {
             json_schema::defer_parameters(&lowering.builder, schema, options, limits, style)
@@ -105,6 +105,27 @@ impl Lowering<'_> {
         let source = (schema, &self.request.registry);
         let lowered =
             json_schema::lower_parameters(&mut self.builder, source, options, limits, style);
+        let lowered = self.collect_errors(lowered, pointer)?;
+        self.collect_relaxed(lowered.relaxed, pointer);
+        Some((lowered.rule, known_types(lowered.types)))
+    }
+
+    /// As [`Lowering::parameters`], for arguments between tags that have their names.
+    fn nested(
+        &mut self,
+        schema: &Json,
+        pointer: &str,
+        style: &NestedStyle,
+    ) -> Option<(RuleId, LazyTypes<ValueTypes>)> {
+        let (options, limits) = (self.request.schema_options, &self.request.limits);
+        let deferred = self.deferred(|lowering| {
+            json_schema::defer_nested(&lowering.builder, schema, &options, limits, style)
+        });
+        if deferred.is_some() {
+            return deferred;
+        }
+        let (source, builder) = ((schema, &self.request.registry), &mut self.builder);
+        let lowered = json_schema::lower_nested(builder, source, &options, limits, style);
         let lowered = self.collect_errors(lowered, pointer)?;
         self.collect_relaxed(lowered.relaxed, pointer);
         Some((lowered.rule, known_types(lowered.types)))
@@ -181,6 +202,12 @@ impl Lowering<'_> {
                 let style = self.tagged_parameters(tagged);
                 let (rule, types) = self.parameters(schema, pointer, &options, &style)?;
                 (rule, ArgumentReader::Tagged(Box::new(TaggedReader::new(tagged, types))))
+            }
+            ArgumentStyle::Nested(tags) => {
+                let style =
+                    NestedStyle { mark: self.triggers(&tags.mark), item: tags.item.clone() };
+                let (rule, types) = self.nested(schema, pointer, &style)?;
+                (rule, ArgumentReader::Nested(Box::new(NestedReader::new(tags, types))))
             }
         };
         Some(LoweredArguments { rule, reader })

@@ -1,7 +1,7 @@
 //! The input of a custom tool, as grammar: the one string in arguments `{"input": "..."}`.
 
 use louver::compile::{CompileError, Compiled};
-use louver::front::json_schema::{JsonTypes, MemberPart, ParameterTypes, Whitespace};
+use louver::front::json_schema::{JsonTypes, MemberPart, ParameterTypes, ValueTypes, Whitespace};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{Expr, Grammar, Homomorphism, IntersectError, Simplify};
@@ -12,8 +12,8 @@ use super::Lowering;
 use super::arguments::LoweredArguments;
 use super::raw::{RawContext, text_dfa};
 use crate::arguments::{
-    ArgumentReader, InputReader, LiteralReader, TaggedReader, known_types, python_string,
-    written_name,
+    ArgumentReader, InputReader, LiteralReader, NestedReader, TaggedReader, known_types,
+    python_string, written_name,
 };
 use crate::format::{ArgumentStyle, Marker, TaggedStyle, unique};
 use crate::request::{CustomError, CustomErrorReason, CustomTool, INPUT, RequestFault};
@@ -81,6 +81,19 @@ impl Lowering<'_> {
                 let open = Expr::text(&format!("{{{INPUT}:"));
                 let body = Expr::seq([open, quote.clone(), text, quote, Expr::text("}")]);
                 (body, ArgumentReader::Literal(LiteralReader::delimited(&mark.write())))
+            }
+            ArgumentStyle::Nested(tags) => {
+                let context =
+                    RawContext { ends: spelled_bytes(&tags.mark), ..RawContext::default() };
+                let text = framed(grammar, &context, &format.name, limits)?;
+                let text = Expr::Ref(self.builder.import(&text));
+                let mark = self.marker(&tags.mark);
+                let (open, close) = (format!("<{INPUT}>"), format!("</{INPUT}>"));
+                let (open, close) = (Expr::text(&open), Expr::text(&close));
+                let body = Expr::seq([mark.clone(), open, text, mark, close]);
+                let types = known_types(ValueTypes::uniform(JsonTypes::STRING));
+                let reader = NestedReader::new(tags, types);
+                (body, ArgumentReader::Nested(Box::new(reader)))
             }
             ArgumentStyle::Tagged(style) => {
                 let types = ParameterTypes { others: JsonTypes::STRING, ..Default::default() };

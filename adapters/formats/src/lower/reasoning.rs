@@ -27,15 +27,17 @@ impl Lowering<'_> {
             return self.no_reasoning();
         };
         let mode = self.request.reasoning;
+        let skipped = self.optional_marker(format.skipped.as_ref());
         if mode == Reasoning::Off {
-            return Ok(Expr::Empty);
+            return Ok(Expr::optional(skipped));
         }
         let begin = match mode {
             Reasoning::Opened => Expr::Empty,
             _ => self.marker(&format.begin),
         };
         let block = Expr::seq([begin, self.reasoning_inside(format)?]);
-        Ok(if mode == Reasoning::Optional { Expr::optional(block) } else { block })
+        let is_optional = mode == Reasoning::Optional;
+        Ok(if is_optional { Expr::optional(Expr::alt([block, skipped])) } else { block })
     }
 
     /// The block of a turn that begins inside of it.

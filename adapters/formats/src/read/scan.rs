@@ -1,7 +1,7 @@
 //! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
-use louver::front::json_schema::{JsonTypes, ParameterTypes};
+use louver::front::json_schema::{JsonTypes, ParameterTypes, ValueTypes};
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 
@@ -11,7 +11,9 @@ use super::tolerant::{
     find_marker, json, last_key, loose_headers,
 };
 use super::turn::Call;
-use crate::arguments::{ArgumentReader, LiteralReader, TaggedReader, known_types, spaced};
+use crate::arguments::{
+    ArgumentReader, LiteralReader, NestedReader, TaggedReader, known_types, spaced,
+};
 use crate::format::{ArgumentStyle, CallSyntax, Marker, MessagesFormat, Part, WireFormat};
 use crate::plan::Plan;
 use crate::request::CallKind;
@@ -70,10 +72,11 @@ impl Scanner<'_> {
 
     fn reasoning<'t>(&self, text: Rest<'t>, opened: bool, out: &mut ScannedTurn) -> Rest<'t> {
         let Some(format) = &self.format.reasoning else { return text };
+        let skipped = || eat_marker(text, format.skipped.as_ref()?);
         let inside = match eat_marker(text, &format.begin) {
             Some(inside) => inside,
             None if opened => text,
-            None => return text,
+            None => return skipped().unwrap_or(text),
         };
         let Some((at, len)) = find_marker(inside, &format.end) else {
             out.reasoning.push_str(inside.strip_prefix(format.lead.as_str()).unwrap_or(inside));
@@ -302,7 +305,7 @@ impl Scanner<'_> {
                 let reader = ArgumentReader::Literal(LiteralReader::delimited(&mark.write()));
                 Some((read_whole(reader, rest[..end].trim()), &rest[end..]))
             }
-            ArgumentStyle::Tagged(style) => {
+            ArgumentStyle::Tagged(_) | ArgumentStyle::Nested(_) => {
                 let trailer: String = syntax.trailer.iter().map(Part::write).collect();
                 let trailer = trailer.trim();
                 let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
@@ -311,11 +314,7 @@ impl Scanner<'_> {
                 let reader = tool.and_then(|tool| self.plan.inner.reader(tool, None));
                 let reader = match reader {
                     Some(reader) => reader.clone().without_input(),
-                    None => {
-                        let types = ParameterTypes { others: JsonTypes::ALL, ..Default::default() };
-                        let reader = TaggedReader::new(style, known_types(types));
-                        ArgumentReader::Tagged(Box::new(reader))
-                    }
+                    None => untyped_reader(syntax.arguments),
                 };
                 Some((read_whole(reader, &rest[..end]), &rest[end..]))
             }
@@ -410,6 +409,21 @@ impl Scanner<'_> {
         let code = read_whole(ArgumentReader::code(), body);
         out.calls.push((parse_call(&tools[tool].name, &code)?, has_end));
         Some(after)
+    }
+}
+
+/// The reader of arguments between tags, of a tool that is not offered.
+fn untyped_reader(style: &ArgumentStyle) -> ArgumentReader {
+    match style {
+        ArgumentStyle::Tagged(style) => {
+            let types = ParameterTypes { others: JsonTypes::ALL, ..Default::default() };
+            ArgumentReader::Tagged(Box::new(TaggedReader::new(style, known_types(types))))
+        }
+        ArgumentStyle::Nested(tags) => {
+            let types = known_types(ValueTypes::default());
+            ArgumentReader::Nested(Box::new(NestedReader::new(tags, types)))
+        }
+        _ => ArgumentReader::default(),
     }
 }
 

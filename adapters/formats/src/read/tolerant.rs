@@ -77,11 +77,13 @@ pub(super) fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String,
     let Part::Name { name: style } = &header[at] else { return None };
     let rest = eat_parts(text, &header[..at])?.trim_start();
     let tail = &header[at + 1..];
+    let names_again = tail.iter().any(|part| matches!(part, Part::Name { .. }));
     // The name ends where the parts after it begin, or at a character that no name contains.
     let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
     for end in ends.skip(1).take_while(|end| *end <= MAX_WRITTEN_NAME) {
         let next = rest[end..].chars().next();
-        if let Some(after) = eat_parts(&rest[end..], tail)
+        let named = if names_again { with_name(tail, rest[..end].trim()) } else { Vec::new() };
+        if let Some(after) = eat_parts(&rest[end..], if names_again { &named } else { tail })
             && (!tail.is_empty() || next.is_none_or(|c| c == '{' || c == '<' || c.is_whitespace()))
         {
             let name = style.read(rest[..end].trim());
@@ -92,6 +94,15 @@ pub(super) fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String,
         }
     }
     None
+}
+
+/// Parts with a name, as it is written, in the place of names.
+fn with_name(parts: &[Part], written: &str) -> Vec<Part> {
+    let named = parts.iter().map(|part| match part {
+        Part::Name { .. } => Part::Text(written.to_owned()),
+        other => other.clone(),
+    });
+    named.collect()
 }
 
 /// Looser variants of a header in which a marker ends the name: without the parts between name and

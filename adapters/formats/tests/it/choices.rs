@@ -133,11 +133,12 @@ fn invalid_descriptions_are_refused() {
     let good = include_str!("../../families/hermes.toml");
     for (from, to, pointer) in [
         ("{ name = \"json\" }, ", "", "/call/header"),
-        ("{ name = \"json\" }, ", "{ name = \"json\" }, { name = \"json\" }, ", "/call/header"),
         ("trailer = [\"}\\n\"]", "trailer = [{ name = \"raw\" }]", "/call/trailer"),
         ("begin = { either = \"<tool_call>\" }", "begin = { token = \"\" }", "/call/begin"),
         ("excludes = [\"</tool_call>\"]", "excludes = [\"\"]", "/text/excludes"),
         ("name = \"hermes\"", "name = \"\"", "/name"),
+        ("name = \"hermes\"", "name = \"n\"\nsuffix = \"\"", "/suffix"),
+        ("name = \"hermes\"", "name = \"n\"\nsuffix = \":x\"", "/suffix"),
         ("template = [\"<tool_call>\\n{\\\"name\\\": \"]", "", "/detect"),
     ] {
         let text = good.replacen(from, to, 1);

@@ -62,6 +62,7 @@ fn style(format: &WireFormat) -> &'static str {
         ArgumentStyle::Keywords => "Python keyword arguments",
         ArgumentStyle::Delimited(_) => "bare names, delimited strings",
         ArgumentStyle::Tagged(_) => "one tag per argument, unescaped strings",
+        ArgumentStyle::Nested(_) => "nested tags, unescaped strings",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Random tokens under the mask: whatever a model prefers, calls are complete and valid, and a turn
 //! that is cut off is reported as incomplete.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use louver::engine::{Engine, EngineOptions, Matcher};
@@ -15,6 +16,23 @@ use crate::mutation::{tools, validators};
 
 const SEEDS: u64 = 40;
 const MAX_TOKENS: usize = 160;
+/// The most tokens of a generation with nested tags. Most of them end before.
+const MAX_NESTED_TOKENS: usize = 400;
+/// Pieces of calls with nested tags.
+const NESTED: [&[u8]; 12] = [
+    b"]<]minimax[>[",
+    b"]<]minimax[>[<item>",
+    b"]<]minimax[>[</item>",
+    b"]<]minimax[>[</",
+    b"<free>",
+    b"</any>",
+    b"null",
+    b"true",
+    b"12",
+    b"-1.5",
+    b"</list>",
+    b"</union>",
+];
 /// Tokens of several bytes, some of them across markers.
 const EXTRA: [&[u8]; 8] = [
     b"<tool_call>",
@@ -46,8 +64,14 @@ fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId
     }
 }
 
-/// One generation after a forced prefix, and whether a stop token ended it.
-fn generate(plan: &Plan, engine: &Engine, prefix: &str, seed: u64) -> (Turn, bool) {
+/// One generation of at most so many tokens after a forced prefix, and whether a stop token ended
+/// it.
+fn generate(
+    plan: &Plan,
+    engine: &Engine,
+    (prefix, most): (&str, usize),
+    seed: u64,
+) -> (Turn, bool) {
     let vocab = engine.vocab().clone();
     let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
     let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
@@ -55,7 +79,7 @@ fn generate(plan: &Plan, engine: &Engine, prefix: &str, seed: u64) -> (Turn, boo
         matcher.advance_traced(TokenId::from_raw(u32::from(byte)), &mut tracer).expect("prefix");
     }
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    for _ in 0..MAX_TOKENS {
+    for _ in 0..most {
         let token = choose(&mut matcher, &vocab, &mut state);
         matcher.advance_traced(token, &mut tracer).expect("the mask allowed it");
         events.extend(extractor.push(tracer.drain()));
@@ -86,7 +110,7 @@ fn random_tokens_under_the_mask_make_valid_calls() {
         let plan = as_text("qwen3").lower(&request(&tools.to_string(), &choice)).expect("lowers");
         let (mut ended_turns, mut cut_turns) = (0, 0);
         for seed in 0..SEEDS {
-            let (turn, ended) = generate(&plan, &engine, prefix, seed);
+            let (turn, ended) = generate(&plan, &engine, (prefix, MAX_TOKENS), seed);
             if ended {
                 ended_turns += 1;
                 assert_eq!(turn.incomplete, None, "{choice} {seed}");
@@ -105,4 +129,48 @@ fn random_tokens_under_the_mask_make_valid_calls() {
         );
         assert!(ended_turns > 0 || prefix == "<think>", "{choice}: no turn ended");
     }
+}
+
+/// Values between tags, read by the types of their places, are those that the grammar has allowed.
+#[test]
+fn random_tokens_between_nested_tags_make_valid_calls() {
+    let node = json!({"type": "object", "properties": {"v": {"type": "string", "maxLength": 2},
+        "next": {"$ref": "#/$defs/node"}}, "additionalProperties": false});
+    let tools = json!([{"type": "function", "function": {"name": "f", "parameters": {
+        "type": "object", "additionalProperties": false, "$defs": {"node": node}, "properties": {
+            "s": {"type": "string", "maxLength": 5},
+            "u": {"type": ["string", "integer", "null"], "maxLength": 4},
+            "list": {"type": "array", "items": {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "boolean"}]}, "maxItems": 3},
+            "tuple": {"type": "array", "prefixItems": [{"type": "string", "pattern": "^[0-9]{1,2}$"}, {"type": "integer"}],
+                "items": false, "minItems": 1},
+            "union": {"type": ["object", "array", "number"], "properties": {"a": {"enum": ["1", 1, "x"]}},
+                "additionalProperties": {"type": "boolean"}, "maxProperties": 2, "maxItems": 2},
+            "free": {"type": "object", "maxProperties": 2},
+            "any": {},
+            "node": {"$ref": "#/$defs/node"}}}}}]);
+    let schema = jsonschema::validator_for(&tools[0]["function"]["parameters"]).expect("schema");
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&NESTED)), EngineOptions::default());
+    let plan = as_text("minimax_m3")
+        .lower(&request(&tools.to_string(), &json!("required")))
+        .expect("lowers");
+    let call = "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">";
+    let (mut members, mut complete) = (HashSet::new(), 0);
+    for (k, member) in
+        ["s", "u", "list", "tuple", "union", "free", "any", "node"].iter().enumerate()
+    {
+        let prefix = format!("{call}]<]minimax[>[<{member}>");
+        for seed in 0..SEEDS {
+            let seed = seed * 8 + k as u64;
+            let (turn, _) = generate(&plan, &engine, (&prefix, MAX_NESTED_TOKENS), seed);
+            for call in &turn.calls {
+                let value: Value = serde_json::from_str(&call.arguments)
+                    .unwrap_or_else(|error| panic!("{seed}: {error}: {call:?}"));
+                assert!(schema.is_valid(&value), "{seed}: {call:?}");
+                complete += 1;
+                members.extend(value.as_object().expect("object").keys().cloned());
+            }
+        }
+    }
+    println!("{complete} calls with {members:?}");
+    assert!(complete > 50 && members.len() == 8, "{complete} calls with {members:?}");
 }

@@ -409,6 +409,14 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
             };
             list("{", &member, text(","), "}")
         }
+        ArgumentStyle::Nested(tags) => {
+            let member = |name: &str, values: &[&str], _: bool| {
+                let mark = || marker(&tags.mark);
+                let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+                Pattern::All(vec![mark(), text(open), any(values, &[""]), mark(), text(close)])
+            };
+            list("", &member, text(""), "")
+        }
         ArgumentStyle::Tagged(style) => {
             let member = |name: &str, values: &[&str], is_text: bool| {
                 let open = style.open.iter().map(|part| match part {
@@ -475,11 +483,14 @@ impl TurnPattern<'_> {
             text(&format.after),
         ]);
         let whole = Pattern::All(vec![marker(&format.begin), inside.clone()]);
+        let skipped = format.skipped.as_ref().map(marker);
         match self.demand.reasoning {
-            Reasoning::Off => text(""),
+            Reasoning::Off => skipped.map_or(text(""), maybe),
             Reasoning::Opened => inside,
             Reasoning::Required => whole,
-            Reasoning::Optional => maybe(whole),
+            Reasoning::Optional => {
+                maybe(Pattern::Any(skipped.into_iter().chain([whole]).collect()))
+            }
         }
     }
 

@@ -166,7 +166,7 @@ fn call_ids_are_unique() {
 
 /// For each family with arguments in tags: texts at which parsers of the format split a value, and
 /// similar texts.
-const IN_VALUES: [(&str, &[&str], &[&str]); 23] = [
+const IN_VALUES: &[(&str, &[&str], &[&str])] = &[
     (
         "qwen3_coder",
         &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
@@ -227,6 +227,26 @@ const IN_VALUES: [(&str, &[&str], &[&str]); 23] = [
             "<|close|>tools<|sep|>",
         ],
         &["<|open", "argument key=\"b\""],
+    ),
+    (
+        "hy_v3",
+        &["<arg_key:opensource>", "<tool_calls:opensource>", "</tool_call:opensource>"],
+        &["<arg_key>", "<tool_call>", "</tool_calls>", "<arg_key:open"],
+    ),
+    (
+        "k2_horizon",
+        &["<ifm|arg_key>", "<ifm|tool_calls>", "</ifm|tool_call>"],
+        &["<ifm|arg", "<arg_key>", "</ifm|arg_values>"],
+    ),
+    (
+        "hy_v4",
+        &["<arg_key:opensource>", "<tool_calls:opensource>", "</tool_call:opensource>"],
+        &["<arg_key>", "<tool_call>", "</tool_calls>", "<arg_key:open"],
+    ),
+    (
+        "muse_glimmer",
+        &["<atem:parameter name=\"", "</atem:invoke>"],
+        &["<atem:param", "<parameter name=\"", "</invoke>"],
     ),
     (
         "seed_oss",

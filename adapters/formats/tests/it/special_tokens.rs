@@ -105,6 +105,55 @@ fn a_vocabulary_without_the_token_leaves_the_text() {
     assert_eq!(format.reasoning.expect("reasoning").end, Marker::Text("</think>".to_owned()));
 }
 
+/// A vocabulary of single bytes and these tokens, special or not.
+fn with_tokens(tokens: &[(String, bool)]) -> Vocabulary {
+    let mut builder = Vocabulary::builder(257 + tokens.len());
+    for byte in 0..=255u8 {
+        builder.token(u32::from(byte), &[byte]);
+    }
+    builder.special(256, "<stop>").stop(256);
+    for (id, (token, is_special)) in (257..).zip(tokens) {
+        if *is_special {
+            builder.special(id, token);
+        } else {
+            builder.token(id, token.as_bytes());
+        }
+    }
+    builder.build().expect("vocabulary")
+}
+
+#[test]
+fn a_suffix_of_markers_is_read_from_the_vocabulary() {
+    let format = Catalog::builtin().get("hy_v4").expect("format").clone();
+    let tags = ["think", "tool_calls", "tool_call", "arg_key", "arg_value"];
+    let vocabulary = |suffix: &str, is_special: bool, tags: &[&str]| {
+        let tokens = tags.iter().flat_map(|tag| ["", "/"].map(|slash| (slash, tag)));
+        let mut tokens: Vec<(String, bool)> =
+            tokens.map(|(slash, tag)| (format!("<{slash}{tag}{suffix}>"), is_special)).collect();
+        tokens.push(("<thinking>".to_owned(), is_special));
+        with_tokens(&tokens)
+    };
+    let begin = |vocab: &Vocabulary| format.bind(vocab).section.expect("section").begin;
+    for suffix in [":6124c78e", "", ":opensource", "#1"] {
+        let text = format!("<tool_calls{suffix}>");
+        let special = vocabulary(suffix, true, &tags);
+        assert_eq!(begin(&special), Marker::Either(text.clone()));
+        let ordinary = vocabulary(suffix, false, &tags);
+        assert_eq!(begin(&ordinary), Marker::Text(text));
+        let bound = format.bind(&special);
+        assert_eq!(bound.stop_tokens, [format!("<｜hy_end{suffix}｜>")]);
+        assert_eq!(bound.text.excludes[1], format!("</think{suffix}>"));
+        assert_eq!((&bound.name, &bound.detect), (&format.name, &format.detect));
+        let turn = Turn { text: "Hi".to_owned(), reasoning: "Hm".to_owned(), ..Turn::default() };
+        let want = format!("<think{suffix}>Hm</think{suffix}>Hi");
+        assert_eq!(bound.render(&turn).expect("renders"), want);
+        assert!(bound.prompt_opens_reasoning(&format!("<think{suffix}>\n")));
+    }
+    // A vocabulary that lacks one of the markers has no suffix.
+    let lacking = vocabulary(":6124c78e", true, &tags[..4]);
+    assert_eq!(begin(&lacking), Marker::Text("<tool_calls:opensource>".to_owned()));
+}
+
 /// Whether the marker can be ordinary text in a vocabulary that has its special tokens.
 fn can_be_text(marker: &Marker) -> bool {
     match marker {
@@ -152,5 +201,5 @@ fn a_written_out_marker_begins_a_call_as_documented() {
         let is_text = run.taken.is_ok() && run.complete;
         assert!(!is_text, "{}: {run:?}", format.name);
     }
-    assert_eq!(without, ["harmony"]);
+    assert_eq!(without, ["harmony", "inkling", "muse_glimmer"]);
 }

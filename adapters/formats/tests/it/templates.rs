@@ -132,6 +132,8 @@ fn prompts_that_open_reasoning() {
     assert!(opens("qwen3", "<|im_start|>assistant\n<think>\n"));
     assert!(opens("deepseek_r1", "<｜Assistant｜><think>\n"));
     assert!(opens("kimi_k3", "<|open|>think<|sep|>"));
+    assert!(opens("k2_horizon", "<|ifm|im_start|>assistant\n<ifm|think_fast>\n"));
+    assert!(!opens("k2_horizon", "<ifm|think></ifm|think>"));
     assert!(!opens("qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n"));
     assert!(!opens("qwen3", "say <think> please<|im_end|>\n<|im_start|>assistant\n"));
     assert!(!opens("hermes", "<think>"));

@@ -60,6 +60,7 @@ pub(super) fn find(
         end: marker_of(end),
         after: after.to_owned(),
         excludes: Vec::new(),
+        skipped: None,
     }))
 }
 
@@ -85,6 +86,7 @@ fn empty_block(samples: &Samples, tokens: &[String]) -> Option<ReasoningFormat> 
         end: marker_of(&end),
         after: String::new(),
         excludes: Vec::new(),
+        skipped: None,
     })
 }
 

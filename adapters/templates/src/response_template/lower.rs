@@ -174,6 +174,7 @@ fn lower_reasoning(field: &Field, key: &str) -> Lowered<ReasoningFormat> {
         end: fixed(close, "close")?,
         after: String::new(),
         excludes: Vec::new(),
+        skipped: None,
     })
 }
 

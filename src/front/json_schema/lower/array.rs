@@ -7,8 +7,9 @@
 //! `uniqueItems` are compared by the parser: see `unique`.
 
 use super::super::read::doc::LocId;
-use super::super::read::facets::{ArrayFacets, Contains};
+use super::super::read::facets::{ArrayFacets, Contains, TypeSet};
 use super::SchemaLowering;
+use super::json_types::JsonTypes;
 use super::punctuation::{Delimiters, enclosed};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
@@ -42,6 +43,10 @@ pub(super) enum Comparison<'f> {
 impl<'a> SchemaLowering<'a, '_> {
     /// An array with these facets, with its brackets.
     pub(super) fn array(&mut self, facets: &ArrayFacets) -> Expr {
+        let is_counted = !facets.contains.is_empty() || facets.repeats.is_some();
+        if self.refuse_untold(is_counted, "`contains`, or negated `uniqueItems`,") {
+            return Expr::Never;
+        }
         if let Some(loc) = facets.repeats {
             if self.positions_are_disjoint(facets) {
                 return Expr::Never;
@@ -248,6 +253,9 @@ impl<'a> SchemaLowering<'a, '_> {
         loc: LocId,
         elements: &[Vec<&'a Json>],
     ) -> Expr {
+        let listed = elements.iter().flatten();
+        let all = listed.fold(TypeSet::NONE, |all, value| all.or(TypeSet::of(value)));
+        self.present = JsonTypes::of(all);
         let (values, positions) = self.intern_elements(facets, elements);
         let mut max_len = facets.max.map_or(usize::MAX, |max| max as usize);
         if facets.repeats.is_none() {

@@ -36,7 +36,7 @@ pub fn lower_elements(
 
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the outermost object, without an element around its members.
-    fn outermost_elements(&mut self) -> Expr {
+    pub(super) fn outermost_elements(&mut self) -> Expr {
         let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
         let alternatives = self.normalizer.alternatives(&conj);
         let gap = self.gap();
@@ -62,10 +62,14 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// A number, `true`, `false` or `null`, enclosed in an element if the syntax has elements.
     pub(super) fn scalar(&mut self, value: Expr) -> Expr {
-        let ValueSyntax::Elements(elements) = &self.syntax else { return value };
         if value == Expr::Never {
             return value;
         }
+        let elements = match &self.syntax {
+            ValueSyntax::Elements(elements) => elements,
+            ValueSyntax::Nested(tags) => return Expr::seq([value, tags.mark()]),
+            _ => return value,
+        };
         let (open, close) = (Expr::text(&elements.scalar), Expr::text(&elements.close));
         let gap = self.gap();
         Expr::seq([open, gap.clone(), value, gap, close])

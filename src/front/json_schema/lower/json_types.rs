@@ -40,7 +40,7 @@ impl JsonTypes {
     }
 
     /// The union of both sets.
-    pub fn with(self, other: JsonTypes) -> JsonTypes {
+    pub const fn with(self, other: JsonTypes) -> JsonTypes {
         JsonTypes(self.0 | other.0)
     }
 
@@ -52,6 +52,12 @@ impl JsonTypes {
     /// Whether the sets have a type in common.
     pub fn meets(self, other: JsonTypes) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// The types of a set that schema facets know.
+    pub(super) fn of(types: TypeSet) -> JsonTypes {
+        let all = JsonTypes::each().filter(|kind| types.meets(kind.types()));
+        all.fold(JsonTypes::default(), JsonTypes::with)
     }
 
     /// The same set as schema facets know it.

@@ -5,8 +5,8 @@
 //! are lowered where they are needed. Memo tables share rules between equal conjunctions of
 //! schemas, equal numbers and strings, and containers of uniform content.
 //!
-//! This file has the driver, constants, and the rules of unconstrained values. `object`, `array`,
-//! `string` and `number` lower the facets of their type.
+//! This file has the driver and constants. `object`, `array`, `string` and `number` lower the facets
+//! of their type.
 
 mod array;
 pub(super) mod attempts;
@@ -17,6 +17,7 @@ mod listed;
 mod magnitude;
 mod member_graph;
 mod multiples;
+pub(super) mod nested;
 mod number;
 mod object;
 pub(super) mod parameters;
@@ -24,6 +25,7 @@ mod punctuation;
 mod spelling;
 mod string;
 pub(super) mod syntax;
+mod unconstrained;
 mod unique;
 
 use std::borrow::Cow;
@@ -36,7 +38,7 @@ use super::normalize::{Conjunction, Normalizer};
 use super::options::{Policy, SchemaOptions, Undeclared};
 use super::read::SchemaReader;
 use super::read::doc::{LocId, Locs};
-use super::read::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, StringFacets, TypeSet};
+use super::read::facets::{ArrayFacets, Facets, NumberFacets, ObjectFacets, TypeSet};
 use super::read::registry::Registry;
 use super::read::relaxations::Attempt;
 use super::read::shared_facets::SharedFacets;
@@ -48,30 +50,11 @@ use crate::ir::{Expr, GrammarBuilder, Graph, Literal, Member, Members};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 use attempts::LoweringError;
+use json_types::JsonTypes;
 use punctuation::{Delimiters, Punctuation, enclosed};
 use spelling::{Spelling, single};
 use syntax::ValueSyntax;
-
-/// Rules of unconstrained values, made on first use.
-#[derive(Default)]
-struct CommonRules {
-    /// White space between tokens.
-    space: Option<RuleId>,
-    string: Option<RuleId>,
-    /// The rest of a string.
-    tail: Option<RuleId>,
-    /// A non-ASCII character and the rest of a string.
-    special_tail: Option<RuleId>,
-    /// For each quote of Python, the same two rules.
-    python_tails: Option<[(RuleId, RuleId); 2]>,
-    number: Option<RuleId>,
-    integer: Option<RuleId>,
-    json: Option<RuleId>,
-    object: Option<RuleId>,
-    /// Names of members that are distinct in each object.
-    name: Option<RuleId>,
-    array: Option<RuleId>,
-}
+use unconstrained::CommonRules;
 
 /// Constants of at most so many members list their members in all orders, as a graph. Larger ones
 /// use a member set. Graphs of several constants that begin alike are merged.
@@ -106,6 +89,8 @@ pub(super) struct SchemaLowering<'a, 'b> {
     normalizer: Normalizer<'a>,
     /// The syntax of values.
     syntax: ValueSyntax,
+    /// The types that a reader expects of the value that is being lowered, between nested tags.
+    present: JsonTypes,
     /// The location that is being lowered, for error messages.
     location: LocId,
     /// Memo of lowered values, by location.
@@ -154,6 +139,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             builder,
             normalizer: Normalizer::new(source, options, limits, attempt),
             syntax: ValueSyntax::Json,
+            present: JsonTypes::ALL,
             location: LocId::ROOT,
             by_location: Vec::new(),
             by_conjunction: HashMap::default(),
@@ -387,7 +373,9 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         }
         let facets = Facets { types, ..Facets::any() };
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
+        let outer = std::mem::replace(&mut self.present, JsonTypes::of(types));
         self.lower_facets(&facets, &mut parts, &mut scalars);
+        self.present = outer;
         let out = self.union_rule(parts, scalars, "any");
         self.by_types.insert(types, out.clone());
         out
@@ -396,11 +384,16 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// The values of a conjunction without a memo entry.
     fn lower_conjunction(&mut self, locs: &[LocId]) -> Expr {
         let alternatives = self.normalizer.alternatives(locs);
+        let outer = self.present;
+        if let ValueSyntax::Nested(_) = self.syntax {
+            self.present = Self::kinds_of(&alternatives);
+        }
         let mut parts = Vec::with_capacity(alternatives.len());
         let mut scalars = Vec::new();
         for facets in alternatives.iter() {
             self.lower_facets(facets, &mut parts, &mut scalars);
         }
+        self.present = outer;
         let name = self.normalizer.reader.doc.rule_name(self.location).to_owned();
         self.union_rule(parts, scalars, &name)
     }
@@ -487,6 +480,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
                 }
             });
         }
+        let empty = self.nested_empty(facets);
+        parts.extend(empty);
     }
 
     /// The facets, with undeclared members and elements as the options say.
@@ -592,10 +587,13 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             Json::Null => scalars.push(self.syntax.words()[0].into()),
             Json::Bool(true) => scalars.push(self.syntax.words()[1].into()),
             Json::Bool(false) => scalars.push(self.syntax.words()[2].into()),
-            Json::String(text) if !self.syntax.is_json() => {
-                parts.push(self.syntax.constant(text, self.spelling()));
-            }
+            Json::String(text) if !self.syntax.is_json() => parts.push(match &self.syntax {
+                ValueSyntax::Nested(tags) => self.nested_constant(tags, text),
+                syntax => syntax.constant(text, self.spelling()),
+            }),
             Json::String(_) | Json::Number(_) => {}
+            // Refused where the types of values are collected.
+            Json::Array(_) | Json::Object(_) if matches!(self.syntax, ValueSyntax::Nested(_)) => {}
             Json::Array(items) => {
                 let punctuation = self.punctuation();
                 let Delimiters { open, close, comma, empty } = &punctuation.brackets;
@@ -663,118 +661,6 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         }
         Expr::alt(parts)
     }
-
-    /// The rule of all strings.
-    fn string_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.string {
-            return rule;
-        }
-        let body = if self.syntax.is_json() {
-            Expr::seq([Expr::text("\""), Expr::Ref(self.tail_rule())])
-        } else {
-            self.foreign_string(&StringFacets::default())
-        };
-        let rule = self.rule("string".into(), body);
-        *self.common_rules.string.insert(rule)
-    }
-
-    /// The rule of the rest of an unconstrained string, closing quote included.
-    fn tail_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.tail {
-            return rule;
-        }
-        let rule = self.rule("string-tail".into(), self.spelling().free_tail());
-        *self.common_rules.tail.insert(rule)
-    }
-
-    /// The rule of a character that is not plain ASCII (escaped only where JSON requires it), and
-    /// the rest of an unconstrained string.
-    fn special_tail_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.special_tail {
-            return rule;
-        }
-        let rule = self.rule("special-tail".into(), self.spelling().special_tail());
-        *self.common_rules.special_tail.insert(rule)
-    }
-
-    /// The rule of all numbers.
-    fn number_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.number {
-            return rule;
-        }
-        let body = self.bounded(&NumberFacets::default(), TypeSet::NUMBER, self.location);
-        let rule = self.rule("number".into(), body);
-        *self.common_rules.number.insert(rule)
-    }
-
-    /// The rule of all integers.
-    fn integer_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.integer {
-            return rule;
-        }
-        let body = self.any_integer();
-        let rule = self.rule("integer".into(), body);
-        *self.common_rules.integer.insert(rule)
-    }
-
-    /// The rule of all JSON values.
-    fn json_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.json {
-            return rule;
-        }
-        let rule = self.builder.declare("json");
-        self.common_rules.json = Some(rule);
-        let words = word_set(self.syntax.words().iter().map(|word| Literal::from(*word)).collect());
-        let rules = [self.string_rule(), self.any_array_rule(), self.any_object_rule()];
-        let number = Expr::Ref(self.number_rule());
-        let scalars = self.scalar(Expr::alt([number, words]));
-        self.builder.define(rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([scalars])));
-        rule
-    }
-
-    /// The rule of all arrays.
-    fn any_array_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.array {
-            return rule;
-        }
-        let rule = self.builder.declare("json-array");
-        self.common_rules.array = Some(rule);
-        let item = Expr::Ref(self.json_rule());
-        let body = list_in(&self.punctuation().brackets, item);
-        self.builder.define(rule, body);
-        rule
-    }
-
-    /// The rule of all objects.
-    fn any_object_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.object {
-            return rule;
-        }
-        let rule = self.builder.declare("json-object");
-        self.common_rules.object = Some(rule);
-        let punctuation = self.punctuation();
-        let name = match self.syntax {
-            ValueSyntax::Json if self.names_are_distinct() => {
-                let string = self.string_rule();
-                Expr::Ref(self.distinct_name_rule(string))
-            }
-            ValueSyntax::Json | ValueSyntax::Python => Expr::Ref(self.string_rule()),
-            ValueSyntax::Delimited(_) | ValueSyntax::Elements(_) => match self.all_but(&[]) {
-                Some(all) => self.foreign_names(&(all, (0, None))),
-                None => Expr::Never,
-            },
-        };
-        let item = Expr::seq([name, punctuation.colon.clone(), Expr::Ref(self.json_rule())]);
-        let body = list_in(&punctuation.braces, item);
-        self.builder.define(rule, body);
-        rule
-    }
-}
-
-/// A list of any number of items, with its delimiters.
-fn list_in(Delimiters { open, close, comma, empty }: &Delimiters, item: Expr) -> Expr {
-    let more = Expr::star(Expr::seq([comma.clone(), item.clone()]));
-    Expr::alt([empty.clone(), Expr::seq([open.clone(), item, more, close.clone()])])
 }
 
 /// A finite set of byte strings: an alternation if it is small, else an automaton.

@@ -92,6 +92,10 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         frame: Option<&Delimiters>,
     ) -> Expr {
+        let has_witnesses = !facets.witnesses.is_empty();
+        if self.refuse_untold(has_witnesses, "negated members") {
+            return Expr::Never;
+        }
         if facets.witnesses.len() > MAX_WITNESSES {
             let what = format!(
                 "more than {MAX_WITNESSES} required members of which only a property is known \
@@ -270,11 +274,12 @@ impl<'a> SchemaLowering<'a, '_> {
                 _ => ranks.get(name).copied(),
             };
             let key = self.syntax.name(name, self.spelling());
+            let behind = self.syntax.behind_member(Some(name));
             let candidates = self.witness_candidates(facets, |normalizer, witness| {
                 normalizer.can_be_witness(witness, name)
             });
             let member = match self.normalizer.accepts_name(facets, name) && key != Expr::Never {
-                true => self.member_variants((key, locs), &candidates, rank.is_some()),
+                true => self.member_variants((key, behind, locs), &candidates, rank.is_some()),
                 false => None,
             };
             if let Some(member) = member {
@@ -311,7 +316,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// witness. `None` if it allows no value.
     fn member_variants(
         &mut self,
-        (name, locs): (Expr, Locs),
+        (name, behind, locs): (Expr, Expr, Locs),
         candidates: &[(u32, LocId)],
         required: bool,
     ) -> Option<ObjectMember> {
@@ -320,7 +325,7 @@ impl<'a> SchemaLowering<'a, '_> {
             if value == Expr::Never {
                 return None;
             }
-            let body = member_expr(name, &self.punctuation().colon, value);
+            let body = member_expr(name, &self.punctuation().colon, (value, behind));
             return Some(ObjectMember { first: (0, body), more: Vec::new(), required });
         }
         let mut values: Vec<(u32, Expr)> = Vec::new();
@@ -345,6 +350,7 @@ impl<'a> SchemaLowering<'a, '_> {
         values.sort_by_key(|(witnesses, _)| witnesses.count_ones());
         let punctuation = self.punctuation();
         let mut variants = values.into_iter().map(|(witnesses, value)| {
+            let value = (value, behind.clone());
             (witnesses, member_expr(name.clone(), &punctuation.colon, value))
         });
         Some(ObjectMember { first: variants.next()?, more: variants.collect(), required })
@@ -363,9 +369,12 @@ impl<'a> SchemaLowering<'a, '_> {
                 return (Vec::new(), NameSupply::Finite);
             }
             let names = self.name_expr(NameSet::AllBut(excluded));
+            let behind = self.syntax.behind_member(None);
             let candidates = self.witness_candidates(facets, |_, _| true);
             return (
-                self.member_variants((names, locs), &candidates, false).into_iter().collect(),
+                self.member_variants((names, behind, locs), &candidates, false)
+                    .into_iter()
+                    .collect(),
                 NameSupply::InfiniteUnderPrefixes,
             );
         }
@@ -395,7 +404,8 @@ impl<'a> SchemaLowering<'a, '_> {
                         Some(test) => matched.contains(test),
                         None => !witness.not_matching.iter().any(|test| matched.contains(test)),
                     });
-                let member = self.member_variants((names, locs), &candidates, false);
+                let behind = self.syntax.behind_member(None);
+                let member = self.member_variants((names, behind, locs), &candidates, false);
                 open &= member.is_none() || goes_on;
                 infinite |= member.is_some() && is_infinite;
                 out.extend(member);
@@ -702,7 +712,7 @@ impl<'a> SchemaLowering<'a, '_> {
 }
 
 /// A member: name, colon and value.
-fn member_expr(name: Expr, colon: &Expr, value: Expr) -> Expr {
+fn member_expr(name: Expr, colon: &Expr, (value, behind): (Expr, Expr)) -> Expr {
     let between =
         if let Expr::Seq(parts) = colon { &parts[..] } else { std::slice::from_ref(colon) };
     let mut parts = Vec::with_capacity(between.len() + 2);
@@ -712,6 +722,9 @@ fn member_expr(name: Expr, colon: &Expr, value: Expr) -> Expr {
     }
     parts.extend_from_slice(between);
     parts.push(value);
+    if behind != Expr::Empty {
+        parts.push(behind);
+    }
     if parts.iter().any(|part| matches!(part, Expr::Empty | Expr::Never | Expr::Seq(_))) {
         return Expr::seq(parts);
     }

@@ -148,6 +148,13 @@ impl RawStrings {
         Expr::alt(self.end.iter().map(end))
     }
 
+    /// Whether a text is a string, and not another value of these types.
+    pub(super) fn reads_as_string(&self, text: &str, kinds: JsonTypes) -> bool {
+        let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
+        !self.forbidden().iter().any(|forbidden| contains(text, forbidden))
+            && !lookalike_dfa(kinds).is_some_and(is_ambiguous)
+    }
+
     /// The texts that a string must not contain.
     pub(crate) fn forbidden(&self) -> Vec<&[u8]> {
         let ends =
@@ -265,10 +272,7 @@ impl<'a> SchemaLowering<'a, '_> {
     fn value_types(&mut self, locs: &[LocId]) -> JsonTypes {
         let conj = self.normalizer.conjunction(locs);
         let alternatives = self.normalizer.alternatives(&conj);
-        let types = alternatives.iter().fold(TypeSet::NONE, |all, f| all.or(allowed_types(f)));
-        JsonTypes::each()
-            .filter(|kind| types.meets(kind.types()))
-            .fold(JsonTypes::default(), JsonTypes::with)
+        Self::kinds_of(&alternatives)
     }
 
     /// Lowers the parameters of one alternative.
@@ -495,15 +499,18 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Lowers a raw string, except texts that a reader would take for another value.
-    fn raw_string(&mut self, facets: &Facets<'a>, kinds: JsonTypes, raw: &RawStrings) -> Expr {
+    pub(super) fn raw_string(
+        &mut self,
+        facets: &Facets<'a>,
+        kinds: JsonTypes,
+        raw: &RawStrings,
+    ) -> Expr {
         let forbidden = raw.forbidden();
         if let Some(values) = &facets.values {
             let texts = values.iter().filter_map(|value| value.as_str());
             let unambiguous = texts.filter(|text| {
-                let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
                 self.normalizer.accepts_text(&facets.string, text)
-                    && !forbidden.iter().any(|f| contains(text, f))
-                    && !lookalike_dfa(kinds).is_some_and(is_ambiguous)
+                    && raw.reads_as_string(text, kinds)
             });
             return Expr::alt(unambiguous.flat_map(|text| framed_word(text, raw)));
         }
@@ -630,7 +637,7 @@ fn optional(text: &[u8]) -> Expr {
 }
 
 /// The types of the values that facets allow.
-fn allowed_types(facets: &Facets<'_>) -> TypeSet {
+pub(super) fn allowed_types(facets: &Facets<'_>) -> TypeSet {
     match &facets.values {
         Some(values) => values.iter().fold(TypeSet::NONE, |all, value| all.or(TypeSet::of(value))),
         None => facets.types,

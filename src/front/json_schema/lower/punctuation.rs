@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::super::options::Whitespace;
 use super::SchemaLowering;
-use super::syntax::ValueSyntax;
+use super::syntax::{NestedStyle, ValueSyntax};
 use crate::fsm::ByteSet;
 use crate::ir::Expr;
 
@@ -40,7 +40,7 @@ impl SchemaLowering<'_, '_> {
         if let Some(punctuation) = &self.punctuation {
             return punctuation.clone();
         }
-        let colon = if let ValueSyntax::Elements(_) = self.syntax {
+        let colon = if let ValueSyntax::Elements(_) | ValueSyntax::Nested(_) = self.syntax {
             Expr::Empty
         } else {
             self.separator(":")
@@ -92,6 +92,19 @@ impl SchemaLowering<'_, '_> {
             Whitespace::Pretty { .. } => Expr::Empty,
             _ => gap.clone(),
         };
+        if let ValueSyntax::Nested(tags) = &self.syntax {
+            // The mark behind a value belongs to the value. Nothing between tags is no array and no
+            // object here: see `nested_empty`.
+            let (item, close) = (tags.open(&tags.item), NestedStyle::close(&tags.item));
+            let (open, between, close) = match open {
+                "{" => (Expr::Empty, Expr::Empty, tags.mark()),
+                _ => {
+                    let between = Expr::seq([close.clone(), item.clone()]);
+                    (item, between, Expr::seq([close, tags.mark()]))
+                }
+            };
+            return Delimiters { open, close, comma: between, empty: Expr::Never };
+        }
         if let ValueSyntax::Elements(elements) = &self.syntax {
             // The expression of a member begins with its opening tag; that of an array element does
             // not.

@@ -11,6 +11,7 @@ use super::super::options::Escapes;
 use super::super::read::facets::{PatternUse, StringFacets};
 use super::SchemaLowering;
 use super::spelling::plain_ascii;
+use super::syntax::ValueSyntax;
 use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_dfa};
 use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
 use crate::hash::HashMap;
@@ -20,10 +21,14 @@ use crate::ir::{Counted, Expr, Graph};
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers a string with the given facets, quotes included. Equal facets share one rule.
     pub(super) fn string(&mut self, facets: &StringFacets<'a>) -> Expr {
-        if facets.is_free() {
+        let is_nested = matches!(self.syntax, ValueSyntax::Nested(_));
+        if facets.is_free() && !is_nested {
             return Expr::Ref(self.string_rule());
         }
         let mut key = format!("{} {:?}", facets.min, facets.max);
+        if is_nested {
+            key.push_str(&format!(" {}", self.present.bits()));
+        }
         for p in &facets.patterns {
             key.push_str(if p.negated { "\0!" } else { "\0" });
             key.push_str(p.source);

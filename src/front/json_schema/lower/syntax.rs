@@ -1,7 +1,7 @@
-//! Value syntaxes other than JSON: Python literals, strings with custom delimiters, elements.
+//! Value syntaxes other than JSON: Python literals, strings with custom delimiters, elements, tags.
 //!
 //! A syntax changes strings, the words `null`, `true` and `false`, and member names. Except in
-//! elements, brackets, commas, colons and numbers are those of JSON.
+//! elements and tags, brackets, commas, colons and numbers are those of JSON.
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,6 +32,8 @@ pub enum ValueSyntax {
     Delimited(Vec<Trigger>),
     /// Each value in an element ([`ElementStyle`]).
     Elements(Box<ElementStyle>),
+    /// Each value between tags that have its name ([`NestedStyle`]).
+    Nested(Box<NestedStyle>),
 }
 
 /// The texts that elements consist of. For `<value name="n" type="raw">text</value>`, `open` is
@@ -80,14 +82,47 @@ const BARE_NAME: &str = "^[A-Za-z_$][A-Za-z0-9_$.-]*$";
 /// The quotes of Python strings.
 const QUOTES: [u8; 2] = [b'"', b'\''];
 
+/// The tags of [`ValueSyntax::Nested`]: `<name>` and `</name>`, each after a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NestedStyle {
+    /// Stands before every tag, in any of these spellings. No string contains it.
+    pub mark: Vec<Trigger>,
+    /// The name of the elements of arrays.
+    pub item: String,
+}
+
+impl NestedStyle {
+    /// The mark.
+    pub(super) fn mark(&self) -> Expr {
+        any_trigger(&self.mark)
+    }
+
+    /// The mark, and the tag that opens a value of this name.
+    pub(super) fn open(&self, name: &str) -> Expr {
+        Expr::seq([self.mark(), Expr::text(&format!("<{name}>"))])
+    }
+
+    /// The tag that closes a value of this name. The mark before it belongs to the value.
+    pub(super) fn close(name: &str) -> Expr {
+        Expr::text(&format!("</{name}>"))
+    }
+
+    /// Whether a tag can have this name.
+    pub fn can_write_name(name: &str) -> bool {
+        let is_reserved = |c: char| "<>/&\"".contains(c) || c.is_whitespace() || c.is_control();
+        !name.is_empty() && !name.contains(is_reserved)
+    }
+}
+
 impl ValueSyntax {
     /// The words for `null`, `true`, `false`.
     pub(super) fn words(&self) -> [&'static [u8]; 3] {
         match self {
             ValueSyntax::Python => [b"None", b"True", b"False"],
-            ValueSyntax::Json | ValueSyntax::Delimited(_) | ValueSyntax::Elements(_) => {
-                [b"null", b"true", b"false"]
-            }
+            ValueSyntax::Json
+            | ValueSyntax::Delimited(_)
+            | ValueSyntax::Elements(_)
+            | ValueSyntax::Nested(_) => [b"null", b"true", b"false"],
         }
     }
 
@@ -105,7 +140,7 @@ impl ValueSyntax {
 
     /// Whether member names are written without quotes.
     pub(super) fn has_bare_names(&self) -> bool {
-        matches!(self, ValueSyntax::Delimited(_) | ValueSyntax::Elements(_))
+        !matches!(self, ValueSyntax::Json | ValueSyntax::Python)
     }
 
     /// One string; [`Expr::Never`] if it cannot be written.
@@ -125,21 +160,40 @@ impl ValueSyntax {
                 Expr::seq([any_trigger(marks), Expr::text(text), any_trigger(marks)])
             }
             ValueSyntax::Elements(elements) => elements.constant(text),
+            // See `nested_constant`.
+            ValueSyntax::Nested(_) => Expr::Never,
         }
     }
 
     /// Whether the name of a member can be written.
     pub(crate) fn can_write_name(&self, name: &str) -> bool {
         let reserved = [':', ',', '{', '}', '[', ']', '<', '"'];
-        !matches!(self, ValueSyntax::Delimited(_)) || !name.is_empty() && !name.contains(reserved)
+        match self {
+            ValueSyntax::Delimited(_) => !name.is_empty() && !name.contains(reserved),
+            ValueSyntax::Nested(_) => NestedStyle::can_write_name(name),
+            ValueSyntax::Json | ValueSyntax::Python | ValueSyntax::Elements(_) => true,
+        }
+    }
+
+    /// What follows the value of a member: of this name, or of one of the undeclared names. The
+    /// latter need not be the name before the value.
+    pub(super) fn behind_member(&self, name: Option<&str>) -> Expr {
+        match (self, name) {
+            (ValueSyntax::Nested(_), Some(name)) => NestedStyle::close(name),
+            (ValueSyntax::Nested(_), None) => {
+                Expr::seq([Expr::text("</"), bare_complement(Vec::new()), Expr::text(">")])
+            }
+            _ => Expr::Empty,
+        }
     }
 
     /// The name of one member; [`Expr::Never`] if it cannot be written.
     pub(super) fn name(&self, name: &str, spelling: Spelling) -> Expr {
         match self {
-            ValueSyntax::Delimited(_) if !self.can_write_name(name) => Expr::Never,
+            _ if !self.can_write_name(name) => Expr::Never,
             ValueSyntax::Delimited(_) => Expr::text(name),
             ValueSyntax::Elements(elements) => elements.open_with_name(name),
+            ValueSyntax::Nested(tags) => tags.open(name),
             ValueSyntax::Json | ValueSyntax::Python => self.constant(name, spelling),
         }
     }
@@ -354,6 +408,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 Expr::seq([any_trigger(&marks), texts, any_trigger(&marks)])
             }
             ValueSyntax::Elements(elements) => self.element_text(&elements, facets),
+            ValueSyntax::Nested(tags) => self.nested_text(&tags, facets),
         }
     }
 
@@ -368,6 +423,10 @@ impl<'a> SchemaLowering<'a, '_> {
             ValueSyntax::Elements(elements) => {
                 let elements = elements.clone();
                 self.element_names(&elements, names)
+            }
+            ValueSyntax::Nested(tags) => {
+                let tags = tags.clone();
+                self.nested_names(&tags, names)
             }
         }
     }

@@ -1,0 +1,322 @@
+//! Values between tags that have their names: the members of an object are tags with the members'
+//! names, the elements of an array tags with one name for all. Strings are not escaped.
+//!
+//! A mark stands before every tag. Each value is lowered with the mark of the tag behind it, so a
+//! string ends at the mark. As no tag states a type, the types of all values are collected by their
+//! places ([`ValueTypes`]): the grammar excludes strings that read as another value of a type that
+//! is allowed at their place.
+
+use super::super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
+use super::super::options::{SchemaOptions, Whitespace};
+use super::super::read::doc::{LocId, Locs};
+use super::super::read::facets::{Facets, StringFacets, TypeSet};
+use super::super::read::registry::Registry;
+use super::SchemaLowering;
+use super::attempts::retry;
+use super::json_types::JsonTypes;
+use super::object::uniform_undeclared;
+use super::parameters::{AmbiguousText, RawStrings, allowed_types};
+use super::syntax::{CountedNames, NestedStyle, ValueSyntax};
+use crate::fsm::{Combine, Dfa};
+use crate::hash::HashMap;
+use crate::ids::RuleId;
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder};
+use crate::limits::Limits;
+use crate::spec::json::Json;
+
+/// The largest number of places of a schema whose values have types of their own.
+const MAX_PLACES: usize = 4_096;
+
+/// The types whose values are written as in JSON.
+const SCALARS: JsonTypes = JsonTypes::NULL.with(JsonTypes::BOOLEAN).with(JsonTypes::NUMBER);
+
+impl NestedStyle {
+    /// Strings, as those of parameters.
+    fn strings(&self) -> RawStrings {
+        RawStrings {
+            end: self.mark.iter().map(|mark| (mark.clone(), Expr::Empty)).collect(),
+            lead: Vec::new(),
+            trail: Vec::new(),
+            excludes: Vec::new(),
+            spaced: false,
+            reading: AmbiguousText::Json,
+            python_words: false,
+        }
+    }
+}
+
+/// The result of [`lower_nested`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoweredNested {
+    /// The rule of all members.
+    pub rule: RuleId,
+    /// The types of their values.
+    pub types: ValueTypes,
+    /// Keywords that are not enforced, with their pointers; empty with
+    /// [`Policy::Strict`](super::super::Policy::Strict).
+    pub relaxed: Vec<SchemaError>,
+}
+
+/// The types that the values of a schema may have, by their place. A reader of text between tags
+/// reads it accordingly:
+///
+/// * Text that is JSON of an allowed type other than strings is that value.
+/// * Other text is a string, if that is allowed.
+/// * No text is an empty array, if that is allowed and strings are not, or else an empty object.
+/// * Tags whose first is that of an element are an array, if that is allowed, or else an object.
+///
+/// By default, all types are allowed at all places.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ValueTypes {
+    places: Vec<Place>,
+}
+
+/// A place, with the indices of the places in its value.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    kinds: JsonTypes,
+    /// Declared members, in ascending order of their names.
+    members: Vec<(String, usize)>,
+    others: usize,
+    /// The first elements.
+    prefix: Vec<usize>,
+    rest: usize,
+}
+
+impl ValueTypes {
+    /// The place of the value of the schema itself.
+    pub const ROOT: usize = 0;
+
+    /// An object all of whose values have these types, at any depth.
+    pub fn uniform(kinds: JsonTypes) -> ValueTypes {
+        let place =
+            |kinds| Place { kinds, members: Vec::new(), others: 1, prefix: Vec::new(), rest: 1 };
+        ValueTypes { places: vec![place(JsonTypes::OBJECT), place(kinds)] }
+    }
+
+    /// The types of the values at a place.
+    pub fn kinds(&self, place: usize) -> JsonTypes {
+        self.places.get(place).map_or(JsonTypes::ALL, |place| place.kinds)
+    }
+
+    /// The place of the member of this name in an object at a place.
+    pub fn member(&self, place: usize, name: &str) -> usize {
+        let Some(Place { members, others, .. }) = self.places.get(place) else { return place };
+        let found = members.binary_search_by(|(declared, _)| declared.as_str().cmp(name));
+        found.map_or(*others, |at| members[at].1)
+    }
+
+    /// The place of element `index` of an array at a place.
+    pub fn element(&self, place: usize, index: usize) -> usize {
+        let Some(Place { prefix, rest, .. }) = self.places.get(place) else { return place };
+        prefix.get(index).copied().unwrap_or(*rest)
+    }
+}
+
+/// As [`lower_parameters`](super::parameters::lower_parameters), for an object whose members are
+/// tags. The tags are written without white space between them.
+pub fn lower_nested(
+    builder: &mut GrammarBuilder,
+    source: (&Json, &Registry),
+    options: &SchemaOptions,
+    limits: &Limits,
+    style: &NestedStyle,
+) -> Result<LoweredNested, SchemaErrors> {
+    let options = SchemaOptions { whitespace: Whitespace::Compact, ..*options };
+    let ((rule, types), relaxed) = retry(&options, |attempt| {
+        let mut types = ValueTypes::uniform(JsonTypes::ALL);
+        let lowering = SchemaLowering::new(builder, source, options, limits, attempt);
+        let lowering = lowering.with_syntax(ValueSyntax::Nested(Box::new(style.clone())));
+        let (rule, relaxed) = lowering.lower_root_with(|lowering| {
+            types = lowering.types_by_place(style);
+            lowering.outermost_elements()
+        })?;
+        Ok(((rule, types), relaxed))
+    })?;
+    Ok(LoweredNested { rule, types, relaxed })
+}
+
+/// The places of a schema that are found so far: each is a list of conjunctions of locations, one
+/// for each alternative of the values around it, which a reader cannot tell apart.
+#[derive(Default)]
+struct Places {
+    found: Vec<Vec<Locs>>,
+    index: HashMap<Vec<Locs>, usize>,
+}
+
+impl Places {
+    fn index(&mut self, mut conjunctions: Vec<Locs>) -> usize {
+        conjunctions.sort_unstable();
+        conjunctions.dedup();
+        *self.index.entry(conjunctions).or_insert_with_key(|key| {
+            self.found.push(key.clone());
+            self.found.len() - 1
+        })
+    }
+}
+
+impl<'a> SchemaLowering<'a, '_> {
+    /// The types that the values of alternatives may have.
+    pub(super) fn kinds_of(alternatives: &[Facets<'a>]) -> JsonTypes {
+        let types = alternatives.iter().fold(TypeSet::NONE, |all, f| all.or(allowed_types(f)));
+        JsonTypes::of(types)
+    }
+
+    /// The types of the values of the root schema, by their places. Reports values that a reader
+    /// could not tell apart.
+    fn types_by_place(&mut self, style: &NestedStyle) -> ValueTypes {
+        let mut places = Places::default();
+        places.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
+        let mut out = Vec::new();
+        while let Some(conjunctions) = places.found.get(out.len()).cloned() {
+            if out.len() >= MAX_PLACES || !self.normalizer.reader.spend(conjunctions.len()) {
+                let what = format!("more than {MAX_PLACES} kinds of values between tags");
+                self.normalizer.reader.report_limit(LocId::ROOT, &[], what);
+                break;
+            }
+            out.push(self.place(&conjunctions, &mut places, style));
+        }
+        ValueTypes { places: out }
+    }
+
+    /// The place of values that satisfy any of the conjunctions.
+    fn place(&mut self, of: &[Locs], places: &mut Places, style: &NestedStyle) -> Place {
+        let (mut kinds, mut objects, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+        for locs in of {
+            let alternatives = self.normalizer.alternatives(locs);
+            kinds.push(Self::kinds_of(&alternatives));
+            for facets in alternatives.iter() {
+                let facets = self.close_undeclared(facets).into_owned();
+                let listed = facets.values.as_deref().into_iter().flatten();
+                if listed.clone().any(|value| matches!(value, Json::Array(_) | Json::Object(_))) {
+                    self.refuse_nested(of, "listed arrays and objects between tags");
+                }
+                if facets.values.is_none() && facets.types.meets(TypeSet::OBJECT) {
+                    objects.push(facets.object.clone());
+                }
+                if facets.values.is_none() && facets.types.meets(TypeSet::ARRAY) {
+                    arrays.push(facets.array.clone());
+                }
+            }
+        }
+        let all = kinds.iter().fold(JsonTypes::default(), |all, kinds| all.with(*kinds));
+        let may_be_string = all.meets(JsonTypes::STRING) && all != JsonTypes::STRING;
+        let may_be_either = all.meets(JsonTypes::ARRAY) && all.meets(JsonTypes::OBJECT);
+        let differs = |kinds: &JsonTypes| *kinds != all && *kinds != JsonTypes::default();
+        if (may_be_string || may_be_either) && kinds.iter().any(differs) {
+            self.refuse_nested(of, "values between tags whose types depend on other values");
+        }
+        let mut names: Vec<&'a str> =
+            objects.iter().flat_map(|object| self.declared_names(object)).collect();
+        names.sort_unstable();
+        names.dedup();
+        if let Some(name) = names.iter().find(|name| !NestedStyle::can_write_name(name)) {
+            self.refuse_nested(of, &format!("a tag with the name {name:?}"));
+        }
+        if may_be_either && names.contains(&style.item.as_str()) {
+            self.refuse_nested(of, &format!("a member {:?} where arrays are allowed", style.item));
+        }
+        let is_possible = |locs: &Locs| !locs.contains(&LocId::FALSE);
+        let mut members = Vec::with_capacity(names.len());
+        for &name in &names {
+            let schemas = objects.iter().map(|object| self.normalizer.member_schemas(object, name));
+            let schemas: Vec<Locs> = schemas.filter(is_possible).collect();
+            members.push((name.to_owned(), self.place_index(schemas, places)));
+        }
+        let mut others = Vec::new();
+        for object in &objects {
+            match uniform_undeclared(object) {
+                Some(locs) => others.push(locs),
+                None => {
+                    let declared = self.declared_names(object);
+                    let classes = self.undeclared_classes(object, &declared).into_iter();
+                    others.extend(classes.map(|(_, locs)| locs));
+                }
+            }
+        }
+        let length = arrays.iter().map(|array| array.prefix()).max().unwrap_or(0);
+        let mut elements = (0..=length).map(|i| {
+            let schemas = arrays.iter().map(|array| array.element(i));
+            self.place_index(schemas.filter(is_possible).collect(), places)
+        });
+        let prefix = elements.by_ref().take(length).collect();
+        let rest = elements.next().unwrap_or_default();
+        let others = self.place_index(others.into_iter().filter(is_possible).collect(), places);
+        Place { kinds: all, members, others, prefix, rest }
+    }
+
+    fn place_index(&mut self, schemas: Vec<Locs>, places: &mut Places) -> usize {
+        places.index(schemas.into_iter().map(|locs| self.normalizer.conjunction(locs)).collect())
+    }
+
+    /// Reports what tags cannot express.
+    fn refuse_nested(&mut self, of: &[Locs], what: &str) {
+        let at = of.iter().flatten().next().copied().unwrap_or(LocId::ROOT);
+        self.normalizer.reader.report(at, "", Reason::Unsupported(what.to_owned()));
+    }
+
+    /// Reports keywords that depend on types which a reader does not know. Returns whether there
+    /// are any.
+    pub(super) fn refuse_untold(&mut self, are_any: bool, what: &str) -> bool {
+        let is_refused = are_any && matches!(self.syntax, ValueSyntax::Nested(_));
+        if is_refused {
+            let what = Reason::Unsupported(format!("{what} between tags"));
+            self.normalizer.reader.report(self.location, "", what);
+        }
+        is_refused
+    }
+
+    /// A string between tags, with the mark behind it. Excludes texts that read as a value of
+    /// another type.
+    pub(super) fn nested_text(&mut self, style: &NestedStyle, facets: &StringFacets<'a>) -> Expr {
+        let others = self.present.within(SCALARS);
+        if facets.is_free() && others == JsonTypes::default() {
+            return Expr::Dispatch(Box::new(Dispatch {
+                tags: Vec::new(),
+                stops: style.mark.clone(),
+                excludes: Vec::new(),
+                after: AfterTag::End,
+                end: DispatchEnd::AtStop,
+            }));
+        }
+        let mut strings = Facets { types: TypeSet::STRING, ..Facets::any() };
+        if !facets.is_free() {
+            *strings.string = facets.clone();
+        }
+        let text = self.raw_string(&strings, others, &style.strings());
+        Expr::seq([text, style.mark()])
+    }
+
+    /// A listed string between tags; [`Expr::Never`] if it reads as a value of another type.
+    pub(super) fn nested_constant(&self, style: &NestedStyle, text: &str) -> Expr {
+        match style.strings().reads_as_string(text, self.present.within(SCALARS)) {
+            true => Expr::seq([Expr::text(text), style.mark()]),
+            false => Expr::Never,
+        }
+    }
+
+    /// An empty array or object between tags, which is the mark alone. `None` if facets do not
+    /// allow it, or if no text reads as something else.
+    pub(super) fn nested_empty(&mut self, facets: &Facets<'a>) -> Option<Expr> {
+        let ValueSyntax::Nested(style) = &self.syntax else { return None };
+        let mark = style.mark();
+        let value = match self.present {
+            kinds if kinds.meets(JsonTypes::STRING) => return None,
+            kinds if kinds.meets(JsonTypes::ARRAY) => Json::Array(Vec::new()),
+            _ => Json::Object(crate::spec::json::Object::default()),
+        };
+        self.normalizer.accepts(facets, &value).then_some(mark)
+    }
+
+    /// The tags of members with the names of an automaton, but that of elements. The names need no
+    /// escapes.
+    pub(super) fn nested_names(&mut self, style: &NestedStyle, names: &CountedNames) -> Expr {
+        let item = Dfa::words([style.item.chars().map(u32::from).collect::<Vec<_>>()]);
+        let limit = self.normalizer.reader.limits.automaton_states;
+        let names = match names.0.combine(&item, Combine::Minus, limit) {
+            Ok(others) => self.bare_names(&(others, names.1)),
+            Err(error) => self.too_large(&error),
+        };
+        Expr::seq([style.mark(), Expr::text("<"), names, Expr::text(">")])
+    }
+}
