@@ -38,9 +38,10 @@ pub use error::{ExtendError, Fault, GenerationError, PlanError, RequestError};
 pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, Sampling};
 pub use hook::LogitsHook;
 pub use louver_templates::{
-    ChatTemplate, Checkpoint, DEFAULT_TEMPLATE, FormatSource, MessageStyle, PromptParts,
-    ResolveError, Resolved, ResponseTemplate, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,
-    TemplateInput, confirm, openai_message, parse_call_arguments, resolve, shipped_template,
+    ChatTemplate, Checkpoint, CheckpointError, DEFAULT_TEMPLATE, FormatSource, MessageStyle,
+    PromptParts, ResolveError, Resolved, ResponseTemplate, SHIPPED_TEMPLATES, TOOL_TEMPLATE,
+    TemplateError, TemplateInput, confirm, openai_message, parse_call_arguments, resolve,
+    shipped_template,
 };
 pub use options::{Draw, Overlap, Prefetch, RunOptions};
 pub use plan::{TurnPlan, call_ids};

@@ -1,6 +1,7 @@
 //! Errors of loading a model.
 
 use louver_formats::UnknownFormat;
+use louver_host::CheckpointError;
 
 /// Why Louver cannot be set up for a model.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,9 @@ pub enum LoadError {
     /// The tokenizer cannot be converted to a vocabulary.
     #[error(transparent)]
     Vocabulary(#[from] louver_hf_tokenizers::LoadError),
+    /// A file of the model cannot be read.
+    #[error(transparent)]
+    Checkpoint(CheckpointError),
     /// The requested wire format does not exist.
     #[error(transparent)]
     Format(#[from] UnknownFormat),

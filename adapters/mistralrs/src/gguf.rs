@@ -13,7 +13,7 @@ use std::sync::Arc;
 use candle_core::Device;
 use candle_core::quantized::gguf_file::{self, Content, Value as Metadata};
 use candle_core::quantized::{GgmlDType, QTensor};
-use louver_host::{ChatTemplate, TemplateError};
+use louver_host::{ChatTemplate, Checkpoint, TemplateError};
 use mistralrs::{
     AutoDeviceMapParams, DefaultSchedulerMethod, DeviceMapSetting, ModelDType, SchedulerConfig,
     TokenSource,
@@ -24,7 +24,7 @@ use tokenizers::Tokenizer;
 use tokio::sync::Mutex;
 
 use crate::error::LoadError;
-use crate::model::{ModelKind, ModelParts};
+use crate::model::ModelParts;
 use crate::model_files;
 
 /// A GGUF model, as [`Louver::load_gguf`](crate::Louver::load_gguf) loads it.
@@ -181,8 +181,8 @@ pub(crate) fn read(path: &Path, max_context: Option<usize>) -> Result<ModelParts
     let own_context = metadata.number(&format!("{architecture}.context_length"));
     let own_context = own_context.and_then(|n| usize::try_from(n).ok());
     let max_context = max_context.or(own_context).unwrap_or(model_files::DEFAULT_CONTEXT);
-    let kind = ModelKind::default();
-    Ok(ModelParts { tokenizer: Arc::new(tokenizer), template, max_context, ends, kind })
+    let checkpoint = Checkpoint { template, ..Checkpoint::default() };
+    Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends })
 }
 
 struct GgufMetadata<'m>(&'m HashMap<String, Metadata>);

@@ -7,7 +7,7 @@ use louver_formats::{Catalog, ToolRequest, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
 use louver_host::{
     ChatTemplate, Checkpoint, MessageStyle, PlanError, PromptParts, RequestError, ResolveError,
-    Resolved, ResponseTemplate, TemplateError, TemplateInput, confirm, resolve,
+    Resolved, TemplateError, TemplateInput, confirm, resolve,
 };
 use mistralrs::{AnyModelBuilder, Model, RequestLike};
 use mistralrs_core::{MistralRsBuilder, Pipeline};
@@ -71,21 +71,11 @@ pub(crate) struct LouverInner {
 /// The parts of a model that Louver needs.
 pub(crate) struct ModelParts {
     pub(crate) tokenizer: Arc<Tokenizer>,
-    pub(crate) template: Result<ChatTemplate, TemplateError>,
+    /// What its files say about its output.
+    pub(crate) checkpoint: Checkpoint,
     pub(crate) max_context: usize,
     /// The tokens that end a generation.
     pub(crate) ends: Vec<u32>,
-    /// The model type of its configuration.
-    pub(crate) kind: ModelKind,
-}
-
-/// The model type in a model's configuration, where known.
-#[derive(Debug, Default)]
-pub(crate) struct ModelKind {
-    pub(crate) model_type: Option<String>,
-    pub(crate) architectures: Vec<String>,
-    /// The `response_template` of its tokenizer's configuration.
-    pub(crate) response_template: Option<ResponseTemplate>,
 }
 
 impl LouverInner {
@@ -203,11 +193,11 @@ impl Louver {
         let id = host.get_default_model_id().map_err(LoadError::Host)?;
         let id = id.ok_or_else(|| LoadError::Host("there is no model".to_owned()))?;
         let category = host.get_model_category(None).ok();
-        unsupported::check(&id, category.as_ref(), &ModelKind::default())?;
+        unsupported::check(&id, category.as_ref(), &Checkpoint::default())?;
         let max_context =
             host.max_sequence_length(None).map_err(|error| LoadError::Host(error.to_string()))?;
         let parts = model_files::read(&id, max_context)?;
-        unsupported::check(&id, None, &parts.kind)?;
+        unsupported::check(&id, None, &parts.checkpoint)?;
         let louver = Louver::assemble(parts, options)?;
         match louver.inner.early_ends.first() {
             Some(token) => Err(LoadError::EarlyEnd { token: token.clone() }),
@@ -223,16 +213,16 @@ impl Louver {
         options: LouverOptions,
     ) -> Result<Louver, LoadError> {
         let pipeline = pipeline.lock().await;
-        let kind = model_files::kind(&pipeline.name());
-        unsupported::check(&pipeline.name(), Some(&pipeline.category()), &kind)?;
+        let mut checkpoint = model_files::checkpoint(&pipeline.name())?;
+        unsupported::check(&pipeline.name(), Some(&pipeline.category()), &checkpoint)?;
         let tokenizer = pipeline.tokenizer().ok_or(LoadError::NoTokenizer)?;
         let metadata = pipeline.get_metadata();
-        let template = match pipeline.get_chat_template() {
+        checkpoint.template = match pipeline.get_chat_template() {
             Some(host) => host_types::chat_template(&host),
             None => Err(TemplateError::Missing),
         };
         let (max_context, ends) = (metadata.max_seq_len, metadata.eos_tok.clone());
-        Louver::assemble(ModelParts { tokenizer, template, max_context, ends, kind }, options)
+        Louver::assemble(ModelParts { tokenizer, checkpoint, max_context, ends }, options)
     }
 
     /// Sets the model for requests: the one that the pipeline was given to. [`Louver::chat`] does
@@ -244,10 +234,13 @@ impl Louver {
     }
 
     fn assemble(parts: ModelParts, options: LouverOptions) -> Result<Louver, LoadError> {
-        let ModelParts { tokenizer, mut template, max_context, mut ends, kind } = parts;
+        let ModelParts { tokenizer, mut checkpoint, max_context, mut ends } = parts;
+        let added = tokenizer.get_added_tokens_decoder();
+        checkpoint.tokens = added.into_values().map(|token| token.content).collect();
         if let Some(source) = &options.chat_template {
-            let tokens = template.as_ref().map_or_else(|_| Default::default(), |t| t.tokens());
-            template = ChatTemplate::new(source, tokens);
+            let template = checkpoint.template.as_ref();
+            let tokens = template.map_or_else(|_| Default::default(), |t| t.tokens());
+            checkpoint.template = ChatTemplate::new(source, tokens);
             // The end of a message in the new template also ends a turn.
             let more = model_files::end_tokens(source).filter_map(|end| tokenizer.token_to_id(end));
             ends.extend(more);
@@ -256,8 +249,9 @@ impl Louver {
         }
         let mut catalog = Catalog::builtin();
         options.formats.into_iter().for_each(|format| catalog.add(format));
-        let FormatChoice { template, format, message_style, warnings } =
-            FormatChoice::new(&catalog, options.format.as_deref(), template, &tokenizer, kind)?;
+        let FormatChoice { format, message_style, warnings } =
+            FormatChoice::new(&catalog, options.format.as_deref(), &checkpoint)?;
+        let template = checkpoint.template;
         // Formats that end every message with a marker specify which markers end the turn.
         let format_stops = format.as_ref().ok().filter(|format| format.messages.is_some());
         let format_stops: Option<Vec<u32>> = format_stops.and_then(|format| {
@@ -376,7 +370,6 @@ fn template_warning(template: Option<&ChatTemplate>) -> Option<String> {
 
 /// The wire format of a model, and what its chat template says of it.
 struct FormatChoice {
-    template: Result<ChatTemplate, TemplateError>,
     format: Result<WireFormat, ResolveError>,
     message_style: MessageStyle,
     warnings: Vec<String>,
@@ -388,42 +381,32 @@ impl FormatChoice {
     fn new(
         catalog: &Catalog,
         name: Option<&str>,
-        template: Result<ChatTemplate, TemplateError>,
-        tokenizer: &Tokenizer,
-        kind: ModelKind,
+        checkpoint: &Checkpoint,
     ) -> Result<FormatChoice, LoadError> {
-        let added = tokenizer.get_added_tokens_decoder();
-        let (template, missing) = match template {
-            Ok(template) => (Some(template), None),
-            Err(error) => (None, Some(error)),
-        };
-        let checkpoint = Checkpoint {
-            template,
-            response_template: kind.response_template,
-            tokens: added.into_values().map(|token| token.content).collect(),
-            model_type: kind.model_type,
-            architectures: kind.architectures,
-        };
-        let (format, message_style, warnings) = match name {
+        let found = match name {
             Some(name) => {
                 let format = catalog.get(name)?.clone();
-                let confirmation = checkpoint
-                    .template
-                    .as_ref()
-                    .map(|template| confirm(&format, template, &checkpoint.tokens));
-                let resolved = Resolved::named(format, confirmation);
-                (Ok(resolved.format.clone()), resolved.style(), resolved.notes)
+                let template = checkpoint.template.as_ref().ok();
+                let confirmation =
+                    template.map(|template| confirm(&format, template, &checkpoint.tokens));
+                Ok(Resolved::named(format, confirmation))
             }
             None => {
-                let name = checkpoint.model_type.clone();
-                let name = name.unwrap_or_else(|| "from-chat-template".to_owned());
-                match resolve(&checkpoint, catalog, &name) {
-                    Ok(found) => (Ok(found.format.clone()), found.style(), found.notes),
-                    Err(error) => (Err(error), MessageStyle::default(), Vec::new()),
-                }
+                let name = checkpoint.model_type.as_deref().unwrap_or("from-chat-template");
+                resolve(checkpoint, catalog, name)
             }
         };
-        let template = checkpoint.template.ok_or(missing.unwrap_or(TemplateError::Missing));
-        Ok(FormatChoice { template, format, message_style, warnings })
+        Ok(match found {
+            Ok(found) => FormatChoice {
+                message_style: found.style(),
+                format: Ok(found.format),
+                warnings: found.notes,
+            },
+            Err(error) => FormatChoice {
+                format: Err(error),
+                message_style: MessageStyle::default(),
+                warnings: Vec::new(),
+            },
+        })
     }
 }

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use louver_host::{ChatTemplate, ResponseTemplate, TemplateError};
+use louver_host::Checkpoint;
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use crate::error::LoadError;
 use crate::gguf;
-use crate::model::{ModelKind, ModelParts};
+use crate::model::ModelParts;
 
 /// Context length if neither the host nor the files state one.
 pub(crate) const DEFAULT_CONTEXT: usize = 4096;
@@ -48,16 +48,16 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, L
         let text = find(name).and_then(|path| std::fs::read_to_string(path).ok());
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null)
     };
-    let config = json("tokenizer_config.json");
-    let template = template(&find, &config);
-    let source = template.as_ref().map_or("", |template| template.source());
+    let checkpoint = Checkpoint::from_files(&find).map_err(LoadError::Checkpoint)?;
+    let template = checkpoint.template.as_ref().ok();
+    let source = template.map_or("", |template| template.source());
     let mut ends: Vec<u32> = Vec::new();
     for config_file in [&json("generation_config.json"), &json("config.json")] {
         let value = &config_file["eos_token_id"];
         let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         ends.extend(ids.iter().filter_map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())));
     }
-    let eos = token_text(&config["eos_token"]);
+    let eos = token_text(&json("tokenizer_config.json")["eos_token"]);
     ends.extend(eos.and_then(|name| tokenizer.token_to_id(&name)));
     ends.extend(end_tokens(source).filter_map(|name| tokenizer.token_to_id(name)));
     ends.sort_unstable();
@@ -66,25 +66,12 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, L
         .as_u64()
         .and_then(|n| usize::try_from(n).ok());
     let max_context = max_context.or(config_context).unwrap_or(DEFAULT_CONTEXT);
-    let mut kind = parse_kind(&json("config.json"));
-    // One that cannot be read is left out: the chat template says what the model writes, too.
-    kind.response_template = ResponseTemplate::from_value(&config["response_template"]).ok();
-    Ok(ModelParts { tokenizer: Arc::new(tokenizer), template, max_context, ends, kind })
+    Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends })
 }
 
-/// The model type of a model's configuration; empty if there is none (GGUF).
-pub(crate) fn kind(id: &str) -> ModelKind {
-    let text = file_finder(id)("config.json").and_then(|path| std::fs::read_to_string(path).ok());
-    parse_kind(&text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
-}
-
-fn parse_kind(config: &Value) -> ModelKind {
-    let names = config["architectures"].as_array().map(Vec::as_slice).unwrap_or_default();
-    ModelKind {
-        model_type: config["model_type"].as_str().map(str::to_owned),
-        architectures: names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect(),
-        response_template: None,
-    }
+/// What the files of a model say about its output; nothing if there are none (GGUF).
+pub(crate) fn checkpoint(id: &str) -> Result<Checkpoint, LoadError> {
+    Checkpoint::from_files(&file_finder(id)).map_err(LoadError::Checkpoint)
 }
 
 /// The GGUF file of a directory that has one.
@@ -100,37 +87,6 @@ fn file_finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {
     move |name| match &folder {
         Some(folder) => Some(folder.join(name)).filter(|path| path.is_file()),
         None => repo.get(name),
-    }
-}
-
-/// Reads `chat_template.jinja`, `chat_template.json`, or the tokenizer configuration's member, in
-/// the host's order.
-fn template(
-    find: &impl Fn(&str) -> Option<PathBuf>,
-    config: &Value,
-) -> Result<ChatTemplate, TemplateError> {
-    let tokens = ["bos_token", "eos_token", "unk_token"].map(|name| token_text(&config[name]));
-    if let Some(source) =
-        find("chat_template.jinja").and_then(|path| std::fs::read_to_string(path).ok())
-    {
-        return ChatTemplate::new(&source, tokens);
-    }
-    let template_file =
-        find("chat_template.json").and_then(|path| std::fs::read_to_string(path).ok());
-    let template_file: Option<Value> =
-        template_file.and_then(|text| serde_json::from_str(&text).ok());
-    let value =
-        template_file.as_ref().map_or(&config["chat_template"], |value| &value["chat_template"]);
-    match value {
-        Value::String(source) => ChatTemplate::new(source, tokens),
-        Value::Array(list) => {
-            let named = |wanted: &str| {
-                let entry = list.iter().find(|entry| entry["name"] == wanted)?;
-                entry["template"].as_str()
-            };
-            ChatTemplate::from_sources(named("default"), named("tool_use"), tokens)
-        }
-        _ => Err(TemplateError::Missing),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Models and pipelines that cannot be constrained through a logits processor, because the host
 //! does not call it for each token.
 
+use louver_host::Checkpoint;
 use mistralrs_core::ModelCategory;
 
 use crate::error::LoadError;
-use crate::model::ModelKind;
 
 /// Parts of the model types and architectures of block-diffusion language models, lower case,
 /// letters and digits only: DiffusionGemma and DiffuLLaMA, LLaDA, Dream (also of DiffuCoder), SDAR,
@@ -16,7 +16,7 @@ const BLOCK_DIFFUSION: [&str; 7] = ["diffu", "llada", "dream", "sdar", "dllm", "
 pub(crate) fn check(
     name: &str,
     category: Option<&ModelCategory>,
-    kind: &ModelKind,
+    checkpoint: &Checkpoint,
 ) -> Result<(), LoadError> {
     if name.starts_with("Speculative:") {
         return Err(LoadError::Speculative);
@@ -25,7 +25,7 @@ pub(crate) fn check(
         None | Some(ModelCategory::Text | ModelCategory::Multimodal { .. }) => {}
         Some(other) => return Err(LoadError::NotText { category: category_name(other) }),
     }
-    let names = kind.model_type.iter().chain(&kind.architectures);
+    let names = checkpoint.model_type.iter().chain(&checkpoint.architectures);
     match names.into_iter().find(|name| is_block_diffusion(name)) {
         Some(name) => Err(LoadError::BlockDiffusion { model_type: name.clone() }),
         None => Ok(()),
@@ -70,11 +70,8 @@ mod tests {
         ] {
             let refused = |model_type: Option<&str>, architectures: &[&str]| {
                 let architectures = architectures.iter().map(|name| (*name).to_owned()).collect();
-                let kind = ModelKind {
-                    model_type: model_type.map(str::to_owned),
-                    architectures,
-                    response_template: None,
-                };
+                let model_type = model_type.map(str::to_owned);
+                let kind = Checkpoint { model_type, architectures, ..Checkpoint::default() };
                 check("a", Some(&ModelCategory::Text), &kind)
             };
             for refused in [refused(Some(name), &[]), refused(Some("x"), &["A", name])] {
@@ -85,14 +82,14 @@ mod tests {
             }
         }
         for name in ["gemma3_text", "Qwen3ForCausalLM", "llama", "LlamaForCausalLM", "mistral"] {
-            let kind = ModelKind { model_type: Some(name.to_owned()), ..ModelKind::default() };
+            let kind = Checkpoint { model_type: Some(name.to_owned()), ..Checkpoint::default() };
             assert!(check(name, None, &kind).is_ok(), "{name}");
         }
     }
 
     #[test]
     fn pipelines_without_text_are_refused() {
-        let kind = ModelKind::default();
+        let kind = Checkpoint::default();
         for category in [ModelCategory::Embedding, ModelCategory::Speech, ModelCategory::Diffusion]
         {
             let refused = check("a", Some(&category), &kind);

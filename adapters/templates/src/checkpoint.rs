@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use louver_formats::ModelHints;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::chat_template::{ChatTemplate, DEFAULT_TEMPLATE, TOOL_TEMPLATE, TemplateError};
@@ -11,31 +13,21 @@ use crate::response_template::{ResponseTemplate, ResponseTemplateError};
 
 /// Why a checkpoint cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckpointError {
-    /// A file cannot be read.
-    #[error("{} {problem}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The chat template is not a template.
-    #[error("{0}")]
-    Template(TemplateError),
-    /// The response template is not one.
-    #[error("{0}")]
-    ResponseTemplate(ResponseTemplateError),
+#[error("{} {problem}", path.display())]
+pub struct CheckpointError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: String,
 }
 
 /// What a checkpoint says about its output.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Checkpoint {
-    /// The chat template, if it has one.
-    pub template: Option<ChatTemplate>,
-    /// The response template, if it has one.
-    pub response_template: Option<ResponseTemplate>,
+    /// The chat template, or why there is none.
+    pub template: Result<ChatTemplate, TemplateError>,
+    /// The response template, if it has one, or why it cannot be read.
+    pub response_template: Option<Result<ResponseTemplate, ResponseTemplateError>>,
     /// The texts of its special and added tokens.
     pub tokens: Vec<String>,
     /// `model_type` of its configuration.
@@ -44,50 +36,66 @@ pub struct Checkpoint {
     pub architectures: Vec<String>,
 }
 
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Checkpoint {
+            template: Err(TemplateError::Missing),
+            response_template: None,
+            tokens: Vec::new(),
+            model_type: None,
+            architectures: Vec::new(),
+        }
+    }
+}
+
 impl Checkpoint {
     /// Reads a folder, or the folder of a `tokenizer_config.json` or of another chat template
-    /// (`*.jinja`). The files are those of transformers: `tokenizer_config.json`,
-    /// `chat_template.jinja`, `chat_template.json`, `tokenizer.json`, `config.json`; each may be
-    /// missing.
+    /// (`*.jinja`); see [`Checkpoint::from_files`].
     pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
         let is_template = path.extension().is_some_and(|extension| extension == "jinja");
-        let template_file = (path.is_file() && is_template).then_some(path);
-        let folder = match path.is_file() {
-            true => path.parent().unwrap_or(Path::new(".")),
-            false => path,
+        let (folder, given) = match path.is_file() {
+            true => (path.parent().unwrap_or(Path::new(".")), Some(path)),
+            false => (path, None),
         };
-        let config_path = match path.is_file() && !is_template {
-            true => path.to_owned(),
-            false => folder.join("tokenizer_config.json"),
+        let replaced = if is_template { "chat_template.jinja" } else { "tokenizer_config.json" };
+        let find = |name: &str| match given {
+            Some(file) if name == replaced => Some(file.to_owned()),
+            _ => Some(folder.join(name)).filter(|path| path.is_file()),
         };
-        let has_template = template_file.is_some() || folder.join("chat_template.jinja").exists();
-        if !config_path.exists() && !has_template {
+        if find("tokenizer_config.json").or(find("chat_template.jinja")).is_none() {
             let problem = "has neither a tokenizer_config.json nor a chat_template.jinja";
             return Err(file_error(path, &problem));
         }
-        let tokenizer_config = read_json(&config_path)?;
-        let model_config = read_json(&folder.join("config.json"))?;
-        let sources = Sources::read(folder, template_file, &tokenizer_config)?;
+        Checkpoint::from_files(&find)
+    }
+
+    /// Reads the files of transformers, which `find` finds by name: `tokenizer_config.json`,
+    /// `chat_template.jinja`, `chat_template.json`, `config.json`, and `tokenizer.json` if the
+    /// first has no tokens. Each may be missing.
+    pub fn from_files(
+        find: &dyn Fn(&str) -> Option<PathBuf>,
+    ) -> Result<Checkpoint, CheckpointError> {
+        let tokenizer_config: Value = read_json(find("tokenizer_config.json"))?;
+        let model_config: Value = read_json(find("config.json"))?;
+        let sources = Sources::read(find, &tokenizer_config)?;
         let special = ["bos_token", "eos_token", "unk_token"]
             .map(|key| token_text(&tokenizer_config[key]).map(str::to_owned));
-        let template = (!sources.is_empty())
-            .then(|| ChatTemplate::from_sources(sources.default(), sources.tool(), special))
-            .transpose()
-            .map_err(CheckpointError::Template)?;
         let response_template = match &tokenizer_config["response_template"] {
             Value::Null => None,
-            value => Some(
-                ResponseTemplate::from_value(value).map_err(CheckpointError::ResponseTemplate)?,
-            ),
+            value => Some(ResponseTemplate::from_value(value)),
+        };
+        let tokenizer = match &tokenizer_config["added_tokens_decoder"] {
+            Value::Null => read_json(find("tokenizer.json"))?,
+            _ => TokenizerTokens::default(),
         };
         let strings = |value: &Value| -> Vec<String> {
             let items = value.as_array().into_iter().flatten();
             items.filter_map(Value::as_str).map(str::to_owned).collect()
         };
         Ok(Checkpoint {
-            template,
+            template: ChatTemplate::from_sources(sources.default(), sources.tool(), special),
             response_template,
-            tokens: tokens(&tokenizer_config, &read_json(&folder.join("tokenizer.json"))?),
+            tokens: tokens(&tokenizer_config, &tokenizer.added_tokens),
             model_type: model_config["model_type"].as_str().map(str::to_owned),
             architectures: strings(&model_config["architectures"]),
         })
@@ -98,7 +106,7 @@ impl Checkpoint {
         let tokens: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
         let architectures: Vec<&str> = self.architectures.iter().map(String::as_str).collect();
         use_hints(ModelHints {
-            chat_template: self.template.as_ref().map(ChatTemplate::source),
+            chat_template: self.template.as_ref().ok().map(ChatTemplate::source),
             tokens: &tokens,
             model_type: self.model_type.as_deref(),
             architectures: &architectures,
@@ -110,31 +118,26 @@ impl Checkpoint {
 struct Sources(Vec<(String, String)>);
 
 impl Sources {
-    /// The files win over the configuration, as in transformers.
+    /// Files win over the configuration, as in transformers.
     fn read(
-        folder: &Path,
-        template_file: Option<&Path>,
+        find: &dyn Fn(&str) -> Option<PathBuf>,
         config: &Value,
     ) -> Result<Sources, CheckpointError> {
         let mut sources = Sources(Vec::new());
-        if let Some(file) = template_file {
-            sources.0.push((DEFAULT_TEMPLATE.to_owned(), read(file)?));
-            return Ok(sources);
+        let tool_file = format!("additional_chat_templates/{TOOL_TEMPLATE}.jinja");
+        for (name, file) in
+            [(DEFAULT_TEMPLATE, "chat_template.jinja"), (TOOL_TEMPLATE, tool_file.as_str())]
+        {
+            if let Some(path) = find(file) {
+                sources.0.push((name.to_owned(), read(&path)?));
+            }
         }
-        let file = folder.join("chat_template.jinja");
-        if file.exists() {
-            sources.0.push((DEFAULT_TEMPLATE.to_owned(), read(&file)?));
-        }
-        let others =
-            folder.join("additional_chat_templates").join(format!("{TOOL_TEMPLATE}.jinja"));
-        if others.exists() {
-            sources.0.push((TOOL_TEMPLATE.to_owned(), read(&others)?));
+        if sources.is_empty() {
+            let file: Value = read_json(find("chat_template.json"))?;
+            sources.add(&file["chat_template"]);
         }
         if sources.is_empty() {
             sources.add(&config["chat_template"]);
-        }
-        if sources.is_empty() {
-            sources.add(&read_json(&folder.join("chat_template.json"))?["chat_template"]);
         }
         Ok(sources)
     }
@@ -169,11 +172,17 @@ impl Sources {
     }
 }
 
+/// The part of a `tokenizer.json` with its tokens, which is a small part.
+#[derive(Default, Deserialize)]
+struct TokenizerTokens {
+    #[serde(default)]
+    added_tokens: Vec<Value>,
+}
+
 /// The texts of special and added tokens, each once.
-fn tokens(tokenizer_config: &Value, tokenizer: &Value) -> Vec<String> {
+fn tokens(tokenizer_config: &Value, added: &[Value]) -> Vec<String> {
     let decoder = tokenizer_config["added_tokens_decoder"].as_object();
     let decoder = decoder.into_iter().flat_map(|map| map.values());
-    let added = tokenizer["added_tokens"].as_array().into_iter().flatten();
     let special = tokenizer_config["additional_special_tokens"].as_array().into_iter().flatten();
     let named = ["bos_token", "eos_token", "unk_token", "pad_token"];
     let named = named.into_iter().map(|key| &tokenizer_config[key]);
@@ -195,14 +204,16 @@ fn read(path: &Path) -> Result<String, CheckpointError> {
     std::fs::read_to_string(path).map_err(|error| file_error(path, &error))
 }
 
-/// The JSON of a file; null if there is none.
-fn read_json(path: &Path) -> Result<Value, CheckpointError> {
-    match path.exists() {
-        true => serde_json::from_str(&read(path)?).map_err(|error| file_error(path, &error)),
-        false => Ok(Value::Null),
+/// The JSON of a file; that of null, or nothing, if there is none.
+fn read_json<T: Default + DeserializeOwned>(path: Option<PathBuf>) -> Result<T, CheckpointError> {
+    match path {
+        Some(path) => {
+            serde_json::from_str(&read(&path)?).map_err(|error| file_error(&path, &error))
+        }
+        None => Ok(T::default()),
     }
 }
 
 fn file_error(path: &Path, problem: &dyn fmt::Display) -> CheckpointError {
-    CheckpointError::File { path: path.to_owned(), problem: problem.to_string() }
+    CheckpointError { path: path.to_owned(), problem: problem.to_string() }
 }

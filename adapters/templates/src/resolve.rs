@@ -143,7 +143,7 @@ pub fn resolve(
     catalog: &Catalog,
     name: &str,
 ) -> Result<Resolved, ResolveError> {
-    let template = checkpoint.template.as_ref();
+    let template = checkpoint.template.as_ref().ok();
     let check = |format: &WireFormat| {
         template.map(|template| confirm(format, template, &checkpoint.tokens))
     };
@@ -169,7 +169,9 @@ pub fn resolve(
         }
     };
     let declared = checkpoint.response_template.as_ref().map(|response| {
-        let lowered = response.lower(name).map_err(SourceError::ResponseTemplate);
+        let lowered = response.as_ref().map_err(Clone::clone);
+        let lowered = lowered.and_then(|response| response.lower(name));
+        let lowered = lowered.map_err(SourceError::ResponseTemplate);
         lowered.and_then(|(format, warnings)| {
             confirmed(format, FormatSource::ResponseTemplate(warnings))
         })
@@ -216,10 +218,14 @@ impl Resolved {
 
     /// Adds what the checkpoint's `response_template` says otherwise.
     fn beside(mut self, checkpoint: &Checkpoint) -> Resolved {
-        if let Some(response) = &checkpoint.response_template {
-            let differences = response.differences(&self.format);
-            let notes = differences.iter().map(|what| format!("response_template: {what}"));
-            self.notes.extend(notes);
+        match &checkpoint.response_template {
+            None => {}
+            Some(Err(error)) => self.notes.push(error.to_string()),
+            Some(Ok(response)) => {
+                let differences = response.differences(&self.format);
+                let notes = differences.iter().map(|what| format!("response_template: {what}"));
+                self.notes.extend(notes);
+            }
         }
         self
     }

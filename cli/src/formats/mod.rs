@@ -91,9 +91,8 @@ fn check(format: &str, checkpoint: &Path) -> Result<ExitCode> {
     };
     let checkpoint_path = checkpoint;
     let checkpoint = Checkpoint::read(checkpoint)?;
-    let template = checkpoint.template.as_ref();
-    let template =
-        template.with_context(|| format!("{} has no chat template", checkpoint_path.display()))?;
+    let template = checkpoint.template.as_ref().map_err(Clone::clone);
+    let template = template.with_context(|| checkpoint_path.display().to_string())?;
     let confirmation = confirm(&format, template, &checkpoint.tokens);
     for case in &confirmation.cases {
         println!("{case}");

@@ -31,11 +31,7 @@ pub(crate) fn case(name: &str) -> Case {
 
 pub(crate) fn checkpoint(case: &Case) -> Checkpoint {
     let template = ChatTemplate::new(&case.template, [None, Some(case.tokens[0].clone()), None]);
-    Checkpoint {
-        template: Some(template.expect("template")),
-        tokens: case.tokens.clone(),
-        ..Checkpoint::default()
-    }
+    Checkpoint { template, tokens: case.tokens.clone(), ..Checkpoint::default() }
 }
 
 /// What is wrong with the outcome of a case.

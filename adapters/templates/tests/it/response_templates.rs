@@ -35,7 +35,7 @@ fn problem(case: &Case) -> Option<String> {
         }
     };
     let mut checkpoint = probing::checkpoint(&probing::case(&case.chat));
-    checkpoint.response_template = Some(response);
+    checkpoint.response_template = Some(Ok(response));
     let found = match resolve(&checkpoint, &Catalog::empty(), "test") {
         Ok(found) => found,
         Err(error) => return Some(error.to_string()),
