@@ -1,4 +1,6 @@
 //! Tests of detection, probing and confirmation. The templates are data.
 
+mod checkpoints;
 mod probing;
+mod real;
 mod response_templates;

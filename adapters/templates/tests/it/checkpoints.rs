@@ -1,0 +1,93 @@
+//! The files of checkpoints.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use louver_templates::{Checkpoint, TemplateError};
+
+/// A folder of this process that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Folder {
+        let folder = std::env::temp_dir().join(format!("louver {name} {}", std::process::id()));
+        for (file, text) in files {
+            let path = folder.join(file);
+            fs::create_dir_all(path.parent().expect("folder")).expect("folder");
+            fs::write(path, text).expect("file");
+        }
+        Folder(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn source(path: &Path) -> String {
+    let checkpoint = Checkpoint::read(path).expect("checkpoint");
+    checkpoint.template.expect("template").source().to_owned()
+}
+
+#[test]
+fn files_win_over_members() {
+    let config = r#"{"chat_template": [{"name": "default", "template": "d"},
+        {"name": "tool_use", "template": "t"}], "eos_token": {"content": "<e>"},
+        "added_tokens_decoder": {"1": {"content": "<x>"}, "2": {"content": "<e>"}}}"#;
+    let folder = Folder::new(
+        "files",
+        &[
+            ("tokenizer_config.json", config),
+            ("tokenizer.json", r#"{"added_tokens": [{"content": "<not read>"}]}"#),
+            ("config.json", r#"{"model_type": "m", "architectures": ["A", "B"]}"#),
+            ("other.jinja", "o"),
+        ],
+    );
+    let checkpoint = Checkpoint::read(&folder.0).expect("checkpoint");
+    assert_eq!(checkpoint.tokens, ["<x>", "<e>"]);
+    assert_eq!(checkpoint.model_type.as_deref(), Some("m"));
+    assert_eq!(checkpoint.architectures, ["A", "B"]);
+    let template = checkpoint.template.expect("template");
+    assert_eq!((template.source(), template.tokens()[1].as_deref()), ("t", Some("<e>")));
+    assert_eq!(source(&folder.path("tokenizer_config.json")), "t");
+    assert_eq!(source(&folder.path("other.jinja")), "o");
+    fs::write(folder.path("chat_template.json"), r#"{"chat_template": "j"}"#).expect("file");
+    assert_eq!(source(&folder.0), "j");
+    fs::write(folder.path("chat_template.jinja"), "f").expect("file");
+    assert_eq!(source(&folder.0), "f");
+}
+
+#[test]
+fn tokens_of_the_tokenizer_are_read_if_there_are_no_others() {
+    let folder = Folder::new(
+        "tokens",
+        &[
+            ("chat_template.jinja", "x"),
+            (
+                "tokenizer.json",
+                r#"{"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "<x>"}]}"#,
+            ),
+        ],
+    );
+    assert_eq!(Checkpoint::read(&folder.0).expect("checkpoint").tokens, ["<x>"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let folder = Folder::new("faults", &[("tokenizer_config.json", "{"), ("empty/x", "")]);
+    let error = Checkpoint::read(&folder.0).expect_err("no JSON").to_string();
+    assert!(error.contains("tokenizer_config.json") && error.contains("line 1"), "{error}");
+    let error = Checkpoint::read(&folder.path("empty")).expect_err("no files").to_string();
+    assert!(error.contains("empty has neither"), "{error}");
+    fs::write(folder.path("tokenizer_config.json"), r#"{"response_template": {"fields": 1}}"#)
+        .expect("file");
+    let checkpoint = Checkpoint::read(&folder.0).expect("checkpoint");
+    assert!(matches!(checkpoint.template, Err(TemplateError::Missing)));
+    assert!(matches!(checkpoint.response_template, Some(Err(_))));
+}
