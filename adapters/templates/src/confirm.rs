@@ -19,7 +19,7 @@ use louver_formats::{
 use serde_json::{Value, json};
 
 use crate::chat_template::ChatTemplate;
-use crate::turns::{MessageStyle, RenderedTurn, TEXT, TurnInput, TurnRenderer};
+use crate::turns::{MessageStyle, RenderedTurn, TurnInput, TurnRenderer};
 
 /// The result of [`confirm`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,9 +125,10 @@ impl fmt::Display for CaseOutcome {
 /// Cost: some ten renderings and the compilation of two small grammars for each message style that
 /// has to be tried, milliseconds in all.
 pub fn confirm(format: &WireFormat, template: &ChatTemplate, tokens: &[String]) -> Confirmation {
+    let checker = Checker::new(format, template, tokens);
     let mut best: Option<Confirmation> = None;
     for style in MessageStyle::all() {
-        let found = confirm_in_style(format, template, tokens, style);
+        let found = confirm_in_style(&checker, template, tokens, style);
         if best.as_ref().is_none_or(|best| found.confirmed() > best.confirmed()) {
             best = Some(found);
         }
@@ -139,19 +140,18 @@ pub fn confirm(format: &WireFormat, template: &ChatTemplate, tokens: &[String]) 
 }
 
 fn confirm_in_style(
-    format: &WireFormat,
+    checker: &Result<Checker, String>,
     template: &ChatTemplate,
     tokens: &[String],
     style: MessageStyle,
 ) -> Confirmation {
     let tools = tools();
-    let checked = TurnRenderer::new(template, &tools, tokens, style)
-        .map_err(|error| error.to_string())
-        .and_then(|turns| Ok((Checker::new(format, template, tokens, &turns)?, turns)));
+    let turns = TurnRenderer::new(template, &tools, tokens, style);
+    let turns = turns.map_err(|error| error.to_string());
     let cases = cases().into_iter().map(|(name, input)| {
-        let outcome = match &checked {
-            Ok((checker, turns)) => checker.check(turns, &input),
-            Err(problem) => Outcome::Refused(problem.clone()),
+        let outcome = match (checker, &turns) {
+            (Ok(checker), Ok(turns)) => checker.check(turns, &input),
+            (Err(problem), _) | (_, Err(problem)) => Outcome::Refused(problem.clone()),
         };
         CaseOutcome { name, outcome }
     });
@@ -222,8 +222,6 @@ struct Checker {
     vocab: Arc<Vocabulary>,
     /// Special tokens, the longest first.
     specials: Vec<(String, TokenId)>,
-    /// What ends a turn of text.
-    text_end: String,
     stops: Vec<String>,
     format: WireFormat,
     /// For turns that begin outside and inside of a reasoning block.
@@ -235,7 +233,6 @@ impl Checker {
         format: &WireFormat,
         template: &ChatTemplate,
         tokens: &[String],
-        turns: &TurnRenderer<'_>,
     ) -> Result<Checker, String> {
         let [_, eos, _] = template.tokens();
         let stops: Vec<String> = format.stop_tokens.iter().cloned().chain(eos).collect();
@@ -254,10 +251,7 @@ impl Checker {
         let format = format.bind(&vocab);
         let mut stops = stops;
         stops.extend(format.stop_tokens.iter().cloned());
-        let text = turns.render(&TurnInput::text(TEXT)).map_err(|error| error.to_string())?;
-        let text_end = text.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
-        let mut checker =
-            Checker { vocab, specials, text_end, stops, format, constraints: [None, None] };
+        let mut checker = Checker { vocab, specials, stops, format, constraints: [None, None] };
         let body = Json::from(&json!({"tools": tools(), "tool_choice": "auto"}));
         let request = ToolRequest::parse(&body).map_err(|error| error.to_string())?;
         let engine = Engine::new(Arc::clone(&checker.vocab), EngineOptions::default());
@@ -299,13 +293,13 @@ impl Checker {
         if !is_raw && wire.contains(QUOTED) {
             return Outcome::Unescaped;
         }
-        let run = self.run(plan, constraint, wire);
+        let run = self.run(plan, constraint, wire, turns.text_end());
         let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
             wire: wire.to_owned(),
             accepted,
             problem,
         };
-        if !self.is_end(&wire[run.accepted..]) {
+        if !self.is_end(&wire[run.accepted..], turns.text_end()) {
             return mismatch(run.accepted, "the format does not accept".to_owned());
         }
         if !run.is_complete {
@@ -343,20 +337,22 @@ impl Checker {
 
     /// Whether this is the end of a turn: nothing, white space, a stop token, or what ends a turn
     /// of text.
-    fn is_end(&self, rest: &str) -> bool {
+    fn is_end(&self, rest: &str, text_end: &str) -> bool {
         let trimmed = rest.trim();
         trimmed.is_empty()
-            || rest == self.text_end
+            || rest == text_end
             || self.stops.iter().any(|stop| !stop.is_empty() && trimmed == stop)
     }
 
     /// Runs the turn until a token is refused or the turn ends.
-    fn run(&self, plan: &Plan, constraint: &Constraint, wire: &str) -> Run {
+    fn run(&self, plan: &Plan, constraint: &Constraint, wire: &str, text_end: &str) -> Run {
         let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
         let mut extractor = plan.extractor(0);
         let mut at = 0;
         while at < wire.len() {
-            if matcher.is_complete() && wire.get(at..).is_some_and(|rest| self.is_end(rest)) {
+            if matcher.is_complete()
+                && wire.get(at..).is_some_and(|rest| self.is_end(rest, text_end))
+            {
                 break;
             }
             let rest = &wire.as_bytes()[at..];

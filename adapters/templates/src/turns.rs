@@ -114,6 +114,8 @@ pub(crate) struct TurnRenderer<'a> {
     header: usize,
     /// Whether the template opens the model's next turn even if it is not asked to.
     always_opens: bool,
+    /// What ends a turn of text.
+    text_end: String,
 }
 
 /// The question before each turn.
@@ -142,13 +144,21 @@ impl<'a> TurnRenderer<'a> {
             prompt: String::new(),
             header: 0,
             always_opens: false,
+            text_end: String::new(),
         };
         renderer.prompt = renderer.conversation(None, true)?;
         renderer.always_opens = renderer.conversation(None, false)? == renderer.prompt;
         let text = renderer.conversation(Some(&TurnInput::text(TEXT)), false)?;
         renderer.header =
             common_start(after_question(&renderer.prompt), after_question(&text), tokens);
+        let turn = renderer.render(&TurnInput::text(TEXT))?;
+        renderer.text_end = turn.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
         Ok(renderer)
+    }
+
+    /// What ends a turn of text.
+    pub(crate) fn text_end(&self) -> &str {
+        &self.text_end
     }
 
     fn conversation(
