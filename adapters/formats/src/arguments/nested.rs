@@ -4,7 +4,6 @@ use louver::front::json_schema::{JsonTypes, LazyTypes, NestedStyle, ValueTypes};
 use louver::spec::json::{Json, Object};
 
 use super::tagged::{find, is_space, looks_like};
-use super::write::Unwritable;
 use crate::channel::decode;
 use crate::format::{NestedTags, escape_json};
 
@@ -194,10 +193,10 @@ pub(super) fn write_members(
     out: &mut String,
     members: &Object,
     tags: &NestedTags,
-) -> Result<(), Unwritable> {
+) -> Result<(), String> {
     for (name, value) in members.iter() {
         if !NestedStyle::can_write_name(name) {
-            return Err(Unwritable(name.to_owned()));
+            return Err(name.to_owned());
         }
         write_value(out, (name, value), tags)?;
     }
@@ -208,11 +207,11 @@ fn write_value(
     out: &mut String,
     (name, value): (&str, &Json),
     tags: &NestedTags,
-) -> Result<(), Unwritable> {
+) -> Result<(), String> {
     let mark = tags.mark.write();
     out.push_str(&format!("{mark}<{name}>"));
     match value {
-        Json::String(text) if text.contains(&mark) => return Err(Unwritable(text.clone())),
+        Json::String(text) if text.contains(&mark) => return Err(text.clone()),
         Json::String(text) => out.push_str(text),
         Json::Array(items) => {
             items.iter().try_for_each(|item| write_value(out, (&tags.item, item), tags))?;

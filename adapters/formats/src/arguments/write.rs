@@ -41,7 +41,7 @@ pub enum RenderError {
 }
 
 /// A name or string that the style cannot write.
-pub(super) struct Unwritable(pub(super) String);
+struct Unwritable(String);
 
 /// Arguments, given as JSON text, in a style. Unescaped strings must not contain any of `excludes`.
 pub(crate) fn arguments(
@@ -61,7 +61,9 @@ pub(crate) fn arguments(
         ArgumentStyle::Keywords => write_keywords(&mut out, members),
         ArgumentStyle::Delimited(mark) => write_delimited(&mut out, &value, &mark.write()),
         ArgumentStyle::Tagged(style) => write_tagged(&mut out, members, (style, excludes)),
-        ArgumentStyle::Nested(tags) => nested::write_members(&mut out, members, tags),
+        ArgumentStyle::Nested(tags) => {
+            nested::write_members(&mut out, members, tags).map_err(Unwritable)
+        }
     };
     match written {
         Ok(()) => Ok(out),

@@ -5,8 +5,8 @@
 //! are lowered where they are needed. Memo tables share rules between equal conjunctions of
 //! schemas, equal numbers and strings, and containers of uniform content.
 //!
-//! This file has the driver and constants. `object`, `array`, `string` and `number` lower the facets
-//! of their type.
+//! This file has the driver and constants. `object`, `array`, `string` and `number` lower the
+//! facets of their type.
 
 mod array;
 pub(super) mod attempts;
