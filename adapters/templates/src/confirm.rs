@@ -19,7 +19,8 @@ use louver_formats::{
 use serde_json::{Value, json};
 
 use crate::chat_template::ChatTemplate;
-use crate::turns::{MessageStyle, RenderedTurn, TurnInput, TurnRenderer};
+use crate::message_style::MessageStyle;
+use crate::turns::{RenderedTurn, TurnInput, TurnRenderer};
 
 /// The result of [`confirm`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@
 //! | module | content |
 //! |---|---|
 //! | `chat_template` | rendering of prompts with the model's own chat template |
+//! | `message_style` | how templates want the messages of earlier calls |
 //! | `units` | tags, special tokens and characters of wire text |
 //! | `turns` | assistant turns as a chat template writes them, and how it wants messages |
 //! | `confirm` | whether a wire format accepts what a template writes and reads it back |
@@ -17,10 +18,29 @@
 //! | `response_template` | a wire format from a checkpoint's `response_template` |
 //! | `checkpoint` | the files of a checkpoint |
 //! | `resolve` | the sources in their order |
+//!
+//! ```
+//! use louver_formats::Catalog;
+//! use louver_templates::{ChatTemplate, Checkpoint, FormatSource, resolve};
+//!
+//! // A template that no family has.
+//! let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\
+//!     {%- for call in m.tool_calls or [] -%}\
+//!         <call>{{ call.function | tojson }}</call>\
+//!     {%- endfor -%}<|end|>{% endfor %}\
+//!     {%- if add_generation_prompt %}<|assistant|>{% endif %}";
+//! let template = ChatTemplate::new(source, [None, Some("<|end|>".to_owned()), None]);
+//! let checkpoint = Checkpoint { template, ..Checkpoint::default() };
+//! let found = resolve(&checkpoint, &Catalog::builtin(), "mine")?;
+//! assert!(matches!(found.source, FormatSource::ChatTemplate(_)) && found.is_confirmed());
+//! assert_eq!(found.format.call.begin.map(|begin| begin.write()), Some("<call>".to_owned()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod chat_template;
 mod checkpoint;
 mod confirm;
+mod message_style;
 mod probe;
 mod resolve;
 mod response_template;
@@ -33,7 +53,7 @@ pub use chat_template::{
 };
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};
+pub use message_style::MessageStyle;
 pub use probe::{ProbeError, Probed, probe};
 pub use resolve::{FamilyError, FormatSource, ResolveError, Resolved, SourceError, resolve};
 pub use response_template::{ResponseTemplate, ResponseTemplateError, ResponseTemplateWarning};
-pub use turns::MessageStyle;

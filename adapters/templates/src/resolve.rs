@@ -9,9 +9,9 @@ use louver_formats::{Catalog, DetectError, WireFormat};
 
 use crate::checkpoint::Checkpoint;
 use crate::confirm::{Confirmation, confirm};
+use crate::message_style::MessageStyle;
 use crate::probe::{ProbeError, probe};
 use crate::response_template::{ResponseTemplateError, ResponseTemplateWarning};
-use crate::turns::MessageStyle;
 
 /// Where a wire format came from.
 #[derive(Clone, Debug, PartialEq, Eq)]

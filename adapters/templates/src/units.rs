@@ -81,6 +81,11 @@ fn joined(steps: Vec<Step>) -> Vec<Step> {
     out
 }
 
+/// Whether a text is one tag and white space.
+pub(crate) fn only_tag(text: &str, tokens: &[String]) -> bool {
+    matches!(units(text.trim(), tokens)[..], [unit] if unit.is_tag)
+}
+
 /// The length of the common prefix of two texts in whole units.
 pub(crate) fn common_start(a: &str, b: &str, tokens: &[String]) -> usize {
     let (a, b) = (units(a, tokens), units(b, tokens));

@@ -8,7 +8,7 @@ mod tools;
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
 
-use crate::turns::MessageStyle;
+use crate::message_style::MessageStyle;
 
 pub use tools::TemplateInput;
 

@@ -7,8 +7,8 @@ use louver_formats::{
 };
 use serde_json::Value;
 
+use super::error::{ProbeError, undetermined};
 use super::samples::{KEYS, NAMES, Samples, TYPED_KEYS, VALUES, one_argument};
-use super::{ProbeError, undetermined};
 use crate::units::{common_end, common_start, marker_of, units};
 
 const PART: &str = "how arguments are written";
@@ -26,7 +26,7 @@ pub(super) enum Arguments {
 
 impl Arguments {
     /// The style in the samples.
-    pub(super) fn find(samples: &Samples, _tokens: &[String]) -> Result<Arguments, ProbeError> {
+    pub(super) fn find(samples: &Samples) -> Result<Arguments, ProbeError> {
         let wire = &samples.one;
         let after_name = wire.find(NAMES[0]).map_or(0, |at| at + NAMES[0].len());
         if json_object(wire, after_name, &one_argument()).is_some() {

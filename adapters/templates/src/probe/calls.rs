@@ -6,10 +6,10 @@ use louver_formats::{
 };
 
 use super::arguments::Arguments;
+use super::error::{ProbeError, undetermined};
 use super::samples::{ID, NAMES, Samples};
-use super::{ProbeError, only_tag, undetermined};
 use crate::turns::TEXT;
-use crate::units::{common_end, common_start, marker_of, units};
+use crate::units::{common_end, common_start, marker_of, only_tag, units};
 
 const PART: &str = "the markers of calls";
 
@@ -64,7 +64,7 @@ impl Calls {
         end: &str,
         tokens: &[String],
     ) -> Result<Calls, ProbeError> {
-        let arguments = Arguments::find(samples, tokens)?;
+        let arguments = Arguments::find(samples)?;
         let unclear = |problem: &str| undetermined(PART, problem);
         let inner = |wire: &'_ str| {
             let wire = wire.strip_prefix(start).unwrap_or(wire);

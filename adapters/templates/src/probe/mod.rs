@@ -8,16 +8,21 @@
 
 mod arguments;
 mod calls;
+mod error;
 mod reasoning;
 mod samples;
 
 use louver_formats::{ReasoningFormat, TextFormat, TextPlace, WireFormat};
 
+use self::arguments::Arguments;
 use self::calls::Calls;
-use self::samples::Samples;
+pub use self::error::ProbeError;
+use self::error::undetermined;
+use self::samples::{NAMES, Samples};
 use crate::chat_template::ChatTemplate;
-use crate::turns::{MessageStyle, TEXT};
-use crate::units::{common_end, marker_of, units};
+use crate::message_style::MessageStyle;
+use crate::turns::TEXT;
+use crate::units::{common_end, marker_of, only_tag, units};
 
 /// What a template says of its wire format.
 #[derive(Clone, Debug)]
@@ -30,32 +35,10 @@ pub struct Probed {
     pub origins: Vec<(&'static str, &'static str)>,
 }
 
-/// Why a template does not tell its wire format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProbeError {
-    /// It refuses the turns.
-    #[error("the chat template does not write calls: {0}")]
-    NoCalls(String),
-    /// A part of the description cannot be told.
-    #[error("the chat template does not tell {part}: {problem}")]
-    Undetermined {
-        /// The part.
-        part: &'static str,
-        /// Why.
-        problem: String,
-    },
-}
-
-/// An error about one part.
-fn undetermined(part: &'static str, problem: impl Into<String>) -> ProbeError {
-    ProbeError::Undetermined { part, problem: problem.into() }
-}
-
 /// Derives a wire format from a chat template. `tokens` are the texts of the checkpoint's special
 /// and added tokens. Cost: some twenty renderings.
 pub fn probe(name: &str, template: &ChatTemplate, tokens: &[String]) -> Result<Probed, ProbeError> {
-    let samples = Samples::render(template, tokens)?;
+    let samples = samples(template, tokens)?;
     let end = common_end(&samples.text, &samples.one, tokens);
     let end = &samples.text[samples.text.len() - end..];
     let [_, eos, _] = template.tokens();
@@ -89,6 +72,20 @@ pub fn probe(name: &str, template: &ChatTemplate, tokens: &[String]) -> Result<P
     Ok(Probed { format, style: samples.style, origins: ORIGINS.to_vec() })
 }
 
+/// Renders the samples in the first message style in which the template writes the arguments of a
+/// call as given.
+fn samples(template: &ChatTemplate, tokens: &[String]) -> Result<Samples, ProbeError> {
+    let mut problem = None;
+    for style in MessageStyle::all() {
+        let found = Samples::render(template, tokens, style);
+        match found.and_then(|samples| Arguments::find(&samples).map(|_| samples)) {
+            Ok(samples) => return Ok(samples),
+            Err(error) => problem.get_or_insert(error),
+        };
+    }
+    Err(problem.unwrap_or(ProbeError::NoCalls("there is no message style".to_owned())))
+}
+
 /// Where the fields of a probed description come from.
 const ORIGINS: &[(&str, &str)] = &[
     ("/stop_tokens", "the common end of a turn of text and a turn of one call"),
@@ -101,11 +98,6 @@ const ORIGINS: &[(&str, &str)] = &[
     ("/call/separator", "between two calls, and between text and a call"),
     ("/call/parallel", "a turn of two calls"),
 ];
-
-/// Whether a text is one tag and white space.
-fn only_tag(text: &str, tokens: &[String]) -> bool {
-    matches!(units(text.trim(), tokens)[..], [unit] if unit.is_tag)
-}
 
 /// The tokens that end a turn: the first tag of each end, and the end of sequence.
 fn stop_tokens(
@@ -137,7 +129,7 @@ fn text_format(
 ) -> Result<TextFormat, ProbeError> {
     let mut text = WireFormat::plain().text;
     let beside = samples.text_and_call.as_deref();
-    let places = beside.and_then(|wire| Some((wire.find(TEXT)?, wire.find(samples::NAMES[0])?)));
+    let places = beside.and_then(|wire| Some((wire.find(TEXT)?, wire.find(NAMES[0])?)));
     text.place = match places {
         None => TextPlace::InsteadOfCalls,
         Some((text, call)) if call < text => TextPlace::Anywhere,

@@ -2,8 +2,8 @@
 
 use louver_formats::{Marker, Opener, ReasoningFormat, Step};
 
+use super::error::{ProbeError, undetermined};
 use super::samples::{REASONING, Samples};
-use super::{ProbeError, undetermined};
 use crate::turns::TEXT;
 use crate::units::{marker_of, units};
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{ProbeError, undetermined};
+use super::error::{ProbeError, undetermined};
 use crate::chat_template::ChatTemplate;
-use crate::probe::arguments::Arguments;
-use crate::turns::{MessageStyle, RenderedTurn, TEXT, TurnInput, TurnRenderer};
+use crate::message_style::MessageStyle;
+use crate::turns::{RenderedTurn, TEXT, TurnInput, TurnRenderer};
 
 /// The names of the called tools.
 pub(super) const NAMES: [&str; 2] = ["zqfirst_fn", "zqsecond_fn"];
@@ -78,32 +78,15 @@ fn typed_arguments() -> Value {
 }
 
 impl Samples {
-    /// Renders the turns in the first message style in which the template writes the arguments of a
-    /// call as given.
+    /// Renders the turns with messages in this style.
     pub(super) fn render(
         template: &ChatTemplate,
         tokens: &[String],
-    ) -> Result<Samples, ProbeError> {
-        let tools = tools();
-        let mut problem = None;
-        for style in MessageStyle::all() {
-            let found = Samples::in_style(template, &tools, tokens, style);
-            match found.and_then(|samples| Arguments::find(&samples, tokens).map(|_| samples)) {
-                Ok(samples) => return Ok(samples),
-                Err(error) => problem.get_or_insert(error),
-            };
-        }
-        Err(problem.unwrap_or(ProbeError::NoCalls("there is no message style".to_owned())))
-    }
-
-    fn in_style(
-        template: &ChatTemplate,
-        tools: &[Value],
-        tokens: &[String],
         style: MessageStyle,
     ) -> Result<Samples, ProbeError> {
+        let tools = tools();
         let refused = |error: crate::TemplateError| ProbeError::NoCalls(error.to_string());
-        let turns = TurnRenderer::new(template, tools, tokens, style).map_err(refused)?;
+        let turns = TurnRenderer::new(template, &tools, tokens, style).map_err(refused)?;
         let call = |k: usize, n: usize| (NAMES[k], arguments(n));
         let render = |input: TurnInput| {
             let mut turn = turns.render(&input)?;

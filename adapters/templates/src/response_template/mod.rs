@@ -109,11 +109,9 @@ impl ResponseTemplate {
             if field.close.is_some() && field.close_pattern.is_some() {
                 return Err(error(pointer, "has both close and close_pattern"));
             }
-            if field.open.is_none() && field.open_pattern.is_none() {
-                if let Some(other) = implicit.replace(name) {
-                    let problem = format!("has no open, and neither has {other}");
-                    return Err(error(pointer, problem));
-                }
+            let is_implicit = field.open.is_none() && field.open_pattern.is_none();
+            if is_implicit && let Some(other) = implicit.replace(name) {
+                return Err(error(pointer, format!("has no open, and neither has {other}")));
             }
         }
         Ok(template)
