@@ -171,8 +171,8 @@ impl Calls {
             || (!self.section_end.trim().is_empty() && self.stop(tokens).is_none());
         let (begin, header) = self.split_begin(has_section, tokens)?;
         let (trailer, end) = split_last_tag(after.trim_end(), tokens);
-        let end = end.map(marker_of);
-        if end.is_some() && end == begin {
+        let end_marker = end.map(marker_of);
+        if let Some(end) = end.filter(|_| end_marker == begin) {
             return Err(undetermined(PART, format!("a call ends as it begins: {end:?}")));
         }
         let name = match self.before_name.ends_with('"') && before.starts_with('"') {
@@ -189,7 +189,7 @@ impl Calls {
             also: Vec::new(),
             arguments,
             trailer: parts(trailer, samples),
-            end,
+            end: end_marker,
             separator: self.separator_glue(has_section),
             parallel: match self.separator {
                 Some(_) => ParallelPolicy::Many,
