@@ -232,16 +232,11 @@ impl Typed {
         }
         let all = || known.iter().copied().chain([string]);
         let letter = |c: char| c.is_alphanumeric() || c == '_';
-        let common = |equal: &dyn Fn(usize) -> bool| (0..).take_while(|&n| equal(n)).count();
-        let bytes = string.as_bytes();
-        let start =
-            common(&|n| n < bytes.len() && all().all(|m| m.as_bytes().get(n) == bytes.get(n)));
-        let end = common(&|n| {
-            let from_end = |m: &str| m.len().checked_sub(n + 1).map(|at| m.as_bytes()[at]);
-            n + start < bytes.len() && all().all(|m| from_end(m) == from_end(string))
-        });
+        let start = all().map(|other| common_start(string, other, &[])).min().unwrap_or(0);
         let start = string[..start].trim_end_matches(letter).len();
-        let end = string[string.len() - end..].trim_start_matches(letter).len();
+        let rest = &string[start..];
+        let end = all().map(|other| common_end(rest, other, &[])).min().unwrap_or(0);
+        let end = rest[rest.len() - end..].trim_start_matches(letter).len();
         let word = |middle: &Option<String>| -> Result<String, String> {
             let middle = middle.as_deref().ok_or("a type of values is not written")?;
             let word = middle.get(start..middle.len().saturating_sub(end));

@@ -269,7 +269,8 @@ fn mark_numbers(one: &mut String, two: &mut String, arguments: &Arguments) {
     // After the name: the texts are equal but for the digits.
     let (a, b) = (&one[after1..args1], &two[after2..args2]);
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    let found = digits(&a[same..], &b[same..]).filter(|_| a[same + 1..] == b[same + 1..]);
+    let rests = a.get(same..).zip(b.get(same..));
+    let found = rests.and_then(|(a, b)| digits(a, b).filter(|_| a[1..] == b[1..]));
     let found = found.map(|pair| (pair, after1 + same, after2 + same)).or_else(|| {
         // Before the name: the texts have a common end.
         let (a, b) = (&one.as_bytes()[..name1], &two.as_bytes()[..name2]);
@@ -283,8 +284,9 @@ fn mark_numbers(one: &mut String, two: &mut String, arguments: &Arguments) {
     let stand_in = stand_in.unwrap_or_default().to_string();
     // In the text of two calls, the second number first: it stands behind the first.
     two.replace_range(at2..at2 + 1, &stand_in);
-    let first = two.find(NAMES[0]).map(|name| (name + at1).wrapping_sub(name1));
-    if let Some(at) = first.filter(|&at| two[at..].starts_with(pair[0])) {
+    let first = two.find(NAMES[0]).and_then(|name| (name + at1).checked_sub(name1));
+    let is_first = |at: &usize| two.get(*at..).is_some_and(|rest| rest.starts_with(pair[0]));
+    if let Some(at) = first.filter(is_first) {
         two.replace_range(at..at + 1, &stand_in);
     }
     one.replace_range(at1..at1 + 1, &stand_in);

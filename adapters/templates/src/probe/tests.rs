@@ -117,6 +117,69 @@ fn derived_formats_write_what_templates_write() {
     assert!(compared > 2000, "{compared}");
 }
 
+/// A template of random pieces around names, arguments, texts and calls.
+fn random_template(numbers: &mut Numbers) -> String {
+    const PIECES: [&str; 20] = [
+        "",
+        "",
+        "<a>",
+        "</a>",
+        "<b c='",
+        "é",
+        "è",
+        "\u{65e5}",
+        "\n",
+        " ",
+        "{{ '{' }}",
+        "}",
+        "[",
+        "]",
+        "0",
+        "1",
+        "<|x|>",
+        "[T]",
+        ":",
+        "call ",
+    ];
+    const ARGUMENTS: [&str; 4] = [
+        "{{ c.function.arguments | tojson }}",
+        "{{ c.function.arguments }}",
+        "{% for k, v in c.function.arguments | items %}<p={{ k }}>{{ v }}</p>{% endfor %}",
+        "({% for k, v in c.function.arguments | items %}{{ k }}={{ v | tojson }}, {% endfor %})",
+    ];
+    let mut pieces = || {
+        let n = numbers.below(3) + 1;
+        (0..n).map(|_| PIECES[numbers.below(PIECES.len())]).collect::<String>()
+    };
+    let [turn, before, name, after, between, section, end] = std::array::from_fn(|_| pieces());
+    let begin = ["", "<t>", "[CALL]"][numbers.below(3)];
+    let arguments = ARGUMENTS[numbers.below(ARGUMENTS.len())];
+    let index = ["", "{{ loop.index0 }}", "{{ loop.index }}", "{{ c.id }}"][numbers.below(4)];
+    format!(
+        "{{% for m in messages %}}<{{{{ m.role }}}}>{turn}{{{{ m.content or '' }}}}\
+         {{%- if m.tool_calls %}}{section}{{% for c in m.tool_calls -%}}\
+         {begin}{before}{index}{{{{ c.function.name }}}}{name}{arguments}{after}\
+         {{%- if not loop.last %}}{between}{{% endif %}}{{% endfor %}}{section}{{% endif -%}}\
+         {end}<|end|>{{% endfor %}}{{% if add_generation_prompt %}}<assistant>{turn}{{% endif %}}"
+    )
+}
+
+#[test]
+fn random_templates_are_derived_or_refused() {
+    let tokens = ["<|end|>".to_owned(), "<|x|>".to_owned()];
+    let (mut numbers, mut derived, mut confirmed) = (Numbers(3), 0, 0);
+    for _ in 0..400 {
+        let source = random_template(&mut numbers);
+        let Ok(template) = ChatTemplate::new(&source, [None, Some(tokens[0].clone()), None]) else {
+            continue;
+        };
+        let Ok(probed) = probe("test", &template, &tokens) else { continue };
+        derived += 1;
+        confirmed += usize::from(crate::confirm(&probed.format, &template, &tokens).is_full());
+    }
+    assert!(derived > 40 && confirmed > 20, "{derived} derived, {confirmed} confirmed");
+}
+
 /// The same for the checkpoints in the folder that `LOUVER_TEMPLATES` names. Templates may write
 /// more than one spelling of a value or of white space, where the renderer has one: what differs is
 /// printed, and most are equal.

@@ -99,8 +99,11 @@ fn add(ast: &Ast, out: &mut Vec<Piece>) -> Result<(), String> {
     Ok(())
 }
 
+/// The most texts that one delimiter may be.
+const MAX_TEXTS: usize = 64;
+
 /// The fixed texts that a delimiter may be, without white space around them. `None` if a part of it
-/// is not fixed.
+/// is not fixed, or if there are too many.
 pub(super) fn texts(pieces: &[Piece]) -> Option<Vec<String>> {
     let mut out = vec![String::new()];
     for piece in pieces {
@@ -119,6 +122,9 @@ pub(super) fn texts(pieces: &[Piece]) -> Option<Vec<String>> {
                 branches?.concat()
             }
         };
+        if out.len() * next.len() > MAX_TEXTS {
+            return None;
+        }
         out =
             out.iter().flat_map(|head| next.iter().map(move |tail| head.clone() + tail)).collect();
     }
