@@ -230,12 +230,17 @@ impl Resolved {
         self
     }
 
+    /// The first turn that is not confirmed, and how many others there are.
     fn contradictions(&self) -> Vec<String> {
         let cases = self.confirmation.iter().flat_map(Confirmation::unconfirmed);
+        let cases: Vec<String> = cases.map(ToString::to_string).collect();
+        let Some((first, others)) = cases.split_first() else { return Vec::new() };
         let name = &self.format.name;
-        cases
-            .map(|case| format!("the chat template and the wire format {name} differ: {case}"))
-            .collect()
+        let more = match others.len() {
+            0 => String::new(),
+            n => format!(" (and {n} more turns: `louver formats check {name} MODEL`)"),
+        };
+        vec![format!("the chat template and the wire format {name} differ: {first}{more}")]
     }
 }
 
