@@ -52,7 +52,7 @@ mod registry;
 mod render;
 mod request;
 
-pub use arguments::{RenderError, python_json};
+pub use arguments::{RenderError, python_float, python_json};
 pub use constraint::ToolConstraint;
 pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,

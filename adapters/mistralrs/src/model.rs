@@ -235,8 +235,10 @@ impl Louver {
 
     fn assemble(parts: ModelParts, options: LouverOptions) -> Result<Louver, LoadError> {
         let ModelParts { tokenizer, mut checkpoint, max_context, mut ends } = parts;
-        let added = tokenizer.get_added_tokens_decoder();
-        checkpoint.tokens = added.into_values().map(|token| token.content).collect();
+        let added: Vec<_> = tokenizer.get_added_tokens_decoder().into_values().collect();
+        let special = added.iter().filter(|token| token.special);
+        checkpoint.special_tokens = special.map(|token| token.content.clone()).collect();
+        checkpoint.tokens = added.into_iter().map(|token| token.content).collect();
         if let Some(source) = &options.chat_template {
             let template = checkpoint.template.as_ref();
             let tokens = template.map_or_else(|_| Default::default(), |t| t.tokens());
@@ -388,7 +390,7 @@ impl FormatChoice {
                 let format = catalog.get(name)?.clone();
                 let template = checkpoint.template.as_ref().ok();
                 let confirmation =
-                    template.map(|template| confirm(&format, template, &checkpoint.tokens));
+                    template.map(|template| confirm(&format, template, &checkpoint.special_tokens));
                 Ok(Resolved::named(format, confirmation))
             }
             None => {

@@ -57,8 +57,8 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, L
         let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         ends.extend(ids.iter().filter_map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())));
     }
-    let eos = token_text(&json("tokenizer_config.json")["eos_token"]);
-    ends.extend(eos.and_then(|name| tokenizer.token_to_id(&name)));
+    let eos = checkpoint.eos_token.as_deref();
+    ends.extend(eos.and_then(|name| tokenizer.token_to_id(name)));
     ends.extend(end_tokens(source).filter_map(|name| tokenizer.token_to_id(name)));
     ends.sort_unstable();
     ends.dedup();
@@ -88,8 +88,4 @@ fn file_finder(id: &str) -> impl Fn(&str) -> Option<PathBuf> {
         Some(folder) => Some(folder.join(name)).filter(|path| path.is_file()),
         None => repo.get(name),
     }
-}
-
-fn token_text(value: &Value) -> Option<String> {
-    value.as_str().or_else(|| value["content"].as_str()).map(str::to_owned)
 }

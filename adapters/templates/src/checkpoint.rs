@@ -30,6 +30,11 @@ pub struct Checkpoint {
     pub response_template: Option<Result<ResponseTemplate, ResponseTemplateError>>,
     /// The texts of its special and added tokens.
     pub tokens: Vec<String>,
+    /// The texts of its special tokens. Added tokens that are not special are text to a template:
+    /// some tokenizers have added tokens for line breaks and HTML tags.
+    pub special_tokens: Vec<String>,
+    /// The text of its end-of-sequence token.
+    pub eos_token: Option<String>,
     /// `model_type` of its configuration.
     pub model_type: Option<String>,
     /// `architectures` of its configuration.
@@ -42,6 +47,8 @@ impl Default for Checkpoint {
             template: Err(TemplateError::Missing),
             response_template: None,
             tokens: Vec::new(),
+            special_tokens: Vec::new(),
+            eos_token: None,
             model_type: None,
             architectures: Vec::new(),
         }
@@ -92,10 +99,13 @@ impl Checkpoint {
             let items = value.as_array().into_iter().flatten();
             items.filter_map(Value::as_str).map(str::to_owned).collect()
         };
+        let (tokens, special_tokens) = tokens(&tokenizer_config, &tokenizer.added_tokens);
         Ok(Checkpoint {
+            eos_token: special[1].clone(),
             template: ChatTemplate::from_sources(sources.default(), sources.tool(), special),
             response_template,
-            tokens: tokens(&tokenizer_config, &tokenizer.added_tokens),
+            tokens,
+            special_tokens,
             model_type: model_config["model_type"].as_str().map(str::to_owned),
             architectures: strings(&model_config["architectures"]),
         })
@@ -179,17 +189,26 @@ struct TokenizerTokens {
     added_tokens: Vec<Value>,
 }
 
-/// The texts of special and added tokens, each once.
-fn tokens(tokenizer_config: &Value, added: &[Value]) -> Vec<String> {
+/// The texts of special and added tokens, and those of special tokens, each once.
+fn tokens(tokenizer_config: &Value, added: &[Value]) -> (Vec<String>, Vec<String>) {
     let decoder = tokenizer_config["added_tokens_decoder"].as_object();
-    let decoder = decoder.into_iter().flat_map(|map| map.values());
+    let decoder = decoder.into_iter().flat_map(|map| map.values()).chain(added);
+    let is_special = |token: &Value| token["special"] != Value::Bool(false);
+    let decoder = decoder.map(|token| (token, is_special(token)));
     let special = tokenizer_config["additional_special_tokens"].as_array().into_iter().flatten();
     let named = ["bos_token", "eos_token", "unk_token", "pad_token"];
     let named = named.into_iter().map(|key| &tokenizer_config[key]);
-    let mut out: Vec<String> = Vec::new();
-    for token in decoder.chain(added).chain(special).chain(named).filter_map(token_text) {
-        if !token.is_empty() && !out.iter().any(|known| known == token) {
-            out.push(token.to_owned());
+    let mut out = (Vec::new(), Vec::new());
+    let add = |list: &mut Vec<String>, text: &str| {
+        if !text.is_empty() && !list.iter().any(|known| known == text) {
+            list.push(text.to_owned());
+        }
+    };
+    for (token, is_special) in decoder.chain(special.chain(named).map(|token| (token, true))) {
+        let Some(text) = token_text(token) else { continue };
+        add(&mut out.0, text);
+        if is_special {
+            add(&mut out.1, text);
         }
     }
     out

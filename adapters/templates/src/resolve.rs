@@ -23,7 +23,7 @@ pub enum FormatSource {
     /// The checkpoint's `response_template`, which leaves this open or asks for more.
     ResponseTemplate(Vec<ResponseTemplateWarning>),
     /// Renderings of the chat template: JSON pointers of fields, and what tells them.
-    ChatTemplate(Vec<(&'static str, &'static str)>),
+    ChatTemplate(&'static [(&'static str, &'static str)]),
 }
 
 /// The wire format of a checkpoint.
@@ -145,7 +145,7 @@ pub fn resolve(
 ) -> Result<Resolved, ResolveError> {
     let template = checkpoint.template.as_ref().ok();
     let check = |format: &WireFormat| {
-        template.map(|template| confirm(format, template, &checkpoint.tokens))
+        template.map(|template| confirm(format, template, &checkpoint.special_tokens))
     };
     let mut notes = Vec::new();
     let family = match find_family(checkpoint, catalog, &check) {
@@ -178,7 +178,8 @@ pub fn resolve(
     });
     let rendered = || {
         template.map(|template| {
-            let probed = probe(name, template, &checkpoint.tokens).map_err(SourceError::Probe);
+            let probed =
+                probe(name, template, &checkpoint.special_tokens).map_err(SourceError::Probe);
             probed.and_then(|probed| {
                 confirmed(probed.format, FormatSource::ChatTemplate(probed.origins))
             })

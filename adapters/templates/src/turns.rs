@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::chat_template::{ChatTemplate, PromptParts, TemplateError};
+use crate::chat_template::{ChatTemplate, PromptParts, TemplateError, openai_message};
 use crate::message_style::MessageStyle;
 use crate::units::{common_end, common_start};
 
@@ -35,9 +35,6 @@ impl TurnInput {
 
     fn message(&self, style: MessageStyle) -> Value {
         let mut message = json!({"role": "assistant", "content": self.text});
-        if self.text.is_empty() && style.null_content {
-            message["content"] = Value::Null;
-        }
         if !self.reasoning.is_empty() {
             // The names of different templates. None writes more than one of them.
             for key in ["reasoning_content", "reasoning", "thinking"] {
@@ -46,16 +43,12 @@ impl TurnInput {
         }
         if !self.calls.is_empty() {
             let calls = self.calls.iter().enumerate().map(|(k, (name, arguments))| {
-                let arguments = match style.arguments_as_text {
-                    true => louver_formats::python_json(arguments).into(),
-                    false => arguments.clone(),
-                };
                 let function = json!({"name": name, "arguments": arguments});
                 json!({"type": "function", "id": style.id(k, name), "function": function})
             });
             message["tool_calls"] = calls.collect();
         }
-        message
+        openai_message(&message, style)
     }
 }
 
@@ -145,7 +138,8 @@ impl<'a> TurnRenderer<'a> {
     pub(crate) fn render(&self, turn: &TurnInput) -> Result<RenderedTurn, TemplateError> {
         let mut whole = self.conversation(Some(turn), false)?;
         if self.always_opens {
-            whole.truncate(whole.len() - common_end(&self.prompt, &whole, self.tokens));
+            let (prompt, turn) = (after_question(&self.prompt), after_question(&whole));
+            whole.truncate(whole.len() - common_end(prompt, turn, self.tokens));
         }
         // What stands before the question may depend on what follows it.
         let (start, turn) = (after_question(&self.prompt), after_question(&whole));

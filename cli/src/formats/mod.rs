@@ -93,7 +93,7 @@ fn check(format: &str, checkpoint: &Path) -> Result<ExitCode> {
     let checkpoint = Checkpoint::read(checkpoint)?;
     let template = checkpoint.template.as_ref().map_err(Clone::clone);
     let template = template.with_context(|| checkpoint_path.display().to_string())?;
-    let confirmation = confirm(&format, template, &checkpoint.tokens);
+    let confirmation = confirm(&format, template, &checkpoint.special_tokens);
     for case in &confirmation.cases {
         println!("{case}");
     }

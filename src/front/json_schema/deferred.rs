@@ -13,6 +13,7 @@ use super::lower_reported;
 use super::options::{Formats, Policy, SchemaOptions};
 use super::read::registry::Registry;
 use super::subschemas::is_annotation;
+use crate::ids::RuleId;
 use crate::ir::{Deferred, Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object};
@@ -103,13 +104,10 @@ pub fn defer_parameters(
     if !DeferralCheck::new(schema, options, &style.syntax, Some(style)).accepts(limits) {
         return None;
     }
-    let (schema, options, limits) = (schema.clone(), *options, limits.clone());
-    let (empty, style) = (builder.with_same_specials(), style.clone());
-    Some(deferred_with_types(is_nullable, move || {
-        let mut builder = empty.clone();
-        let source = (&schema, &Registry::default());
-        let lowered = lower_parameters(&mut builder, source, &options, &limits, &style).ok()?;
-        Some((builder.into_grammar(lowered.rule), lowered.types))
+    let (options, limits, style) = (*options, limits.clone(), style.clone());
+    Some(deferred_with_types(is_nullable, (builder, schema), move |builder, source| {
+        let lowered = lower_parameters(builder, source, &options, &limits, &style).ok()?;
+        Some((lowered.rule, lowered.types))
     }))
 }
 
@@ -126,22 +124,26 @@ pub fn defer_nested(
     if !DeferralCheck::new(schema, options, &syntax, None).accepts(limits) {
         return None;
     }
-    let (schema, options, limits) = (schema.clone(), *options, limits.clone());
-    let (empty, style) = (builder.with_same_specials(), style.clone());
-    Some(deferred_with_types(is_nullable, move || {
-        let mut builder = empty.clone();
-        let source = (&schema, &Registry::default());
-        let lowered = lower_nested(&mut builder, source, &options, &limits, &style).ok()?;
-        Some((builder.into_grammar(lowered.rule), lowered.types))
+    let (options, limits, style) = (*options, limits.clone(), style.clone());
+    Some(deferred_with_types(is_nullable, (builder, schema), move |builder, source| {
+        let lowered = lower_nested(builder, source, &options, &limits, &style).ok()?;
+        Some((lowered.rule, lowered.types))
     }))
 }
 
-/// A grammar and types that are made together.
+/// The grammar of a schema and the types of its values, which are made together: `lower` adds the
+/// rules to a builder with the special tokens of the given one.
 fn deferred_with_types<T: Clone + Default + Send + Sync + 'static>(
     is_nullable: bool,
-    lower: impl Fn() -> Option<(Grammar, T)> + Send + 'static,
+    (builder, schema): (&GrammarBuilder, &Json),
+    lower: impl Fn(&mut GrammarBuilder, (&Json, &Registry)) -> Option<(RuleId, T)> + Send + 'static,
 ) -> (Deferred, LazyTypes<T>) {
-    let lowered = Arc::new(LazyLock::new(lower));
+    let (empty, schema) = (builder.with_same_specials(), schema.clone());
+    let lowered = Arc::new(LazyLock::new(move || -> Option<(Grammar, T)> {
+        let mut builder = empty.clone();
+        let (rule, types) = lower(&mut builder, (&schema, &Registry::default()))?;
+        Some((builder.into_grammar(rule), types))
+    }));
     let source = lowered.clone();
     let types = move || Some(LazyLock::force(&source).as_ref()?.1.clone());
     let types: LazyTypes<T> =

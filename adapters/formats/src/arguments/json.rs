@@ -19,7 +19,7 @@ pub fn python_json(value: &Value) -> String {
 
 /// Python's `repr` of a float: the shortest digits that parse to the same float, with an exponent
 /// below 1e-4 and from 1e16 on.
-fn python_float(value: f64) -> String {
+pub fn python_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let exponent = scientific
         .split_once('e')

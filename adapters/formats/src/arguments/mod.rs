@@ -10,8 +10,8 @@ mod tagged;
 mod write;
 
 pub(crate) use self::input::{InputReader, read_input, write_input};
-pub use self::json::python_json;
 pub(crate) use self::json::spaced;
+pub use self::json::{python_float, python_json};
 pub(crate) use self::literal::LiteralReader;
 pub(crate) use self::nested::NestedReader;
 pub(crate) use self::tagged::{TaggedReader, kinds_by_word, known_types, written_name};

@@ -11,7 +11,7 @@ use crate::format::{NestedTags, escape_json};
 enum NestedState {
     /// Between tags.
     Tags,
-    /// After the tag that opens the value at this place.
+    /// After the tag that opens the value of this node of the types.
     Value(usize),
     /// In a string.
     Text,
@@ -20,7 +20,7 @@ enum NestedState {
 /// An open object or array.
 #[derive(Clone, Debug)]
 struct Container {
-    place: usize,
+    node: usize,
     is_array: bool,
     /// The number of values so far.
     values: usize,
@@ -47,7 +47,7 @@ impl NestedReader {
             mark: tags.mark.write().into_bytes(),
             item: tags.item.clone(),
             types,
-            open: vec![Container { place: ValueTypes::ROOT, is_array: false, values: 0 }],
+            open: vec![Container { node: ValueTypes::ROOT, is_array: false, values: 0 }],
             state: NestedState::Tags,
             buffer: Vec::new(),
             out: String::new(),
@@ -87,7 +87,7 @@ impl NestedReader {
     fn step(&mut self) -> Option<()> {
         match self.state {
             NestedState::Tags => self.tag(),
-            NestedState::Value(place) => self.value(place),
+            NestedState::Value(node) => self.value(node),
             NestedState::Text => self.text(),
         }
     }
@@ -114,9 +114,9 @@ impl NestedReader {
         } else {
             let is_first = open.values == 0;
             open.values += 1;
-            let place = match open.is_array {
-                true => self.types.element(open.place, open.values - 1),
-                false => self.types.member(open.place, &name),
+            let node = match open.is_array {
+                true => self.types.element(open.node, open.values - 1),
+                false => self.types.member(open.node, &name),
             };
             self.out.push_str(match (is_first, is_outermost) {
                 (true, true) => "{",
@@ -126,15 +126,15 @@ impl NestedReader {
             if !open.is_array {
                 self.out.push_str(&format!("\"{}\": ", escape_json(&name)));
             }
-            self.state = NestedState::Value(place);
+            self.state = NestedState::Value(node);
         }
         self.buffer.drain(..end);
         Some(())
     }
 
     /// Reads a value, or the beginning of an array, an object or a string.
-    fn value(&mut self, place: usize) -> Option<()> {
-        let kinds = self.types.kinds(place);
+    fn value(&mut self, node: usize) -> Option<()> {
+        let kinds = self.types.kinds(node);
         let Some(at) = find(&self.buffer, &self.mark) else {
             (kinds == JsonTypes::STRING && !self.buffer.is_empty()).then_some(())?;
             self.out.push('"');
@@ -151,7 +151,7 @@ impl NestedReader {
         }
         let is_array = name == self.item && kinds.meets(JsonTypes::ARRAY);
         self.out.push(if is_array { '[' } else { '{' });
-        self.open.push(Container { place, is_array, values: 0 });
+        self.open.push(Container { node, is_array, values: 0 });
         self.buffer.drain(..at);
         self.state = NestedState::Tags;
         Some(())

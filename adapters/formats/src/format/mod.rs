@@ -520,8 +520,14 @@ impl WireFormat {
     }
 
     /// The marker that opens calls, or the section of calls.
-    pub(crate) fn calls_begin(&self) -> Option<&Marker> {
+    pub fn calls_begin(&self) -> Option<&Marker> {
         self.section.as_ref().map(|section| &section.begin).or(self.call.begin.as_ref())
+    }
+
+    /// The marker that closes the section of calls, or a call.
+    pub fn calls_end(&self) -> Option<&Marker> {
+        let section = self.section.as_ref().and_then(|section| section.end.as_ref());
+        section.or(self.call.end.as_ref())
     }
 
     /// What the chat template writes between text and calls.

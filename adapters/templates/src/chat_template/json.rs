@@ -115,15 +115,19 @@ pub(crate) fn tojson(value: &Value, options: Kwargs) -> Result<Value, minijinja:
     if is_set("sort_keys")? {
         plain.sort_all_objects();
     }
-    let mut layout = Layout::new(indent.map(|width| width.min(MAX_INDENT)));
-    if let Some(pair) = separators {
-        let text = |k| pair.get_item_by_index(k).map(|text| text.to_string());
-        (layout.comma, layout.colon) = (text(0)?, text(1)?);
-    }
-    let mut out = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut out, layout);
-    plain.serialize(&mut serializer).map_err(|error| failed(error.to_string()))?;
-    let mut text = String::from_utf8(out).map_err(|error| failed(error.to_string()))?;
+    let mut text = if indent.is_none() && separators.is_none() {
+        louver_formats::python_json(&plain)
+    } else {
+        let mut layout = Layout::new(indent.map(|width| width.min(MAX_INDENT)));
+        if let Some(pair) = separators {
+            let text = |k| pair.get_item_by_index(k).map(|text| text.to_string());
+            (layout.comma, layout.colon) = (text(0)?, text(1)?);
+        }
+        let mut out = Vec::new();
+        let mut serializer = Serializer::with_formatter(&mut out, layout);
+        plain.serialize(&mut serializer).map_err(|error| failed(error.to_string()))?;
+        String::from_utf8(out).map_err(|error| failed(error.to_string()))?
+    };
     if is_set("ensure_ascii")? {
         text = ascii(&text);
     }
@@ -197,6 +201,10 @@ impl Layout {
 }
 
 impl Formatter for Layout {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        writer.write_all(louver_formats::python_float(value).as_bytes())
+    }
+
     fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
         self.begin(writer, b"[")
     }

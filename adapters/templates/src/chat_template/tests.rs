@@ -156,6 +156,8 @@ fn values_are_written_as_python_writes_them() {
         ),
         ("{{ {'b': [], 'a': {}} | tojson(sort_keys=True) }}", "{\"a\": {}, \"b\": []}"),
         ("{{ {'b': [1, 2]} | tojson(indent=2) }}", "{\n  \"b\": [\n    1,\n    2\n  ]\n}"),
+        ("{{ [1e16, 0.5] | tojson }}", "[1e+16, 0.5]"),
+        ("{{ [1e16, 0.5] | tojson(separators=(',', ':')) }}", "[1e+16,0.5]"),
         ("{{ missing | length }}{{ tools | count }}", "01"),
         ("a\r\nb\rc", "a\nb\nc"),
     ] {

@@ -32,11 +32,11 @@ pub struct Probed {
     /// How the template wants messages.
     pub style: MessageStyle,
     /// The rendering that each part came from: JSON pointers of fields, and what tells them.
-    pub origins: Vec<(&'static str, &'static str)>,
+    pub origins: &'static [(&'static str, &'static str)],
 }
 
 /// Derives a wire format from a chat template. `tokens` are the texts of the checkpoint's special
-/// and added tokens. Cost: some twenty renderings.
+/// tokens. Cost: some twenty renderings.
 pub fn probe(name: &str, template: &ChatTemplate, tokens: &[String]) -> Result<Probed, ProbeError> {
     let samples = samples(template, tokens)?;
     let end = common_end(&samples.text, &samples.one, tokens);
@@ -64,12 +64,8 @@ pub fn probe(name: &str, template: &ChatTemplate, tokens: &[String]) -> Result<P
     format.text = text;
     format.reasoning = reasoning;
     (format.section, format.call) = calls.describe(&samples, tokens)?;
-    // The checks of a description, which is also what people see.
-    let written = toml::to_string(&format)
-        .map_err(|problem| undetermined("the wire format", problem.to_string()))?;
-    let format = WireFormat::from_toml(&written)
-        .map_err(|problem| undetermined("the wire format", problem.to_string()))?;
-    Ok(Probed { format, style: samples.style, origins: ORIGINS.to_vec() })
+    format.check().map_err(|problem| undetermined("the wire format", problem.to_string()))?;
+    Ok(Probed { format, style: samples.style, origins: ORIGINS })
 }
 
 /// Renders the samples in the first message style in which the template writes the arguments of a

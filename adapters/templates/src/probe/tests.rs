@@ -194,12 +194,12 @@ fn formats_derived_from_checkpoints_write_what_their_templates_write() {
         let path = entry.expect("entry").path();
         let Ok(checkpoint) = crate::Checkpoint::read(&path) else { continue };
         let Ok(template) = &checkpoint.template else { continue };
-        let Ok(probed) = probe("test", template, &checkpoint.tokens) else { continue };
-        if !crate::confirm(&probed.format, template, &checkpoint.tokens).is_full() {
+        let Ok(probed) = probe("test", template, &checkpoint.special_tokens) else { continue };
+        if !crate::confirm(&probed.format, template, &checkpoint.special_tokens).is_full() {
             continue;
         }
         derived += 1;
-        match compare(template, &probed, &checkpoint.tokens) {
+        match compare(template, &probed, &checkpoint.special_tokens) {
             Ok(compared) => (equal, turns) = (equal + 1, turns + compared),
             Err(difference) => println!("{}: {difference}", path.display()),
         }

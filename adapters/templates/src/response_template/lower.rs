@@ -35,10 +35,8 @@ impl ResponseTemplate {
         format.reasoning = reasoning;
         format.section = calls.section;
         format.call = calls.call;
-        // The checks of a description, which is also what people see.
-        let written = toml::to_string(&format).map_err(|problem| error("", problem.to_string()))?;
-        let format = WireFormat::from_toml(&written);
-        Ok((format.map_err(|problem| error("", problem.to_string()))?, warnings))
+        format.check().map_err(|problem| error("", problem.to_string()))?;
+        Ok((format, warnings))
     }
 
     /// Where a format has other markers than the template names; and why the template cannot be
@@ -66,8 +64,14 @@ impl ResponseTemplate {
                 out.push(ResponseTemplateWarning { pointer: pointer.to_owned(), what });
             }
         };
-        compare("/fields/tool_calls/open", begin_of_calls(&lowered), begin_of_calls(format));
-        compare("/fields/tool_calls/close", end_of_calls(&lowered), end_of_calls(format));
+        let write = |marker: Option<&Marker>| marker.map(Marker::write);
+        let of_calls = [
+            ("open", lowered.calls_begin(), format.calls_begin()),
+            ("close", lowered.calls_end(), format.calls_end()),
+        ];
+        for (key, named, own) in of_calls {
+            compare(&format!("/fields/tool_calls/{key}"), write(named), write(own));
+        }
         let named = REASONING.iter().find(|key| self.fields.contains_key(**key));
         let pointer = format!("/fields/{}", named.unwrap_or(&REASONING[0]));
         if let (Some(named), Some(own)) = (&lowered.reasoning, &format.reasoning) {
@@ -131,18 +135,6 @@ impl ResponseTemplate {
             _ => Ok((text, ends)),
         }
     }
-}
-
-/// The text that begins calls.
-fn begin_of_calls(format: &WireFormat) -> Option<String> {
-    let section = format.section.as_ref().map(|section| &section.begin);
-    Some(section.or(format.call.begin.as_ref())?.write())
-}
-
-/// The marker that ends calls.
-fn end_of_calls(format: &WireFormat) -> Option<String> {
-    let section = format.section.as_ref().and_then(|section| section.end.as_ref());
-    Some(section.or(format.call.end.as_ref())?.write())
 }
 
 /// The delimiters of a region.

@@ -39,7 +39,7 @@ fn source(path: &Path) -> String {
 fn files_win_over_members() {
     let config = r#"{"chat_template": [{"name": "default", "template": "d"},
         {"name": "tool_use", "template": "t"}], "eos_token": {"content": "<e>"},
-        "added_tokens_decoder": {"1": {"content": "<x>"}, "2": {"content": "<e>"}}}"#;
+        "added_tokens_decoder": {"1": {"content": "<x>"}, "2": {"content": "<e>"}, "3": {"content": "<b>", "special": false}}}"#;
     let folder = Folder::new(
         "files",
         &[
@@ -50,7 +50,9 @@ fn files_win_over_members() {
         ],
     );
     let checkpoint = Checkpoint::read(&folder.0).expect("checkpoint");
-    assert_eq!(checkpoint.tokens, ["<x>", "<e>"]);
+    assert_eq!(checkpoint.tokens, ["<x>", "<e>", "<b>"]);
+    assert_eq!(checkpoint.special_tokens, ["<x>", "<e>"]);
+    assert_eq!(checkpoint.eos_token.as_deref(), Some("<e>"));
     assert_eq!(checkpoint.model_type.as_deref(), Some("m"));
     assert_eq!(checkpoint.architectures, ["A", "B"]);
     let template = checkpoint.template.expect("template");

@@ -31,7 +31,7 @@ pub(crate) fn case(name: &str) -> Case {
 
 pub(crate) fn checkpoint(case: &Case) -> Checkpoint {
     let template = ChatTemplate::new(&case.template, [None, Some(case.tokens[0].clone()), None]);
-    Checkpoint { template, tokens: case.tokens.clone(), ..Checkpoint::default() }
+    Checkpoint { template, special_tokens: case.tokens.clone(), ..Checkpoint::default() }
 }
 
 /// What is wrong with the outcome of a case.
@@ -40,8 +40,7 @@ fn problem(case: &Case) -> Option<String> {
     match (found, case.derived.as_str()) {
         (Ok(found), "confirmed") => {
             let is_derived = matches!(found.source, FormatSource::ChatTemplate(_));
-            let section = found.format.section.as_ref().map(|section| &section.begin);
-            let begin = section.or(found.format.call.begin.as_ref()).map(Marker::write);
+            let begin = found.format.calls_begin().map(Marker::write);
             let is_right = found.is_confirmed() && is_derived && begin == case.begins;
             (!is_right).then(|| format!("{found:#?}"))
         }
@@ -58,4 +57,14 @@ fn formats_are_derived_or_refused() {
     let problems: Vec<String> =
         problems.map(|(problem, name)| format!("{name}: {problem}")).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[test]
+fn added_tokens_that_are_not_special_are_text() {
+    // As in Gemma's tokenizers, which have them for line breaks and HTML tags.
+    let mut checkpoint = checkpoint(&case("a tag for each parameter"));
+    let added = ["\n", "\n\n", "  ", "<b>", "</b>", "<parameter=origin>"];
+    checkpoint.tokens = added.map(str::to_owned).to_vec();
+    let found = resolve(&checkpoint, &Catalog::empty(), "test").expect("a format");
+    assert!(found.is_confirmed());
 }

@@ -3,8 +3,8 @@
 //!
 //! A mark stands before every tag. Each value is lowered with the mark of the tag behind it, so a
 //! string ends at the mark. As no tag states a type, the types of all values are collected by their
-//! places ([`ValueTypes`]): the grammar excludes strings that read as another value of a type that
-//! is allowed at their place.
+//! nodes ([`ValueTypes`]): the grammar excludes strings that read as another value of a type that
+//! their node allows.
 
 use super::super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::super::options::{SchemaOptions, Whitespace};
@@ -24,8 +24,8 @@ use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-/// The largest number of places of a schema whose values have types of their own.
-const MAX_PLACES: usize = 4_096;
+/// The largest number of nodes of a schema whose values have types of their own.
+const MAX_VALUE_KINDS: usize = 4_096;
 
 /// The types whose values are written as in JSON.
 const SCALARS: JsonTypes = JsonTypes::NULL.with(JsonTypes::BOOLEAN).with(JsonTypes::NUMBER);
@@ -57,7 +57,8 @@ pub struct LoweredNested {
     pub relaxed: Vec<SchemaError>,
 }
 
-/// The types that the values of a schema may have, by their place. A reader of text between tags
+/// The types that the values of a schema may have, as a graph: a node for the root, and one for
+/// each member and element that has types of its own. A reader of text between tags
 /// reads it accordingly:
 ///
 /// * Text that is JSON of an allowed type other than strings is that value.
@@ -65,15 +66,15 @@ pub struct LoweredNested {
 /// * No text is an empty array, if that is allowed and strings are not, or else an empty object.
 /// * Tags whose first is that of an element are an array, if that is allowed, or else an object.
 ///
-/// By default, all types are allowed at all places.
+/// By default, all types are allowed at all nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueTypes {
-    places: Vec<Place>,
+    nodes: Vec<ValueNode>,
 }
 
-/// A place, with the indices of the places in its value.
+/// The types of a value, and the nodes of the values in it.
 #[derive(Clone, Debug, PartialEq)]
-struct Place {
+struct ValueNode {
     kinds: JsonTypes,
     /// Declared members, in ascending order of their names.
     members: Vec<(String, usize)>,
@@ -84,31 +85,36 @@ struct Place {
 }
 
 impl ValueTypes {
-    /// The place of the value of the schema itself.
+    /// The node of the value of the schema itself.
     pub const ROOT: usize = 0;
 
     /// An object all of whose values have these types, at any depth.
     pub fn uniform(kinds: JsonTypes) -> ValueTypes {
-        let place =
-            |kinds| Place { kinds, members: Vec::new(), others: 1, prefix: Vec::new(), rest: 1 };
-        ValueTypes { places: vec![place(JsonTypes::OBJECT), place(kinds)] }
+        let node = |kinds| ValueNode {
+            kinds,
+            members: Vec::new(),
+            others: 1,
+            prefix: Vec::new(),
+            rest: 1,
+        };
+        ValueTypes { nodes: vec![node(JsonTypes::OBJECT), node(kinds)] }
     }
 
-    /// The types of the values at a place.
-    pub fn kinds(&self, place: usize) -> JsonTypes {
-        self.places.get(place).map_or(JsonTypes::ALL, |place| place.kinds)
+    /// The types of the values at a node.
+    pub fn kinds(&self, node: usize) -> JsonTypes {
+        self.nodes.get(node).map_or(JsonTypes::ALL, |node| node.kinds)
     }
 
-    /// The place of the member of this name in an object at a place.
-    pub fn member(&self, place: usize, name: &str) -> usize {
-        let Some(Place { members, others, .. }) = self.places.get(place) else { return place };
+    /// The node of the member of this name in an object at a node.
+    pub fn member(&self, node: usize, name: &str) -> usize {
+        let Some(ValueNode { members, others, .. }) = self.nodes.get(node) else { return node };
         let found = members.binary_search_by(|(declared, _)| declared.as_str().cmp(name));
         found.map_or(*others, |at| members[at].1)
     }
 
-    /// The place of element `index` of an array at a place.
-    pub fn element(&self, place: usize, index: usize) -> usize {
-        let Some(Place { prefix, rest, .. }) = self.places.get(place) else { return place };
+    /// The node of element `index` of an array at a node.
+    pub fn element(&self, node: usize, index: usize) -> usize {
+        let Some(ValueNode { prefix, rest, .. }) = self.nodes.get(node) else { return node };
         prefix.get(index).copied().unwrap_or(*rest)
     }
 }
@@ -128,7 +134,7 @@ pub fn lower_nested(
         let lowering = SchemaLowering::new(builder, source, options, limits, attempt);
         let lowering = lowering.with_syntax(ValueSyntax::Nested(Box::new(style.clone())));
         let (rule, relaxed) = lowering.lower_root_with(|lowering| {
-            types = lowering.types_by_place(style);
+            types = lowering.types_by_node(style);
             lowering.outermost_elements()
         })?;
         Ok(((rule, types), relaxed))
@@ -136,15 +142,15 @@ pub fn lower_nested(
     Ok(LoweredNested { rule, types, relaxed })
 }
 
-/// The places of a schema that are found so far: each is a list of conjunctions of locations, one
+/// The nodes of a schema that are found so far: each is a list of conjunctions of locations, one
 /// for each alternative of the values around it, which a reader cannot tell apart.
 #[derive(Default)]
-struct Places {
+struct ValueNodes {
     found: Vec<Vec<Locs>>,
     index: HashMap<Vec<Locs>, usize>,
 }
 
-impl Places {
+impl ValueNodes {
     fn index(&mut self, mut conjunctions: Vec<Locs>) -> usize {
         conjunctions.sort_unstable();
         conjunctions.dedup();
@@ -162,25 +168,25 @@ impl<'a> SchemaLowering<'a, '_> {
         JsonTypes::of(types)
     }
 
-    /// The types of the values of the root schema, by their places. Reports values that a reader
+    /// The types of the values of the root schema, by their nodes. Reports values that a reader
     /// could not tell apart.
-    fn types_by_place(&mut self, style: &NestedStyle) -> ValueTypes {
-        let mut places = Places::default();
-        places.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
+    fn types_by_node(&mut self, style: &NestedStyle) -> ValueTypes {
+        let mut nodes = ValueNodes::default();
+        nodes.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
         let mut out = Vec::new();
-        while let Some(conjunctions) = places.found.get(out.len()).cloned() {
-            if out.len() >= MAX_PLACES || !self.normalizer.reader.spend(conjunctions.len()) {
-                let what = format!("more than {MAX_PLACES} kinds of values between tags");
+        while let Some(conjunctions) = nodes.found.get(out.len()).cloned() {
+            if out.len() >= MAX_VALUE_KINDS || !self.normalizer.reader.spend(conjunctions.len()) {
+                let what = format!("more than {MAX_VALUE_KINDS} kinds of values between tags");
                 self.normalizer.reader.report_limit(LocId::ROOT, &[], what);
                 break;
             }
-            out.push(self.place(&conjunctions, &mut places, style));
+            out.push(self.node(&conjunctions, &mut nodes, style));
         }
-        ValueTypes { places: out }
+        ValueTypes { nodes: out }
     }
 
-    /// The place of values that satisfy any of the conjunctions.
-    fn place(&mut self, of: &[Locs], places: &mut Places, style: &NestedStyle) -> Place {
+    /// The node of values that satisfy any of the conjunctions.
+    fn node(&mut self, of: &[Locs], nodes: &mut ValueNodes, style: &NestedStyle) -> ValueNode {
         let (mut kinds, mut objects, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
         for locs in of {
             let alternatives = self.normalizer.alternatives(locs);
@@ -221,7 +227,7 @@ impl<'a> SchemaLowering<'a, '_> {
         for &name in &names {
             let schemas = objects.iter().map(|object| self.normalizer.member_schemas(object, name));
             let schemas: Vec<Locs> = schemas.filter(is_possible).collect();
-            members.push((name.to_owned(), self.place_index(schemas, places)));
+            members.push((name.to_owned(), self.node_index(schemas, nodes)));
         }
         let mut others = Vec::new();
         for object in &objects {
@@ -237,16 +243,16 @@ impl<'a> SchemaLowering<'a, '_> {
         let length = arrays.iter().map(|array| array.prefix()).max().unwrap_or(0);
         let mut elements = (0..=length).map(|i| {
             let schemas = arrays.iter().map(|array| array.element(i));
-            self.place_index(schemas.filter(is_possible).collect(), places)
+            self.node_index(schemas.filter(is_possible).collect(), nodes)
         });
         let prefix = elements.by_ref().take(length).collect();
         let rest = elements.next().unwrap_or_default();
-        let others = self.place_index(others.into_iter().filter(is_possible).collect(), places);
-        Place { kinds: all, members, others, prefix, rest }
+        let others = self.node_index(others.into_iter().filter(is_possible).collect(), nodes);
+        ValueNode { kinds: all, members, others, prefix, rest }
     }
 
-    fn place_index(&mut self, schemas: Vec<Locs>, places: &mut Places) -> usize {
-        places.index(schemas.into_iter().map(|locs| self.normalizer.conjunction(locs)).collect())
+    fn node_index(&mut self, schemas: Vec<Locs>, nodes: &mut ValueNodes) -> usize {
+        nodes.index(schemas.into_iter().map(|locs| self.normalizer.conjunction(locs)).collect())
     }
 
     /// Reports what tags cannot express.
