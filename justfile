@@ -107,6 +107,6 @@ python *args:
 cuda-check:
     bash adapters/candle/cuda/check
 
-# The CUDA code on a GPU: tests, compute-sanitizer, figures, the example.
-gpu:
-    bash adapters/candle/cuda/gpu
+# The CUDA code on a GPU: tests, compute-sanitizer, figures, the example; `just gpu build` for another machine.
+gpu *args:
+    bash adapters/candle/cuda/gpu {{args}}

@@ -1,5 +1,5 @@
 //! Tests of the CUDA source without a GPU: the committed PTX matches it, and compiled by the host
-//! compiler (`cuda/compile_for_host.cpp`) it agrees with the scalar reference.
+//! compiler (`cuda/host.cpp`) it agrees with the scalar reference.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

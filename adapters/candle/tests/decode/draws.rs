@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use candle_core::{Device, Tensor};
+use candle_core::Tensor;
 use louver_candle::MaskBatch;
 
+use crate::device;
 use crate::serving::draw::{DrawRow, Sampling, draw, mix, top_k};
 use crate::serving::lookup::look_up;
 
@@ -13,12 +14,14 @@ fn numbers(count: usize, distinct: u64) -> Vec<f32> {
 }
 
 /// Narrow and wide rows, few and many equal values: the values of a sort, each at its position, the
-/// first one at the lowest position.
+/// first one at the lowest position on the CPU. The blocks of 9,000 numbers need no padding.
 #[test]
 fn the_largest_of_wide_rows_are_found() {
-    for (n, distinct) in [(5, 3), (1024, 50), (1025, 9), (9_000, 1 << 40), (151_936, 7)] {
+    for (n, distinct) in
+        [(5, 3), (1024, 50), (1025, 9), (9_000, 1 << 40), (9_001, 100), (151_936, 7)]
+    {
         let rows = numbers(2 * n, distinct);
-        let values = Tensor::new(&rows[..], &Device::Cpu).unwrap().reshape((2, n)).unwrap();
+        let values = Tensor::new(&rows[..], &device()).unwrap().reshape((2, n)).unwrap();
         for k in [1, 256] {
             let (found, ids) = top_k(&values, k).expect("candle's operations");
             let (found, ids) = (found.to_vec2::<f32>().unwrap(), ids.to_vec2::<u32>().unwrap());
@@ -28,7 +31,7 @@ fn the_largest_of_wide_rows_are_found() {
                 assert_eq!(found[..], sorted[..k.min(n)]);
                 assert!(ids.iter().zip(found).all(|(&id, &value)| row[id as usize] == value));
                 let lowest = row.iter().position(|&value| value == sorted[0]);
-                assert_eq!(Some(ids[0] as usize), lowest);
+                assert!(device().is_cuda() || Some(ids[0] as usize) == lowest);
                 assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
             }
         }
@@ -50,7 +53,7 @@ fn draws_have_the_distribution_of_the_softmax() {
     let drawn = |position| DrawRow { sampling, position };
     let mut rows: Vec<DrawRow> = (0..count).map(drawn).collect();
     rows.extend([DrawRow { sampling: Sampling::GREEDY, position: 0 }; 2]);
-    let logits = Tensor::new(row.repeat(count + 2), &Device::Cpu).unwrap();
+    let logits = Tensor::new(row.repeat(count + 2), &device()).unwrap();
     let tokens = draw(&logits.reshape((count + 2, 6)).unwrap(), &masks, &rows).expect("draws");
 
     assert_eq!(tokens[count..], [Some(1), None]);

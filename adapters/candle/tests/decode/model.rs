@@ -1,9 +1,10 @@
 //! The model of the example against candle's Llama.
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama::{Cache, Config, Llama as Reference};
 
+use crate::device;
 use crate::llama::{Llama, random_weights, small_model};
 use crate::serving::model::{Chunk, Model, SequenceCache};
 
@@ -22,8 +23,8 @@ pub(crate) fn config(vocab_size: usize) -> Config {
 /// The example's model with random weights.
 pub(crate) fn random_llama(vocab_size: usize, dtype: DType) -> Llama {
     let config = config(vocab_size);
-    let weights = random_weights(&config, 7, &Device::Cpu).expect("weights");
-    let weights = VarBuilder::from_tensors(weights, dtype, &Device::Cpu);
+    let weights = random_weights(&config, 7, &device()).expect("weights");
+    let weights = VarBuilder::from_tensors(weights, dtype, &device());
     Llama::load(weights, &config).expect("a model")
 }
 
@@ -33,8 +34,8 @@ pub(crate) fn random_llama(vocab_size: usize, dtype: DType) -> Llama {
 fn ragged_chunks_give_the_logits_of_candles_llama() {
     const VOCAB: usize = 90;
     let ours = random_llama(VOCAB, DType::F32);
-    let weights = random_weights(&config(VOCAB), 7, &Device::Cpu).expect("weights");
-    let weights = VarBuilder::from_tensors(weights, DType::F32, &Device::Cpu);
+    let weights = random_weights(&config(VOCAB), 7, &device()).expect("weights");
+    let weights = VarBuilder::from_tensors(weights, DType::F32, &device());
     let theirs = Reference::load(weights, &config(VOCAB)).expect("a model");
 
     let text = |seed: usize, len: usize| -> Vec<u32> {
@@ -56,8 +57,8 @@ fn ragged_chunks_give_the_logits_of_candles_llama() {
             let logits = (end - start).min(3);
             chunks.push(Chunk { tokens: text[start..end].to_vec(), cache, logits });
             for end in end - logits + 1..=end {
-                let mut cache = Cache::new(true, DType::F32, &config(VOCAB), &Device::Cpu).unwrap();
-                let input = Tensor::new(&text[..end], &Device::Cpu).unwrap().unsqueeze(0).unwrap();
+                let mut cache = Cache::new(true, DType::F32, &config(VOCAB), &device()).unwrap();
+                let input = Tensor::new(&text[..end], &device()).unwrap().unsqueeze(0).unwrap();
                 let row = theirs.forward(&input, 0, &mut cache).expect("a forward pass");
                 expected.extend(row.to_vec2::<f32>().expect("logits"));
             }

@@ -22,6 +22,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use crate::jsonl;
+use crate::model_flags::ModelFlags;
 use record::RequestRecord;
 
 /// The benchmarks of the server.
@@ -109,7 +110,13 @@ pub(crate) struct LoadArgs {
 /// `louver bench serve throughput`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ThroughputArgs {
-    /// Also test a model with this tokenizer.json.
+    /// The model: a directory, a GGUF file or a Hugging Face id [default: the tiny model with
+    /// random weights].
+    #[arg(long, value_name = "PATH_OR_ID")]
+    model: Option<String>,
+    #[command(flatten)]
+    model_flags: ModelFlags,
+    /// Also test a tiny model with this tokenizer.json.
     #[arg(long, value_name = "tokenizer.json")]
     tokenizer: Option<PathBuf>,
     /// Tokens per generation.

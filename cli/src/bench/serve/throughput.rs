@@ -3,18 +3,18 @@
 
 mod table;
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use louver::EngineOptions;
 use louver_mistralrs::{
     Draw, Louver, Overlap, Plan, Prefetch, Reasoning, RunOptions, SchemaOptions, Timing,
     ToolChoice, Truncation, Whitespace,
 };
+use louver_server::ModelConfig;
 use mistralrs::{
-    CustomLogitsProcessor, Model, ModelDType, RequestBuilder, Response, SamplingParams, Tensor,
-    TextMessageRole, TextModelBuilder,
+    CustomLogitsProcessor, Model, RequestBuilder, Response, SamplingParams, Tensor, TextMessageRole,
 };
 use serde_json::{Value, json};
 
@@ -101,15 +101,10 @@ struct Measurement {
 }
 
 pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<BenchOutcome> {
-    let mut models = vec![("548 ids", test_server::tiny_model_dir()?)];
-    if let Some(tokenizer) = &args.tokenizer {
-        let parent = louver_tiny_model::default_parent();
-        models.push(("wide", louver_tiny_model::ensure_around(&parent, tokenizer)?.dir));
-    }
     let (mut records, mut low) = (Vec::new(), Vec::new());
     let mut summary = table::header();
-    for (name, dir) in models {
-        let bench = Bench::load(&dir, args.tokens, seed).await?;
+    for (name, config) in args.models()? {
+        let bench = Bench::load(config, args.tokens, seed).await?;
         for shape in shapes().iter().filter(|shape| args.includes(shape.name)) {
             let numbers = args.concurrency(shape);
             let arrangement = bench.arrange(shape, args.prompt).context(shape.name)?;
@@ -176,6 +171,26 @@ fn shapes() -> [Shape; 3] {
 }
 
 impl ThroughputArgs {
+    /// The models and their names in the table.
+    fn models(&self) -> Result<Vec<(String, ModelConfig)>> {
+        let mut models = match &self.model {
+            Some(model) => {
+                let config = ModelConfig { model: model.clone(), ..ModelConfig::default() };
+                vec![(config.served_name(), config)]
+            }
+            None => vec![("548 ids".to_owned(), test_server::model_config("tiny", None)?)],
+        };
+        if let Some(tokenizer) = &self.tokenizer {
+            let parent = louver_tiny_model::default_parent();
+            let dir = louver_tiny_model::ensure_around(&parent, tokenizer)?.dir;
+            let tiny = test_server::model_config("wide", None)?;
+            let config = ModelConfig { model: dir.display().to_string(), ..tiny };
+            models.push(("wide".to_owned(), config));
+        }
+        models.iter_mut().for_each(|(_, config)| self.model_flags.apply(config));
+        Ok(models)
+    }
+
     fn concurrency(&self, shape: &Shape) -> Vec<usize> {
         let is_asked = |n: &usize| self.at_once.is_empty() || self.at_once.contains(n);
         shape.concurrency.iter().copied().filter(is_asked).collect()
@@ -195,14 +210,11 @@ impl Arrangement {
 }
 
 impl Bench {
-    async fn load(dir: &Path, tokens: usize, seed: u64) -> Result<Bench> {
-        let most = shapes().iter().flat_map(|shape| shape.concurrency).copied().max();
-        let builder = TextModelBuilder::new(dir.display())
-            .with_force_cpu()
-            .with_dtype(ModelDType::F32)
-            .with_max_num_seqs(most.unwrap_or(1))
-            .with_prefix_cache_n(None);
-        let (model, louver) = Louver::load(builder).await?;
+    async fn load(config: ModelConfig, tokens: usize, seed: u64) -> Result<Bench> {
+        let max_sequences = shapes().iter().flat_map(|shape| shape.concurrency).copied().max();
+        let config = ModelConfig { max_sequences, prefix_cache: None, ..config };
+        let (model, louver) =
+            louver_server::load_model(&config, EngineOptions::default(), None).await?;
         let stops = louver.engine().vocab().stops().iter().map(|id| id.raw() as usize).collect();
         Ok(Bench { model, louver, tokens, seed, endless: endless(stops) })
     }

@@ -114,8 +114,15 @@ pub(crate) fn top_k(values: &Tensor, k: usize) -> candle_core::Result<(Tensor, T
     }
     let width = n.div_ceil(SORT_WIDTH);
     let blocks = n.div_ceil(width);
-    let fill = Tensor::full(f32::NEG_INFINITY, (rows, blocks * width - n), values.device())?;
-    let blocked = Tensor::cat(&[values, &fill], 1)?.reshape((rows, blocks, width))?;
+    // Devices have no empty buffers.
+    let padded = match blocks * width - n {
+        0 => values.clone(),
+        fill => {
+            let fill = Tensor::full(f32::NEG_INFINITY, (rows, fill), values.device())?;
+            Tensor::cat(&[values, &fill], 1)?
+        }
+    };
+    let blocked = padded.reshape((rows, blocks, width))?;
     let (_, best) = top_k(&blocked.max(2)?, k)?;
     let best = best.unsqueeze(2)?.broadcast_as((rows, best.dim(1)?, width))?.contiguous()?;
     let candidates = blocked.gather(&best, 1)?.flatten_from(1)?;

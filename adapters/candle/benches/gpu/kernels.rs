@@ -1,23 +1,18 @@
-//! CUDA benchmark: masks against moving the same bytes, fused against separate operations, and how
-//! much of the upload overlaps with a forward pass. Run by `just gpu`.
+//! The kernels alone: masks against moving the same bytes, one operation against two, and how much
+//! of the upload overlaps with a forward pass.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use candle_core::cuda_backend::WrapErr;
 use candle_core::{DType, Device, Tensor};
 use half::bf16;
 use louver_candle::{MaskBatch, apply_bitmask_, greedy};
 
+use crate::{Outcome, median};
+
 const ROUNDS: usize = 101;
 /// Launches per measurement, to amortise timing and synchronisation.
 const REPEAT: u32 = 20;
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e6
-}
 
 /// Medians of the alternating operations in microseconds per run; the device is idle before and
 /// after each.
@@ -59,7 +54,7 @@ fn batch(rows: usize, ids: usize, word: impl Fn(usize, usize) -> u32) -> Outcome
 
 /// Compares with the lower bound of memory traffic: a device copy that reads and writes as many
 /// bytes as the kernel must.
-fn floors(device: &Device) -> Outcome<()> {
+pub(crate) fn floors(device: &Device) -> Outcome<()> {
     let (rows, ids) = (256, 128_256);
     println!("[{rows}, {ids}] bf16, microseconds a batch, masks on the device");
     let stream = device.as_cuda_device()?.cuda_stream();
@@ -109,7 +104,7 @@ fn floors(device: &Device) -> Outcome<()> {
 }
 
 /// A forward pass (matrix products) with masks uploaded during it and after it.
-fn overlap(device: &Device) -> Outcome<()> {
+pub(crate) fn overlap(device: &Device) -> Outcome<()> {
     let (rows, ids) = (256, 128_256);
     let mut masks = batch(rows, ids, noise)?;
     let weights = Tensor::rand(-1f32, 1.0, (8192, 8192), device)?.to_dtype(DType::BF16)?;
@@ -149,12 +144,4 @@ fn overlap(device: &Device) -> Outcome<()> {
          during it {during:.0}, after it {after:.0}"
     );
     Ok(())
-}
-
-fn main() -> Outcome<()> {
-    let device = Device::new_cuda(0)?;
-    let context = device.as_cuda_device()?.cuda_stream().context().clone();
-    println!("{}", context.name()?);
-    floors(&device)?;
-    overlap(&device)
 }
