@@ -219,6 +219,7 @@ impl<'g> Scan<'g> {
                 facts.label = rule.attributes.label;
                 facts.tracked = !rule.attributes.is_empty();
                 facts.name = rule.attributes.name;
+                facts.unusual = rule.attributes.unusual;
                 facts.only_unique_name = facts.name && rule.attributes.is_only_name();
             }
             facts.regularity =

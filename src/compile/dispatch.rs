@@ -10,10 +10,10 @@ mod matches;
 mod tests;
 mod trie;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use self::layout::{StateEdges, TagBodies};
-use self::matches::MatchTable;
+use self::layout::{Progress, StateEdges, TagBodies};
+use self::matches::{MatchTable, TriggerOrStop};
 use super::DispatchMark;
 use super::rule_facts::RuleFacts;
 use super::rule_nfa::StateSummary;
@@ -58,6 +58,9 @@ pub(crate) struct CompiledDispatch {
     is_shared: bool,
     /// By trigger: the productive rules of its tags.
     rules: Vec<Vec<u32>>,
+    /// By node of the trie: whether its text begins a stop or a trigger with usual bodies. Made
+    /// when first needed.
+    usual_nodes: OnceLock<Box<[bool]>>,
 }
 
 impl CompiledDispatch {
@@ -69,6 +72,23 @@ impl CompiledDispatch {
     /// The meaning of a state.
     pub(super) fn mark(&self, state: u32) -> DispatchMark {
         self.automaton.mark(state)
+    }
+
+    /// Whether all that a state has read or begun are excludes and triggers with unusual bodies;
+    /// `None` where nothing has begun. `unusual` tells which rules are. Cost: the first call looks
+    /// at all texts.
+    pub(super) fn is_unusual(&self, state: u32, unusual: impl Fn(u32) -> bool) -> Option<bool> {
+        let is_usual = |fires: TriggerOrStop| {
+            fires.is_none_or(|tag| !self.called_rules(tag).iter().all(|&rule| unusual(rule)))
+        };
+        match self.automaton.progress(state) {
+            Progress::Nothing => None,
+            Progress::Begun(node) => {
+                let usual = self.usual_nodes.get_or_init(|| self.automaton.usual_nodes(is_usual));
+                Some(!usual[node as usize])
+            }
+            Progress::Fired(fires) => Some(!fires.into_iter().any(is_usual)),
+        }
     }
 
     /// The edges of a state. Computed anew in each call.
@@ -144,6 +164,7 @@ impl UnresolvedDispatch {
                 automaton: self.automaton.clone(),
                 is_shared: true,
                 rules: self.rules.clone(),
+                usual_nodes: OnceLock::new(),
             };
         }
         let bodies = self.rules.iter().map(|rules| TagBodies {
@@ -156,7 +177,8 @@ impl UnresolvedDispatch {
             .iter()
             .map(|rules| rules.iter().copied().filter(productive).collect())
             .collect();
-        CompiledDispatch { automaton: automaton.into(), is_shared: false, rules }
+        let usual_nodes = OnceLock::new();
+        CompiledDispatch { automaton: automaton.into(), is_shared: false, rules, usual_nodes }
     }
 }
 

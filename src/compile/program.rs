@@ -484,6 +484,18 @@ impl Program {
         }
     }
 
+    /// Whether all that a state of a tag dispatch has read or begun are excludes and triggers with
+    /// [`unusual`](crate::ir::Attributes::unusual) bodies; `None` where nothing has begun.
+    pub(crate) fn is_unusual_trigger(&self, state: u32) -> Option<bool> {
+        let State { instance, set, .. } = self.states[state as usize];
+        match self.instances.get(instance as usize).map(|i| &i.source) {
+            Some(StateSource::Dispatch(dispatch)) => {
+                dispatch.is_unusual(self.sets[set.at as usize], |rule| self.facts(rule).unusual)
+            }
+            _ => None,
+        }
+    }
+
     /// The number of a [`State::is_trigger_state`] within its dispatch automaton; equal for all
     /// dispatches over the same texts.
     pub(crate) fn trigger_state_number(&self, state: u32) -> Option<u32> {

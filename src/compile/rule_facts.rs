@@ -13,6 +13,8 @@ pub(crate) struct RuleFacts {
     pub(crate) tracked: bool,
     /// The rule is a unique name: see [`crate::ir::Attributes::name`].
     pub(crate) name: bool,
+    /// Its texts are unusual: see [`crate::ir::Attributes::unusual`].
+    pub(crate) unusual: bool,
     /// It is a unique name without further attributes.
     pub(crate) only_unique_name: bool,
     /// It calls unique names, directly or through auxiliary rules.

@@ -53,7 +53,7 @@ const MAX_COUNTERPARTS: usize = 1 << 16;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrepareBudget {
     /// Most masks to make. The default is 512.
     pub masks: usize,

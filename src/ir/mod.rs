@@ -122,6 +122,9 @@ pub struct Attributes {
     /// Names that violate this are not compared, or reach a dead end. Cheaper than
     /// [`Attributes::element`]: free until a name has been read.
     pub name: bool,
+    /// The texts of the rule are possible but unusual, for example a spelling of calls that the
+    /// model was not trained on. Changes no mask: preparation comes to them last.
+    pub unusual: bool,
 }
 
 impl Attributes {
@@ -148,6 +151,7 @@ impl Attributes {
                 scope: false,
                 element: false,
                 name: _,
+                unusual: false,
             }
         )
     }

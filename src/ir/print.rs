@@ -86,7 +86,7 @@ fn write_attributes(
     start: bool,
     attributes: &Attributes,
 ) -> fmt::Result {
-    let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
+    let Attributes { label, capture, hidden, temperature, budget, scope, element, name, unusual } =
         attributes;
     let mut out = Vec::new();
     if start {
@@ -111,7 +111,9 @@ fn write_attributes(
             out.push("spent=cut".to_owned());
         }
     }
-    for (word, is_set) in [("scope", scope), ("element", element), ("name", name)] {
+    for (word, is_set) in
+        [("scope", scope), ("element", element), ("name", name), ("unusual", unusual)]
+    {
         if *is_set {
             out.push(word.to_owned());
         }

@@ -120,16 +120,19 @@ fn attributes() -> impl Strategy<Value = Attributes> {
     let budget = budget.prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent });
     let values =
         (option::of(0u32..5), option::of("\\PC{0,4}"), option::of(0.0f32..3.0), option::of(budget));
-    (values, any::<[bool; 4]>()).prop_map(
-        |((label, capture, temperature, budget), [hidden, scope, element, name])| Attributes {
-            label: label.map(Label::from_raw),
-            capture,
-            hidden,
-            temperature,
-            budget,
-            scope,
-            element,
-            name,
+    (values, any::<[bool; 5]>()).prop_map(
+        |((label, capture, temperature, budget), [hidden, scope, element, name, unusual])| {
+            Attributes {
+                label: label.map(Label::from_raw),
+                capture,
+                hidden,
+                temperature,
+                budget,
+                scope,
+                element,
+                name,
+                unusual,
+            }
         },
     )
 }

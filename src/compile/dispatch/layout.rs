@@ -30,6 +30,17 @@ pub(in crate::compile) struct StateEdges {
     pub(in crate::compile) is_final: bool,
 }
 
+/// What a state has read of triggers, stops and excludes.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// Nothing.
+    Nothing,
+    /// The text of a node begins them.
+    Begun(u32),
+    /// These have fired.
+    Fired(Vec<TriggerOrStop>),
+}
+
 /// What the bodies of a trigger's tags derive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagBodies {
@@ -413,6 +424,35 @@ impl DispatchAutomaton {
                 DispatchMark::Fired { matched: self.matches.trie.depth(at.prefix), special: true }
             }
         }
+    }
+
+    /// What a state has read of triggers, stops and excludes.
+    pub(super) fn progress(&self, state: u32) -> Progress {
+        let matches = &self.matches;
+        match self.kind(state) {
+            StateKind::Start | StateKind::End => Progress::Nothing,
+            StateKind::TextBefore(ROOT) | StateKind::TextAfter(ROOT) => Progress::Nothing,
+            StateKind::TextBefore(node)
+            | StateKind::TextAfter(node)
+            | StateKind::Committed(node) => Progress::Begun(node),
+            StateKind::Fired(node) => {
+                let tags = matches.tag_nodes(node).map(|node| matches.tag_at(node));
+                Progress::Fired(tags.chain(matches.fires_stop(node).then_some(None)).collect())
+            }
+            StateKind::Special(read) if read.prefix == ROOT => {
+                Progress::Fired(matches.specials[read.special as usize].1.clone())
+            }
+            StateKind::Special(read) => {
+                let prefixes = matches.prefixes_at(read.prefix).iter();
+                let read = prefixes.filter(|prefix| prefix.special == read.special);
+                Progress::Fired(read.map(|prefix| prefix.fires).collect())
+            }
+        }
+    }
+
+    /// See [`MatchTable::usual_nodes`].
+    pub(super) fn usual_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
+        self.matches.usual_nodes(is_usual)
     }
 
     /// The summary of a state.

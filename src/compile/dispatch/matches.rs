@@ -208,6 +208,20 @@ impl MatchTable {
         (tag != NO_NODE).then_some(tag)
     }
 
+    /// By node: whether its text begins a trigger or stop for which `is_usual` holds.
+    pub(super) fn usual_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
+        let mut usual = vec![false; self.trie.len()];
+        // Children have larger numbers.
+        for node in (0..self.trie.len() as u32).rev() {
+            let is_stop = self.fires_stop(node) && self.matched_len(node) == self.trie.depth(node);
+            let own = self.tag_at(node).map(Some).into_iter().chain(is_stop.then_some(None));
+            let prefixes = self.prefixes_at(node).iter().map(|prefix| prefix.fires);
+            usual[node as usize] = own.chain(prefixes).any(&is_usual)
+                || self.trie.children(node).any(|child| usual[child as usize]);
+        }
+        usual.into()
+    }
+
     /// Nodes of the triggers that the node's text ends with, longest first.
     pub(super) fn tag_nodes(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.links(node, |node_match| node_match.tag_link)

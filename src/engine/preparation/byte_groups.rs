@@ -8,6 +8,8 @@ use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
 
 /// Factor for a byte with which the spelling of a special token begins that may follow itself.
 const SPELLED_SPECIAL: f64 = 0.02;
+/// Factor for the beginning of a trigger with [`unusual`](crate::ir::Attributes::unusual) bodies.
+const UNUSUAL_TRIGGER: f64 = 0.02;
 
 /// Bytes that lead to one configuration.
 #[derive(Clone, Debug)]
@@ -95,6 +97,20 @@ pub(super) fn discount_spelled_specials(
         groups.iter_mut().filter(|group| group.bytes.len() == 1 && group.bytes.meets(&spelled))
     {
         group.likelihood *= SPELLED_SPECIAL;
+    }
+}
+
+/// Lowers the likelihood of bytes that begin excludes and unusual triggers only.
+pub(super) fn discount_unusual_triggers(
+    parser: &Parser,
+    config: ConfigId,
+    groups: &mut [ByteGroup],
+) {
+    if !parser.is_in_unusual_trigger(config) {
+        let begins = |group: &&mut ByteGroup| {
+            group.advances_trigger && parser.is_in_unusual_trigger(group.to)
+        };
+        groups.iter_mut().filter(begins).for_each(|group| group.likelihood *= UNUSUAL_TRIGGER);
     }
 }
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use super::byte_groups::{
     ByteGroup, CLASS_OF, CLASSES, LETTER_CLASS, NAME_CLASSES, character_kind,
-    discount_spelled_specials, estimate_members, group_bytes, is_punctuation,
-    special_continuations, weight,
+    discount_spelled_specials, discount_unusual_triggers, estimate_members, group_bytes,
+    is_punctuation, special_continuations, weight,
 };
 use super::{ConstraintConfig, PathSymbol, word_cuts};
 use crate::fsm::ByteSet;
@@ -573,6 +573,7 @@ impl PathSearch {
             },
         };
         estimate_members(parser, &mut groups);
+        discount_unusual_triggers(parser, config, &mut groups);
         let specials = special_continuations(parser, config)?;
         discount_spelled_specials(parser, &specials, &mut groups);
         let continuations = Arc::new(Continuations {
@@ -669,7 +670,10 @@ impl PathSearch {
             });
         }
         let sum: f64 = out.iter().map(|branch| branch.likelihood).sum();
-        out.iter_mut().for_each(|branch| branch.likelihood /= sum.max(f64::MIN_POSITIVE));
+        // Free text may also go on as it is, which leads nowhere else.
+        let is_text = *text_kind == TextKind::Returns && node == 0;
+        let least = if is_text { 1.0 } else { f64::MIN_POSITIVE };
+        out.iter_mut().for_each(|branch| branch.likelihood /= sum.max(least));
         // Find the trie nodes of the likely groups.
         let likely =
             groups.iter().zip(&out).filter(|(_, branch)| branch.likelihood >= min_likelihood);

@@ -105,8 +105,7 @@ impl PreparationProgress {
             self.search = Some(search);
         } else if job.is_needed() {
             job.with_constraint(IndexState::reserve_more);
-            second.last_preparation =
-                Some((epoch, self.budget.clone(), self.report.report.candidates));
+            second.last_preparation = Some((epoch, self.budget, self.report.report.candidates));
         }
         Ok(next)
     }

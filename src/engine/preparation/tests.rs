@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::{Engine, EngineOptions, MaskTuning, RowStatus};
 use crate::front::json_schema::SchemaOptions;
 use crate::fsm::ByteSet;
-use crate::ir::{Expr, GrammarBuilder};
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::vocab::Vocabulary;
 
@@ -312,6 +312,42 @@ fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
     seen.sort_unstable();
     seen.dedup();
     (engine.stats().background_masks_used, seen.len())
+}
+
+/// Two tags with the same body. The masks of one that is unusual are not among the first.
+#[test]
+fn unusual_tags_are_prepared_last() {
+    let used = |unusual: bool| {
+        let mut builder = GrammarBuilder::new();
+        let object = "{\"kind\": \"one\", \"size\": 12}";
+        let tags = ["<call>", "[[call]]"].map(|trigger| {
+            let body = builder.rule("body", Expr::text(object));
+            builder.attributes(body).unusual = unusual && trigger == "<call>";
+            (Trigger::Text(trigger.into()), body)
+        });
+        let dispatch = Dispatch {
+            tags: tags.into(),
+            stops: Vec::new(),
+            excludes: vec![b"{{".to_vec()],
+            after: AfterTag::Loop,
+            end: DispatchEnd::Anywhere,
+        };
+        let text = builder.rule("text", Expr::Dispatch(Box::new(dispatch)));
+        let engine = engine(EngineOptions {
+            tuning: MaskTuning::with_direct_walk(0),
+            ..EngineOptions::default()
+        });
+        let constraint = engine.compile(builder.finish(text).unwrap()).unwrap();
+        let budget = PrepareBudget { candidates: 30, ..PrepareBudget::default() };
+        constraint.prepare(budget).wait();
+        let [first, second] = ["<call>", "[[call]]"]
+            .map(|trigger| share(&engine, &constraint, &format!("{trigger}{object}")).0);
+        (first, second)
+    };
+    let (first, second) = used(false);
+    assert!(first > 3 && second > 3, "{first} and {second}");
+    let (unusual, usual) = used(true);
+    assert!(2 * unusual < first && usual >= second, "{unusual} and {usual}, {first} and {second}");
 }
 
 #[test]

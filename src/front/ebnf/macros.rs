@@ -26,7 +26,7 @@ const WITHOUT_EFFECT: [&str; 5] = [
 ];
 
 /// The rule options.
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 13] = [
     "capture",
     "element",
     "hidden",
@@ -39,6 +39,7 @@ const OPTIONS: [&str; 12] = [
     "spent",
     "start",
     "temperature",
+    "unusual",
 ];
 
 /// The value of an argument.
@@ -206,6 +207,7 @@ impl Parser<'_> {
                 ("scope", None) => out.attributes.scope = true,
                 ("element", None) => out.attributes.element = true,
                 ("name", None) => out.attributes.name = true,
+                ("unusual", None) => out.attributes.unusual = true,
                 ("lazy", None) => out.lazy = Some(key.span),
                 ("start", None) => out.start = Some(key.span),
                 ("label", Some(value)) => {

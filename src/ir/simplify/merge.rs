@@ -153,10 +153,10 @@ impl<'g> Encoder<'g> for ExactEncoding<'g> {
 
 /// Encodes a rule with its attributes.
 fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
-    let Attributes { label, capture, hidden, temperature, budget, scope, element, name } =
+    let Attributes { label, capture, hidden, temperature, budget, scope, element, name, unusual } =
         &rule.attributes;
     out.word(
-        [*hidden, *scope, *element, *name]
+        [*hidden, *scope, *element, *name, *unusual]
             .into_iter()
             .fold(0, |flags, flag| flags << 1 | u64::from(flag)),
     );

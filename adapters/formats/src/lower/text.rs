@@ -92,6 +92,9 @@ impl Lowering<'_> {
     /// that turn out to be text, with `text` after them.
     fn spelling_tags(&mut self, next: &Expr, text: &Expr) -> Vec<(Trigger, RuleId)> {
         let format = self.format;
+        let begin = format.calls_begin();
+        let usual = begin.map_or_else(Vec::new, |begin| self.begin_triggers(begin));
+        let usual: Vec<Trigger> = usual.into_iter().map(|(trigger, _)| trigger).collect();
         let mut out = Vec::new();
         for (k, spelling) in format.spellings.iter().enumerate() {
             let LoweredSpelling { calls, text: begin_is_text } = self.spellings[k].clone();
@@ -105,6 +108,7 @@ impl Lowering<'_> {
                 for body in &bodies {
                     let body = Expr::seq([rest.clone(), body.clone()]);
                     let body = self.builder.labelled("calls", Role::Marker.label(), body);
+                    self.builder.attributes(body).unusual = !usual.contains(&trigger);
                     out.push((trigger.clone(), body));
                 }
             }
