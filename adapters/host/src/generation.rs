@@ -81,10 +81,10 @@ impl GenerationTask {
 impl TurnPlan {
     /// Computes the first masks in the background: see
     /// [`Overlap::prepare`](crate::Overlap::prepare).
-    pub fn prepare_masks(&self) {
+    pub fn prepare_masks(&self, budget: PrepareBudget) {
         if let Some(constraint) = self.constraint() {
             tracing::debug!("preparation: first masks in the background");
-            constraint.prepare(PrepareBudget::default());
+            constraint.prepare(budget);
         }
     }
 

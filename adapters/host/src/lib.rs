@@ -37,6 +37,7 @@ mod validate;
 pub use error::{ExtendError, Fault, GenerationError, PlanError, RequestError};
 pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, Sampling};
 pub use hook::LogitsHook;
+pub use louver::PrepareBudget;
 pub use louver_templates::{
     ChatTemplate, Checkpoint, CheckpointError, DEFAULT_TEMPLATE, FormatSource, MessageStyle,
     PromptParts, ResolveError, Resolved, ResponseTemplate, SHIPPED_TEMPLATES, TOOL_TEMPLATE,

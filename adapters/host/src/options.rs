@@ -1,5 +1,6 @@
 //! Options of running a request.
 
+use louver::PrepareBudget;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
@@ -56,8 +57,9 @@ pub enum Draw {
 /// Speculative work that overlaps with the model's computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// Computes the first masks while the host processes the prompt.
-    pub prepare: bool,
+    /// How much of the first masks is computed while the host processes the prompt; `None` for
+    /// nothing.
+    pub prepare: Option<PrepareBudget>,
     /// Computes the next mask while the model computes. Not with [`Draw::Host`], because the token
     /// must be known.
     pub prefetch: Prefetch,
@@ -65,7 +67,7 @@ pub struct Overlap {
 
 impl Default for Overlap {
     fn default() -> Self {
-        Overlap { prepare: true, prefetch: Prefetch::Adaptive }
+        Overlap { prepare: Some(PrepareBudget::default()), prefetch: Prefetch::Adaptive }
     }
 }
 

@@ -7,13 +7,18 @@ use std::fmt::{Debug, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use louver_host::{DrawnBy, Finish, PreparedGeneration};
+use louver::{EngineOptions, Limits, PrepareBudget};
+use louver_host::{
+    Completion, DrawnBy, Fault, Finish, Generation, GenerationError, PreparedGeneration,
+};
+use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use rig::{
-    AMPLE, LOUVER, PROMPT, STOP, STOPPED, WIDTH, direct, finish, generate, largest, plan, prepare,
+    AMPLE, LOUVER, PROMPT, STOP, STOPPED, WIDTH, direct, finish, generate, largest, plan, plan_of,
+    prepare,
 };
 
 /// Keeps spans and events as lines: the level, and the name and fields.
@@ -91,7 +96,7 @@ fn plans_and_generations_emit_spans_and_events() {
     // A usual generation: nothing for each token.
     let (lines, _) = collect(|| {
         let plan = plan();
-        plan.prepare_masks();
+        plan.prepare_masks(PrepareBudget::default());
         let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
         generate(&direct(hook), AMPLE);
         finish((events, task), STOPPED).unwrap();
@@ -147,4 +152,45 @@ fn plans_and_generations_emit_spans_and_events() {
     let (lines, _) = ended(3, LOUVER);
     let truncated = (Level::DEBUG, "event truncated at the length limit");
     assert_eq!(texts(&lines)[1..], [truncated]);
+}
+
+/// The result and the lines of a generation of a required call with a string.
+fn string_call(
+    schema: serde_json::Value,
+    options: EngineOptions,
+    limit: usize,
+) -> Option<(Result<Generation, GenerationError>, Vec<(Level, String)>)> {
+    let parameters =
+        json!({"type": "object", "properties": {"note": schema}, "required": ["note"]});
+    let plan = plan_of(parameters, options).ok()?;
+    let mut result = None;
+    let (lines, _) = collect(|| {
+        let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, limit);
+        generate(&direct(hook), limit);
+        result = Some(finish((events, task), STOPPED));
+    });
+    Some((result?, lines))
+}
+
+#[test]
+fn completions_near_the_limit_emit_an_event() {
+    let schema = json!({"type": "string", "minLength": 10, "maxLength": 150});
+    let (result, lines) = string_call(schema, EngineOptions::default(), 100).unwrap();
+    assert_eq!(result.unwrap().report.completion, Completion::Pressed);
+    assert_eq!(texts(&lines)[1..], [(Level::DEBUG, "event narrowed near the length limit")]);
+}
+
+#[test]
+fn limits_of_the_engine_emit_an_event() {
+    // With little fuel the plan is refused, with much the call ends; between, a mask is too costly.
+    let limited = (6..24).find_map(|power| {
+        let limits = Limits::default().with_mask_fuel(1 << power);
+        let options = EngineOptions::default().with_limits(limits);
+        let schema = json!({"type": "string", "pattern": "^(a|b)*a(a|b){14}$"});
+        let (result, lines) = string_call(schema, options, AMPLE)?;
+        matches!(result, Err(GenerationError::Fault(Fault::Limit(_)))).then_some(lines)
+    });
+    let lines = limited.expect("an amount of fuel between");
+    let [_, (Level::DEBUG, limit)] = &texts(&lines)[..] else { panic!("{lines:?}") };
+    assert!(limit.starts_with("event limit reached limit=\"fuel"), "{limit}");
 }

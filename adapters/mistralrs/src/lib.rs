@@ -54,6 +54,7 @@ mod unsupported;
 pub use chat::{Chat, ChatError, RequestExt};
 pub use error::LoadError;
 pub use gguf::{GgufModel, widen_gguf};
+pub use louver::PrepareBudget;
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver::spec::tools::ToolChoice;
 pub use louver_formats::{

@@ -313,8 +313,8 @@ impl Plan {
         // One more than the limit, because the last token is always a stop token: see the hook.
         sampling.max_len = Some(limit + 1);
         sampling.stop_toks = Some(StopTokens::Ids(self.inner.stops.clone()));
-        if options.overlap.prepare {
-            self.turn.prepare_masks();
+        if let Some(budget) = options.overlap.prepare {
+            self.turn.prepare_masks(budget);
         }
         let input = GenerationInput {
             prompt: &prompt,

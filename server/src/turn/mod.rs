@@ -198,7 +198,7 @@ impl TurnRequest {
             seed: sampling.seed,
             truncation: self.extension.truncation,
             // Preparation runs with compilation, so that dropping the request cancels it.
-            overlap: Overlap { prepare: false, ..Overlap::default() },
+            overlap: Overlap { prepare: None, ..Overlap::default() },
             record,
         };
         let (processors, earlier_ids) = (served.processors.0.clone(), self.earlier_ids());

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use louver::{Engine, Json, Vocabulary};
+use louver::{Engine, EngineOptions, Json, Vocabulary};
 use louver_formats::{Catalog, Reasoning, ToolRequest};
 use louver_host::{
     DrawnBy, EventStream, Finish, Generation, GenerationError, GenerationInput, GenerationTask,
-    LogitsHook, PreparedGeneration, RunOptions, Sampling, TurnPlan,
+    LogitsHook, PlanError, PreparedGeneration, RunOptions, Sampling, TurnPlan,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// Calls a hook with a row and a context, through the types of a host.
@@ -42,21 +42,26 @@ pub(crate) fn vocabulary() -> Vocabulary {
 
 /// A plan with one required call of a bounded length.
 pub(crate) fn plan() -> TurnPlan {
-    let engine = Engine::new(Arc::new(vocabulary()), Default::default());
-    let format = Catalog::builtin().get("hermes").unwrap().bind(engine.vocab());
     let parameters = json!({
         "type": "object",
         "properties": {"city": {"enum": ["Oslo", "Lima"]}, "days": {"enum": [1, 2, 3]}},
         "required": ["city", "days"],
         "additionalProperties": false,
     });
+    plan_of(parameters, EngineOptions::default()).unwrap()
+}
+
+/// A plan with one required call of a tool with these parameters.
+pub(crate) fn plan_of(parameters: Value, options: EngineOptions) -> Result<TurnPlan, PlanError> {
+    let engine = Engine::new(Arc::new(vocabulary()), options);
+    let format = Catalog::builtin().get("hermes").unwrap().bind(engine.vocab());
     let function = json!({"name": "weather", "parameters": parameters, "strict": true});
     let tools = json!([{"type": "function", "function": function}]);
     let body = json!({"tools": tools, "tool_choice": "required", "parallel_tool_calls": false});
     let mut request = ToolRequest::parse(&Json::from(&body)).unwrap();
     request.reasoning = Reasoning::Off;
     request.schema_options.whitespace = louver::front::json_schema::Whitespace::Compact;
-    TurnPlan::compile(&engine, &format, request).unwrap()
+    TurnPlan::compile(&engine, &format, request)
 }
 
 pub(crate) fn prepare(plan: &TurnPlan, drawn_by: DrawnBy, limit: usize) -> PreparedGeneration {

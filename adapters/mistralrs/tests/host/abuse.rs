@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::conformance;
 use crate::support::{
-    HOST_DRAWS, check_calls, check_json, host, plan, request, response_schema, run_request, seeded,
+    check_calls, check_json, host, host_draws, plan, request, response_schema, run_request, seeded,
     stop_ids, tools,
 };
 
@@ -118,7 +118,7 @@ async fn narrow_rows_fail_with_a_reason() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Required);
     let narrow = |logits: &Tensor, _: &[u32]| logits.narrow(0, 0, 2)?.contiguous();
-    for options in [seeded(1), HOST_DRAWS] {
+    for options in [seeded(1), host_draws()] {
         let request = request("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4);
         let stream = plan.stream_with(&host.model, request, options).await;
         let error = stream.unwrap().finish().await.unwrap_err();
@@ -133,7 +133,7 @@ async fn calls_are_valid_with_nan_rows() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
     let mad = |logits: &Tensor, _: &[u32]| logits.affine(f64::NAN, 0.0);
-    for options in [seeded(1), HOST_DRAWS] {
+    for options in [seeded(1), host_draws()] {
         let request = request("x").add_logits_processor(Arc::new(mad));
         let generation = run_request(host, &plan, request, options).await;
         assert_eq!(generation.finish, Finish::Stop);
@@ -181,7 +181,7 @@ async fn unusual_preferences_reach_no_dead_end() {
         };
         let request =
             request("x").add_logits_processor(Arc::new(strange)).set_sampler_temperature(0.0);
-        let generation = run_request(host, &plan, request, HOST_DRAWS).await;
+        let generation = run_request(host, &plan, request, host_draws()).await;
         assert_eq!(generation.finish, Finish::Stop, "taste {taste}");
         check_json(&generation.turn.text, &schema);
     }

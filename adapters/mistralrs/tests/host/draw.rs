@@ -8,7 +8,7 @@ use louver_mistralrs::{DrawnBy, Generation, RequestError, RunOptions, ToolChoice
 use mistralrs::{CustomLogitsProcessor, RequestBuilder};
 use serde_json::Value;
 
-use crate::support::{HOST_DRAWS, check_calls, host, plan, request, run_request, seeded, tools};
+use crate::support::{check_calls, host, host_draws, plan, request, run_request, seeded, tools};
 
 /// The ids of the tokens that [`fixed_rows`] permits.
 const IDS: [usize; 4] = [40, 41, 42, 43];
@@ -61,10 +61,10 @@ async fn louver_draws_by_default_and_reports_the_seed() {
 async fn the_host_draws_on_request() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
-    let generation = run_request(host, &plan, request("Well?"), HOST_DRAWS).await;
+    let generation = run_request(host, &plan, request("Well?"), host_draws()).await;
     assert_eq!(generation.report.drawn_by, DrawnBy::Host);
     check_calls(&generation.turn, &tools());
-    let seeded = RunOptions { seed: Some(1), ..HOST_DRAWS };
+    let seeded = RunOptions { seed: Some(1), ..host_draws() };
     let refused = plan.stream_with(&host.model, request("Well?"), seeded).await;
     assert!(matches!(refused, Err(RequestError::HostSeed)));
 }
@@ -92,7 +92,7 @@ async fn sampling_parameters_mean_the_same_whoever_draws() {
         ),
     ];
     for (name, setting, weights) in settings {
-        for options in [HOST_DRAWS, seeded(5)] {
+        for options in [host_draws(), seeded(5)] {
             let request = setting(request("x").add_logits_processor(fixed_rows()));
             let tokens = generate(request.set_sampler_max_len(200), options).await.tokens;
             assert_eq!(tokens.len(), 200);
@@ -115,7 +115,7 @@ async fn sampling_parameters_mean_the_same_whoever_draws() {
 /// The host's penalties come before the draw.
 #[tokio::test(flavor = "multi_thread")]
 async fn penalties_apply_whoever_draws() {
-    for options in [seeded(5), HOST_DRAWS] {
+    for options in [seeded(5), host_draws()] {
         let request = request("x").set_sampler_frequency_penalty(1000.0).set_sampler_max_len(60);
         let tokens = generate(request, options).await.tokens;
         let distinct: HashSet<&u32> = tokens.iter().collect();
@@ -126,7 +126,7 @@ async fn penalties_apply_whoever_draws() {
 /// The log probabilities that a request asks for are those of the row before the draw.
 #[tokio::test(flavor = "multi_thread")]
 async fn requested_log_probabilities_are_right_whoever_draws() {
-    for options in [seeded(5), HOST_DRAWS] {
+    for options in [seeded(5), host_draws()] {
         let request = request("x").add_logits_processor(fixed_rows()).set_sampler_max_len(50);
         let request = request.return_logprobs(true).set_sampler_topn_logprobs(2);
         let generation = generate(request, options).await;

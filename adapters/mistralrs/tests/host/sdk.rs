@@ -4,14 +4,14 @@ use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_mistralrs::{
     Completion, EnforcementLevel, Finish, LoadError, Louver, LouverOptions, Overlap, Parallel,
-    Phase, Prefetch, Reasoning, Record, RequestError, RequestExt, RunOptions, Strictness,
-    ToolChoice, Truncation,
+    Phase, Prefetch, PrepareBudget, Reasoning, Record, RequestError, RequestExt, RunOptions,
+    Strictness, ToolChoice, Truncation,
 };
 use mistralrs::{Function, RequestBuilder, TextMessageRole, Tool, ToolType};
 use serde_json::json;
 
 use crate::support::{
-    HOST_DRAWS, builder, check_calls, check_json, host, plan, request, response_schema,
+    builder, check_calls, check_json, host, host_draws, plan, request, response_schema,
     run_request, seeded, tools,
 };
 
@@ -155,7 +155,10 @@ async fn steps_are_recorded() {
     assert_eq!(generation.report.forced_tokens, steps.iter().filter(|step| step.forced).count());
     // Recording and prefetching do not change the output.
     for prefetch in [Prefetch::Always, Prefetch::Off] {
-        let overlap = Overlap { prepare: prefetch == Prefetch::Always, prefetch };
+        let overlap = Overlap {
+            prepare: (prefetch == Prefetch::Always).then(PrepareBudget::default),
+            prefetch,
+        };
         let again =
             run_request(host, &plan, request("Well?"), RunOptions { overlap, ..seeded(11) }).await;
         assert_eq!(again.tokens, generation.tokens);
@@ -209,6 +212,6 @@ async fn top_k_one_is_greedy() {
     check_json(&greedy.turn.text, &response_schema());
     // The host's greedy sampling agrees.
     let hosts =
-        run_request(host, &plan, request("Well?").set_sampler_temperature(0.0), HOST_DRAWS).await;
+        run_request(host, &plan, request("Well?").set_sampler_temperature(0.0), host_draws()).await;
     assert_eq!(greedy.tokens, hosts.tokens);
 }

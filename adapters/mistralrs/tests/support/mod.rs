@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use candle_core::{Device, Result, Tensor};
 use louver_mistralrs::{
-    Draw, Generation, Louver, Overlap, Plan, Prefetch, Reasoning, Record, RunOptions,
-    SchemaOptions, ToolChoice, Truncation, Turn, Whitespace,
+    Draw, Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Truncation,
+    Turn, Whitespace,
 };
 use mistralrs::{
     CustomLogitsProcessor, Model, ModelDType, RequestBuilder, SamplingParams, TextMessageRole,
@@ -133,15 +133,9 @@ pub(crate) fn request(text: &str) -> RequestBuilder {
 }
 
 /// The host draws.
-pub(crate) const HOST_DRAWS: RunOptions = RunOptions { draw: Draw::Host, ..LOUVER_DRAWS };
-
-const LOUVER_DRAWS: RunOptions = RunOptions {
-    draw: Draw::Louver,
-    seed: None,
-    truncation: Truncation::Auto,
-    overlap: Overlap { prepare: true, prefetch: Prefetch::Adaptive },
-    record: Record::Nothing,
-};
+pub(crate) fn host_draws() -> RunOptions {
+    RunOptions { draw: Draw::Host, ..RunOptions::default() }
+}
 
 pub(crate) fn seeded(seed: u64) -> RunOptions {
     RunOptions { seed: Some(seed), ..RunOptions::default() }

@@ -347,7 +347,7 @@ fn endless(stops: Vec<usize>) -> Arc<dyn CustomLogitsProcessor> {
 
 fn options(seed: u64, setup: Setup) -> RunOptions {
     let overlap = match setup {
-        Setup::ConstrainedNoOverlap => Overlap { prepare: false, prefetch: Prefetch::Off },
+        Setup::ConstrainedNoOverlap => Overlap { prepare: None, prefetch: Prefetch::Off },
         _ => Overlap::default(),
     };
     let (draw, seed) = match setup {
