@@ -107,6 +107,7 @@ python *args:
 cuda-check:
     bash adapters/candle/cuda/check
 
-# The CUDA code on a GPU: tests, compute-sanitizer, figures, the example; `just gpu build` for another machine.
+# The CUDA code on a GPU: tests, compute-sanitizer, figures, the example. `just gpu build` builds it
+# for another machine.
 gpu *args:
     bash adapters/candle/cuda/gpu {{args}}
