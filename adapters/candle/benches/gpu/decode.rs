@@ -15,7 +15,7 @@ use crate::serving::draw::Sampling;
 use crate::serving::scheduler::DecodeLoop;
 use crate::serving::sequence::{Finish, Output, Request};
 use crate::serving::settings::{Forced, Settings};
-use crate::{Outcome, median};
+use crate::{Outcome, median_and_p99};
 
 const ROWS: usize = 64;
 const TOKENS: usize = 128;
@@ -61,7 +61,7 @@ fn wide_model(vocab_size: usize) -> Config {
 }
 
 /// Which rows are constrained.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Constrained {
     None,
     Half,
@@ -170,15 +170,10 @@ pub(crate) fn losses(device: &Device, vocab: Vocabulary) -> Outcome<()> {
             is_same &= tokens(pair.0).eq(tokens(pair.1));
         }
     }
-    let [free, ..] = times.clone().map(median);
-    for ((name, ..), times) in ways.iter().zip(times) {
-        let p99 = {
-            let mut sorted = times.clone();
-            sorted.sort_unstable();
-            sorted[sorted.len() * 99 / 100].as_secs_f64() * 1e6
-        };
-        let time = median(times);
-        println!("{name:36} {time:8.0} ({:+.2} %), p99 {p99:8.0}", 100.0 * (time / free - 1.0));
+    let times = times.map(median_and_p99);
+    for ((name, ..), (median, p99)) in ways.iter().zip(times) {
+        let loss = 100.0 * (median / times[0].0 - 1.0);
+        println!("{name:36} {median:8.0} ({loss:+.2} %), p99 {p99:8.0}");
     }
     println!("the same tokens with masks beside and before the forward pass: {is_same}");
     Ok(())

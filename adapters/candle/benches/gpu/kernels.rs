@@ -8,7 +8,7 @@ use candle_core::{DType, Device, Tensor};
 use half::bf16;
 use louver_candle::{MaskBatch, apply_bitmask_, greedy};
 
-use crate::{Outcome, median};
+use crate::{Outcome, median_and_p99};
 
 const ROUNDS: usize = 101;
 /// Launches per measurement, to amortise timing and synchronisation.
@@ -34,7 +34,7 @@ fn compare<const N: usize>(
             }
         }
     }
-    Ok(times.map(median))
+    Ok(times.map(|times| median_and_p99(times).0))
 }
 
 fn noise(row: usize, at: usize) -> u32 {
@@ -138,7 +138,7 @@ pub(crate) fn overlap(device: &Device) -> Outcome<()> {
             times.push(begin.elapsed());
         }
     }
-    let [alone, during, after] = times.map(median);
+    let [alone, during, after] = times.map(|times| median_and_p99(times).0);
     println!(
         "\nforward pass and {rows} new masks, microseconds: forward alone {alone:.0}, masks sent \
          during it {during:.0}, after it {after:.0}"

@@ -25,10 +25,11 @@ use louver_hf_tokenizers::VocabOptions;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Microseconds.
-fn median(mut times: Vec<Duration>) -> f64 {
+/// The median and the 99th percentile, in microseconds.
+fn median_and_p99(mut times: Vec<Duration>) -> (f64, f64) {
     times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e6
+    let at = |place: usize| times[place].as_secs_f64() * 1e6;
+    (at(times.len() / 2), at(times.len() * 99 / 100))
 }
 
 fn main() -> Outcome<()> {
