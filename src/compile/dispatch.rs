@@ -12,7 +12,7 @@ mod trie;
 
 use std::sync::{Arc, OnceLock};
 
-use self::layout::{Progress, StateEdges, TagBodies};
+use self::layout::{StateEdges, TagBodies};
 use self::matches::{MatchTable, TriggerOrStop};
 use super::DispatchMark;
 use super::rule_facts::RuleFacts;
@@ -74,21 +74,16 @@ impl CompiledDispatch {
         self.automaton.mark(state)
     }
 
-    /// Whether all that a state has read or begun are excludes and triggers with unusual bodies;
-    /// `None` where nothing has begun. `unusual` tells which rules are. Cost: the first call looks
-    /// at all texts.
+    /// Whether a state has begun, or read, excludes and triggers with unusual bodies only; `None`
+    /// where it has begun nothing. `unusual` tells which rules are. Cost: the first call looks at
+    /// all texts.
     pub(super) fn is_unusual(&self, state: u32, unusual: impl Fn(u32) -> bool) -> Option<bool> {
         let is_usual = |fires: TriggerOrStop| {
             fires.is_none_or(|tag| !self.called_rules(tag).iter().all(|&rule| unusual(rule)))
         };
-        match self.automaton.progress(state) {
-            Progress::Nothing => None,
-            Progress::Begun(node) => {
-                let usual = self.usual_nodes.get_or_init(|| self.automaton.usual_nodes(is_usual));
-                Some(!usual[node as usize])
-            }
-            Progress::Fired(fires) => Some(!fires.into_iter().any(is_usual)),
-        }
+        let node = self.automaton.begun_node(state)?;
+        let usual = self.usual_nodes.get_or_init(|| self.automaton.usual_nodes(is_usual));
+        Some(!usual[node as usize])
     }
 
     /// The edges of a state. Computed anew in each call.

@@ -484,8 +484,8 @@ impl Program {
         }
     }
 
-    /// Whether all that a state of a tag dispatch has read or begun are excludes and triggers with
-    /// [`unusual`](crate::ir::Attributes::unusual) bodies; `None` where nothing has begun.
+    /// Whether a state of a tag dispatch has begun, or read, excludes and triggers with
+    /// [`unusual`](crate::ir::Attributes::unusual) bodies only; `None` where it has begun nothing.
     pub(crate) fn is_unusual_trigger(&self, state: u32) -> Option<bool> {
         let State { instance, set, .. } = self.states[state as usize];
         match self.instances.get(instance as usize).map(|i| &i.source) {

@@ -30,17 +30,6 @@ pub(in crate::compile) struct StateEdges {
     pub(in crate::compile) is_final: bool,
 }
 
-/// What a state has read of triggers, stops and excludes.
-#[derive(Debug)]
-pub(super) enum Progress {
-    /// Nothing.
-    Nothing,
-    /// The text of a node begins them.
-    Begun(u32),
-    /// These have fired.
-    Fired(Vec<TriggerOrStop>),
-}
-
 /// What the bodies of a trigger's tags derive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TagBodies {
@@ -426,27 +415,17 @@ impl DispatchAutomaton {
         }
     }
 
-    /// What a state has read of triggers, stops and excludes.
-    pub(super) fn progress(&self, state: u32) -> Progress {
-        let matches = &self.matches;
+    /// The trie node of the trigger or exclude that a state has begun, or of the trigger that it
+    /// has read; `None` elsewhere, and where a stop or a special token has been read.
+    pub(super) fn begun_node(&self, state: u32) -> Option<u32> {
         match self.kind(state) {
-            StateKind::Start | StateKind::End => Progress::Nothing,
-            StateKind::TextBefore(ROOT) | StateKind::TextAfter(ROOT) => Progress::Nothing,
             StateKind::TextBefore(node)
             | StateKind::TextAfter(node)
-            | StateKind::Committed(node) => Progress::Begun(node),
-            StateKind::Fired(node) => {
-                let tags = matches.tag_nodes(node).map(|node| matches.tag_at(node));
-                Progress::Fired(tags.chain(matches.fires_stop(node).then_some(None)).collect())
+            | StateKind::Committed(node) => (node != ROOT).then_some(node),
+            StateKind::Fired(node) if !self.matches.fires_stop(node) => {
+                self.matches.tag_nodes(node).next()
             }
-            StateKind::Special(read) if read.prefix == ROOT => {
-                Progress::Fired(matches.specials[read.special as usize].1.clone())
-            }
-            StateKind::Special(read) => {
-                let prefixes = matches.prefixes_at(read.prefix).iter();
-                let read = prefixes.filter(|prefix| prefix.special == read.special);
-                Progress::Fired(read.map(|prefix| prefix.fires).collect())
-            }
+            StateKind::Start | StateKind::End | StateKind::Fired(_) | StateKind::Special(_) => None,
         }
     }
 

@@ -14,11 +14,13 @@
 //! resolves names and makes the grammar, `warn` checks it. All errors of a text are reported at
 //! once.
 
+mod arguments;
 mod ast;
 mod cursor;
 mod lower;
 mod macros;
 mod parse;
+mod rule_options;
 mod warn;
 
 #[cfg(test)]

@@ -39,7 +39,8 @@ fn source(path: &Path) -> String {
 fn files_win_over_members() {
     let config = r#"{"chat_template": [{"name": "default", "template": "d"},
         {"name": "tool_use", "template": "t"}], "eos_token": {"content": "<e>"},
-        "added_tokens_decoder": {"1": {"content": "<x>"}, "2": {"content": "<e>"}, "3": {"content": "<b>", "special": false}}}"#;
+        "added_tokens_decoder": {"1": {"content": "<x>"}, "2": {"content": "<e>"},
+            "3": {"content": "<b>", "special": false}}}"#;
     let folder = Folder::new(
         "files",
         &[

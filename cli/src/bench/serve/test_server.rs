@@ -90,6 +90,14 @@ pub(super) fn tiny_model_dir() -> Result<PathBuf> {
     Ok(louver_tiny_model::ensure(&louver_tiny_model::default_parent())?.dir)
 }
 
+/// The configuration of a model, or of the embedded one called `tiny`.
+pub(super) fn model_or_tiny(model: Option<&str>) -> Result<ModelConfig> {
+    match model {
+        Some(model) => Ok(ModelConfig { model: model.to_owned(), ..ModelConfig::default() }),
+        None => model_config("tiny", None),
+    }
+}
+
 /// The configuration of the embedded model with a name and a wire format.
 pub(super) fn model_config(name: &str, format: Option<&str>) -> Result<ModelConfig> {
     Ok(ModelConfig {

@@ -173,13 +173,9 @@ fn shapes() -> [Shape; 3] {
 impl ThroughputArgs {
     /// The models and their names in the table.
     fn models(&self) -> Result<Vec<(String, ModelConfig)>> {
-        let mut models = match &self.model {
-            Some(model) => {
-                let config = ModelConfig { model: model.clone(), ..ModelConfig::default() };
-                vec![(config.served_name(), config)]
-            }
-            None => vec![("548 ids".to_owned(), test_server::model_config("tiny", None)?)],
-        };
+        let config = test_server::model_or_tiny(self.model.as_deref())?;
+        let name = self.model.as_ref().map_or("548 ids".to_owned(), |_| config.served_name());
+        let mut models = vec![(name, config)];
         if let Some(tokenizer) = &self.tokenizer {
             let parent = louver_tiny_model::default_parent();
             let dir = louver_tiny_model::ensure_around(&parent, tokenizer)?.dir;

@@ -14,7 +14,6 @@ use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use louver::engine::EngineOptions;
 use louver_mistralrs::{Event, Parallel};
-use louver_server::ModelConfig;
 use mistralrs::TextMessageRole;
 
 use super::record::CallVerdict;
@@ -71,10 +70,9 @@ pub(super) enum Mode {
 pub(super) async fn run(args: &BfclArgs, seed: u64) -> Result<BenchOutcome> {
     let cases = cases::read(args.cases.as_deref(), &args.categories, args.sample, seed)?;
     ensure!(!cases.is_empty(), "there are no such cases");
-    let mut config = match &args.model {
-        Some(model) => ModelConfig { model: model.clone(), ..ModelConfig::default() },
-        None if args.trained => trained::config(&trained::ensure().await?),
-        None => test_server::model_config("tiny", None)?,
+    let mut config = match args.trained {
+        true => trained::config(&trained::ensure().await?),
+        false => test_server::model_or_tiny(args.model.as_deref())?,
     };
     // The modes share a prompt.
     config.prefix_cache = Some(4);

@@ -1,0 +1,113 @@
+//! Parses the options of a rule, `[max_tokens=3, lazy]`.
+
+use super::arguments::{Argument, ArgumentKind, ArgumentValue};
+use super::ast::{Name, RuleOptions};
+use super::cursor::Reported;
+use super::parse::Parser;
+use crate::front::diagnostic::{Diagnostic, UniqueKeys, similar};
+use crate::ids::Label;
+use crate::ir::{Budget, Spent};
+
+/// Options without effect, which printed grammars of other engines contain. They describe bytes
+/// that a capture excludes; here, a capture is always the text that its rule derives.
+const WITHOUT_EFFECT: [&str; 5] = [
+    "capture_hidden_suffix_bytes",
+    "capture_hidden_stop_bytes",
+    "capture_hidden_body_rule_id",
+    "capture_hidden_marker_rule_id",
+    "stop_capture",
+];
+
+/// The rule options.
+const OPTIONS: [&str; 13] = [
+    "capture",
+    "element",
+    "hidden",
+    "label",
+    "lazy",
+    "max_chars",
+    "max_tokens",
+    "name",
+    "scope",
+    "spent",
+    "start",
+    "temperature",
+    "unusual",
+];
+
+impl Parser<'_> {
+    /// Parses the options of a rule after their `[`.
+    pub(super) fn rule_options(&mut self) -> Result<RuleOptions, Reported> {
+        let (mut out, mut keys, mut spent) = (RuleOptions::default(), UniqueKeys::default(), None);
+        let mut budget = Budget { tokens: None, chars: None, spent: Spent::Finish };
+        for argument in self.arguments("]")? {
+            let (key, value) = match argument {
+                Argument { key: Some(key), value } => (key, Some(value)),
+                Argument {
+                    key: None,
+                    value: ArgumentValue { kind: ArgumentKind::Word(text), span },
+                } => (Name { text, span }, None),
+                Argument { value, .. } => return self.unexpected_value(&value, "an option's name"),
+            };
+            self.add_key(&mut keys, &key)?;
+            match (&*key.text, value) {
+                ("max_tokens", Some(value)) => budget.tokens = Some(self.integer(&value)?),
+                ("max_chars", Some(value)) => budget.chars = Some(self.integer(&value)?),
+                ("capture", None) => out.capture_by_rule_name = true,
+                ("capture", Some(value)) => out.attributes.capture = Some(self.text(value)?),
+                ("temperature", Some(value)) => {
+                    let parsed = match &value.kind {
+                        ArgumentKind::Word(word) => {
+                            word.parse::<f32>().ok().filter(|t| t.is_finite() && *t >= 0.0)
+                        }
+                        _ => None,
+                    };
+                    match parsed {
+                        Some(temperature) => out.attributes.temperature = Some(temperature),
+                        None => return self.unexpected_value(&value, "a number"),
+                    }
+                }
+                ("hidden", None) => out.attributes.hidden = true,
+                ("scope", None) => out.attributes.scope = true,
+                ("element", None) => out.attributes.element = true,
+                ("name", None) => out.attributes.name = true,
+                ("unusual", None) => out.attributes.unusual = true,
+                ("lazy", None) => out.lazy = Some(key.span),
+                ("start", None) => out.start = Some(key.span),
+                ("label", Some(value)) => {
+                    out.attributes.label = Some(Label::from_raw(self.integer(&value)?))
+                }
+                ("spent", Some(ArgumentValue { kind: ArgumentKind::Word(word), .. }))
+                    if word == "cut" =>
+                {
+                    budget.spent = Spent::Cut;
+                    spent = Some(key.span);
+                }
+                ("spent", Some(value)) => return self.unexpected_value(&value, "`cut`"),
+                (known, Some(_)) if WITHOUT_EFFECT.contains(&known) => {
+                    let message = format!("the option `{known}` has no effect");
+                    self.cursor.diagnostics.push(Diagnostic::warning(key.span, message));
+                }
+                (known, _) if OPTIONS.contains(&known) => {
+                    let message = format!("the option `{known}` is written otherwise");
+                    let help = "as in `name[max_tokens=3, capture=\"x\", lazy] ::= ...`";
+                    return self.cursor.error(Diagnostic::error(key.span, message).help(help));
+                }
+                (unknown, _) => {
+                    let help = similar(unknown, OPTIONS).map(|name| format!("is `{name}` meant?"));
+                    let message = format!("there is no option `{unknown}`");
+                    return self
+                        .cursor
+                        .error(Diagnostic { help, ..Diagnostic::error(key.span, message) });
+                }
+            }
+        }
+        if budget.tokens.is_some() || budget.chars.is_some() {
+            out.attributes.budget = Some(budget);
+        } else if let Some(span) = spent {
+            let message = "`spent` without `max_tokens` or `max_chars`";
+            return self.cursor.error(Diagnostic::error(span, message));
+        }
+        Ok(out)
+    }
+}
