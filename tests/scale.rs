@@ -283,7 +283,7 @@ fn json_masks_are_equal_from_every_front_end() {
                 assert_eq!(
                     row,
                     &rows[0],
-                    "{} differs behind {:?}",
+                    "{} differs after {:?}",
                     grammars[i].0,
                     &document[..taken]
                 );

@@ -108,7 +108,7 @@ fn walk(matcher: &mut Matcher, unlimited: &mut Matcher, seed: u32) -> bool {
             assert!(stops, "a limit leaves the stop tokens");
             return true;
         }
-        assert_eq!(mask, want, "a wrong mask behind {:?}", matcher.tokens());
+        assert_eq!(mask, want, "a wrong mask after {:?}", matcher.tokens());
         let allowed: Vec<TokenId> =
             (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -424,7 +424,7 @@ fn bench_tools_counts_forced_tokens() {
     assert!(lines[3..].iter().all(|line| line["skipped"] == 1 && line["tokens"] == 0));
     let forced = |line: usize| lines[line]["forced"].as_u64().unwrap_or_default();
     let tokens = |line: usize| lines[line]["tokens"].as_u64().unwrap_or_default();
-    assert!(forced(0) < forced(1), "a space behind the colon is forced");
+    assert!(forced(0) < forced(1), "a space after the colon is forced");
     assert_eq!(tokens(1) - tokens(2), 1);
     // Drawn: the marker, which is text in this vocabulary, the digit, and what ends the integer.
     assert_eq!(tokens(2) - forced(2), "<tool_call>7}".len() as u64, "{}", lines[2]);

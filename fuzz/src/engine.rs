@@ -145,7 +145,7 @@ fn walk_in_lockstep(plain: &Constraint, simple: &Constraint, data: &[u8]) {
         if matcher.limit().is_some() || other.limit().is_some() {
             return;
         }
-        assert_eq!(mask, second, "simplification changed a mask behind {:?}", matcher.tokens());
+        assert_eq!(mask, second, "simplification changed a mask after {:?}", matcher.tokens());
         let allowed: Vec<TokenId> =
             (0..vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
         assert!(!allowed.is_empty(), "nothing is allowed after {:?}", matcher.tokens());

@@ -68,8 +68,8 @@ impl StepCounts {
         // A whole period between the bounds includes every remainder.
         let period = if width >= period { 1 } else { period };
         let left = self.min - steps;
-        let behind = left.saturating_sub(from.saturating_add(reach).saturating_add(1));
-        steps + behind / period * period
+        let shortfall = left.saturating_sub(from.saturating_add(reach).saturating_add(1));
+        steps + shortfall / period * period
     }
 
     /// How many further steps fit under the upper bound whatever their path. `None` without an

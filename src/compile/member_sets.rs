@@ -37,7 +37,7 @@ pub(crate) enum MemberLikelihood {
     /// Of a continuation within a member set: at most 1.
     Among(f64),
     /// Of a state after a member: comparable only with others of this kind.
-    Behind(f64),
+    After(f64),
 }
 
 impl MemberLikelihood {
@@ -52,8 +52,8 @@ impl MemberLikelihood {
             (MemberLikelihood::Among(a), MemberLikelihood::Among(b)) => {
                 MemberLikelihood::Among(a.max(b))
             }
-            (MemberLikelihood::Behind(a), MemberLikelihood::Behind(b)) => {
-                MemberLikelihood::Behind(a.max(b))
+            (MemberLikelihood::After(a), MemberLikelihood::After(b)) => {
+                MemberLikelihood::After(a.max(b))
             }
             (among @ MemberLikelihood::Among(_), after) | (after, among)
                 if among.is_undeclared() =>
@@ -91,9 +91,9 @@ struct MemberSet {
     separator_nullable: bool,
     /// In front of a member.
     before: u32,
-    /// Behind a member.
+    /// After a member.
     after: u32,
-    /// Behind the set.
+    /// After the set.
     exit: u32,
 }
 
@@ -128,15 +128,15 @@ enum StateRole {
     Start(u32),
     /// In front of a member.
     Before(u32),
-    /// Behind a common prefix of several names: the member set, and the node of its trie.
+    /// After a common prefix of several names: the member set, and the node of its trie.
     Name(u32, u32),
     /// First state of a member or separator. No edge leads back to it.
     First,
     /// Last state of a member.
     End(u32, NextMember),
-    /// Behind a member.
-    Behind(u32),
-    /// Behind a separator.
+    /// After a member.
+    After(u32),
+    /// After a separator.
     Between(u32),
 }
 
@@ -178,7 +178,7 @@ impl MemberSets {
         let mut roles = vec![
             (start, StateRole::Start(index)),
             (before, StateRole::Before(index)),
-            (after, StateRole::Behind(index)),
+            (after, StateRole::After(index)),
         ];
         let mut add_part = |nfa: &mut Nfa, (begin, to): (u32, u32), role: StateRole| {
             let end = nfa.state();
@@ -285,7 +285,7 @@ impl MemberSets {
     /// a member of.
     fn enclosing(&self, position: u32) -> Option<&MemberSet> {
         match self.role(position) {
-            StateRole::Before(member_set) | StateRole::Behind(member_set) => {
+            StateRole::Before(member_set) | StateRole::After(member_set) => {
                 Some(self.set(member_set))
             }
             _ => self.containing(position),

@@ -114,7 +114,7 @@ mod tests {
             })
         };
         let free = dfa(text);
-        let behind_a = dfa(|nfa, from| {
+        let after_a = dfa(|nfa, from| {
             let at = word(nfa, from, b"ab");
             text(nfa, at)
         });
@@ -132,8 +132,8 @@ mod tests {
                     .to
             })
         };
-        let (a, b, c) = (ids(&free), ids(&behind_a), ids(&twice));
-        assert_eq!(a[0], b[follow(&behind_a, b"ab") as usize]);
+        let (a, b, c) = (ids(&free), ids(&after_a), ids(&twice));
+        assert_eq!(a[0], b[follow(&after_a, b"ab") as usize]);
         assert_eq!(a[0], c[follow(&twice, b"x\"") as usize]);
         assert_ne!(a[0], c[0]);
         assert_ne!(a[0], b[0]);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_behind_many_warnings_is_kept() {
+    fn an_error_after_many_warnings_is_kept() {
         let mut all = Diagnostics::new("text", "a");
         (0..2 * MAX_MESSAGES).for_each(|_| all.push(Diagnostic::warning(0..1, "odd")));
         assert!(!all.has_errors());

@@ -97,7 +97,7 @@ pub struct Pattern {
 #[derive(Clone, Debug)]
 struct Assertion {
     pattern: Pattern,
-    behind: bool,
+    is_lookbehind: bool,
     negated: bool,
 }
 
@@ -190,7 +190,7 @@ impl Pattern {
             return Err(RegexError::Unsupported { offset: mark.offset, what });
         };
         let limits = Limits { depth, ..limits.clone() };
-        let side = if mark.behind { Side::Before } else { Side::Behind };
+        let side = if mark.is_lookbehind { Side::Before } else { Side::After };
         let pattern = Pattern::parse_side(&mark.body, &mark.options, side, &limits);
         let pattern = pattern.map_err(|error| match error {
             RegexError::Syntax { offset, reason } => {
@@ -201,7 +201,7 @@ impl Pattern {
             }
             other => other,
         })?;
-        Ok(Assertion { pattern, behind: mark.behind, negated: mark.negated })
+        Ok(Assertion { pattern, is_lookbehind: mark.is_lookbehind, negated: mark.negated })
     }
 
     /// Least and greatest number of code points of a text that *contains* a match, as far as the
@@ -322,16 +322,21 @@ impl Pattern {
     fn add_automata(
         &self,
         open: (bool, bool),
-        behind: bool,
+        is_lookbehind: bool,
         limit: usize,
         automata: &mut Vec<MarkedDfa>,
     ) -> Result<u32, TooLarge> {
         let mut conditions = Vec::with_capacity(self.assertions.len());
-        for Assertion { pattern, behind, negated } in &self.assertions {
-            let body = pattern.add_automata((*behind, !behind), *behind, limit, automata)?;
+        for Assertion { pattern, is_lookbehind, negated } in &self.assertions {
+            let body = pattern.add_automata(
+                (*is_lookbehind, !is_lookbehind),
+                *is_lookbehind,
+                limit,
+                automata,
+            )?;
             conditions.push(MarkCondition { body, negated: *negated });
         }
-        let marked = MarkedDfa { dfa: self.marked_dfa(open, limit)?, conditions, behind };
+        let marked = MarkedDfa { dfa: self.marked_dfa(open, limit)?, conditions, is_lookbehind };
         let is_assertion = open.0 != open.1;
         let equal = automata.iter().position(|other| is_assertion && *other == marked);
         Ok(equal.unwrap_or_else(|| {
@@ -364,7 +369,7 @@ impl Pattern {
             builder.any_loop(end);
         }
         for layer in 0..builder.layers {
-            // Behind a match any text may follow, unless `$` was passed or an assertion constrains
+            // After a match any text may follow, unless `$` was passed or an assertion constrains
             // it.
             if open.1 && layer < FRESH_ENDED && self.assertions.is_empty() {
                 builder.nfa.set_universal(end + layer);
@@ -651,7 +656,7 @@ fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
     }
 }
 
-/// Layers of the automaton. In this one, nothing has been read. Behind `$`, nothing more may be
+/// Layers of the automaton. In this one, nothing has been read. After `$`, nothing more may be
 /// read.
 const FRESH: u32 = 0;
 /// Something has been read.

@@ -100,7 +100,7 @@ mod tests {
             let words: Vec<Literal> =
                 words.into_iter().map(|word| word.as_bytes().into()).collect();
             let mut builder = GrammarBuilder::new();
-            // Behind the words: letters and `#`. Instead of a byte: `x#`.
+            // After the words: letters and `#`. Instead of a byte: `x#`.
             let tail =
                 Expr::seq([Expr::star(Expr::Class(ByteSet::from_bytes(b"abx"))), Expr::text("#")]);
             let tail = builder.rule("tail", tail);

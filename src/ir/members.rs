@@ -231,25 +231,27 @@ impl Members {
         while let Some((seen, before)) = todo.pop() {
             for next in bounds.candidates(&seen) {
                 let Some(after) = bounds.add(&seen, next) else { continue };
-                let behind = match nodes.entry(after.clone()) {
+                let node_after = match nodes.entry(after.clone()) {
                     Entry::Occupied(entry) => *entry.get(),
                     Entry::Vacant(new) => {
-                        let behind = paths.node(limit)?;
+                        let node_after = paths.node(limit)?;
                         if bounds.may_end(&after) {
-                            paths.ends.push(behind);
+                            paths.ends.push(node_after);
                         }
                         if bounds.may_continue(&after) {
                             let before = paths.node(limit)?;
-                            paths.edges.push((behind, &self.separator, before));
+                            paths.edges.push((node_after, &self.separator, before));
                             todo.push((after, before));
                         }
-                        *new.insert(behind)
+                        *new.insert(node_after)
                     }
                 };
                 match next {
-                    NextMember::Once(i) => paths.edges.push((before, &self.once[i].body, behind)),
+                    NextMember::Once(i) => {
+                        paths.edges.push((before, &self.once[i].body, node_after))
+                    }
                     NextMember::Often => {
-                        paths.edges.extend(self.often.iter().map(|body| (before, body, behind)))
+                        paths.edges.extend(self.often.iter().map(|body| (before, body, node_after)))
                     }
                 }
             }

@@ -46,7 +46,7 @@ pub(crate) struct CounterProfile {
 enum BlockPosition {
     /// In the block, after so many completed runs.
     Inside(u32),
-    /// Behind the block, which was left after so many runs.
+    /// After the block, which was left after so many runs.
     Outside(u32),
 }
 
@@ -80,10 +80,10 @@ impl CounterProfile {
     pub(crate) fn accepted(&self, room: CounterRoom) -> TokenSet {
         let (excluded, fitting) = self.inside.split(room.room);
         let is_in_bounds = |n: &&TokenRuns| room.missing <= n.runs && n.runs <= room.room;
-        let behind_block: Vec<TokenId> =
+        let after_block: Vec<TokenId> =
             self.outside.iter().filter(is_in_bounds).map(|n| n.token).collect();
         if fitting.len() < excluded.len() {
-            let ids = fitting.iter().copied().chain(behind_block);
+            let ids = fitting.iter().copied().chain(after_block);
             if fitting.len() <= self.row.len() / 4 {
                 TokenSet::List(ids.collect())
             } else {
@@ -95,7 +95,7 @@ impl CounterProfile {
                 remove: Arc::default(),
                 add: Arc::default(),
             };
-            row.changed(excluded, &behind_block, self.row.len())
+            row.changed(excluded, &after_block, self.row.len())
         }
     }
 
@@ -235,8 +235,8 @@ impl ProfileBuilder {
                         let node = TreeNode { node, in_shapes: false };
                         builder.step(parser, vocab, (node, byte), before, &mut countable)
                     };
-                    if let Some(behind) = step(node, trie.node(node).byte, (config, position))? {
-                        descend_from(trie, node, behind, step)?;
+                    if let Some(after) = step(node, trie.node(node).byte, (config, position))? {
+                        descend_from(trie, node, after, step)?;
                     }
                 }
                 Ok(None)

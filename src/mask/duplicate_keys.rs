@@ -60,7 +60,7 @@ struct KeyPosition {
 impl KeyPosition {
     /// The position after the opening quote of a key, for any amount of white space in front of
     /// it. None where the amount may make a difference, and where a key is under way.
-    fn behind_white_space(
+    fn after_white_space(
         parser: &mut Parser,
         trie: &Trie,
         config: ConfigId,
@@ -263,8 +263,8 @@ impl Index {
     ) -> Result<(), ParserLimit> {
         let trie = self.vocab.trie();
         let parser = &mut state.parser;
-        let mut pending = match KeyPosition::behind_white_space(parser, trie, config)? {
-            Some(behind) => vec![behind],
+        let mut pending = match KeyPosition::after_white_space(parser, trie, config)? {
+            Some(after) => vec![after],
             None => {
                 vec![KeyPosition {
                     nodes: smallvec![0],

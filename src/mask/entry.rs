@@ -224,9 +224,8 @@ impl MaskEntry {
         match &self.context_dependent {
             ContextDependent::Suffixes(suffixes)
             | ContextDependent::Derived { added: suffixes, .. } => {
-                let mut behind_exit = suffixes.iter().filter(|(e, _)| *e == exit);
-                behind_exit
-                    .try_for_each(|(_, suffixes)| suffixes.resolve(parser, vocab, next, walk))
+                let mut after_exit = suffixes.iter().filter(|(e, _)| *e == exit);
+                after_exit.try_for_each(|(_, suffixes)| suffixes.resolve(parser, vocab, next, walk))
             }
             ContextDependent::Counted { profile, room } => {
                 profile.resolve(parser, *room, next, walk)
@@ -247,8 +246,8 @@ impl MaskEntry {
         else {
             return self.resolve(parser, vocab, (exit, next), walk);
         };
-        let mut behind_exit = suffixes.iter().filter(|(e, _)| *e == exit);
-        behind_exit.try_for_each(|(_, suffixes)| {
+        let mut after_exit = suffixes.iter().filter(|(e, _)| *e == exit);
+        after_exit.try_for_each(|(_, suffixes)| {
             suffixes.resolve_by_rules(parser, vocab, next, (walk, rule_walks))
         })
     }

@@ -51,7 +51,7 @@ impl Parser {
             tracked: Tracked::BUDGET.union(Tracked::ELEMENT),
             stops_at_scope: false,
         };
-        if !self.store().tracked_behind(items).intersects(scope.tracked) {
+        if !self.store().tracked_after(items).intersects(scope.tracked) {
             return false;
         }
         let rewritten = self.frames_after_symbol(symbol, (scope, items), false);
@@ -219,7 +219,7 @@ impl Parser {
     /// Whether any frame of a configuration has a budget.
     fn has_budgets(&self, config: ConfigId) -> bool {
         !self.compiled().budgets.is_empty()
-            && self.store().tracked_behind(self.store().items(config)).intersects(Tracked::BUDGET)
+            && self.store().tracked_after(self.store().items(config)).intersects(Tracked::BUDGET)
     }
 
     /// Maps the counts of all budgets of a configuration; items without a count are dropped.

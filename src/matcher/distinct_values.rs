@@ -31,7 +31,7 @@ const MAX_ZEROS: u32 = 4;
 impl Parser {
     /// The constraints that a configuration tracks.
     fn tracked(&self, config: ConfigId) -> Tracked {
-        self.store().tracked_behind(self.store().items(config))
+        self.store().tracked_after(self.store().items(config))
     }
 
     /// Whether values or names are compared here. Such a configuration needs a mask of its own.

@@ -326,7 +326,7 @@ impl Store {
     }
 
     /// The constraints that the frames of some items track. The frames must be interned.
-    pub(super) fn tracked_behind(&self, items: &[Item]) -> Tracked {
+    pub(super) fn tracked_after(&self, items: &[Item]) -> Tracked {
         Tracked::over_paths(items.iter().map(|i| self.tracked(i.frame)))
     }
 

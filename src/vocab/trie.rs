@@ -65,7 +65,7 @@ pub(crate) struct LeadingWhiteSpace {
     /// The words that are nothing but white space.
     pub(crate) only: Vec<TokenId>,
     /// The nodes of the first byte after white space, by that byte in ascending order.
-    behind: Vec<(u8, u32)>,
+    after: Vec<(u8, u32)>,
 }
 
 /// The children of nodes that have many, in a large trie: most walks continue with few of them.
@@ -339,19 +339,19 @@ impl LeadingWhiteSpace {
             for child in tree.children(node) {
                 match tree.node(child).byte {
                     byte if ByteSet::WHITE_SPACE.contains(byte) => queue.push(child),
-                    byte if node > 0 => leading_white_space.behind.push((byte, child)),
+                    byte if node > 0 => leading_white_space.after.push((byte, child)),
                     _ => {}
                 }
             }
         }
-        leading_white_space.behind.sort_unstable();
+        leading_white_space.after.sort_unstable();
         (leading_white_space.only.len() >= MIN_WHITE_WORDS).then_some(leading_white_space)
     }
 
     /// The nodes of words whose first byte after white space is this one.
     pub(crate) fn first_byte_after(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
-        let from = self.behind.partition_point(|&(other, _)| other < byte);
-        self.behind[from..]
+        let from = self.after.partition_point(|&(other, _)| other < byte);
+        self.after[from..]
             .iter()
             .take_while(move |&&(other, _)| other == byte)
             .map(|&(_, node)| node)

@@ -51,12 +51,12 @@ impl WhiteSpaceIndex {
             if first > 1 {
                 by_leading_count.push(id);
             }
-            let behind =
+            let after =
                 bytes[first..].split(|byte| !is_white(byte)).any(|run| run.len() > LONG_GAP);
-            if behind {
+            if after {
                 with_inner_run.push(id);
             }
-            if behind || first > LONG_GAP {
+            if after || first > LONG_GAP {
                 long_tokens.push((bytes, id));
                 match first == bytes.len() {
                     true => only_run.push((ByteSet::from_bytes(bytes), id)),

@@ -207,11 +207,11 @@ impl Network {
                 let more =
                     longer.iter().filter(|&&i| i == once.len()).count().saturating_sub(bound);
                 longer.truncate(longer.len() - more);
-                let behind = *states_by_list.entry(longer.clone()).or_insert_with(|| {
+                let after = *states_by_list.entry(longer.clone()).or_insert_with(|| {
                     pending.push(longer.clone());
                     m.state(may_end(&longer))
                 });
-                m.moves[from].push((Move::Call(body), behind));
+                m.moves[from].push((Move::Call(body), after));
             }
         }
     }

@@ -253,10 +253,10 @@ impl Suite {
             outcome.phase("mask", 4 * limits.mask_fuel, || matcher.fill_mask(&mut mask));
             let allowed: Vec<TokenId> =
                 (0..self.vocab.width()).map(TokenId::new).filter(|&t| bit(&mask, t)).collect();
-            assert!(!allowed.is_empty(), "an empty mask behind {:?}", matcher.tokens());
+            assert!(!allowed.is_empty(), "an empty mask after {:?}", matcher.tokens());
             if let Some(limit) = matcher.limit() {
                 outcome.what =
-                    format!("compiled, then {limit} behind {} tokens", matcher.tokens().len());
+                    format!("compiled, then {limit} after {} tokens", matcher.tokens().len());
                 assert_eq!(allowed, self.vocab.stops(), "a limit leaves the stop tokens");
                 return;
             }
@@ -279,11 +279,11 @@ impl Suite {
                 Ok(()) => {}
                 Err(AdvanceError::Limit { what }) => {
                     outcome.what =
-                        format!("compiled, then {what} behind {} tokens", matcher.tokens().len());
+                        format!("compiled, then {what} after {} tokens", matcher.tokens().len());
                     return;
                 }
                 Err(error) => {
-                    panic!("token {token} is in the mask behind {:?}: {error}", matcher.tokens())
+                    panic!("token {token} is in the mask after {:?}: {error}", matcher.tokens())
                 }
             }
             if matcher.is_terminated() {

@@ -122,7 +122,7 @@ proptest! {
                     prop_assert_eq!(
                         *allowed,
                         matcher.allows(id),
-                        "{}: {:?} behind {:?}",
+                        "{}: {:?} after {:?}",
                         &schema,
                         vocab.shown(id),
                         matcher.tokens().iter().map(|t| vocab.shown(*t)).collect::<String>()

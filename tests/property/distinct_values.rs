@@ -326,20 +326,20 @@ proptest! {
             let got = mask(&mut matcher, &vocab);
             for (id, &got) in got.iter().enumerate() {
                 let token = TokenId::new(id);
-                let mut behind = text.clone();
+                let mut after = text.clone();
                 let want = if vocab.is_stop(token) {
                     sentences.contains(std::str::from_utf8(&text).unwrap_or("\u{0}"))
                 } else {
-                    behind.extend_from_slice(vocab.bytes(token).unwrap_or(b"\0"));
-                    sentence_prefixes.contains(&behind[..])
+                    after.extend_from_slice(vocab.bytes(token).unwrap_or(b"\0"));
+                    sentence_prefixes.contains(&after[..])
                 };
                 // Longer recursive elements are sentences as well, but not enumerated.
                 let unknown =
-                    lists.recursive && behind.windows(LETTERS).any(|w| w == [b'z'; LETTERS]);
+                    lists.recursive && after.windows(LETTERS).any(|w| w == [b'z'; LETTERS]);
                 prop_assert!(
                     got == want || unknown,
-                    "{:?} behind {:?} in {}\n{}",
-                    String::from_utf8_lossy(&behind),
+                    "{:?} after {:?} in {}\n{}",
+                    String::from_utf8_lossy(&after),
                     String::from_utf8_lossy(&text),
                     lists.text(),
                     got
@@ -348,7 +348,7 @@ proptest! {
                     got,
                     matcher.clone().advance(token).is_ok(),
                     "{:?} {:?}",
-                    String::from_utf8_lossy(&behind),
+                    String::from_utf8_lossy(&after),
                     String::from_utf8_lossy(&text)
                 );
                 if want && !vocab.is_stop(token) && !unknown {
@@ -381,7 +381,7 @@ enum ArrayPosition {
     First,
     Element,
     Inside,
-    Behind,
+    After,
     End,
 }
 
@@ -390,12 +390,12 @@ impl StringArray {
         for &byte in text {
             self.place = match (self.place, byte) {
                 (ArrayPosition::Before, b'[') => ArrayPosition::First,
-                (ArrayPosition::First, b']') | (ArrayPosition::Behind, b']') => ArrayPosition::End,
+                (ArrayPosition::First, b']') | (ArrayPosition::After, b']') => ArrayPosition::End,
                 (ArrayPosition::First | ArrayPosition::Element, b'"') => {
                     self.open = Some(String::new());
                     ArrayPosition::Inside
                 }
-                (ArrayPosition::Behind, b',') => ArrayPosition::Element,
+                (ArrayPosition::After, b',') => ArrayPosition::Element,
                 (ArrayPosition::Inside, byte) => {
                     let open = self.open.as_mut()?;
                     let escaped = open.len() - open.trim_end_matches('\\').len();
@@ -406,7 +406,7 @@ impl StringArray {
                         }
                         self.done.push(text);
                         self.open = None;
-                        ArrayPosition::Behind
+                        ArrayPosition::After
                     } else {
                         open.push(char::from(byte));
                         // The possible rests of an escape.
@@ -505,7 +505,7 @@ proptest! {
                     let next = reader.clone().read(bytes);
                     prop_assert!(
                         got == next.is_some(),
-                        "{:?} behind {reader:?}: {got}",
+                        "{:?} after {reader:?}: {got}",
                         String::from_utf8_lossy(bytes)
                     );
                     prop_assert_eq!(got, matcher.clone().advance(token).is_ok());
@@ -527,7 +527,7 @@ proptest! {
                 let whole = reader.clone().read(&end.bytes().expect("short"));
                 prop_assert!(
                     whole.is_some_and(|whole| whole.place == ArrayPosition::End),
-                    "{end:?} behind {reader:?}"
+                    "{end:?} after {reader:?}"
                 );
             }
         }

@@ -311,11 +311,11 @@ proptest! {
             let mut follow = Vec::new();
             for (id, (&got, &all)) in got.iter().zip(&all).enumerate() {
                 let token = TokenId::new(id);
-                let behind = [&text[..], vocab.bytes(token).unwrap_or_default()].concat();
-                let want = all && (vocab.is_stop(token) || subject.keys_are_distinct(&behind));
+                let after = [&text[..], vocab.bytes(token).unwrap_or_default()].concat();
+                let want = all && (vocab.is_stop(token) || subject.keys_are_distinct(&after));
                 prop_assert!(
                     got == want,
-                    "{:?} behind {:?}: {got}\n{subject:?}",
+                    "{:?} after {:?}: {got}\n{subject:?}",
                     String::from_utf8_lossy(vocab.bytes(token).unwrap_or_default()),
                     String::from_utf8_lossy(&text),
                 );

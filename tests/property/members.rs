@@ -124,7 +124,7 @@ impl MemberSet {
 }
 
 /// A matcher after a text.
-fn matcher_behind(constraint: &Constraint, text: &str) -> louver::engine::Matcher {
+fn matcher_after(constraint: &Constraint, text: &str) -> louver::engine::Matcher {
     let mut matcher = constraint.matcher();
     text.bytes().for_each(|byte| matcher.advance(TokenId::from_raw(byte.into())).expect("allowed"));
     matcher
@@ -177,7 +177,7 @@ proptest! {
         if times == 0 {
             return Ok(());
         }
-        // Behind every other member: the shortest completion, and what may follow.
+        // After every other member: the shortest completion, and what may follow.
         let engine = Engine::new(
             Arc::new(Vocabulary::toy(&[b", m1", b".}", b", mm"])),
             crate::harness::unlimited(),
@@ -191,10 +191,10 @@ proptest! {
                 prop_assert!(recognizer.push(text.as_bytes()).is_err(), "{:?} leads nowhere", text);
                 break;
             };
-            let mut matcher = matcher_behind(&constraint, text);
+            let mut matcher = matcher_after(&constraint, text);
             let completion =
                 matcher.shortest_completion(&CompletionOptions::default()).expect("no limit");
-            prop_assert_eq!(completion.length, length + 1, "behind {:?}", text);
+            prop_assert_eq!(completion.length, length + 1, "after {:?}", text);
             let bytes = completion.bytes().expect("text");
             bytes.iter().for_each(|&byte| {
                 matcher.advance(TokenId::from_raw(byte.into())).expect("allowed")
@@ -341,7 +341,7 @@ proptest! {
                     prop_assert_eq!(
                         bit(&row, id),
                         allowed,
-                        "{} {:?} behind {}",
+                        "{} {:?} after {}",
                         id,
                         vocab.bytes(id).map(String::from_utf8_lossy),
                         &text(&vocab, &matcher)
@@ -372,7 +372,7 @@ proptest! {
 /// Where a member is read after other ones, masks depend only on whether the object may end after
 /// it, and whether another member may follow.
 #[test]
-fn masks_behind_a_member_depend_on_what_may_follow_it() {
+fn masks_after_a_member_depend_on_what_may_follow_it() {
     let vocab = Arc::new(Vocabulary::toy(&[
         b"\":1}", b"\":1,", b"\":1,\"", b"1}", b"1,", b"1,\"", b",\"", b"\":", b"xy",
     ]));
@@ -396,13 +396,13 @@ fn masks_behind_a_member_depend_on_what_may_follow_it() {
         for at in 0..texts.len() {
             let text = &texts[(turn + at) % texts.len()][..];
             for more in ["", "\":", "\":1"] {
-                let mut matcher = matcher_behind(&constraint, &[text, more].concat());
+                let mut matcher = matcher_after(&constraint, &[text, more].concat());
                 matcher.fill_mask(&mut row);
                 for id in (0..vocab.width()).map(TokenId::new) {
                     assert_eq!(
                         bit(&row, id),
                         matcher.allows(id),
-                        "{:?} behind {text}{more}",
+                        "{:?} after {text}{more}",
                         vocab.shown(id).to_string()
                     );
                 }
@@ -477,7 +477,7 @@ fn masks_depend_on_remaining_members_where_a_token_ends_a_key() {
                     assert_eq!(
                         bit(&row, id),
                         allowed,
-                        "{:?} behind {text}",
+                        "{:?} after {text}",
                         vocab.shown(id).to_string()
                     );
                 }

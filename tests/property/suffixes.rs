@@ -56,7 +56,7 @@ fn suffixes_are_decided_alike_in_place_and_in_a_trie() {
                 assert_eq!(
                     got,
                     want,
-                    "{direct_walk}: {:?} behind {first}",
+                    "{direct_walk}: {:?} after {first}",
                     String::from_utf8_lossy(bytes)
                 );
             }

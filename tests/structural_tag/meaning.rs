@@ -154,8 +154,8 @@ fn ends(format: &Format, text: &str, from: usize, enclosing: &[String]) -> Ends 
             let mut at = tag(from);
             while !at.is_subset(&out) {
                 out.extend(&at);
-                let behind = each(&at, |from| constant(separator, text, from));
-                at = if count.stop_after_first() { Ends::new() } else { each(&behind, tag) };
+                let after = each(&at, |from| constant(separator, text, from));
+                at = if count.stop_after_first() { Ends::new() } else { each(&after, tag) };
             }
             // The first tag counts even if it is empty.
             out.extend(tag(from));
@@ -219,10 +219,10 @@ fn free_text_ends(
                 out.insert(to);
                 continue;
             };
-            let behind = body(trigger, to);
+            let after = body(trigger, to);
             match repeats {
-                true => starts.extend(behind),
-                false => out.extend(behind),
+                true => starts.extend(after),
+                false => out.extend(after),
             }
             break;
         }
@@ -298,8 +298,8 @@ fn tag_rest(tag: &Tag, begin: &str, text: &str, from: usize) -> Ends {
             first.filter(fits).into_iter().collect()
         });
     }
-    let behind = each(&inside, |from| ends(&tag.content, text, from, marks));
-    each(&behind, |from| marks.iter().flat_map(|mark| constant(mark, text, from)).collect())
+    let after = each(&inside, |from| ends(&tag.content, text, from, marks));
+    each(&after, |from| marks.iter().flat_map(|mark| constant(mark, text, from)).collect())
 }
 
 proptest! {

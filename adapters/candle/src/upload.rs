@@ -144,7 +144,7 @@ mod tests {
         let mut sent = |batch: &mut MaskBatch, words: u32| {
             batch.set(0, &[words, 0]).expect("set");
             let ranges = send(&mut copy, batch);
-            // The index is sent each time, alone or with the first mask behind it.
+            // The index is sent each time, alone or with the first mask after it.
             assert_eq!(ranges[0].0, 0);
             if ranges[0].1 > room { vec![mask(0)] } else { ranges[1..].to_vec() }
         };

@@ -244,7 +244,7 @@ impl TokenParser {
         if !self.is_accepting() {
             return Ok(false);
         }
-        if self.sequence.matcher.is_terminated() || self.is_behind_named_end() {
+        if self.sequence.matcher.is_terminated() || self.is_after_named_end() {
             self.sequence.stop_reason = StopReason::EndOfSentence;
         } else if !self.step(TokenParser::goes_on)? {
             self.sequence.stop_reason = StopReason::NoExtension;
@@ -253,7 +253,7 @@ impl TokenParser {
     }
 
     /// Whether the last token is an end-of-sequence token that the grammar has asked for.
-    fn is_behind_named_end(&self) -> bool {
+    fn is_after_named_end(&self) -> bool {
         let trie = self.token_env.tok_trie();
         let is_end = |token| trie.eos_tokens().contains(&token) && trie.is_special_token(token);
         self.last_token().is_some_and(is_end)
@@ -325,7 +325,7 @@ impl TokenParser {
         let space = &self.space;
         let found = self.sequence.matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
             let is_forced = !bytes.is_empty();
-            let cut = is_forced.then(|| space.tokens_behind(std::mem::take(&mut before), bytes));
+            let cut = is_forced.then(|| space.tokens_after(std::mem::take(&mut before), bytes));
             cut.into_iter().flatten().map(louver::TokenId::from_raw).collect()
         });
         self.sequence.forced = found.iter().map(|token| token.raw()).collect();

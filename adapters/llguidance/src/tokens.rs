@@ -81,7 +81,7 @@ impl TokenSpace {
 
     /// The tokens of bytes after other tokens, as the tokenizer cuts both together if it keeps
     /// those. Cost: one look-up where it was asked for before.
-    pub(crate) fn tokens_behind(&self, before: &[u32], bytes: &[u8]) -> Vec<u32> {
+    pub(crate) fn tokens_after(&self, before: &[u32], bytes: &[u8]) -> Vec<u32> {
         let key = (before.to_vec(), bytes.to_vec());
         let mut cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
         if cuts.len() == MAX_CUTS {
@@ -91,11 +91,11 @@ impl TokenSpace {
     }
 }
 
-/// As [`TokenSpace::tokens_behind`], by the tokenizer.
+/// As [`TokenSpace::tokens_after`], by the tokenizer.
 fn cut(env: &TokEnv, before: &[u32], bytes: &[u8]) -> Vec<u32> {
     let text = [&env.tok_trie().decode_raw(before)[..], bytes].concat();
     match env.tokenize_bytes_marker(&text).0.strip_prefix(before) {
-        Some(behind) => behind.to_vec(),
+        Some(after) => after.to_vec(),
         None => env.tokenize_bytes(bytes),
     }
 }

@@ -75,7 +75,7 @@ impl fmt::Debug for McpTools {
 
 impl McpTools {
     /// Connects to the servers and lists their tools. A tool is offered under its own name, or
-    /// behind the server's prefix if the configuration has one.
+    /// after the server's prefix if the configuration has one.
     pub async fn connect(config: McpClientConfig) -> Result<McpTools, McpError> {
         // The host has random prefixes by default; names in prompts should be stable.
         let mut config = McpClientConfig { auto_register_tools: true, ..config };

@@ -56,7 +56,7 @@ def engine(tokenizer, model):
 
 
 def generate(model, tokenizer, prompts, constraints, **options):
-    """Texts behind the prompts, and whether each ended with a stop token."""
+    """Texts after the prompts, and whether each ended with a stop token."""
     inputs = tokenizer(prompts, return_tensors="pt", padding=True)
     inputs.pop("token_type_ids", None)
     processor = louver.transformers.LouverLogitsProcessor(constraints)

@@ -49,7 +49,7 @@ class Scheduler:
         self.requests[name] = self.pool.submit(self.backend.compile_grammar, kind, spec)
 
     def fill(self, drafts):
-        """Rows of all requests: one a draft token, and one behind them. `None`: unconstrained."""
+        """Rows of all requests: one a draft token, and one after them. `None`: unconstrained."""
         row, first = 0, {}
         for name, draft in drafts.items():
             first[name], advanced = row, 0

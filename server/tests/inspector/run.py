@@ -236,12 +236,12 @@ CONTRAST = """
 (() => {
   const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
-  const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+  const after = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
   const out = [];
   for (const e of document.querySelectorAll('main *, header *, footer *')) {
     const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
     if (!own || e.classList.contains('later') || e.offsetParent === null || e.matches('option')) continue;
-    const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))];
+    const [a, b] = [light(rgb(getComputedStyle(e).color)), light(after(e))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) out.push(`${e.tagName}.${e.className} ${e.textContent.slice(0, 20)} ${ratio.toFixed(2)}`);
   }
@@ -293,7 +293,7 @@ class ServerTests(unittest.TestCase):
         self.assertEqual(page.complaints, [])
         if OPTIONS.png:
             # The step within the arguments that has the most refused candidates with a reason.
-            explained = lambda s: s["phase"] == "arguments" and sum("behind" in c["reason"] or c["text"].isprintable() and "expected" in c["reason"] for c in s["refused"])
+            explained = lambda s: s["phase"] == "arguments" and sum("after" in c["reason"] or c["text"].isprintable() and "expected" in c["reason"] for c in s["refused"])
             picked = max(range(count), key=lambda i: (explained(trace["steps"][i]), i))
             page.run("document.querySelector('#slider').focus()")
             page.key("Home")

@@ -91,7 +91,7 @@ pub(crate) struct DispatchAutomaton {
 struct LiveStates {
     /// By node: its text ends with a trigger that has a productive body.
     tags: Vec<bool>,
-    /// Behind a tag.
+    /// After a tag.
     after: bool,
     /// Free text in which nothing has fired.
     text: bool,

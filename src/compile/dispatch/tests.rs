@@ -181,7 +181,7 @@ fn a_thousand_tools_with_long_names_fit_the_limits() {
 /// is then computed along the edges.
 #[test]
 fn free_text_that_can_only_reach_excludes_is_pruned() {
-    // Behind `x`, every byte is excluded.
+    // After `x`, every byte is excluded.
     let excludes = (0..=255u8)
         .map(|byte| vec![b'x', byte])
         .chain((0..=255u8).map(|byte| vec![byte, byte, b'!']));

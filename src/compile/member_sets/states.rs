@@ -185,7 +185,7 @@ impl MemberSetStates {
                 out.extend(next.map(|next| self.intern(next, member_set.after)));
                 false
             }
-            StateRole::Behind(member_set) => {
+            StateRole::After(member_set) => {
                 let (member_set, seen) = (member_sets.set(member_set), self.seen(state));
                 let (ends, continues) =
                     (self.may_end(&member_set.bounds, seen), member_set.bounds.may_continue(seen));
@@ -461,7 +461,7 @@ impl MemberSetStates {
                 member_set.map_or(1.0, |member_set| member_set.likelihood(position, node, seen)),
             );
         }
-        after.map_or(MemberLikelihood::Among(most), MemberLikelihood::Behind)
+        after.map_or(MemberLikelihood::Among(most), MemberLikelihood::After)
     }
 
     /// The set for the search of the nearest end: members begin as
@@ -475,13 +475,13 @@ impl MemberSetStates {
         let member_sets = &rule_nfa.member_sets;
         let role = |states: &Self, state: u32| member_sets.role(states.decode(state).1);
         let is_changed =
-            |&state: &u32| matches!(role(self, state), StateRole::Before(_) | StateRole::Behind(_));
+            |&state: &u32| matches!(role(self, state), StateRole::Before(_) | StateRole::After(_));
         if self.ignores_members || !set.iter().any(is_changed) {
             return None;
         }
         // A closed set contains a state after a member only where the set may end.
         let done = set.iter().filter_map(|&state| match role(self, state) {
-            StateRole::Behind(member_set) => Some((member_set, self.decode(state).0)),
+            StateRole::After(member_set) => Some((member_set, self.decode(state).0)),
             _ => None,
         });
         let done: Vec<(u32, u32)> = done.collect();

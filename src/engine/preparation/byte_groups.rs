@@ -122,7 +122,7 @@ pub(super) fn estimate_members(parser: &mut Parser, groups: &mut [ByteGroup]) {
     let declared =
         estimates.iter().filter(|estimate| estimate.is_none_or(|likely| !likely.is_undeclared()));
     let after_member = |estimate: &Option<MemberLikelihood>| match estimate {
-        Some(MemberLikelihood::Behind(likelihood)) => Some(*likelihood),
+        Some(MemberLikelihood::After(likelihood)) => Some(*likelihood),
         _ => None,
     };
     let members: Option<Vec<f64>> = declared.map(after_member).collect();
@@ -130,7 +130,7 @@ pub(super) fn estimate_members(parser: &mut Parser, groups: &mut [ByteGroup]) {
     for (group, estimate) in groups.iter_mut().zip(estimates) {
         group.likelihood = match (estimate, likeliest) {
             (Some(MemberLikelihood::Among(likelihood)), _) => likelihood,
-            (Some(MemberLikelihood::Behind(likelihood)), Some(likeliest)) => likelihood / likeliest,
+            (Some(MemberLikelihood::After(likelihood)), Some(likeliest)) => likelihood / likeliest,
             _ => 1.0,
         };
     }

@@ -271,7 +271,7 @@ impl Parser<'_> {
                     ArgumentValue { kind: ArgumentKind::Text(text), .. },
                     ArgumentValue { kind: ArgumentKind::Token(token), .. },
                 ] if !text.is_empty() => Ok(TriggerNode::Led(text.clone(), token.clone())),
-                _ => self.unexpected_value(&value, "a string and the token behind it"),
+                _ => self.unexpected_value(&value, "a string and the token after it"),
             },
             ArgumentKind::Word(_) => self.unexpected_value(&value, "a string or a token"),
         }

@@ -148,7 +148,7 @@ impl Parser<'_> {
     /// Appends a further rule of the same name as an alternative of the first one, as in KBNF.
     fn append_alternative(&mut self, rules: &mut [RuleDef], first: usize, rule: RuleDef) {
         if rule.attributes != Attributes::default() || rule.lazy.is_some() || rule.start.is_some() {
-            let message = format!("options of `{}` behind its first definition", rule.name.text);
+            let message = format!("options of `{}` after its first definition", rule.name.text);
             let first = rules[first].name.span.clone();
             self.cursor.diagnostics.push(
                 Diagnostic::error(rule.name.span, message)
@@ -188,7 +188,7 @@ impl Parser<'_> {
             Some(']') => self.cursor.error(Diagnostic::error(at..at + 1, "a `]` without its `[`")),
             Some('*' | '+' | '?' | '{') => self.cursor.error(
                 Diagnostic::error(at..at + 1, "nothing to repeat")
-                    .help("a repetition stands behind what it repeats, and only one: `(\"a\"+)?`"),
+                    .help("a repetition stands after what it repeats, and only one: `(\"a\"+)?`"),
             ),
             Some(c @ ('=' | ':')) => self.cursor.error(
                 Diagnostic::error(at..at + 1, format!("unexpected `{c}`"))
@@ -283,7 +283,7 @@ impl Parser<'_> {
             }
             match self.atom()? {
                 Some(atom) => parts.push(self.repeated(atom)?),
-                None if comma => return self.cursor.expected("an expression behind the comma"),
+                None if comma => return self.cursor.expected("an expression after the comma"),
                 None => break,
             }
             comma = false;

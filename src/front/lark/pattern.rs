@@ -258,7 +258,7 @@ impl PatternLowering<'_> {
                 error(&assertion.span, "nothing can match before the beginning of a terminal")
             }
             EndLine | EndText => {
-                error(&assertion.span, "nothing can match behind the end of a terminal")
+                error(&assertion.span, "nothing can match after the end of a terminal")
             }
             _ => error(&assertion.span, "word boundaries are not supported"),
         }

@@ -181,7 +181,7 @@ impl<'t> Lexer<'t, '_> {
         let start = self.offset;
         let line = self.take(|c| c != '\n');
         let last = self.out.last().map(|token| &token.kind);
-        // Behind these, an expression begins here or in a later line.
+        // After these, an expression begins here or in a later line.
         let expects = matches!(last, Some(TokenKind::Sign(':' | '|' | '=' | '&' | '~')));
         if expects && is_empty_regex(line) {
             let label = "write `\"\"`, or a comment with text";
@@ -360,8 +360,8 @@ impl<'t> Lexer<'t, '_> {
 /// Whether a `//` and the rest of its line are the slashes and flags of a regular expression, at
 /// the end of an alternative.
 fn is_empty_regex(line: &str) -> bool {
-    let behind = line[2..].trim_start_matches(['i', 'l', 'm', 's', 'u', 'x']).trim_start();
-    behind.is_empty() || behind.starts_with(['|', ')', ']', ',', '&'])
+    let after = line[2..].trim_start_matches(['i', 'l', 'm', 's', 'u', 'x']).trim_start();
+    after.is_empty() || after.starts_with(['|', ')', ']', ',', '&'])
 }
 
 /// The end of the JSON value at the beginning of a text, found by matching brackets.

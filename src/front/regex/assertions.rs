@@ -44,7 +44,7 @@ pub(super) struct MarkedDfa {
     pub(super) conditions: Vec<MarkCondition>,
     /// Whether it reads the text before a position, from the beginning; otherwise the text after
     /// it, to the end.
-    pub(super) behind: bool,
+    pub(super) is_lookbehind: bool,
 }
 
 /// What must hold for the rest of the text: that an automaton accepts it from a state, or does not.
@@ -83,7 +83,8 @@ type OpenThread = (Thread, Thread);
 /// past `limit` states.
 pub(super) fn resolve(automata: &[MarkedDfa], limit: usize) -> Result<Dfa, TooLarge> {
     let dfas: Vec<&Dfa> = automata.iter().map(|marked| &marked.dfa).collect();
-    let runs = (0..automata.len()).filter(|&i| automata[i].behind || i + 1 == automata.len());
+    let runs =
+        (0..automata.len()).filter(|&i| automata[i].is_lookbehind || i + 1 == automata.len());
     let each_state = |dfa: &Dfa| 0..dfa.len() as u32;
     Resolver {
         automata,
@@ -284,12 +285,12 @@ impl Resolver<'_> {
         let unmarked = [&done[..], &[o]].concat();
         let mut ways_of_marks = Vec::new();
         for &(condition, to) in &self.marks[o.automaton as usize][o.state as usize] {
-            let behind = Obligation { state: to, ..o };
+            let obligation = Obligation { state: to, ..o };
             let mut ways = self.condition(condition, o.accepts, closed)?;
             if o.accepts {
-                ways.iter_mut().for_each(|way| way.push(behind));
+                ways.iter_mut().for_each(|way| way.push(obligation));
             } else {
-                ways.push(vec![behind]);
+                ways.push(vec![obligation]);
             }
             ways_of_marks.push(ways);
         }
@@ -297,8 +298,8 @@ impl Resolver<'_> {
             (sorted(done.clone()), sorted([&open[..], &way[..]].concat()))
         };
         Ok(if o.accepts {
-            let behind = ways_of_marks.iter().flatten().map(|way| with(&done, way));
-            behind.chain([with(&unmarked, &Thread::new())]).collect()
+            let passed = ways_of_marks.iter().flatten().map(|way| with(&done, way));
+            passed.chain([with(&unmarked, &Thread::new())]).collect()
         } else {
             self.all_of(&ways_of_marks)?.iter().map(|way| with(&unmarked, way)).collect()
         })
@@ -313,8 +314,8 @@ impl Resolver<'_> {
         closed: &[Vec<Thread>],
     ) -> Result<Vec<Thread>, TooLarge> {
         let accepts = holds != negated;
-        let MarkedDfa { dfa, behind, .. } = &self.automata[body as usize];
-        if !behind {
+        let MarkedDfa { dfa, is_lookbehind, .. } = &self.automata[body as usize];
+        if !is_lookbehind {
             return Ok(vec![vec![Obligation { automaton: body, state: 0, accepts }]]);
         }
         // The run of the body can end in any of its threads whose other obligations are met.

@@ -48,7 +48,7 @@ impl Pattern {
         let mut forms = vec![LengthForm { pattern: self.clone(), min: 0, max: None }];
         let mut is_counted = false;
         for number in rest.iter().map_while(mark) {
-            let Some(Assertion { pattern, behind: false, negated: false }) =
+            let Some(Assertion { pattern, is_lookbehind: false, negated: false }) =
                 self.assertions.get(number)
             else {
                 continue;

@@ -366,7 +366,7 @@ enum Sample {
     Start,
     End,
     Boundary(bool),
-    Look { behind: bool, negated: bool, body: Box<Sample> },
+    Look { is_lookbehind: bool, negated: bool, body: Box<Sample> },
 }
 
 impl Sample {
@@ -387,7 +387,7 @@ impl Sample {
             0..=2 => Sample::Seq(few),
             3 => Sample::Alt(few),
             4 => Sample::Star(one),
-            _ => Sample::Look { behind: next(2) == 0, negated: next(2) == 0, body: one },
+            _ => Sample::Look { is_lookbehind: next(2) == 0, negated: next(2) == 0, body: one },
         }
     }
 
@@ -403,9 +403,9 @@ impl Sample {
             Sample::Start => "^".to_owned(),
             Sample::End => "$".to_owned(),
             Sample::Boundary(negated) => if *negated { r"\B" } else { r"\b" }.to_owned(),
-            Sample::Look { behind, negated, body } => {
+            Sample::Look { is_lookbehind, negated, body } => {
                 let kind = if *negated { "!" } else { "=" };
-                format!("(?{}{kind}{})", if *behind { "<" } else { "" }, body.write())
+                format!("(?{}{kind}{})", if *is_lookbehind { "<" } else { "" }, body.write())
             }
         }
     }
@@ -458,10 +458,10 @@ impl Sample {
                 };
                 when((is_word(from.checked_sub(1)) != is_word(Some(from))) != *negated)
             }
-            Sample::Look { behind: false, negated, body } => {
+            Sample::Look { is_lookbehind: false, negated, body } => {
                 when(body.ends(text, from).is_empty() == *negated)
             }
-            Sample::Look { behind: true, negated, body } => {
+            Sample::Look { is_lookbehind: true, negated, body } => {
                 when((0..=from).any(|begin| body.ends(text, begin).contains(&from)) != *negated)
             }
         };

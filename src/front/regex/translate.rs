@@ -43,7 +43,7 @@ pub(super) struct AssertionMark {
     /// The options of the body.
     pub(super) options: RegexOptions,
     /// Whether the match is before the position.
-    pub(super) behind: bool,
+    pub(super) is_lookbehind: bool,
     /// Whether there must be no match.
     pub(super) negated: bool,
 }
@@ -56,7 +56,7 @@ pub(super) enum Side {
     /// What is before a position: the body of a look-behind. `$` is an assertion.
     Before,
     /// What is after a position: the body of a look-ahead. `^` is an assertion.
-    Behind,
+    After,
 }
 
 /// Why look-around is rejected in a terminal.
@@ -197,11 +197,11 @@ impl Translator<'_> {
         &mut self,
         offset: usize,
         class: &str,
-        behind: bool,
+        is_lookbehind: bool,
         negated: bool,
     ) -> Result<(), RegexError> {
         let (body, options) = (class.to_owned(), self.options);
-        self.mark(AssertionMark { body, offset, options, behind, negated })
+        self.mark(AssertionMark { body, offset, options, is_lookbehind, negated })
     }
 
     /// Writes a word boundary: a character of words on one side of the position and none on the
@@ -221,7 +221,7 @@ impl Translator<'_> {
     /// assertion.
     fn anchor(&mut self, at: usize, start: bool) -> Result<(), RegexError> {
         match (start, self.side) {
-            (true, Side::Behind) => self.class_mark(at, "[^]", true, true),
+            (true, Side::After) => self.class_mark(at, "[^]", true, true),
             (false, Side::Before) => self.class_mark(at, "[^]", false, true),
             (start, _) => {
                 self.out.text.push_str(if start { r"\A" } else { r"\z" });
@@ -391,7 +391,7 @@ impl Translator<'_> {
         if let Some((_, what)) = FOREIGN_GROUPS.iter().find(|(open, _)| rest.starts_with(open)) {
             return Err(RegexError::Unsupported { offset: at, what });
         }
-        if let Some(&(open, behind, negated)) =
+        if let Some(&(open, is_lookbehind, negated)) =
             LOOK_AROUND.iter().find(|(open, ..)| rest.starts_with(open))
         {
             if self.options.look_around == LookAround::Refused {
@@ -400,7 +400,13 @@ impl Translator<'_> {
             self.skip(open.len());
             let Range { start, end } = self.group_body(at)?;
             let (body, options) = (self.source[start..end].to_owned(), self.options);
-            return self.mark(AssertionMark { body, offset: start, options, behind, negated });
+            return self.mark(AssertionMark {
+                body,
+                offset: start,
+                options,
+                is_lookbehind,
+                negated,
+            });
         }
         match named {
             _ if !rest.starts_with('?') => {}
@@ -456,7 +462,7 @@ impl Translator<'_> {
                 }
                 Some((place, 'm')) => {
                     let what = "the flag m; `^` and `$` are the ends of the text, \
-                                lines begin behind `\\n`";
+                                lines begin after `\\n`";
                     return Err(RegexError::Unsupported { offset: place, what });
                 }
                 Some((place, 'x' | 'U' | 'u' | 'R' | 'a' | 'L')) => {

@@ -618,7 +618,7 @@ impl TagLowering<'_> {
         for (i, (pattern, format)) in rules.iter().enumerate() {
             let body = self.format(format, &format!("{pointer}/rules/{i}/1"), enclosing);
             all.push(body.map(|body| {
-                (pattern.as_str(), self.builder.rule(format!("behind {pattern}"), body))
+                (pattern.as_str(), self.builder.rule(format!("after {pattern}"), body))
             }));
         }
         let excludes = excluded(excludes, &EnclosingEnd::default());

@@ -419,7 +419,7 @@ impl TagReader {
                 }
                 _ => self.malformed(
                     &pointer,
-                    "must be a list of two: what is looked for, and the format behind it",
+                    "must be a list of two: what is looked for, and the format after it",
                 ),
             });
         }

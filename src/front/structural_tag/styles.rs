@@ -25,7 +25,7 @@ struct MemberTexts {
     /// Whether names are escaped as in XML.
     escaped: bool,
     /// Text after the name.
-    behind_name: &'static str,
+    after_name: &'static str,
     /// Names of types, and the text after them.
     kinds: Option<(TypeNames, &'static str)>,
     /// Further names of types, for members that are not declared.
@@ -41,7 +41,7 @@ const PLAIN: MemberTexts = MemberTexts {
     open: "<parameter=",
     name_end: ">",
     escaped: false,
-    behind_name: ">",
+    after_name: ">",
     kinds: None,
     other_kinds: &[],
     before_value: None,
@@ -68,12 +68,12 @@ fn member(style: Style) -> Option<MemberTexts> {
         Style::Json | Style::CohereXml => return None,
         Style::QwenXml => PLAIN,
         Style::MinimaxXml => {
-            MemberTexts { open: "<parameter name=\"", name_end: "\"", behind_name: "\">", ..PLAIN }
+            MemberTexts { open: "<parameter name=\"", name_end: "\"", after_name: "\">", ..PLAIN }
         }
         Style::DeepseekXml => MemberTexts {
             open: "<｜DSML｜parameter name=\"",
             name_end: "\"",
-            behind_name: "\" string=\"",
+            after_name: "\" string=\"",
             kinds: Some((STRING_OR_NOT, "\">")),
             close: "</｜DSML｜parameter>",
             ..PLAIN
@@ -81,7 +81,7 @@ fn member(style: Style) -> Option<MemberTexts> {
         Style::GlmXml => MemberTexts {
             open: "<arg_key>",
             name_end: "</arg_key>",
-            behind_name: "</arg_key>",
+            after_name: "</arg_key>",
             before_value: Some("<arg_value>"),
             close: "</arg_value>",
             ..PLAIN
@@ -90,7 +90,7 @@ fn member(style: Style) -> Option<MemberTexts> {
             open: "<|open|>argument key=\"",
             name_end: "\"",
             escaped: true,
-            behind_name: "\" type=\"",
+            after_name: "\" type=\"",
             kinds: Some((TYPES, "\"<|sep|>")),
             other_kinds: &[(JsonTypes::INTEGER, "integer")],
             close: "<|close|>argument<|sep|>",
@@ -123,10 +123,10 @@ impl TagLowering<'_> {
             names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect::<Vec<_>>()
         };
         let mut parts = vec![MemberPart::Fixed(self.literal(member.open)), MemberPart::Name];
-        parts.push(MemberPart::Fixed(self.literal(member.behind_name)));
-        if let Some((kinds, behind)) = member.kinds {
+        parts.push(MemberPart::Fixed(self.literal(member.after_name)));
+        if let Some((kinds, after)) = member.kinds {
             parts.push(MemberPart::Kind(type_names(kinds)));
-            parts.push(MemberPart::Fixed(self.literal(behind)));
+            parts.push(MemberPart::Fixed(self.literal(after)));
         }
         if let Some(before) = member.before_value {
             parts.push(MemberPart::Fixed(Expr::seq([gap.clone(), self.literal(before)])));

@@ -88,7 +88,7 @@ impl TagLowering<'_> {
         );
         let bodies = all.into_iter().collect::<Option<Vec<Expr>>>()?;
         disjoint?;
-        let body = self.as_rule("behind-token", Expr::alt(bodies));
+        let body = self.as_rule("after-token", Expr::alt(bodies));
         let triggers: Vec<&Token> = rules.iter().map(|(token, _)| token).collect();
         let free = self.free_token(excluded, &triggers, &EnclosingEnd::default());
         Some(match repeats {

@@ -58,11 +58,11 @@ fn calls_itself_only_at_ends(parts: &[Expr], rule_id: RuleId) -> bool {
 
 /// The alternatives with recursion replaced by repetition.
 fn to_repeats(parts: Vec<Expr>, rule_id: RuleId) -> Expr {
-    let (mut before, mut bases, mut behind) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut before, mut bases, mut after) = (Vec::new(), Vec::new(), Vec::new());
     for mut part in parts {
         let call = self_call(&part, rule_id);
         match (call, &mut part) {
-            (SelfCall::First, Expr::Seq(list)) => behind.push(Expr::seq(list.drain(1..))),
+            (SelfCall::First, Expr::Seq(list)) => after.push(Expr::seq(list.drain(1..))),
             (SelfCall::Last, Expr::Seq(list)) => {
                 before.push(Expr::seq(list.drain(..list.len() - 1)))
             }
@@ -72,5 +72,5 @@ fn to_repeats(parts: Vec<Expr>, rule_id: RuleId) -> Expr {
     }
     let repeated =
         |list: Vec<Expr>| if list.is_empty() { Expr::Empty } else { Expr::star(Expr::alt(list)) };
-    Expr::seq([repeated(before), Expr::alt(bases), repeated(behind)])
+    Expr::seq([repeated(before), Expr::alt(bases), repeated(after)])
 }

@@ -180,7 +180,7 @@ fn write_tagged(
         out.push_str(&close);
     }
     if !members.is_empty() {
-        out.push_str(&style.behind.write());
+        out.push_str(&style.after.write());
     }
     Ok(())
 }

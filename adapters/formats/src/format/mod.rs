@@ -270,7 +270,7 @@ pub struct TaggedStyle {
     pub between: Glue,
     /// After the last argument. Without arguments it is accepted, but not written.
     #[serde(default, skip_serializing_if = "Glue::is_empty")]
-    pub behind: Glue,
+    pub after: Glue,
     /// Texts that an unescaped string never contains, beside the markers of calls and arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
@@ -576,7 +576,7 @@ impl<'a> MarkerList<'a> {
                 self.add(&format!("{pointer}/close"), [&mut style.close]);
                 self.add(&format!("{pointer}/before"), style.before.markers_mut());
                 self.add(&format!("{pointer}/between"), style.between.markers_mut());
-                self.add(&format!("{pointer}/behind"), style.behind.markers_mut());
+                self.add(&format!("{pointer}/after"), style.after.markers_mut());
                 let open = style.open.iter_mut().filter_map(|part| match part {
                     TagPart::Marker(marker) => Some(marker),
                     _ => None,

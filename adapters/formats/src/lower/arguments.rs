@@ -236,7 +236,7 @@ impl Lowering<'_> {
         ParameterStyle {
             open: self.glue(&style.before),
             between: self.glue(&style.between),
-            close: self.glue(&style.behind),
+            close: self.glue(&style.after),
             member,
             raw: Some(RawStrings {
                 end,

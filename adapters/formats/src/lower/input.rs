@@ -164,7 +164,7 @@ impl Lowering<'_> {
         // with the trail would be read as a shorter text.
         let close = self.marker(&style.close);
         parts.extend([Expr::text(&style.lead), Expr::Ref(text), Expr::text(&style.trail), close]);
-        parts.push(self.glue(&style.behind));
+        parts.push(self.glue(&style.after));
         Ok(Expr::seq(parts))
     }
 }

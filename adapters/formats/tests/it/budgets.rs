@@ -9,7 +9,7 @@ use louver_formats::{
 use crate::rig::{BOTH, Rig};
 
 /// The text after reasoning: the end marker, and an answer.
-fn behind(rig: &Rig, reasoning: &ReasoningFormat) -> String {
+fn after(rig: &Rig, reasoning: &ReasoningFormat) -> String {
     let turn = Turn { text: "Hi".to_owned(), ..Turn::default() };
     let options = RenderOptions { opened: true, builtins: &[] };
     let wire = rig.format.render_with(&turn, options).expect("renders");
@@ -22,7 +22,7 @@ fn reasoning_budgets_hold_in_every_family() {
     for format in Catalog::builtin().formats() {
         for rig in BOTH.map(|which| Rig::new(format, which)) {
             let Some(reasoning) = &rig.format.reasoning else { continue };
-            let behind = behind(&rig, reasoning);
+            let after = after(&rig, reasoning);
             let ends: Vec<String> = match &reasoning.end {
                 Marker::Any(ends) => ends.iter().map(Marker::write).collect(),
                 end => vec![end.write()],
@@ -45,7 +45,7 @@ fn reasoning_budgets_hold_in_every_family() {
                 let (ReasoningBudget::Tokens(most) | ReasoningBudget::Characters(most)) = budget;
                 for (n, text) in ["", "a", "ab", "abc", "abcd", "abcdefghi"].into_iter().enumerate()
                 {
-                    let whole = run(&format!("{text}{behind}"));
+                    let whole = run(&format!("{text}{after}"));
                     if n <= most as usize {
                         assert!(whole.complete, "{at}: {text:?} {:?}", whole.taken);
                         assert_eq!(
@@ -59,7 +59,7 @@ fn reasoning_budgets_hold_in_every_family() {
                     checked += 1;
                 }
                 let wide = "天地人";
-                let whole = run(&format!("{wide}{behind}"));
+                let whole = run(&format!("{wide}{after}"));
                 assert_eq!(whole.complete, budget == ReasoningBudget::Characters(3), "{at}");
                 assert!(!whole.complete || whole.turn.reasoning == wide, "{at}: {:?}", whole.turn);
                 // When the budget is spent, only an end marker can follow, in any spelling.
@@ -71,7 +71,7 @@ fn reasoning_budgets_hold_in_every_family() {
                 }
                 for token in 0..257 + rig.specials.len() {
                     let token = TokenId::new(token);
-                    let first = session.tokens(&rig.units(&behind), 0)[0];
+                    let first = session.tokens(&rig.units(&after), 0)[0];
                     let ends = ends.iter().any(|end| {
                         let spelled = TokenId::from_raw(u32::from(end.as_bytes()[0]));
                         token == spelled || token == session.tokens(&rig.units(end), 0)[0]
@@ -156,7 +156,7 @@ fn budgets_end_between_code_points() {
                 let mut rows = vec![(session.matcher(), Vec::new(), 0u32)];
                 while let Some((mut matcher, text, taken)) = rows.pop() {
                     let rest = text.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
-                    let at = format!("{name}, {which:?}, {most} tokens, behind {text:02x?}");
+                    let at = format!("{name}, {which:?}, {most} tokens, after {text:02x?}");
                     let mut mask = vec![0; matcher.vocab().mask_words()];
                     matcher.fill_mask(&mut mask);
                     assert_eq!(matcher.allows(end), rest == 0, "{at}: the end");

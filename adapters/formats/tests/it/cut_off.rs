@@ -30,7 +30,7 @@ fn written(rig: &Rig, turn: &Turn) -> String {
 
 /// The events of a turn that is cut off `after` tokens before its end, and the events of the same
 /// turn that is not cut off.
-fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, behind: usize) -> Option<[Vec<Event>; 2]> {
+fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, after: usize) -> Option<[Vec<Event>; 2]> {
     let plan = match rig.format.lower(request) {
         Ok(plan) => plan,
         Err(LowerError::Combination { .. }) => return None,
@@ -45,13 +45,13 @@ fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, behind: usize) -> Optio
         let (mut tracer, mut extractor, mut events) =
             (Tracer::new(), plan.extractor(SEED), Vec::new());
         for (at, &token) in tokens.iter().enumerate() {
-            if cut && at + behind == tokens.len() {
+            if cut && at + after == tokens.len() {
                 extractor.cut_off();
             }
             matcher.advance_traced(token, &mut tracer).expect("the turn is allowed");
             events.extend(extractor.push(tracer.drain()));
         }
-        if cut && behind == 0 {
+        if cut && after == 0 {
             extractor.cut_off();
         }
         events.extend(extractor.push(tracer.finish()));
@@ -101,8 +101,8 @@ fn complete_json_is_a_call_after_a_cut_off() {
     let (request, turn) = (offering(tool), call("f", &json!({"x": 1})));
     for format in Catalog::builtin().formats() {
         let rig = Rig::new(format, BOTH[0]);
-        for behind in [0, 1] {
-            let Some([cut, whole]) = events(&rig, &request, &turn, behind) else { continue };
+        for after in [0, 1] {
+            let Some([cut, whole]) = events(&rig, &request, &turn, after) else { continue };
             assert_eq!(cut, whole, "{}", format.name);
             assert!(whole.contains(&Event::CallEnd { index: 0 }), "{}: {whole:?}", format.name);
         }

@@ -131,7 +131,7 @@ fn deferred_schemas_do_not_change_masks() {
                     assert_eq!(
                         mask(&mut one, &vocab),
                         mask(&mut other, &vocab),
-                        "{} behind {:?}",
+                        "{} after {:?}",
                         format.name,
                         String::from_utf8_lossy(said)
                     );
@@ -139,7 +139,7 @@ fn deferred_schemas_do_not_change_masks() {
                     assert_eq!(
                         one.advance(token).is_ok(),
                         other.advance(token).is_ok(),
-                        "{} behind {:?}",
+                        "{} after {:?}",
                         format.name,
                         String::from_utf8_lossy(said)
                     );

@@ -201,14 +201,14 @@ impl Cell<'_> {
         if matches!(style, ArgumentStyle::Json) {
             let brace = good.rfind('}').expect("brace");
             let extra = format!("{}}}{}", &good[..=brace], &good[brace + 1..]);
-            // Behind the last call of a bare format, in free text, a brace is text.
+            // After the last call of a bare format, in free text, a brace is text.
             let is_text = self.rig.format.call.end.is_none() && !self.forced();
             if !is_text {
                 out.push(("an extra brace", extra, None));
             }
         }
         if self.forced() {
-            out.push(("text behind a forced call", format!("{good} and"), None));
+            out.push(("text after a forced call", format!("{good} and"), None));
             out.extend(
                 self.render(&self.turn("Text.", Vec::new())).map(|wire| ("no call", wire, None)),
             );

@@ -84,12 +84,12 @@ fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Opti
         if watched.iter().any(|text| text.as_bytes()[0] == left) {
             return (known, None);
         }
-        let behind = &name[known + 1..];
-        let clean = (0..=behind.len())
-            .take_while(|&n| !contains_any(&behind[..n], watched))
+        let rest = &name[known + 1..];
+        let clean = (0..=rest.len())
+            .take_while(|&n| !contains_any(&rest[..n], watched))
             .last()
             .unwrap_or(0);
-        if clean < behind.len() {
+        if clean < rest.len() {
             return (known + 1 + clean, None);
         }
         let Some(quote) = quote else { return (text.len(), None) };
@@ -102,13 +102,11 @@ fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Opti
     }
     let from = quote.map_or(text.len(), |quote| quote + 1);
     for to in from + 1..=text.len() {
-        let behind = &text[from..to];
-        match match_unless(behind) {
+        let rest = &text[from..to];
+        match match_unless(rest) {
             PatternMatch::Prefix => {}
             PatternMatch::Complete => return (to - 1, None),
-            PatternMatch::No
-                if contains_any(behind, watched) || ends_with_begin(behind, watched) =>
-            {
+            PatternMatch::No if contains_any(rest, watched) || ends_with_begin(rest, watched) => {
                 return (to - 1, None);
             }
             PatternMatch::No => return (to, Some(to)),
@@ -269,16 +267,16 @@ impl Free {
                 out.insert(at);
                 return BTreeSet::new();
             }
-            let mut behind = BTreeSet::new();
+            let mut resumed = BTreeSet::new();
             let fired = self.ends.iter().filter(|end| seen.ends_with(end.text.as_bytes()));
             let mut any = false;
             for end in fired {
                 any = true;
                 let ended = end.rest.ends(input, &BTreeSet::from([at]), far);
-                if end.again { behind.extend(ended) } else { out.extend(ended) }
+                if end.again { resumed.extend(ended) } else { out.extend(ended) }
             }
             if any {
-                return behind;
+                return resumed;
             }
             if self.stops_anywhere {
                 out.insert(at);
@@ -442,7 +440,7 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
             } else {
                 Pattern::All(vec![glue(&style.before), inner])
             };
-            Pattern::All(vec![inner, glue(&style.behind)])
+            Pattern::All(vec![inner, glue(&style.after)])
         }
     }
 }

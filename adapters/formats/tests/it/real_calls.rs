@@ -93,7 +93,7 @@ fn rendered_calls_are_accepted_and_read_back() {
             if run.taken.is_err() || !run.complete {
                 let upto: String =
                     wire.chars().take(run.taken.err().unwrap_or(usize::MAX)).collect();
-                wrong.push(format!("{at}: refused behind {upto:?}"));
+                wrong.push(format!("{at}: refused after {upto:?}"));
             } else if run.turn.text != want.text
                 || !same(rig, &by_value(&run.turn), &by_value(&want))
             {

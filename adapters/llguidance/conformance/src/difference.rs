@@ -210,8 +210,8 @@ fn number_at<'a>(whole: &'a [u8], text: &[u8]) -> Option<&'a [u8]> {
         let start = whole[..end].iter().rposition(|byte| !is_part(byte)).map_or(0, |at| at + 1);
         (start < end).then(|| &whole[start..end])
     };
-    let behind = whole[text.len()..].iter().position(|byte| !is_part(byte));
-    let across = number_until(behind.map_or(whole.len(), |at| text.len() + at));
+    let after = whole[text.len()..].iter().position(|byte| !is_part(byte));
+    let across = number_until(after.map_or(whole.len(), |at| text.len() + at));
     let last = whole.iter().rposition(|byte| !b" \n\r\t,]}".contains(byte)).map_or(0, |at| at + 1);
     across.or_else(|| number_until(last))
 }

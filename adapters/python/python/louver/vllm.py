@@ -27,7 +27,7 @@ class LouverGrammar:
 
     def accept_tokens(self, request_id: str, tokens: List[int]) -> bool:
         """Takes sampled tokens. Returns whether all of them may follow; otherwise takes none.
-        Tokens behind a stop token are ignored: the request has ended."""
+        Tokens after a stop token are ignored: the request has ended."""
         matcher = self.matcher
         if matcher.is_terminated():
             return True

@@ -155,7 +155,7 @@ fn tagged(
     let split = none.and_then(|none| split_around(none, before, &after_close));
     let (header, trailer) = split.unwrap_or((before.len(), 0));
     let before_first = before.split_off(header);
-    let behind = after_close[..trailer].to_owned();
+    let after_last = after_close[..trailer].to_owned();
     *after = after_close[trailer..].to_owned();
     let mut parts = vec![TagPart::Text(open.to_owned()), TagPart::Key { key: NameStyle::Raw }];
     match typed.words(middle_tag).map_err(unclear)? {
@@ -173,7 +173,7 @@ fn tagged(
         close: Marker::Text(close_tag.to_owned()),
         before: glue(&before_first),
         between: glue(&between),
-        behind: glue(&behind),
+        after: glue(&after_last),
         excludes: Vec::new(),
         python_words: typed.has_python_words,
     })

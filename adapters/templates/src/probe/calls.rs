@@ -282,7 +282,7 @@ fn mark_numbers(one: &mut String, two: &mut String, arguments: &Arguments) {
     let Some((pair, at1, at2)) = found else { return };
     let stand_in = NUMBERS.iter().find(|(_, numbers)| *numbers == pair).map(|(c, _)| *c);
     let stand_in = stand_in.unwrap_or_default().to_string();
-    // In the text of two calls, the second number first: it stands behind the first.
+    // In the text of two calls, the second number first: it stands after the first.
     two.replace_range(at2..at2 + 1, &stand_in);
     let first = two.find(NAMES[0]).and_then(|name| (name + at1).checked_sub(name1));
     let is_first = |at: &usize| two.get(*at..).is_some_and(|rest| rest.starts_with(pair[0]));

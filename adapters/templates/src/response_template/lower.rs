@@ -333,7 +333,7 @@ impl Calls<'_> {
             close: Marker::Text(close.clone()),
             before: gap(),
             between: gap(),
-            behind: gap(),
+            after: gap(),
             excludes: Vec::new(),
             python_words: false,
         };

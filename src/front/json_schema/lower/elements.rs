@@ -100,7 +100,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The beginnings of elements whose names the automaton accepts and that need no escapes.
     pub(super) fn element_names(&mut self, elements: &ElementStyle, names: &CountedNames) -> Expr {
         let names = self.bare_names(names);
-        let [before, behind] = &elements.name;
-        Expr::seq([Expr::text(&elements.open), Expr::text(before), names, Expr::text(behind)])
+        let [before, after] = &elements.name;
+        Expr::seq([Expr::text(&elements.open), Expr::text(before), names, Expr::text(after)])
     }
 }

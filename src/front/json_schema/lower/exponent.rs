@@ -160,11 +160,11 @@ impl DigitComparison {
 /// Position within the mantissa.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum MantissaPosition {
-    /// Behind the one digit before the point.
+    /// After the one digit before the point.
     First,
-    /// Behind the point.
+    /// After the point.
     Point,
-    /// Behind a digit of the fraction.
+    /// After a digit of the fraction.
     Fraction,
 }
 
@@ -192,13 +192,13 @@ enum PrefixState {
     Zero(MantissaPosition),
     /// A mantissa that is not zero.
     Mantissa(MantissaState),
-    /// Behind `e`.
+    /// After `e`.
     Exponent(ExponentInterval),
-    /// Behind the sign of the exponent.
+    /// After the sign of the exponent.
     Signed(MagnitudeInterval),
-    /// Behind leading zeros of the exponent.
+    /// After leading zeros of the exponent.
     Zeros(MagnitudeInterval),
-    /// Behind leading zeros and the given number of further digits of the exponent. The orders
+    /// After leading zeros and the given number of further digits of the exponent. The orders
     /// compare these digits to the first digits of both ends of the interval.
     Digits(MagnitudeInterval, u32, [Ordering; 2]),
 }

@@ -73,7 +73,7 @@ struct Node {
     /// Completions of the text of this node.
     ends: Completions,
     /// Completions of the text followed by one or more zeros.
-    behind_zeros: Completions,
+    after_zeros: Completions,
 }
 
 /// A trie of the mantissas of all listed numbers. Children have greater indices than their parents.
@@ -141,19 +141,19 @@ impl NumberTrie {
         while at < self.nodes.len() {
             let mut ends = self.nodes[at].ends.clone();
             if self.nodes[at].fraction {
-                ends.join(&self.nodes[at].behind_zeros);
+                ends.join(&self.nodes[at].after_zeros);
                 match self.nodes[at].children.iter().find(|(byte, _)| *byte == b'0') {
                     Some(&(_, child)) => {
-                        self.nodes[at].behind_zeros = Completions::default();
+                        self.nodes[at].after_zeros = Completions::default();
                         self.nodes[child].ends.join(&ends);
                     }
-                    None => self.nodes[at].behind_zeros = ends,
+                    None => self.nodes[at].after_zeros = ends,
                 }
             } else {
                 ends.no_exponent &= spellings.zero_fraction;
                 if !ends.is_none() {
                     let point = self.child(at, b'.');
-                    self.nodes[point].behind_zeros.join(&ends);
+                    self.nodes[point].after_zeros.join(&ends);
                 }
             }
             // Inserted children have greater indices, so that they are visited later.
@@ -172,8 +172,8 @@ impl NumberTrie {
                 listed.builder.edge(state, u32::from(byte), u32::from(byte), states[child]);
             }
             listed.exponent(state, &node.ends);
-            if !node.behind_zeros.is_none() {
-                let zeros = listed.zeros(&node.behind_zeros);
+            if !node.after_zeros.is_none() {
+                let zeros = listed.zeros(&node.after_zeros);
                 listed.builder.edge(state, ZERO, ZERO, zeros);
             }
         }
@@ -186,9 +186,9 @@ impl NumberTrie {
 struct ListedBuilder {
     builder: DfaBuilder,
     /// States after trailing zeros of a fraction.
-    behind_zeros: HashMap<Completions, u32>,
+    after_zeros: HashMap<Completions, u32>,
     /// States after `e`.
-    behind_e: HashMap<Completions, u32>,
+    after_e: HashMap<Completions, u32>,
     /// States within an exponent, by the digits that may follow and those read.
     digits: HashMap<(Vec<Vec<u8>>, DigitsRead), u32>,
 }
@@ -207,11 +207,11 @@ enum DigitsRead {
 impl ListedBuilder {
     /// The state after trailing zeros of a fraction.
     fn zeros(&mut self, ends: &Completions) -> u32 {
-        if let Some(&state) = self.behind_zeros.get(ends) {
+        if let Some(&state) = self.after_zeros.get(ends) {
             return state;
         }
         let state = self.builder.state(ends.no_exponent);
-        self.behind_zeros.insert(ends.clone(), state);
+        self.after_zeros.insert(ends.clone(), state);
         self.builder.edge(state, ZERO, ZERO, state);
         self.exponent(state, ends);
         state
@@ -223,7 +223,7 @@ impl ListedBuilder {
             return;
         }
         let ends = Completions { no_exponent: false, ..ends.clone() };
-        let state = match self.behind_e.get(&ends) {
+        let state = match self.after_e.get(&ends) {
             Some(&state) => state,
             None => {
                 let state = if ends.any_exponent {
@@ -231,7 +231,7 @@ impl ListedBuilder {
                 } else {
                     self.listed_exponents(&ends.exponents)
                 };
-                self.behind_e.insert(ends, state);
+                self.after_e.insert(ends, state);
                 state
             }
         };

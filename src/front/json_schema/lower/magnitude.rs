@@ -18,8 +18,8 @@ pub(super) const LOWER_E: u32 = b'e' as u32;
 /// exponents.
 const GREATEST_MANTISSA: &[u8] = b"17976931348623157";
 
-/// The automaton of texts whose exponents double precision can represent. Behind one digit before
-/// the point, magnitudes are at most the greatest double. Behind more digits, exponents have up to
+/// The automaton of texts whose exponents double precision can represent. After one digit before
+/// the point, magnitudes are at most the greatest double. After more digits, exponents have up to
 /// two digits, so that 209 digits stay in range. The syntax is not checked.
 pub(super) static DOUBLE_RANGE: LazyLock<Dfa> = LazyLock::new(|| {
     let mut b = DfaBuilder::new();
@@ -29,7 +29,7 @@ pub(super) static DOUBLE_RANGE: LazyLock<Dfa> = LazyLock::new(|| {
     // more[n]: up to n more digits of the exponent may follow, and nothing else.
     let more = [0; 3].map(|_| b.state(true));
     (1..3).for_each(|n| b.edge(more[n], ZERO, NINE, more[n - 1]));
-    // Behind mantissas of one digit that are at most the greatest double's, that are greater, and
+    // After mantissas of one digit that are at most the greatest double's, that are greater, and
     // after mantissas of more digits.
     let at_most = add_exponent(&mut b, b"308", more);
     let greater = add_exponent(&mut b, b"307", more);
@@ -94,7 +94,7 @@ fn add_exponent(b: &mut DfaBuilder, limit: &[u8], more: [u32; 3]) -> u32 {
                 b.edge(from, ZERO, digit - 1, more[left]);
             }
             b.edge(from, digit, digit, tied);
-            // Behind a digit above the limit's, the exponent has one digit less.
+            // After a digit above the limit's, the exponent has one digit less.
             if left > 0 && digit < NINE {
                 b.edge(from, digit + 1, NINE, more[left - 1]);
             }

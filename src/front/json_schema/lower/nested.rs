@@ -1,7 +1,7 @@
 //! Values between tags that have their names: the members of an object are tags with the members'
 //! names, the elements of an array tags with one name for all. Strings are not escaped.
 //!
-//! A mark stands before every tag. Each value is lowered with the mark of the tag behind it, so a
+//! A mark stands before every tag. Each value is lowered with the mark of the tag after it, so a
 //! string ends at the mark. As no tag states a type, the types of all values are collected by their
 //! nodes ([`ValueTypes`]): the grammar excludes strings that read as another value of a type that
 //! their node allows.
@@ -272,7 +272,7 @@ impl<'a> SchemaLowering<'a, '_> {
         is_refused
     }
 
-    /// A string between tags, with the mark behind it. Excludes texts that read as a value of
+    /// A string between tags, with the mark after it. Excludes texts that read as a value of
     /// another type.
     pub(super) fn nested_text(&mut self, style: &NestedStyle, facets: &StringFacets<'a>) -> Expr {
         let others = self.present.within(SCALARS);

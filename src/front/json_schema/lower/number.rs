@@ -305,17 +305,17 @@ fn sign_dfa(facets: &NumberFacets) -> Dfa {
     for (from, negative) in [(start, false), (minus, true)] {
         // Exponent states: after a mantissa of zero, and after any other.
         let exponents = [Decimal::parse("0"), Decimal::new(negative, vec![1], 1)].map(|value| {
-            let (behind, sign) = (b.state(false), b.state(false));
+            let (after, sign) = (b.state(false), b.state(false));
             let is_final = facets.allow(&value);
             let digits = b.state(is_final);
-            b.edge(behind, PLUS, PLUS, sign);
-            b.edge(behind, MINUS, MINUS, sign);
-            [behind, sign, digits].into_iter().for_each(|from| b.edge(from, ZERO, NINE, digits));
-            (behind, is_final)
+            b.edge(after, PLUS, PLUS, sign);
+            b.edge(after, MINUS, MINUS, sign);
+            [after, sign, digits].into_iter().for_each(|from| b.edge(from, ZERO, NINE, digits));
+            (after, is_final)
         });
         // Mantissa states, of zero and of other numbers: a single zero, digits, after the point,
         // digits after the point.
-        let parts = exponents.map(|(behind, is_final)| {
+        let parts = exponents.map(|(after, is_final)| {
             let [zero, digits, fraction] = [0; 3].map(|_| b.state(is_final));
             let point = b.state(false);
             for from in [zero, digits] {
@@ -323,7 +323,7 @@ fn sign_dfa(facets: &NumberFacets) -> Dfa {
             }
             [zero, digits, fraction]
                 .into_iter()
-                .for_each(|from| add_exponent_marks(&mut b, from, behind));
+                .for_each(|from| add_exponent_marks(&mut b, from, after));
             [zero, digits, point, fraction]
         });
         let [[zero, ..], [_, digits, ..]] = parts;
@@ -445,7 +445,7 @@ fn add_magnitude_states(
     let n = integer.len();
     const ORDERS: [Ordering; 3] = [Ordering::Less, Ordering::Equal, Ordering::Greater];
     let slot = |order: Ordering| (order as i8 + 1) as usize;
-    // Behind the point: the order is decided, or the texts agree up to digit j of the fraction.
+    // After the point: the order is decided, or the texts agree up to digit j of the fraction.
     let decided: Vec<u32> = ORDERS.iter().map(|&o| b.state(accepted.accepts(o))).collect();
     for order in [Ordering::Less, Ordering::Greater] {
         let s = decided[slot(order)];
@@ -465,7 +465,7 @@ fn add_magnitude_states(
         let next = undecided.get(j + 1).copied().unwrap_or(s);
         add_digit_edges(b, s, digit, [decided[0], next, decided[2]]);
     }
-    let behind_point = |order: Ordering| match order {
+    let after_point = |order: Ordering| match order {
         Ordering::Equal => undecided[0],
         order => decided[slot(order)],
     };
@@ -485,7 +485,7 @@ fn add_magnitude_states(
         let next: Vec<u32> = ORDERS.iter().map(|&o| b.state(accepted.accepts(at_end(o)))).collect();
         for &order in &ORDERS {
             let s = next[slot(order)];
-            b.edge(s, POINT, POINT, if last { behind_point(order) } else { decided[0] });
+            b.edge(s, POINT, POINT, if last { after_point(order) } else { decided[0] });
             if last {
                 b.edge(s, ZERO, NINE, longer);
             }

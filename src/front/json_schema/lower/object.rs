@@ -274,12 +274,12 @@ impl<'a> SchemaLowering<'a, '_> {
                 _ => ranks.get(name).copied(),
             };
             let key = self.syntax.name(name, self.spelling());
-            let behind = self.syntax.behind_member(Some(name));
+            let after = self.syntax.after_member(Some(name));
             let candidates = self.witness_candidates(facets, |normalizer, witness| {
                 normalizer.can_be_witness(witness, name)
             });
             let member = match self.normalizer.accepts_name(facets, name) && key != Expr::Never {
-                true => self.member_variants((key, behind, locs), &candidates, rank.is_some()),
+                true => self.member_variants((key, after, locs), &candidates, rank.is_some()),
                 false => None,
             };
             if let Some(member) = member {
@@ -316,7 +316,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// witness. `None` if it allows no value.
     fn member_variants(
         &mut self,
-        (name, behind, locs): (Expr, Expr, Locs),
+        (name, after, locs): (Expr, Expr, Locs),
         candidates: &[(u32, LocId)],
         required: bool,
     ) -> Option<ObjectMember> {
@@ -325,7 +325,7 @@ impl<'a> SchemaLowering<'a, '_> {
             if value == Expr::Never {
                 return None;
             }
-            let body = member_expr(name, &self.punctuation().colon, (value, behind));
+            let body = member_expr(name, &self.punctuation().colon, (value, after));
             return Some(ObjectMember { first: (0, body), more: Vec::new(), required });
         }
         let mut values: Vec<(u32, Expr)> = Vec::new();
@@ -350,7 +350,7 @@ impl<'a> SchemaLowering<'a, '_> {
         values.sort_by_key(|(witnesses, _)| witnesses.count_ones());
         let punctuation = self.punctuation();
         let mut variants = values.into_iter().map(|(witnesses, value)| {
-            let value = (value, behind.clone());
+            let value = (value, after.clone());
             (witnesses, member_expr(name.clone(), &punctuation.colon, value))
         });
         Some(ObjectMember { first: variants.next()?, more: variants.collect(), required })
@@ -369,10 +369,10 @@ impl<'a> SchemaLowering<'a, '_> {
                 return (Vec::new(), NameSupply::Finite);
             }
             let names = self.name_expr(NameSet::AllBut(excluded));
-            let behind = self.syntax.behind_member(None);
+            let after = self.syntax.after_member(None);
             let candidates = self.witness_candidates(facets, |_, _| true);
             return (
-                self.member_variants((names, behind, locs), &candidates, false)
+                self.member_variants((names, after, locs), &candidates, false)
                     .into_iter()
                     .collect(),
                 NameSupply::InfiniteUnderPrefixes,
@@ -404,8 +404,8 @@ impl<'a> SchemaLowering<'a, '_> {
                         Some(test) => matched.contains(test),
                         None => !witness.not_matching.iter().any(|test| matched.contains(test)),
                     });
-                let behind = self.syntax.behind_member(None);
-                let member = self.member_variants((names, behind, locs), &candidates, false);
+                let after = self.syntax.after_member(None);
+                let member = self.member_variants((names, after, locs), &candidates, false);
                 open &= member.is_none() || goes_on;
                 infinite |= member.is_some() && is_infinite;
                 out.extend(member);
@@ -712,7 +712,7 @@ impl<'a> SchemaLowering<'a, '_> {
 }
 
 /// A member: name, colon and value.
-fn member_expr(name: Expr, colon: &Expr, (value, behind): (Expr, Expr)) -> Expr {
+fn member_expr(name: Expr, colon: &Expr, (value, after): (Expr, Expr)) -> Expr {
     let between =
         if let Expr::Seq(parts) = colon { &parts[..] } else { std::slice::from_ref(colon) };
     let mut parts = Vec::with_capacity(between.len() + 2);
@@ -722,8 +722,8 @@ fn member_expr(name: Expr, colon: &Expr, (value, behind): (Expr, Expr)) -> Expr 
     }
     parts.extend_from_slice(between);
     parts.push(value);
-    if behind != Expr::Empty {
-        parts.push(behind);
+    if after != Expr::Empty {
+        parts.push(after);
     }
     if parts.iter().any(|part| matches!(part, Expr::Empty | Expr::Never | Expr::Seq(_))) {
         return Expr::seq(parts);

@@ -42,7 +42,7 @@ pub struct ParameterStyle {
     pub open: Expr,
     /// Between consecutive members.
     pub between: Expr,
-    /// Behind the last member; also written if there are no members.
+    /// After the last member; also written if there are no members.
     pub close: Expr,
     /// The parts of one member, in order. They include a name and a value.
     pub member: Vec<MemberPart>,
@@ -59,8 +59,8 @@ pub struct ParameterStyle {
 impl ParameterStyle {
     /// The fixed bytes directly after a name, if any.
     fn name_terminator(&self) -> Option<&Expr> {
-        let mut behind = self.member.iter().skip_while(|part| **part != MemberPart::Name).skip(1);
-        match behind.next() {
+        let mut after = self.member.iter().skip_while(|part| **part != MemberPart::Name).skip(1);
+        match after.next() {
             Some(MemberPart::Fixed(expr @ Expr::Bytes(_))) => Some(expr),
             _ => None,
         }

@@ -93,7 +93,7 @@ impl SchemaLowering<'_, '_> {
             _ => gap.clone(),
         };
         if let ValueSyntax::Nested(tags) = &self.syntax {
-            // The mark behind a value belongs to the value. Nothing between tags is no array and no
+            // The mark after a value belongs to the value. Nothing between tags is no array and no
             // object here: see `nested_empty`.
             let (item, close) = (tags.open(&tags.item), NestedStyle::close(&tags.item));
             let (open, between, close) = match open {

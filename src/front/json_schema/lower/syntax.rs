@@ -177,7 +177,7 @@ impl ValueSyntax {
 
     /// What follows the value of a member: of this name, or of one of the undeclared names. The
     /// latter need not be the name before the value.
-    pub(super) fn behind_member(&self, name: Option<&str>) -> Expr {
+    pub(super) fn after_member(&self, name: Option<&str>) -> Expr {
         match (self, name) {
             (ValueSyntax::Nested(_), Some(name)) => NestedStyle::close(name),
             (ValueSyntax::Nested(_), None) => {

@@ -133,8 +133,8 @@ impl SchemaLowering<'_, '_> {
             },
         };
         let value = Expr::Ref(self.json_rule());
-        let behind = self.syntax.behind_member(None);
-        let item = Expr::seq([name, punctuation.colon.clone(), value, behind]);
+        let after = self.syntax.after_member(None);
+        let item = Expr::seq([name, punctuation.colon.clone(), value, after]);
         let body = list_in(&punctuation.braces, item);
         self.builder.define(rule, body);
         rule

@@ -87,7 +87,7 @@ impl<'t> Parser<'t, '_> {
             _ => false,
         };
         if !begins {
-            return if negations > 0 { self.expected("a terminal behind `~`") } else { Ok(None) };
+            return if negations > 0 { self.expected("a terminal after `~`") } else { Ok(None) };
         }
         let mut node = self.atom()?;
         // Two complements cancel each other.
@@ -119,7 +119,7 @@ impl<'t> Parser<'t, '_> {
             return self.fail(Diagnostic::error(span, "the bounds of a repeat are out of order"));
         }
         if matches!(self.kind(), TokenKind::Sign('?' | '*' | '+' | '{')) {
-            return self.expected("one operator behind an item; put the item into parentheses");
+            return self.expected("one operator after an item; put the item into parentheses");
         }
         Ok(Node { kind: NodeKind::Repeat(Box::new(node), min, max), span })
     }

@@ -32,7 +32,7 @@ pub(crate) fn fill(
     Ok(masks.upload(device)?)
 }
 
-/// Row `first + 1 + i` is the mask after the draft's token `i`. Behind a token that is refused it
+/// Row `first + 1 + i` is the mask after the draft's token `i`. After a token that is refused it
 /// is free: no draw chooses that token, so the row is never used.
 fn fill_draft(masks: &mut MaskBatch, sequence: &mut DrawnRows<'_>) -> Result<()> {
     let rows = sequence.first + 1..sequence.first + 1 + sequence.draft.len();

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! A row of the batch is a sequence. In each step it reads a *chunk*: a part of its prompt, or the
-//! token drawn last and the forced tokens behind it. A draft (prompt look-up) follows the last
+//! token drawn last and the forced tokens after it. A draft (prompt look-up) follows the last
 //! token of a chunk. The rows of one forward pass have chunks of any lengths at any positions, so
 //! prompts are read and tokens drawn in the same pass, and sequences come and go at any step.
 //!

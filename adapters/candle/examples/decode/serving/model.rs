@@ -16,7 +16,7 @@ pub(crate) trait Model {
     /// The cache of a new sequence.
     fn new_cache(&self) -> Self::Cache;
 
-    /// Reads every chunk behind what its cache holds, and adds it to the cache. Returns the logits
+    /// Reads every chunk after what its cache holds, and adds it to the cache. Returns the logits
     /// `[rows, vocabulary]`, f32, of the last [`Chunk::logits`] tokens of each chunk, in order.
     fn forward(&self, chunks: &mut [Chunk<'_, Self::Cache>]) -> Result<Tensor>;
 }
