@@ -1,5 +1,7 @@
 //! The HTTP router: all routes of the server and their middleware.
 
+use std::io;
+
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
@@ -7,18 +9,20 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::origin::check_origin;
 use crate::http::phase::ServerPhase;
-use crate::http::{authorize, observe};
-use crate::state::{App, ServedModel};
+use crate::http::{authorize, json_response, observe, serve_router};
+use crate::served_model::ServedModel;
+use crate::state::App;
 use crate::{chat, check, completions, inspect, messages, responses, unsupported};
 
 /// Longest time that the health check waits for the host.
 const HEALTH: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Builds the router with all routes. Serve it with [`serve`](crate::serve), or nest it in another
+/// Builds the router with all routes. Serve it with [`serve`], or nest it in another
 /// axum application.
 pub fn router(app: App) -> Router {
     Router::new()
@@ -42,14 +46,18 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// A 200 response with a JSON body.
-pub(crate) fn json_response(value: &Value) -> Response {
-    json_text_response(value.to_string())
-}
-
-/// A 200 response whose body is this JSON text.
-pub(crate) fn json_text_response(json: String) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], json).into_response()
+/// Serves until `stop` completes. Then the server accepts no connections and rejects new requests.
+/// Running requests may finish within the configured grace period and are cancelled afterwards.
+/// Returns when the last connection is closed, or shortly after the grace period. Needs a
+/// multi-threaded tokio runtime.
+///
+/// The protocol is HTTP/1.1 without TLS. HTTP/2 connections are closed.
+pub async fn serve(
+    listener: TcpListener,
+    app: App,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    serve_router(router(app.clone()), listener, app, stop).await
 }
 
 async fn not_found() -> ApiError {

@@ -14,14 +14,14 @@ use louver_mistralrs::{Plan, PlanError};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::app::json_response;
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
-use crate::http::{ApiKey, spawn_owned};
+use crate::http::{ApiKey, json_response, spawn_owned};
 use crate::messages::{self, BodyUse};
 use crate::request::pointers::PointerMap;
-use crate::state::{App, ServedModel};
+use crate::served_model::ServedModel;
+use crate::state::App;
 use crate::turn::{BlockingWork, TurnRequest};
 use crate::{completions, responses};
 
@@ -72,7 +72,7 @@ async fn compile(
     body: Json,
     sender: Sender,
 ) -> Result<Value, ApiError> {
-    let permit = app.check_gate().acquire(1, app.metrics()).await?;
+    let permit = app.check_gate().acquire(1, &app.metrics().waiting).await?;
     let work = BlockingWork::default();
     work.run(permit, move || Ok(parse_request(body, sender, &app).answer(&served))).await
 }

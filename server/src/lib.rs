@@ -13,14 +13,17 @@
 //! output of the model is drained immediately, and dropping a response body cancels its generation
 //! at the next token.
 
+mod admission;
 mod app;
 mod chat;
 mod check;
+mod clock;
 mod completions;
 mod config;
 mod config_files;
 mod device;
 mod error;
+mod hash;
 mod http;
 mod inspect;
 mod limits;
@@ -30,20 +33,21 @@ mod messages;
 mod metrics;
 mod model_source;
 mod request;
+mod response_store;
 mod responses;
+mod served_model;
 mod state;
 mod telemetry;
 mod turn;
 mod unsupported;
 
-pub use app::router;
+pub use app::{router, serve};
 pub use config::{
     Batching, Config, ConfigError, ConfigFault, ConfigFile, DeviceChoice, EngineSettings,
     ModelConfig, ModelLimitOverrides, ModelLimits, ModelRequestLimits, ModelSettings, Overridable,
     Overrides, PreparationSettings, ReasoningDefault, StrictTools, UnknownMembers,
 };
 pub use error::{ApiError, ApiFault, ErrorKind};
-pub use http::serve;
 pub use inspect::{
     RequestSummary, TimingSummary, TraceEntry, TraceLimits, TraceOutcome, TraceRecorder,
     TraceStore, TraceStoreError,
@@ -52,5 +56,6 @@ pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits}
 pub use load::{LoadError, load, load_model};
 pub use mcp::McpServer;
 pub use model_source::SourceError;
-pub use state::{App, HostModel, LogitsProcessors, ServedModel};
+pub use served_model::{HostModel, LogitsProcessors, ServedModel};
+pub use state::App;
 pub use telemetry::TARGET as SPAN_TARGET;

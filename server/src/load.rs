@@ -13,7 +13,8 @@ use crate::config::{Config, ConfigError, ModelConfig, ModelSettings, ReasoningDe
 use crate::device;
 use crate::mcp::McpServers;
 use crate::model_source::{self, ModelSource, SourceError};
-use crate::state::{App, ServedModel, plan_reasoning};
+use crate::served_model::{ServedModel, plan_reasoning};
+use crate::state::App;
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]

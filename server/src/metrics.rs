@@ -19,7 +19,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::error::ApiError;
-use crate::state::ServedModel;
+use crate::served_model::ServedModel;
 
 /// Labels of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -52,6 +52,7 @@ type CounterByModel = Family<ModelLabels, Counter>;
 type HistogramByModel = Family<ModelLabels, Histogram>;
 
 /// All metrics. Cost of an update: an atomic addition, plus a read lock for labelled metrics.
+// Many fields: one for each metric.
 pub(crate) struct Metrics {
     registry: Mutex<Registry>,
     pub(crate) requests: Family<RequestLabels, Counter>,

@@ -11,14 +11,15 @@
 //! No span or event has text of a prompt or an answer, and none is made per token. A span costs
 //! nothing unless a subscriber asks for its target, [`TARGET`].
 
+use std::time::Duration;
+
 use axum::http::{HeaderMap, Method};
 use louver::engine::{PrepareBudget, PrepareReport, Prepared};
 use louver_mistralrs::{Completion, Generation, GenerationError};
 use tracing::field::Empty;
 use tracing::{Span, trace_span};
 
-use crate::state::ServedModel;
-use crate::turn::TurnOptions;
+use crate::served_model::ServedModel;
 
 /// Target of all spans for export. Their level is TRACE, so that logs do not repeat them.
 pub const TARGET: &str = "louver_telemetry";
@@ -80,12 +81,24 @@ pub(crate) fn plan(served: &ServedModel, tools: usize) -> Span {
     )
 }
 
+/// Attributes of a request that the spans of its choices have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestAttributes {
+    /// Time to lower and compile the grammar.
+    pub(crate) compiled_in: Duration,
+    pub(crate) max_tokens: usize,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) top_p: Option<f64>,
+    /// Number of tools.
+    pub(crate) tools: usize,
+}
+
 /// The span of one choice.
 pub(crate) fn generation(
     served: &ServedModel,
     choice: usize,
     prompt_tokens: usize,
-    options: &TurnOptions,
+    request: &RequestAttributes,
 ) -> Span {
     let model = &*served.name;
     trace_span!(
@@ -96,16 +109,16 @@ pub(crate) fn generation(
         gen_ai.operation.name = "chat",
         gen_ai.provider.name = PROVIDER,
         gen_ai.request.model = model,
-        gen_ai.request.max_tokens = int(options.max_tokens),
-        gen_ai.request.temperature = options.temperature,
-        gen_ai.request.top_p = options.top_p,
+        gen_ai.request.max_tokens = int(request.max_tokens),
+        gen_ai.request.temperature = request.temperature,
+        gen_ai.request.top_p = request.top_p,
         gen_ai.response.model = model,
         gen_ai.usage.input_tokens = int(prompt_tokens),
         gen_ai.usage.output_tokens = Empty,
         louver.format = served.louver.format().ok(),
-        louver.tools = int(options.tools),
+        louver.tools = int(request.tools),
         louver.choice = int(choice),
-        louver.compile_seconds = options.compiled_in.as_secs_f64(),
+        louver.compile_seconds = request.compiled_in.as_secs_f64(),
         louver.finish = Empty,
         louver.completion = Empty,
         louver.prepared_masks = Empty,
@@ -130,7 +143,7 @@ pub(crate) fn preparation(budget: &PrepareBudget) {
 pub(crate) fn record_generation(
     span: &Span,
     generation: &Generation,
-    options: &TurnOptions,
+    max_tokens: usize,
     prepared: Option<&Prepared>,
 ) {
     // Work that goes on is not waited for.
@@ -142,11 +155,14 @@ pub(crate) fn record_generation(
         }
         match generation.report.completion {
             Completion::Truncated => {
-                tracing::info!(tokens, limit = options.max_tokens, "the answer was truncated");
+                tracing::info!(tokens, limit = max_tokens, "the answer was truncated");
             }
             Completion::Pressed => {
-                let limit = options.max_tokens;
-                tracing::debug!(tokens, limit, "the answer was completed near the length limit");
+                tracing::debug!(
+                    tokens,
+                    limit = max_tokens,
+                    "the answer was completed near the length limit"
+                );
             }
             Completion::Complete | Completion::Cancelled => {}
         }
@@ -179,10 +195,7 @@ pub(crate) fn record_generation(
     ] {
         span.record(name, int(count));
     }
-    span.record(
-        "louver.mask_seconds",
-        timing.masks.iter().sum::<std::time::Duration>().as_secs_f64(),
-    );
+    span.record("louver.mask_seconds", timing.masks.iter().sum::<Duration>().as_secs_f64());
     span.record("louver.work_seconds", timing.louver.as_secs_f64());
     span.record("louver.step_seconds", timing.steps.as_secs_f64());
 }

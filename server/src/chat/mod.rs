@@ -11,10 +11,9 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::post;
 
-use crate::app::json_response;
 use crate::error::ApiError;
 use crate::http::body::read_json;
-use crate::http::{fresh_id, spawn_owned};
+use crate::http::{fresh_id, json_response, spawn_owned};
 use crate::request::to_value;
 use crate::state::App;
 

@@ -8,8 +8,9 @@ use louver_formats::{Call, CallKind};
 use louver_mistralrs::{Generation, Phase, Step};
 use serde_json::{Map, Value, json};
 
+use crate::clock::unix_seconds;
 use crate::error::ApiError;
-use crate::state::{App, now};
+use crate::state::App;
 use crate::turn::{self, Progress, RunningTurn, TurnRequest};
 
 /// Metadata that all parts of a response repeat.
@@ -37,7 +38,7 @@ impl ResponseMeta {
         let running = turn::start(app, request, arrived).await?;
         let meta = ResponseMeta {
             id,
-            created: now(),
+            created: unix_seconds(),
             model: running.served.name.clone(),
             fingerprint: running.served.fingerprint(),
             has_report,

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use crate::chat::response::{ResponseMeta, Usage, finish_reason, logprobs, louver_member};
 use crate::error::ApiError;
 use crate::request::options::StreamOptions;
-use crate::state::{App, ServedModel};
+use crate::served_model::ServedModel;
+use crate::state::App;
 use crate::turn::{DONE, EventWriter, Progress, RunningTurn, data_event, stream_events};
 
 /// Serialises a turn's events as chunks.

@@ -2,6 +2,7 @@
 
 mod fault;
 mod model;
+pub(crate) mod origins;
 mod overrides;
 mod settings;
 
@@ -12,7 +13,7 @@ use louver::front::json_schema::{Policy, SchemaOptions};
 use louver_mistralrs::Draw;
 use serde::Deserialize;
 
-use crate::http::origin::{host_fault, origin_fault};
+use crate::config::origins::{host_fault, origin_fault};
 use crate::limits::{Seconds, ServerLimits};
 use crate::mcp::McpServer;
 
@@ -25,6 +26,7 @@ pub use settings::{
 };
 
 /// The server's configuration.
+// Many fields: the members of a configuration file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

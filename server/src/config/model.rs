@@ -14,6 +14,7 @@ use super::settings::{
 use crate::limits::SchemaLimits;
 
 /// The source and loading options of one model.
+// Many fields: the members of a table of the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {

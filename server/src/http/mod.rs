@@ -1,11 +1,13 @@
 //! The HTTP layer that all routes share: connections, request ids, API keys, origins and bodies.
 
+pub(crate) mod api_key;
 pub(crate) mod body;
 mod connection;
 pub(crate) mod error_format;
 mod layers;
 pub(crate) mod origin;
 pub(crate) mod phase;
+mod response;
 mod slots;
 mod task;
 
@@ -29,11 +31,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+pub(crate) use api_key::ApiKey;
 pub(crate) use connection::Peer;
-pub(crate) use layers::{ApiKey, authorize, count_error, fresh_id, observe};
+pub(crate) use layers::{authorize, count_error, fresh_id, observe};
+pub(crate) use response::{json_response, json_text_response};
 pub(crate) use task::spawn_owned;
 
-use crate::app::router;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::Connection;
 use crate::http::phase::ServerPhase;
@@ -52,13 +55,9 @@ pub(crate) const HEALTH: &str = "/healthz";
 /// Maximum size of a request head and of the buffered response data, in bytes.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
 
-/// Serves until `stop` completes. Then the server accepts no connections and rejects new requests.
-/// Running requests may finish within the configured grace period and are cancelled afterwards.
-/// Returns when the last connection is closed, or shortly after the grace period. Needs a
-/// multi-threaded tokio runtime.
-///
-/// The protocol is HTTP/1.1 without TLS. HTTP/2 connections are closed.
-pub async fn serve(
+/// Serves `router` until `stop` completes: see [`serve`](crate::serve).
+pub(crate) async fn serve_router(
+    router: Router,
     listener: TcpListener,
     app: App,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -68,7 +67,7 @@ pub async fn serve(
         tracing::info!("shutting down: new requests are rejected");
         app.phases().enter(ServerPhase::Draining);
     };
-    let serving = async { tokio::join!(stopping, accept_all(listener, &app)) };
+    let serving = async { tokio::join!(stopping, accept_all(listener, router, &app)) };
     let deadline = async {
         app.phases().reached(ServerPhase::Draining).await;
         tokio::time::sleep(app.config().grace_s.0).await;
@@ -84,8 +83,7 @@ pub async fn serve(
 }
 
 /// Accepts connections until the server is told to stop, then waits until all of them are closed.
-async fn accept_all(listener: TcpListener, app: &App) {
-    let service = router(app.clone());
+async fn accept_all(listener: TcpListener, service: Router, app: &App) {
     let slots = ConnectionSlots::new(app.config().limits.http);
     // Dropped with this future, so that connections do not outlive the server.
     let mut open = JoinSet::new();

@@ -91,6 +91,7 @@ pub struct TraceRecorder {
 }
 
 /// The JSON format of a trace.
+// Many fields: a trace as it is stored and served.
 #[derive(Serialize)]
 struct Trace<'a, S, R> {
     object: &'static str,

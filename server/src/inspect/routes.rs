@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::page::FILES;
-use crate::app::json_response;
 use crate::error::{ApiError, ErrorKind};
+use crate::http::json_response;
 use crate::state::App;
 
 /// The routes of the page, which is public, and of the traces, which are confidential.

@@ -9,7 +9,7 @@ use louver_mistralrs::Generation;
 use serde_json::{Value, json};
 
 use crate::messages::translate::MessageOptions;
-use crate::state::ServedModel;
+use crate::served_model::ServedModel;
 use crate::turn::RunningTurn;
 
 /// Number of bytes at the end of a text that identify the place where it was stopped.

@@ -24,14 +24,14 @@ use louver::spec::json::Json;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::app::{json_response, json_text_response};
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
 use crate::http::error_format::MESSAGES_ROUTE;
-use crate::http::{fresh_id, spawn_owned};
+use crate::http::{fresh_id, json_response, json_text_response, spawn_owned};
 use crate::request::to_value;
-use crate::state::{App, ServedModel};
+use crate::served_model::ServedModel;
+use crate::state::App;
 use crate::turn::{self, BlockingWork, Progress, RunningTurn, TurnRequest};
 
 use blocks::ContentBlocks;
@@ -141,7 +141,7 @@ async fn count(
     served: Arc<ServedModel>,
     request: TurnRequest,
 ) -> Result<usize, ApiError> {
-    let permit = app.check_gate().acquire(1, app.metrics()).await?;
+    let permit = app.check_gate().acquire(1, &app.metrics().waiting).await?;
     let work = BlockingWork::default();
     work.run(permit, move || {
         let prompt = || -> Result<Vec<u32>, ApiError> {

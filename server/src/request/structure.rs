@@ -240,11 +240,8 @@ impl ConstraintReader<'_> {
                 self.text(&pointer, value).map(|grammar| {
                     pointers.insert("/response_format/format/grammar", &*pointer);
                     let syntax = text(if kind == ConstraintKind::Lark { "lark" } else { "ebnf" });
-                    structural_tag(object([
-                        ("type", text("grammar")),
-                        ("syntax", syntax),
-                        ("grammar", grammar),
-                    ]))
+                    let kind = ("type", text("grammar"));
+                    structural_tag(object([kind, ("syntax", syntax), ("grammar", grammar)]))
                 })
             }
             ConstraintKind::Choice => self.choice(&pointer, value).map(|elements| {

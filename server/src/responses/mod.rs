@@ -10,7 +10,6 @@ mod input;
 mod items;
 mod mcp;
 mod object;
-mod store;
 mod stream;
 mod tools;
 mod translate;
@@ -25,20 +24,19 @@ use axum::routing::{get, post};
 use louver::spec::json::Json;
 use serde_json::{Value, json};
 
-use crate::app::json_response;
 use crate::chat::ChatRequest;
+use crate::clock::unix_seconds;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
-use crate::http::{ApiKey, fresh_id, spawn_owned};
+use crate::http::{ApiKey, fresh_id, json_response, spawn_owned};
 use crate::request::members::{Faults, Members};
 use crate::request::{object, text, to_value};
-use crate::state::{App, now};
+use crate::response_store::ConversationSource;
+use crate::state::App;
 use crate::turn::{self, Progress, RunningTurn};
 
 use items::OutputItems;
 use object::{ResponseStatus, ResponseTemplate};
-use store::ConversationSource;
-pub(crate) use store::ResponseStore;
 use tools::ToolNames;
 use translate::{TranslatedBody, translate};
 
@@ -165,7 +163,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     let has_report = request.extension.report;
     spawn_owned(async move {
         let running = turn::start(&app, request, arrived).await?;
-        let template = ResponseTemplate::new(&id, now(), &body, &running, has_report)
+        let template = ResponseTemplate::new(&id, unix_seconds(), &body, &running, has_report)
             .with_store(app.clone(), stored);
         drop(body);
         let output = OutputItems::new(&*template.suffix, names).with_lists(listed);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorKind};
 use crate::request::to_value;
-use crate::responses::store::ConversationSource;
+use crate::response_store::ConversationSource;
 use crate::state::App;
 use crate::turn::RunningTurn;
 

@@ -1,14 +1,16 @@
 //! One model turn per request: admission, planning, and its running choices as one event stream.
 
-mod admission;
+mod choice;
 mod queue;
+mod record;
 mod rounds;
 mod running;
 mod sse;
+mod start;
 mod work;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
@@ -17,23 +19,20 @@ use louver_mistralrs::{
 };
 use mistralrs::SamplingParams;
 use serde_json::Value;
-use tokio::time::timeout_at;
 
-use crate::error::{ApiError, ApiFault, ErrorKind};
-use crate::http::phase::ServerPhase;
-use crate::metrics::ModelLabels;
+use crate::error::{ApiError, ApiFault};
 use crate::request::members::Faults;
 use crate::request::options::{Extension, Sampling, Thinking};
 use crate::request::pointers::PointerMap;
-use crate::state::{App, ModelGates, ServedModel};
-use crate::telemetry;
+use crate::served_model::ServedModel;
+use crate::state::App;
+use crate::telemetry::RequestAttributes;
 
-pub(crate) use admission::AdmissionGate;
+pub(crate) use choice::Progress;
 pub(crate) use rounds::{ServerTools, ToolResult};
-pub(crate) use running::Options as TurnOptions;
-use running::Permits;
-pub(crate) use running::{Progress, RunningTurn};
+pub(crate) use running::RunningTurn;
 pub(crate) use sse::{DONE, EventWriter, data_event, stream_events, typed_event};
+pub(crate) use start::start;
 pub(crate) use work::BlockingWork;
 
 /// Number of alternative tokens that a trace records per step.
@@ -123,6 +122,18 @@ impl TurnRequest {
         (tools, TemplateInput::new(&self.template_tools, enable_thinking))
     }
 
+    /// Attributes of the spans of its choices. The time to compile is not known yet.
+    fn attributes(&self, served: &ServedModel) -> RequestAttributes {
+        let Sampling { temperature, top_p, .. } = self.sampling;
+        RequestAttributes {
+            compiled_in: Duration::ZERO,
+            max_tokens: self.max_tokens(served),
+            temperature,
+            top_p,
+            tools: self.tool_count(),
+        }
+    }
+
     fn tool_count(&self) -> usize {
         let ToolRequest { tools, customs, builtins, .. } = &self.tools;
         tools.len() + customs.len() + builtins.len()
@@ -204,152 +215,4 @@ impl TurnRequest {
         let (processors, earlier_ids) = (served.processors.0.clone(), self.earlier_ids());
         Run { sampling: Some(params), processors, earlier_ids, options }
     }
-}
-
-/// Admits, plans and starts a request. Its deadline counts from `arrived`. Errors: 503 while the
-/// server is stopping, 429 if too many requests wait, 404 for an unknown model, 400 for constraints
-/// that cannot be enforced.
-pub(crate) async fn start(
-    app: &App,
-    mut request: TurnRequest,
-    arrived: Instant,
-) -> Result<RunningTurn, ApiError> {
-    let pointers = Arc::new(std::mem::take(&mut request.pointers));
-    let served = app.model(request.model.as_deref())?.clone();
-    let deadline = arrived + served.settings.limits.requests.timeout_s.0;
-    let timed_out =
-        |_| ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long");
-    let started = timeout_at(
-        deadline.into(),
-        plan_and_start((app, served), request, (arrived, deadline), &pointers),
-    )
-    .await
-    .map_err(timed_out)?;
-    started.map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))
-}
-
-async fn plan_and_start(
-    (app, served): (&App, Arc<ServedModel>),
-    mut request: TurnRequest,
-    (arrived, deadline): (Instant, Instant),
-    pointers: &Arc<PointerMap>,
-) -> Result<RunningTurn, ApiError> {
-    if app.phases().current() != ServerPhase::Running {
-        return Err(ApiError::general(
-            ErrorKind::Unavailable,
-            "stopping",
-            "the server is stopping",
-        ));
-    }
-    let max_tokens = request.max_tokens(&served);
-    let choices = request.choices();
-    served.admit(choices)?;
-    let planning = enter_planning(app, &served, choices).await?;
-    let run = request.build_run(max_tokens, app, &served);
-    let (is_streamed, sampling) = (request.is_streamed, request.sampling.clone());
-    let (id, trace_source) = (request.id.clone(), request.trace_source.take());
-    let (planned_model, metrics_app) = (served.clone(), app.clone());
-    let rounds = rounds::Rounds::new(&request);
-    let work = BlockingWork::default();
-    let checkpoint = work.checkpoint();
-    let tools = request.tool_count();
-    let span = telemetry::plan(&served, tools);
-    let (plan, prompt, compiled_in, prepared) = work
-        .run(planning.clone(), move || {
-            let started = Instant::now();
-            let plan = request.plan(&planned_model)?;
-            let compiled_in = started.elapsed();
-            let labels = ModelLabels { model: planned_model.name.clone() };
-            metrics_app.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
-            span.record("louver.compile_seconds", compiled_in.as_secs_f64());
-            checkpoint()?;
-            let prompt = request.tokens(&plan)?;
-            span.record("gen_ai.usage.input_tokens", prompt.len() as i64);
-            checkpoint()?;
-            let budget = planned_model.settings.preparation.budget();
-            let prepared = plan.constraint().zip(budget).map(|(constraint, budget)| {
-                span.in_scope(|| telemetry::preparation(&budget));
-                constraint.prepare(budget)
-            });
-            Ok((plan, prompt, compiled_in, prepared))
-        })
-        .await?;
-    let permits = enter_generation(app, &served, planning).await?;
-    let (run, later_choices) = match served.is_serial && choices > 1 {
-        false => (run, None),
-        true => {
-            let run = first_choice(run);
-            let later_choices = running::SequentialChoices {
-                plan: plan.clone(),
-                prompt: prompt.clone(),
-                run: run.clone(),
-                next: 1,
-                choices,
-            };
-            (run, Some(later_choices))
-        }
-    };
-    let rounds = rounds.map(|rounds| (rounds, run.clone()));
-    let streams = plan.start(&served.model.0, prompt, run).await?;
-    let live_steps = is_streamed && sampling.logprobs.is_some();
-    let Sampling { temperature, top_p, .. } = sampling;
-    let options = running::Options {
-        arrived,
-        deadline,
-        compiled_in,
-        live_steps,
-        max_tokens,
-        temperature,
-        top_p,
-        tools,
-    };
-    let trace_source =
-        trace_source.map(|(route, body)| running::TraceSource { id, route, body: body.into() });
-    Ok(RunningTurn::new(
-        (app.clone(), served),
-        streams,
-        (later_choices, rounds),
-        (permits, work, prepared),
-        (options, trace_source, pointers.clone()),
-    ))
-}
-
-/// The same run with one choice.
-fn first_choice(mut run: Run) -> Run {
-    if let Some(sampling) = &mut run.sampling {
-        sampling.n_choices = 1;
-    }
-    run
-}
-
-/// Waits for a planning slot. If the host batches, planning and generation share the slots: first
-/// the model's own, then the server's.
-async fn enter_planning(
-    app: &App,
-    served: &ServedModel,
-    choices: usize,
-) -> Result<Permits, ApiError> {
-    let metrics = app.metrics();
-    Ok(match served.gates() {
-        ModelGates::Batched(None) => {
-            [app.generation_gate().acquire(choices, metrics).await?].into()
-        }
-        ModelGates::Batched(Some(gate)) => {
-            let model_permit = gate.acquire(choices, metrics).await?;
-            [model_permit, app.generation_gate().acquire(choices, metrics).await?].into()
-        }
-        ModelGates::Serial(gates) => [gates.planning.acquire(1, metrics).await?].into(),
-    })
-}
-
-/// Waits for the generation slot of a serial model: first its own, then the server's. Releases the
-/// planning slot.
-async fn enter_generation(
-    app: &App,
-    served: &ServedModel,
-    planning: Permits,
-) -> Result<Permits, ApiError> {
-    let ModelGates::Serial(serial_gates) = served.gates() else { return Ok(planning) };
-    let model_permit = serial_gates.generation.acquire(1, app.metrics()).await?;
-    Ok([model_permit, app.generation_gate().acquire(1, app.metrics()).await?].into())
 }

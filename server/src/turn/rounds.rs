@@ -11,7 +11,8 @@ use louver_mistralrs::{EventStream, Generation, GenerationError, Run};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorKind};
-use crate::state::{App, ServedModel};
+use crate::served_model::ServedModel;
+use crate::state::App;
 use crate::turn::{Prompt, TurnRequest};
 
 /// The highest number of rounds of a request. In the last one no tool can be called.

@@ -8,100 +8,15 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use louver::engine::Prepared;
-use louver_formats::Event;
-use louver_mistralrs::{
-    CheckedPart, Completion, EventStream, Finish, Generation, GenerationError, Plan, Run, Step,
-    ViolationKind,
-};
-use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
+use louver_mistralrs::{EventStream, GenerationError, Plan, Run};
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::ServerPhase;
-use crate::inspect::{RequestSummary, TimingSummary, TraceOutcome, TraceRecorder};
-use crate::metrics::{FinishLabels, ModelLabels};
-use crate::request::pointers::PointerMap;
-use crate::state::{App, ServedModel};
-use crate::telemetry;
+use crate::metrics::ModelLabels;
+use crate::served_model::ServedModel;
 use crate::turn::BlockingWork;
-use crate::turn::rounds::{Rounds, ToolResult};
-
-/// Timing and options of reading a request's generations.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
-    pub(super) arrived: Instant,
-    pub(super) deadline: Instant,
-    pub(crate) compiled_in: Duration,
-    /// Whether steps are delivered with events rather than at the end.
-    pub(super) live_steps: bool,
-    pub(crate) max_tokens: usize,
-    pub(crate) temperature: Option<f64>,
-    pub(crate) top_p: Option<f64>,
-    /// Number of tools.
-    pub(crate) tools: usize,
-}
-
-/// Request data that its traces record.
-#[derive(Clone, Debug)]
-pub(super) struct TraceSource {
-    /// The response id.
-    pub(super) id: String,
-    pub(super) route: &'static str,
-    /// The request as sent.
-    pub(super) body: Arc<Value>,
-}
-
-/// The next event of a request.
-#[derive(Debug)]
-pub(crate) enum Progress {
-    /// A choice produced output.
-    Event {
-        /// Index of the choice.
-        choice: usize,
-        /// The parsed output event.
-        event: Event,
-        /// Steps since the last event, if they are delivered with events.
-        steps: Vec<Step>,
-    },
-    /// The server ran the calls of a choice's turn. Another turn of it may follow.
-    ToolResults {
-        /// The results, in the order of the calls.
-        results: Vec<ToolResult>,
-        /// Number of tokens of the turn, if its end is not reported.
-        generated: usize,
-        /// Number of reasoning tokens among them.
-        reasoning: usize,
-    },
-    /// A choice ended.
-    End {
-        /// Index of the choice.
-        choice: usize,
-        /// The complete generation.
-        generation: Box<Generation>,
-        /// Steps since the last event, if they are delivered with events.
-        steps: Vec<Step>,
-        /// The trace's id, if one was stored.
-        trace: Option<String>,
-    },
-}
-
-/// Admission slots, held until the host has ended every generation of a request.
-pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
-
-/// State shared by all choices of a request.
-#[derive(Clone)]
-struct TurnContext {
-    app: App,
-    served: Arc<ServedModel>,
-    trace_source: Option<TraceSource>,
-    options: Options,
-    permits: Permits,
-    /// The preparation of masks, if there is one.
-    prepared: Option<Prepared>,
-    /// Maps JSON pointers of the rewritten body to the request as sent.
-    pointers: Arc<PointerMap>,
-}
+use crate::turn::choice::{Choice, Progress, TurnContext};
+use crate::turn::rounds::Rounds;
 
 /// Choices that run one after the other, for hosts that run one generation at a time.
 #[derive(Clone)]
@@ -114,20 +29,6 @@ pub(super) struct SequentialChoices {
     pub(super) next: usize,
     /// Total number of choices.
     pub(super) choices: usize,
-}
-
-/// One running choice.
-struct Choice {
-    index: usize,
-    /// `None` after its end.
-    stream: Option<EventStream>,
-    /// Steps that belong to the trace and were already delivered with events.
-    traced_steps: Vec<Step>,
-    recorder: Option<(String, TraceRecorder)>,
-    metrics: GenerationMetrics,
-    permits: Permits,
-    prepared: Option<Prepared>,
-    pointers: Arc<PointerMap>,
 }
 
 /// What follows the progress of a choice.
@@ -165,34 +66,26 @@ pub(crate) struct RunningTurn {
 }
 
 impl RunningTurn {
+    /// Reads `streams`, one for each choice that runs now. `later_choices` are started when those
+    /// have ended. `rounds` are the tools that the server runs, with the run of the first round.
     pub(super) fn new(
-        (app, served): (App, Arc<ServedModel>),
+        context: TurnContext,
         streams: Vec<EventStream>,
-        (later_choices, rounds): (Option<SequentialChoices>, Option<(Rounds, Run)>),
-        (permits, work, prepared): (Permits, BlockingWork, Option<Prepared>),
-        (options, trace_source, pointers): (Options, Option<TraceSource>, Arc<PointerMap>),
+        later_choices: Option<SequentialChoices>,
+        rounds: Option<(Rounds, Run)>,
+        work: BlockingWork,
     ) -> RunningTurn {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
-        let labels = ModelLabels { model: served.name.clone() };
-        app.metrics().prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
-        let context = TurnContext {
-            app,
-            served: served.clone(),
-            trace_source,
-            options,
-            permits,
-            prepared,
-            pointers,
-        };
+        let labels = ModelLabels { model: context.served.name.clone() };
+        let metrics = context.app.metrics();
+        metrics.prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
         let choices = streams.into_iter().enumerate();
-        let pending = choices
-            .map(|(index, stream)| advance(context.choice(index, stream), options))
-            .collect();
-        let compiled_in = options.compiled_in;
+        let pending =
+            choices.map(|(index, stream)| advance(context.choice(index, stream))).collect();
         RunningTurn {
-            served,
+            served: context.served.clone(),
             prompt_tokens,
-            compiled_in,
+            compiled_in: context.options.attributes.compiled_in,
             pending,
             context,
             later_choices,
@@ -246,9 +139,8 @@ impl RunningTurn {
     /// Starts what follows. Returns the progress to report; none while the server runs the calls of
     /// a turn.
     fn continue_after(&mut self, after: After, progress: Progress) -> Option<Progress> {
-        let options = self.context.options;
         match after {
-            After::Choice(choice) => self.pending.push(advance(*choice, options)),
+            After::Choice(choice) => self.pending.push(advance(*choice)),
             After::Round(round) => self.start_round(*round),
             After::Last(last) => {
                 self.pending.push(Box::pin(async { (After::Choices, Ok(*last)) }));
@@ -304,7 +196,7 @@ impl RunningTurn {
         let context = self.context.clone();
         self.pending.push(Box::pin(async move {
             match rounds.start(&context.served, run).await {
-                Ok(stream) => advance(context.choice(0, stream), context.options).await,
+                Ok(stream) => advance(context.choice(0, stream)).await,
                 Err(error) => (After::End, Err(error)),
             }
         }));
@@ -320,7 +212,7 @@ impl RunningTurn {
         later.next += 1;
         self.pending.push(Box::pin(async move {
             match starter.start(&context.served).await {
-                Ok(stream) => advance(context.choice(index, stream), context.options).await,
+                Ok(stream) => advance(context.choice(index, stream)).await,
                 Err(error) => (After::End, Err(error)),
             }
         }));
@@ -345,274 +237,10 @@ impl SequentialChoices {
     }
 }
 
-impl TurnContext {
-    fn choice(&self, index: usize, stream: EventStream) -> Choice {
-        let span =
-            telemetry::generation(&self.served, index, stream.prompt_tokens(), &self.options);
-        let metrics = GenerationMetrics::new(self.app.clone(), &self.served, span);
-        let bytes = self.app.config().limits.traces.trace_bytes;
-        let recorder = self
-            .trace_source
-            .as_ref()
-            .map(|trace_source| trace_source.begin(index, &self.served, bytes));
-        let (permits, pointers) = (self.permits.clone(), self.pointers.clone());
-        // One for all choices: the first reports it.
-        let prepared = self.prepared.clone().filter(|_| index == 0);
-        Choice {
-            index,
-            stream: Some(stream),
-            traced_steps: Vec::new(),
-            recorder,
-            metrics,
-            permits,
-            prepared,
-            pointers,
-        }
-    }
-}
-
-fn advance(mut choice: Choice, options: Options) -> ChoiceFuture {
+/// The next event of a choice, and what follows it.
+fn advance(choice: Choice) -> ChoiceFuture {
     Box::pin(async move {
-        let index = choice.index;
-        let Some(stream) = &mut choice.stream else {
-            return (After::End, Err(GenerationError::HostGone.into()));
-        };
-        let event = stream.next().await;
-        let (steps, position) =
-            (if options.live_steps { stream.take_steps() } else { Vec::new() }, stream.position());
-        if choice.recorder.is_some() && !choice.traced_steps.last().is_some_and(|step| step.cut) {
-            choice.traced_steps.extend_from_slice(traced_prefix(&steps));
-        }
-        let Some(event) = event else { return (After::End, choice.end(options, steps).await) };
-        choice.metrics.event(&event);
-        if let Some((_, recorder)) = &mut choice.recorder {
-            recorder.event(position, &event);
-        }
-        (After::Choice(Box::new(choice)), Ok(Progress::Event { choice: index, event, steps }))
+        let (choice, progress) = choice.advance().await;
+        (choice.map_or(After::End, After::Choice), progress)
     })
-}
-
-impl Choice {
-    /// Finishes the choice. `steps` are those taken since the last event.
-    async fn end(mut self, options: Options, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
-        let Some(stream) = self.stream.take() else { return Err(GenerationError::HostGone.into()) };
-        let (index, mut traced_steps, recorder) =
-            (self.index, std::mem::take(&mut self.traced_steps), self.recorder.take());
-        let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
-        if options.live_steps {
-            steps.extend_from_slice(&last);
-        }
-        traced_steps.extend(last);
-        let mut result = stream.finish().await;
-        for relaxed in result.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
-            relaxed.pointer = self.pointers.original(&relaxed.pointer);
-        }
-        let trace = recorder.and_then(|recorder| {
-            self.metrics.trace_sink().store(
-                recorder,
-                prompt_tokens,
-                traced_prefix(&traced_steps),
-                &result,
-            )
-        });
-        match &mut result {
-            Ok(generation) => {
-                generation.steps = traced_steps;
-                telemetry::record_generation(
-                    &self.metrics.span,
-                    generation,
-                    &options,
-                    self.prepared.as_ref(),
-                );
-                self.metrics.end(generation);
-            }
-            Err(error) => {
-                telemetry::failed_generation(&self.metrics.span, error);
-                self.metrics.finish = "error";
-            }
-        }
-        Ok(Progress::End { choice: index, generation: Box::new(result?), steps, trace })
-    }
-}
-
-impl Drop for Choice {
-    /// Cancels a choice that was not read to its end. Its slot is released when the host has ended
-    /// the generation, and the partial trace is stored.
-    fn drop(&mut self) {
-        let (Some(mut stream), Ok(runtime)) =
-            (self.stream.take(), tokio::runtime::Handle::try_current())
-        else {
-            return;
-        };
-        stream.cancel();
-        let (permits, mut traced_steps, mut recorder) =
-            (self.permits.clone(), std::mem::take(&mut self.traced_steps), self.recorder.take());
-        let trace_sink = self.metrics.trace_sink();
-        runtime.spawn(async move {
-            while let Some(event) = stream.next().await {
-                if let Some((_, recorder)) = &mut recorder {
-                    recorder.event(stream.position(), &event);
-                }
-            }
-            traced_steps.extend(stream.take_steps());
-            let prompt_tokens = stream.prompt_tokens();
-            let result = stream.finish().await;
-            drop(permits);
-            if let Some(recorder) = recorder {
-                trace_sink.store(recorder, prompt_tokens, traced_prefix(&traced_steps), &result);
-            }
-        });
-    }
-}
-
-/// The leading steps that belong to a trace: up to and including the one where it was cut off.
-fn traced_prefix(steps: &[Step]) -> &[Step] {
-    let end = steps.iter().position(|step| step.cut).map_or(steps.len(), |last| last + 1);
-    &steps[..end]
-}
-
-impl TraceSource {
-    /// Creates the recorder of a choice, limited to `bytes` of events, and the id of its trace.
-    fn begin(&self, choice: usize, served: &ServedModel, bytes: usize) -> (String, TraceRecorder) {
-        let id = if choice == 0 { self.id.clone() } else { format!("{}-{choice}", self.id) };
-        let summary = RequestSummary {
-            route: self.route.to_owned(),
-            model: served.name.clone(),
-            format: served.louver.format().ok().map(str::to_owned),
-            choice,
-            body: self.body.clone(),
-        };
-        (id, TraceRecorder::new(summary, bytes))
-    }
-}
-
-/// Stores finished traces.
-struct TraceSink {
-    app: App,
-    /// Width of the vocabulary in tokens.
-    vocabulary: usize,
-}
-
-impl TraceSink {
-    /// Stores a trace and returns its id, or logs why it was not stored.
-    fn store(
-        &self,
-        (id, recorder): (String, TraceRecorder),
-        prompt_tokens: usize,
-        steps: &[Step],
-        result: &Result<Generation, GenerationError>,
-    ) -> Option<String> {
-        let (finish, report, timing) = match result {
-            Ok(generation) => {
-                let timing = TimingSummary::from(&generation.timing);
-                (finish_name(generation).to_owned(), serde_json::json!(generation.report), timing)
-            }
-            Err(error) => {
-                (format!("error: {error}"), serde_json::json!({}), TimingSummary::default())
-            }
-        };
-        let (cut, vocabulary) = (steps.last().is_some_and(|step| step.cut), self.vocabulary);
-        let outcome = TraceOutcome {
-            prompt_tokens,
-            vocabulary,
-            finish: &finish,
-            steps,
-            cut,
-            report: &report,
-            timing,
-        };
-        match recorder.finish(self.app.traces(), &id, &outcome) {
-            Ok(()) => Some(id),
-            Err(error) => {
-                tracing::warn!(id, "the trace was not stored: {error}");
-                None
-            }
-        }
-    }
-}
-
-fn finish_name(generation: &Generation) -> &'static str {
-    match generation.finish {
-        Finish::Stop => "stop",
-        Finish::Length => "length",
-        Finish::Cancelled => "cancelled",
-    }
-}
-
-/// Metrics and span of one generation. A generation dropped before its end counts as cancelled.
-struct GenerationMetrics {
-    app: App,
-    labels: ModelLabels,
-    /// Width of the vocabulary in tokens.
-    vocabulary: usize,
-    finish: &'static str,
-    span: tracing::Span,
-}
-
-impl GenerationMetrics {
-    fn new(app: App, served: &ServedModel, span: tracing::Span) -> GenerationMetrics {
-        app.metrics().generations.inc();
-        let vocabulary = served.louver.engine().vocab().width();
-        GenerationMetrics {
-            app,
-            labels: ModelLabels { model: served.name.clone() },
-            vocabulary,
-            finish: "cancelled",
-            span,
-        }
-    }
-
-    fn event(&self, event: &Event) {
-        if matches!(event, Event::CallStart { .. }) {
-            self.app.metrics().calls.get_or_create(&self.labels).inc();
-        }
-    }
-
-    fn trace_sink(&self) -> TraceSink {
-        TraceSink { app: self.app.clone(), vocabulary: self.vocabulary }
-    }
-
-    fn end(&mut self, generation: &Generation) {
-        self.finish = finish_name(generation);
-        let metrics = self.app.metrics();
-        let report = &generation.report;
-        let truncated = report.completion == Completion::Truncated;
-        let distinct_parts = |kind| {
-            let mut parts: Vec<&CheckedPart> = Vec::new();
-            report.violations.iter().filter(|violation| violation.kind == kind).for_each(
-                |violation| {
-                    if !parts.contains(&&violation.part) {
-                        parts.push(&violation.part);
-                    }
-                },
-            );
-            parts.len()
-        };
-        for (counter, count) in [
-            (&metrics.generated_tokens, generation.tokens.len()),
-            (&metrics.forced, report.forced_tokens),
-            (&metrics.refused, report.refused_tokens),
-            (&metrics.repaired, generation.repaired_rows),
-            (&metrics.truncated, usize::from(truncated)),
-            (&metrics.violations, distinct_parts(ViolationKind::Violated)),
-            (&metrics.unchecked, distinct_parts(ViolationKind::Unchecked)),
-        ] {
-            counter.get_or_create(&self.labels).inc_by(count as u64);
-        }
-        let masks = metrics.mask.get_or_create(&self.labels);
-        generation.timing.masks.iter().for_each(|mask| masks.observe(mask.as_secs_f64()));
-        drop(masks);
-        metrics.louver.get_or_create(&self.labels).inc_by(generation.timing.louver.as_secs_f64());
-        metrics.steps.get_or_create(&self.labels).inc_by(generation.timing.steps.as_secs_f64());
-    }
-}
-
-impl Drop for GenerationMetrics {
-    fn drop(&mut self) {
-        let metrics = self.app.metrics();
-        metrics.generations.dec();
-        let labels = FinishLabels { model: self.labels.model.clone(), finish: self.finish };
-        metrics.finished.get_or_create(&labels).inc();
-        telemetry::end_generation(&self.span, self.finish);
-    }
 }

@@ -58,11 +58,11 @@ mod tests {
     use louver::engine::{Engine, EngineOptions};
     use louver::front::json_schema::SchemaOptions;
     use louver::vocab::Vocabulary;
+    use prometheus_client::metrics::gauge::Gauge;
 
     use super::*;
+    use crate::admission::AdmissionGate;
     use crate::limits::{RequestLimits, Seconds};
-    use crate::metrics::Metrics;
-    use crate::turn::AdmissionGate;
 
     const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -70,10 +70,10 @@ mod tests {
     async fn dropped_requests_hold_their_slots_until_their_work_ends() {
         let queue_timeout_s = Seconds(Duration::from_millis(50));
         let limits = RequestLimits { concurrent: 2, queue_timeout_s, ..RequestLimits::default() };
-        let (gate, metrics) = (AdmissionGate::new(limits), Metrics::new(&[]));
+        let (gate, waiting) = (AdmissionGate::new(limits), Gauge::default());
         let mut releases = Vec::new();
         for _ in 0..2 {
-            let permit = gate.acquire(1, &metrics).await.unwrap();
+            let permit = gate.acquire(1, &waiting).await.unwrap();
             let (started_sender, started) = mpsc::channel();
             let (release_sender, release_receiver) = mpsc::channel::<()>();
             let work = BlockingWork::default();
@@ -89,13 +89,13 @@ mod tests {
             drop(work);
             releases.push(release_sender);
         }
-        assert_eq!(gate.acquire(1, &metrics).await.unwrap_err().first().code, "queue_timeout");
+        assert_eq!(gate.acquire(1, &waiting).await.unwrap_err().first().code, "queue_timeout");
         releases.pop().unwrap().send(()).unwrap();
-        tokio::time::timeout(TIMEOUT, async { while gate.acquire(1, &metrics).await.is_err() {} })
+        tokio::time::timeout(TIMEOUT, async { while gate.acquire(1, &waiting).await.is_err() {} })
             .await
             .unwrap();
         releases.pop().unwrap().send(()).unwrap();
-        tokio::time::timeout(TIMEOUT, async { while gate.acquire(2, &metrics).await.is_err() {} })
+        tokio::time::timeout(TIMEOUT, async { while gate.acquire(2, &waiting).await.is_err() {} })
             .await
             .unwrap();
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::limits::RequestLimits;
-use crate::metrics::Metrics;
 
 /// An admission gate: a fair semaphore with a bounded queue.
 #[derive(Debug)]
@@ -22,13 +22,14 @@ pub(crate) struct AdmissionGate {
 /// A place in the queue, released on drop.
 struct QueuePlace<'g> {
     gate: &'g AdmissionGate,
-    metrics: &'g Metrics,
+    /// The metric of waiting requests.
+    waiting: &'g Gauge,
 }
 
 impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         self.gate.waiting_requests.fetch_sub(1, Ordering::Relaxed);
-        self.metrics.waiting.dec();
+        self.waiting.dec();
     }
 }
 
@@ -50,12 +51,12 @@ impl AdmissionGate {
         }
     }
 
-    /// Acquires one slot per choice; dropping the permit releases them. Errors: 429 if the queue is
-    /// full or the wait exceeds `queue_timeout_s`.
+    /// Acquires one slot per choice; dropping the permit releases them. `waiting` is the metric of
+    /// waiting requests. Errors: 429 if the queue is full or the wait exceeds `queue_timeout_s`.
     pub(crate) async fn acquire(
         &self,
         choices: usize,
-        metrics: &Metrics,
+        waiting: &Gauge,
     ) -> Result<OwnedSemaphorePermit, ApiError> {
         // The limits guarantee that there are no more choices than slots.
         let slots = u32::try_from(choices.min(self.limits.concurrent)).unwrap_or(u32::MAX);
@@ -70,8 +71,8 @@ impl AdmissionGate {
                 "too many requests are waiting: try again later",
             ));
         }
-        metrics.waiting.inc();
-        let place = QueuePlace { gate: self, metrics };
+        waiting.inc();
+        let place = QueuePlace { gate: self, waiting };
         let permit =
             timeout(self.limits.queue_timeout_s.0, self.slots.clone().acquire_many_owned(slots))
                 .await;
@@ -102,21 +103,21 @@ mod tests {
             queue_timeout_s: Seconds(Duration::from_millis(30)),
             ..RequestLimits::default()
         };
-        let (gate, metrics) = (AdmissionGate::new(limits), Metrics::new(&[]));
-        let both = gate.acquire(2, &metrics).await.unwrap();
-        let (slow, full) = tokio::join!(gate.acquire(1, &metrics), async {
+        let (gate, waiting) = (AdmissionGate::new(limits), Gauge::default());
+        let both = gate.acquire(2, &waiting).await.unwrap();
+        let (slow, full) = tokio::join!(gate.acquire(1, &waiting), async {
             tokio::task::yield_now().await;
-            gate.acquire(1, &metrics).await
+            gate.acquire(1, &waiting).await
         });
         assert_eq!(slow.unwrap_err().first().code, "queue_timeout");
         assert_eq!(full.unwrap_err().first().code, "queue_full");
         drop(both);
-        let one = gate.acquire(1, &metrics).await.unwrap();
-        let (second, ()) = tokio::join!(gate.acquire(2, &metrics), async {
+        let one = gate.acquire(1, &waiting).await.unwrap();
+        let (second, ()) = tokio::join!(gate.acquire(2, &waiting), async {
             tokio::task::yield_now().await;
             drop(one);
         });
         assert!(second.is_ok());
-        assert_eq!((metrics.waiting.get(), gate.waiting_requests.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((waiting.get(), gate.waiting_requests.load(Ordering::Relaxed)), (0, 0));
     }
 }

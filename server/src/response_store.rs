@@ -9,7 +9,7 @@ use louver::spec::json::Json;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::http::ApiKey;
+use crate::http::api_key::ApiKey;
 use crate::limits::ResponseLimits;
 
 /// A stored response.

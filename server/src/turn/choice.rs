@@ -1,0 +1,219 @@
+//! One running choice of a request: its events, its end, and its cancellation when it is dropped.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use louver::engine::Prepared;
+use louver_formats::Event;
+use louver_mistralrs::{EventStream, Generation, GenerationError, Step};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::error::ApiError;
+use crate::inspect::TraceRecorder;
+use crate::request::pointers::PointerMap;
+use crate::served_model::ServedModel;
+use crate::state::App;
+use crate::telemetry::{self, RequestAttributes};
+use crate::turn::record::{GenerationMetrics, TraceSource, traced_prefix};
+use crate::turn::rounds::ToolResult;
+
+/// Timing and options of reading a request's generations.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    pub(super) arrived: Instant,
+    pub(super) deadline: Instant,
+    /// Whether steps are delivered with events rather than at the end.
+    pub(super) live_steps: bool,
+    pub(super) attributes: RequestAttributes,
+}
+
+/// The next event of a request.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// A choice produced output.
+    Event {
+        /// Index of the choice.
+        choice: usize,
+        /// The parsed output event.
+        event: Event,
+        /// Steps since the last event, if they are delivered with events.
+        steps: Vec<Step>,
+    },
+    /// The server ran the calls of a choice's turn. Another turn of it may follow.
+    ToolResults {
+        /// The results, in the order of the calls.
+        results: Vec<ToolResult>,
+        /// Number of tokens of the turn, if its end is not reported.
+        generated: usize,
+        /// Number of reasoning tokens among them.
+        reasoning: usize,
+    },
+    /// A choice ended.
+    End {
+        /// Index of the choice.
+        choice: usize,
+        /// The complete generation.
+        generation: Box<Generation>,
+        /// Steps since the last event, if they are delivered with events.
+        steps: Vec<Step>,
+        /// The trace's id, if one was stored.
+        trace: Option<String>,
+    },
+}
+
+/// Admission slots, held until the host has ended every generation of a request.
+pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
+
+/// State shared by all choices of a request.
+#[derive(Clone)]
+pub(super) struct TurnContext {
+    pub(super) app: App,
+    pub(super) served: Arc<ServedModel>,
+    pub(super) trace_source: Option<TraceSource>,
+    pub(super) options: Options,
+    pub(super) permits: Permits,
+    /// The preparation of masks, if there is one.
+    pub(super) prepared: Option<Prepared>,
+    /// Maps JSON pointers of the rewritten body to the request as sent.
+    pub(super) pointers: Arc<PointerMap>,
+}
+
+/// One running choice.
+pub(super) struct Choice {
+    index: usize,
+    options: Options,
+    /// `None` after its end.
+    stream: Option<EventStream>,
+    /// Steps that belong to the trace and were already delivered with events.
+    traced_steps: Vec<Step>,
+    recorder: Option<(String, TraceRecorder)>,
+    metrics: GenerationMetrics,
+    permits: Permits,
+    prepared: Option<Prepared>,
+    pointers: Arc<PointerMap>,
+}
+
+impl TurnContext {
+    /// Begins to read a choice.
+    pub(super) fn choice(&self, index: usize, stream: EventStream) -> Choice {
+        let span = telemetry::generation(
+            &self.served,
+            index,
+            stream.prompt_tokens(),
+            &self.options.attributes,
+        );
+        let metrics = GenerationMetrics::new(self.app.clone(), &self.served, span);
+        let bytes = self.app.config().limits.traces.trace_bytes;
+        let recorder = self
+            .trace_source
+            .as_ref()
+            .map(|trace_source| trace_source.begin(index, &self.served, bytes));
+        let (permits, pointers) = (self.permits.clone(), self.pointers.clone());
+        // One for all choices: the first reports it.
+        let prepared = self.prepared.clone().filter(|_| index == 0);
+        Choice {
+            index,
+            options: self.options,
+            stream: Some(stream),
+            traced_steps: Vec::new(),
+            recorder,
+            metrics,
+            permits,
+            prepared,
+            pointers,
+        }
+    }
+}
+
+impl Choice {
+    /// The next event, and the choice if more may follow; the last one is the end.
+    pub(super) async fn advance(mut self) -> (Option<Box<Choice>>, Result<Progress, ApiError>) {
+        let index = self.index;
+        let Some(stream) = &mut self.stream else {
+            return (None, Err(GenerationError::HostGone.into()));
+        };
+        let event = stream.next().await;
+        let steps = if self.options.live_steps { stream.take_steps() } else { Vec::new() };
+        let position = stream.position();
+        if self.recorder.is_some() && !self.traced_steps.last().is_some_and(|step| step.cut) {
+            self.traced_steps.extend_from_slice(traced_prefix(&steps));
+        }
+        let Some(event) = event else { return (None, self.end(steps).await) };
+        self.metrics.event(&event);
+        if let Some((_, recorder)) = &mut self.recorder {
+            recorder.event(position, &event);
+        }
+        (Some(Box::new(self)), Ok(Progress::Event { choice: index, event, steps }))
+    }
+
+    /// Finishes the choice. `steps` are those taken since the last event.
+    async fn end(mut self, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
+        let Some(stream) = self.stream.take() else { return Err(GenerationError::HostGone.into()) };
+        let (index, mut traced_steps, recorder) =
+            (self.index, std::mem::take(&mut self.traced_steps), self.recorder.take());
+        let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
+        if self.options.live_steps {
+            steps.extend_from_slice(&last);
+        }
+        traced_steps.extend(last);
+        let mut result = stream.finish().await;
+        for relaxed in result.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
+            relaxed.pointer = self.pointers.original(&relaxed.pointer);
+        }
+        let trace = recorder.and_then(|recorder| {
+            self.metrics.trace_sink().store(
+                recorder,
+                prompt_tokens,
+                traced_prefix(&traced_steps),
+                &result,
+            )
+        });
+        match &mut result {
+            Ok(generation) => {
+                generation.steps = traced_steps;
+                telemetry::record_generation(
+                    &self.metrics.span,
+                    generation,
+                    self.options.attributes.max_tokens,
+                    self.prepared.as_ref(),
+                );
+                self.metrics.end(generation);
+            }
+            Err(error) => {
+                telemetry::failed_generation(&self.metrics.span, error);
+                self.metrics.finish = "error";
+            }
+        }
+        Ok(Progress::End { choice: index, generation: Box::new(result?), steps, trace })
+    }
+}
+
+impl Drop for Choice {
+    /// Cancels a choice that was not read to its end. Its slot is released when the host has ended
+    /// the generation, and the partial trace is stored.
+    fn drop(&mut self) {
+        let (Some(mut stream), Ok(runtime)) =
+            (self.stream.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        stream.cancel();
+        let (permits, mut traced_steps, mut recorder) =
+            (self.permits.clone(), std::mem::take(&mut self.traced_steps), self.recorder.take());
+        let trace_sink = self.metrics.trace_sink();
+        runtime.spawn(async move {
+            while let Some(event) = stream.next().await {
+                if let Some((_, recorder)) = &mut recorder {
+                    recorder.event(stream.position(), &event);
+                }
+            }
+            traced_steps.extend(stream.take_steps());
+            let prompt_tokens = stream.prompt_tokens();
+            let result = stream.finish().await;
+            drop(permits);
+            if let Some(recorder) = recorder {
+                trace_sink.store(recorder, prompt_tokens, traced_prefix(&traced_steps), &result);
+            }
+        });
+    }
+}

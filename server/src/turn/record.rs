@@ -1,0 +1,183 @@
+//! Records of one choice: its metrics, its span and its trace.
+
+use std::sync::Arc;
+
+use louver_formats::Event;
+use louver_mistralrs::{
+    CheckedPart, Completion, Finish, Generation, GenerationError, Step, ViolationKind,
+};
+use serde_json::Value;
+
+use crate::inspect::{RequestSummary, TimingSummary, TraceOutcome, TraceRecorder};
+use crate::metrics::{FinishLabels, ModelLabels};
+use crate::served_model::ServedModel;
+use crate::state::App;
+use crate::telemetry;
+
+/// Request data that its traces record.
+#[derive(Clone, Debug)]
+pub(super) struct TraceSource {
+    /// The response id.
+    pub(super) id: String,
+    pub(super) route: &'static str,
+    /// The request as sent.
+    pub(super) body: Arc<Value>,
+}
+
+/// The leading steps that belong to a trace: up to and including the one where it was cut off.
+pub(super) fn traced_prefix(steps: &[Step]) -> &[Step] {
+    let end = steps.iter().position(|step| step.cut).map_or(steps.len(), |last| last + 1);
+    &steps[..end]
+}
+
+impl TraceSource {
+    /// Creates the recorder of a choice, limited to `bytes` of events, and the id of its trace.
+    pub(super) fn begin(
+        &self,
+        choice: usize,
+        served: &ServedModel,
+        bytes: usize,
+    ) -> (String, TraceRecorder) {
+        let id = if choice == 0 { self.id.clone() } else { format!("{}-{choice}", self.id) };
+        let summary = RequestSummary {
+            route: self.route.to_owned(),
+            model: served.name.clone(),
+            format: served.louver.format().ok().map(str::to_owned),
+            choice,
+            body: self.body.clone(),
+        };
+        (id, TraceRecorder::new(summary, bytes))
+    }
+}
+
+/// Stores finished traces.
+pub(super) struct TraceSink {
+    app: App,
+    /// Width of the vocabulary in tokens.
+    vocabulary: usize,
+}
+
+impl TraceSink {
+    /// Stores a trace and returns its id, or logs why it was not stored.
+    pub(super) fn store(
+        &self,
+        (id, recorder): (String, TraceRecorder),
+        prompt_tokens: usize,
+        steps: &[Step],
+        result: &Result<Generation, GenerationError>,
+    ) -> Option<String> {
+        let (finish, report, timing) = match result {
+            Ok(generation) => {
+                let timing = TimingSummary::from(&generation.timing);
+                (finish_name(generation).to_owned(), serde_json::json!(generation.report), timing)
+            }
+            Err(error) => {
+                (format!("error: {error}"), serde_json::json!({}), TimingSummary::default())
+            }
+        };
+        let (cut, vocabulary) = (steps.last().is_some_and(|step| step.cut), self.vocabulary);
+        let outcome = TraceOutcome {
+            prompt_tokens,
+            vocabulary,
+            finish: &finish,
+            steps,
+            cut,
+            report: &report,
+            timing,
+        };
+        match recorder.finish(self.app.traces(), &id, &outcome) {
+            Ok(()) => Some(id),
+            Err(error) => {
+                tracing::warn!(id, "the trace was not stored: {error}");
+                None
+            }
+        }
+    }
+}
+
+fn finish_name(generation: &Generation) -> &'static str {
+    match generation.finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::Cancelled => "cancelled",
+    }
+}
+
+/// Metrics and span of one generation. A generation dropped before its end counts as cancelled.
+pub(super) struct GenerationMetrics {
+    app: App,
+    labels: ModelLabels,
+    /// Width of the vocabulary in tokens.
+    vocabulary: usize,
+    /// Why it ended: `stop`, `length`, `cancelled` or `error`.
+    pub(super) finish: &'static str,
+    pub(super) span: tracing::Span,
+}
+
+impl GenerationMetrics {
+    pub(super) fn new(app: App, served: &ServedModel, span: tracing::Span) -> GenerationMetrics {
+        app.metrics().generations.inc();
+        let vocabulary = served.louver.engine().vocab().width();
+        GenerationMetrics {
+            app,
+            labels: ModelLabels { model: served.name.clone() },
+            vocabulary,
+            finish: "cancelled",
+            span,
+        }
+    }
+
+    pub(super) fn event(&self, event: &Event) {
+        if matches!(event, Event::CallStart { .. }) {
+            self.app.metrics().calls.get_or_create(&self.labels).inc();
+        }
+    }
+
+    pub(super) fn trace_sink(&self) -> TraceSink {
+        TraceSink { app: self.app.clone(), vocabulary: self.vocabulary }
+    }
+
+    pub(super) fn end(&mut self, generation: &Generation) {
+        self.finish = finish_name(generation);
+        let metrics = self.app.metrics();
+        let report = &generation.report;
+        let truncated = report.completion == Completion::Truncated;
+        let distinct_parts = |kind| {
+            let mut parts: Vec<&CheckedPart> = Vec::new();
+            report.violations.iter().filter(|violation| violation.kind == kind).for_each(
+                |violation| {
+                    if !parts.contains(&&violation.part) {
+                        parts.push(&violation.part);
+                    }
+                },
+            );
+            parts.len()
+        };
+        for (counter, count) in [
+            (&metrics.generated_tokens, generation.tokens.len()),
+            (&metrics.forced, report.forced_tokens),
+            (&metrics.refused, report.refused_tokens),
+            (&metrics.repaired, generation.repaired_rows),
+            (&metrics.truncated, usize::from(truncated)),
+            (&metrics.violations, distinct_parts(ViolationKind::Violated)),
+            (&metrics.unchecked, distinct_parts(ViolationKind::Unchecked)),
+        ] {
+            counter.get_or_create(&self.labels).inc_by(count as u64);
+        }
+        let masks = metrics.mask.get_or_create(&self.labels);
+        generation.timing.masks.iter().for_each(|mask| masks.observe(mask.as_secs_f64()));
+        drop(masks);
+        metrics.louver.get_or_create(&self.labels).inc_by(generation.timing.louver.as_secs_f64());
+        metrics.steps.get_or_create(&self.labels).inc_by(generation.timing.steps.as_secs_f64());
+    }
+}
+
+impl Drop for GenerationMetrics {
+    fn drop(&mut self) {
+        let metrics = self.app.metrics();
+        metrics.generations.dec();
+        let labels = FinishLabels { model: self.labels.model.clone(), finish: self.finish };
+        metrics.finished.get_or_create(&labels).inc();
+        telemetry::end_generation(&self.span, self.finish);
+    }
+}

@@ -1,0 +1,192 @@
+//! The start of a request: admission, planning on a blocking thread, and the first generations.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use louver::engine::Prepared;
+use louver_mistralrs::{Plan, Run};
+use tokio::time::timeout_at;
+use tracing::Span;
+
+use crate::error::{ApiError, ErrorKind};
+use crate::http::phase::ServerPhase;
+use crate::metrics::ModelLabels;
+use crate::request::pointers::PointerMap;
+use crate::served_model::{ModelGates, ServedModel};
+use crate::state::App;
+use crate::telemetry;
+use crate::turn::choice::{Options, Permits, TurnContext};
+use crate::turn::record::TraceSource;
+use crate::turn::rounds::Rounds;
+use crate::turn::running::SequentialChoices;
+use crate::turn::{BlockingWork, RunningTurn, TurnRequest};
+
+/// Admits, plans and starts a request. Its deadline counts from `arrived`. Errors: 503 while the
+/// server is stopping, 429 if too many requests wait, 404 for an unknown model, 400 for constraints
+/// that cannot be enforced.
+pub(crate) async fn start(
+    app: &App,
+    mut request: TurnRequest,
+    arrived: Instant,
+) -> Result<RunningTurn, ApiError> {
+    let pointers = Arc::new(std::mem::take(&mut request.pointers));
+    let served = app.model(request.model.as_deref())?.clone();
+    let deadline = arrived + served.settings.limits.requests.timeout_s.0;
+    let timed_out =
+        |_| ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long");
+    let started = timeout_at(
+        deadline.into(),
+        Starting { app, served, arrived, deadline, pointers: &pointers }.run(request),
+    )
+    .await
+    .map_err(timed_out)?;
+    started.map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))
+}
+
+/// What a request needs to start, besides itself.
+struct Starting<'a> {
+    app: &'a App,
+    served: Arc<ServedModel>,
+    arrived: Instant,
+    deadline: Instant,
+    pointers: &'a Arc<PointerMap>,
+}
+
+/// A request that is ready to generate.
+struct PlannedTurn {
+    plan: Plan,
+    prompt: Vec<u32>,
+    /// Time to lower and compile the grammar.
+    compiled_in: Duration,
+    /// The preparation of masks, if there is one.
+    prepared: Option<Prepared>,
+}
+
+impl Starting<'_> {
+    async fn run(self, mut request: TurnRequest) -> Result<RunningTurn, ApiError> {
+        let (app, served) = (self.app, &self.served);
+        if app.phases().current() != ServerPhase::Running {
+            return Err(ApiError::general(
+                ErrorKind::Unavailable,
+                "stopping",
+                "the server is stopping",
+            ));
+        }
+        let choices = request.choices();
+        served.admit(choices)?;
+        let planning = enter_planning(app, served, choices).await?;
+        let run = request.build_run(request.max_tokens(served), app, served);
+        let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {
+            id: request.id.clone(),
+            route,
+            body: body.into(),
+        });
+        let rounds = Rounds::new(&request);
+        let mut attributes = request.attributes(served);
+        let live_steps = request.is_streamed && request.sampling.logprobs.is_some();
+        let work = BlockingWork::default();
+        let planned = self.plan(request, &work, planning.clone()).await?;
+        attributes.compiled_in = planned.compiled_in;
+        let permits = enter_generation(app, served, planning).await?;
+        let (run, later_choices) = match served.is_serial && choices > 1 {
+            false => (run, None),
+            true => {
+                let (run, later) = one_by_one(&planned, run, choices);
+                (run, Some(later))
+            }
+        };
+        let rounds = rounds.map(|rounds| (rounds, run.clone()));
+        let streams = planned.plan.start(&served.model.0, planned.prompt, run).await?;
+        let context = TurnContext {
+            app: app.clone(),
+            served: served.clone(),
+            trace_source,
+            options: Options {
+                arrived: self.arrived,
+                deadline: self.deadline,
+                live_steps,
+                attributes,
+            },
+            permits,
+            prepared: planned.prepared,
+            pointers: self.pointers.clone(),
+        };
+        Ok(RunningTurn::new(context, streams, later_choices, rounds, work))
+    }
+
+    /// Plans the request on a blocking thread, which holds the permits until it has ended.
+    async fn plan(
+        &self,
+        request: TurnRequest,
+        work: &BlockingWork,
+        permits: Permits,
+    ) -> Result<PlannedTurn, ApiError> {
+        let span = telemetry::plan(&self.served, request.tool_count());
+        let (app, served, checkpoint) = (self.app.clone(), self.served.clone(), work.checkpoint());
+        work.run(permits, move || {
+            let started = Instant::now();
+            let plan = request.plan(&served)?;
+            let compiled_in = started.elapsed();
+            let labels = ModelLabels { model: served.name.clone() };
+            app.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
+            span.record("louver.compile_seconds", compiled_in.as_secs_f64());
+            checkpoint()?;
+            let prompt = request.tokens(&plan)?;
+            span.record("gen_ai.usage.input_tokens", prompt.len() as i64);
+            checkpoint()?;
+            let prepared = prepare(&plan, &served, &span);
+            Ok(PlannedTurn { plan, prompt, compiled_in, prepared })
+        })
+        .await
+    }
+}
+
+/// Starts to compute masks that the generation is likely to need, if the model's settings say so.
+fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
+    let (constraint, budget) = plan.constraint().zip(served.settings.preparation.budget())?;
+    span.in_scope(|| telemetry::preparation(&budget));
+    Some(constraint.prepare(budget))
+}
+
+/// The run of the first of several choices, and the others, which run one after the other.
+fn one_by_one(planned: &PlannedTurn, mut run: Run, choices: usize) -> (Run, SequentialChoices) {
+    if let Some(sampling) = &mut run.sampling {
+        sampling.n_choices = 1;
+    }
+    let (plan, prompt) = (planned.plan.clone(), planned.prompt.clone());
+    let later = SequentialChoices { plan, prompt, run: run.clone(), next: 1, choices };
+    (run, later)
+}
+
+/// Waits for a planning slot. If the host batches, planning and generation share the slots: first
+/// the model's own, then the server's.
+async fn enter_planning(
+    app: &App,
+    served: &ServedModel,
+    choices: usize,
+) -> Result<Permits, ApiError> {
+    let waiting = &app.metrics().waiting;
+    Ok(match served.gates() {
+        ModelGates::Batched(None) => {
+            [app.generation_gate().acquire(choices, waiting).await?].into()
+        }
+        ModelGates::Batched(Some(gate)) => {
+            let model_permit = gate.acquire(choices, waiting).await?;
+            [model_permit, app.generation_gate().acquire(choices, waiting).await?].into()
+        }
+        ModelGates::Serial(gates) => [gates.planning.acquire(1, waiting).await?].into(),
+    })
+}
+
+/// Waits for the generation slot of a serial model: first its own, then the server's. Releases the
+/// planning slot.
+async fn enter_generation(
+    app: &App,
+    served: &ServedModel,
+    planning: Permits,
+) -> Result<Permits, ApiError> {
+    let ModelGates::Serial(serial_gates) = served.gates() else { return Ok(planning) };
+    let waiting = &app.metrics().waiting;
+    let model_permit = serial_gates.generation.acquire(1, waiting).await?;
+    Ok([model_permit, app.generation_gate().acquire(1, waiting).await?].into())
+}
