@@ -3,11 +3,12 @@
 use candle_core::{CpuStorage, InplaceOp1, Layout, Tensor};
 use rayon::prelude::*;
 
-use crate::batch::{ALL_IDS, FREE_ROW, MaskBatch, RowMask};
+use crate::batch::MaskBatch;
 use crate::error::ApplyError;
 use crate::geometry::Geometry;
 use crate::logit::Logit;
 use crate::row::mask_row;
+use crate::table::{ALL_IDS, FREE_ROW, RowMask};
 
 /// Bytes of logits from which several threads pay off.
 const PARALLEL_BYTES: usize = 1 << 20;
@@ -48,6 +49,7 @@ pub fn apply_bitmask_(
     let geometry = Geometry::new(logits)?;
     geometry.check(masks, rows)?;
     let all_free = masks
+        .table()
         .index()
         .iter()
         .all(|&mask| mask == FREE_ROW || (mask == ALL_IDS && geometry.ids <= masks.width()));
@@ -71,7 +73,7 @@ impl Apply<'_> {
     fn cpu<T: Logit>(&self, storage: &mut [T]) {
         let Geometry { rows, ids, stride, offset } = self.geometry;
         let mut row_masks = vec![FREE_ROW; rows];
-        for (row, &mask) in self.masks.index().iter().enumerate() {
+        for (row, &mask) in self.masks.table().index().iter().enumerate() {
             row_masks[Geometry::logits_row(self.rows, row)] = mask;
         }
         let rows = storage[offset..]
@@ -80,7 +82,7 @@ impl Apply<'_> {
         let work: Vec<(&mut [T], RowMask<'_>)> = rows
             .zip(row_masks)
             .filter(|&(_, mask)| mask != FREE_ROW)
-            .map(|(row, mask)| (row, self.masks.mask_by_number(mask)))
+            .map(|(row, mask)| (row, self.masks.table().mask_by_number(mask)))
             .collect();
         let width = self.masks.width();
         let mask_one_row = |(row, mask): (&mut [T], RowMask<'_>)| match mask {

@@ -3,11 +3,12 @@
 use candle_core::{CpuStorage, CustomOp1, Layout, Shape, Tensor};
 use rayon::prelude::*;
 
-use crate::batch::{MaskBatch, RowMask};
+use crate::batch::MaskBatch;
 use crate::error::ApplyError;
 use crate::geometry::Geometry;
 use crate::logit::Logit;
 use crate::row::greedy_row;
+use crate::table::RowMask;
 
 /// Number of logits from which several threads pay off.
 const PARALLEL_IDS: usize = 1 << 17;
@@ -109,7 +110,7 @@ impl Greedy<'_> {
         let select_row = |row: usize| {
             let start = offset + Geometry::logits_row(self.rows, row) * stride;
             let logits = &storage[start..start + ids];
-            let token = match self.masks.mask_by_number(self.masks.index()[row]) {
+            let token = match self.masks.table().mask_by_number(self.masks.table().index()[row]) {
                 RowMask::Free => greedy_row(logits, &ones),
                 RowMask::All => greedy_row(&logits[..ids.min(self.masks.width())], &ones),
                 RowMask::Words(words) => greedy_row(logits, words),

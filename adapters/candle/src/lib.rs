@@ -42,14 +42,16 @@ mod logit;
 mod row;
 pub mod scalar;
 mod store;
+mod table;
 mod upload;
 
 pub use apply::apply_bitmask_;
-pub use batch::{MaskBatch, RowMask};
+pub use batch::MaskBatch;
 pub use error::{ApplyError, MaskError};
 pub use greedy::{Pick, Picks, greedy};
 pub use logit::Logit;
 pub use row::{LogitCheck, greedy_row, mask_row, mask_row_checked};
+pub use table::RowMask;
 #[doc(hidden)]
 pub use upload::HostCopy;
 

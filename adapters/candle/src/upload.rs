@@ -1,9 +1,12 @@
 //! Early upload of masks, before the logits are available.
 
+use std::ops::Range;
+
 use candle_core::Device;
 
-use crate::batch::{MaskBatch, RowMask};
+use crate::batch::MaskBatch;
 use crate::error::ApplyError;
+use crate::table::RowMask;
 
 impl MaskBatch {
     /// Starts the upload of changed masks to a device and returns without waiting. Call it after
@@ -21,33 +24,6 @@ impl MaskBatch {
             device => Err(ApplyError::Device(device.location())),
         }
     }
-}
-
-/// The ranges of a device buffer (the index, then the masks) that differ from the batch; adjacent
-/// ranges are merged. `mask_versions` and `index_version` are those on the device.
-pub(crate) fn changed_ranges(
-    masks: &MaskBatch,
-    mask_versions: &[u64],
-    index_version: u64,
-    index_capacity: usize,
-) -> Vec<std::ops::Range<usize>> {
-    let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
-    if index_version != masks.index_version() && !masks.is_empty() {
-        let first_mask_changed = mask_versions.first() != masks.mask_versions().first();
-        // If the first mask changed, the index is copied together with it.
-        ranges.push(0..if first_mask_changed { index_capacity } else { masks.len() });
-    }
-    for (mask, at) in masks.mask_versions().iter().enumerate() {
-        if mask_versions.get(mask) != Some(at) {
-            let begin = index_capacity + mask * masks.row_words();
-            let end = begin + masks.row_words();
-            match ranges.last_mut() {
-                Some(last) if last.end == begin => last.end = end,
-                _ => ranges.push(begin..end),
-            }
-        }
-    }
-    ranges
 }
 
 /// A batch's copy in host memory, kept up to date by what a device would be sent: for tests, and to
@@ -71,9 +47,10 @@ impl HostCopy {
     }
 
     /// Brings the copy up to date. Returns the ranges of words that were sent.
-    pub fn update(&mut self, masks: &MaskBatch) -> Vec<std::ops::Range<usize>> {
+    pub fn update(&mut self, masks: &MaskBatch) -> Vec<Range<usize>> {
         let capacity = self.index_capacity;
-        let ranges = changed_ranges(masks, &self.mask_versions, self.index_version, capacity);
+        let masks = masks.table();
+        let ranges = masks.changed_ranges(&self.mask_versions, self.index_version, capacity);
         self.buffer.resize(capacity + masks.words().len(), 0);
         for range in &ranges {
             for word in range.clone() {
@@ -90,6 +67,7 @@ impl HostCopy {
 
     /// Whether the copy has the batch's index and each row's mask.
     pub fn equals(&self, masks: &MaskBatch) -> bool {
+        let masks = masks.table();
         let (index, words) = self.buffer.split_at(self.index_capacity);
         index.starts_with(masks.index())
             && masks.index().iter().enumerate().all(|(row, &mask)| match masks.row(row) {

@@ -71,12 +71,12 @@ fn versions_track_changed_masks() {
     batch.resize(3);
     batch.set(0, &[1, 0]).expect("set");
     batch.set(1, &[2, 0]).expect("set");
-    let before = batch.mask_versions().to_vec();
+    let before = batch.table.mask_versions().to_vec();
     batch.share(2, 1).expect("shared");
-    assert_eq!(batch.mask_versions(), before);
+    assert_eq!(batch.table.mask_versions(), before);
     batch.set(1, &[3, 0]).expect("set");
     assert_eq!((words(&batch, 1), words(&batch, 2)), (&[3, 0][..], &[2, 0][..]));
-    assert_eq!((batch.mask_versions()[..2].to_vec(), batch.masks()), (before, 3));
+    assert_eq!((batch.table.mask_versions()[..2].to_vec(), batch.masks()), (before, 3));
     batch.set(2, &[4, 0]).expect("set");
     assert_eq!(batch.masks(), 3);
 }

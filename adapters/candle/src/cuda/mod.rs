@@ -1,13 +1,13 @@
 //! CUDA kernel launches. The upload of masks is in `upload`.
 
-mod upload;
+pub(crate) mod upload;
 
 use candle_core::cuda_backend::cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
 use candle_core::cuda_backend::{CudaDType, CudaDevice, CudaStorageSlice, WrapErr};
 use candle_core::{CudaStorage, Result, Shape};
 use half::{bf16, f16};
 
-pub(crate) use self::upload::Upload;
+use self::upload::Upload;
 use crate::batch::MaskBatch;
 use crate::error::ApplyError;
 use crate::geometry::Geometry;
@@ -32,7 +32,7 @@ pub(crate) fn check(geometry: &Geometry, masks: &MaskBatch) -> std::result::Resu
         ("rows", masks.len(), MAX_ROWS),
         ("ids", geometry.ids, MAX_IDS),
         ("ids of a mask", masks.width(), MAX_IDS),
-        ("words of masks", masks.words().len(), u32::MAX as usize),
+        ("words of masks", masks.table().words().len(), u32::MAX as usize),
     ];
     match bounds.into_iter().find(|&(_, got, most)| got > most) {
         Some((what, got, _)) => Err(ApplyError::Large { what, got }),
@@ -46,7 +46,7 @@ pub(crate) fn upload(
     masks: &MaskBatch,
 ) -> std::result::Result<(), ApplyError> {
     let mut held = masks.device.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Upload::of(&mut held, device, masks)?;
+    Upload::of(&mut held, device, masks.table())?;
     Ok(())
 }
 
@@ -94,7 +94,7 @@ fn apply_to<T: Logit + CudaDType>(
     rows: Option<&[u32]>,
 ) -> Result<()> {
     let mut held = masks.device.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let upload = Upload::of(&mut held, device, masks)?;
+    let upload = Upload::of(&mut held, device, masks.table())?;
     upload.set_rows(rows)?;
     upload.arrive()?;
     // With enough blocks, each thread processes four vectors.
@@ -157,7 +157,7 @@ impl Choose<'_> {
     ) -> Result<CudaSlice<u32>> {
         let Self { device, geometry, masks, .. } = self;
         let mut held = masks.device.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let upload = Upload::of(&mut held, device, masks)?;
+        let upload = Upload::of(&mut held, device, masks.table())?;
         upload.set_rows(self.rows)?;
         upload.set_temperatures(self.temperatures)?;
         upload.reserve_scratch(masks.len())?;

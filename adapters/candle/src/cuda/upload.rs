@@ -10,8 +10,7 @@ use candle_core::cuda_backend::cudarc::driver::{
 };
 use candle_core::cuda_backend::{CudaDevice, WrapErr};
 
-use crate::batch::MaskBatch;
-use crate::upload::changed_ranges;
+use crate::table::MaskTable;
 
 /// A copy stream without implicit synchronisation. It is not one of cudarc's streams, because their
 /// existence makes every tensor that candle allocates carry events.
@@ -147,7 +146,7 @@ impl Upload {
     pub(crate) fn of<'u>(
         held: &'u mut Option<Self>,
         device: &CudaDevice,
-        masks: &MaskBatch,
+        masks: &MaskTable,
     ) -> Result<&'u mut Self> {
         let fits = |upload: &Self| {
             upload.device.id() == device.id()
@@ -166,7 +165,7 @@ impl Upload {
     }
 
     /// Allocates buffers with 50 % spare capacity.
-    fn new(device: &CudaDevice, masks: &MaskBatch) -> Result<Self> {
+    fn new(device: &CudaDevice, masks: &MaskTable) -> Result<Self> {
         let index_room = (masks.len() + masks.len() / 2 + 8).next_multiple_of(4);
         let words = masks.words().len();
         let room = index_room + words + (words / 2).next_multiple_of(masks.row_words().max(1));
@@ -196,8 +195,8 @@ impl Upload {
 
     /// Queues copies of the index and of the masks that the device lacks; adjacent ranges are
     /// merged.
-    fn send(&mut self, masks: &MaskBatch) -> Result<()> {
-        let parts = changed_ranges(masks, &self.mask_versions, self.index_version, self.index_room);
+    fn send(&mut self, masks: &MaskTable) -> Result<()> {
+        let parts = masks.changed_ranges(&self.mask_versions, self.index_version, self.index_room);
         if parts.is_empty() {
             return Ok(());
         }
