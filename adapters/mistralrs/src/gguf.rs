@@ -24,8 +24,7 @@ use tokenizers::Tokenizer;
 use tokio::sync::Mutex;
 
 use crate::error::LoadError;
-use crate::model::ModelParts;
-use crate::model_files;
+use crate::model_parts::{self, ModelParts};
 
 /// A GGUF model, as [`Louver::load_gguf`](crate::Louver::load_gguf) loads it.
 #[derive(Clone, Debug)]
@@ -173,14 +172,14 @@ pub(crate) fn read(path: &Path, max_context: Option<usize>) -> Result<ModelParts
     };
     let source = template.as_ref().map_or("", |template| template.source());
     let names = eos.as_deref().into_iter().map(str::to_owned);
-    let names = names.chain(model_files::end_tokens(source).map(str::to_owned));
+    let names = names.chain(model_parts::end_tokens(source).map(str::to_owned));
     let mut ends: Vec<u32> = names.filter_map(|name| tokenizer.token_to_id(&name)).collect();
     ends.sort_unstable();
     ends.dedup();
     let architecture = metadata.text("general.architecture").unwrap_or_default();
     let own_context = metadata.number(&format!("{architecture}.context_length"));
     let own_context = own_context.and_then(|n| usize::try_from(n).ok());
-    let max_context = max_context.or(own_context).unwrap_or(model_files::DEFAULT_CONTEXT);
+    let max_context = max_context.or(own_context).unwrap_or(model_parts::DEFAULT_CONTEXT);
     let checkpoint = Checkpoint { template, ..Checkpoint::default() };
     Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends })
 }

@@ -46,9 +46,11 @@ mod host_types;
 mod mcp;
 mod model;
 mod model_files;
+mod model_parts;
 mod plan;
 mod processor;
 mod request_sender;
+mod turns;
 mod unsupported;
 
 pub use chat::{Chat, ChatError, RequestExt};

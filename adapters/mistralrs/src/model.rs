@@ -3,24 +3,23 @@
 use std::sync::{Arc, OnceLock};
 
 use louver::engine::{Engine, EngineOptions};
-use louver_formats::{Catalog, ToolRequest, WireFormat};
+use louver_formats::{Catalog, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
 use louver_host::{
-    ChatTemplate, Checkpoint, MessageStyle, PlanError, PromptParts, RequestError, ResolveError,
-    Resolved, TemplateError, TemplateInput, confirm, resolve,
+    ChatTemplate, Checkpoint, MessageStyle, PromptParts, RequestError, ResolveError, Resolved,
+    TemplateError, confirm, resolve,
 };
-use mistralrs::{AnyModelBuilder, Model, RequestLike};
+use mistralrs::{AnyModelBuilder, Model};
 use mistralrs_core::{MistralRsBuilder, Pipeline};
 use tokenizers::Tokenizer;
 use tokio::sync::Mutex;
 
-use crate::chat::Chat;
 use crate::context_limit::max_text_bytes;
 use crate::error::LoadError;
 use crate::gguf::GgufModel;
 use crate::host_types;
 use crate::model_files;
-use crate::plan::{Plan, PlanBuilder, ToolList};
+use crate::model_parts::{ModelParts, end_tokens};
 use crate::request_sender::Host;
 use crate::unsupported;
 
@@ -68,16 +67,6 @@ pub(crate) struct LouverInner {
     opens_reasoning_cache: [OnceLock<bool>; 3],
 }
 
-/// The parts of a model that Louver needs.
-pub(crate) struct ModelParts {
-    pub(crate) tokenizer: Arc<Tokenizer>,
-    /// What its files say about its output.
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) max_context: usize,
-    /// The tokens that end a generation.
-    pub(crate) ends: Vec<u32>,
-}
-
 impl LouverInner {
     /// The tokens of a prompt's text; with those that the tokenizer adds, if `add_special`.
     pub(crate) fn tokenize(&self, text: &str, add_special: bool) -> Result<Vec<u32>, RequestError> {
@@ -91,9 +80,7 @@ impl LouverInner {
             tokens => Ok(tokens.to_vec()),
         }
     }
-}
 
-impl LouverInner {
     /// Whether a prompt ends inside a reasoning block, because the template writes the opening
     /// marker. Rendered once for each value of `enable_thinking`.
     pub(crate) fn opens_reasoning(&self, enable_thinking: Option<bool>) -> bool {
@@ -226,8 +213,8 @@ impl Louver {
     }
 
     /// Sets the model for requests: the one that the pipeline was given to. [`Louver::chat`] does
-    /// not restart an engine of it that dies later; [`Plan::stream`] and models of [`Louver::load`]
-    /// do.
+    /// not restart an engine of it that dies later; [`Plan::stream`](crate::Plan::stream) and
+    /// models of [`Louver::load`] do.
     pub fn with_model(mut self, model: &Model) -> Result<Louver, RequestError> {
         self.host = Some(Host::from_borrowed(model.inner())?);
         Ok(self)
@@ -244,7 +231,7 @@ impl Louver {
             let tokens = template.map_or_else(|_| Default::default(), |t| t.tokens());
             checkpoint.template = ChatTemplate::new(source, tokens);
             // The end of a message in the new template also ends a turn.
-            let more = model_files::end_tokens(source).filter_map(|end| tokenizer.token_to_id(end));
+            let more = end_tokens(source).filter_map(|end| tokenizer.token_to_id(end));
             ends.extend(more);
             ends.sort_unstable();
             ends.dedup();
@@ -287,46 +274,6 @@ impl Louver {
             }),
             host: None,
         })
-    }
-
-    /// Prepares the next turn of a conversation: see [`Chat`].
-    pub fn chat(&self, request: impl RequestLike + Send + 'static) -> Chat {
-        Chat::new(self.clone(), request)
-    }
-
-    /// Compiles an OpenAI-style request. The engine's limits apply. `reasoning` is used as given,
-    /// except that [`Reasoning::Optional`](louver_formats::Reasoning::Optional) becomes
-    /// [`Reasoning::Opened`](louver_formats::Reasoning::Opened) if the chat template opens the
-    /// block.
-    pub fn plan(
-        &self,
-        request: ToolRequest,
-        template_input: TemplateInput,
-    ) -> Result<Plan, PlanError> {
-        Plan::new(self.inner.clone(), request, template_input)
-    }
-
-    /// Compiles a request for a prompt without a chat template ([`Plan::text_prompt`]): the output
-    /// is text, or the answer that the request asks for. Its wire format does not matter, and the
-    /// request offers no tools.
-    pub fn plan_completion(&self, request: ToolRequest) -> Result<Plan, PlanError> {
-        Plan::completion(self.inner.clone(), request)
-    }
-
-    /// Begins a plan of a turn with these tools.
-    pub fn tools(&self, tools: impl Into<ToolList>) -> PlanBuilder<'_> {
-        PlanBuilder::new(self, tools.into())
-    }
-
-    /// Begins a plan of a turn that matches this JSON Schema.
-    pub fn answer(&self, schema: &serde_json::Value) -> PlanBuilder<'_> {
-        PlanBuilder::new(self, ToolList::default()).response_format(schema)
-    }
-
-    /// A plan without a constraint, for comparison: the model sees the tools, and all its output is
-    /// text.
-    pub fn unconstrained(&self, tools: impl Into<ToolList>) -> Plan {
-        Plan::unconstrained(self.inner.clone(), tools.into())
     }
 
     /// The wire format's name, or why there is none.

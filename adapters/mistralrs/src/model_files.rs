@@ -9,27 +9,7 @@ use tokenizers::Tokenizer;
 
 use crate::error::LoadError;
 use crate::gguf;
-use crate::model::ModelParts;
-
-/// Context length if neither the host nor the files state one.
-pub(crate) const DEFAULT_CONTEXT: usize = 4096;
-
-/// Tokens that `mistralrs` 0.8.1 also treats as stop tokens if the template contains them.
-const HOST_STOP_TOKENS: [&str; 8] = [
-    "<|im_end|>",
-    "<end_of_turn>",
-    "<|end_of_text|>",
-    "<|end|>",
-    "<|eot_id|>",
-    "<|message|>",
-    "<|start|>",
-    "<|channel|>",
-];
-
-/// The tokens in a template's source that end a generation for the host.
-pub(crate) fn end_tokens(source: &str) -> impl Iterator<Item = &'static str> {
-    HOST_STOP_TOKENS.into_iter().filter(move |end| source.contains(end))
-}
+use crate::model_parts::{DEFAULT_CONTEXT, ModelParts, end_tokens};
 
 /// Reads a model's files by its load name: a directory, also one with a GGUF file, or a model in
 /// the Hugging Face cache. Nothing is downloaded.
