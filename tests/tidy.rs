@@ -10,6 +10,20 @@ use std::path::{Path, PathBuf};
 /// Most lines of code (blank lines, comments and inline tests apart) of a file.
 const MAX_CODE_LINES: usize = 700;
 
+/// The folders of sources, a crate each.
+const CRATES: &[&str] = &[
+    "src",
+    "adapters/candle/src",
+    "adapters/formats/src",
+    "adapters/hf-tokenizers/src",
+    "adapters/host/src",
+    "adapters/mistralrs/src",
+    "adapters/templates/src",
+    "adapters/tiny-model/src",
+    "cli/src",
+    "server/src",
+];
+
 /// Leaves of the engine, which all stages may use.
 const LEAVES: &[&str] = &[
     "ids", "limits", "fuel", "cache", "interner", "capacity", "setters", "switches", "hash", "fsm",

@@ -21,6 +21,7 @@ const KEYS_VARIABLE: &str = "LOUVER_API_KEY";
 
 /// Serves models with OpenAI's API: chat completions, responses, models; health, metrics, an
 /// inspector.
+// Many fields: the flags of a command.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// TOML configuration file; flags override it or add to it (docs/SERVER.md).

@@ -2,23 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{code, files, is_test, read, relative, root};
+use super::{CRATES, code, files, is_test, read, relative, root};
 
 /// Names of types that conventionally repeat.
 const CONVENTIONAL: &[&str] = &[
     "Builder", "Config", "Cursor", "Error", "Iter", "Node", "Options", "Parser", "Scratch", "Token",
-];
-
-/// The folders of sources, a crate each.
-const CRATES: &[&str] = &[
-    "src",
-    "adapters/candle/src",
-    "adapters/formats/src",
-    "adapters/hf-tokenizers/src",
-    "adapters/host/src",
-    "adapters/mistralrs/src",
-    "cli/src",
-    "server/src",
 ];
 
 /// The name that a line defines as a type: a structure, an enumeration or a trait.
@@ -46,7 +34,7 @@ fn type_names_are_unique_in_a_crate() {
                 }
             }
         }
-        assert!(defined.len() > 5, "only {} types were found in {folder}", defined.len());
+        assert!(!defined.is_empty(), "no types were found in {folder}");
         let of_several = defined.into_iter().filter(|(_, places)| places.len() > 1);
         repeated.extend(of_several.filter(|(name, _)| !CONVENTIONAL.contains(&name.as_str())));
     }

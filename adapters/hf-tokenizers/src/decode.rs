@@ -81,8 +81,12 @@ impl TokenDecoder {
             kind: kind.to_owned(),
             field,
         };
-        let character = |field: &'static str| {
-            decoder[field].as_str().and_then(|s| s.chars().next()).ok_or_else(|| malformed(field))
+        let text = |field| decoder[field].as_str();
+        let character =
+            |field| text(field).and_then(|s| s.chars().next()).ok_or_else(|| malformed(field));
+        let count = |field| {
+            let number = decoder[field].as_u64().and_then(|n| usize::try_from(n).ok());
+            number.ok_or_else(|| malformed(field))
         };
         match kind {
             "Sequence" => {
@@ -102,14 +106,12 @@ impl TokenDecoder {
                 // A regular expression could match across tokens.
                 let pattern =
                     decoder["pattern"]["String"].as_str().ok_or_else(|| malformed("pattern"))?;
-                let content = decoder["content"].as_str().ok_or_else(|| malformed("content"))?;
+                let content = text("content").ok_or_else(|| malformed("content"))?;
                 if pattern.is_empty() || self.is_fused && pattern.chars().count() > 1 {
                     return Err(malformed("pattern"));
                 }
-                self.steps.push(DecodeStep::Replace {
-                    pattern: pattern.to_owned(),
-                    content: content.to_owned(),
-                });
+                let (pattern, content) = (pattern.to_owned(), content.to_owned());
+                self.steps.push(DecodeStep::Replace { pattern, content });
             }
             "Metaspace" => {
                 let pattern = character("replacement")?.to_string();
@@ -117,17 +119,8 @@ impl TokenDecoder {
             }
             "Strip" if self.is_fused => {}
             "Strip" => {
-                let count = |field: &'static str| {
-                    decoder[field]
-                        .as_u64()
-                        .and_then(|n| usize::try_from(n).ok())
-                        .ok_or_else(|| malformed(field))
-                };
-                self.steps.push(DecodeStep::Strip {
-                    content: character("content")?,
-                    start: count("start")?,
-                    stop: count("stop")?,
-                });
+                let (start, stop) = (count("start")?, count("stop")?);
+                self.steps.push(DecodeStep::Strip { content: character("content")?, start, stop });
             }
             other => {
                 return Err(DecoderError::Unsupported {

@@ -170,30 +170,16 @@ pub fn vocabulary(
             builder.special(id, &token.text);
             continue;
         }
-        let bytes = decoder.bytes(&token.text);
-        let shown = String::from_utf8_lossy(&bytes);
-        let decoded = probe.decode(id);
-        if decoded != shown {
-            let expected = shown.into_owned();
-            warnings.push(Warning::Undecodable {
-                id,
-                token: token.text.clone(),
-                expected,
-                decoded,
-            });
-        } else if bytes.is_empty() {
-            warnings.push(Warning::NoText { id, token: token.text.clone() });
-        } else if bytes.len() > MAX_TOKEN_BYTES {
-            warnings.push(Warning::TooLong { id, len: bytes.len() });
-        } else {
-            if token.kind == TokenKind::Added && bytes != token.text.as_bytes() {
-                warnings.push(Warning::ShownDifferently {
-                    id,
-                    token: token.text.clone(),
-                    shown: decoded,
-                });
+        let (bytes, decoded) = (decoder.bytes(&token.text), probe.decode(id));
+        match unusable(id, &token.text, &bytes, &decoded) {
+            Some(warning) => warnings.push(warning),
+            None => {
+                if token.kind == TokenKind::Added && bytes != token.text.as_bytes() {
+                    let token = token.text.clone();
+                    warnings.push(Warning::ShownDifferently { id, token, shown: decoded });
+                }
+                builder.token(id, &bytes);
             }
-            builder.token(id, &bytes);
         }
     }
     warnings.extend(beyond_width.map(|(first, count)| Warning::BeyondWidth {
@@ -210,6 +196,20 @@ pub fn vocabulary(
         warnings.push(Warning::MissingBytes(vocab.missing_bytes()));
     }
     Ok((vocab, warnings))
+}
+
+/// Why a token has no place in masks, if so. `decoded` is its text by the tokenizer.
+fn unusable(id: u32, token: &str, bytes: &[u8], decoded: &str) -> Option<Warning> {
+    let (shown, token) = (String::from_utf8_lossy(bytes), token.to_owned());
+    if decoded != shown {
+        let (expected, decoded) = (shown.into_owned(), decoded.to_owned());
+        return Some(Warning::Undecodable { id, token, expected, decoded });
+    }
+    match bytes.len() {
+        0 => Some(Warning::NoText { id, token }),
+        len if len > MAX_TOKEN_BYTES => Some(Warning::TooLong { id, len }),
+        _ => None,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,6 +40,21 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// A derived format, if the template confirms it in full.
+    fn confirmed(
+        confirmation: Option<Confirmation>,
+        format: WireFormat,
+        source: FormatSource,
+    ) -> Result<Resolved, SourceError> {
+        match confirmation {
+            Some(confirmation) if confirmation.is_full() => {
+                Ok(Resolved { format, source, confirmation: Some(confirmation), notes: Vec::new() })
+            }
+            Some(confirmation) => Err(SourceError::Unconfirmed(confirmation)),
+            None => Err(SourceError::Probe(ProbeError::NoCalls("there is none".to_owned()))),
+        }
+    }
+
     /// A format that the operator names, with what the chat template says of it.
     pub fn named(format: WireFormat, confirmation: Option<Confirmation>) -> Resolved {
         let mut named =
@@ -158,16 +173,8 @@ pub fn resolve(
         }
         Err(error) => Err(FamilyError::Undetected(error)),
     };
-    let confirmed = |format: WireFormat, source: FormatSource| {
-        let confirmation = check(&format);
-        match confirmation {
-            Some(confirmation) if confirmation.is_full() => {
-                Ok(Resolved { format, source, confirmation: Some(confirmation), notes: Vec::new() })
-            }
-            Some(confirmation) => Err(SourceError::Unconfirmed(confirmation)),
-            None => Err(SourceError::Probe(ProbeError::NoCalls("there is none".to_owned()))),
-        }
-    };
+    let confirmed =
+        |format: WireFormat, source| Resolved::confirmed(check(&format), format, source);
     let declared = checkpoint.response_template.as_ref().map(|response| {
         let lowered = response.as_ref().map_err(Clone::clone);
         let lowered = lowered.and_then(|response| response.lower(name));

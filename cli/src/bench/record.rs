@@ -6,6 +6,7 @@ use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use serde::Serialize;
 
 /// The result of one case.
+// Many fields: a line of a result file.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct CaseRecord {
     /// The case's id.

@@ -9,6 +9,7 @@ use super::record::CaseRecord;
 const PERCENTILES: [f64; 5] = [25.0, 50.0, 90.0, 99.0, 99.9];
 
 /// Totals and times over all records.
+// Many fields: a row of a table.
 pub(super) struct Summary {
     unit: String,
     cases: usize,

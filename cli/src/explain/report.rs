@@ -123,23 +123,9 @@ pub(super) fn run_stages(
         lowered.map_err(|error| spec_error(error, source))?;
     let lower = elapsed_micros(begin);
     let begin = Instant::now();
-    let mut passes: Vec<PassSummary> = Vec::new();
-    let (mut rules, mut size) = (grammar.rules.len(), grammar.size());
-    let simplified = grammar.simplify_observed(level, &mut |round, pass, after| {
-        let (rules_before, size_before) = (rules, size);
-        (rules, size) = (after.rules.len(), after.size());
-        passes.push(PassSummary {
-            round,
-            pass: format!("{pass:?}"),
-            rules_before,
-            rules,
-            size_before,
-            size,
-        });
-    })?;
+    let (simplified, passes) = simplify(&grammar, level)?;
     let simplify = elapsed_micros(begin);
-    let changed = *simplified != grammar;
-    let simplified = simplified.into_owned();
+    let changed = simplified != grammar;
     let begin = Instant::now();
     let compiled = Arc::new(Compiled::new(simplified.clone(), limits)?);
     let compile = elapsed_micros(begin);
@@ -173,6 +159,19 @@ pub(super) fn run_stages(
         at: None,
     };
     Ok((report, compiled))
+}
+
+/// Simplifies a grammar, and records the passes.
+fn simplify(grammar: &Grammar, level: Simplify) -> Result<(Grammar, Vec<PassSummary>)> {
+    let mut passes: Vec<PassSummary> = Vec::new();
+    let (mut rules, mut size) = (grammar.rules.len(), grammar.size());
+    let simplified = grammar.simplify_observed(level, &mut |round, pass, after| {
+        let (rules_before, size_before) = (rules, size);
+        (rules, size) = (after.rules.len(), after.size());
+        let pass = format!("{pass:?}");
+        passes.push(PassSummary { round, pass, rules_before, rules, size_before, size });
+    })?;
+    Ok((simplified.into_owned(), passes))
 }
 
 /// Shows a regular expression's error within the pattern.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::prefix::PrefixReport;
-use super::report::{GrammarSummary, Report};
+use super::report::{DispatchReport, GrammarSummary, Report};
 
 /// A report, with at most `max_lines` lines of each list.
 pub(super) struct TextReport<'r> {
@@ -13,10 +13,8 @@ pub(super) struct TextReport<'r> {
 
 impl fmt::Display for TextReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { source, warnings_shown, relaxed, grammar, passes, simplified, .. } =
+        let Report { source, warnings_shown, relaxed, grammar, microseconds: costs, .. } =
             self.report;
-        let Report { compiled, automata, dispatches, microseconds, at, .. } = self.report;
-        let costs = microseconds;
         writeln!(
             f,
             "source: {} {}, {} bytes, {} lines",
@@ -30,6 +28,33 @@ impl fmt::Display for TextReport<'_> {
         }
         write!(f, "\ngrammar ({:.1} us): ", costs.lower)?;
         self.grammar(f, grammar)?;
+        self.simplification(f)?;
+        self.automata(f)?;
+        self.report.dispatches.iter().try_for_each(|dispatch| write_dispatch(f, dispatch))?;
+        self.report.at.as_ref().map_or(Ok(()), |at| write_prefix_report(f, at))
+    }
+}
+
+fn write_dispatch(f: &mut fmt::Formatter<'_>, d: &DispatchReport) -> fmt::Result {
+    writeln!(
+        f,
+        "\ndispatch in {}: {} text states, {} fired states",
+        d.rule, d.text_states, d.fired_states
+    )?;
+    for (trigger, body) in &d.tags {
+        writeln!(f, "  {trigger:?} -> {body}")?;
+    }
+    d.stops.iter().try_for_each(|stop| writeln!(f, "  stop {stop:?}"))?;
+    d.excludes.iter().try_for_each(|exclude| writeln!(f, "  exclude {exclude:?}"))
+}
+
+fn rules_after(report: &Report) -> usize {
+    report.simplified.as_ref().unwrap_or(&report.grammar).rules
+}
+
+impl TextReport<'_> {
+    fn simplification(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { grammar, passes, simplified, microseconds: costs, .. } = self.report;
         writeln!(
             f,
             "\nsimplification ({:.1} us): rules {} -> {}",
@@ -49,6 +74,11 @@ impl fmt::Display for TextReport<'_> {
             write!(f, "simplified: ")?;
             self.grammar(f, simplified)?;
         }
+        Ok(())
+    }
+
+    fn automata(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { compiled, automata, microseconds: costs, .. } = self.report;
         writeln!(
             f,
             "\nautomata (compile {:.1} us, all automata {:.1} us): {} rules, {} states, {} edges, \
@@ -71,28 +101,9 @@ impl fmt::Display for TextReport<'_> {
                 a.blocks.join(" ")
             )?;
         }
-        self.write_omitted(f, automata.len())?;
-        for d in dispatches {
-            writeln!(
-                f,
-                "\ndispatch in {}: {} text states, {} fired states",
-                d.rule, d.text_states, d.fired_states
-            )?;
-            for (trigger, body) in &d.tags {
-                writeln!(f, "  {trigger:?} -> {body}")?;
-            }
-            d.stops.iter().try_for_each(|stop| writeln!(f, "  stop {stop:?}"))?;
-            d.excludes.iter().try_for_each(|exclude| writeln!(f, "  exclude {exclude:?}"))?;
-        }
-        at.as_ref().map_or(Ok(()), |at| write_prefix_report(f, at))
+        self.write_omitted(f, automata.len())
     }
-}
 
-fn rules_after(report: &Report) -> usize {
-    report.simplified.as_ref().unwrap_or(&report.grammar).rules
-}
-
-impl TextReport<'_> {
     fn grammar(&self, f: &mut fmt::Formatter<'_>, grammar: &GrammarSummary) -> fmt::Result {
         writeln!(f, "{} rules, size {}", grammar.rules, grammar.size)?;
         for line in grammar.text.lines().take(self.max_lines) {

@@ -27,6 +27,7 @@ use self::marker::{Binding, markers_in};
 pub const MAX_GAP: u32 = 40;
 
 /// The wire format of one model family: the source of the grammar, the extractor and the renderer.
+// Many fields: a description file, with its members as they are written there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireFormat {

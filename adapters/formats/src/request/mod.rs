@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// What one turn may be.
+// Many fields: the members of a request, each independent of the others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolRequest {
     /// The offered functions.

@@ -120,16 +120,8 @@ fn tagged(
     after: &mut String,
 ) -> Result<TaggedStyle, ProbeError> {
     let unclear = |problem: String| undetermined(PART, problem);
-    let wire = &samples.two_arguments;
-    let parts = (|| {
-        let (_, rest) = wire.split_once(KEYS[0])?;
-        let (middle, rest) = rest.split_once(VALUES[0])?;
-        let (next, rest) = rest.split_once(KEYS[1])?;
-        let (middle2, _) = rest.split_once(VALUES[1])?;
-        (middle == middle2).then_some((middle, next))
-    })();
-    let (middle, next) =
-        parts.ok_or_else(|| unclear("two arguments are written otherwise than one".to_owned()))?;
+    let (middle, next) = around_first_value(&samples.two_arguments)
+        .ok_or_else(|| unclear("two arguments are written otherwise than one".to_owned()))?;
     // `next` is what ends a value, what is between arguments, and what opens the next.
     let open = common_end(before, next, tokens);
     let open = from_last_tag_start(&next[next.len() - open..]);
@@ -177,6 +169,16 @@ fn tagged(
         excludes: Vec::new(),
         python_words: typed.has_python_words,
     })
+}
+
+/// In a text of two arguments: what is between a key and its value, and between the first value and
+/// the second key.
+fn around_first_value(wire: &str) -> Option<(&str, &str)> {
+    let (_, rest) = wire.split_once(KEYS[0])?;
+    let (middle, rest) = rest.split_once(VALUES[0])?;
+    let (next, rest) = rest.split_once(KEYS[1])?;
+    let (second_middle, _) = rest.split_once(VALUES[1])?;
+    (middle == second_middle).then_some((middle, next))
 }
 
 /// The bytes of `before` and the start of the rest of `after` in a call without arguments, which is

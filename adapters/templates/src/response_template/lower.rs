@@ -22,7 +22,7 @@ impl ResponseTemplate {
         let mut warnings = self.unenforced();
         let field = self.fields.get("tool_calls");
         let field = field.ok_or_else(|| error("/fields", "there is no region `tool_calls`"))?;
-        let calls = Calls { field, pointer: "/fields/tool_calls" }.lower(&mut warnings)?;
+        let calls = CallField { field, pointer: "/fields/tool_calls" }.lower(&mut warnings)?;
         let reasoning = REASONING.iter().find_map(|key| Some((key, self.fields.get(*key)?)));
         let reasoning = reasoning.map(|(key, field)| lower_reasoning(field, key)).transpose()?;
         let (text, stop_tokens) = self.lower_text(&calls, reasoning.as_ref())?;
@@ -180,7 +180,7 @@ fn may_be_empty(pieces: &[Piece]) -> bool {
 }
 
 /// The region of calls.
-struct Calls<'a> {
+struct CallField<'a> {
     field: &'a Field,
     pointer: &'static str,
 }
@@ -190,7 +190,7 @@ struct LoweredCalls {
     call: CallFormat,
 }
 
-impl Calls<'_> {
+impl CallField<'_> {
     fn error(&self, key: &str, problem: impl Into<String>) -> ResponseTemplateError {
         error(format!("{}/{key}", self.pointer), problem)
     }

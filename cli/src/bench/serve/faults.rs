@@ -80,6 +80,9 @@ pub(super) async fn run(args: &FaultsArgs, seed: u64) -> Result<BenchOutcome> {
     Ok(BenchOutcome { passed: passed && !records.is_empty(), records, summary: Vec::new() })
 }
 
+/// The response to an action, if the client waits for one, and its fault.
+type ActionOutcome = (Option<ChatResponse>, Option<String>);
+
 impl FaultBench {
     /// Sends the reference requests to the quiet server.
     async fn new(
@@ -149,27 +152,9 @@ impl FaultBench {
         RequestRecord { took_ns: nanos(started.elapsed()), ..record }
     }
 
-    /// Performs an action. Returns the response, if the client waits for one, and its fault.
-    async fn perform(
-        &self,
-        random_action: ClientAction,
-    ) -> Result<(Option<ChatResponse>, Option<String>)> {
+    async fn perform(&self, random_action: ClientAction) -> Result<ActionOutcome> {
         match random_action {
-            ClientAction::Good { reference, traced } => {
-                let (case, expected) = &self.references[reference];
-                let mut body = case.body(false);
-                body["louver"]["trace"] = traced.into();
-                let response = self.client.send_chat(&body).await?;
-                let mut fault = self.generator.fault(case, &response, false);
-                if self.exact && fault.is_none() {
-                    fault = difference(expected, &response)
-                        .map(|how| format!("differs from the reference: {how}"));
-                }
-                if traced && fault.is_none() {
-                    fault = self.trace_fault(&response).await?;
-                }
-                Ok((Some(response), fault))
-            }
+            ClientAction::Good { reference, traced } => self.send_good(reference, traced).await,
             ClientAction::LeaveStream { reference, chunks, traced } => {
                 let mut body = self.references[reference].0.body(true);
                 body["louver"]["trace"] = traced.into();
@@ -203,17 +188,7 @@ impl FaultBench {
                 // The server may close the connection while the body is being sent.
                 Err(_) => Ok((None, None)),
             },
-            ClientAction::Hostile(which) => {
-                let (name, body) = bodies::hostile(self.model(which), which);
-                let outcome = tokio::time::timeout(HOSTILE_TIMEOUT, self.client.send(body)).await;
-                let Ok(response) = outcome else {
-                    bail!("{name}: no answer in {} s", HOSTILE_TIMEOUT.as_secs())
-                };
-                let response = response.context(name)?;
-                let fault =
-                    (response.status >= 500).then(|| format!("{name}: {:?}", response.error));
-                Ok((Some(response), fault))
-            }
+            ClientAction::Hostile(which) => self.send_hostile(which).await,
             ClientAction::Odd { reference, marker } => {
                 let mut case = self.references[reference].0.clone();
                 case.body["messages"][0]["content"] =
@@ -234,6 +209,35 @@ impl FaultBench {
                 Ok((Some(response), fault))
             }
         }
+    }
+
+    /// Sends a request whose answer is known.
+    async fn send_good(&self, reference: usize, traced: bool) -> Result<ActionOutcome> {
+        let (case, expected) = &self.references[reference];
+        let mut body = case.body(false);
+        body["louver"]["trace"] = traced.into();
+        let response = self.client.send_chat(&body).await?;
+        let mut fault = self.generator.fault(case, &response, false);
+        if self.exact && fault.is_none() {
+            fault = difference(expected, &response)
+                .map(|how| format!("differs from the reference: {how}"));
+        }
+        if traced && fault.is_none() {
+            fault = self.trace_fault(&response).await?;
+        }
+        Ok((Some(response), fault))
+    }
+
+    /// Sends an expensive request, which must be answered in time and never with a server error.
+    async fn send_hostile(&self, which: usize) -> Result<ActionOutcome> {
+        let (name, body) = bodies::hostile(self.model(which), which);
+        let outcome = tokio::time::timeout(HOSTILE_TIMEOUT, self.client.send(body)).await;
+        let Ok(response) = outcome else {
+            bail!("{name}: no answer in {} s", HOSTILE_TIMEOUT.as_secs())
+        };
+        let response = response.context(name)?;
+        let fault = (response.status >= 500).then(|| format!("{name}: {:?}", response.error));
+        Ok((Some(response), fault))
     }
 
     fn model(&self, which: usize) -> &str {

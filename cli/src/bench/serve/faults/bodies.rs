@@ -54,6 +54,7 @@ pub(super) fn new_schema(model: &str, number: u64) -> Value {
 }
 
 /// A request with an expensive schema: its name and the body. Numbers keep their notation.
+// Long: a table of schemas.
 pub(super) fn hostile(model: &str, which: usize) -> (&'static str, Vec<u8>) {
     let schemas: [(&str, fn() -> String); 20] = [
         ("a long array", || r#"{"type": "array", "minItems": 1000000000}"#.to_owned()),
