@@ -8,95 +8,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dispatch::{CompiledDispatch, DispatchAutomaton};
-use super::member_sets::{MemberLikelihood, MemberSetStates};
 use super::rule_nfa::RuleNfa;
 use super::{
     Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledSize, DispatchMark, NO_BLOCK,
     ReturnRole, shared_automata, thompson,
 };
-use crate::capacity::{PagedVec, ReserveMore};
+use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
 use crate::hash::HashMap;
 use crate::ids::Label;
-use crate::interner::InternIndex;
 use crate::ir::Expr;
 
+mod closure;
 mod counted_edges;
 mod deferred;
 mod edges;
 mod equivalent_states;
 mod graph_positions;
+mod member_tables;
+mod state_table;
 mod states;
 
+use closure::ClosureScratch;
 use deferred::AppendedGrammars;
-use equivalent_states::MemberClasses;
 use graph_positions::GraphPositions;
+use member_tables::MemberTables;
+use state_table::{EdgeLists, State, StateTable};
 
 /// A value that has not been computed.
 const UNKNOWN: u32 = u32::MAX;
-/// Reserved capacity in states: the size of a small schema.
-const INITIAL_STATES: usize = 224;
-/// States per page of the paged vector.
-const PAGE_STATES: usize = 1 << 13;
 /// The rule of [`Program::RETURN`].
 const NO_RULE: u32 = u32::MAX;
 
 /// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
-
-/// A range of one of the program's flat arrays.
-#[derive(Clone, Copy, Debug, Default)]
-struct PoolSpan {
-    at: u32,
-    len: u32,
-}
-
-impl PoolSpan {
-    /// The range as indices.
-    fn range(self) -> std::ops::Range<usize> {
-        self.at as usize..(self.at + self.len) as usize
-    }
-}
-
-/// A state of a rule's automaton.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct State {
-    /// The rule of the state.
-    pub(crate) rule: u32,
-    /// The counted block around the state, or [`NO_BLOCK`].
-    pub(crate) block: u32,
-    /// Accepting: the rule may end here; inside a block, one repetition may.
-    pub(crate) is_final: bool,
-    /// A byte or special-token edge leaves the state.
-    pub(crate) scannable: bool,
-    /// The state only returns: accepting, without edges, outside of blocks, and of an untracked
-    /// rule. Returning past it loses nothing.
-    pub(crate) pure_return: bool,
-    /// A call or a block leaves the state.
-    pub(crate) calling: bool,
-    /// A dispatch state in which a trigger has just fired and tag bodies may follow. Mask entries
-    /// of the dispatch end here.
-    pub(crate) is_trigger_state: bool,
-    /// Whether the state is the return address of a distinct-values scope or element.
-    pub(crate) return_role: ReturnRole,
-    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
-    pub(crate) name: bool,
-    /// The final state of a unique name whose rule has no other attribute.
-    pub(crate) ends_unique_name: bool,
-    /// The edges have been computed.
-    expanded: bool,
-    /// The representative of the state for masks, or [`UNKNOWN`]: see
-    /// [`Program::equivalent_state`].
-    equivalent: u32,
-    /// The automaton of the state.
-    instance: u32,
-    /// Its set, in `Program::sets`; see [`StateSource`].
-    set: PoolSpan,
-    bytes: PoolSpan,
-    calls: PoolSpan,
-    specials: PoolSpan,
-    enters: PoolSpan,
-}
 
 /// Where the states of an [`Instance`] come from, and what their sets hold.
 #[derive(Clone, Debug)]
@@ -110,7 +55,7 @@ enum StateSource {
     /// One state of a dispatch automaton. Not closed, as each state has a mark.
     Dispatch(Arc<CompiledDispatch>),
     /// As [`StateSource::Sets`], for a rule with member sets. The states are encoded by
-    /// `Program::member_states` at this index.
+    /// [`MemberTables::states`] at this index.
     Members(Arc<RuleNfa>, u32),
 }
 
@@ -159,18 +104,6 @@ struct RuleEntry {
     heads: Vec<u32>,
 }
 
-/// The edges of all states, in one array per kind; states refer to ranges.
-#[derive(Debug, Default)]
-struct EdgePools {
-    bytes: Vec<ByteEdge>,
-    /// `(rule, state to return to)`
-    calls: Vec<(u32, u32)>,
-    /// `(special token, target)`
-    specials: Vec<(u32, u32)>,
-    /// Placed blocks that are entered.
-    enters: Vec<u32>,
-}
-
 /// The automaton states that a parse has reached. Ids are stable until the program is dropped.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -179,59 +112,35 @@ pub(crate) struct Program {
     appended: AppendedGrammars,
     /// Byte classes of the grammar and of all appended grammars.
     classes: Arc<ByteClasses>,
-    /// A unique name has been reached.
-    has_names: bool,
     /// Unique in the process. State ids are meaningful within one program only.
     serial: u64,
-    states: PagedVec<State, PAGE_STATES>,
-    /// Sets of all states, flat.
-    sets: Vec<u32>,
-    /// Edges of all states.
-    edges: EdgePools,
+    states: StateTable,
     /// Placed blocks.
     pub(crate) blocks: Vec<Block>,
+    /// Placed blocks, by rule, block of its automaton, and exit state.
+    placed_blocks: HashMap<(u32, u32, u32), u32>,
     instances: Vec<Instance>,
     /// By rule: its entry, once opened.
     rules: Vec<RuleEntry>,
-    /// Index of `states` by instance and set.
-    state_index: InternIndex,
-    /// Merged states, by the id of their residual language: see [`super::residuals`].
-    residuals: HashMap<u32, u32>,
-    /// Encoded states of member sets; one entry for each instance with member sets.
-    member_states: Vec<MemberSetStates>,
-    /// Encoded states in all sets; for the memory estimate.
-    stored_member_states: usize,
-    /// Representatives of member-set states.
-    member_classes: MemberClasses,
-    /// Memo of [`Program::completion_state`].
-    nearing_end: HashMap<u32, u32>,
+    members: MemberTables,
     /// Positions of states in counted graphs.
     graph_positions: GraphPositions,
-    /// Every state ignores which members have been seen; for reports.
-    ignores_members: bool,
-    /// Placed blocks, by rule, block of its automaton, and exit state.
-    placed_blocks: HashMap<(u32, u32, u32), u32>,
     scratch: Scratch,
 }
 
 /// Buffers that are reused between expansions.
 #[derive(Debug, Default)]
 struct Scratch {
+    /// The set of a state that is being made.
     set: Vec<u32>,
-    stack: Vec<u32>,
-    /// By nondeterministic state: the round in which it was last visited.
-    seen: Vec<u32>,
-    /// By nondeterministic state: the member set with which it was visited in that round.
-    numbers: Vec<u32>,
-    round: u32,
-    edges: Vec<Edge>,
+    closure: ClosureScratch,
+    /// The edges of the set that is being expanded: those over bytes, and all others.
+    read: Vec<Edge>,
     others: Vec<Edge>,
     cuts: Vec<u32>,
-    bytes: Vec<ByteEdge>,
-    calls: Vec<(u32, u32)>,
-    specials: Vec<(u32, u32)>,
-    enters: Vec<u32>,
     targets: Vec<u32>,
+    /// The edges of the state that is being expanded.
+    edges: EdgeLists,
 }
 
 impl Program {
@@ -240,66 +149,33 @@ impl Program {
 
     /// A program with the return state only.
     pub(crate) fn new(compiled: Arc<Compiled>) -> Program {
-        let mut program = Program {
+        Program {
             rules: vec![RuleEntry::default(); compiled.rules.len()],
             appended: AppendedGrammars::default(),
             classes: compiled.classes.clone(),
-            has_names: false,
             compiled,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            states: PagedVec::with_capacity(INITIAL_STATES),
-            sets: Vec::with_capacity(INITIAL_STATES * 2),
-            edges: EdgePools {
-                bytes: Vec::with_capacity(INITIAL_STATES * 2),
-                calls: Vec::with_capacity(INITIAL_STATES / 4),
-                ..EdgePools::default()
-            },
+            states: StateTable::new(),
             blocks: Vec::new(),
-            instances: Vec::new(),
-            state_index: InternIndex::with_capacity(INITIAL_STATES),
-            residuals: HashMap::default(),
-            member_states: Vec::new(),
-            stored_member_states: 0,
-            member_classes: MemberClasses::default(),
-            nearing_end: HashMap::default(),
-            graph_positions: GraphPositions::default(),
-            ignores_members: false,
             placed_blocks: HashMap::default(),
+            instances: Vec::new(),
+            members: MemberTables::default(),
+            graph_positions: GraphPositions::default(),
             scratch: Scratch::default(),
-        };
-        program.states.push(State {
-            rule: NO_RULE,
-            block: NO_BLOCK,
-            is_final: true,
-            scannable: false,
-            pure_return: true,
-            calling: false,
-            is_trigger_state: false,
-            return_role: ReturnRole::Nothing,
-            name: false,
-            ends_unique_name: false,
-            expanded: true,
-            equivalent: Program::RETURN,
-            instance: UNKNOWN,
-            set: PoolSpan::default(),
-            bytes: PoolSpan::default(),
-            calls: PoolSpan::default(),
-            specials: PoolSpan::default(),
-            enters: PoolSpan::default(),
-        });
-        program
+        }
     }
 
     /// Builds all reachable states, for reports. Member sets ignore which members have been seen,
     /// as there are exponentially many combinations.
     pub(super) fn whole(compiled: Arc<Compiled>) -> Program {
-        let mut program = Program { ignores_members: true, ..Program::new(compiled) };
+        let mut program = Program::new(compiled);
+        program.members.ignores_members = true;
         program.open(program.compiled.start);
         let mut at = 0;
-        while at < program.states.len() {
-            program.expand(at as u32);
-            for i in program.states[at].calls.range() {
-                program.open(program.edges.calls[i].0);
+        while at < program.states.len() as u32 {
+            program.expand(at);
+            for i in 0..program.calls(at).len() {
+                program.open(program.calls(at)[i].0);
             }
             at += 1;
         }
@@ -311,10 +187,7 @@ impl Program {
         CompiledSize {
             rules: self.rules.iter().filter(|r| r.open).count(),
             states: self.states.len() - 1,
-            edges: self.edges.bytes.len()
-                + self.edges.calls.len()
-                + self.edges.specials.len()
-                + self.edges.enters.len(),
+            edges: self.states.edges.len(),
             blocks: self.blocks.len(),
             classes: self.classes.len(),
         }
@@ -332,21 +205,13 @@ impl Program {
 
     /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.states.len() * (size_of::<State>() + 8)
-            + self.sets.len() * 4
-            + self.edges.bytes.len() * size_of::<ByteEdge>()
-            + (self.edges.calls.len() + self.edges.specials.len()) * 8
-            + self.stored_member_states * MemberSetStates::BYTES
+        self.states.bytes() + self.members.bytes()
     }
 
     /// Reserves capacity for further growth: see [`crate::capacity`].
     pub(crate) fn reserve_more(&mut self) {
         self.states.reserve_more();
-        self.sets.reserve_more();
-        self.edges.bytes.reserve_more();
-        self.edges.calls.reserve_more();
         self.instances.reserve_more();
-        self.state_index.reserve_more();
     }
 
     /// Number of states.
@@ -357,13 +222,13 @@ impl Program {
     /// A state by its id.
     #[inline]
     pub(crate) fn state(&self, state: u32) -> &State {
-        &self.states[state as usize]
+        self.states.get(state)
     }
 
     /// The block around a state.
     #[inline]
     pub(crate) fn block_of(&self, state: u32) -> Option<&Block> {
-        self.blocks.get(self.states[state as usize].block as usize)
+        self.blocks.get(self.state(state).block as usize)
     }
 
     /// A block.
@@ -374,23 +239,23 @@ impl Program {
 
     /// The label of the rule a state belongs to.
     pub(crate) fn label(&self, state: u32) -> Option<Label> {
-        self.facts_of(self.states[state as usize].rule).and_then(|rule| rule.label)
+        self.facts_of(self.state(state).rule).and_then(|rule| rule.label)
     }
 
     /// The rule of a state; may be an auxiliary rule.
     pub(crate) fn rule(&self, state: u32) -> u32 {
-        self.states[state as usize].rule
+        self.state(state).rule
     }
 
     /// Whether a unique name has been reached: see [`crate::ir::Attributes::name`].
     #[inline]
     pub(crate) fn has_unique_names(&self) -> bool {
-        self.has_names
+        self.states.has_names
     }
 
     /// Whether frames hold no counts, registers or names.
     pub(crate) fn frames_hold_nothing(&self) -> bool {
-        self.compiled.frames_hold_no_counts() && !self.has_names
+        self.compiled.frames_hold_no_counts() && !self.states.has_names
     }
 
     /// Whether the edge from `state` to `to` ends an occurrence of a rule that calls unique names.
@@ -415,7 +280,7 @@ impl Program {
         if self.compiled.budgets.is_empty() {
             return None;
         }
-        let State { rule, is_final, scannable, calling, .. } = self.states[state as usize];
+        let State { rule, is_final, scannable, calling, .. } = *self.state(state);
         let meter = self.compiled.budgets.get(&rule)?;
         (is_final && !scannable && !calling).then_some(*meter)
     }
@@ -424,43 +289,34 @@ impl Program {
     pub(crate) fn return_count(&self, state: u32, count: u32) -> u32 {
         match self.budget_meter(state) {
             Some(meter) => meter.full,
-            None if self.states[state as usize].return_role == ReturnRole::Scope => {
-                super::EMPTY_REGISTER
-            }
-            None if self.states[state as usize].block == NO_BLOCK => 0,
+            None if self.state(state).return_role == ReturnRole::Scope => super::EMPTY_REGISTER,
+            None if self.state(state).block == NO_BLOCK => 0,
             None => count,
         }
-    }
-
-    /// A state whose edges have been computed.
-    #[inline]
-    fn expanded(&self, state: u32) -> &State {
-        debug_assert!(self.states[state as usize].expanded);
-        &self.states[state as usize]
     }
 
     /// Byte edges of an expanded state.
     #[inline]
     pub(crate) fn byte_edges(&self, state: u32) -> &[ByteEdge] {
-        &self.edges.bytes[self.expanded(state).bytes.range()]
+        &self.states.edges.bytes[self.states.edge_spans(state).bytes.range()]
     }
 
     /// `(rule, state to return to)` of an expanded state.
     #[inline]
     pub(crate) fn calls(&self, state: u32) -> &[(u32, u32)] {
-        &self.edges.calls[self.expanded(state).calls.range()]
+        &self.states.edges.calls[self.states.edge_spans(state).calls.range()]
     }
 
     /// `(special token, target)` of an expanded state.
     #[inline]
     pub(crate) fn special_edges(&self, state: u32) -> &[(u32, u32)] {
-        &self.edges.specials[self.expanded(state).specials.range()]
+        &self.states.edges.specials[self.states.edge_spans(state).specials.range()]
     }
 
     /// The blocks that can be entered from an expanded state.
     #[inline]
     pub(crate) fn enters(&self, state: u32) -> &[u32] {
-        &self.edges.enters[self.expanded(state).enters.range()]
+        &self.states.edges.enters[self.states.edge_spans(state).enters.range()]
     }
 
     /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
@@ -475,11 +331,16 @@ impl Program {
         &self.rules[rule as usize].heads
     }
 
+    /// What a state is made from, and its set; `None` for [`Program::RETURN`].
+    fn source_of(&self, state: u32) -> Option<(&StateSource, &[u32])> {
+        let instance = self.states.get(state).key.instance;
+        Some((&self.instances.get(instance as usize)?.source, self.states.set(state)))
+    }
+
     /// The meaning of a state within its tag dispatch.
     pub(crate) fn dispatch_mark(&self, state: u32) -> DispatchMark {
-        let State { instance, set, .. } = self.states[state as usize];
-        match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(StateSource::Dispatch(dispatch)) => dispatch.mark(self.sets[set.at as usize]),
+        match self.source_of(state) {
+            Some((StateSource::Dispatch(dispatch), set)) => dispatch.mark(set[0]),
             _ => DispatchMark::Plain,
         }
     }
@@ -487,10 +348,9 @@ impl Program {
     /// Whether a state of a tag dispatch has begun, or read, excludes and triggers with
     /// [`unusual`](crate::ir::Attributes::unusual) bodies only; `None` where it has begun nothing.
     pub(crate) fn is_unusual_trigger(&self, state: u32) -> Option<bool> {
-        let State { instance, set, .. } = self.states[state as usize];
-        match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(StateSource::Dispatch(dispatch)) => {
-                dispatch.is_unusual(self.sets[set.at as usize], |rule| self.facts(rule).unusual)
+        match self.source_of(state)? {
+            (StateSource::Dispatch(dispatch), set) => {
+                dispatch.is_unusual(set[0], |rule| self.facts(rule).unusual)
             }
             _ => None,
         }
@@ -499,16 +359,15 @@ impl Program {
     /// The number of a [`State::is_trigger_state`] within its dispatch automaton; equal for all
     /// dispatches over the same texts.
     pub(crate) fn trigger_state_number(&self, state: u32) -> Option<u32> {
-        let State { is_trigger_state, set, .. } = self.states[state as usize];
-        is_trigger_state.then(|| self.sets[set.at as usize])
+        self.state(state).is_trigger_state.then(|| self.states.set(state)[0])
     }
 
     /// The shared automaton of a state and the state's number in it; `None` if the automaton is
     /// private.
     pub(crate) fn shared_automaton(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
-        let State { instance, set, return_role, .. } = self.states[state as usize];
-        let automaton = match &self.instances.get(instance as usize)?.source {
-            StateSource::Dfa(dfa) if return_role == ReturnRole::Nothing => {
+        let (source, set) = self.source_of(state)?;
+        let automaton = match source {
+            StateSource::Dfa(dfa) if self.state(state).return_role == ReturnRole::Nothing => {
                 SharedAutomaton::Rule(dfa.clone())
             }
             StateSource::Dispatch(dispatch) => {
@@ -516,69 +375,17 @@ impl Program {
             }
             _ => return None,
         };
-        Some((automaton, self.sets[set.at as usize]))
+        Some((automaton, set[0]))
     }
 
     /// Whether a state belongs to a tag dispatch, calls excluded.
     pub(crate) fn is_dispatch(&self, state: u32) -> bool {
-        let instance = self.states[state as usize].instance as usize;
-        matches!(
-            self.instances.get(instance),
-            Some(Instance { source: StateSource::Dispatch(_), .. })
-        )
+        matches!(self.source_of(state), Some((StateSource::Dispatch(_), _)))
     }
 
     /// The gate with this number in the dispatch of `state`.
     pub(crate) fn trigger_state(&mut self, state: u32, number: u32) -> u32 {
-        self.intern(self.states[state as usize].instance, &[number])
-    }
-
-    /// How many at-most-once members may still come; 0 outside of member sets.
-    pub(crate) fn members_left(&self, state: u32) -> u32 {
-        let State { instance, set, .. } = self.states[state as usize];
-        match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(StateSource::Members(rule_nfa, number)) => {
-                self.member_states[*number as usize].remaining(rule_nfa, &self.sets[set.range()])
-            }
-            _ => 0,
-        }
-    }
-
-    /// The likelihood of a state within its member set. `returned`: the state is the return address
-    /// of a call. `None` outside of member sets.
-    pub(crate) fn member_likelihood(&self, state: u32, returned: bool) -> Option<MemberLikelihood> {
-        let state = self.block_of(state).map_or(state, |block| block.exit);
-        let State { instance, set, .. } = self.states[state as usize];
-        match self.instances.get(instance as usize).map(|i| &i.source) {
-            Some(StateSource::Members(rule_nfa, number)) => {
-                Some(self.member_states[*number as usize].likelihood(
-                    rule_nfa,
-                    &self.sets[set.range()],
-                    returned,
-                ))
-            }
-            _ => None,
-        }
-    }
-
-    /// A state with the same shortest completion as `state`, in which only missing members may
-    /// come, in one order. It keeps the search for the nearest end from meeting exponentially many
-    /// member sets.
-    pub(crate) fn completion_state(&mut self, state: u32) -> u32 {
-        let State { instance, set, .. } = self.states[state as usize];
-        let source = self.instances.get(instance as usize).map(|i| i.source.clone());
-        let Some(StateSource::Members(rule_nfa, number)) = source else { return state };
-        if let Some(&known) = self.nearing_end.get(&state) {
-            return known;
-        }
-        let to = match self.member_states[number as usize]
-            .nearing_end(&rule_nfa, &self.sets[set.range()])
-        {
-            Some(set) => self.intern(instance, &set),
-            None => state,
-        };
-        self.nearing_end.insert(state, to);
-        to
+        self.intern(self.states.get(state).key.instance, &[number])
     }
 
     /// Whether a repetition of a block can call a rule. Cost: the states of the block.
@@ -628,14 +435,14 @@ impl Program {
         self.expand(start);
         let mut calls = self.calls(start).to_vec();
         let mut heads = Vec::new();
-        if self.states[start as usize].scannable {
+        if self.state(start).scannable {
             heads.push(start);
         }
-        for i in self.states[start as usize].enters.range() {
-            let inner = self.blocks[self.edges.enters[i] as usize].start;
+        for i in 0..self.enters(start).len() {
+            let inner = self.block(self.enters(start)[i]).start;
             self.expand(inner);
             calls.extend_from_slice(self.calls(inner));
-            if self.states[inner as usize].scannable {
+            if self.state(inner).scannable {
                 heads.push(inner);
             }
         }
@@ -646,7 +453,7 @@ impl Program {
     /// Computes the edges of a state, unless that has been done.
     #[inline]
     pub(crate) fn expand(&mut self, state: u32) {
-        if !self.states[state as usize].expanded {
+        if !self.states.get(state).memo.expanded {
             self.find_edges(state);
         }
     }

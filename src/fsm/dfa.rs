@@ -344,6 +344,18 @@ impl DfaBuilder {
     }
 }
 
+/// Collects the first symbols of the elementary intervals of edges, ascending: every first symbol,
+/// and every symbol past a last one. Past `u32::MAX` there is none.
+pub(crate) fn elementary_cuts<'e>(edges: impl IntoIterator<Item = &'e Edge>, cuts: &mut Vec<u32>) {
+    cuts.clear();
+    for e in edges {
+        cuts.push(e.lo);
+        cuts.extend(e.hi.checked_add(1));
+    }
+    cuts.sort_unstable();
+    cuts.dedup();
+}
+
 /// Appends an edge to the state whose edges begin at `begin`, merging it with the last one if their
 /// ranges touch.
 pub(super) fn push_merged(edges: &mut Vec<Edge>, begin: usize, edge: Edge) {

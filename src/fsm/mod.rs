@@ -39,6 +39,7 @@ pub(crate) use byte_summary::{
 pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};
 pub(crate) use csr::Csr;
+pub(crate) use dfa::elementary_cuts;
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use exact_steps::ExactSteps;
 pub(crate) use minimize::coarsest;

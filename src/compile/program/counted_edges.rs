@@ -1,43 +1,38 @@
 //! Edges of states of counted graphs.
 
-use super::edges::push_edge;
-use super::{PoolSpan, Program, State, StateSource};
+use super::state_table::{EdgeLists, PoolSpan};
+use super::{Program, StateSource};
 use crate::compile::ByteEdge;
 use crate::compile::counted_graph::{FAR, StepCounts};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
+use crate::fsm::elementary_cuts;
 
 impl Program {
     /// The largest number of steps until the step count of a state stops mattering; 0 outside of
     /// counted graphs.
     pub(crate) fn steps(&self, state: u32) -> u32 {
-        let State { instance, set, .. } = self.states[state as usize];
-        let Some(StateSource::Counted(rule_nfa)) =
-            self.instances.get(instance as usize).map(|i| &i.source)
-        else {
-            return 0;
-        };
+        let Some((StateSource::Counted(rule_nfa), set)) = self.source_of(state) else { return 0 };
         let Some(counts) = &rule_nfa.step_counts else { return 0 };
-        let all = self.sets[set.range()].chunks_exact(2).filter(|pair| pair[1] != FAR);
+        let all = set.chunks_exact(2).filter(|pair| pair[1] != FAR);
         all.map(|pair| counts.max.unwrap_or(counts.min).saturating_sub(pair[1])).max().unwrap_or(0)
     }
 
     /// Computes the edges of a counted-graph state.
-    #[allow(clippy::type_complexity)]
     pub(super) fn add_counted_edges(
         &mut self,
         instance: u32,
-        (rule_nfa, counts): (&RuleNfa, &StepCounts),
+        rule_nfa: &RuleNfa,
         set: PoolSpan,
-        (bytes, calls, specials): (&mut Vec<ByteEdge>, &mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>),
+        out: &mut EdgeLists,
     ) {
         /// Largest set that stays one state; larger ones are split.
         const MAX_SET: usize = 512;
-        let [read, others] = StepCounts::edges(&rule_nfa.main, &self.sets[set.range()]);
+        let Some(counts) = &rule_nfa.step_counts else { return };
+        let [read, others] = StepCounts::edges(&rule_nfa.main, self.states.slice(set));
         let first = self.instances[instance as usize].from;
         let mut next = Vec::new();
-        let mut cuts: Vec<u32> = read.iter().flat_map(|(e, _)| [e.lo, e.hi + 1]).collect();
-        cuts.sort_unstable();
-        cuts.dedup();
+        let mut cuts = Vec::new();
+        elementary_cuts(read.iter().map(|(e, _)| e), &mut cuts);
         for pair in cuts.windows(2) {
             let (lo, hi) = (pair[0], pair[1] - 1);
             let over = read.iter().filter(|(e, _)| e.lo <= lo && hi <= e.hi);
@@ -46,11 +41,11 @@ impl Program {
             if next.len() > MAX_SET {
                 for one in next.chunks_exact(2) {
                     let to = self.intern(instance, one);
-                    bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
+                    out.bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
                 }
             } else if !next.is_empty() {
                 let to = self.intern(instance, &next);
-                push_edge(bytes, lo, hi, to);
+                out.push_bytes(lo, hi, to);
             }
         }
         for same in others.chunk_by(|(a, _), (b, _)| a.lo == b.lo) {
@@ -61,8 +56,8 @@ impl Program {
             }
             let to = self.intern(instance, &next);
             match EdgeSymbol::decode(same[0].0.lo) {
-                EdgeSymbol::Call(rule) => calls.push((rule + first, to)),
-                EdgeSymbol::Special(special) => specials.push((special, to)),
+                EdgeSymbol::Call(rule) => out.calls.push((rule + first, to)),
+                EdgeSymbol::Special(special) => out.specials.push((special, to)),
                 EdgeSymbol::Byte(_) | EdgeSymbol::Block(_) => {
                     debug_assert!(false, "steps have no blocks")
                 }

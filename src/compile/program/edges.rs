@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::super::dispatch::CompiledDispatch;
 use super::super::live_nfa::LiveNfa;
-use super::super::member_sets::MemberSetStates;
 use super::super::rule_nfa::{EdgeSymbol, RuleNfa, StateSummary};
 use super::super::{Block, ByteEdge};
-use super::{Instance, PoolSpan, Program, Scratch, State, StateSource, UNKNOWN};
-use crate::fsm::Edge;
+use super::state_table::{EdgeLists, PoolSpan, StateKey};
+use super::{Instance, Program, Scratch, StateSource, UNKNOWN};
+use crate::fsm::{Edge, elementary_cuts};
 use crate::fuel;
 
 impl Program {
@@ -16,82 +17,66 @@ impl Program {
         if self.find_single_edge(state) {
             return;
         }
-        let State { instance, set, .. } = self.states[state as usize];
-        let (mut bytes, mut calls) =
-            (std::mem::take(&mut self.scratch.bytes), std::mem::take(&mut self.scratch.calls));
-        let (mut specials, mut enters) =
-            (std::mem::take(&mut self.scratch.specials), std::mem::take(&mut self.scratch.enters));
-        bytes.clear();
-        calls.clear();
-        specials.clear();
-        enters.clear();
+        let StateKey { instance, set } = self.states.get(state).key;
+        let mut edges = std::mem::take(&mut self.scratch.edges);
+        edges.clear();
         match self.instances[instance as usize].source.clone() {
             StateSource::Dfa(dfa) => {
-                for e in dfa.edges(self.sets[set.at as usize]) {
+                for e in dfa.edges(self.states.set(state)[0]) {
                     let to = self.intern(instance, &[e.to]);
-                    push_edge(&mut bytes, e.lo, e.hi, to);
+                    edges.push_bytes(e.lo, e.hi, to);
                 }
             }
             StateSource::Dispatch(dispatch) => {
-                let first = self.instances[instance as usize].from;
-                for e in &dispatch.state_edges(self.sets[set.at as usize]).edges {
-                    let to = self.intern(instance, &[e.to]);
-                    match EdgeSymbol::decode(e.lo) {
-                        EdgeSymbol::Byte(_) => push_edge(&mut bytes, e.lo, e.hi, to),
-                        EdgeSymbol::Call(trigger) => {
-                            calls.extend(
-                                dispatch
-                                    .called_rules(trigger)
-                                    .iter()
-                                    .map(|rule| (rule + first, to)),
-                            );
-                        }
-                        EdgeSymbol::Special(special) => specials.push((special, to)),
-                        EdgeSymbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
-                    }
-                }
-                calls.sort_unstable();
-                calls.dedup();
+                self.add_dispatch_edges(instance, &dispatch, self.states.set(state)[0], &mut edges);
             }
             StateSource::Counted(rule_nfa) => {
-                if let Some(counts) = &rule_nfa.step_counts {
-                    self.add_counted_edges(
-                        instance,
-                        (&rule_nfa, counts),
-                        set,
-                        (&mut bytes, &mut calls, &mut specials),
-                    );
-                }
+                self.add_counted_edges(instance, &rule_nfa, set, &mut edges);
             }
             StateSource::Sets(rule_nfa, _) | StateSource::Members(rule_nfa, _) => {
                 self.collect_edges(instance, set);
-                self.add_byte_edges(instance, &mut bytes);
-                self.add_other_edges(instance, &rule_nfa, (&mut calls, &mut specials, &mut enters));
+                self.add_byte_edges(instance, &mut edges);
+                self.add_other_edges(instance, &rule_nfa, &mut edges);
             }
         }
-        fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> PoolSpan {
-            let span = PoolSpan { at: all.len() as u32, len: new.len() as u32 };
-            all.extend_from_slice(new);
-            span
+        self.states.set_edges(state, &edges);
+        self.scratch.edges = edges;
+    }
+
+    /// Adds the edges of a state of a tag dispatch.
+    fn add_dispatch_edges(
+        &mut self,
+        instance: u32,
+        dispatch: &CompiledDispatch,
+        state: u32,
+        out: &mut EdgeLists,
+    ) {
+        let first = self.instances[instance as usize].from;
+        for e in &dispatch.state_edges(state).edges {
+            let to = self.intern(instance, &[e.to]);
+            match EdgeSymbol::decode(e.lo) {
+                EdgeSymbol::Byte(_) => out.push_bytes(e.lo, e.hi, to),
+                EdgeSymbol::Call(trigger) => {
+                    let called = dispatch.called_rules(trigger).iter();
+                    out.calls.extend(called.map(|rule| (rule + first, to)));
+                }
+                EdgeSymbol::Special(special) => out.specials.push((special, to)),
+                EdgeSymbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
+            }
         }
-        let (b, c) = (append(&mut self.edges.bytes, &bytes), append(&mut self.edges.calls, &calls));
-        let (s, e) =
-            (append(&mut self.edges.specials, &specials), append(&mut self.edges.enters, &enters));
-        let at = &mut self.states[state as usize];
-        (at.bytes, at.calls, at.specials, at.enters, at.expanded) = (b, c, s, e, true);
-        (self.scratch.bytes, self.scratch.calls) = (bytes, calls);
-        (self.scratch.specials, self.scratch.enters) = (specials, enters);
+        out.calls.sort_unstable();
+        out.calls.dedup();
     }
 
     /// Fast path of [`Program::find_edges`] for literals, where a single byte edge leaves a single
     /// state. Returns false if the state is not of that form.
     fn find_single_edge(&mut self, state: u32) -> bool {
-        let State { instance, set, .. } = self.states[state as usize];
-        let &[from] = &self.sets[set.range()] else { return false };
+        let instance = self.states.get(state).key.instance;
+        let &[from] = self.states.set(state) else { return false };
         let one = match &self.instances[instance as usize].source {
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).single_edge(from),
             StateSource::Members(rule_nfa, number) => {
-                self.member_states[*number as usize].single_edge(rule_nfa, from)
+                self.members.states[*number as usize].single_edge(rule_nfa, from)
             }
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => None,
         };
@@ -100,56 +85,18 @@ impl Program {
         };
         let byte = edge.lo as u8;
         let to = self.intern(instance, &[edge.to]);
-        let at = self.edges.bytes.len() as u32;
-        self.edges.bytes.push(ByteEdge { lo: byte, hi: byte, to });
-        let from = &mut self.states[state as usize];
-        (from.bytes, from.expanded) = (PoolSpan { at, len: 1 }, true);
+        self.states.set_single_edge(state, ByteEdge { lo: byte, hi: byte, to });
         true
     }
 
-    /// Epsilon closure of `from`, restricted to relevant states, sorted.
-    pub(super) fn close(&mut self, instance: u32, from: &[u32], set: &mut Vec<u32>) {
-        let Instance { source, left, .. } = &mut self.instances[instance as usize];
-        if let &[one] = from {
-            let matters = match source {
-                StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).trivial_closure(one),
-                StateSource::Members(rule_nfa, number) => {
-                    self.member_states[*number as usize].trivial_closure(rule_nfa, one)
-                }
-                StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
-                    Some(true)
-                }
-            };
-            if let Some(matters) = matters {
-                set.clear();
-                set.extend(matters.then_some(one));
-                return;
-            }
-        }
-        match source {
-            StateSource::Sets(rule_nfa, part) => self.scratch.close(rule_nfa, *part, from, set),
-            StateSource::Members(rule_nfa, number) => {
-                let states = &mut self.member_states[*number as usize];
-                let before = states.seen_count();
-                self.scratch.close_members(rule_nfa, states, from, set);
-                let grown = (states.seen_count() - before) as u32;
-                *left =
-                    left.saturating_add(grown.saturating_mul(rule_nfa.main.nfa.len() as u32 * 4));
-            }
-            // These sources close their sets themselves.
-            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
-                set.clone_from(&from.to_vec())
-            }
-        }
-    }
-
-    /// Collects the edges of a set, sorted: byte edges in `edges`, all others in `others`.
+    /// Collects the edges of a set, sorted: byte edges in [`Scratch::read`], all others in
+    /// [`Scratch::others`].
     fn collect_edges(&mut self, instance: u32, set: PoolSpan) {
-        let Scratch { edges, others, .. } = &mut self.scratch;
-        edges.clear();
+        let Scratch { read, others, .. } = &mut self.scratch;
+        read.clear();
         others.clear();
-        let mut add = |e: Edge| if e.lo <= 255 { edges.push(e) } else { others.push(e) };
-        let set = &self.sets[set.range()];
+        let mut add = |e: Edge| if e.lo <= 255 { read.push(e) } else { others.push(e) };
+        let set = self.states.slice(set);
         match &self.instances[instance as usize].source {
             StateSource::Sets(rule_nfa, part) => {
                 let part = rule_nfa.part(*part);
@@ -158,33 +105,29 @@ impl Program {
                 }
             }
             StateSource::Members(rule_nfa, number) => {
-                let states = &mut self.member_states[*number as usize];
+                let states = &mut self.members.states[*number as usize];
                 set.iter().for_each(|&s| states.edges(rule_nfa, s, &mut add));
             }
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {}
         }
-        fuel::charge(set.len() + edges.len() + others.len());
-        edges.sort_unstable();
-        edges.dedup();
-        others.sort_unstable();
-        others.dedup();
+        fuel::charge(set.len() + read.len() + others.len());
+        for edges in [read, others] {
+            edges.sort_unstable();
+            edges.dedup();
+        }
     }
 
     /// Determinises the collected byte edges: one edge per elementary interval.
-    fn add_byte_edges(&mut self, instance: u32, bytes: &mut Vec<ByteEdge>) {
-        let edges = std::mem::take(&mut self.scratch.edges);
+    fn add_byte_edges(&mut self, instance: u32, out: &mut EdgeLists) {
+        let edges = std::mem::take(&mut self.scratch.read);
         let mut cuts = std::mem::take(&mut self.scratch.cuts);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         if edges.windows(2).all(|pair| pair[0].hi < pair[1].lo) {
             for e in &edges {
-                self.add_byte_edge(instance, (e.lo, e.hi, &[e.to]), bytes);
+                self.add_byte_edge(instance, (e.lo, e.hi, &[e.to]), out);
             }
         } else {
-            // Elementary intervals: every range start and every end + 1 is a boundary.
-            cuts.clear();
-            cuts.extend(edges.iter().flat_map(|e| [e.lo, e.hi + 1]));
-            cuts.sort_unstable();
-            cuts.dedup();
+            elementary_cuts(&edges, &mut cuts);
             for pair in cuts.windows(2) {
                 let (lo, hi) = (pair[0], pair[1] - 1);
                 fuel::charge(edges.len() / 4);
@@ -193,11 +136,11 @@ impl Program {
                     edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to),
                 );
                 if !targets.is_empty() {
-                    self.add_byte_edge(instance, (lo, hi, &targets), bytes);
+                    self.add_byte_edge(instance, (lo, hi, &targets), out);
                 }
             }
         }
-        (self.scratch.edges, self.scratch.cuts, self.scratch.targets) = (edges, cuts, targets);
+        (self.scratch.read, self.scratch.cuts, self.scratch.targets) = (edges, cuts, targets);
     }
 
     /// Adds the edge over `lo..=hi` to the closure of `targets`.
@@ -205,30 +148,24 @@ impl Program {
         &mut self,
         instance: u32,
         (lo, hi, targets): (u32, u32, &[u32]),
-        bytes: &mut Vec<ByteEdge>,
+        out: &mut EdgeLists,
     ) {
         let mut set = std::mem::take(&mut self.scratch.set);
         self.close(instance, targets, &mut set);
         if set.len() > 1 && self.instances[instance as usize].left == 0 {
             for &s in &set {
                 let to = self.intern(instance, &[s]);
-                bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
+                out.bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
             }
         } else if !set.is_empty() {
             let to = self.intern(instance, &set);
-            push_edge(bytes, lo, hi, to);
+            out.push_bytes(lo, hi, to);
         }
         self.scratch.set = set;
     }
 
     /// Adds calls, special-token edges and blocks; each leads to the closure of all its targets.
-    #[allow(clippy::type_complexity)]
-    fn add_other_edges(
-        &mut self,
-        instance: u32,
-        rule_nfa: &Arc<RuleNfa>,
-        (calls, specials, enters): (&mut Vec<(u32, u32)>, &mut Vec<(u32, u32)>, &mut Vec<u32>),
-    ) {
+    fn add_other_edges(&mut self, instance: u32, rule_nfa: &Arc<RuleNfa>, out: &mut EdgeLists) {
         let first = self.instances[instance as usize].from;
         let others = std::mem::take(&mut self.scratch.others);
         let mut targets = std::mem::take(&mut self.scratch.targets);
@@ -241,10 +178,10 @@ impl Program {
             self.scratch.set = set;
             let Some(to) = to else { continue };
             match EdgeSymbol::decode(same[0].lo) {
-                EdgeSymbol::Call(rule) => calls.push((rule + first, to)),
-                EdgeSymbol::Special(special) => specials.push((special, to)),
+                EdgeSymbol::Call(rule) => out.calls.push((rule + first, to)),
+                EdgeSymbol::Special(special) => out.specials.push((special, to)),
                 EdgeSymbol::Block(block) => {
-                    enters.push(self.place_block(instance, rule_nfa, block, to))
+                    out.enters.push(self.place_block(instance, rule_nfa, block, to))
                 }
                 EdgeSymbol::Byte(_) => {}
             }
@@ -282,16 +219,6 @@ impl Program {
     }
 }
 
-/// Appends a byte edge; merges it with the last one if their ranges touch and their targets are
-/// equal.
-pub(super) fn push_edge(edges: &mut Vec<ByteEdge>, lo: u32, hi: u32, to: u32) {
-    let (lo, hi) = (lo as u8, hi.min(255) as u8);
-    match edges.last_mut() {
-        Some(last) if last.to == to && u32::from(last.hi) + 1 == u32::from(lo) => last.hi = hi,
-        _ => edges.push(ByteEdge { lo, hi, to }),
-    }
-}
-
 impl LiveNfa {
     /// The summary of a set of states.
     pub(in crate::compile) fn summarize(&self, set: &[u32]) -> StateSummary {
@@ -306,84 +233,5 @@ impl LiveNfa {
             }
         }
         summary
-    }
-}
-
-impl Scratch {
-    /// Epsilon closure of `from`, restricted to relevant states (live, and accepting or with an
-    /// edge), sorted.
-    pub(super) fn close(
-        &mut self,
-        rule_nfa: &RuleNfa,
-        part: u32,
-        from: &[u32],
-        set: &mut Vec<u32>,
-    ) {
-        let part = rule_nfa.part(part);
-        set.clear();
-        self.begin_round(part.nfa.len());
-        let Scratch { stack, seen, round, .. } = self;
-        let mut push = |stack: &mut Vec<u32>, s: u32| {
-            if part.live[s as usize] && std::mem::replace(&mut seen[s as usize], *round) != *round {
-                stack.push(s);
-            }
-        };
-        from.iter().for_each(|&s| push(stack, s));
-        while let Some(s) = stack.pop() {
-            fuel::charge(1);
-            if part.is_relevant(s) {
-                set.push(s);
-            }
-            part.nfa.epsilons(s).for_each(|to| push(stack, to));
-        }
-        set.sort_unstable();
-    }
-
-    /// Starts a new round of visited marks over `states` states.
-    fn begin_round(&mut self, states: usize) {
-        self.round = self.round.wrapping_add(1);
-        if self.seen.len() < states || self.round == 0 {
-            self.seen.clear();
-            self.seen.resize(states, 0);
-            self.round = 1;
-        }
-    }
-
-    /// As [`Scratch::close`], for the encoded states of a rule with member sets.
-    fn close_members(
-        &mut self,
-        rule_nfa: &RuleNfa,
-        states: &mut MemberSetStates,
-        from: &[u32],
-        set: &mut Vec<u32>,
-    ) {
-        set.clear();
-        let positions = rule_nfa.main.nfa.len();
-        self.begin_round(positions);
-        if self.numbers.len() < positions {
-            self.numbers.resize(positions, 0);
-        }
-        // Positions that have been visited with several member sets.
-        let mut others: Vec<u32> = Vec::new();
-        self.stack.clear();
-        self.stack.extend_from_slice(from);
-        while let Some(s) = self.stack.pop() {
-            fuel::charge(1 + others.len() / 8);
-            let (number, place) = states.decode(s);
-            let at = place as usize;
-            let is_new = if std::mem::replace(&mut self.seen[at], self.round) != self.round {
-                self.numbers[at] = number;
-                true
-            } else if self.numbers[at] == number || others.contains(&s) {
-                false
-            } else {
-                others.push(s);
-                true
-            };
-            if is_new && states.follow_epsilons(rule_nfa, s, &mut self.stack) {
-                set.push(s);
-            }
-        }
-        set.sort_unstable();
     }
 }

@@ -9,7 +9,8 @@
 
 use std::sync::Arc;
 
-use super::{NO_BLOCK, Program, State, StateSource, UNKNOWN};
+use super::state_table::{State, StateKey};
+use super::{NO_BLOCK, Program, StateSource, UNKNOWN};
 use crate::compile::ByteEdge;
 use crate::compile::member_sets::{CoveredBytes, EquivalenceKey};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
@@ -99,36 +100,31 @@ impl MemberEndings {
 }
 
 impl Program {
-    /// Whether an opened rule has member sets.
-    pub(crate) fn has_members(&self) -> bool {
-        !self.member_states.is_empty()
-    }
-
     /// The representative of a state, as far as it has been computed; else the state itself.
     #[inline]
     pub(crate) fn known_equivalent_state(&self, state: u32) -> u32 {
-        let representative = self.states[state as usize].equivalent;
+        let representative = self.states.get(state).memo.representative;
         if representative == UNKNOWN { state } else { representative }
     }
 
     /// The representative of a state: no token tells the two apart. It is the first state with the
     /// same equivalence key. Memoised.
     pub(crate) fn equivalent_state(&mut self, state: u32, tokens: &Trigrams) -> u32 {
-        if self.states[state as usize].equivalent == UNKNOWN {
+        if self.states.get(state).memo.representative == UNKNOWN {
             let representative = self.find_equivalent(state, tokens);
-            self.states[state as usize].equivalent = representative;
+            self.states.memo_mut(state).representative = representative;
         }
-        self.states[state as usize].equivalent
+        self.states.get(state).memo.representative
     }
 
     /// Computes the representative of a state.
     fn find_equivalent(&mut self, state: u32, tokens: &Trigrams) -> u32 {
-        let State { instance, block, .. } = self.states[state as usize];
+        let State { block, key: StateKey { instance, .. }, .. } = *self.state(state);
         if block != NO_BLOCK {
             return self.equivalent_in_block(state, block, tokens);
         }
         let Some(key) = self.equivalence_key(state, &|_, _| 0) else { return state };
-        let first = *self.member_classes.representatives.entry(key).or_insert(state);
+        let first = *self.members.classes.representatives.entry(key).or_insert(state);
         if first != state {
             return if self.separates_members(instance, tokens) {
                 self.known_equivalent_state(first)
@@ -141,7 +137,7 @@ impl Program {
         let may_repeat = self.repeating_sets(instance);
         let most = |set: u32, _| if may_repeat[set as usize] { usize::MAX } else { 0 };
         let Some(key) = self.equivalence_key(state, &most) else { return state };
-        let first = *self.member_classes.representatives.entry(key).or_insert(state);
+        let first = *self.members.classes.representatives.entry(key).or_insert(state);
         if first == state || !self.separates_members(instance, tokens) {
             return state;
         }
@@ -157,41 +153,36 @@ impl Program {
     fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Trigrams) -> u32 {
         let exit = self.blocks[block as usize].exit;
         let representative = self.equivalent_state(exit, tokens);
-        let State { instance, set, .. } = self.states[state as usize];
-        let StateSource::Sets(rule_nfa, part) = &self.instances[instance as usize].source else {
+        let Some((StateSource::Sets(rule_nfa, part), set)) = self.source_of(state) else {
             return state;
         };
-        let (rule_nfa, Some(number)) = (rule_nfa.clone(), part.checked_sub(1)) else {
+        let (rule_nfa, set, Some(number)) = (rule_nfa.clone(), set.to_vec(), part.checked_sub(1))
+        else {
             return state;
         };
         if representative == exit || representative == Program::RETURN {
             return state;
         }
-        let other = self.place_block(
-            self.states[representative as usize].instance,
-            &rule_nfa,
-            number,
-            representative,
-        );
-        let inner = self.states[self.blocks[other as usize].start as usize].instance;
-        let set = self.sets[set.range()].to_vec();
+        let instance = self.states.get(representative).key.instance;
+        let other = self.place_block(instance, &rule_nfa, number, representative);
+        let inner = self.states.get(self.block(other).start).key.instance;
         self.intern(inner, &set)
     }
 
     /// The equivalence key of a state; see
     /// [`MemberSetStates::abstract_key`](super::MemberSetStates::abstract_key).
     fn equivalence_key(&mut self, state: u32, covered: CoveredBytes<'_>) -> Option<EquivalenceKey> {
-        let State { instance, set, .. } = self.states[state as usize];
+        let instance = self.states.get(state).key.instance;
         self.member_instance(instance)?;
-        let mut endings = self.member_classes.endings.remove(&instance).unwrap_or_default();
+        let mut endings = self.members.classes.endings.remove(&instance).unwrap_or_default();
         let (rule_nfa, number) = self.member_instance(instance)?;
         let same_ending = |position: u32| endings.representative(rule_nfa, position);
-        let key = self.member_states[number].abstract_key(
+        let key = self.members.states[number].abstract_key(
             rule_nfa,
-            (instance, &self.sets[set.range()]),
+            (instance, self.states.set(state)),
             (same_ending, covered),
         );
-        self.member_classes.endings.insert(instance, endings);
+        self.members.classes.endings.insert(instance, endings);
         key
     }
 
@@ -203,7 +194,7 @@ impl Program {
 
     /// How many bytes of each name a repeatable member covers, see [`CoveredBytes`]. Memoised.
     fn covered_names(&mut self, instance: u32, tokens: &Trigrams) -> Arc<CoveredNames> {
-        if let Some(known) = self.member_classes.covered.get(&instance) {
+        if let Some(known) = self.members.classes.covered.get(&instance) {
             return known.clone();
         }
         let mut covered = CoveredNames::new();
@@ -225,7 +216,7 @@ impl Program {
             covered.push(of_name.collect());
         }
         let covered = Arc::new(covered);
-        self.member_classes.covered.insert(instance, covered.clone());
+        self.members.classes.covered.insert(instance, covered.clone());
         covered
     }
 
@@ -237,7 +228,7 @@ impl Program {
         else {
             return 0;
         };
-        let firsts = self.member_states[number].repeatable_starts(&rule_nfa, member_set);
+        let firsts = self.members.states[number].repeatable_starts(&rule_nfa, member_set);
         let mut next = vec![self.closed_state(instance, &firsts)];
         let mut level = Vec::new();
         for (read, &byte) in bytes.iter().enumerate() {
@@ -264,22 +255,14 @@ impl Program {
         bytes.len()
     }
 
-    /// The nondeterministic automaton of an instance, and its index in `member_states`.
-    fn member_instance(&self, instance: u32) -> Option<(&Arc<RuleNfa>, usize)> {
-        match &self.instances.get(instance as usize)?.source {
-            StateSource::Members(rule_nfa, number) => Some((rule_nfa, *number as usize)),
-            _ => None,
-        }
-    }
-
     /// Whether no token spans the end of a separator and the distinguishing part of a following
     /// member. Memoised.
     fn separates_members(&mut self, instance: u32, tokens: &Trigrams) -> bool {
-        if let Some(&known) = self.member_classes.separation.get(&instance) {
+        if let Some(&known) = self.members.classes.separation.get(&instance) {
             return known;
         }
         let separated = self.find_separation(instance, tokens).unwrap_or(false);
-        self.member_classes.separation.insert(instance, separated);
+        self.members.classes.separation.insert(instance, separated);
         separated
     }
 
@@ -291,7 +274,7 @@ impl Program {
             let last = separator_bytes(&rule_nfa, member_set)?;
             let mut start = |with_others: bool| {
                 let firsts =
-                    self.member_states[number].member_starts(&rule_nfa, member_set, with_others);
+                    self.members.states[number].member_starts(&rule_nfa, member_set, with_others);
                 self.closed_state(instance, &firsts)
             };
             let starts = [start(true), start(false)];
@@ -353,8 +336,8 @@ impl Program {
     /// continuations exist.
     fn collect_readers(&mut self, state: u32, out: &mut Vec<u32>, depth: u32) -> bool {
         self.expand(state);
-        let State { is_final, specials, enters, .. } = self.states[state as usize];
-        if is_final || specials.len > 0 || enters.len > 0 || depth == 0 {
+        let has_others = !self.special_edges(state).is_empty() || !self.enters(state).is_empty();
+        if self.state(state).is_final || has_others || depth == 0 {
             return false;
         }
         if !self.byte_edges(state).is_empty() {

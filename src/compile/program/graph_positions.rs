@@ -3,7 +3,7 @@
 //! A state may be one node of its rule's graph, after a number of steps. A step count farther from
 //! its bounds than a token reaches has no effect on a mask.
 
-use super::{Instance, Program, State, StateSource};
+use super::{Instance, Program, StateSource};
 use crate::compile::counted_graph::{FAR, NO_NODE, StepCounts};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::hash::HashMap;
@@ -31,21 +31,21 @@ fn counted(instances: &[Instance], instance: u32) -> Option<(&RuleNfa, &StepCoun
 impl Program {
     /// Whether the set of a state contains a node of a counted graph; it may hold more than that.
     pub(crate) fn contains_graph_node(&self, state: u32) -> bool {
-        let State { instance, set, .. } = self.states[state as usize];
+        let instance = self.states.get(state).key.instance;
         counted(&self.instances, instance).is_some_and(|(_, counts)| {
-            let mut states = self.sets[set.range()].iter().step_by(2);
+            let mut states = self.states.set(state).iter().step_by(2);
             states.any(|&state| counts.begins_at[state as usize] != NO_NODE)
         })
     }
 
     /// The graph position of a state. Memoised.
     fn graph_position(&mut self, state: u32) -> Option<GraphPosition> {
-        let State { instance, set, .. } = self.states[state as usize];
+        let instance = self.states.get(state).key.instance;
         let (_, counts) = counted(&self.instances, instance)?;
         if let Some(&known) = self.graph_positions.get(&state) {
             return known;
         }
-        let position = match self.sets[set.range()] {
+        let position = match *self.states.set(state) {
             [begin, steps, ..] => {
                 let node = counts.begins_at[begin as usize];
                 (node != NO_NODE).then_some(GraphPosition { instance, node, steps })

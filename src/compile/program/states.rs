@@ -1,26 +1,16 @@
 //! Interning of automaton states by instance and set.
 
-use std::hash::Hasher;
 use std::sync::Arc;
 
-use super::super::member_sets::MemberSetStates;
 use super::super::residuals;
 use super::super::rule_nfa::{RuleNfa, StateSummary};
 use super::super::{DispatchMark, NO_BLOCK, ReturnRole, RuleFacts};
-use super::{Instance, PoolSpan, Program, State, StateSource, UNKNOWN};
+use super::state_table::{State, StateKey, StateMemo, StateTable};
+use super::{Instance, Program, StateSource};
 use crate::fuel;
-use crate::hash::hasher;
 
 /// Fuel of a new state, in addition to one unit per element of its set.
 const STATE_FUEL: usize = 4;
-
-/// Hash of a state's identity.
-fn hash_set(instance: u32, set: &[u32]) -> u64 {
-    let mut hasher = hasher();
-    hasher.write_u32(instance);
-    set.iter().for_each(|&s| hasher.write_u32(s));
-    hasher.finish()
-}
 
 impl Program {
     /// The source of states for a rule's nondeterministic automaton.
@@ -28,8 +18,8 @@ impl Program {
         if rule_nfa.step_counts.is_some() {
             StateSource::Counted(rule_nfa)
         } else if !rule_nfa.member_sets.is_empty() {
-            self.member_states.push(MemberSetStates::new(&rule_nfa, self.ignores_members));
-            StateSource::Members(rule_nfa, self.member_states.len() as u32 - 1)
+            let number = self.members.add(&rule_nfa);
+            StateSource::Members(rule_nfa, number)
         } else {
             StateSource::Sets(rule_nfa, 0)
         }
@@ -69,7 +59,7 @@ impl Program {
         plain
             && self.compiled.frames_hold_no_counts()
             && !self.facts(rule).tracked
-            && !self.ignores_members
+            && !self.members.ignores_members
     }
 
     /// The start state of an instance.
@@ -88,7 +78,7 @@ impl Program {
                 self.close(instance, &[rule_nfa.part(part).nfa.start()], &mut set)
             }
             StateSource::Members(rule_nfa, number) => {
-                let start = self.member_states[number as usize].start(&rule_nfa);
+                let start = self.members.states[number as usize].start(&rule_nfa);
                 self.close(instance, &[start], &mut set);
             }
             StateSource::Counted(rule_nfa) => {
@@ -111,13 +101,8 @@ impl Program {
             let residual = residuals[set[0] as usize];
             return self.intern_residual(instance, set, residual);
         }
-        let hash = hash_set(instance, set);
-        let (states, sets) = (&self.states, &self.sets);
-        let is_equal = |id: u32| {
-            let s = &states[id as usize];
-            s.instance == instance && sets[s.set.range()] == *set
-        };
-        if let Some(id) = self.state_index.find(hash, is_equal) {
+        let hash = StateTable::hash(instance, set);
+        if let Some(id) = self.states.find(hash, instance, set) {
             return id;
         }
         fuel::charge(STATE_FUEL + set.len());
@@ -127,21 +112,21 @@ impl Program {
             let Instance { left, source, .. } = &mut self.instances[instance as usize];
             *left = left.saturating_sub(1);
             if let StateSource::Members(..) = source {
-                self.stored_member_states += set.len();
+                self.members.stored_states += set.len();
             }
-            self.state_index.insert(hash, id);
+            self.states.insert(hash, id);
         }
         id
     }
 
     /// Interns the state of a residual language; all rules with [`Instance::merged`] share it.
     fn intern_residual(&mut self, instance: u32, set: &[u32], residual: u32) -> u32 {
-        if let Some(&known) = self.residuals.get(&residual) {
+        if let Some(&known) = self.states.residuals.get(&residual) {
             return known;
         }
         let summary = self.summarize(instance, set);
         let id = self.push(instance, set, summary);
-        self.residuals.insert(residual, id);
+        self.states.residuals.insert(residual, id);
         id
     }
 
@@ -160,14 +145,12 @@ impl Program {
         };
         let (rule, block) = (*rule, *block);
         let RuleFacts { tracked, name, only_unique_name, .. } = *self.facts(rule);
-        self.has_names |= name;
         let returns = is_final && !scannable && !calling;
         let pure_return = returns && block == NO_BLOCK && !tracked;
         if pure_return && mark == DispatchMark::Plain {
             return Program::RETURN;
         }
-        let span = PoolSpan { at: self.sets.len() as u32, len: set.len() as u32 };
-        self.sets.extend_from_slice(set);
+        let key = StateKey { instance, set: self.states.append_set(set) };
         self.states.push(State {
             rule,
             block,
@@ -183,16 +166,9 @@ impl Program {
             },
             name,
             ends_unique_name: returns && block == NO_BLOCK && only_unique_name,
-            expanded: false,
-            equivalent: UNKNOWN,
-            instance,
-            set: span,
-            bytes: PoolSpan::default(),
-            calls: PoolSpan::default(),
-            specials: PoolSpan::default(),
-            enters: PoolSpan::default(),
-        });
-        self.states.len() as u32 - 1
+            key,
+            memo: StateMemo::EMPTY,
+        })
     }
 
     /// The summary of a set.
@@ -205,7 +181,7 @@ impl Program {
             },
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).summarize(set),
             StateSource::Members(rule_nfa, number) => {
-                self.member_states[*number as usize].summarize(rule_nfa, set)
+                self.members.states[*number as usize].summarize(rule_nfa, set)
             }
             StateSource::Counted(rule_nfa) => {
                 let states: Vec<u32> = set.iter().copied().step_by(2).collect();

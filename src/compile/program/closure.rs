@@ -1,0 +1,131 @@
+//! Epsilon closures of sets of nondeterministic states.
+
+use super::super::member_sets::MemberSetStates;
+use super::super::rule_nfa::RuleNfa;
+use super::{Instance, Program, StateSource};
+use crate::fuel;
+
+/// The worklist of a closure and its marks, which are reused.
+#[derive(Debug, Default)]
+pub(super) struct ClosureScratch {
+    stack: Vec<u32>,
+    /// By nondeterministic state: the round in which it was last visited.
+    seen: Vec<u32>,
+    /// By nondeterministic state: the member set with which it was visited in that round.
+    numbers: Vec<u32>,
+    round: u32,
+}
+
+impl Program {
+    /// Epsilon closure of `from`, restricted to relevant states, sorted.
+    pub(super) fn close(&mut self, instance: u32, from: &[u32], set: &mut Vec<u32>) {
+        let Instance { source, left, .. } = &mut self.instances[instance as usize];
+        if let &[one] = from {
+            let matters = match source {
+                StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).trivial_closure(one),
+                StateSource::Members(rule_nfa, number) => {
+                    self.members.states[*number as usize].trivial_closure(rule_nfa, one)
+                }
+                StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
+                    Some(true)
+                }
+            };
+            if let Some(matters) = matters {
+                set.clear();
+                set.extend(matters.then_some(one));
+                return;
+            }
+        }
+        match source {
+            StateSource::Sets(rule_nfa, part) => {
+                self.scratch.closure.close(rule_nfa, *part, from, set)
+            }
+            StateSource::Members(rule_nfa, number) => {
+                let states = &mut self.members.states[*number as usize];
+                let before = states.seen_count();
+                self.scratch.closure.close_members(rule_nfa, states, from, set);
+                let grown = (states.seen_count() - before) as u32;
+                *left =
+                    left.saturating_add(grown.saturating_mul(rule_nfa.main.nfa.len() as u32 * 4));
+            }
+            // These sources close their sets themselves.
+            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
+                set.clear();
+                set.extend_from_slice(from);
+            }
+        }
+    }
+}
+
+impl ClosureScratch {
+    /// Epsilon closure of `from`, restricted to relevant states (live, and accepting or with an
+    /// edge), sorted.
+    fn close(&mut self, rule_nfa: &RuleNfa, part: u32, from: &[u32], set: &mut Vec<u32>) {
+        let part = rule_nfa.part(part);
+        set.clear();
+        self.begin_round(part.nfa.len());
+        let ClosureScratch { stack, seen, round, .. } = self;
+        let mut push = |stack: &mut Vec<u32>, s: u32| {
+            if part.live[s as usize] && std::mem::replace(&mut seen[s as usize], *round) != *round {
+                stack.push(s);
+            }
+        };
+        from.iter().for_each(|&s| push(stack, s));
+        while let Some(s) = stack.pop() {
+            fuel::charge(1);
+            if part.is_relevant(s) {
+                set.push(s);
+            }
+            part.nfa.epsilons(s).for_each(|to| push(stack, to));
+        }
+        set.sort_unstable();
+    }
+
+    /// Starts a new round of visited marks over `states` states.
+    fn begin_round(&mut self, states: usize) {
+        self.round = self.round.wrapping_add(1);
+        if self.seen.len() < states || self.round == 0 {
+            self.seen.clear();
+            self.seen.resize(states, 0);
+            self.round = 1;
+        }
+    }
+
+    /// As [`ClosureScratch::close`], for the encoded states of a rule with member sets.
+    fn close_members(
+        &mut self,
+        rule_nfa: &RuleNfa,
+        states: &mut MemberSetStates,
+        from: &[u32],
+        set: &mut Vec<u32>,
+    ) {
+        set.clear();
+        let positions = rule_nfa.main.nfa.len();
+        self.begin_round(positions);
+        if self.numbers.len() < positions {
+            self.numbers.resize(positions, 0);
+        }
+        // Positions that have been visited with several member sets.
+        let mut others: Vec<u32> = Vec::new();
+        self.stack.clear();
+        self.stack.extend_from_slice(from);
+        while let Some(s) = self.stack.pop() {
+            fuel::charge(1 + others.len() / 8);
+            let (number, place) = states.decode(s);
+            let at = place as usize;
+            let is_new = if std::mem::replace(&mut self.seen[at], self.round) != self.round {
+                self.numbers[at] = number;
+                true
+            } else if self.numbers[at] == number || others.contains(&s) {
+                false
+            } else {
+                others.push(s);
+                true
+            };
+            if is_new && states.follow_epsilons(rule_nfa, s, &mut self.stack) {
+                set.push(s);
+            }
+        }
+        set.sort_unstable();
+    }
+}

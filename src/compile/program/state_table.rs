@@ -1,0 +1,305 @@
+//! The table of automaton states: what each state is, its set, and its edges once computed.
+
+use std::hash::Hasher;
+
+use super::super::{ByteEdge, NO_BLOCK, ReturnRole};
+use super::{NO_RULE, Program, UNKNOWN};
+use crate::capacity::{PagedVec, ReserveMore};
+use crate::hash::{HashMap, hasher};
+use crate::interner::InternIndex;
+
+/// Reserved capacity in states: the size of a small schema.
+const INITIAL_STATES: usize = 224;
+/// States per page of the paged vector.
+const PAGE_STATES: usize = 1 << 13;
+
+/// A range of one of the table's flat arrays.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PoolSpan {
+    at: u32,
+    len: u32,
+}
+
+impl PoolSpan {
+    /// The range as indices.
+    #[inline]
+    pub(super) fn range(self) -> std::ops::Range<usize> {
+        self.at as usize..(self.at + self.len) as usize
+    }
+
+    /// Appends entries to a flat array; returns their range.
+    fn append<T: Copy>(all: &mut Vec<T>, new: &[T]) -> PoolSpan {
+        let span = PoolSpan { at: all.len() as u32, len: new.len() as u32 };
+        all.extend_from_slice(new);
+        span
+    }
+}
+
+/// A state of a rule's automaton.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    /// The rule of the state.
+    pub(crate) rule: u32,
+    /// The counted block around the state, or [`NO_BLOCK`].
+    pub(crate) block: u32,
+    /// Accepting: the rule may end here; inside a block, one repetition may.
+    pub(crate) is_final: bool,
+    /// A byte or special-token edge leaves the state.
+    pub(crate) scannable: bool,
+    /// The state only returns: accepting, without edges, outside of blocks, and of an untracked
+    /// rule. Returning past it loses nothing.
+    pub(crate) pure_return: bool,
+    /// A call or a block leaves the state.
+    pub(crate) calling: bool,
+    /// A dispatch state in which a trigger has just fired and tag bodies may follow. Mask entries
+    /// of the dispatch end here.
+    pub(crate) is_trigger_state: bool,
+    /// Whether the state is the return address of a distinct-values scope or element.
+    pub(crate) return_role: ReturnRole,
+    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
+    pub(crate) name: bool,
+    /// The final state of a unique name whose rule has no other attribute.
+    pub(crate) ends_unique_name: bool,
+    pub(super) key: StateKey,
+    pub(super) memo: StateMemo,
+}
+
+/// The identity of a state: its automaton, and its set in that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StateKey {
+    /// The automaton of the state.
+    pub(super) instance: u32,
+    /// Its set, in [`StateTable::sets`]; see [`StateSource`](super::StateSource).
+    pub(super) set: PoolSpan,
+}
+
+/// What is computed about a state when a parse first needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StateMemo {
+    /// The edges have been computed.
+    pub(super) expanded: bool,
+    pub(super) edges: EdgeSpans,
+    /// The representative of the state for masks, or [`UNKNOWN`]: see
+    /// [`Program::equivalent_state`].
+    pub(super) representative: u32,
+}
+
+impl StateMemo {
+    /// Nothing has been computed.
+    pub(super) const EMPTY: StateMemo = StateMemo {
+        expanded: false,
+        edges: EdgeSpans {
+            bytes: PoolSpan { at: 0, len: 0 },
+            calls: PoolSpan { at: 0, len: 0 },
+            specials: PoolSpan { at: 0, len: 0 },
+            enters: PoolSpan { at: 0, len: 0 },
+        },
+        representative: UNKNOWN,
+    };
+}
+
+/// The edges of a state, as ranges of [`EdgeLists`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EdgeSpans {
+    pub(super) bytes: PoolSpan,
+    pub(super) calls: PoolSpan,
+    pub(super) specials: PoolSpan,
+    pub(super) enters: PoolSpan,
+}
+
+/// Edges, in one list per kind: those of a state, or those of all states.
+#[derive(Debug, Default)]
+pub(super) struct EdgeLists {
+    pub(super) bytes: Vec<ByteEdge>,
+    /// `(rule, state to return to)`
+    pub(super) calls: Vec<(u32, u32)>,
+    /// `(special token, target)`
+    pub(super) specials: Vec<(u32, u32)>,
+    /// Placed blocks that are entered.
+    pub(super) enters: Vec<u32>,
+}
+
+impl EdgeLists {
+    /// Removes all edges.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.calls.clear();
+        self.specials.clear();
+        self.enters.clear();
+    }
+
+    /// Appends a byte edge; merges it with the last one if their ranges touch and their targets are
+    /// equal.
+    pub(super) fn push_bytes(&mut self, lo: u32, hi: u32, to: u32) {
+        let (lo, hi) = (lo as u8, hi.min(255) as u8);
+        match self.bytes.last_mut() {
+            Some(last) if last.to == to && u32::from(last.hi) + 1 == u32::from(lo) => last.hi = hi,
+            _ => self.bytes.push(ByteEdge { lo, hi, to }),
+        }
+    }
+
+    /// Appends the edges of a state.
+    fn append(&mut self, new: &EdgeLists) -> EdgeSpans {
+        EdgeSpans {
+            bytes: PoolSpan::append(&mut self.bytes, &new.bytes),
+            calls: PoolSpan::append(&mut self.calls, &new.calls),
+            specials: PoolSpan::append(&mut self.specials, &new.specials),
+            enters: PoolSpan::append(&mut self.enters, &new.enters),
+        }
+    }
+
+    /// Number of edges.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() + self.calls.len() + self.specials.len() + self.enters.len()
+    }
+
+    /// Approximate memory use in bytes.
+    fn bytes_held(&self) -> usize {
+        self.bytes.len() * size_of::<ByteEdge>() + (self.calls.len() + self.specials.len()) * 8
+    }
+}
+
+/// The states of a program, with their sets and edges in flat arrays. Ids are stable.
+#[derive(Debug)]
+pub(super) struct StateTable {
+    states: PagedVec<State, PAGE_STATES>,
+    /// Sets of all states, flat.
+    sets: Vec<u32>,
+    /// Edges of all states.
+    pub(super) edges: EdgeLists,
+    /// Index of `states` by [`StateKey`].
+    index: InternIndex,
+    /// Merged states, by the id of their residual language: see [`super::super::residuals`].
+    pub(super) residuals: HashMap<u32, u32>,
+    /// Some state is of a unique name.
+    pub(super) has_names: bool,
+}
+
+impl StateTable {
+    /// A table with [`Program::RETURN`] only.
+    pub(super) fn new() -> StateTable {
+        let mut table = StateTable {
+            states: PagedVec::with_capacity(INITIAL_STATES),
+            sets: Vec::with_capacity(INITIAL_STATES * 2),
+            edges: EdgeLists {
+                bytes: Vec::with_capacity(INITIAL_STATES * 2),
+                calls: Vec::with_capacity(INITIAL_STATES / 4),
+                ..EdgeLists::default()
+            },
+            index: InternIndex::with_capacity(INITIAL_STATES),
+            residuals: HashMap::default(),
+            has_names: false,
+        };
+        table.states.push(State {
+            rule: NO_RULE,
+            block: NO_BLOCK,
+            is_final: true,
+            scannable: false,
+            pure_return: true,
+            calling: false,
+            is_trigger_state: false,
+            return_role: ReturnRole::Nothing,
+            name: false,
+            ends_unique_name: false,
+            key: StateKey { instance: UNKNOWN, set: PoolSpan::default() },
+            memo: StateMemo { expanded: true, representative: Program::RETURN, ..StateMemo::EMPTY },
+        });
+        table
+    }
+
+    /// Number of states.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// A state by its id.
+    #[inline]
+    pub(super) fn get(&self, state: u32) -> &State {
+        &self.states[state as usize]
+    }
+
+    /// What has been computed about a state.
+    pub(super) fn memo_mut(&mut self, state: u32) -> &mut StateMemo {
+        &mut self.states[state as usize].memo
+    }
+
+    /// The set of a state.
+    #[inline]
+    pub(super) fn set(&self, state: u32) -> &[u32] {
+        self.slice(self.get(state).key.set)
+    }
+
+    /// A set.
+    #[inline]
+    pub(super) fn slice(&self, set: PoolSpan) -> &[u32] {
+        &self.sets[set.range()]
+    }
+
+    /// Hash of a state's identity.
+    pub(super) fn hash(instance: u32, set: &[u32]) -> u64 {
+        let mut hasher = hasher();
+        hasher.write_u32(instance);
+        set.iter().for_each(|&s| hasher.write_u32(s));
+        hasher.finish()
+    }
+
+    /// The indexed state of a set. `hash`: see [`StateTable::hash`].
+    #[inline]
+    pub(super) fn find(&self, hash: u64, instance: u32, set: &[u32]) -> Option<u32> {
+        self.index.find(hash, |id| self.get(id).key.instance == instance && self.set(id) == set)
+    }
+
+    /// Makes a state findable by its hash.
+    pub(super) fn insert(&mut self, hash: u64, state: u32) {
+        self.index.insert(hash, state);
+    }
+
+    /// Appends a set for a new state.
+    pub(super) fn append_set(&mut self, set: &[u32]) -> PoolSpan {
+        PoolSpan::append(&mut self.sets, set)
+    }
+
+    /// Appends a state.
+    pub(super) fn push(&mut self, state: State) -> u32 {
+        self.has_names |= state.name;
+        self.states.push(state);
+        self.states.len() as u32 - 1
+    }
+
+    /// Stores the edges of a state.
+    pub(super) fn set_edges(&mut self, state: u32, edges: &EdgeLists) {
+        let spans = self.edges.append(edges);
+        let memo = self.memo_mut(state);
+        (memo.edges, memo.expanded) = (spans, true);
+    }
+
+    /// Stores the only edge of a state.
+    pub(super) fn set_single_edge(&mut self, state: u32, edge: ByteEdge) {
+        let bytes = PoolSpan::append(&mut self.edges.bytes, &[edge]);
+        let memo = self.memo_mut(state);
+        (memo.edges.bytes, memo.expanded) = (bytes, true);
+    }
+
+    /// The ranges of edges of an expanded state.
+    #[inline]
+    pub(super) fn edge_spans(&self, state: u32) -> &EdgeSpans {
+        let memo = &self.get(state).memo;
+        debug_assert!(memo.expanded);
+        &memo.edges
+    }
+
+    /// Approximate memory use in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.states.len() * (size_of::<State>() + 8) + self.sets.len() * 4 + self.edges.bytes_held()
+    }
+
+    /// Reserves capacity for further growth: see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.states.reserve_more();
+        self.sets.reserve_more();
+        self.edges.bytes.reserve_more();
+        self.edges.calls.reserve_more();
+        self.index.reserve_more();
+    }
+}
