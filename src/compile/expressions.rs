@@ -14,12 +14,6 @@ pub(super) fn expr_address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr) as usize
 }
 
-/// An upper bound that can be counted. Larger ones are unbounded: no text in memory has that many
-/// repetitions.
-pub(super) fn countable(max: Option<u32>) -> Option<u32> {
-    max.filter(|&max| max <= MAX_COUNT)
-}
-
 /// Whether a rule is inlined where it is called. A call of a single class, such as white space,
 /// costs more than its state.
 pub(super) fn is_tiny(body: &Expr) -> bool {
@@ -31,17 +25,41 @@ pub(super) fn is_tiny(body: &Expr) -> bool {
     }
 }
 
-/// Whether a repeat is optional white space with a bound that nearly every token is shorter than.
-pub(super) fn is_bounded_white_space(body: &Expr, min: u32, max: Option<u32>) -> bool {
-    let is_white = |set: &ByteSet| set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE;
-    let white = matches!(body, Expr::Class(set) if is_white(set));
-    white && min == 0 && max.is_some_and(|max| max as usize > LONG_GAP)
+/// An [`Expr::Repeat`].
+#[derive(Clone, Copy)]
+pub(super) struct Repeat<'e> {
+    /// The expression itself.
+    pub(super) whole: &'e Expr,
+    pub(super) body: &'e Expr,
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
 }
 
-/// Whether a repeat is unrolled rather than counted.
-pub(super) fn is_unrolled(body: &Expr, min: u32, max: Option<u32>) -> bool {
-    let copies = max.unwrap_or(min.max(1)) as usize;
-    copies <= 1 || unrolled_states(body, UNROLL_STATES).saturating_mul(copies) <= UNROLL_STATES
+impl Repeat<'_> {
+    /// Whether no number of repetitions is allowed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.max.is_some_and(|max| max < self.min)
+    }
+
+    /// With an upper bound that can be counted. Larger ones are unbounded: no text in memory has
+    /// that many repetitions.
+    pub(super) fn countable(self) -> Self {
+        Repeat { max: self.max.filter(|&max| max <= MAX_COUNT), ..self }
+    }
+
+    /// Whether it is optional white space with a bound that nearly every token is shorter than.
+    pub(super) fn is_bounded_white_space(&self) -> bool {
+        let is_white = |set: &ByteSet| set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE;
+        let white = matches!(self.body, Expr::Class(set) if is_white(set));
+        white && self.min == 0 && self.max.is_some_and(|max| max as usize > LONG_GAP)
+    }
+
+    /// Whether it is unrolled rather than counted.
+    pub(super) fn is_unrolled(&self) -> bool {
+        let copies = self.max.unwrap_or(self.min.max(1)) as usize;
+        let states = || unrolled_states(self.body, UNROLL_STATES);
+        copies <= 1 || states().saturating_mul(copies) <= UNROLL_STATES
+    }
 }
 
 /// States that an expression costs, counted up to `cap`.

@@ -11,6 +11,7 @@
 //! * docs/internals/DISPATCH.md: tag dispatch
 
 mod analysis;
+mod auxiliary_rules;
 mod budgets;
 mod byte_classes;
 mod components;
@@ -44,7 +45,9 @@ pub(crate) use shared_automata::shared_automata_stats;
 
 use std::sync::{Arc, OnceLock};
 
-use crate::fsm::{ByteSet, ExactSteps};
+use auxiliary_rules::AuxiliaryRules;
+
+use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Grammar, GrammarError, SpecialToken, Spent};
@@ -186,12 +189,7 @@ pub struct Compiled {
     pub(crate) scopes: DistinctScopes,
     /// Analysis results, by rule: the rules of `split_grammar`, then auxiliary rules.
     pub(crate) rules: Vec<RuleFacts>,
-    /// Auxiliary rules, by the address of their expression in `split_grammar`.
-    auxiliary: HashMap<usize, u32>,
-    /// Path lengths of counted graphs, by the address of their expression in `split_grammar`.
-    step_levels: HashMap<usize, Arc<ExactSteps>>,
-    /// Nondeterministic automata of auxiliary rules; built by the analysis.
-    rule_nfas: HashMap<u32, Arc<rule_nfa::RuleNfa>>,
+    auxiliary: AuxiliaryRules,
     /// Tag dispatches, by rule.
     dispatches: HashMap<u32, Arc<dispatch::CompiledDispatch>>,
     /// Some block has [`Block::is_bounded_white_space`]. Never set together with budgets.
@@ -271,9 +269,7 @@ impl Compiled {
             budgets,
             scopes,
             rules: Vec::new(),
-            auxiliary: HashMap::default(),
-            step_levels: HashMap::default(),
-            rule_nfas: HashMap::default(),
+            auxiliary: AuxiliaryRules::default(),
             dispatches: HashMap::default(),
             has_bounded_white_space: false,
             classes: Arc::new(ByteClasses::new(&ByteSet::EMPTY)),

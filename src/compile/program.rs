@@ -421,7 +421,7 @@ impl Program {
             StateSource::Dfa(dfa)
         } else if let Some(dispatch) = compiled.dispatches.get(&local_rule) {
             StateSource::Dispatch(dispatch.clone())
-        } else if let Some(rule_nfa) = compiled.rule_nfas.get(&local_rule) {
+        } else if let Some(rule_nfa) = compiled.auxiliary.nfas.get(&local_rule) {
             self.state_source(rule_nfa.clone())
         } else {
             let rule_nfa = match &compiled.split_grammar.rules[local_rule as usize].body {

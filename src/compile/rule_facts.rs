@@ -3,6 +3,7 @@
 use crate::ids::Label;
 
 /// Results of the analysis for one rule.
+// Many fields: a record that the passes of the analysis fill in and everything else only reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RuleFacts {
     /// The start rule can call it, directly or indirectly.

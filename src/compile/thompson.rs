@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::Compiled;
 use super::counted_graph::{NO_NODE, StepCounts};
-use super::expressions::{countable, expr_address, is_bounded_white_space, is_tiny, is_unrolled};
+use super::expressions::{Repeat, expr_address, is_tiny};
 use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
 use super::rule_nfa::{BlockNfa, EdgeSymbol, RuleNfa};
 use crate::fsm::{ExactSteps, Nfa};
 use crate::hash::HashMap;
-use crate::ir::{Counted, Expr, Grammar, Members};
+use crate::ir::{Counted, Expr, Grammar, Graph, Members};
 
 /// The context of an expression. Neither blocks nor member sets nest within one rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -171,43 +171,50 @@ impl<'c> Thompson<'c> {
             Expr::Seq(parts) => {
                 parts.iter().fold(from, |at, part| self.expr(nfa, at, part, nesting))
             }
-            Expr::Alt(parts) => {
-                let end = nfa.state();
-                for part in parts {
-                    let begin = nfa.state();
-                    nfa.epsilon(from, begin);
-                    let to = self.expr(nfa, begin, part, nesting);
-                    nfa.epsilon(to, end);
-                }
-                end
-            }
+            Expr::Alt(parts) => self.alternatives(nfa, from, parts, nesting),
             Expr::Automaton(dfa) => {
                 let (begin, end) = nfa.embed(dfa);
                 nfa.epsilon(from, begin);
                 end
             }
-            Expr::Graph(graph) => {
-                let nodes: Vec<u32> = (0..graph.nodes).map(|_| nfa.state()).collect();
-                nfa.epsilon(from, nodes[graph.start as usize]);
-                for (a, e, b) in &graph.edges {
-                    let to = self.expr(nfa, nodes[*a as usize], e, nesting);
-                    nfa.epsilon(to, nodes[*b as usize]);
-                }
-                let end = nfa.state();
-                for &node in &graph.ends {
-                    nfa.epsilon(nodes[node as usize], end);
-                }
-                end
-            }
+            Expr::Graph(graph) => self.graph(nfa, from, graph, nesting),
             Expr::Except(except) => self.expr(nfa, from, &except.to_graph(), nesting),
             Expr::Members(members) if nesting == Nesting::Rule => self.members(nfa, from, members),
             Expr::Dispatch(_) | Expr::Members(_) | Expr::Counted(_) => {
-                self.call(nfa, from, self.compiled.auxiliary(expr_address(expr)))
+                self.call(nfa, from, self.compiled.auxiliary.rule(expr))
             }
             Expr::Repeat { body, min, max } => {
-                self.repeat(nfa, from, expr, (body, *min, *max), nesting)
+                let repeat = Repeat { whole: expr, body, min: *min, max: *max };
+                self.repeat(nfa, from, repeat, nesting)
             }
         }
+    }
+
+    /// Appends alternatives.
+    fn alternatives(&mut self, nfa: &mut Nfa, from: u32, parts: &[Expr], nesting: Nesting) -> u32 {
+        let end = nfa.state();
+        for part in parts {
+            let begin = nfa.state();
+            nfa.epsilon(from, begin);
+            let to = self.expr(nfa, begin, part, nesting);
+            nfa.epsilon(to, end);
+        }
+        end
+    }
+
+    /// Appends a graph.
+    fn graph(&mut self, nfa: &mut Nfa, from: u32, graph: &Graph, nesting: Nesting) -> u32 {
+        let nodes: Vec<u32> = (0..graph.nodes).map(|_| nfa.state()).collect();
+        nfa.epsilon(from, nodes[graph.start as usize]);
+        for (a, e, b) in &graph.edges {
+            let to = self.expr(nfa, nodes[*a as usize], e, nesting);
+            nfa.epsilon(to, nodes[*b as usize]);
+        }
+        let end = nfa.state();
+        for &node in &graph.ends {
+            nfa.epsilon(nodes[node as usize], end);
+        }
+        end
     }
 
     /// Appends a call. A callee that derives nothing has no edge; a nullable callee can be skipped.
@@ -225,30 +232,23 @@ impl<'c> Thompson<'c> {
     }
 
     /// Appends a repeat: unrolled, as a block, or as a call of an auxiliary rule.
-    fn repeat(
-        &mut self,
-        nfa: &mut Nfa,
-        from: u32,
-        whole: &Expr,
-        (body, min, max): (&Expr, u32, Option<u32>),
-        nesting: Nesting,
-    ) -> u32 {
-        if max.is_some_and(|max| max < min) {
+    fn repeat(&mut self, nfa: &mut Nfa, from: u32, repeat: Repeat<'_>, nesting: Nesting) -> u32 {
+        if repeat.is_empty() {
             return nfa.state();
         }
-        let max = countable(max);
-        if max == Some(0) {
+        let repeat = repeat.countable();
+        if repeat.max == Some(0) {
             return from;
         }
-        if is_unrolled(body, min, max) {
-            return self.unrolled(nfa, from, (body, min, max), nesting);
+        if repeat.is_unrolled() {
+            return self.unrolled(nfa, from, repeat, nesting);
         }
         if nesting == Nesting::Block {
-            return self.call(nfa, from, self.compiled.auxiliary(expr_address(whole)));
+            return self.call(nfa, from, self.compiled.auxiliary.rule(repeat.whole));
         }
-        let (block, skippable) = self.block(body, min, max);
+        let (block, skippable) = self.block(repeat);
         let to = nfa.state();
-        if self.compiled.productive(body) {
+        if self.compiled.productive(repeat.body) {
             let symbol = EdgeSymbol::Block(block).encode();
             nfa.edge(from, symbol, symbol, to);
         }
@@ -260,19 +260,20 @@ impl<'c> Thompson<'c> {
 
     /// The block of a counted repeat, and whether it can be skipped. A repeat that is inlined in
     /// several places is one block.
-    fn block(&mut self, body: &Expr, min: u32, max: Option<u32>) -> (u32, bool) {
+    fn block(&mut self, repeat: Repeat<'_>) -> (u32, bool) {
         // A nullable body can stand for any missing repetition.
-        let min = if self.compiled.nullable(body) { 0 } else { min };
-        let key = (expr_address(body), min, max);
+        let min = if self.compiled.nullable(repeat.body) { 0 } else { repeat.min };
+        let repeat = Repeat { min, ..repeat };
+        let key = (expr_address(repeat.body), min, repeat.max);
         let block = match self.block_index.get(&key) {
             Some(&block) => block,
             None => {
-                let part = self.part(body, Nesting::Block);
+                let part = self.part(repeat.body, Nesting::Block);
                 let block = self.blocks.len() as u32;
                 self.blocks.push(BlockNfa {
                     min,
-                    max,
-                    gap: is_bounded_white_space(body, min, max),
+                    max: repeat.max,
+                    gap: repeat.is_bounded_white_space(),
                     body: part,
                 });
                 self.block_index.insert(key, block);
@@ -283,13 +284,8 @@ impl<'c> Thompson<'c> {
     }
 
     /// Appends `min..=max` copies of a repeat's body.
-    fn unrolled(
-        &mut self,
-        nfa: &mut Nfa,
-        from: u32,
-        (body, min, max): (&Expr, u32, Option<u32>),
-        nesting: Nesting,
-    ) -> u32 {
+    fn unrolled(&mut self, nfa: &mut Nfa, from: u32, repeat: Repeat<'_>, nesting: Nesting) -> u32 {
+        let Repeat { body, min, max, .. } = repeat;
         let mut at = from;
         for _ in 0..min {
             at = self.expr(nfa, at, body, nesting);

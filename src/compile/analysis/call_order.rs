@@ -2,23 +2,17 @@
 //!
 //! The parser predicts callers before callees. Rules of a left-recursive component share a rank.
 
-use super::Bodies;
+use super::RuleBodies;
 use super::derivability::reached;
 use crate::compile::Compiled;
 use crate::compile::components::Components;
-use crate::compile::expressions::expr_address;
 use crate::hash::HashMap;
-use crate::ir::{Counted, Expr, Grammar, Members};
+use crate::ir::{Counted, Expr, Members};
 
 impl Compiled {
     /// Assigns ranks: callers first; within a recursive component, by the calls made before a byte
     /// is read.
-    pub(super) fn assign_ranks(
-        &mut self,
-        grammar: &Grammar,
-        (bodies, dispatches): Bodies<'_>,
-        components: &Components,
-    ) {
+    pub(super) fn assign_ranks(&mut self, bodies: &RuleBodies<'_>, components: &Components) {
         let mut rank = 0;
         for component in (0..components.count).rev() {
             let members = components.members(component);
@@ -39,14 +33,10 @@ impl Compiled {
                 .iter()
                 .map(|&rule| {
                     let mut out = Vec::new();
-                    match grammar.rules.get(rule as usize) {
-                        // A dispatch reads a trigger before it calls.
-                        _ if dispatches.contains_key(&rule) => {}
-                        Some(r) => self.leading_of_rule(None, &r.body, &mut out),
-                        None => {
-                            let body = bodies[rule as usize - grammar.rules.len()];
-                            self.leading_of_rule(Some(rule), body, &mut out);
-                        }
+                    // A dispatch reads a trigger before it calls.
+                    if !bodies.dispatches.contains_key(&rule) {
+                        let own = bodies.is_auxiliary(rule).then_some(rule);
+                        self.leading_of_rule(own, bodies.body(rule), &mut out);
                     }
                     out.iter().filter_map(|r| number.get(r).copied()).collect()
                 })
@@ -67,12 +57,7 @@ impl Compiled {
     fn leading_of_rule(&self, own: Option<u32>, body: &Expr, out: &mut Vec<u32>) {
         match body {
             Expr::Members(members) => self.leading_of_members(members, out),
-            Expr::Counted(counted)
-                if self
-                    .auxiliary
-                    .get(&expr_address(body))
-                    .is_some_and(|&rule| own == Some(rule)) =>
-            {
+            Expr::Counted(counted) if own.is_some() && self.auxiliary.find(body) == own => {
                 self.first_steps(counted, out);
             }
             _ => self.leading(body, out),
@@ -112,7 +97,7 @@ impl Compiled {
             Expr::Alt(parts) => parts.iter().for_each(|p| self.leading(p, out)),
             Expr::Repeat { max, min, .. } if max.is_some_and(|max| max < *min || max == 0) => {}
             Expr::Repeat { body, .. } => {
-                out.extend(self.auxiliary.get(&expr_address(expr)));
+                out.extend(self.auxiliary.find(expr));
                 self.leading(body, out);
             }
             Expr::Graph(graph) => {
@@ -121,11 +106,11 @@ impl Compiled {
                 first.for_each(|(_, e, _)| self.leading(e, out));
             }
             Expr::Except(except) => self.leading(&Expr::Ref(except.other), out),
-            Expr::Members(members) => match self.auxiliary.get(&expr_address(expr)) {
-                Some(&rule) => out.push(rule),
+            Expr::Members(members) => match self.auxiliary.find(expr) {
+                Some(rule) => out.push(rule),
                 None => self.leading_of_members(members, out),
             },
-            Expr::Dispatch(_) | Expr::Counted(_) => out.push(self.auxiliary(expr_address(expr))),
+            Expr::Dispatch(_) | Expr::Counted(_) => out.push(self.auxiliary.rule(expr)),
         }
     }
 }

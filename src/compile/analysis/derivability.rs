@@ -2,27 +2,22 @@
 //!
 //! Callees are decided before callers; a recursive component is iterated to a fixpoint.
 
-use super::Bodies;
+use super::RuleBodies;
 use crate::compile::Compiled;
 use crate::compile::components::Components;
-use crate::compile::expressions::{expr_address, is_tiny};
+use crate::compile::expressions::is_tiny;
 use crate::fsm::Csr;
 use crate::ids::RuleId;
-use crate::ir::{Expr, Grammar, Graph};
+use crate::ir::{Expr, Graph};
 
 impl Compiled {
     /// Computes which rules are productive and nullable: callees first, each recursive component to
     /// a fixpoint.
     pub(super) fn find_productive_and_nullable(
         &mut self,
-        grammar: &Grammar,
-        (bodies, dispatches): Bodies<'_>,
+        bodies: &RuleBodies<'_>,
         components: &Components,
     ) {
-        let body = |rule: u32| match grammar.rules.get(rule as usize) {
-            Some(r) => &r.body,
-            None => bodies[rule as usize - grammar.rules.len()],
-        };
         for component in 0..components.count {
             let members = components.members(component);
             loop {
@@ -32,7 +27,7 @@ impl Compiled {
                     if !facts.reached {
                         continue;
                     }
-                    let (productive, nullable) = match dispatches.get(&rule) {
+                    let (productive, nullable) = match bodies.dispatches.get(&rule) {
                         Some(pending) => (
                             facts.productive
                                 || pending.can_end(|r| self.rules[r as usize].productive, true),
@@ -40,8 +35,8 @@ impl Compiled {
                                 || pending.can_end(|r| self.rules[r as usize].nullable, false),
                         ),
                         None => (
-                            facts.productive || self.productive(body(rule)),
-                            facts.nullable || self.nullable(body(rule)),
+                            facts.productive || self.productive(bodies.body(rule)),
+                            facts.nullable || self.nullable(bodies.body(rule)),
                         ),
                     };
                     changed |= (productive, nullable) != (facts.productive, facts.nullable);
@@ -70,7 +65,7 @@ impl Compiled {
                 max.is_none_or(|max| max >= *min) && (*min == 0 || self.productive(body))
             }
             Expr::Automaton(dfa) => !dfa.is_empty(),
-            Expr::Counted(counted) => self.step_levels[&expr_address(expr)].ends_within(
+            Expr::Counted(counted) => self.auxiliary.levels(expr).ends_within(
                 counted.graph.start,
                 counted.min,
                 counted.max,
@@ -80,7 +75,7 @@ impl Compiled {
             }
             Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
             Expr::Members(members) => members.derives(|part| self.productive(part)),
-            Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].productive,
+            Expr::Dispatch(_) => self.rules[self.auxiliary.rule(expr) as usize].productive,
         }
     }
 
@@ -105,7 +100,7 @@ impl Compiled {
             Expr::Except(except) => self.nullable(&Expr::Ref(except.other)),
             Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
             Expr::Members(members) => members.nullable(),
-            Expr::Dispatch(_) => self.rules[self.auxiliary(expr_address(expr)) as usize].nullable,
+            Expr::Dispatch(_) => self.rules[self.auxiliary.rule(expr) as usize].nullable,
         }
     }
 
