@@ -129,6 +129,25 @@ impl Dfa {
         Ok(builder.finish())
     }
 
+    /// This automaton with another start state, and with the final states that `is_final` tells.
+    pub(crate) fn restarted(&self, start: u32, is_final: impl Fn(u32) -> bool) -> Dfa {
+        // Exchange the start with state 0.
+        let number = |state: u32| match state {
+            0 => start,
+            state if state == start => 0,
+            state => state,
+        };
+        let mut builder = DfaBuilder::new();
+        for state in 0..self.len() as u32 {
+            builder.state(is_final(number(state)));
+        }
+        for state in 0..self.len() as u32 {
+            let edges = self.edges(state).iter();
+            edges.for_each(|e| builder.edge(number(state), e.lo, e.hi, number(e.to)));
+        }
+        builder.finish()
+    }
+
     /// Number of states.
     pub fn len(&self) -> usize {
         self.finals.len()

@@ -22,13 +22,16 @@ mod byte_summary;
 mod byteset;
 mod csr;
 mod dfa;
+mod difference;
 mod exact_steps;
 mod factors;
 mod language;
 mod minimize;
 mod nfa;
+mod pairs;
 mod product;
 mod trigrams;
+mod tuples;
 pub(crate) mod utf8;
 
 pub(crate) use alphabet::symbol_classes;
@@ -44,8 +47,10 @@ pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use exact_steps::ExactSteps;
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;
-pub use product::{Combine, LanguageClass};
+pub(crate) use pairs::StatePairs;
+pub use product::Combine;
 pub(crate) use trigrams::Trigrams;
+pub use tuples::LanguageClass;
 
 use crate::fuel::OutOfFuel;
 

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
-use super::dfa::push_merged;
+use super::dfa::{elementary_cuts, push_merged};
 use super::{Csr, Dfa, Edge, TooLarge};
 use crate::fuel;
 use crate::hash::Seeded;
@@ -172,19 +172,13 @@ impl Nfa {
         if self.is_empty() {
             return Ok(Dfa::empty_language());
         }
-        let mut closure = EpsilonClosure::new(self);
-        let mut sets = StateSets::default();
-        closure.compute(&[self.start]);
-        sets.intern(&closure.states);
-        // Cache: the closed set of each set of edge targets.
-        let (mut reached, mut closed): (StateSets, Vec<u32>) = (StateSets::default(), Vec::new());
+        let mut subsets = SubsetConstruction::new(self, limit);
         let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
-        let mut pending: Vec<Edge> = Vec::new();
-        let mut cuts: Vec<u32> = Vec::new();
-        let (mut over, mut targets): (Vec<Edge>, Vec<u32>) = (Vec::new(), Vec::new());
+        let (mut pending, mut over): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
+        let (mut cuts, mut targets): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut current = 0;
-        while current < sets.len() {
-            let set = sets.get(current);
+        while current < subsets.sets.len() {
+            let set = subsets.sets.get(current);
             out.finals.push(set.iter().any(|&s| self.finals[s as usize]));
             pending.clear();
             for &s in set {
@@ -192,17 +186,7 @@ impl Nfa {
             }
             fuel::spend(1 + pending.len())?;
             pending.sort_unstable();
-            // Elementary intervals: every first symbol and every symbol past a last one is a cut.
-            // Past `u32::MAX` there is none.
-            cuts.clear();
-            for e in &pending {
-                cuts.push(e.lo);
-                if let Some(past) = e.hi.checked_add(1) {
-                    cuts.push(past);
-                }
-            }
-            cuts.sort_unstable();
-            cuts.dedup();
+            elementary_cuts(&pending, &mut cuts);
             let begin = out.edges.len();
             let mut rest = &pending[..];
             over.clear();
@@ -221,25 +205,54 @@ impl Nfa {
                 targets.extend(over.iter().map(|e| e.to));
                 targets.sort_unstable();
                 targets.dedup();
-                if reached.values.len() > MAX_CACHED_STATES {
-                    (reached, closed) = (StateSets::default(), Vec::new());
-                }
-                let set = reached.intern(&targets);
-                if set == closed.len() {
-                    closure.compute(&targets);
-                    fuel::spend(closure.visited)?;
-                    closed.push(sets.intern(&closure.states) as u32);
-                    if sets.len() > limit {
-                        return Err(TooLarge::States { limit });
-                    }
-                }
-                let to = closed[set];
+                let to = subsets.closed(&targets)?;
                 push_merged(&mut out.edges, begin, Edge { lo, hi, to });
             }
             out.offsets.push(out.edges.len() as u32);
             current += 1;
         }
         Ok(out)
+    }
+}
+
+/// The closed sets of a subset construction.
+struct SubsetConstruction<'a> {
+    closure: EpsilonClosure<'a>,
+    /// The states of the deterministic automaton.
+    sets: StateSets,
+    /// Most of them.
+    limit: usize,
+    /// Cache: sets of edge targets.
+    reached: StateSets,
+    /// By set of edge targets: its closed set.
+    closed: Vec<u32>,
+}
+
+impl<'a> SubsetConstruction<'a> {
+    /// The closed set of the start state only.
+    fn new(nfa: &'a Nfa, limit: usize) -> Self {
+        let (mut closure, mut sets) = (EpsilonClosure::new(nfa), StateSets::default());
+        closure.compute(&[nfa.start]);
+        sets.intern(&closure.states);
+        let (reached, closed) = (StateSets::default(), Vec::new());
+        SubsetConstruction { closure, sets, limit, reached, closed }
+    }
+
+    /// The number of the closed set of a sorted set of edge targets.
+    fn closed(&mut self, targets: &[u32]) -> Result<u32, TooLarge> {
+        if self.reached.values.len() > MAX_CACHED_STATES {
+            (self.reached, self.closed) = (StateSets::default(), Vec::new());
+        }
+        let reached = self.reached.intern(targets);
+        if reached == self.closed.len() {
+            self.closure.compute(targets);
+            fuel::spend(self.closure.visited)?;
+            self.closed.push(self.sets.intern(&self.closure.states) as u32);
+            if self.sets.len() > self.limit {
+                return Err(TooLarge::States { limit: self.limit });
+            }
+        }
+        Ok(self.closed[reached])
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::hash_map::Entry;
 
 use super::{Expr, Rule};
-use crate::fsm::{Combine, Dfa, DfaBuilder, Nfa, TooLarge};
+use crate::fsm::{Combine, Dfa, DfaBuilder, Nfa, StatePairs, TooLarge};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 
@@ -246,47 +246,22 @@ pub fn split(
     marker: &Dfa,
     limit: usize,
 ) -> Result<Vec<(Dfa, Dfa)>, TooLarge> {
-    // Pairs of states of `whole` and `body` that a text leads to.
-    let mut ids: HashMap<(u32, u32), u32> = HashMap::default();
-    let mut pairs = vec![(0u32, 0u32)];
-    ids.insert((0, 0), 0);
-    let mut product = DfaBuilder::new();
-    product.state(false);
-    let mut at = 0;
-    while let Some(&(w, b)) = pairs.get(at) {
-        for e in whole.edges(w) {
-            for f in body.edges(b) {
-                let (lo, hi) = (e.lo.max(f.lo), e.hi.min(f.hi));
-                if lo > hi {
-                    continue;
-                }
-                let to = match ids.entry((e.to, f.to)) {
-                    Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(new) => {
-                        if pairs.len() >= limit {
-                            return Err(TooLarge::States { limit });
-                        }
-                        pairs.push((e.to, f.to));
-                        *new.insert(product.state(false))
-                    }
-                };
-                product.edge(at as u32, lo, hi, to);
-            }
-        }
-        at += 1;
-    }
-    let product = product.finish();
+    let (pairs, prefixes) = common_prefixes(whole, body, limit)?;
     // Groups of pairs with the same remainder: the marker words that may follow.
     let mut groups: Vec<(Dfa, Vec<u32>)> = Vec::new();
     let mut group_of: HashMap<u32, Option<usize>> = HashMap::default();
-    for (id, &(w, b)) in pairs.iter().enumerate() {
+    for (id, &(w, b)) in (0..).zip(pairs.all()) {
         if !body.is_final(b) {
             continue;
         }
         let group = match group_of.entry(w) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                let rest = starting_at(whole, w).combine(marker, Combine::And, limit)?;
+                let rest = whole.restarted(w, |state| whole.is_final(state)).minimize().combine(
+                    marker,
+                    Combine::And,
+                    limit,
+                )?;
                 *new.insert(if rest.is_empty() {
                     None
                 } else if let Some(known) = groups.iter().position(|(dfa, _)| *dfa == rest) {
@@ -298,14 +273,14 @@ pub fn split(
             }
         };
         if let Some(group) = group {
-            groups[group].1.push(id as u32);
+            groups[group].1.push(id);
         }
     }
     let body_of = |ends: &[u32]| {
         let mut builder = DfaBuilder::new();
-        for state in 0..product.len() as u32 {
+        for state in 0..prefixes.len() as u32 {
             builder.state(false);
-            product.edges(state).iter().for_each(|e| builder.edge(state, e.lo, e.hi, e.to));
+            prefixes.edges(state).iter().for_each(|e| builder.edge(state, e.lo, e.hi, e.to));
         }
         ends.iter().for_each(|&end| builder.set_final(end, true));
         builder.finish().minimize()
@@ -313,26 +288,25 @@ pub fn split(
     Ok(groups.into_iter().map(|(rest, ends)| (body_of(&ends), rest)).collect())
 }
 
-/// The language of a state.
-fn starting_at(dfa: &Dfa, state: u32) -> Dfa {
-    // Exchange the state with state 0, which is the start.
-    let swap = |s: u32| {
-        if s == state {
-            0
-        } else if s == 0 {
-            state
-        } else {
-            s
+/// The pairs of states of both automata that a common prefix leads to, and the automaton of these
+/// prefixes, by pair and without final states.
+fn common_prefixes(whole: &Dfa, body: &Dfa, limit: usize) -> Result<(StatePairs, Dfa), TooLarge> {
+    let mut pairs = StatePairs::new(limit);
+    let mut prefixes = DfaBuilder::new();
+    let mut at = 0;
+    while let Some((w, b)) = pairs.get(at) {
+        prefixes.state(false);
+        for e in whole.edges(w) {
+            for f in body.edges(b) {
+                let (lo, hi) = (e.lo.max(f.lo), e.hi.min(f.hi));
+                if lo <= hi {
+                    prefixes.edge(at as u32, lo, hi, pairs.number((e.to, f.to))?);
+                }
+            }
         }
-    };
-    let mut builder = DfaBuilder::new();
-    for s in 0..dfa.len() as u32 {
-        builder.state(dfa.is_final(swap(s)));
+        at += 1;
     }
-    for s in 0..dfa.len() as u32 {
-        dfa.edges(s).iter().for_each(|e| builder.edge(swap(s), e.lo, e.hi, swap(e.to)));
-    }
-    builder.finish().minimize()
+    Ok((pairs, prefixes.finish()))
 }
 
 #[cfg(test)]

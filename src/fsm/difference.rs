@@ -1,0 +1,194 @@
+//! Complements, and languages without some words.
+
+use super::dfa::push_merged;
+use super::pairs::StatePairs;
+use super::product::{Combine, DEAD};
+use super::{Csr, Dfa, Edge, TooLarge};
+use crate::fuel;
+use crate::hash::HashMap;
+
+impl Dfa {
+    /// The pairs of states that a common prefix of this language and `words` leads to, numbered,
+    /// and by number whether a common word can be read from there. Fails past `limit` pairs.
+    fn common_prefix_pairs(
+        &self,
+        words: &Dfa,
+        limit: usize,
+    ) -> Result<(StatePairs, Vec<bool>), TooLarge> {
+        let mut pairs = StatePairs::new(limit);
+        let mut steps: Vec<(u32, u32)> = Vec::new();
+        let mut current = 0;
+        while let Some((a, b)) = pairs.get(current) {
+            fuel::spend(1 + words.edges(b).len())?;
+            let mut own_edges = self.edges(a);
+            for e in words.edges(b) {
+                own_edges = &own_edges[own_edges.partition_point(|mine| mine.hi < e.lo)..];
+                for mine in own_edges.iter().take_while(|mine| mine.lo <= e.hi) {
+                    steps.push((pairs.number((mine.to, e.to))?, current as u32));
+                }
+            }
+            current += 1;
+        }
+        let all = pairs.all();
+        let is_common = |&pair: &u32| {
+            let (a, b) = all[pair as usize];
+            self.is_final(a) && words.is_final(b)
+        };
+        let leads_to_common = Csr::new(all.len(), || steps.iter().copied())
+            .reached((0..all.len() as u32).filter(is_common));
+        Ok((pairs, leads_to_common))
+    }
+
+    /// This language without finitely many words, given as an acyclic automaton. Trimmed; minimal
+    /// or nearly so if `self` is: after what is no prefix of an excluded word, states are those of
+    /// `self`. Fails past `limit` states.
+    pub fn without(&self, words: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
+        let (pairs, leads_to_common) = self.common_prefix_pairs(words, limit)?;
+        // The second state is needed only while an excluded word may still be read.
+        let state = |a: u32, b: u32| match pairs.find((a, b)) {
+            Some(pair) if b != DEAD && leads_to_common[pair as usize] => (a, b),
+            _ => (a, DEAD),
+        };
+        let mut numbers: HashMap<(u32, u32), u32> = HashMap::default();
+        let mut order = vec![state(0, 0)];
+        numbers.insert(order[0], 0);
+        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
+        let mut current = 0;
+        while current < order.len() {
+            let (a, b) = order[current];
+            fuel::spend(1 + self.edges(a).len())?;
+            out.finals.push(self.is_final(a) && (b == DEAD || !words.is_final(b)));
+            let begin = out.edges.len();
+            let word_edges = if b == DEAD { &[][..] } else { words.edges(b) };
+            for e in self.edges(a) {
+                let mut lo = e.lo;
+                let first = word_edges.partition_point(|other| other.hi < e.lo);
+                // Intervals between edges of `words` lead where this edge leads; intervals under
+                // them lead to pairs.
+                let mut push_edge = |lo: u32, hi: u32, to: (u32, u32)| {
+                    let next = order.len() as u32;
+                    let id = *numbers.entry(to).or_insert(next);
+                    if id == next {
+                        order.push(to);
+                    }
+                    push_merged(&mut out.edges, begin, Edge { lo, hi, to: id });
+                };
+                let mut has_rest = true;
+                for other in word_edges[first..].iter().take_while(|other| other.lo <= e.hi) {
+                    if other.lo > lo {
+                        push_edge(lo, other.lo - 1, (e.to, DEAD));
+                    }
+                    push_edge(other.lo.max(lo), other.hi.min(e.hi), state(e.to, other.to));
+                    has_rest = other.hi < e.hi;
+                    lo = other.hi.saturating_add(1);
+                }
+                if has_rest {
+                    push_edge(lo, e.hi, (e.to, DEAD));
+                }
+            }
+            if order.len() > limit {
+                return Err(TooLarge::States { limit });
+            }
+            out.offsets.push(out.edges.len() as u32);
+            current += 1;
+        }
+        Ok(out.trim())
+    }
+
+    /// Words over `alphabet` (sorted disjoint ranges) that are not in the language. Minimal. Fails
+    /// past `limit` states.
+    pub fn complement(&self, alphabet: &[(u32, u32)], limit: usize) -> Result<Dfa, TooLarge> {
+        Dfa::counted(alphabet, 0, None, limit)?.combine(self, Combine::Minus, limit)
+    }
+
+    /// As [`Dfa::complement`], for a minimal automaton whose symbols all are in `alphabet`, whose
+    /// ranges must not touch. Final states become non-final and vice versa, and missing edges lead
+    /// to one new state. Minimal. Fails past `limit` states. Cost: linear.
+    pub fn complement_of_minimal(
+        &self,
+        alphabet: &[(u32, u32)],
+        limit: usize,
+    ) -> Result<Dfa, TooLarge> {
+        if self.is_empty() {
+            return Dfa::counted(alphabet, 0, None, limit);
+        }
+        let all = self.universal_state(alphabet);
+        if all == Some(0) {
+            return Ok(Dfa::empty_language());
+        }
+        let mut numbers = vec![DEAD; self.len()];
+        numbers[0] = 0;
+        // The new state has the number after all others.
+        let mut order = vec![0u32];
+        let mut added = DEAD;
+        let mut out = Dfa::from_parts(vec![0], Vec::with_capacity(self.edges.len()), Vec::new());
+        let mut current = 0;
+        while current < order.len() {
+            let state = order[current];
+            let is_added = state as usize == self.len();
+            out.finals.push(is_added || !self.is_final(state));
+            let begin = out.edges.len();
+            let own_edges = if is_added { &[][..] } else { self.edges(state) };
+            fuel::spend(alphabet.len() + own_edges.len())?;
+            for_each_interval(alphabet, own_edges, |lo, hi, to| {
+                let number = match to {
+                    Some(to) => &mut numbers[to as usize],
+                    None => &mut added,
+                };
+                if to.is_some() && to == all {
+                    return;
+                }
+                if *number == DEAD {
+                    *number = order.len() as u32;
+                    order.push(to.unwrap_or(self.len() as u32));
+                }
+                push_merged(&mut out.edges, begin, Edge { lo, hi, to: *number });
+            });
+            if order.len() > limit {
+                return Err(TooLarge::States { limit });
+            }
+            out.offsets.push(out.edges.len() as u32);
+            current += 1;
+        }
+        Ok(out)
+    }
+
+    /// The state from which every word over `alphabet` is accepted; a minimal automaton has at most
+    /// one.
+    fn universal_state(&self, alphabet: &[(u32, u32)]) -> Option<u32> {
+        (0..self.len() as u32).find(|&state| {
+            let edges = self.edges(state);
+            let back = edges.iter().all(|e| e.to == state);
+            self.is_final(state)
+                && back
+                && edges.iter().map(|e| (e.lo, e.hi)).eq(alphabet.iter().copied())
+        })
+    }
+}
+
+/// Calls `each` with the maximal intervals of the alphabet that lie under one edge, and those under
+/// none: the first and last symbol, and the edge's target.
+fn for_each_interval(
+    alphabet: &[(u32, u32)],
+    mut edges: &[Edge],
+    mut each: impl FnMut(u32, u32, Option<u32>),
+) {
+    for &(first, last) in alphabet {
+        let mut lo = first;
+        loop {
+            let (hi, to) = match edges.first() {
+                Some(edge) if edge.lo <= lo => (edge.hi, Some(edge.to)),
+                Some(edge) if edge.lo <= last => (edge.lo - 1, None),
+                _ => (last, None),
+            };
+            if to.is_some() {
+                edges = &edges[1..];
+            }
+            each(lo, hi, to);
+            if hi >= last {
+                break;
+            }
+            lo = hi + 1;
+        }
+    }
+}

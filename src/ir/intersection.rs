@@ -1,0 +1,512 @@
+//! Intersection of a grammar with a regular language (Bar-Hillel, Perles and Shamir, 1961).
+
+mod graph_view;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use self::graph_view::GraphView;
+use super::{Counted, Expr, Grammar, GrammarBuilder, GrammarError, Graph, Rule};
+use crate::fsm::{ByteSet, Combine, Csr, Dfa, TooLarge};
+use crate::fuel::{self, OutOfFuel};
+use crate::hash::{HashMap, HashSet};
+use crate::ids::RuleId;
+use crate::limits::Limits;
+
+/// Deepest expression that is intersected by recursion.
+const MAX_DEPTH: usize = 500;
+
+/// Why a grammar cannot be intersected with a regular language.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IntersectError {
+    /// A special token is not a byte, so no language over bytes contains it.
+    #[error("rule `{rule}` has a special token, which is not a byte")]
+    Special {
+        /// The rule.
+        rule: String,
+    },
+    /// A dispatch cannot be split by states of the automaton.
+    #[error("rule `{rule}` has a tag dispatch")]
+    Dispatch {
+        /// The rule.
+        rule: String,
+    },
+    /// A budget counts whole occurrences of a rule, which the intersection splits.
+    #[error("rule `{rule}` has a budget")]
+    Budget {
+        /// The rule.
+        rule: String,
+    },
+    /// Distinct elements are compared whole; the intersection splits them.
+    #[error("rule `{rule}` has distinct values")]
+    Distinct {
+        /// The rule.
+        rule: String,
+    },
+    /// Expressions are nested too deeply.
+    #[error("rule `{rule}` is nested deeper than {limit}")]
+    TooDeep {
+        /// The rule.
+        rule: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// The result has more expressions than [`Limits::nodes`], or takes a hundred times as many
+    /// steps.
+    #[error("the intersection has more than {limit} expressions")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// An automaton inside grew past [`Limits::automaton_states`].
+    #[error(transparent)]
+    Automaton(#[from] TooLarge),
+    /// The fuel was spent.
+    #[error("the intersection: {0}")]
+    Fuel(#[from] OutOfFuel),
+    /// The grammar is not well formed.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
+}
+
+/// Fuel per visit of one expression in one state of the automaton.
+const STEP: usize = 16;
+
+impl Grammar {
+    /// Intersection with a regular language over bytes (Bar-Hillel, Perles and Shamir, 1961). A
+    /// rule of the result is a rule of this grammar between two states of the automaton; only
+    /// reachable combinations are made. Labels, captures and temperatures are kept.
+    ///
+    /// Cost: up to the grammar's size times the square of the automaton's; bounded by
+    /// [`Limits::nodes`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use louver::front::regex::{self, Pattern};
+    /// use louver::{Compiled, Limits, Recognizer, RegexOptions};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limits = Limits::default();
+    /// let letters = regex::lower("[a-z]+", &RegexOptions::default(), &limits)?;
+    /// // An automaton over code points, which are bytes in ASCII.
+    /// let short = Pattern::parse("^[ -~]{2}$", &limits)?.match_dfa(limits.automaton_states)?;
+    /// let both = letters.intersect(&short, &limits)?;
+    /// let mut recognizer = Recognizer::new(Arc::new(Compiled::new(both, &limits)?));
+    /// assert!(recognizer.push(b"ab").is_ok() && recognizer.push(b"c").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, IntersectError> {
+        self.validate()?;
+        let whole = self.with_deferred_bodies()?;
+        let mut intersection = Intersection {
+            grammar: &whole,
+            language,
+            limits,
+            rule: self.start,
+            steps: 0,
+            nodes: 0,
+            ends: RuleEnds::default(),
+            restricted: RestrictedRules::default(),
+        };
+        intersection.find_ends()?;
+        intersection.build()
+    }
+}
+
+/// A rule and the state in which it begins.
+type RuleStart = (RuleId, u32);
+
+type Result<T, E = IntersectError> = std::result::Result<T, E>;
+
+/// The construction: first a fixpoint of the states in which rules may end, then the rules of the
+/// result.
+struct Intersection<'g> {
+    grammar: &'g Grammar,
+    language: &'g Dfa,
+    limits: &'g Limits,
+    /// The current rule, for errors.
+    rule: RuleId,
+    /// Steps so far.
+    steps: usize,
+    /// Expressions made so far.
+    nodes: usize,
+    ends: RuleEnds,
+    restricted: RestrictedRules,
+}
+
+/// The fixpoint of the states in which rules may end, by rule and first state.
+#[derive(Default)]
+struct RuleEnds {
+    /// The ends as far as known.
+    known: HashMap<RuleStart, BTreeSet<u32>>,
+    /// Dependents: to be examined again when a rule gets another end.
+    callers: HashMap<RuleStart, HashSet<RuleStart>>,
+    /// The worklist.
+    queue: Vec<RuleStart>,
+    queued: HashSet<RuleStart>,
+    /// What is being examined; `None` before and after the fixpoint is computed.
+    current: Option<RuleStart>,
+}
+
+impl RuleEnds {
+    /// The states in which a rule may end, as far as known. Registers the current rule as a
+    /// dependent.
+    fn of(&mut self, start: RuleStart) -> BTreeSet<u32> {
+        if let Some(caller) = self.current {
+            self.callers.entry(start).or_default().insert(caller);
+        }
+        if let Some(ends) = self.known.get(&start) {
+            return ends.clone();
+        }
+        self.known.insert(start, BTreeSet::new());
+        self.enqueue(start);
+        BTreeSet::new()
+    }
+
+    /// Adds to the worklist.
+    fn enqueue(&mut self, start: RuleStart) {
+        if self.queued.insert(start) {
+            self.queue.push(start);
+        }
+    }
+
+    /// Takes the next rule to examine from the worklist.
+    fn next(&mut self) -> Option<RuleStart> {
+        self.current = self.queue.pop();
+        self.queued.remove(&self.current?);
+        self.current
+    }
+
+    /// Adds ends of a rule. If one is new, its dependents are examined again.
+    fn add(&mut self, start: RuleStart, found: BTreeSet<u32>) {
+        let ends = self.known.entry(start).or_default();
+        let before = ends.len();
+        ends.extend(found);
+        if ends.len() > before {
+            let mut callers: Vec<RuleStart> =
+                self.callers.get(&start).into_iter().flatten().copied().collect();
+            callers.sort_unstable();
+            callers.into_iter().for_each(|caller| self.enqueue(caller));
+        }
+    }
+}
+
+/// The rules of the result: each is a rule of the grammar between two states.
+#[derive(Default)]
+struct RestrictedRules {
+    ids: HashMap<(RuleId, u32, u32), RuleId>,
+    /// Rules without a body so far.
+    todo: Vec<(RuleId, u32, u32)>,
+    builder: GrammarBuilder,
+}
+
+impl RestrictedRules {
+    /// The rule of the result for rule `source` between two states.
+    fn rule(&mut self, key: (RuleId, u32, u32), source: &Rule) -> RuleId {
+        if let Some(&id) = self.ids.get(&key) {
+            return id;
+        }
+        let id = self.builder.declare(&*source.name);
+        *self.builder.attributes(id) = source.attributes.clone();
+        self.ids.insert(key, id);
+        self.todo.push(key);
+        id
+    }
+}
+
+impl Intersection<'_> {
+    /// The name of the current rule.
+    fn name(&self) -> String {
+        self.grammar.rules[self.rule.index()].name.clone()
+    }
+
+    /// Charges a step.
+    fn step(&mut self) -> Result<()> {
+        self.steps += 1;
+        fuel::spend(STEP)?;
+        let limit = self.limits.nodes;
+        if self.steps > limit.saturating_mul(100) {
+            Err(IntersectError::TooLarge { limit })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A counted graph as a graph, if that is within the limits.
+    fn unrolled(&self, counted: &Counted) -> Result<Expr> {
+        let limit = self.limits.nodes;
+        match counted.unrolled_size() <= limit {
+            true => Ok(counted.to_graph()),
+            false => Err(IntersectError::TooLarge { limit }),
+        }
+    }
+
+    /// Charges an expression of the result.
+    fn count_expr(&mut self, expr: Expr) -> Result<Expr> {
+        self.nodes += 1;
+        let limit = self.limits.nodes;
+        if self.nodes > limit { Err(IntersectError::TooLarge { limit }) } else { Ok(expr) }
+    }
+
+    /// The depth of subexpressions.
+    fn check_depth(&self, depth: usize) -> Result<usize> {
+        if depth > MAX_DEPTH {
+            return Err(IntersectError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
+        }
+        Ok(depth + 1)
+    }
+
+    /// Computes the ends of all reachable rules: a worklist fixpoint.
+    fn find_ends(&mut self) -> Result<()> {
+        let grammar = self.grammar;
+        self.ends.of((grammar.start, 0));
+        while let Some(start) = self.ends.next() {
+            self.rule = start.0;
+            let rule = &grammar.rules[start.0.index()];
+            if rule.attributes.budget.is_some() {
+                return Err(IntersectError::Budget { rule: self.name() });
+            }
+            if rule.attributes.scope || rule.attributes.element {
+                return Err(IntersectError::Distinct { rule: self.name() });
+            }
+            let found = self.ends_of(&rule.body, start.1, 0)?;
+            self.ends.add(start, found);
+        }
+        Ok(())
+    }
+
+    /// The states in which an expression that begins in `from` may end.
+    fn ends_of(&mut self, expr: &Expr, from: u32, depth: usize) -> Result<BTreeSet<u32>> {
+        let depth = self.check_depth(depth)?;
+        self.step()?;
+        Ok(match expr {
+            Expr::Empty => BTreeSet::from([from]),
+            Expr::Never => BTreeSet::new(),
+            Expr::Bytes(bytes) => self.run(from, bytes).into_iter().collect(),
+            Expr::Class(set) => {
+                let edges = self.language.edges(from).iter();
+                edges
+                    .filter(|e| set.iter().any(|b| (e.lo..=e.hi).contains(&b.into())))
+                    .map(|e| e.to)
+                    .collect()
+            }
+            Expr::Special(_) => return Err(IntersectError::Special { rule: self.name() }),
+            Expr::Dispatch(_) | Expr::Deferred(_) => {
+                return Err(IntersectError::Dispatch { rule: self.name() });
+            }
+            Expr::Ref(rule) => self.ends.of((*rule, from)),
+            Expr::Counted(counted) => self.ends_of(&self.unrolled(counted)?, from, depth)?,
+            Expr::Except(except) => self.ends_of(&except.to_graph(), from, depth)?,
+            Expr::Alt(parts) => {
+                let mut out = BTreeSet::new();
+                for part in parts {
+                    out.extend(self.ends_of(part, from, depth)?);
+                }
+                out
+            }
+            Expr::Automaton(dfa) => self.automaton_ends(dfa, from)?,
+            Expr::Repeat { body, min, max } if self.returns_to_state(body, from, depth)? => {
+                let any = *min == 0 || !self.ends_of(body, from, depth)?.is_empty();
+                if any && max.is_none_or(|max| *min <= max) {
+                    BTreeSet::from([from])
+                } else {
+                    BTreeSet::new()
+                }
+            }
+            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
+                match GraphView::of(expr, self.limits.nodes)? {
+                    Some(view) => self.graph_ends(&view, from, depth)?,
+                    None => BTreeSet::new(),
+                }
+            }
+        })
+    }
+
+    /// The states in which a word of an automaton that begins in `from` may end.
+    fn automaton_ends(&mut self, dfa: &Dfa, from: u32) -> Result<BTreeSet<u32>> {
+        let mut seen = HashSet::from_iter([(0, from)]);
+        let mut stack = vec![(0, from)];
+        let mut out = BTreeSet::new();
+        while let Some((a, b)) = stack.pop() {
+            self.step()?;
+            if dfa.is_final(a) {
+                out.insert(b);
+            }
+            for (x, y) in
+                dfa.edges(a).iter().flat_map(|x| self.language.edges(b).iter().map(move |y| (x, y)))
+            {
+                if x.lo <= y.hi && y.lo <= x.hi && seen.insert((x.to, y.to)) {
+                    stack.push((x.to, y.to));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The states in which a path of a graph that begins in `from` may end.
+    fn graph_ends(
+        &mut self,
+        view: &GraphView<'_>,
+        from: u32,
+        depth: usize,
+    ) -> Result<BTreeSet<u32>> {
+        let (pairs, _) = self.product(view, from, depth)?;
+        let is_end = view.end_flags();
+        let ends = pairs.into_iter().filter(|(node, _)| is_end[*node as usize]);
+        Ok(ends.map(|(_, state)| state).collect())
+    }
+
+    /// The state after reading `bytes`.
+    fn run(&self, from: u32, bytes: &[u8]) -> Option<u32> {
+        bytes.iter().try_fold(from, |at, &byte| self.language.next(at, byte.into()))
+    }
+
+    /// Whether every repetition of `body` that begins in `from` ends there. Then the intersection
+    /// only counts.
+    fn returns_to_state(&mut self, body: &Expr, from: u32, depth: usize) -> Result<bool> {
+        Ok(self.ends_of(body, from, depth)?.iter().all(|&end| end == from))
+    }
+
+    /// The product of a graph and the automaton: the reachable pairs of node and state, and the
+    /// edges between them as (from, edge, to).
+    fn product(
+        &mut self,
+        view: &GraphView<'_>,
+        from: u32,
+        depth: usize,
+    ) -> Result<(Vec<(u32, u32)>, Vec<[u32; 3]>)> {
+        let mut out: Vec<Vec<u32>> = vec![Vec::new(); view.nodes as usize];
+        for (i, (node, ..)) in (0u32..).zip(&view.edges) {
+            out[*node as usize].push(i);
+        }
+        let mut pairs = vec![(view.start, from)];
+        let mut indices: HashMap<(u32, u32), u32> = HashMap::from_iter([((view.start, from), 0)]);
+        let mut edges = Vec::new();
+        let mut at = 0;
+        while at < pairs.len() {
+            let (node, state) = pairs[at];
+            for &i in &out[node as usize] {
+                let (_, expr, to) = view.edges[i as usize];
+                for end in self.ends_of(expr, state, depth)? {
+                    self.step()?;
+                    let next = *indices.entry((to, end)).or_insert_with(|| {
+                        pairs.push((to, end));
+                        pairs.len() as u32 - 1
+                    });
+                    edges.push([at as u32, i, next]);
+                }
+            }
+            at += 1;
+        }
+        Ok((pairs, edges))
+    }
+
+    /// Builds the result, once all ends are known.
+    fn build(mut self) -> Result<Grammar> {
+        let start = self.grammar.start;
+        let mut ends = self.ends.of((start, 0));
+        ends.retain(|&end| self.language.is_final(end));
+        let root = self.restricted.builder.declare("root");
+        let whole: Vec<Expr> =
+            ends.into_iter().map(|end| Expr::Ref(self.rule_between(start, 0, end))).collect();
+        self.restricted.builder.define(root, Expr::alt(whole));
+        let grammar = self.grammar;
+        while let Some((rule, from, to)) = self.restricted.todo.pop() {
+            self.rule = rule;
+            let body = self.restrict(&grammar.rules[rule.index()].body, from, to, 0)?;
+            let id = self.rule_between(rule, from, to);
+            self.restricted.builder.define(id, body);
+        }
+        Ok(self.restricted.builder.into_grammar(root))
+    }
+
+    /// The rule of the result for a rule between two states.
+    fn rule_between(&mut self, rule: RuleId, from: u32, to: u32) -> RuleId {
+        let source = &self.grammar.rules[rule.index()];
+        self.restricted.rule((rule, from, to), source)
+    }
+
+    /// The part of an expression that leads from one state to another.
+    fn restrict(&mut self, expr: &Expr, from: u32, to: u32, depth: usize) -> Result<Expr> {
+        let depth = self.check_depth(depth)?;
+        self.step()?;
+        let part = match expr {
+            Expr::Empty if from == to => Expr::Empty,
+            Expr::Bytes(bytes) if self.run(from, bytes) == Some(to) => expr.clone(),
+            Expr::Class(set) => {
+                let mut some = ByteSet::EMPTY;
+                set.iter()
+                    .filter(|&b| self.language.next(from, b.into()) == Some(to))
+                    .for_each(|b| some.insert(b));
+                Expr::class(some)
+            }
+            Expr::Ref(rule) if self.ends.of((*rule, from)).contains(&to) => {
+                Expr::Ref(self.rule_between(*rule, from, to))
+            }
+            Expr::Counted(counted) => self.restrict(&self.unrolled(counted)?, from, to, depth)?,
+            Expr::Except(except) => self.restrict(&except.to_graph(), from, to, depth)?,
+            Expr::Alt(parts) => {
+                let parts: Result<Vec<Expr>> =
+                    parts.iter().map(|part| self.restrict(part, from, to, depth)).collect();
+                Expr::alt(parts?)
+            }
+            Expr::Automaton(dfa) => {
+                let words = self.language.restarted(from, |state| state == to);
+                let both = dfa.combine(&words, Combine::And, self.limits.automaton_states)?;
+                self.nodes += both.len();
+                if both.is_empty() { Expr::Never } else { Expr::Automaton(Arc::new(both)) }
+            }
+            Expr::Repeat { body, min, max } if self.returns_to_state(body, from, depth)? => {
+                if from == to {
+                    Expr::repeat(self.restrict(body, from, from, depth)?, *min, *max)
+                } else {
+                    Expr::Never
+                }
+            }
+            Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
+                match GraphView::of(expr, self.limits.nodes)? {
+                    Some(view) => self.restrict_graph(&view, from, to, depth)?,
+                    None => Expr::Never,
+                }
+            }
+            _ => Expr::Never,
+        };
+        self.count_expr(part)
+    }
+
+    /// The part of a graph that leads from one state to another.
+    fn restrict_graph(
+        &mut self,
+        view: &GraphView<'_>,
+        from: u32,
+        to: u32,
+        depth: usize,
+    ) -> Result<Expr> {
+        let (pairs, edges) = self.product(view, from, depth)?;
+        let is_end = view.end_flags();
+        let ends: Vec<u32> = (0u32..)
+            .zip(&pairs)
+            .filter(|(_, (node, state))| is_end[*node as usize] && *state == to)
+            .map(|(i, _)| i)
+            .collect();
+        // Backward reachability from the ends.
+        let back = Csr::new(pairs.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
+        let live = back.reached(ends.iter().copied());
+        if !live[0] {
+            return Ok(Expr::Never);
+        }
+        let mut graph = Graph { nodes: pairs.len() as u32, start: 0, ends, edges: Vec::new() };
+        for [a, i, b] in
+            edges.into_iter().filter(|[a, _, b]| live[*a as usize] && live[*b as usize])
+        {
+            let (_, expr, _) = view.edges[i as usize];
+            let part = self.restrict(expr, pairs[a as usize].1, pairs[b as usize].1, depth)?;
+            if part != Expr::Never {
+                graph.edge(a, part, b);
+            }
+        }
+        Ok(graph_view::to_sequence(graph))
+    }
+}
