@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Compiled, DispatchMark, NO_BLOCK, Program};
+use super::{Block, Compiled, DispatchMark, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
@@ -147,75 +147,92 @@ impl Inspect<'_> {
 
     /// Walks from the rule's start state. The shared return state is copied into each rule.
     fn rule(&mut self, rule: u32) -> RuleAutomaton {
-        let mut states = LocalIds { ids: vec![self.program.open(rule)], index: HashMap::default() };
-        states.index.insert(states.ids[0], 0);
-        let mut blocks = LocalIds { ids: Vec::new(), index: HashMap::default() };
-        let (mut out, mut placed) = (Vec::new(), Vec::new());
-        while out.len() < states.ids.len() {
-            let id = states.ids[out.len()];
+        let mut local = RuleNumbers::default();
+        local.states.index_of(self.program.open(rule));
+        let mut states = Vec::new();
+        while let Some(&id) = local.states.ids.get(states.len()) {
             self.program.expand(id);
-            let mut edges = Vec::new();
-            let mut sets: Vec<(u32, ByteSet)> = Vec::new();
-            for edge in self.program.byte_edges(id) {
-                match sets.iter_mut().find(|(to, _)| *to == edge.to) {
-                    Some((_, set)) => set.insert_range(edge.lo, edge.hi),
-                    None => sets.push((edge.to, ByteSet::range(edge.lo, edge.hi))),
-                }
-            }
-            for (to, set) in sets {
-                edges.push(AutomatonEdge { on: EdgeKind::Bytes(set), to: states.index_of(to) });
-            }
-            for &(special, to) in self.program.special_edges(id) {
-                edges.push(AutomatonEdge {
-                    on: EdgeKind::Special(SpecialId::from_raw(special)),
-                    to: states.index_of(to),
-                });
-            }
-            for (callee, to) in self.program.calls(id).to_vec() {
-                edges.push(AutomatonEdge {
-                    on: EdgeKind::Call(self.index_of(callee)),
-                    to: states.index_of(to),
-                });
-            }
-            for &block in self.program.enters(id) {
-                let block_count = blocks.ids.len();
-                let local = blocks.index_of(block);
-                let placed_block = *self.program.block(block);
-                let start = states.index_of(placed_block.start);
-                if local == block_count {
-                    let exit = states.index_of(placed_block.exit);
-                    placed.push(AutomatonBlock {
-                        min: placed_block.min,
-                        max: placed_block.max,
-                        start,
-                        exit,
-                    });
-                }
-                edges.push(AutomatonEdge { on: EdgeKind::Enter(local), to: start });
-            }
-            let state = self.program.state(id);
-            out.push(AutomatonState {
-                is_final: state.is_final,
-                block: (state.block != NO_BLOCK)
-                    .then(|| blocks.index.get(&state.block).copied())
-                    .flatten(),
-                dispatch: match self.program.dispatch_mark(id) {
-                    DispatchMark::Text { pending } => Some(DispatchState::Text { pending }),
-                    DispatchMark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
-                    DispatchMark::Plain => None,
-                },
-                edges,
-            });
+            states.push(self.state(id, &mut local));
         }
         let (home, from) = self.program.grammar_of_rule(rule);
         let (id, name) = home.rule_name(rule - from);
         // Rules of deferred grammars have no id in this one.
         let id = id.filter(|_| from == 0);
-        RuleAutomaton { rule: id, name, states: out, blocks: placed }
+        RuleAutomaton { rule: id, name, states, blocks: local.placed }
+    }
+
+    /// A state that has been expanded.
+    fn state(&mut self, id: u32, local: &mut RuleNumbers) -> AutomatonState {
+        let edges = self.edges(id, local);
+        let state = self.program.state(id);
+        AutomatonState {
+            is_final: state.is_final,
+            block: (state.block != NO_BLOCK)
+                .then(|| local.blocks.index.get(&state.block).copied())
+                .flatten(),
+            dispatch: match self.program.dispatch_mark(id) {
+                DispatchMark::Text { pending } => Some(DispatchState::Text { pending }),
+                DispatchMark::Fired { matched, .. } => Some(DispatchState::Fired { matched }),
+                DispatchMark::Plain => None,
+            },
+            edges,
+        }
+    }
+
+    /// The edges of a state.
+    fn edges(&mut self, id: u32, local: &mut RuleNumbers) -> Vec<AutomatonEdge> {
+        let mut sets: Vec<(u32, ByteSet)> = Vec::new();
+        for edge in self.program.byte_edges(id) {
+            match sets.iter_mut().find(|(to, _)| *to == edge.to) {
+                Some((_, set)) => set.insert_range(edge.lo, edge.hi),
+                None => sets.push((edge.to, ByteSet::range(edge.lo, edge.hi))),
+            }
+        }
+        let bytes = sets.into_iter().map(|(to, set)| (EdgeKind::Bytes(set), to));
+        let specials = self.program.special_edges(id).iter();
+        let specials =
+            specials.map(|&(special, to)| (EdgeKind::Special(SpecialId::from_raw(special)), to));
+        let mut edges = Vec::new();
+        for (on, to) in bytes.chain(specials) {
+            edges.push(AutomatonEdge { on, to: local.states.index_of(to) });
+        }
+        for (callee, to) in self.program.calls(id).to_vec() {
+            let on = EdgeKind::Call(self.index_of(callee));
+            edges.push(AutomatonEdge { on, to: local.states.index_of(to) });
+        }
+        for &block in self.program.enters(id) {
+            let number = local.place(block, self.program.block(block));
+            let on = EdgeKind::Enter(number);
+            edges.push(AutomatonEdge { on, to: local.placed[number].start });
+        }
+        edges
+    }
+}
+
+/// The states and blocks of a rule, numbered as they are met.
+#[derive(Default)]
+struct RuleNumbers {
+    states: LocalIds,
+    blocks: LocalIds,
+    /// The blocks by number.
+    placed: Vec<AutomatonBlock>,
+}
+
+impl RuleNumbers {
+    /// The number of a block.
+    fn place(&mut self, id: u32, block: &Block) -> usize {
+        let number = self.blocks.index_of(id);
+        let start = self.states.index_of(block.start);
+        if number == self.placed.len() {
+            let exit = self.states.index_of(block.exit);
+            self.placed.push(AutomatonBlock { min: block.min, max: block.max, start, exit });
+        }
+        number
     }
 }
 
 /// Local numbering of program ids, in order of first use.
+#[derive(Default)]
 struct LocalIds {
     ids: Vec<u32>,
     index: HashMap<u32, usize>,

@@ -150,6 +150,66 @@ pub(super) struct MemberFragments {
     pub(super) separator: (u32, u32),
 }
 
+impl MemberFragments {
+    /// The first state of each part, ascending.
+    fn starts(&self) -> impl Iterator<Item = u32> {
+        self.once.iter().chain(&self.often).chain([&self.separator]).map(|part| part.0)
+    }
+}
+
+/// A part of a member set with a first state that no edge leads back to, and a last state of its
+/// own.
+struct EnclosedPart {
+    first: u32,
+    end: u32,
+    /// It derives the empty string.
+    is_nullable: bool,
+}
+
+impl EnclosedPart {
+    /// Encloses the part between two states.
+    fn new(nfa: &mut Nfa, (begin, to): (u32, u32)) -> EnclosedPart {
+        let end = nfa.state();
+        nfa.epsilon(to, end);
+        let (first, is_nullable) = entry_copy(nfa, begin, end);
+        EnclosedPart { first, end, is_nullable }
+    }
+}
+
+/// The enclosed parts of a member set.
+struct EnclosedParts {
+    once: Vec<EnclosedPart>,
+    often: Vec<EnclosedPart>,
+    separator: EnclosedPart,
+}
+
+impl EnclosedParts {
+    /// Encloses all parts.
+    fn new(
+        nfa: &mut Nfa,
+        once: Vec<(u32, u32)>,
+        often: Vec<(u32, u32)>,
+        separator: (u32, u32),
+    ) -> EnclosedParts {
+        let mut all = |parts: Vec<(u32, u32)>| {
+            parts.into_iter().map(|part| EnclosedPart::new(nfa, part)).collect()
+        };
+        let (once, often) = (all(once), all(often));
+        EnclosedParts { once, often, separator: EnclosedPart::new(nfa, separator) }
+    }
+
+    /// The roles of the first and last states, in the member set with this index.
+    fn roles(&self, index: u32) -> impl Iterator<Item = (u32, StateRole)> {
+        let once = self.once.iter().enumerate();
+        let once = once.map(move |(i, part)| (part, StateRole::End(index, NextMember::Once(i))));
+        let often =
+            self.often.iter().map(move |part| (part, StateRole::End(index, NextMember::Often)));
+        once.chain(often)
+            .chain([(&self.separator, StateRole::Between(index))])
+            .flat_map(|(part, end)| [(part.first, StateRole::First), (part.end, end)])
+    }
+}
+
 impl MemberSets {
     /// Whether the rule has no member set.
     pub(super) fn is_empty(&self) -> bool {
@@ -164,52 +224,23 @@ impl MemberSets {
         (from, begin): (u32, u32),
         fragments: MemberFragments,
     ) -> u32 {
-        let MemberFragments { bounds, nullable, once, often, separator } = fragments;
         let index = self.all.len() as u32;
-        let part_starts = once
-            .iter()
-            .chain(&often)
-            .chain([&separator])
-            .map(|part| part.0)
-            .chain([nfa.len() as u32])
-            .collect();
+        let part_starts = fragments.starts().chain([nfa.len() as u32]).collect();
         let [start, before, after, exit] = [(); 4].map(|()| nfa.state());
         nfa.epsilon(from, start);
-        let mut roles = vec![
-            (start, StateRole::Start(index)),
-            (before, StateRole::Before(index)),
-            (after, StateRole::After(index)),
-        ];
-        let mut add_part = |nfa: &mut Nfa, (begin, to): (u32, u32), role: StateRole| {
-            let end = nfa.state();
-            nfa.epsilon(to, end);
-            let (first, is_empty) = entry_copy(nfa, begin, end);
-            roles.extend([(first, StateRole::First), (end, role)]);
-            (first, end, is_empty)
-        };
+        let MemberFragments { bounds, nullable, once, often, separator } = fragments;
+        let parts = EnclosedParts::new(nfa, once, often, separator);
         // These epsilon edges serve the liveness analysis only. Which of them a parse may take
         // depends on the members seen, see `follow_epsilons`.
-        let mut ends = Vec::new();
-        let mut add_parts =
-            |nfa: &mut Nfa, parts: Vec<(u32, u32)>, role: &dyn Fn(usize) -> StateRole| {
-                let parts = parts.into_iter().enumerate().map(|(i, part)| {
-                    let (first, end, _) = add_part(nfa, part, role(i));
-                    ends.push((first, end));
-                    first
-                });
-                parts.collect::<Vec<u32>>()
-            };
-        let once = add_parts(nfa, once, &|i| StateRole::End(index, NextMember::Once(i)));
-        let often = add_parts(nfa, often, &|_| StateRole::End(index, NextMember::Often));
-        let (separator, between, separator_nullable) =
-            add_part(nfa, separator, StateRole::Between(index));
-        ends.into_iter().for_each(|(_, end)| nfa.epsilon(end, after));
-        often.iter().for_each(|&first| nfa.epsilon(before, first));
+        for part in parts.once.iter().chain(&parts.often) {
+            nfa.epsilon(part.end, after);
+        }
+        parts.often.iter().for_each(|part| nfa.epsilon(before, part.first));
+        let [once, often] = [&parts.once, &parts.often]
+            .map(|parts| parts.iter().map(|part| part.first).collect::<Vec<u32>>());
         let names = NameTrie::new(nfa, &once, before);
-        let nodes = names.nodes.iter().zip(0..).skip(1);
-        roles.extend(nodes.map(|(node, i)| (node.state, StateRole::Name(index, i))));
-        nfa.epsilon(after, separator);
-        nfa.epsilon(between, before);
+        nfa.epsilon(after, parts.separator.first);
+        nfa.epsilon(parts.separator.end, before);
         nfa.epsilon(after, exit);
         if bounds.has_sentence() {
             nfa.epsilon(start, before);
@@ -218,17 +249,25 @@ impl MemberSets {
             nfa.epsilon(start, exit);
         }
         self.roles.resize(nfa.len(), StateRole::None);
-        roles.into_iter().for_each(|(state, role)| self.roles[state as usize] = role);
-        let range = begin..nfa.len() as u32;
+        let places = [
+            (start, StateRole::Start(index)),
+            (before, StateRole::Before(index)),
+            (after, StateRole::After(index)),
+        ];
+        let nodes = names.nodes.iter().zip(0..).skip(1);
+        let nodes = nodes.map(|(node, i)| (node.state, StateRole::Name(index, i)));
+        for (state, role) in places.into_iter().chain(parts.roles(index)).chain(nodes) {
+            self.roles[state as usize] = role;
+        }
         self.all.push(MemberSet {
             bounds,
-            range,
+            range: begin..nfa.len() as u32,
             once,
             often,
             names,
-            separator,
+            separator: parts.separator.first,
             part_starts,
-            separator_nullable,
+            separator_nullable: parts.separator.is_nullable,
             before,
             after,
             exit,

@@ -30,6 +30,19 @@ struct NodeMatch {
     prefix_link: u32,
 }
 
+impl NodeMatch {
+    /// Nothing.
+    const NONE: NodeMatch = NodeMatch {
+        matched_len: 0,
+        excluded_len: 0,
+        prefix_len: 0,
+        has_stop: false,
+        own_tag: NO_NODE,
+        tag_link: NO_NODE,
+        prefix_link: NO_NODE,
+    };
+}
+
 /// A special prefix (`Trigger::Led`): text that fires together with the special token after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SpecialPrefix {
@@ -39,6 +52,33 @@ pub(super) struct SpecialPrefix {
     pub(super) special: u32,
     /// What the two fire.
     pub(super) fires: TriggerOrStop,
+}
+
+/// Special tokens of triggers and stops, numbered as they are met.
+#[derive(Default)]
+struct SpecialTokens {
+    numbers: BTreeMap<u32, u32>,
+    /// By number; see [`MatchTable::specials`].
+    tokens: Vec<(u32, Vec<TriggerOrStop>)>,
+}
+
+impl SpecialTokens {
+    /// The number of a token.
+    fn number(&mut self, special: u32) -> u32 {
+        *self.numbers.entry(special).or_insert_with(|| {
+            self.tokens.push((special, Vec::new()));
+            self.tokens.len() as u32 - 1
+        })
+    }
+
+    /// Records what a token fires without any text.
+    fn fire(&mut self, special: u32, fires: TriggerOrStop) {
+        let number = self.number(special);
+        let fired = &mut self.tokens[number as usize].1;
+        if !fired.contains(&fires) {
+            fired.push(fires);
+        }
+    }
 }
 
 /// The trie of a dispatch with the matches at each node. Cost: linear in the bytes of the texts.
@@ -70,72 +110,64 @@ fn text_of(trigger: &Trigger) -> Option<&[u8]> {
 impl MatchTable {
     /// Builds the trie and finds all matches.
     pub(super) fn new(dispatch_texts: &DispatchTexts) -> MatchTable {
-        let fires = |tag: usize| Some(tag as u32);
-        let tags =
-            dispatch_texts.tags.iter().enumerate().map(|(tag, trigger)| (trigger, fires(tag)));
+        let tags = dispatch_texts.tags.iter().zip((0..).map(Some));
         let all: Vec<(&Trigger, TriggerOrStop)> =
             tags.chain(dispatch_texts.stops.iter().map(|stop| (stop, None))).collect();
-        let triggers: Vec<&(&Trigger, TriggerOrStop)> =
-            all.iter().filter(|(trigger, _)| text_of(trigger).is_some()).collect();
-        let patterns = triggers.iter().filter_map(|(trigger, _)| text_of(trigger));
-        let patterns: Vec<&[u8]> =
-            patterns.chain(dispatch_texts.excludes.iter().map(|exclude| &exclude[..])).collect();
+        let with_text = || all.iter().filter(|(trigger, _)| text_of(trigger).is_some());
+        let patterns: Vec<&[u8]> = with_text()
+            .filter_map(|(trigger, _)| text_of(trigger))
+            .chain(dispatch_texts.excludes.iter().map(|exclude| &exclude[..]))
+            .collect();
         let (trie, nodes) = AhoCorasickTrie::new(&patterns);
-        let no_match = NodeMatch {
-            matched_len: 0,
-            excluded_len: 0,
-            prefix_len: 0,
-            has_stop: false,
-            own_tag: NO_NODE,
-            tag_link: NO_NODE,
-            prefix_link: NO_NODE,
-        };
-        let mut matches = vec![no_match; trie.len()];
-        let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut specials: Vec<(u32, Vec<TriggerOrStop>)> = Vec::new();
-        let mut number = |special: u32, specials: &mut Vec<(u32, Vec<TriggerOrStop>)>| {
-            *numbers.entry(special).or_insert_with(|| {
-                specials.push((special, Vec::new()));
-                specials.len() as u32 - 1
-            })
-        };
+        let mut specials = SpecialTokens::default();
         for (trigger, fires) in &all {
             if let Trigger::Special(special) = trigger {
-                let at = number(special.raw(), &mut specials);
-                let fired = &mut specials[at as usize].1;
-                if !fired.contains(fires) {
-                    fired.push(*fires);
-                }
+                specials.fire(special.raw(), *fires);
             }
         }
-        let mut special_prefixes = Vec::new();
-        for (&(trigger, fires), &node) in triggers.iter().zip(&nodes) {
-            let (depth, at) = (trie.depth(node), &mut matches[node as usize]);
-            match (trigger, fires) {
-                (Trigger::Led(_, special), fires) => {
-                    (at.prefix_len, at.prefix_link) = (depth, node);
-                    special_prefixes.push(SpecialPrefix {
-                        node,
-                        special: number(special.raw(), &mut specials),
-                        fires: *fires,
-                    });
-                }
-                (_, Some(tag)) => (at.matched_len, at.own_tag, at.tag_link) = (depth, *tag, node),
-                (_, None) => (at.matched_len, at.has_stop) = (depth, true),
-            }
-        }
-        for &node in &nodes[triggers.len()..] {
-            matches[node as usize].excluded_len = trie.depth(node);
-        }
-        special_prefixes.sort_unstable();
-        special_prefixes.dedup();
         let len = trie.len();
-        let (free_text, committed, fired) = (vec![false; len], vec![false; len], vec![false; len]);
-        let mut match_table =
-            MatchTable { trie, matches, special_prefixes, specials, free_text, committed, fired };
+        let mut match_table = MatchTable {
+            trie,
+            matches: vec![NodeMatch::NONE; len],
+            special_prefixes: Vec::new(),
+            specials: Vec::new(),
+            free_text: vec![false; len],
+            committed: vec![false; len],
+            fired: vec![false; len],
+        };
+        let mut nodes = nodes.into_iter();
+        for (&(trigger, fires), node) in with_text().zip(&mut nodes) {
+            match_table.add_trigger(trigger, fires, node, &mut specials);
+        }
+        for node in nodes {
+            match_table.matches[node as usize].excluded_len = match_table.trie.depth(node);
+        }
+        match_table.specials = specials.tokens;
+        match_table.special_prefixes.sort_unstable();
+        match_table.special_prefixes.dedup();
         match_table.inherit_from_suffixes();
         match_table.find_reachable();
         match_table
+    }
+
+    /// Records a trigger or stop with a text at the node of that text.
+    fn add_trigger(
+        &mut self,
+        trigger: &Trigger,
+        fires: TriggerOrStop,
+        node: u32,
+        specials: &mut SpecialTokens,
+    ) {
+        let (depth, at) = (self.trie.depth(node), &mut self.matches[node as usize]);
+        match (trigger, fires) {
+            (Trigger::Led(_, special), fires) => {
+                (at.prefix_len, at.prefix_link) = (depth, node);
+                let special = specials.number(special.raw());
+                self.special_prefixes.push(SpecialPrefix { node, special, fires });
+            }
+            (_, Some(tag)) => (at.matched_len, at.own_tag, at.tag_link) = (depth, tag, node),
+            (_, None) => (at.matched_len, at.has_stop) = (depth, true),
+        }
     }
 
     /// Merges into each node the matches of its longest proper suffix.

@@ -255,9 +255,8 @@ impl MemberSetStates {
         let mut is_abstracted = false;
         for &state in set {
             let ((seen_id, position), seen) = (self.decode(state), self.seen(state));
-            if let Some((member_set, node)) = rule_nfa.member_sets.name_node(position) {
-                let of_node = (member_set, node, covered);
-                match self.name_key(rule_nfa, position, of_node, seen, &mut key) {
+            if let Some(node) = rule_nfa.member_sets.name_node(position) {
+                match self.name_key(rule_nfa, state, node, covered, &mut key) {
                     true => is_abstracted = true,
                     false => key.push((position, seen_id)),
                 }
@@ -285,11 +284,12 @@ impl MemberSetStates {
     fn name_key(
         &self,
         rule_nfa: &RuleNfa,
-        position: u32,
-        (member_set, node, covered): (u32, &NameNode, CoveredBytes<'_>),
-        seen: &SeenMembers,
+        state: u32,
+        (member_set, node): (u32, &NameNode),
+        covered: CoveredBytes<'_>,
         key: &mut Vec<(u32, u32)>,
     ) -> bool {
+        let (position, seen) = (self.decode(state).1, self.seen(state));
         let set = rule_nfa.member_sets.set(member_set);
         let bounds = &set.bounds;
         if set.separator_nullable || !bounds.is_unbounded() || !bounds.min_reached(seen) {

@@ -8,7 +8,9 @@ use super::reach;
 use crate::fsm::{Dfa, coarsest};
 use crate::hash::{HashMap, Hasher, Seeded, hasher};
 use crate::ids::RuleId;
-use crate::ir::{AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Rule, Trigger};
+use crate::ir::{
+    AfterTag, Attributes, Dispatch, DispatchEnd, Expr, Grammar, Graph, Members, Rule, Trigger,
+};
 
 /// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
@@ -224,16 +226,7 @@ fn write<'g>(expr: &'g Expr, out: &mut impl Encoder<'g>) {
             out.reference(except.tail);
             out.reference(except.other);
         }
-        Expr::Members(members) => {
-            write_tag(out, 12, members.once.len());
-            write_tag(out, 12, members.often.len());
-            write_tag(out, 12, members.min as usize);
-            out.word(members.max.map_or(0, |max| u64::from(max) + 1));
-            out.word(
-                members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)),
-            );
-            members.parts().for_each(|part| write(part, out));
-        }
+        Expr::Members(members) => write_members(members, out),
         Expr::Dispatch(dispatch) => write_dispatch(dispatch, out),
         Expr::Deferred(deferred) => {
             write_tag(out, 20, 0);
@@ -252,6 +245,16 @@ fn write_graph<'g>(graph: &'g Graph, out: &mut impl Encoder<'g>) {
         out.word(u64::from(*from) << 32 | u64::from(*to));
         write(expr, out);
     }
+}
+
+/// Encodes a member set.
+fn write_members<'g>(members: &'g Members, out: &mut impl Encoder<'g>) {
+    write_tag(out, 12, members.once.len());
+    write_tag(out, 12, members.often.len());
+    write_tag(out, 12, members.min as usize);
+    out.word(members.max.map_or(0, |max| u64::from(max) + 1));
+    out.word(members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
+    members.parts().for_each(|part| write(part, out));
 }
 
 /// Encodes a dispatch.
