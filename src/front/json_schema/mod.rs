@@ -22,23 +22,33 @@
 //!   |                 keywords       the keywords of one schema object
 //!   v
 //!   |  normalize/   Conjunction of locations -> Alternatives: a disjunction of Facets (DNF).
-//!   |                 mod            allOf, anyOf, oneOf, if, dependencies; memo tables, limits
+//!   |                 mod            expansion of locations, products; memo tables, limits
+//!   |                 conjoin        allOf, anyOf, if, dependencies
+//!   |                 one_of         oneOf
+//!   |                 distribute     choices multiplied out; classes: by a discriminator
+//!   |                 unevaluated    unevaluatedProperties, unevaluatedItems
 //!   |                 negate         not: one alternative for each keyword that can fail
 //!   |                 prune          contradictory and subsumed alternatives are removed
 //!   |                 eval           does a value satisfy facets, does any value
 //!   |                 closed         Undeclared::Forbidden
 //!   v
 //!   |  lower/       Facets -> grammar rules.
-//!   |                 mod            queue of rules, memo tables, constants, types
+//!   |                 mod            values by type; memo: which were lowered
 //!   |                 attempts       repeated attempts: more features, more relaxed
-//!   |                 object         members: names, values, classes of additional names
+//!   |                 containers     rules of objects and arrays, from a queue
+//!   |                 constants      listed values
+//!   |                 productive     does the grammar derive any text
+//!   |                 object         members: values, witnesses
+//!   |                 names          spelling of names; name_classes: additional names
 //!   |                 member_graph   orders and counts of members
 //!   |                 array          positions, contains, small uniqueItems
 //!   |                 unique         uniqueItems by comparison
 //!   |                 string         patterns, lengths; spelling: escapes
-//!   |                 number         bounds; exponent, listed, magnitude, multiples: its automata
+//!   |                 number         bounds; mantissa, comparison, exponent, listed, magnitude,
+//!   |                                multiples: its automata
 //!   |                 punctuation    brackets, commas, white space
-//!   |                 syntax, elements, parameters, json_types: values that are not JSON text
+//!   |                 syntax, elements, nested, parameters, raw_strings, json_types: values
+//!   |                                that are not JSON text
 //!   v
 //! Grammar
 //! ```
@@ -80,9 +90,10 @@ pub use lower::elements::lower_elements;
 pub use lower::json_types::JsonTypes;
 pub use lower::nested::{LoweredNested, ValueTypes, lower_nested};
 pub use lower::parameters::{
-    AmbiguousText, LoweredParameters, MemberPart, NameWriter, ParameterStyle, ParameterTypes,
-    RawStrings, lower_parameters, lower_syntax,
+    LoweredParameters, MemberPart, NameWriter, ParameterStyle, ParameterTypes, lower_parameters,
+    lower_syntax,
 };
+pub use lower::raw_strings::{AmbiguousText, RawStrings};
 pub use lower::syntax::{ElementStyle, NestedStyle, ValueSyntax};
 pub use options::{
     AdditionalNames, Dialect, Escapes, Exponents, Formats, Integers, MemberOrder, NonAscii, Policy,

@@ -201,6 +201,7 @@ pub enum Policy {
 }
 
 /// Options for lowering a schema.
+// Many fields: options that users set one by one; no algorithm changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SchemaOptions {

@@ -6,7 +6,7 @@
 //! small set of values, a node stands for the set of values that have occurred. Larger
 //! `uniqueItems` are compared by the parser: see `unique`.
 
-use super::super::read::doc::LocId;
+use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ArrayFacets, Contains, TypeSet};
 use super::SchemaLowering;
 use super::json_types::JsonTypes;
@@ -189,26 +189,11 @@ impl<'a> SchemaLowering<'a, '_> {
             let next = if position < exact { position + 1 } else { position };
             for hits in 0..1u32 << counted.len() {
                 let mut locs = facets.element(position.min(facets.prefix()));
-                let mut new_counts = counts.clone();
-                let mut possible = true;
-                for (bit, &k) in counted.iter().enumerate() {
-                    let Contains { schema, min, max, .. } = *contains[k];
-                    if hits >> bit & 1 == 1 {
-                        possible &= max.is_none_or(|max| counts[k] < max);
-                        new_counts[k] =
-                            if max.is_some() { counts[k] + 1 } else { (counts[k] + 1).min(min) };
-                        locs.push(schema);
-                    } else if max.is_some() {
-                        locs.push(schema.negated());
-                    }
-                }
-                if let (true, Comparison::CheckFew(few)) = (possible, &mut compared) {
-                    **few |= self.lower_value(locs.clone()) != Expr::Never
-                        && !self.has_many_values(locs.clone());
-                }
-                let is_compared = !matches!(compared, Comparison::None);
-                let element =
-                    if possible { self.array_element(locs, is_compared) } else { Expr::Never };
+                let Some(new_counts) = count_hits(&contains, &counts, &counted, hits, &mut locs)
+                else {
+                    continue;
+                };
+                let element = self.counted_element(locs, &mut compared);
                 if element != Expr::Never {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                     let after = builder.node((next, new_counts));
@@ -217,6 +202,15 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         Expr::Graph(Box::new(builder.graph))
+    }
+
+    /// An element of a counted array.
+    fn counted_element(&mut self, locs: Locs, compared: &mut Comparison<'_>) -> Expr {
+        if let Comparison::CheckFew(few) = compared {
+            **few |= self.lower_value(locs.clone()) != Expr::Never
+                && !self.has_many_values(locs.clone());
+        }
+        self.array_element(locs, !matches!(compared, Comparison::None))
     }
 
     /// Reports that a set of values is too large; the array then has no value.
@@ -256,7 +250,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let listed = elements.iter().flatten();
         let all = listed.fold(TypeSet::NONE, |all, value| all.or(TypeSet::of(value)));
         self.present = JsonTypes::of(all);
-        let (values, positions) = self.intern_elements(facets, elements);
+        let ElementSet { values, positions } = self.element_set(facets, elements);
         let mut max_len = facets.max.map_or(usize::MAX, |max| max as usize);
         if facets.repeats.is_none() {
             max_len = max_len.min(values.len());
@@ -264,14 +258,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if values.len() >= REPEATED.trailing_zeros() as usize {
             return self.report_unique_limit(loc, values.len());
         }
-        let counts = facets.contains.len();
-        // An upper bound is not enforced if relaxed keywords decide which values count.
-        let mut contains = facets.contains.clone();
-        for (k, contains) in contains.iter_mut().enumerate() {
-            if values.iter().any(|(_, hits)| hits[k].is_none()) {
-                contains.max = None;
-            }
-        }
+        let contains = decided_contains(&facets.contains, &values);
         // From this position on, all positions are alike.
         let from = facets.contains.iter().map(|c| c.from).max().unwrap_or(0);
         let last = facets.min.max(facets.max.unwrap_or(0)).max(from) as usize;
@@ -280,7 +267,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         // The key of a node: the set of values, or the position after two equal elements; and the
         // counts of the `contains`. They are needed as `from` makes them depend on the order.
-        let (mut builder, start) = CountingGraph::new(open.clone(), counts);
+        let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
         while let Some(((taken, counted), node)) = builder.pending.pop() {
             if builder.nodes.len() > MAX_NODES {
                 return self.report_unique_limit(loc, values.len());
@@ -316,15 +303,10 @@ impl<'a> SchemaLowering<'a, '_> {
         Expr::Graph(Box::new(builder.graph))
     }
 
-    /// The distinct values of all positions, and for each position the indices of its values. A
-    /// value is its spelling, and whether it counts for each `contains` (`None`: unknown).
-    fn intern_elements(
-        &mut self,
-        facets: &ArrayFacets,
-        elements: &[Vec<&'a Json>],
-    ) -> (Vec<(Expr, Vec<Option<bool>>)>, Vec<Vec<usize>>) {
+    /// The values of all positions, of which equal ones are one.
+    fn element_set(&mut self, facets: &ArrayFacets, elements: &[Vec<&'a Json>]) -> ElementSet {
         let mut ids: HashMap<String, usize> = HashMap::default();
-        let mut values: Vec<(Expr, Vec<Option<bool>>)> = Vec::new();
+        let mut values: Vec<ElementValue> = Vec::new();
         let mut positions: Vec<Vec<usize>> = Vec::new();
         for values_here in elements {
             let mut position = Vec::new();
@@ -348,8 +330,57 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             positions.push(position);
         }
-        (values, positions)
+        ElementSet { values, positions }
     }
+}
+
+/// A value of an element: its spelling, and whether it counts for each `contains` (`None`:
+/// unknown).
+type ElementValue = (Expr, Vec<Option<bool>>);
+
+/// The values that the elements of an array may have, if they are few.
+struct ElementSet {
+    /// Distinct values.
+    values: Vec<ElementValue>,
+    /// For each position, the indices of its values. The last is that of all further positions.
+    positions: Vec<Vec<usize>>,
+}
+
+/// The `contains` as they are enforced for these values: without an upper bound, if relaxed
+/// keywords decide which values count.
+fn decided_contains(contains: &[Contains], values: &[ElementValue]) -> Vec<Contains> {
+    let mut contains = contains.to_vec();
+    for (k, contains) in contains.iter_mut().enumerate() {
+        if values.iter().any(|(_, hits)| hits[k].is_none()) {
+            contains.max = None;
+        }
+    }
+    contains
+}
+
+/// The counts after an element that counts for those `contains` among `counted` whose bit is set in
+/// `hits`. Adds what the element must satisfy to `locs`. `None` if there are too many.
+fn count_hits(
+    contains: &[&Contains],
+    counts: &[u32],
+    counted: &[usize],
+    hits: u32,
+    locs: &mut Locs,
+) -> Option<Vec<u32>> {
+    let mut out = counts.to_vec();
+    for (bit, &k) in counted.iter().enumerate() {
+        let Contains { schema, min, max, .. } = *contains[k];
+        if hits >> bit & 1 == 1 {
+            out[k] = match max {
+                Some(max) => Some(counts[k] + 1).filter(|count| *count <= max)?,
+                None => (counts[k] + 1).min(min),
+            };
+            locs.push(schema);
+        } else if max.is_some() {
+            locs.push(schema.negated());
+        }
+    }
+    Some(out)
 }
 
 /// The counts of the `contains` after a value at this position. `hits` says for which of them it

@@ -37,6 +37,11 @@ pub(super) struct ObjectMember {
 }
 
 impl ObjectMember {
+    /// A member that is no witness.
+    pub(super) fn new(body: Expr, required: bool) -> ObjectMember {
+        ObjectMember { first: (0, body), more: Vec::new(), required }
+    }
+
     /// The variants, with their witnesses.
     fn variants(&self) -> impl Iterator<Item = &(u32, Expr)> {
         [&self.first].into_iter().chain(&self.more)
@@ -192,28 +197,67 @@ impl Sequences {
     }
 }
 
+/// The members of an object, which are still to be put in order.
+pub(super) struct ObjectMembers {
+    pub(super) declared: Vec<ObjectMember>,
+    /// The indices of the required members, in the order of the keyword.
+    pub(super) required: Vec<usize>,
+    /// A member for each class of additional names.
+    pub(super) additional: Vec<ObjectMember>,
+    /// Whether the names of additional members are distinct.
+    pub(super) distinct_names: bool,
+}
+
+/// What is counted of the members of an object. A bound that always holds is not.
+#[derive(Clone, Copy)]
+struct CountedBounds {
+    min: u32,
+    max: Option<u32>,
+    /// The number of witnesses.
+    witnesses: usize,
+}
+
+impl CountedBounds {
+    fn new(facets: &ObjectFacets<'_>, members: &ObjectMembers) -> CountedBounds {
+        let always = members.required.len() as u32;
+        let may_exceed =
+            |max: &u32| !members.additional.is_empty() || (*max as usize) < members.declared.len();
+        CountedBounds {
+            min: if facets.min > always { facets.min } else { 0 },
+            max: facets.max.filter(may_exceed),
+            witnesses: facets.witnesses.len(),
+        }
+    }
+
+    /// Whether nothing is counted.
+    fn is_none(&self) -> bool {
+        self.min == 0 && self.max.is_none() && self.witnesses == 0
+    }
+
+    /// How many different counts a position of a graph may have.
+    fn layers(&self) -> usize {
+        (self.max.unwrap_or(0) as usize + 1).saturating_mul(self.min as usize + 1) << self.witnesses
+    }
+}
+
 impl<'a> SchemaLowering<'a, '_> {
-    /// The object with its delimiters. `required` are the indices of the required members, in the
-    /// order of the keyword. `distinct_names`: the names of additional members are distinct.
+    /// The object with its delimiters.
     pub(super) fn object_graph(
         &mut self,
         facets: &ObjectFacets<'a>,
-        (mut members, required, mut additional): (Vec<ObjectMember>, &[usize], Vec<ObjectMember>),
-        (frame, distinct_names): (&Delimiters, bool),
+        members: ObjectMembers,
+        frame: &Delimiters,
     ) -> Expr {
-        let needed = required.len() as u32;
-        let has_additional = !additional.is_empty();
-        // Bounds that always hold need no counting.
-        let mut min = if facets.min > needed { facets.min } else { 0 };
-        let max = facets.max.filter(|&max| has_additional || (max as usize) < members.len());
-        let fixed = self.normalizer.reader.options.order == MemberOrder::Fixed;
+        let (declared, has_additional) = (members.declared.len(), !members.additional.is_empty());
+        let mut bounds = CountedBounds::new(facets, &members);
+        let order = self.normalizer.reader.options.order;
         // A member set counts additional members as one (for a lower bound).
-        let as_set =
-            facets.witnesses.is_empty() && !(distinct_names && min as usize > members.len() + 1);
-        let any_order = self.normalizer.reader.options.order == MemberOrder::Any
-            || (!fixed && (as_set || members.len() <= MAX_UNORDERED_GRAPH));
-        let unordered = any_order && members.len() + usize::from(has_additional) > 1;
-        if unordered && !as_set && members.len() > MAX_ANY_ORDER_GRAPH {
+        let as_set = bounds.witnesses == 0
+            && !(members.distinct_names && bounds.min as usize > declared + 1);
+        let any_order = order == MemberOrder::Any
+            || (order != MemberOrder::Fixed && (as_set || declared <= MAX_UNORDERED_GRAPH));
+        let unordered = any_order && declared + usize::from(has_additional) > 1;
+        if unordered && !as_set && declared > MAX_ANY_ORDER_GRAPH {
             let what = format!(
                 "`order: any` with more than {MAX_ANY_ORDER_GRAPH} declared members, where \
                  members are known only by what they satisfy: use `order: declared`"
@@ -221,30 +265,63 @@ impl<'a> SchemaLowering<'a, '_> {
             self.normalizer.reader.report_limit(self.location, &["properties"], what);
             return Expr::Never;
         }
-        if min as usize > members.len() + usize::from(has_additional)
-            && has_additional
-            && !distinct_names
-        {
+        if has_additional && bounds.min as usize > declared + 1 && !members.distinct_names {
             let what = "`minProperties` beyond the declared members and one more \
                         (additional names may repeat)";
             self.normalizer.reader.unsupported(self.location, "minProperties", what.into());
-            min = 0;
+            bounds.min = 0;
         }
-        if unordered && as_set {
-            if members.len() <= MAX_MEMBER_RULES {
-                // As rules, members that several alternatives have in common are parsed together.
-                self.make_rules(&mut members, (&mut additional, distinct_names));
-            }
-            return Self::member_set((members, additional), (min, max), frame);
+        match unordered && as_set {
+            true => self.member_set(members, bounds, frame),
+            false => self.ordered_members(members, bounds, unordered, frame),
         }
-        let sequences = Sequences::new(&members, if fixed { None } else { Some(required) });
-        let layers = (max.unwrap_or(0) as usize + 1).saturating_mul(min as usize + 1)
-            << facets.witnesses.len();
-        let positions = if unordered { 1 << members.len() } else { 2 * members.len() + 1 };
-        if layers.saturating_mul(positions) > MAX_NODES.max(2 * members.len() + 1) {
+    }
+
+    /// The object as a member set: its members in any order.
+    fn member_set(
+        &mut self,
+        mut members: ObjectMembers,
+        bounds: CountedBounds,
+        Delimiters { open, close, comma, empty }: &Delimiters,
+    ) -> Expr {
+        if members.declared.len() <= MAX_MEMBER_RULES {
+            // As rules, members that several alternatives have in common are parsed together.
+            self.make_rules(&mut members);
+        }
+        let may_be_empty = bounds.min == 0 && members.declared.iter().all(|m| !m.required);
+        let mut once = Vec::with_capacity(members.declared.len());
+        for member in members.declared {
+            let required = member.required;
+            once.extend(member.into_bodies().map(|body| ir::Member { body, required }));
+        }
+        let set = Members {
+            once,
+            often: members.additional.into_iter().flat_map(ObjectMember::into_bodies).collect(),
+            separator: comma.clone(),
+            min: bounds.min.max(u32::from(may_be_empty)),
+            max: bounds.max,
+        };
+        let whole = enclosed(open, Expr::Members(Box::new(set)), close);
+        if may_be_empty { Expr::alt([empty.clone(), whole]) } else { whole }
+    }
+
+    /// The object as a graph. `unordered`: declared members come in any order.
+    fn ordered_members(
+        &mut self,
+        mut members: ObjectMembers,
+        bounds: CountedBounds,
+        unordered: bool,
+        frame: &Delimiters,
+    ) -> Expr {
+        let declared = members.declared.len();
+        let fixed = self.normalizer.reader.options.order == MemberOrder::Fixed;
+        let required = Some(&members.required[..]).filter(|_| !fixed);
+        let sequences = Sequences::new(&members.declared, required);
+        let layers = bounds.layers();
+        let positions = if unordered { 1 << declared } else { 2 * declared + 1 };
+        if layers.saturating_mul(positions) > MAX_NODES.max(2 * declared + 1) {
             let what = format!(
-                "counting {} members in {layers} counts needs more than {MAX_NODES} nodes",
-                members.len()
+                "counting {declared} members in {layers} counts needs more than {MAX_NODES} nodes"
             );
             let keywords = ["minProperties", "maxProperties", "not"];
             self.normalizer.reader.report_limit(self.location, &keywords, what);
@@ -252,60 +329,31 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         if unordered {
             // Each member is on many edges.
-            self.make_rules(&mut members, (&mut additional, distinct_names));
-        } else if sequences.common_from > 0 {
+            self.make_rules(&mut members);
+        } else {
             // Each of these members is on two edges.
-            members[..sequences.common_from].iter_mut().for_each(|member| self.make_rule(member));
+            let repeated = &mut members.declared[..sequences.common_from];
+            repeated.iter_mut().for_each(|member| self.make_rule(member));
         }
-        let uncounted = min == 0 && max.is_none() && facets.witnesses.is_empty();
         let graph = MemberOrderGraph {
             graph: Graph::default(),
             nodes: HashMap::default(),
-            by_position: uncounted.then(|| vec![u32::MAX; 3 * (positions + 1)]),
+            by_position: bounds.is_none().then(|| vec![u32::MAX; 3 * (positions + 1)]),
             pending: Vec::new(),
-            min,
-            max,
+            bounds,
             members: &members,
-            additional: &additional,
             additional_last: fixed,
-            distinct_names,
             sequences,
         };
-        graph.build(frame, unordered, facets.witnesses.len())
-    }
-
-    /// The object as a member set: its members in any order.
-    fn member_set(
-        (members, additional): (Vec<ObjectMember>, Vec<ObjectMember>),
-        (min, max): (u32, Option<u32>),
-        Delimiters { open, close, comma, empty }: &Delimiters,
-    ) -> Expr {
-        let may_be_empty = min == 0 && members.iter().all(|member| !member.required);
-        let mut once = Vec::with_capacity(members.len());
-        for member in members {
-            let required = member.required;
-            once.extend(member.into_bodies().map(|body| ir::Member { body, required }));
-        }
-        let set = Members {
-            once,
-            often: additional.into_iter().flat_map(ObjectMember::into_bodies).collect(),
-            separator: comma.clone(),
-            min: min.max(u32::from(may_be_empty)),
-            max,
-        };
-        let whole = enclosed(open, Expr::Members(Box::new(set)), close);
-        if may_be_empty { Expr::alt([empty.clone(), whole]) } else { whole }
+        graph.build(frame, unordered)
     }
 
     /// Makes a rule of each member, except additional ones with distinct names: those names must be
     /// called by the object's own rule.
-    fn make_rules(
-        &mut self,
-        members: &mut [ObjectMember],
-        (additional, distinct_names): (&mut [ObjectMember], bool),
-    ) {
-        let additional = if distinct_names { &mut [] } else { additional };
-        members.iter_mut().chain(additional).for_each(|member| self.make_rule(member));
+    fn make_rules(&mut self, members: &mut ObjectMembers) {
+        let ObjectMembers { declared, additional, distinct_names, .. } = members;
+        let additional = if *distinct_names { &mut [] } else { &mut additional[..] };
+        declared.iter_mut().chain(additional).for_each(|member| self.make_rule(member));
     }
 
     /// Makes a rule of each variant of a member.
@@ -324,20 +372,16 @@ struct MemberOrderGraph<'m> {
     /// Without counts: the nodes by index of their position.
     by_position: Option<Vec<u32>>,
     pending: Vec<(Position, MemberCounts, u32)>,
-    min: u32,
-    max: Option<u32>,
-    members: &'m [ObjectMember],
-    additional: &'m [ObjectMember],
+    bounds: CountedBounds,
+    members: &'m ObjectMembers,
     /// Whether no declared member may follow an additional one.
     additional_last: bool,
-    /// Whether additional members have distinct names.
-    distinct_names: bool,
     sequences: Sequences,
 }
 
 impl MemberOrderGraph<'_> {
     /// The object with its delimiters. `unordered`: declared members come in any order.
-    fn build(mut self, frame: &Delimiters, unordered: bool, witnesses: usize) -> Expr {
+    fn build(mut self, frame: &Delimiters, unordered: bool) -> Expr {
         let Delimiters { open, close, comma, empty } = frame;
         let (start, end) = (self.graph.node(), self.graph.node());
         self.graph.start = start;
@@ -346,10 +390,10 @@ impl MemberOrderGraph<'_> {
             total: 0,
             distinct: 0,
             additional: false,
-            missing: (1 << witnesses) - 1,
+            missing: (1 << self.bounds.witnesses) - 1,
         };
-        let none_required = self.members.iter().all(|member| !member.required);
-        if none_required && self.min == 0 && zero.missing == 0 {
+        let none_required = self.members.declared.iter().all(|member| !member.required);
+        if none_required && self.bounds.min == 0 && zero.missing == 0 {
             self.graph.edge(start, empty.clone(), end);
         }
         let first_positions = match (unordered, self.sequences.common_from) {
@@ -371,13 +415,15 @@ impl MemberOrderGraph<'_> {
                     self.add_declared_edges(node, remaining, counts)
                 }
                 Position::AfterMember(remaining) => {
-                    if self.sequences.may_end(remaining, self.members)
-                        && counts.distinct >= self.min
+                    if self.sequences.may_end(remaining, &self.members.declared)
+                        && counts.distinct >= self.bounds.min
                         && counts.missing == 0
                     {
                         self.graph.edge(node, close.clone(), end);
                     }
-                    if !self.additional.is_empty() || self.sequences.has_remaining(remaining) {
+                    if !self.members.additional.is_empty()
+                        || self.sequences.has_remaining(remaining)
+                    {
                         let next = self.node(Position::BeforeMember(remaining), counts);
                         self.graph.edge(node, comma.clone(), next);
                     }
@@ -392,7 +438,7 @@ impl MemberOrderGraph<'_> {
         let next = self.graph.nodes;
         let node = match &mut self.by_position {
             Some(nodes) => {
-                let slot = &mut nodes[position.index(self.members.len())];
+                let slot = &mut nodes[position.index(self.members.declared.len())];
                 if *slot == u32::MAX {
                     *slot = next;
                 }
@@ -412,18 +458,18 @@ impl MemberOrderGraph<'_> {
     fn add_member_edges(&mut self, node: u32, remaining: Remaining, counts: MemberCounts) {
         self.add_declared_edges(node, remaining, counts);
         let after = match self.additional_last {
-            true if !self.sequences.may_end(remaining, self.members) => return,
-            true => Remaining::From(Sequence::Declared, self.members.len()),
+            true if !self.sequences.may_end(remaining, &self.members.declared) => return,
+            true => Remaining::From(Sequence::Declared, self.members.declared.len()),
             false => remaining,
         };
-        for member in self.additional {
+        for member in &self.members.additional {
             self.add_edges_of(node, member, (Position::AfterMember(after), counts), true);
         }
     }
 
     /// Adds the edges of a node before a declared member.
     fn add_declared_edges(&mut self, node: u32, remaining: Remaining, counts: MemberCounts) {
-        let members = self.members;
+        let members = &self.members.declared;
         match remaining {
             Remaining::From(sequence, position) => {
                 let Some(&i) = self.sequences.members_of(sequence).get(position) else { return };
@@ -431,7 +477,7 @@ impl MemberOrderGraph<'_> {
                 self.add_edges_of(node, &members[i], (Position::AfterMember(next), counts), false);
                 if !members[i].required {
                     // Without additional members, both positions are equal.
-                    let position = if self.additional.is_empty() {
+                    let position = if self.members.additional.is_empty() {
                         Position::BeforeMember(next)
                     } else {
                         Position::BeforeDeclared(next)
@@ -477,18 +523,18 @@ impl MemberOrderGraph<'_> {
 
     /// The counts after one more member; `None` if the upper bound is exceeded.
     fn count_member(&self, counts: MemberCounts, is_additional: bool) -> Option<MemberCounts> {
-        let total = match self.max {
+        let total = match self.bounds.max {
             Some(max) if counts.total >= max => return None,
             Some(_) => counts.total + 1,
             None => 0,
         };
         let distinct = counts.distinct
-            + u32::from(!is_additional || !counts.additional || self.distinct_names);
-        let additional =
-            counts.additional || (is_additional && self.min > 0 && !self.distinct_names);
+            + u32::from(!is_additional || !counts.additional || self.members.distinct_names);
+        let additional = counts.additional
+            || (is_additional && self.bounds.min > 0 && !self.members.distinct_names);
         Some(MemberCounts {
             total,
-            distinct: distinct.min(self.min),
+            distinct: distinct.min(self.bounds.min),
             additional,
             missing: counts.missing,
         })

@@ -73,13 +73,13 @@ fn add_point_edges(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
 
 #[cfg(test)]
 mod tests {
-    use super::super::number::tests::{SAMPLES, decimal_syntax};
+    use super::super::mantissa::{MantissaSyntax, SAMPLES};
     use super::*;
     use crate::fsm::Combine;
 
     #[test]
     fn multiple_automata_agree_with_division() {
-        let syntax = decimal_syntax();
+        let syntax = MantissaSyntax::Decimal.dfa();
         for unit in ["1", "2", "3", "7", "10", "100", "0.5", "0.1", "0.01", "2.5", "1.50"] {
             let unit = Decimal::parse(unit);
             let dfa =

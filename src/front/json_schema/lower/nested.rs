@@ -9,13 +9,13 @@
 use super::super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::super::options::{SchemaOptions, Whitespace};
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{Facets, StringFacets, TypeSet};
+use super::super::read::facets::{ArrayFacets, Facets, ObjectFacets, StringFacets, TypeSet};
 use super::super::read::registry::Registry;
+use super::super::read::shared_facets::SharedFacets;
 use super::SchemaLowering;
 use super::attempts::retry;
 use super::json_types::JsonTypes;
-use super::object::uniform_undeclared;
-use super::parameters::{AmbiguousText, RawStrings, allowed_types};
+use super::raw_strings::{AmbiguousText, RawStrings};
 use super::syntax::{CountedNames, NestedStyle, ValueSyntax};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
@@ -161,6 +161,21 @@ impl ValueNodes {
     }
 }
 
+/// The values of a node.
+#[derive(Default)]
+struct NodeValues<'a> {
+    /// Their types, for each conjunction.
+    kinds: Vec<JsonTypes>,
+    /// The objects and arrays that are not listed.
+    objects: Vec<SharedFacets<ObjectFacets<'a>>>,
+    arrays: Vec<SharedFacets<ArrayFacets>>,
+}
+
+/// The types in any of the sets.
+fn union_of_types(kinds: &[JsonTypes]) -> JsonTypes {
+    kinds.iter().fold(JsonTypes::default(), |all, kinds| all.with(*kinds))
+}
+
 impl<'a> SchemaLowering<'a, '_> {
     /// The types that the values of alternatives may have.
     pub(super) fn kinds_of(alternatives: &[Facets<'a>]) -> JsonTypes {
@@ -187,41 +202,13 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The node of values that satisfy any of the conjunctions.
     fn node(&mut self, of: &[Locs], nodes: &mut ValueNodes, style: &NestedStyle) -> ValueNode {
-        let (mut kinds, mut objects, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
-        for locs in of {
-            let alternatives = self.normalizer.alternatives(locs);
-            kinds.push(Self::kinds_of(&alternatives));
-            for facets in alternatives.iter() {
-                let facets = self.close_undeclared(facets).into_owned();
-                let listed = facets.values.as_deref().into_iter().flatten();
-                if listed.clone().any(|value| matches!(value, Json::Array(_) | Json::Object(_))) {
-                    self.refuse_nested(of, "listed arrays and objects between tags");
-                }
-                if facets.values.is_none() && facets.types.meets(TypeSet::OBJECT) {
-                    objects.push(facets.object.clone());
-                }
-                if facets.values.is_none() && facets.types.meets(TypeSet::ARRAY) {
-                    arrays.push(facets.array.clone());
-                }
-            }
-        }
-        let all = kinds.iter().fold(JsonTypes::default(), |all, kinds| all.with(*kinds));
-        let may_be_string = all.meets(JsonTypes::STRING) && all != JsonTypes::STRING;
-        let may_be_either = all.meets(JsonTypes::ARRAY) && all.meets(JsonTypes::OBJECT);
-        let differs = |kinds: &JsonTypes| *kinds != all && *kinds != JsonTypes::default();
-        if (may_be_string || may_be_either) && kinds.iter().any(differs) {
-            self.refuse_nested(of, "values between tags whose types depend on other values");
-        }
+        let values = self.node_values(of);
         let mut names: Vec<&'a str> =
-            objects.iter().flat_map(|object| self.declared_names(object)).collect();
+            values.objects.iter().flat_map(|object| self.declared_names(object)).collect();
         names.sort_unstable();
         names.dedup();
-        if let Some(name) = names.iter().find(|name| !NestedStyle::can_write_name(name)) {
-            self.refuse_nested(of, &format!("a tag with the name {name:?}"));
-        }
-        if may_be_either && names.contains(&style.item.as_str()) {
-            self.refuse_nested(of, &format!("a member {:?} where arrays are allowed", style.item));
-        }
+        self.refuse_unreadable(of, &values, &names, style);
+        let NodeValues { kinds, objects, arrays } = values;
         let is_possible = |locs: &Locs| !locs.contains(&LocId::FALSE);
         let mut members = Vec::with_capacity(names.len());
         for &name in &names {
@@ -231,14 +218,8 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let mut others = Vec::new();
         for object in &objects {
-            match uniform_undeclared(object) {
-                Some(locs) => others.push(locs),
-                None => {
-                    let declared = self.declared_names(object);
-                    let classes = self.undeclared_classes(object, &declared).into_iter();
-                    others.extend(classes.map(|(_, locs)| locs));
-                }
-            }
+            let declared = self.declared_names(object);
+            others.extend(self.undeclared_schemas(object, &declared));
         }
         let length = arrays.iter().map(|array| array.prefix()).max().unwrap_or(0);
         let mut elements = (0..=length).map(|i| {
@@ -248,7 +229,54 @@ impl<'a> SchemaLowering<'a, '_> {
         let prefix = elements.by_ref().take(length).collect();
         let rest = elements.next().unwrap_or_default();
         let others = self.node_index(others.into_iter().filter(is_possible).collect(), nodes);
-        ValueNode { kinds: all, members, others, prefix, rest }
+        ValueNode { kinds: union_of_types(&kinds), members, others, prefix, rest }
+    }
+
+    /// The values that satisfy any of the conjunctions. Reports listed containers.
+    fn node_values(&mut self, of: &[Locs]) -> NodeValues<'a> {
+        let mut values = NodeValues::default();
+        for locs in of {
+            let alternatives = self.normalizer.alternatives(locs);
+            values.kinds.push(Self::kinds_of(&alternatives));
+            for facets in alternatives.iter() {
+                let facets = self.close_undeclared(facets).into_owned();
+                let listed = facets.values.as_deref().into_iter().flatten();
+                if listed.clone().any(|value| matches!(value, Json::Array(_) | Json::Object(_))) {
+                    self.refuse_nested(of, "listed arrays and objects between tags");
+                }
+                if facets.values.is_none() && facets.types.meets(TypeSet::OBJECT) {
+                    values.objects.push(facets.object.clone());
+                }
+                if facets.values.is_none() && facets.types.meets(TypeSet::ARRAY) {
+                    values.arrays.push(facets.array.clone());
+                }
+            }
+        }
+        values
+    }
+
+    /// Reports values that a reader could not tell apart, and `names` of members that it could not
+    /// read.
+    fn refuse_unreadable(
+        &mut self,
+        of: &[Locs],
+        values: &NodeValues<'a>,
+        names: &[&'a str],
+        style: &NestedStyle,
+    ) {
+        let all = union_of_types(&values.kinds);
+        let may_be_string = all.meets(JsonTypes::STRING) && all != JsonTypes::STRING;
+        let may_be_either = all.meets(JsonTypes::ARRAY) && all.meets(JsonTypes::OBJECT);
+        let differs = |kinds: &JsonTypes| *kinds != all && *kinds != JsonTypes::default();
+        if (may_be_string || may_be_either) && values.kinds.iter().any(differs) {
+            self.refuse_nested(of, "values between tags whose types depend on other values");
+        }
+        if let Some(name) = names.iter().find(|name| !NestedStyle::can_write_name(name)) {
+            self.refuse_nested(of, &format!("a tag with the name {name:?}"));
+        }
+        if may_be_either && names.contains(&style.item.as_str()) {
+            self.refuse_nested(of, &format!("a member {:?} where arrays are allowed", style.item));
+        }
     }
 
     fn node_index(&mut self, schemas: Vec<Locs>, nodes: &mut ValueNodes) -> usize {
@@ -324,5 +352,13 @@ impl<'a> SchemaLowering<'a, '_> {
             Err(error) => self.too_large(&error),
         };
         Expr::seq([style.mark(), Expr::text("<"), names, Expr::text(">")])
+    }
+}
+
+/// The types of the values that facets allow.
+fn allowed_types(facets: &Facets<'_>) -> TypeSet {
+    match &facets.values {
+        Some(values) => values.iter().fold(TypeSet::NONE, |all, value| all.or(TypeSet::of(value))),
+        None => facets.types,
     }
 }

@@ -16,18 +16,18 @@ use super::super::options::{Dialect as Draft, Exponents, Integers, SchemaOptions
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Bound, NumberFacets, TypeSet};
 use super::SchemaLowering;
+use super::comparison::{comparison_dfa, equality_dfa};
 use super::exponent::scientific_dfa;
 use super::listed::{NumberSpellings, listed_dfa};
 use super::magnitude::{
     DOUBLE_RANGE, MINUS, NINE, ONE, PLUS, POINT, ZERO, add_exponent_marks, digit_cap_dfa,
 };
+use super::mantissa::MantissaSyntax;
 use super::multiples::multiples_dfa;
 use crate::fsm::{Combine, Dfa, DfaBuilder, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Literal};
 
-/// Maximum number of digits of a bound.
-const MAX_DIGITS: usize = 2_000;
 /// Maximum number of states of all cached automata together. The cache lives as long as the
 /// process.
 const MAX_CACHED_STATES: usize = 1 << 15;
@@ -58,51 +58,13 @@ struct NumberSyntax {
     exponents: Exponents,
 }
 
-/// Syntax of a number without its exponent.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum MantissaSyntax {
-    /// An integer without a fraction.
-    Digits,
-    /// An integer with an optional fraction of zeros.
-    ZeroFraction,
-    /// A number with an optional fraction.
-    Decimal,
-    /// A number with a fraction that is not zero.
-    Fraction,
-}
-
-impl MantissaSyntax {
-    /// The syntax as an automaton over bytes.
-    fn dfa(self) -> Dfa {
-        let mut b = DfaBuilder::new();
-        let start = b.state(false);
-        let minus = b.state(false);
-        let zero = b.state(self != MantissaSyntax::Fraction);
-        let whole = b.state(self != MantissaSyntax::Fraction);
-        b.edge(start, MINUS, MINUS, minus);
-        for from in [start, minus] {
-            b.edge(from, ZERO, ZERO, zero);
-            b.edge(from, ONE, NINE, whole);
-        }
-        b.edge(whole, ZERO, NINE, whole);
-        if self == MantissaSyntax::Digits {
-            return b.finish();
-        }
-        let point = b.state(false);
-        let zeros = b.state(self != MantissaSyntax::Fraction);
-        b.edge(zero, POINT, POINT, point);
-        b.edge(whole, POINT, POINT, point);
-        b.edge(point, ZERO, ZERO, zeros);
-        b.edge(zeros, ZERO, ZERO, zeros);
-        if self != MantissaSyntax::ZeroFraction {
-            let some = b.state(true);
-            for from in [point, zeros] {
-                b.edge(from, ONE, NINE, some);
-            }
-            b.edge(some, ZERO, NINE, some);
-        }
-        b.finish()
-    }
+/// Memo of numbers.
+#[derive(Default)]
+pub(super) struct NumberMemo {
+    /// By facets and types.
+    by_facets: HashMap<(NumberFacets, TypeSet), Expr>,
+    /// How many numbers were listed (`enum`, `const`) so far.
+    listed: usize,
 }
 
 impl<'a> SchemaLowering<'a, '_> {
@@ -132,8 +94,8 @@ impl<'a> SchemaLowering<'a, '_> {
                 && (self.zero_fraction() || types.meets(TypeSet::FRACTION)),
             exponents: exponents == Exponents::Allowed,
         };
-        self.listed_number_count += numbers.len();
-        if self.listed_number_count > MAX_LISTED_WITH_EXPONENT || exponents != Exponents::Allowed {
+        self.numbers.listed += numbers.len();
+        if self.numbers.listed > MAX_LISTED_WITH_EXPONENT || exponents != Exponents::Allowed {
             for (value, text) in numbers {
                 let plain = value.plain(64);
                 if spellings.zero_fraction && value.is_integer() {
@@ -180,7 +142,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         let key = (facets.clone(), types);
-        if let Some(cached) = self.numbers.get(&key) {
+        if let Some(cached) = self.numbers.by_facets.get(&key) {
             return cached.clone();
         }
         let body = self.bounded(facets, types, at);
@@ -189,7 +151,7 @@ impl<'a> SchemaLowering<'a, '_> {
         } else {
             Expr::Ref(self.rule("number".into(), body))
         };
-        self.numbers.insert(key, out.clone());
+        self.numbers.by_facets.insert(key, out.clone());
         out
     }
 
@@ -342,278 +304,12 @@ fn sign_dfa(facets: &NumberFacets) -> Dfa {
     b.finish().minimize()
 }
 
-/// The automaton of the decimal texts that equal `value`. They have no exponent; their syntax is
-/// not checked.
-fn equality_dfa(value: &Decimal) -> Result<Dfa, String> {
-    let mut b = DfaBuilder::new();
-    let start = b.state(false);
-    let minus = b.state(false);
-    b.edge(start, MINUS, MINUS, minus);
-    let accepted = AcceptedOrders { equal: true, ..AcceptedOrders::NONE };
-    for (from, negative) in [(start, false), (minus, true)] {
-        if value.is_zero() || value.is_negative() == negative {
-            add_magnitude_states(&mut b, from, &value.abs(), accepted)?;
-        }
-    }
-    Ok(b.finish())
-}
-
-/// The automaton of the decimal texts that compare to the bound as `order` says, or equal it where
-/// it is inclusive. The texts have no exponent; their syntax is not checked.
-fn comparison_dfa(bound: &Bound, order: Ordering) -> Result<Dfa, String> {
-    let mut b = DfaBuilder::new();
-    let start = b.state(false);
-    let minus = b.state(false);
-    b.edge(start, MINUS, MINUS, minus);
-    let equal = !bound.exclusive;
-    let magnitude = bound.value.abs();
-    // For each sign, the magnitudes that satisfy the bound.
-    let (positive, negative) = match (order, bound.value.is_negative()) {
-        (Ordering::Greater, false) => (
-            AcceptedOrders::of_order(Ordering::Greater, equal),
-            AcceptedOrders::zero(&magnitude, equal),
-        ),
-        (Ordering::Greater, true) => {
-            (AcceptedOrders::ALL, AcceptedOrders::of_order(Ordering::Less, equal))
-        }
-        (_, false) => (
-            AcceptedOrders::of_order(Ordering::Less, equal),
-            AcceptedOrders::below_zero(&magnitude, equal),
-        ),
-        (_, true) => (AcceptedOrders::NONE, AcceptedOrders::of_order(Ordering::Greater, equal)),
-    };
-    add_magnitude_states(&mut b, start, &magnitude, positive)?;
-    add_magnitude_states(&mut b, minus, &magnitude, negative)?;
-    Ok(b.finish())
-}
-
-/// The magnitudes to accept: those less than, equal to or greater than the bound's
-/// magnitude.
-#[derive(Clone, Copy)]
-struct AcceptedOrders {
-    less: bool,
-    equal: bool,
-    greater: bool,
-}
-
-impl AcceptedOrders {
-    /// Every magnitude.
-    const ALL: AcceptedOrders = AcceptedOrders { less: true, equal: true, greater: true };
-    /// No magnitude.
-    const NONE: AcceptedOrders = AcceptedOrders { less: false, equal: false, greater: false };
-
-    /// Magnitudes of one order, and equal ones if `equal` is set.
-    fn of_order(order: Ordering, equal: bool) -> AcceptedOrders {
-        AcceptedOrders { less: order == Ordering::Less, equal, greater: order == Ordering::Greater }
-    }
-
-    /// `-m >= bound` for a non-negative bound: only `-0`, if the bound is zero.
-    fn zero(bound: &Decimal, equal: bool) -> AcceptedOrders {
-        AcceptedOrders { equal: bound.is_zero() && equal, ..AcceptedOrders::NONE }
-    }
-
-    /// `-m <= bound` for a non-negative bound: all, except `-0` where the bound is zero and
-    /// exclusive.
-    fn below_zero(bound: &Decimal, equal: bool) -> AcceptedOrders {
-        AcceptedOrders { equal: equal || !bound.is_zero(), ..AcceptedOrders::ALL }
-    }
-
-    /// Whether a magnitude of this order to the bound is accepted.
-    fn accepts(self, order: Ordering) -> bool {
-        match order {
-            Ordering::Less => self.less,
-            Ordering::Equal => self.equal,
-            Ordering::Greater => self.greater,
-        }
-    }
-}
-
-/// Adds states after `from` that read digits and an optional fraction. They are final where the
-/// magnitude read compares to `bound` in an accepted order. Relies on a syntax without leading
-/// zeros: there, more digits mean a greater number.
-fn add_magnitude_states(
-    b: &mut DfaBuilder,
-    from: u32,
-    bound: &Decimal,
-    accepted: AcceptedOrders,
-) -> Result<(), String> {
-    let (mut integer, fraction) =
-        bound.parts(MAX_DIGITS).ok_or(format!("a bound has more than {MAX_DIGITS} digits"))?;
-    if integer.is_empty() {
-        integer.push(0);
-    }
-    let n = integer.len();
-    const ORDERS: [Ordering; 3] = [Ordering::Less, Ordering::Equal, Ordering::Greater];
-    let slot = |order: Ordering| (order as i8 + 1) as usize;
-    // After the point: the order is decided, or the texts agree up to digit j of the fraction.
-    let decided: Vec<u32> = ORDERS.iter().map(|&o| b.state(accepted.accepts(o))).collect();
-    for order in [Ordering::Less, Ordering::Greater] {
-        let s = decided[slot(order)];
-        b.edge(s, ZERO, NINE, s);
-    }
-    let undecided: Vec<u32> = (0..=fraction.len())
-        .map(|j| {
-            b.state(accepted.accepts(if j < fraction.len() {
-                Ordering::Less
-            } else {
-                Ordering::Equal
-            }))
-        })
-        .collect();
-    for (j, &s) in undecided.iter().enumerate() {
-        let digit = fraction.get(j).copied().unwrap_or(0);
-        let next = undecided.get(j + 1).copied().unwrap_or(s);
-        add_digit_edges(b, s, digit, [decided[0], next, decided[2]]);
-    }
-    let after_point = |order: Ordering| match order {
-        Ordering::Equal => undecided[0],
-        order => decided[slot(order)],
-    };
-    // More integer digits than the bound has.
-    let longer = b.state(accepted.greater);
-    b.edge(longer, ZERO, NINE, longer);
-    b.edge(longer, POINT, POINT, decided[2]);
-    // States after i digits, by their comparison with the first i digits of the bound.
-    let mut row = [from; 3];
-    for (i, &digit) in integer.iter().enumerate() {
-        let last = i + 1 == n;
-        let at_end = |order: Ordering| match order {
-            _ if !last => Ordering::Less,
-            Ordering::Equal if !fraction.is_empty() => Ordering::Less,
-            order => order,
-        };
-        let next: Vec<u32> = ORDERS.iter().map(|&o| b.state(accepted.accepts(at_end(o)))).collect();
-        for &order in &ORDERS {
-            let s = next[slot(order)];
-            b.edge(s, POINT, POINT, if last { after_point(order) } else { decided[0] });
-            if last {
-                b.edge(s, ZERO, NINE, longer);
-            }
-        }
-        add_digit_edges(b, row[1], digit, [next[0], next[1], next[2]]);
-        if i > 0 {
-            b.edge(row[0], ZERO, NINE, next[0]);
-            b.edge(row[2], ZERO, NINE, next[2]);
-        }
-        row = [next[0], next[1], next[2]];
-    }
-    Ok(())
-}
-
-/// Adds edges for the digits below, equal to and above `digit`.
-fn add_digit_edges(b: &mut DfaBuilder, from: u32, digit: u8, to: [u32; 3]) {
-    let code = u32::from(b'0' + digit);
-    if digit > 0 {
-        b.edge(from, ZERO, code - 1, to[0]);
-    }
-    b.edge(from, code, code, to[1]);
-    if digit < 9 {
-        b.edge(from, code + 1, NINE, to[2]);
-    }
-}
-
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-
-    /// The automaton of numbers without an exponent.
-    pub(crate) fn decimal_syntax() -> Dfa {
-        MantissaSyntax::Decimal.dfa()
-    }
 
     fn bound(text: &str, exclusive: bool) -> Bound {
         Bound { value: Decimal::parse(text), exclusive }
-    }
-
-    pub(crate) const SAMPLES: &[&str] = &[
-        "0",
-        "-0",
-        "0.0",
-        "-0.0",
-        "1",
-        "-1",
-        "9",
-        "10",
-        "11",
-        "99",
-        "100",
-        "101",
-        "-9",
-        "-10",
-        "-11",
-        "0.1",
-        "0.10",
-        "0.09",
-        "0.11",
-        "-0.1",
-        "1.5",
-        "1.49",
-        "1.51",
-        "10.0",
-        "10.01",
-        "9.99",
-        "-9.99",
-        "-10.01",
-        "12345678901234567890",
-        "5e-1",
-    ];
-
-    #[test]
-    fn bound_automata_agree_with_decimal_comparison() {
-        let syntax = MantissaSyntax::Decimal.dfa();
-        for limit in [
-            "0",
-            "1",
-            "-1",
-            "10",
-            "-10",
-            "0.1",
-            "-0.1",
-            "1.5",
-            "100",
-            "12345678901234567890",
-            "0.09",
-        ] {
-            for exclusive in [false, true] {
-                let b = bound(limit, exclusive);
-                for order in [Ordering::Less, Ordering::Greater] {
-                    let dfa = comparison_dfa(&b, order)
-                        .unwrap()
-                        .combine(&syntax, Combine::And, 10_000)
-                        .unwrap();
-                    for sample in SAMPLES.iter().filter(|s| !s.contains('e')) {
-                        let value = Decimal::parse(sample);
-                        let want = value.cmp(&b.value) == order || (!exclusive && value == b.value);
-                        let got = dfa.accepts(sample.bytes().map(u32::from));
-                        assert_eq!(got, want, "{sample} {order:?} {limit} exclusive {exclusive}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn mantissa_syntaxes_accept_their_numbers() {
-        let accepts = |s: MantissaSyntax, text: &str| s.dfa().accepts(text.bytes().map(u32::from));
-        assert!(
-            accepts(MantissaSyntax::Digits, "-10")
-                && !accepts(MantissaSyntax::Digits, "1.0")
-                && !accepts(MantissaSyntax::Digits, "01")
-        );
-        assert!(
-            accepts(MantissaSyntax::ZeroFraction, "1.00")
-                && !accepts(MantissaSyntax::ZeroFraction, "1.01")
-        );
-        assert!(
-            accepts(MantissaSyntax::Fraction, "0.50")
-                && !accepts(MantissaSyntax::Fraction, "5.0")
-                && !accepts(MantissaSyntax::Fraction, "5")
-        );
-        assert!(
-            accepts(MantissaSyntax::Decimal, "0.50")
-                && !accepts(MantissaSyntax::Decimal, "1.")
-                && !accepts(MantissaSyntax::Decimal, ".5")
-        );
     }
 
     /// All JSON numbers of up to `n` bytes with the digits 0, 1, 2, 5.

@@ -2,32 +2,26 @@
 //! or as keyword arguments.
 //!
 //! A [`ParameterStyle`] describes how one member is written. String values may be written without
-//! quotes ([`RawStrings`]); such a text can look like a value of another type, which
-//! [`AmbiguousText`] resolves.
+//! quotes ([`RawStrings`]).
 
-use std::rc::Rc;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::super::options::SchemaOptions;
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{Facets, MembershipTest, ObjectFacets, StringFacets, TypeSet};
+use super::super::read::facets::{Facets, MembershipTest, ObjectFacets, TypeSet};
 use super::super::read::registry::Registry;
 use super::SchemaLowering;
 use super::attempts::retry;
-use super::json_types::{JsonTypes, lookalike_dfa};
-use super::member_graph::ObjectMember;
-use super::object::uniform_undeclared;
+use super::json_types::JsonTypes;
+use super::member_graph::{ObjectMember, ObjectMembers};
+use super::name_classes::uniform_undeclared;
 use super::punctuation::Delimiters;
-use super::syntax::{
-    ValueSyntax, any_trigger, bare_complement, contains, trigger_texts, without_texts,
-};
-use crate::front::regex::spell_utf8;
-use crate::fsm::{Combine, Dfa};
+use super::raw_strings::{RawStrings, restrict};
+use super::syntax::{ValueSyntax, bare_complement};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
-use crate::ir::regular;
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
+use crate::ir::{Expr, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -101,74 +95,13 @@ pub enum MemberPart {
     Value,
 }
 
-/// Strings written without quotes and escapes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RawStrings {
-    /// Triggers that end a value of any type, each with the expression that must follow it. A
-    /// string contains none of them.
-    pub end: Vec<(Trigger, Expr)>,
-    /// Optional text before a value, not part of it.
-    pub lead: Vec<u8>,
-    /// Optional text after a value, not part of it.
-    pub trail: Vec<u8>,
-    /// Further texts that a string does not contain.
-    pub excludes: Vec<Vec<u8>>,
-    /// Whether white space may surround values that are not strings, as between JSON tokens.
-    pub spaced: bool,
-    /// Treatment of strings that look like values of another type.
-    pub reading: AmbiguousText,
-    /// Whether `True`, `False` and `None` may stand for `true`, `false` and `null`, in values that
-    /// cannot be strings.
-    pub python_words: bool,
-}
-
-/// Python's words for the JSON words among values.
-fn python_words(values: &[Expr]) -> Vec<Expr> {
-    let words = ValueSyntax::Json.words().into_iter().zip(ValueSyntax::Python.words());
-    let is_there = |(json, _): &(&[u8], &[u8])| values.contains(&Expr::bytes(json));
-    words.filter(is_there).map(|(_, python)| Expr::bytes(python)).collect()
-}
-
-/// Meaning of a raw text that is a string, but would be another value as JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AmbiguousText {
-    /// The other value. Where the schema allows a value of that type, the grammar excludes the
-    /// string.
-    Json,
-    /// The reader of the output decides. The grammar excludes no strings.
-    Either,
-}
-
-impl RawStrings {
-    /// The texts that end a value.
-    fn terminator(&self) -> Expr {
-        let end = |(trigger, rest): &(Trigger, Expr)| {
-            Expr::seq([any_trigger(std::slice::from_ref(trigger)), rest.clone()])
-        };
-        Expr::alt(self.end.iter().map(end))
-    }
-
-    /// Whether a text is a string, and not another value of these types.
-    pub(super) fn reads_as_string(&self, text: &str, kinds: JsonTypes) -> bool {
-        let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
-        !self.forbidden().iter().any(|forbidden| contains(text, forbidden))
-            && !lookalike_dfa(kinds).is_some_and(is_ambiguous)
-    }
-
-    /// The texts that a string must not contain.
-    pub(crate) fn forbidden(&self) -> Vec<&[u8]> {
-        let ends =
-            self.end.iter().flat_map(|(trigger, _)| trigger_texts(std::slice::from_ref(trigger)));
-        ends.chain(self.excludes.iter().map(Vec::as_slice)).collect()
-    }
-}
-
 /// As [`lower_into`](super::super::lower_into), for an object whose members are written in `style`.
 ///
-/// The grammar excludes values of other types than objects. With [`AmbiguousText::Json`], it also
-/// excludes strings that read as a value of another type that the schema allows there: `5`, where
-/// the schema allows numbers and strings. Cost: as `lower_into`; strings with patterns need
-/// automata of the size of their patterns, and lengths are counted.
+/// The grammar excludes values of other types than objects. With
+/// [`AmbiguousText::Json`](super::raw_strings::AmbiguousText::Json), it also excludes strings that
+/// read as a value of another type that the schema allows there: `5`, where the schema allows
+/// numbers and strings. Cost: as `lower_into`; strings with patterns need automata of the size of
+/// their patterns, and lengths are counted.
 pub fn lower_parameters(
     builder: &mut GrammarBuilder,
     source: (&Json, &Registry),
@@ -247,14 +180,7 @@ impl<'a> SchemaLowering<'a, '_> {
         for object in &objects {
             let declared = self.declared_names(object);
             let mut others = JsonTypes::default();
-            let undeclared = match uniform_undeclared(object) {
-                Some(locs) => vec![locs],
-                None => {
-                    let classes = self.undeclared_classes(object, &declared).into_iter();
-                    classes.map(|(_, locs)| locs).collect()
-                }
-            };
-            for locs in undeclared {
+            for locs in self.undeclared_schemas(object, &declared) {
                 others = others.with(self.value_types(&locs));
             }
             types.others = types.others.with(others);
@@ -292,15 +218,38 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         self.normalizer.reader.report_unenforced(facets, TypeSet::OBJECT);
         let object = &facets.object;
-        let declared = self.declared_names(object);
-        let mut members = Vec::with_capacity(declared.len());
-        let mut required_members = Vec::new();
-        let required_names = MembershipTest::new(&object.required, declared.len());
-        for &name in &declared {
+        let names = self.declared_names(object);
+        let Some((declared, required)) = self.declared_parameters(object, &names, types, style)
+        else {
+            return Expr::Never;
+        };
+        let additional = self.additional_parameters(object, &names, types.others, style);
+        let delimiters = Delimiters {
+            open: style.open.clone(),
+            close: style.close.clone(),
+            comma: style.between.clone(),
+            empty: Expr::seq([style.open.clone(), style.close.clone()]),
+        };
+        let members = ObjectMembers { declared, required, additional, distinct_names: false };
+        self.object_graph(object, members, &delimiters)
+    }
+
+    /// The declared parameters that can be present, and the indices of the required ones. `None`: a
+    /// required one allows no value.
+    fn declared_parameters(
+        &mut self,
+        object: &ObjectFacets<'a>,
+        names: &[&'a str],
+        types: &MemberTypes<'a>,
+        style: &ParameterStyle,
+    ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
+        let (mut members, mut required) = (Vec::with_capacity(names.len()), Vec::new());
+        let required_names = MembershipTest::new(&object.required, names.len());
+        for &name in names {
             let locs = self.normalizer.member_schemas(object, name);
             let at =
                 locs.first().copied().filter(|&at| at != LocId::FALSE).unwrap_or(self.location);
-            let required = required_names.contains(&name);
+            let is_required = required_names.contains(&name);
             let body = match (self.normalizer.accepts_name(object, name), (style.name)(name)) {
                 (false, _) => Expr::Never,
                 (true, Some(written)) => {
@@ -314,44 +263,42 @@ impl<'a> SchemaLowering<'a, '_> {
                 }
             };
             if body != Expr::Never {
-                if required {
-                    required_members.push(members.len());
-                }
-                members.push(ObjectMember { first: (0, body), more: Vec::new(), required });
-            } else if required {
-                self.normalizer.reader.conflict(
-                    at,
-                    "",
-                    &format!("required member {name:?} allows no value"),
-                );
-                return Expr::Never;
+                required.extend(is_required.then_some(members.len()));
+                members.push(ObjectMember::new(body, is_required));
+            } else if is_required {
+                let what = format!("required member {name:?} allows no value");
+                self.normalizer.reader.conflict(at, "", &what);
+                return None;
             }
         }
+        Some((members, required))
+    }
+
+    /// The undeclared parameters, one for each class of names. `present`: the types that their
+    /// values may have in any alternative.
+    fn additional_parameters(
+        &mut self,
+        object: &ObjectFacets<'a>,
+        declared: &[&'a str],
+        present: JsonTypes,
+        style: &ParameterStyle,
+    ) -> Vec<ObjectMember> {
         let mut additional = Vec::new();
-        for (name, locs) in self.undeclared_names(object, &declared) {
-            if name != Expr::Never {
-                // The rule includes the terminator of the name, so that its masks do not depend on
-                // what follows.
-                let end = style.name_terminator();
-                let name = Expr::seq([Some(name), end.cloned()].into_iter().flatten());
-                let name = (Expr::Ref(self.rule("name".into(), name)), end.is_some());
-                let body = self.parameter(name, &locs, (types.others, &style.other_kinds), style);
-                if body != Expr::Never {
-                    additional.push(ObjectMember {
-                        first: (0, body),
-                        more: Vec::new(),
-                        required: false,
-                    });
-                }
+        for (name, locs) in self.undeclared_names(object, declared) {
+            if name == Expr::Never {
+                continue;
+            }
+            // The rule includes the terminator of the name, so that its masks do not depend on
+            // what follows.
+            let end = style.name_terminator();
+            let name = Expr::seq([Some(name), end.cloned()].into_iter().flatten());
+            let name = (Expr::Ref(self.rule("name".into(), name)), end.is_some());
+            let body = self.parameter(name, &locs, (present, &style.other_kinds), style);
+            if body != Expr::Never {
+                additional.push(ObjectMember::new(body, false));
             }
         }
-        let delimiters = Delimiters {
-            open: style.open.clone(),
-            close: style.close.clone(),
-            comma: style.between.clone(),
-            empty: Expr::seq([style.open.clone(), style.close.clone()]),
-        };
-        self.object_graph(object, (members, &required_members, additional), (&delimiters, false))
+        additional
     }
 
     /// Classes of undeclared names, as they are written, and the schemas of their values.
@@ -420,241 +367,33 @@ impl<'a> SchemaLowering<'a, '_> {
         let conj = self.normalizer.conjunction(locs);
         let alternatives = self.normalizer.alternatives(&conj);
         let here = conj.first().copied().unwrap_or(self.location);
-        let at = std::mem::replace(&mut self.location, here);
+        let outer = std::mem::replace(&mut self.location, here);
         let within: Vec<Facets<'a>> =
             alternatives.iter().filter_map(|f| restrict(f, kinds.types())).collect();
-        let mut parts = Vec::new();
-        let mut ends = None;
-        let present = match &style.raw {
-            Some(RawStrings { reading: AmbiguousText::Either, .. }) => JsonTypes::STRING,
-            _ => present,
+        let value = match &style.raw {
+            Some(raw) => self.raw_values(&within, present, raw),
+            None => {
+                let mut parts = Vec::new();
+                within.iter().for_each(|facets| self.syntax_values(facets, &mut parts));
+                self.value_rule(parts)
+            }
         };
-        for f in &within {
-            let Some(raw) = &style.raw else {
-                self.syntax_values(f, &mut parts);
-                continue;
-            };
-            if let Some(rest) = restrict(f, TypeSet::ALL.minus(TypeSet::STRING)) {
-                let mut plain = Vec::new();
-                self.syntax_values(&rest, &mut plain);
-                if raw.python_words && !present.meets(JsonTypes::STRING) {
-                    plain.extend(python_words(&plain));
-                }
-                let gap = if raw.spaced { self.gap() } else { Expr::Empty };
-                parts.push(Expr::seq([
-                    optional(&raw.lead),
-                    gap.clone(),
-                    Expr::alt(plain),
-                    gap,
-                    optional(&raw.trail),
-                ]));
-            }
-            if let Some(text) = restrict(f, TypeSet::STRING) {
-                self.normalizer.reader.report_unenforced(&text, TypeSet::STRING);
-                if present == JsonTypes::STRING && text.values.is_none() && text.string.is_free() {
-                    ends = Some(raw.end.clone());
-                } else {
-                    parts.push(self.raw_string(&text, present, raw));
-                }
-            }
-        }
-        self.location = at;
-        if let (Some(stops), Some(raw)) = (ends, &style.raw) {
-            // Any text is allowed, which includes all other alternatives.
-            let mut tags = Vec::new();
-            let mut bare = Vec::new();
-            for (trigger, rest) in stops {
-                match rest {
-                    Expr::Empty => bare.push(trigger),
-                    rest => tags.push((trigger, self.rule("end".into(), rest))),
-                }
-            }
-            let excludes = raw.excludes.clone();
-            let dispatch = Dispatch {
-                tags,
-                stops: bare,
-                excludes,
-                after: AfterTag::End,
-                end: DispatchEnd::AtStop,
-            };
-            let body = Expr::Dispatch(Box::new(dispatch));
-            return Expr::Ref(self.rule("text".into(), body));
-        }
-        let body = Expr::alt(parts);
-        if body == Expr::Never {
-            return body;
-        }
-        let value = Expr::Ref(self.rule("value".into(), body));
-        match &style.raw {
-            Some(raw) => Expr::seq([value, raw.terminator()]),
-            None => value,
+        self.location = outer;
+        value
+    }
+
+    /// The union of values, as a rule.
+    pub(super) fn value_rule(&mut self, parts: Vec<Expr>) -> Expr {
+        match Expr::alt(parts) {
+            Expr::Never => Expr::Never,
+            body => Expr::Ref(self.rule("value".into(), body)),
         }
     }
 
     /// Lowers values in the style's syntax.
-    fn syntax_values(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>) {
+    pub(super) fn syntax_values(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>) {
         let mut scalars = Vec::new();
         self.lower_facets(facets, parts, &mut scalars);
         parts.extend(scalars.iter().map(|word| Expr::bytes(word)));
     }
-
-    /// Lowers a raw string, except texts that a reader would take for another value.
-    pub(super) fn raw_string(
-        &mut self,
-        facets: &Facets<'a>,
-        kinds: JsonTypes,
-        raw: &RawStrings,
-    ) -> Expr {
-        let forbidden = raw.forbidden();
-        if let Some(values) = &facets.values {
-            let texts = values.iter().filter_map(|value| value.as_str());
-            let unambiguous = texts.filter(|text| {
-                self.normalizer.accepts_text(&facets.string, text)
-                    && raw.reads_as_string(text, kinds)
-            });
-            return Expr::alt(unambiguous.flat_map(|text| framed_word(text, raw)));
-        }
-        if !facets.string.is_free() {
-            return self.raw_string_expr(&facets.string, &forbidden, kinds, raw);
-        }
-        // An unconstrained string does not depend on the schema. Cached, because most automata of a
-        // request are of this form.
-        let free = StringFacets::default();
-        let key = FreeTextKey {
-            kinds,
-            forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
-            frame: [raw.lead.clone(), raw.trail.clone()],
-            limit: self.normalizer.reader.limits.automaton_states,
-        };
-        if let Some(cached) = free_text_cache().get(&key).cloned() {
-            return (*cached).clone();
-        }
-        // As an automaton: an expression would be copied, compared and walked for each string.
-        let expr = self.raw_string_expr(&free, &forbidden, kinds, raw);
-        let expr = match regular::automaton(&expr, &[], key.limit) {
-            Ok(dfa) if expr != Expr::Never => Expr::Automaton(Arc::new(dfa)),
-            _ => expr,
-        };
-        let mut cache = free_text_cache();
-        if expr != Expr::Never && cache.len() < MAX_CACHED_FREE_TEXTS {
-            cache.insert(key, Arc::new(expr.clone()));
-        }
-        expr
-    }
-
-    /// Lowers a raw string with the given facets.
-    fn raw_string_expr(
-        &mut self,
-        string: &StringFacets<'a>,
-        forbidden: &[&[u8]],
-        kinds: JsonTypes,
-        raw: &RawStrings,
-    ) -> Expr {
-        let parts = self.raw_text_parts(string, forbidden).into_iter();
-        let spelt = parts.map(|(texts, lengths)| {
-            let framed = self.framed_text((*texts).clone(), lengths, kinds, raw);
-            framed.unwrap_or_else(|error| self.too_large(&error))
-        });
-        Expr::alt(spelt.collect::<Vec<_>>())
-    }
-
-    /// Spells the texts of an automaton with the optional lead and trail.
-    fn framed_text(
-        &mut self,
-        mut texts: Dfa,
-        lengths: (u32, Option<u32>),
-        kinds: JsonTypes,
-        raw: &RawStrings,
-    ) -> Result<Expr, crate::fsm::TooLarge> {
-        let limit = self.normalizer.reader.limits.automaton_states;
-        if let Some(others) = lookalike_dfa(kinds) {
-            texts = texts.combine(others, Combine::Minus, limit)?;
-        }
-        let mut out = Vec::new();
-        for (trail, texts) in optional_frame(texts, (true, &raw.trail, false), limit)? {
-            for (lead, texts) in optional_frame(texts, (false, &raw.lead, true), limit)? {
-                let spelt = self.spell_of_length(&texts, lengths, &mut spell_utf8)?;
-                out.push(Expr::seq([lead, spelt, trail.clone()]));
-            }
-        }
-        Ok(Expr::alt(out))
-    }
-}
-
-/// Texts with an optional lead or trail. Without it, a text must not begin or end like one that has
-/// it.
-fn optional_frame(
-    texts: Dfa,
-    (before, written, after): (bool, &[u8], bool),
-    limit: usize,
-) -> Result<Vec<(Expr, Dfa)>, crate::fsm::TooLarge> {
-    if written.is_empty() {
-        return Ok(vec![(Expr::Empty, texts)]);
-    }
-    Ok(match without_texts(&texts, (before, &[written], after), limit)? {
-        None => vec![(optional(written), texts)],
-        Some(bare) => vec![(Expr::bytes(written), texts), (Expr::Empty, bare)],
-    })
-}
-
-/// Cache key of raw strings without facets.
-#[derive(PartialEq, Eq, Hash)]
-struct FreeTextKey {
-    kinds: JsonTypes,
-    forbidden: Vec<Vec<u8>>,
-    /// Lead and trail.
-    frame: [Vec<u8>; 2],
-    limit: usize,
-}
-
-/// Maximum number of cached raw strings. Wire formats and sets of types are few.
-const MAX_CACHED_FREE_TEXTS: usize = 256;
-
-/// The raw strings without facets built in this process.
-fn free_text_cache() -> MutexGuard<'static, HashMap<FreeTextKey, Arc<Expr>>> {
-    static CACHE: LazyLock<Mutex<HashMap<FreeTextKey, Arc<Expr>>>> = LazyLock::new(Mutex::default);
-    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// One text with and without the lead and the trail. Without them, it must not begin or end like a
-/// text that has them.
-fn framed_word(text: &str, raw: &RawStrings) -> impl Iterator<Item = Expr> {
-    let word = |lead: &[u8], trail: &[u8]| Expr::bytes(&[lead, text.as_bytes(), trail].concat());
-    let bare_lead = !raw.lead.is_empty() && !text.as_bytes().starts_with(&raw.lead);
-    let bare_trail = !raw.trail.is_empty() && !text.as_bytes().ends_with(&raw.trail);
-    let frames = [
-        Some(word(&raw.lead, &raw.trail)),
-        bare_trail.then(|| word(&raw.lead, b"")),
-        bare_lead.then(|| word(b"", &raw.trail)),
-        (bare_lead && bare_trail).then(|| word(b"", b"")),
-    ];
-    frames.into_iter().flatten()
-}
-
-/// The text or nothing.
-fn optional(text: &[u8]) -> Expr {
-    Expr::optional(Expr::bytes(text))
-}
-
-/// The types of the values that facets allow.
-pub(super) fn allowed_types(facets: &Facets<'_>) -> TypeSet {
-    match &facets.values {
-        Some(values) => values.iter().fold(TypeSet::NONE, |all, value| all.or(TypeSet::of(value))),
-        None => facets.types,
-    }
-}
-
-/// Restricts facets to values of the given types; `None` if no value remains.
-fn restrict<'a>(facets: &Facets<'a>, types: TypeSet) -> Option<Facets<'a>> {
-    let mut out = facets.clone();
-    out.types = out.types.and(types);
-    if let Some(values) = &facets.values {
-        let restricted: Vec<&Json> =
-            values.iter().copied().filter(|value| types.meets(TypeSet::of(value))).collect();
-        if restricted.is_empty() {
-            return None;
-        }
-        out.values = Some(Rc::new(restricted));
-    }
-    (!out.types.is_none()).then_some(out)
 }

@@ -18,6 +18,17 @@ use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Counted, Expr, Graph};
 
+/// Memo of strings, and of the spellings of their characters.
+#[derive(Default)]
+pub(super) struct StringMemo {
+    /// Strings, by their facets.
+    by_facets: HashMap<String, Expr>,
+    /// Rules of one code point of these ranges.
+    classes: HashMap<Ranges, RuleId>,
+    /// Spellings of one code point of these ranges: plain ASCII, and a rule for the rest.
+    ranges: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
+}
+
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers a string with the given facets, quotes included. Equal facets share one rule.
     pub(super) fn string(&mut self, facets: &StringFacets<'a>) -> Expr {
@@ -37,7 +48,7 @@ impl<'a> SchemaLowering<'a, '_> {
             key.push_str("\0-");
             key.push_str(text);
         }
-        if let Some(string) = self.strings.get(&key) {
+        if let Some(string) = self.strings.by_facets.get(&key) {
             return string.clone();
         }
         let body = if !self.syntax.is_json() {
@@ -52,7 +63,7 @@ impl<'a> SchemaLowering<'a, '_> {
         } else {
             Expr::Ref(self.rule("text".into(), body))
         };
-        self.strings.insert(key, out.clone());
+        self.strings.by_facets.insert(key, out.clone());
         out
     }
 
@@ -269,7 +280,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// be [`Expr::Never`]: plain ASCII, and a shared rule for the rest. The edges of automata
     /// repeat the same few classes many times.
     pub(super) fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> [Expr; 2] {
-        if let Some(spelt) = self.spelled_ranges.get(ranges) {
+        if let Some(spelt) = self.strings.ranges.get(ranges) {
             return spelt.clone();
         }
         let spelling = self.spelling();
@@ -291,20 +302,20 @@ impl<'a> SchemaLowering<'a, '_> {
             ascii = ascii.union(&ByteSet::range(lo as u8, hi.min(0x7F) as u8));
         }
         let ascii = ascii.intersect(&plain_ascii());
-        let rest = match self.classes.get(&special) {
+        let rest = match self.strings.classes.get(&special) {
             _ if special.is_empty() => Expr::Never,
             Some(&rule) => Expr::Ref(rule),
             None => match spelling.parts(&special).1 {
                 Expr::Never => Expr::Never,
                 body => {
                     let rule = self.rule("class".into(), body);
-                    self.classes.insert(special, rule);
+                    self.strings.classes.insert(special, rule);
                     Expr::Ref(rule)
                 }
             },
         };
         let spelt = [Expr::class(ascii), rest];
-        self.spelled_ranges.insert(ranges.into(), spelt.clone());
+        self.strings.ranges.insert(ranges.into(), spelt.clone());
         spelt
     }
 

@@ -1,10 +1,11 @@
 //! The rules of unconstrained values: of all strings, all numbers, all arrays and so on.
 
 use super::super::read::facets::{NumberFacets, StringFacets, TypeSet};
+use super::SchemaLowering;
+use super::constants::word_set;
 use super::json_types::JsonTypes;
 use super::punctuation::Delimiters;
 use super::syntax::ValueSyntax;
-use super::{SchemaLowering, word_set};
 use crate::ids::RuleId;
 use crate::ir::{Expr, Literal};
 

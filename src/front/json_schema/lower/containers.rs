@@ -1,0 +1,138 @@
+//! Rules of objects and arrays. Each is declared where its value is lowered; its body is lowered
+//! later, from a queue. Containers of uniform content share a rule.
+
+use super::super::read::Features;
+use super::super::read::doc::LocId;
+use super::super::read::facets::{ArrayFacets, ObjectFacets, TypeSet};
+use super::super::read::shared_facets::SharedFacets;
+use super::SchemaLowering;
+use crate::hash::HashMap;
+use crate::ids::RuleId;
+use crate::ir::Expr;
+
+/// A container whose content is constrained by type only: the key by which equal ones share a rule.
+#[derive(PartialEq, Eq, Hash)]
+enum UniformContainer {
+    Array(TypeSet, u32, Option<u32>),
+    Object(TypeSet),
+}
+
+/// The body of a rule that is still to be lowered.
+enum PendingBody<'a> {
+    Object(SharedFacets<ObjectFacets<'a>>),
+    Array(SharedFacets<ArrayFacets>),
+}
+
+/// The rules of containers that are declared, and what is still to be lowered of them.
+#[derive(Default)]
+pub(super) struct ContainerRules<'a> {
+    /// Memo of containers whose content is constrained by type only.
+    uniform: HashMap<UniformContainer, Expr>,
+    /// Declared rules whose bodies are still to be lowered.
+    queue: Vec<(RuleId, LocId, PendingBody<'a>)>,
+    /// The number of lowered bodies.
+    lowered: usize,
+}
+
+impl<'a> SchemaLowering<'a, '_> {
+    /// Lowers the bodies in the queue, until a feature is missing among those that are enabled, or
+    /// a limit is reached.
+    pub(super) fn lower_containers(&mut self, enabled: Features) {
+        while let Some((rule, loc, pending)) = self.containers.queue.pop() {
+            if self.normalizer.reader.features != enabled {
+                break;
+            }
+            self.location = loc;
+            self.normalizer.reader.enter(loc);
+            let body = match pending {
+                PendingBody::Object(facets) => self.object(&facets),
+                PendingBody::Array(facets) => self.array(&facets),
+            };
+            self.builder.define(rule, body);
+            self.containers.lowered += 1;
+            if !self.normalizer.reader.spend(1) {
+                break;
+            }
+            if self.containers.lowered + self.normalizer.reader.doc.len()
+                > self.normalizer.reader.limits.nodes
+            {
+                self.normalizer.reader.halt_at_nodes();
+                break;
+            }
+        }
+    }
+
+    /// Arrays with these facets, as a rule.
+    pub(super) fn declare_array(&mut self, facets: &SharedFacets<ArrayFacets>) -> Expr {
+        if facets.is_free() {
+            return Expr::Ref(self.any_array_rule());
+        }
+        let body = PendingBody::Array(facets.clone());
+        match self.uniform_array(facets) {
+            Some(key) => self.declare_uniform(key, "array ", body),
+            None => self.declare_container("array ", body),
+        }
+    }
+
+    /// Objects with these facets, as a rule.
+    pub(super) fn declare_object(&mut self, facets: &SharedFacets<ObjectFacets<'a>>) -> Expr {
+        if facets.is_free() {
+            return Expr::Ref(self.any_object_rule());
+        }
+        let body = PendingBody::Object(facets.clone());
+        match self.uniform_object(facets) {
+            Some(key) => self.declare_uniform(key, "object ", body),
+            None => self.declare_container("object ", body),
+        }
+    }
+
+    /// The key of an array that is constrained by length and element type only.
+    fn uniform_array(&self, facets: &ArrayFacets) -> Option<UniformContainer> {
+        let [part] = &facets.parts[..] else { return None };
+        let types =
+            self.normalizer.reader.type_only(part.rest.filter(|_| part.prefix.is_empty())?)?;
+        let ArrayFacets { contains, unique, repeats, .. } = facets;
+        let is_uniform = contains.is_empty() && unique.is_none() && repeats.is_none();
+        is_uniform.then_some(UniformContainer::Array(types, facets.min, facets.max))
+    }
+
+    /// The key of an object whose members are constrained by type only.
+    fn uniform_object(&self, facets: &ObjectFacets<'a>) -> Option<UniformContainer> {
+        let [part] = &facets.parts[..] else { return None };
+        let types = self
+            .normalizer
+            .reader
+            .type_only(part.additional.filter(|_| part.properties.is_empty())?)?;
+        let constraints = facets.required.len()
+            + facets.forbidden.len()
+            + facets.names.len()
+            + facets.witnesses.len();
+        let is_uniform =
+            constraints == 0 && part.patterns.is_empty() && facets.min == 0 && facets.max.is_none();
+        is_uniform.then_some(UniformContainer::Object(types))
+    }
+
+    /// As [`SchemaLowering::declare_container`], with one rule for all containers with this key.
+    fn declare_uniform(
+        &mut self,
+        key: UniformContainer,
+        kind: &str,
+        body: PendingBody<'a>,
+    ) -> Expr {
+        if let Some(expr) = self.containers.uniform.get(&key) {
+            return expr.clone();
+        }
+        let out = self.declare_container(kind, body);
+        self.containers.uniform.insert(key, out.clone());
+        out
+    }
+
+    /// Declares the rule of a container, and queues its body.
+    fn declare_container(&mut self, kind: &str, body: PendingBody<'a>) -> Expr {
+        let rule = self
+            .builder
+            .declare([kind, self.normalizer.reader.doc.rule_name(self.location)].concat());
+        self.containers.queue.push((rule, self.location, body));
+        Expr::Ref(rule)
+    }
+}

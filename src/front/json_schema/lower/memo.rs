@@ -1,0 +1,49 @@
+//! Memo of lowered values, so that equal conjunctions of schemas share their rules.
+
+use super::super::normalize::Conjunction;
+use super::super::read::doc::{LocId, Locs};
+use super::super::read::facets::TypeSet;
+use crate::hash::HashMap;
+use crate::ir::Expr;
+
+/// The expressions of the values that have been lowered.
+#[derive(Default)]
+pub(super) struct ValueMemo {
+    /// By location.
+    by_location: Vec<Option<Expr>>,
+    /// By conjunction of several locations, or of none.
+    by_conjunction: HashMap<Conjunction, Expr>,
+    /// Values that are constrained by type only.
+    pub(super) by_types: HashMap<TypeSet, Expr>,
+}
+
+impl ValueMemo {
+    /// The values of a conjunction, if they have been lowered.
+    pub(super) fn get(&self, locs: &[LocId]) -> Option<&Expr> {
+        match locs {
+            [only] => self.by_location.get(only.table_index()).and_then(Option::as_ref),
+            _ => self.by_conjunction.get(locs),
+        }
+    }
+
+    /// Keeps the values of a conjunction. `locations`: how many there are so far.
+    pub(super) fn insert(&mut self, locs: Locs, values: Expr, locations: usize) {
+        let [only] = locs[..] else { return drop(self.by_conjunction.insert(locs, values)) };
+        if self.by_location.len() <= only.table_index() {
+            self.by_location.resize(2 * locations, None);
+        }
+        self.by_location[only.table_index()] = Some(values);
+    }
+
+    /// For the first location of each conjunction, all locations that are conjoined with it. A
+    /// conjunction is lowered at its first location.
+    pub(super) fn conjoined(&self) -> HashMap<LocId, Vec<LocId>> {
+        let mut conjoined: HashMap<LocId, Vec<LocId>> = HashMap::default();
+        for conj in self.by_conjunction.keys() {
+            if let Some(&first) = conj.first() {
+                conjoined.entry(first).or_default().extend(conj);
+            }
+        }
+        conjoined
+    }
+}

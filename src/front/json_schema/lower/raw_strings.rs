@@ -1,0 +1,301 @@
+//! Raw strings: string values that are written without quotes and escapes, up to a text that ends
+//! them.
+//!
+//! Such a text can look like a value of another type, which [`AmbiguousText`] resolves.
+
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use super::super::read::facets::{Facets, StringFacets, TypeSet};
+use super::SchemaLowering;
+use super::json_types::{JsonTypes, lookalike_dfa};
+use super::syntax::{ValueSyntax, any_trigger, contains, trigger_texts, without_texts};
+use crate::front::regex::{Lengths, spell_utf8};
+use crate::fsm::{Combine, Dfa, TooLarge};
+use crate::hash::HashMap;
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger, regular};
+use crate::spec::json::Json;
+
+/// Strings written without quotes and escapes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawStrings {
+    /// Triggers that end a value of any type, each with the expression that must follow it. A
+    /// string contains none of them.
+    pub end: Vec<(Trigger, Expr)>,
+    /// Optional text before a value, not part of it.
+    pub lead: Vec<u8>,
+    /// Optional text after a value, not part of it.
+    pub trail: Vec<u8>,
+    /// Further texts that a string does not contain.
+    pub excludes: Vec<Vec<u8>>,
+    /// Whether white space may surround values that are not strings, as between JSON tokens.
+    pub spaced: bool,
+    /// Treatment of strings that look like values of another type.
+    pub reading: AmbiguousText,
+    /// Whether `True`, `False` and `None` may stand for `true`, `false` and `null`, in values that
+    /// cannot be strings.
+    pub python_words: bool,
+}
+
+/// Meaning of a raw text that is a string, but would be another value as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AmbiguousText {
+    /// The other value. Where the schema allows a value of that type, the grammar excludes the
+    /// string.
+    Json,
+    /// The reader of the output decides. The grammar excludes no strings.
+    Either,
+}
+
+impl RawStrings {
+    /// The texts that end a value.
+    fn terminator(&self) -> Expr {
+        let end = |(trigger, rest): &(Trigger, Expr)| {
+            Expr::seq([any_trigger(std::slice::from_ref(trigger)), rest.clone()])
+        };
+        Expr::alt(self.end.iter().map(end))
+    }
+
+    /// Whether a text is a string, and not another value of these types.
+    pub(super) fn reads_as_string(&self, text: &str, kinds: JsonTypes) -> bool {
+        let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
+        !self.forbidden().iter().any(|forbidden| contains(text, forbidden))
+            && !lookalike_dfa(kinds).is_some_and(is_ambiguous)
+    }
+
+    /// The texts that a string must not contain.
+    pub(crate) fn forbidden(&self) -> Vec<&[u8]> {
+        let ends =
+            self.end.iter().flat_map(|(trigger, _)| trigger_texts(std::slice::from_ref(trigger)));
+        ends.chain(self.excludes.iter().map(Vec::as_slice)).collect()
+    }
+}
+
+impl<'a> SchemaLowering<'a, '_> {
+    /// The values of alternatives, with the text that ends them. Strings are raw. `present`: the
+    /// types that a reader expects.
+    pub(super) fn raw_values(
+        &mut self,
+        alternatives: &[Facets<'a>],
+        present: JsonTypes,
+        raw: &RawStrings,
+    ) -> Expr {
+        let present = match raw.reading {
+            AmbiguousText::Either => JsonTypes::STRING,
+            AmbiguousText::Json => present,
+        };
+        let (mut parts, mut any_text) = (Vec::new(), false);
+        for facets in alternatives {
+            if let Some(others) = restrict(facets, TypeSet::ALL.minus(TypeSet::STRING)) {
+                parts.push(self.values_beside_strings(&others, present, raw));
+            }
+            if let Some(text) = restrict(facets, TypeSet::STRING) {
+                self.normalizer.reader.report_unenforced(&text, TypeSet::STRING);
+                if present == JsonTypes::STRING && text.values.is_none() && text.string.is_free() {
+                    any_text = true;
+                } else {
+                    parts.push(self.raw_string(&text, present, raw));
+                }
+            }
+        }
+        if any_text {
+            // Includes all other values.
+            return self.any_raw_text(raw);
+        }
+        match self.value_rule(parts) {
+            Expr::Never => Expr::Never,
+            value => Expr::seq([value, raw.terminator()]),
+        }
+    }
+
+    /// Values of other types than strings.
+    fn values_beside_strings(
+        &mut self,
+        facets: &Facets<'a>,
+        present: JsonTypes,
+        raw: &RawStrings,
+    ) -> Expr {
+        let mut values = Vec::new();
+        self.syntax_values(facets, &mut values);
+        if raw.python_words && !present.meets(JsonTypes::STRING) {
+            values.extend(python_words(&values));
+        }
+        let gap = if raw.spaced { self.gap() } else { Expr::Empty };
+        let (lead, trail) = (optional(&raw.lead), optional(&raw.trail));
+        Expr::seq([lead, gap.clone(), Expr::alt(values), gap, trail])
+    }
+
+    /// Any text, with what ends it.
+    fn any_raw_text(&mut self, raw: &RawStrings) -> Expr {
+        let (mut tags, mut stops) = (Vec::new(), Vec::new());
+        for (trigger, rest) in raw.end.clone() {
+            match rest {
+                Expr::Empty => stops.push(trigger),
+                rest => tags.push((trigger, self.rule("end".into(), rest))),
+            }
+        }
+        let excludes = raw.excludes.clone();
+        let (after, end) = (AfterTag::End, DispatchEnd::AtStop);
+        let body = Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }));
+        Expr::Ref(self.rule("text".into(), body))
+    }
+
+    /// Lowers a raw string, except texts that a reader would take for another value.
+    pub(super) fn raw_string(
+        &mut self,
+        facets: &Facets<'a>,
+        kinds: JsonTypes,
+        raw: &RawStrings,
+    ) -> Expr {
+        let forbidden = raw.forbidden();
+        if let Some(values) = &facets.values {
+            let texts = values.iter().filter_map(|value| value.as_str());
+            let unambiguous = texts.filter(|text| {
+                self.normalizer.accepts_text(&facets.string, text)
+                    && raw.reads_as_string(text, kinds)
+            });
+            return Expr::alt(unambiguous.flat_map(|text| framed_word(text, raw)));
+        }
+        if !facets.string.is_free() {
+            return self.raw_string_expr(&facets.string, &forbidden, kinds, raw);
+        }
+        // An unconstrained string does not depend on the schema. Cached, because most automata of a
+        // request are of this form.
+        let free = StringFacets::default();
+        let key = FreeTextKey {
+            kinds,
+            forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
+            frame: [raw.lead.clone(), raw.trail.clone()],
+            limit: self.normalizer.reader.limits.automaton_states,
+        };
+        if let Some(cached) = free_text_cache().get(&key).cloned() {
+            return (*cached).clone();
+        }
+        // As an automaton: an expression would be copied, compared and walked for each string.
+        let expr = self.raw_string_expr(&free, &forbidden, kinds, raw);
+        let expr = match regular::automaton(&expr, &[], key.limit) {
+            Ok(dfa) if expr != Expr::Never => Expr::Automaton(Arc::new(dfa)),
+            _ => expr,
+        };
+        let mut cache = free_text_cache();
+        if expr != Expr::Never && cache.len() < MAX_CACHED_FREE_TEXTS {
+            cache.insert(key, Arc::new(expr.clone()));
+        }
+        expr
+    }
+
+    /// Lowers a raw string with the given facets.
+    fn raw_string_expr(
+        &mut self,
+        string: &StringFacets<'a>,
+        forbidden: &[&[u8]],
+        kinds: JsonTypes,
+        raw: &RawStrings,
+    ) -> Expr {
+        let parts = self.raw_text_parts(string, forbidden).into_iter();
+        let spelt = parts.map(|(texts, lengths)| {
+            let framed = self.framed_text((*texts).clone(), lengths, kinds, raw);
+            framed.unwrap_or_else(|error| self.too_large(&error))
+        });
+        Expr::alt(spelt.collect::<Vec<_>>())
+    }
+
+    /// Spells the texts of an automaton with the optional lead and trail.
+    fn framed_text(
+        &mut self,
+        mut texts: Dfa,
+        lengths: Lengths,
+        kinds: JsonTypes,
+        raw: &RawStrings,
+    ) -> Result<Expr, TooLarge> {
+        let limit = self.normalizer.reader.limits.automaton_states;
+        if let Some(others) = lookalike_dfa(kinds) {
+            texts = texts.combine(others, Combine::Minus, limit)?;
+        }
+        let mut out = Vec::new();
+        for (trail, texts) in optional_frame(texts, (true, &raw.trail, false), limit)? {
+            for (lead, texts) in optional_frame(texts, (false, &raw.lead, true), limit)? {
+                let spelt = self.spell_of_length(&texts, lengths, &mut spell_utf8)?;
+                out.push(Expr::seq([lead, spelt, trail.clone()]));
+            }
+        }
+        Ok(Expr::alt(out))
+    }
+}
+
+/// Python's words for the JSON words among values.
+fn python_words(values: &[Expr]) -> Vec<Expr> {
+    let words = ValueSyntax::Json.words().into_iter().zip(ValueSyntax::Python.words());
+    let is_there = |(json, _): &(&[u8], &[u8])| values.contains(&Expr::bytes(json));
+    words.filter(is_there).map(|(_, python)| Expr::bytes(python)).collect()
+}
+
+/// Texts with an optional lead or trail. Without it, a text must not begin or end like one that has
+/// it.
+fn optional_frame(
+    texts: Dfa,
+    (before, written, after): (bool, &[u8], bool),
+    limit: usize,
+) -> Result<Vec<(Expr, Dfa)>, TooLarge> {
+    if written.is_empty() {
+        return Ok(vec![(Expr::Empty, texts)]);
+    }
+    Ok(match without_texts(&texts, (before, &[written], after), limit)? {
+        None => vec![(optional(written), texts)],
+        Some(bare) => vec![(Expr::bytes(written), texts), (Expr::Empty, bare)],
+    })
+}
+
+/// Cache key of raw strings without facets.
+#[derive(PartialEq, Eq, Hash)]
+struct FreeTextKey {
+    kinds: JsonTypes,
+    forbidden: Vec<Vec<u8>>,
+    /// Lead and trail.
+    frame: [Vec<u8>; 2],
+    limit: usize,
+}
+
+/// Maximum number of cached raw strings. Wire formats and sets of types are few.
+const MAX_CACHED_FREE_TEXTS: usize = 256;
+
+/// The raw strings without facets built in this process.
+fn free_text_cache() -> MutexGuard<'static, HashMap<FreeTextKey, Arc<Expr>>> {
+    static CACHE: LazyLock<Mutex<HashMap<FreeTextKey, Arc<Expr>>>> = LazyLock::new(Mutex::default);
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One text with and without the lead and the trail. Without them, it must not begin or end like a
+/// text that has them.
+fn framed_word(text: &str, raw: &RawStrings) -> impl Iterator<Item = Expr> {
+    let word = |lead: &[u8], trail: &[u8]| Expr::bytes(&[lead, text.as_bytes(), trail].concat());
+    let bare_lead = !raw.lead.is_empty() && !text.as_bytes().starts_with(&raw.lead);
+    let bare_trail = !raw.trail.is_empty() && !text.as_bytes().ends_with(&raw.trail);
+    let frames = [
+        Some(word(&raw.lead, &raw.trail)),
+        bare_trail.then(|| word(&raw.lead, b"")),
+        bare_lead.then(|| word(b"", &raw.trail)),
+        (bare_lead && bare_trail).then(|| word(b"", b"")),
+    ];
+    frames.into_iter().flatten()
+}
+
+/// The text or nothing.
+fn optional(text: &[u8]) -> Expr {
+    Expr::optional(Expr::bytes(text))
+}
+
+/// Restricts facets to values of the given types; `None` if no value remains.
+pub(super) fn restrict<'a>(facets: &Facets<'a>, types: TypeSet) -> Option<Facets<'a>> {
+    let mut out = facets.clone();
+    out.types = out.types.and(types);
+    if let Some(values) = &facets.values {
+        let restricted: Vec<&Json> =
+            values.iter().copied().filter(|value| types.meets(TypeSet::of(value))).collect();
+        if restricted.is_empty() {
+            return None;
+        }
+        out.values = Some(Rc::new(restricted));
+    }
+    (!out.types.is_none()).then_some(out)
+}
