@@ -15,11 +15,13 @@
 
 mod classes;
 mod closed;
+mod conjoin;
 mod distribute;
 mod eval;
 mod negate;
 mod one_of;
 mod prune;
+mod unevaluated;
 
 use std::rc::Rc;
 
@@ -27,14 +29,14 @@ use super::error::SchemaErrorReason as Reason;
 use super::options::SchemaOptions;
 use super::read::SchemaReader;
 use super::read::doc::{LocId, Locs};
-use super::read::facets::{ArrayPart, Evaluates, Facets, ObjectPart, TypeSet, UnenforcedKeyword};
-use super::read::keywords::{Conditional, ParsedKeywords};
+use super::read::facets::Facets;
+use super::read::keywords::ParsedKeywords;
 use super::read::registry::Registry;
 use super::read::relaxations::Attempt;
 use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::spec::json::Json;
-use distribute::Choice;
+use conjoin::Conjuncts;
 
 /// A canonical conjunction: sorted, distinct locations, none trivially true. The empty one allows
 /// any value.
@@ -50,34 +52,6 @@ const FUEL_PER_CONJUNCTION: usize = 16;
 pub(super) const EMPTINESS_DEPTH: usize = 4;
 /// A disjunction of facets; none of them means `false`.
 type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
-
-/// A conjunction under construction.
-struct Conjuncts<'a> {
-    /// What holds in any case.
-    out: Alternatives<'a>,
-    /// Disjunctions that are expanded.
-    choices: Vec<Choice<'a>>,
-    /// Keywords that are not expanded yet, with their schemas.
-    any_of: Vec<(LocId, &'static str, Vec<LocId>)>,
-    one_of: Vec<(LocId, Vec<LocId>)>,
-    conditionals: Vec<(LocId, Conditional<'a>)>,
-    /// The locations whose keywords have been added.
-    joined: Vec<LocId>,
-}
-
-impl<'a> Conjuncts<'a> {
-    /// A conjunction of these alternatives only.
-    fn new(out: Alternatives<'a>) -> Self {
-        Conjuncts {
-            out,
-            choices: Vec::new(),
-            any_of: Vec::new(),
-            one_of: Vec::new(),
-            conditionals: Vec::new(),
-            joined: Vec::new(),
-        }
-    }
-}
 
 /// The state of the expansion of a location.
 #[derive(Clone, Default)]
@@ -310,249 +284,6 @@ impl<'a> Normalizer<'a> {
         let out = self.conjoin(loc, all);
         self.depth -= 1;
         self.memo[loc.table_index()] = memo;
-        out
-    }
-
-    /// Adds the keywords of a schema object to a conjunction.
-    fn join_keywords(&mut self, loc: LocId, parsed: ParsedKeywords<'a>, all: &mut Conjuncts<'a>) {
-        let ParsedKeywords { facets, all_of, any_of, one_of, conditionals, .. } = parsed;
-        if facets.types.is_none() {
-            self.reader.note_contradictory_keywords(loc);
-        }
-        if facets.types.is_none() || !facets.is_always_true() {
-            let own = if facets.types.is_none() { Vec::new() } else { vec![facets] };
-            all.out = self.product(all.out.clone(), own.into(), loc, "");
-        }
-        for other in all_of {
-            self.join(other, (loc, "allOf"), all);
-        }
-        all.any_of.extend(any_of.into_iter().map(|(keyword, branches)| (loc, keyword, branches)));
-        all.one_of.extend(one_of.into_iter().map(|branches| (loc, branches)));
-        all.conditionals.extend(conditionals.into_iter().map(|conditional| (loc, conditional)));
-    }
-
-    /// Adds a location to a conjunction. Its choices are expanded last, given all else that holds.
-    fn join(&mut self, loc: LocId, source: (LocId, &'static str), all: &mut Conjuncts<'a>) {
-        let loc = self.reader.follow_references(loc);
-        if all.joined.contains(&loc) {
-            return;
-        }
-        if !self.can_join(loc) {
-            let next = self.expand(loc);
-            if next.len() != 1 && !self.is_limit_placeholder(&next) {
-                let source = if loc.is_negated() { (loc, "") } else { source };
-                let (alternatives, implied_by) = (next, Rc::default());
-                return all.choices.push(Choice { source, alternatives, implied_by });
-            }
-            all.out = self.product(all.out.clone(), next, source.0, source.1);
-            if loc.is_negated() {
-                all.out = self.reduce_all(all.out.clone());
-            }
-            return;
-        }
-        let outer = self.reader.enter(loc);
-        if let Some(object) = self.reader.doc.object(loc)
-            && self.reader.spend(FUEL_PER_LOCATION + object.len())
-        {
-            let parsed = self.reader.parse_keywords(loc, object);
-            self.reserve_memo();
-            let memo = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
-            self.depth += 1;
-            self.join_keywords(loc, parsed, all);
-            self.depth -= 1;
-            self.memo[loc.table_index()] = memo;
-            all.joined.push(loc);
-        }
-        self.reader.enter(outer);
-    }
-
-    /// Whether the keywords of a location are added to a conjunction one by one, because what else
-    /// holds may decide its choices.
-    fn can_join(&mut self, loc: LocId) -> bool {
-        /// Alternatives that are known, and so few, are used as they are.
-        const FEW: usize = 4;
-        let joins = |name: &str| {
-            matches!(
-                name,
-                "allOf"
-                    | "oneOf"
-                    | "if"
-                    | "dependencies"
-                    | "dependentSchemas"
-                    | "dependentRequired"
-            )
-        };
-        let Some(object) = self.reader.doc.object(loc).filter(|_| !loc.is_negated()) else {
-            return false;
-        };
-        let limits = self.reader.limits;
-        object.iter().any(|(name, _)| joins(name))
-            && !object.iter().any(|(name, _)| name.starts_with("unevaluated"))
-            && self.depth < limits.depth
-            && self.reader.doc.len() <= limits.nodes
-            && self.reader.doc.depth(loc) < limits.depth
-            && match self.memo.get(loc.table_index()) {
-                None | Some(Expansion::Missing) => true,
-                Some(Expansion::InProgress) => false,
-                Some(Expansion::Done(out)) => out.len() > FEW || self.is_limit_placeholder(out),
-            }
-    }
-
-    /// The alternatives of a conjunction.
-    fn conjoin(&mut self, loc: LocId, mut all: Conjuncts<'a>) -> Alternatives<'a> {
-        for (loc, keyword, branches) in all.any_of {
-            let alternatives = self.expand_any_of(loc, &branches).into();
-            let (source, implied_by) = ((loc, keyword), Rc::default());
-            all.choices.push(Choice { source, alternatives, implied_by });
-        }
-        for (loc, branches) in all.one_of {
-            let alternatives = self.expand_one_of(loc, &all.out, &branches);
-            let (source, implied_by) = ((loc, "oneOf"), Rc::default());
-            all.choices.push(Choice { source, alternatives, implied_by });
-        }
-        for (loc, conditional) in all.conditionals {
-            let choice = self.expand_conditional(loc, conditional);
-            all.choices.push(choice);
-        }
-        self.distribute(loc, all.out, all.choices)
-    }
-
-    /// The alternatives of a conditional: the condition and its consequence hold, or the condition
-    /// fails.
-    fn expand_conditional(&mut self, loc: LocId, conditional: Conditional<'a>) -> Choice<'a> {
-        let mut implied_by = Rc::default();
-        let (source, union) = match conditional {
-            Conditional::IfThenElse { condition, then, otherwise } => {
-                let mut union = self.conjoin_with_optional(condition, then);
-                union.extend(self.conjoin_with_optional(condition.negated(), otherwise));
-                if let (Some(then), None) = (then, otherwise) {
-                    implied_by = self.expand(then);
-                }
-                ("if", union)
-            }
-            Conditional::Dependency { trigger, names, schema } => {
-                let mut absent = Facets::any();
-                absent.object.forbidden.push(trigger);
-                let mut brought = Facets { types: TypeSet::OBJECT, ..Facets::any() };
-                brought.object.required.extend(names);
-                let mut present = brought.clone();
-                present.object.required.insert(0, trigger);
-                let conj = self.conjunction(schema.into_iter().collect::<Locs>());
-                let schemas = self.alternatives(&conj);
-                let with = |facets: &Facets<'a>| {
-                    let all = schemas.iter().map(|schema| facets.clone().conjoin(schema));
-                    all.collect::<Vec<_>>()
-                };
-                implied_by = Rc::new(with(&brought));
-                ("dependencies", [absent].into_iter().chain(with(&present)).collect())
-            }
-        };
-        Choice { source: (loc, source), alternatives: Rc::new(union), implied_by }
-    }
-
-    /// The alternatives of one or two locations.
-    fn conjoin_with_optional(&mut self, first: LocId, second: Option<LocId>) -> Vec<Facets<'a>> {
-        let conj = self.conjunction([first].into_iter().chain(second).collect::<Locs>());
-        self.alternatives(&conj).to_vec()
-    }
-
-    /// The alternatives of `anyOf`. With `unevaluated...` keywords, every non-empty set of branches
-    /// is an alternative of its own, as each branch that holds evaluates more.
-    fn expand_any_of(&mut self, loc: LocId, branches: &[LocId]) -> Vec<Facets<'a>> {
-        /// The largest number of branches; sets of them are conjoined.
-        const MAX_BRANCHES: usize = 8;
-        if !self.reader.tracks_evaluation || branches.len() < 2 {
-            return branches.iter().flat_map(|&branch| self.expand(branch).to_vec()).collect();
-        }
-        if branches.len() > MAX_BRANCHES {
-            let what = format!(
-                "more than {MAX_BRANCHES} branches in a schema with `unevaluatedProperties` or \
-                 `unevaluatedItems`: use `additionalProperties` or `items`"
-            );
-            // If that is relaxed, everything counts as evaluated.
-            let (types, keyword, reason) = (TypeSet::ALL, "anyOf", Reason::Limit(what));
-            self.reader.relax(loc, keyword, reason.clone());
-            let mut open = Facets::any();
-            open.unenforced.push(UnenforcedKeyword { types, loc, keyword, reason });
-            open.evaluate_all();
-            return branches
-                .iter()
-                .flat_map(|&branch| self.expand(branch).to_vec())
-                .map(|facets| facets.conjoin(&open))
-                .collect();
-        }
-        let mut out = Vec::new();
-        for chosen in 1..1usize << branches.len() {
-            let mut both = self.always_true.clone();
-            for (_, &branch) in branches.iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1) {
-                let next = self.expand(branch);
-                both = self.product(both, next, loc, "anyOf");
-            }
-            out.extend(both.iter().cloned());
-        }
-        out
-    }
-
-    /// Applies `unevaluatedProperties`: members that no part evaluates satisfy `schema`. After
-    /// that, all members are evaluated.
-    pub(super) fn apply_unevaluated_properties(
-        &self,
-        facets: &Facets<'a>,
-        schema: LocId,
-    ) -> Facets<'a> {
-        let mut out = facets.clone();
-        let evaluating =
-            || facets.object.parts.iter().filter(|part| part.evaluates != Evaluates::Nothing);
-        if evaluating().any(|part| part.evaluates == Evaluates::All) {
-            return out;
-        }
-        let names: crate::hash::HashSet<&'a str> =
-            evaluating().flat_map(|part| part.properties.iter().map(|(name, _)| *name)).collect();
-        let mut names: Vec<&'a str> = names.into_iter().collect();
-        // The order of these names has no effect, but it must not depend on hashing.
-        names.sort_unstable();
-        let mut part = ObjectPart::new(names.into_iter().map(|name| (name, LocId::TRUE)).collect());
-        part.patterns = evaluating()
-            .flat_map(|part| part.patterns.iter().map(|(p, _)| (p.clone(), LocId::TRUE)))
-            .collect();
-        part.additional = Some(schema);
-        part.evaluates = Evaluates::All;
-        out.object.parts.push(Rc::new(part));
-        out
-    }
-
-    /// As [`Normalizer::apply_unevaluated_properties`], for elements.
-    pub(super) fn apply_unevaluated_items(
-        &mut self,
-        facets: &Facets<'a>,
-        loc: LocId,
-        schema: LocId,
-    ) -> Facets<'a> {
-        let mut out = facets.clone();
-        let evaluating =
-            || facets.array.parts.iter().filter(|part| part.evaluates != Evaluates::Nothing);
-        if evaluating().any(|part| part.evaluates == Evaluates::All) {
-            return out;
-        }
-        let prefix =
-            vec![LocId::TRUE; evaluating().map(|part| part.prefix.len()).max().unwrap_or(0)];
-        let contained = facets
-            .array
-            .contains
-            .iter()
-            .filter(|c| c.evaluates != Evaluates::Nothing)
-            .map(|c| c.schema);
-        let mut allowed: Vec<LocId> = [schema].into_iter().chain(contained).collect();
-        let rest = if allowed.len() == 1 {
-            allowed.remove(0)
-        } else {
-            self.reader.doc.union_of(loc, allowed)
-        };
-        out.array.parts.push(Rc::new(ArrayPart {
-            prefix,
-            rest: Some(rest),
-            evaluates: Evaluates::All,
-        }));
         out
     }
 

@@ -5,112 +5,24 @@
 //! conjoined field by field, without looking at subschemas: the constraints of members and elements
 //! stay lists of parts, whose locations are conjoined when a member is lowered.
 
-use std::fmt;
-use std::hash::Hash;
+mod equality;
+mod lists;
+mod number;
+mod type_set;
+
 use std::rc::Rc;
 
-use super::super::decimal::{Decimal, common_multiple};
 use super::super::error::SchemaErrorReason as Reason;
 use super::doc::{LocId, Locs};
 use super::shared_facets::{SharedFacets, Unconstrained};
-use crate::fuel;
-use crate::hash::{HashMap, HashSet};
+use crate::hash::HashMap;
 use crate::spec::json::Json;
-
-/// A set of JSON types. `INTEGER` (whole numbers) and `FRACTION` are separate; `number` is both.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct TypeSet(u8);
-
-impl TypeSet {
-    pub(crate) const NONE: TypeSet = TypeSet(0);
-    pub(crate) const NULL: TypeSet = TypeSet(1);
-    pub(crate) const BOOLEAN: TypeSet = TypeSet(2);
-    pub(crate) const INTEGER: TypeSet = TypeSet(4);
-    pub(crate) const FRACTION: TypeSet = TypeSet(8);
-    pub(crate) const NUMBER: TypeSet = TypeSet(12);
-    pub(crate) const STRING: TypeSet = TypeSet(16);
-    pub(crate) const ARRAY: TypeSet = TypeSet(32);
-    pub(crate) const OBJECT: TypeSet = TypeSet(64);
-    pub(crate) const ALL: TypeSet = TypeSet(127);
-
-    /// The types of a name that `type` may have.
-    pub(crate) fn named(name: &str) -> Option<TypeSet> {
-        Some(match name {
-            "null" => TypeSet::NULL,
-            "boolean" => TypeSet::BOOLEAN,
-            "integer" => TypeSet::INTEGER,
-            "number" => TypeSet::NUMBER,
-            "string" => TypeSet::STRING,
-            "array" => TypeSet::ARRAY,
-            "object" => TypeSet::OBJECT,
-            _ => return None,
-        })
-    }
-
-    /// The type of a value, as a set of one.
-    pub(crate) fn of(json: &Json) -> TypeSet {
-        match json {
-            Json::Null => TypeSet::NULL,
-            Json::Bool(_) => TypeSet::BOOLEAN,
-            Json::Number(n) if Decimal::parse(n.as_str()).is_integer() => TypeSet::INTEGER,
-            Json::Number(_) => TypeSet::FRACTION,
-            Json::String(_) => TypeSet::STRING,
-            Json::Array(_) => TypeSet::ARRAY,
-            Json::Object(_) => TypeSet::OBJECT,
-        }
-    }
-
-    /// The intersection.
-    pub(crate) fn and(self, other: TypeSet) -> TypeSet {
-        TypeSet(self.0 & other.0)
-    }
-
-    /// The union.
-    pub(crate) fn or(self, other: TypeSet) -> TypeSet {
-        TypeSet(self.0 | other.0)
-    }
-
-    /// The difference.
-    pub(crate) fn minus(self, other: TypeSet) -> TypeSet {
-        TypeSet(self.0 & !other.0)
-    }
-
-    /// Whether the sets intersect.
-    pub(crate) fn meets(self, other: TypeSet) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// Whether the set is empty.
-    pub(crate) fn is_none(self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl fmt::Debug for TypeSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TypeSet({:#09b})", self.0)
-    }
-}
-
-/// One end of a numeric range.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Bound {
-    pub(crate) value: Decimal,
-    pub(crate) exclusive: bool,
-}
-
-/// Constraints on numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct NumberFacets {
-    pub(crate) low: Option<Bound>,
-    pub(crate) high: Option<Bound>,
-    /// `multipleOf`: the number is a multiple of all of these.
-    pub(crate) multiples: Vec<Decimal>,
-    /// Numbers that are excluded.
-    pub(crate) excluded: Vec<Decimal>,
-    /// Multiples of these are excluded.
-    pub(crate) not_multiples: Vec<Decimal>,
-}
+pub(crate) use equality::canonical;
+pub(super) use equality::intersect_values;
+pub(crate) use lists::{MembershipTest, first_common, is_subset};
+use lists::{extend_distinct, extend_hashed};
+pub(crate) use number::{Bound, NumberFacets, divides};
+pub(crate) use type_set::TypeSet;
 
 /// An assertion that a string contains a match of a pattern, or that it contains none. Equality
 /// ignores the location.
@@ -385,19 +297,6 @@ impl<'a> Facets<'a> {
     }
 }
 
-impl Unconstrained for NumberFacets {
-    fn unconstrained<'f>() -> &'f Self {
-        const UNCONSTRAINED: &NumberFacets = &NumberFacets {
-            low: None,
-            high: None,
-            multiples: Vec::new(),
-            excluded: Vec::new(),
-            not_multiples: Vec::new(),
-        };
-        UNCONSTRAINED
-    }
-}
-
 impl<'a> Unconstrained for StringFacets<'a> {
     fn unconstrained<'f>() -> &'f Self
     where
@@ -438,115 +337,6 @@ impl<'a> Unconstrained for ObjectFacets<'a> {
             witnesses: Vec::new(),
         };
         UNCONSTRAINED
-    }
-}
-
-impl NumberFacets {
-    /// Adds the constraints of other facets.
-    fn conjoin(&mut self, other: &NumberFacets) {
-        if let Some(low) = &other.low {
-            self.add_lower_bound(low.clone());
-        }
-        if let Some(high) = &other.high {
-            self.add_upper_bound(high.clone());
-        }
-        other.multiples.iter().for_each(|unit| self.add_multiple(unit));
-        extend_hashed(&mut self.excluded, &other.excluded);
-        other.not_multiples.iter().for_each(|unit| self.exclude_multiples_of(unit));
-    }
-
-    /// Adds a divisor. It is merged with a known one into their least common multiple, if that is
-    /// representable.
-    pub(super) fn add_multiple(&mut self, unit: &Decimal) {
-        let both = self
-            .multiples
-            .iter()
-            .enumerate()
-            .find_map(|(i, known)| Some((i, common_multiple(known, unit)?)));
-        match both {
-            Some((i, both)) => self.multiples[i] = both,
-            None if self.multiples.contains(unit) => {}
-            None => self.multiples.push(unit.clone()),
-        }
-    }
-
-    /// Excludes the multiples of a divisor, unless they are excluded already.
-    pub(super) fn exclude_multiples_of(&mut self, unit: &Decimal) {
-        if !self.not_multiples.iter().any(|known| divides(known, unit)) {
-            self.not_multiples.retain(|known| !divides(unit, known));
-            self.not_multiples.push(unit.clone());
-        }
-    }
-
-    /// Adds a lower bound.
-    pub(crate) fn add_lower_bound(&mut self, bound: Bound) {
-        if self.is_tightened_from_below_by(&bound) {
-            self.low = Some(bound);
-        }
-    }
-
-    /// Adds an upper bound.
-    pub(crate) fn add_upper_bound(&mut self, bound: Bound) {
-        if self.is_tightened_from_above_by(&bound) {
-            self.high = Some(bound);
-        }
-    }
-
-    /// Whether a lower bound is tighter than the present one.
-    pub(crate) fn is_tightened_from_below_by(&self, bound: &Bound) -> bool {
-        self.low.as_ref().is_none_or(|old| {
-            bound.value > old.value
-                || (bound.value == old.value && bound.exclusive && !old.exclusive)
-        })
-    }
-
-    /// Whether an upper bound is tighter than the present one.
-    pub(crate) fn is_tightened_from_above_by(&self, bound: &Bound) -> bool {
-        self.high.as_ref().is_none_or(|old| {
-            bound.value < old.value
-                || (bound.value == old.value && bound.exclusive && !old.exclusive)
-        })
-    }
-
-    /// Whether every number satisfies these facets.
-    pub(crate) fn is_free(&self) -> bool {
-        *self == NumberFacets::default()
-    }
-
-    /// Whether the sign of a number decides whether it is accepted.
-    pub(crate) fn sign_decides(&self) -> bool {
-        [&self.low, &self.high].into_iter().flatten().all(|bound| bound.value.is_zero())
-            && self.excluded.iter().all(Decimal::is_zero)
-            && self.multiples.is_empty()
-            && self.not_multiples.is_empty()
-    }
-
-    /// Whether the bounds, or the multiples, leave no number.
-    fn is_contradictory(&self) -> bool {
-        let apart = |(low, high): (&Bound, &Bound)| {
-            low.value > high.value || (low.value == high.value && (low.exclusive || high.exclusive))
-        };
-        self.low.as_ref().zip(self.high.as_ref()).is_some_and(apart)
-            || self
-                .not_multiples
-                .iter()
-                .any(|not| self.multiples.iter().any(|unit| divides(not, unit)))
-    }
-
-    /// Whether a number satisfies these facets. Divisibility that is too costly to compute (4096
-    /// digits) counts as not satisfied.
-    pub(crate) fn allow(&self, value: &Decimal) -> bool {
-        self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
-            && self
-                .high
-                .as_ref()
-                .is_none_or(|b| *value < b.value || (!b.exclusive && *value == b.value))
-            && !self.excluded.contains(value)
-            && self.multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(true))
-            && self
-                .not_multiples
-                .iter()
-                .all(|unit| value.is_multiple_of(unit, 4_096) == Some(false))
     }
 }
 
@@ -674,100 +464,10 @@ impl<'a> ObjectFacets<'a> {
     }
 }
 
-/// Whether every multiple of `other` is certainly a multiple of `unit`.
-pub(crate) fn divides(unit: &Decimal, other: &Decimal) -> bool {
-    other.is_multiple_of(unit, 64) == Some(true)
-}
-
 /// The smaller of two upper bounds; `None` is no bound.
 pub(crate) fn min_bound(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
-    }
-}
-
-/// Adds the items that a list does not have yet.
-fn extend_distinct<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
-    for item in more {
-        if !list.contains(item) {
-            list.push(item.clone());
-        }
-    }
-}
-
-/// As [`extend_distinct`], for lists that may be long.
-fn extend_hashed<T: Eq + Hash + Clone>(list: &mut Vec<T>, more: &[T]) {
-    if list.len().saturating_mul(more.len()) <= LINEAR_SEARCH_LIMIT {
-        return extend_distinct(list, more);
-    }
-    let present: HashSet<&T> = list.iter().collect();
-    let more: Vec<T> = more.iter().filter(|item| !present.contains(item)).cloned().collect();
-    list.extend(more);
-}
-
-/// Up to so many comparisons cost less than building a hash set.
-const LINEAR_SEARCH_LIMIT: usize = 256;
-
-/// Membership test on a list, by a hash set if the number of queries makes that worthwhile.
-pub(crate) struct MembershipTest<'l, T> {
-    list: &'l [T],
-    set: Option<HashSet<&'l T>>,
-}
-
-impl<'l, T: Eq + Hash> MembershipTest<'l, T> {
-    /// Prepares a list for this number of queries.
-    pub(crate) fn new(list: &'l [T], queries: usize) -> Self {
-        let set = (list.len().saturating_mul(queries) > LINEAR_SEARCH_LIMIT)
-            .then(|| list.iter().collect());
-        MembershipTest { list, set }
-    }
-
-    /// Whether the list has an item.
-    pub(crate) fn contains(&self, item: &T) -> bool {
-        match &self.set {
-            Some(set) => set.contains(item),
-            None => self.list.contains(item),
-        }
-    }
-}
-
-/// The first item of a list that another list contains, too.
-pub(crate) fn first_common<'l, T: Eq + Hash>(list: &'l [T], other: &'l [T]) -> Option<&'l T> {
-    fuel::charge(1 + (list.len() + other.len()) / 8);
-    let other = MembershipTest::new(other, list.len());
-    list.iter().find(|item| other.contains(item))
-}
-
-/// Whether `list` is a subset of `other`.
-pub(crate) fn is_subset<T: Eq + Hash>(list: &[T], other: &[T]) -> bool {
-    fuel::charge(1 + (list.len() + other.len()) / 8);
-    let other = MembershipTest::new(other, list.len());
-    list.iter().all(|item| other.contains(item))
-}
-
-/// The values of the first list that equal a value of the second, as JSON Schema compares.
-pub(super) fn intersect_values<'a>(a: &[&'a Json], b: &[&'a Json]) -> Vec<&'a Json> {
-    let present: HashSet<String> = b.iter().map(|v| canonical(v)).collect();
-    a.iter().copied().filter(|v| present.contains(&canonical(v))).collect()
-}
-
-/// The same text for all values that JSON Schema calls equal: numbers compare by value, members in
-/// any order.
-pub(crate) fn canonical(json: &Json) -> String {
-    match json {
-        Json::Number(n) => Decimal::parse(n.as_str()).canonical(),
-        Json::Array(items) => {
-            format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(","))
-        }
-        Json::Object(object) => {
-            let mut members: Vec<String> = object
-                .iter()
-                .map(|(k, v)| format!("{}:{}", Json::String(k.to_owned()), canonical(v)))
-                .collect();
-            members.sort_unstable();
-            format!("{{{}}}", members.join(","))
-        }
-        scalar => scalar.to_string(),
     }
 }

@@ -6,21 +6,20 @@
 //! locations, which `normalize` conjoins and `negate` negates. Both share this parser, so a keyword
 //! is read in one place.
 
+mod applicators;
+mod containers;
+
 use std::rc::Rc;
 
 use super::super::decimal::Decimal;
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::format;
-use super::super::options::{Dialect, Formats, MemberOrder};
+use super::super::options::{Dialect, Formats};
 use super::super::subschemas::is_annotation;
 use super::SchemaReader;
-use super::doc::{LocId, PointerStep, is_trivially_true};
-use super::facets::{
-    ArrayPart, Bound, Contains, Evaluates, Facets, ObjectPart, PatternUse, TypeSet,
-    intersect_values, min_bound,
-};
+use super::doc::{LocId, PointerStep};
+use super::facets::{Bound, Facets, PatternUse, TypeSet, intersect_values, min_bound};
 use super::relaxations::KeywordTreatment;
-use super::resolve::ResolveError;
 use super::vocabulary::unknown_required_vocabularies;
 use crate::front::diagnostic::similar;
 use crate::spec::json::{Json, Object};
@@ -146,51 +145,6 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// Parses a keyword that applies other schemas to the same value.
-    fn parse_applicator(
-        &mut self,
-        loc: LocId,
-        object: &'a Object,
-        (name, value): (&'a str, &'a Json),
-        parsed: &mut ParsedKeywords<'a>,
-    ) {
-        match name {
-            "$ref" => self.parse_reference(loc, value, parsed),
-            "$dynamicRef" | "$recursiveRef" => {
-                self.parse_dynamic_reference(loc, name, value, parsed)
-            }
-            "allOf" => parsed.all_of.extend(self.parse_schema_list(loc, "allOf", value)),
-            "anyOf" => {
-                let list = self.parse_schema_list(loc, "anyOf", value);
-                parsed.any_of.push(("anyOf", list));
-            }
-            "oneOf" => {
-                let list = self.parse_schema_list(loc, "oneOf", value);
-                if self.treatment(loc, object, "oneOf") == KeywordTreatment::Enforced {
-                    return parsed.one_of.push(list);
-                }
-                parsed.any_of.push(("oneOf", list));
-                self.drop_keyword(loc, (name, value), &mut parsed.facets);
-            }
-            "not" => parsed.all_of.push(self.child(loc, "not", value).negated()),
-            "if" => self.parse_conditional(loc, object, value, parsed),
-            "dependentRequired" | "dependentSchemas" | "dependencies" => {
-                self.parse_dependencies(loc, (name, value), parsed)
-            }
-            "unevaluatedProperties" => {
-                self.features.evaluation = true;
-                let child = self.child(loc, "unevaluatedProperties", value);
-                parsed.unevaluated_properties = Some(child);
-            }
-            "unevaluatedItems" => {
-                self.features.evaluation = true;
-                parsed.unevaluated_items = Some(self.child(loc, "unevaluatedItems", value));
-            }
-            // Annotations, and keywords that `parse_members` and `parse_elements` parse together.
-            _ => {}
-        }
-    }
-
     /// The location of a keyword's value.
     fn child(&mut self, loc: LocId, keyword: &'static str, value: &'a Json) -> LocId {
         self.doc.child(loc, PointerStep::Keyword(keyword), value)
@@ -288,19 +242,6 @@ impl<'a> SchemaReader<'a> {
         self.push_unenforced(&mut parsed.facets, TypeSet::STRING, (loc, "pattern"), reason);
     }
 
-    /// Parses `required`.
-    fn parse_required(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
-        match self.parse_names(value) {
-            Some(names) => facets.object.required = names,
-            None if matches!(value, Json::Bool(_)) => {
-                let what = "must be an array of strings: name the member in the `required` of its \
-                            object";
-                self.malformed(loc, "required", what);
-            }
-            None => self.malformed(loc, "required", "must be an array of strings"),
-        }
-    }
-
     /// Parses the value of a length or count keyword; a malformed value is reported and counts as
     /// 0.
     fn parse_count(&mut self, loc: LocId, keyword: &str, value: &Json) -> u32 {
@@ -387,259 +328,6 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// Parses `contains`, `minContains` and `maxContains`.
-    fn parse_contains(
-        &mut self,
-        loc: LocId,
-        object: &'a Object,
-        value: &'a Json,
-        facets: &mut Facets<'a>,
-    ) {
-        let dialect = self.doc.dialect(loc);
-        let bounds_apply =
-            dialect >= Dialect::Draft201909 && self.doc.vocabularies(loc).include("minContains");
-        let mut count = |name: &'static str| match object.get(name) {
-            Some(value) if bounds_apply => Some(self.parse_count(loc, name, value)),
-            _ => None,
-        };
-        let (min, max) = (count("minContains").unwrap_or(1), count("maxContains"));
-        let schema = self.child(loc, "contains", value);
-        let evaluates =
-            if dialect == Dialect::Draft202012 { Evaluates::Named } else { Evaluates::Nothing };
-        if min > 0 || max.is_some() || self.tracks_evaluation {
-            facets.array.contains.push(Contains { schema, min, max, from: 0, evaluates });
-        }
-        if max.is_some_and(|max| max < min) {
-            facets.types = facets.types.minus(TypeSet::ARRAY);
-        }
-    }
-
-    /// Parses `$dynamicRef` or `$recursiveRef`.
-    fn parse_dynamic_reference(
-        &mut self,
-        loc: LocId,
-        keyword: &str,
-        value: &'a Json,
-        parsed: &mut ParsedKeywords<'a>,
-    ) {
-        self.features.dynamic = true;
-        let (keyword, target) = match (keyword, value.as_str()) {
-            (_, None) => return self.malformed(loc, "$dynamicRef", "must be a string"),
-            ("$dynamicRef", Some(reference)) => {
-                ("$dynamicRef", self.doc.resolve_dynamic(loc, reference))
-            }
-            (_, Some(_)) => ("$recursiveRef", self.doc.resolve_recursive(loc)),
-        };
-        self.add_reference(loc, keyword, value.as_str().unwrap_or_default(), target, parsed);
-    }
-
-    /// Parses `$ref`.
-    fn parse_reference(&mut self, loc: LocId, value: &'a Json, parsed: &mut ParsedKeywords<'a>) {
-        let Some(reference) = value.as_str() else {
-            return self.malformed(loc, "$ref", "must be a string");
-        };
-        let target = self.doc.resolve(loc, reference);
-        self.add_reference(loc, "$ref", reference, target, parsed);
-    }
-
-    /// Adds the target of a reference, or reports why there is none.
-    fn add_reference(
-        &mut self,
-        loc: LocId,
-        keyword: &'static str,
-        reference: &str,
-        target: Result<LocId, ResolveError>,
-        parsed: &mut ParsedKeywords<'a>,
-    ) {
-        match target {
-            Ok(target) => parsed.all_of.push(target),
-            Err(ResolveError::NotFound) => {
-                let what = format!("{reference:?} points to nothing in this document");
-                self.report(loc, keyword, Reason::Malformed(what));
-            }
-            Err(ResolveError::NotInRegistry) => {
-                let what = format!("{reference:?} is neither in this document nor in the registry");
-                self.unsupported(loc, keyword, what.clone());
-                let reason = Reason::Unsupported(what);
-                self.push_unenforced(&mut parsed.facets, TypeSet::ALL, (loc, keyword), reason);
-            }
-        }
-    }
-
-    /// Parses a non-empty array of schemas.
-    fn parse_schema_list(
-        &mut self,
-        loc: LocId,
-        keyword: &'static str,
-        value: &'a Json,
-    ) -> Vec<LocId> {
-        match value.as_array() {
-            Some(items) if !items.is_empty() => items
-                .iter()
-                .enumerate()
-                .map(|(i, v)| self.doc.child(loc, PointerStep::Index(keyword, i), v))
-                .collect(),
-            _ => {
-                self.malformed(loc, keyword, "must be a non-empty array of schemas");
-                Vec::new()
-            }
-        }
-    }
-
-    /// Parses `properties`, `patternProperties` and `additionalProperties`: together one
-    /// [`ObjectPart`].
-    fn parse_members(&mut self, loc: LocId, object: &'a Object, parsed: &mut ParsedKeywords<'a>) {
-        let properties = self.enforced(loc, object, "properties");
-        let patterns = self.enforced(loc, object, "patternProperties");
-        let additional = self.enforced(loc, object, "additionalProperties");
-        let trivial = |schema: &Json| !self.tracks_evaluation && is_trivially_true(schema);
-        if properties.is_none() && patterns.is_none() && additional.is_none_or(trivial) {
-            return;
-        }
-        let mut named = Vec::new();
-        match properties {
-            Some(Json::Object(map)) => {
-                named.reserve(map.len());
-                for (name, schema) in map.iter() {
-                    named.push((
-                        name,
-                        self.doc.child(loc, PointerStep::Member("properties", name), schema),
-                    ));
-                }
-            }
-            Some(_) => self.malformed(loc, "properties", "must be an object"),
-            None => {}
-        }
-        let (mut matched, mut matches_are_known) = (Vec::new(), true);
-        match patterns {
-            Some(Json::Object(map)) => {
-                for (source, schema) in map.iter() {
-                    let step = PointerStep::Member("patternProperties", source);
-                    let declared = |name: &&str| {
-                        properties.is_some_and(|properties| properties.get(name).is_some())
-                    };
-                    if let Some(name) = literal_name(source).filter(|name| !declared(name))
-                        && self.options.order == MemberOrder::Declared
-                    {
-                        named.push((name, self.doc.child(loc, step, schema)));
-                        continue;
-                    }
-                    let pattern =
-                        PatternUse { source, negated: false, loc, keyword: "patternProperties" };
-                    if self.pattern(&pattern).is_some() {
-                        matched.push((pattern, self.doc.child(loc, step, schema)));
-                    } else {
-                        matches_are_known = false;
-                    }
-                }
-            }
-            Some(_) => self.malformed(loc, "patternProperties", "must be an object"),
-            None => {}
-        }
-        let mut part = ObjectPart::new(named);
-        part.patterns = matched;
-        part.evaluates = if additional.is_some() { Evaluates::All } else { Evaluates::Named };
-        if !matches_are_known {
-            let what = "`patternProperties`: a pattern that an automaton cannot match";
-            let (place, reason) = ((loc, "patternProperties"), Reason::Unsupported(what.into()));
-            self.push_unenforced(&mut parsed.facets, TypeSet::OBJECT, place, reason);
-        }
-        // Names that a relaxed (unsupported) pattern matches are unknown, so nothing is required of
-        // the others.
-        part.additional = additional
-            .filter(|schema| matches_are_known && !is_trivially_true(schema))
-            .map(|schema| self.child(loc, "additionalProperties", schema));
-        parsed.facets.object.parts.push(Rc::new(part));
-    }
-
-    /// Parses `prefixItems` and `items` (older dialects: the array form of `items`, and
-    /// `additionalItems`): together one [`ArrayPart`].
-    fn parse_elements(&mut self, loc: LocId, object: &'a Object, parsed: &mut ParsedKeywords<'a>) {
-        let prefix = self
-            .enforced(loc, object, "prefixItems")
-            .filter(|_| self.doc.dialect(loc) == Dialect::Draft202012);
-        let (keyword, list, rest) = match (prefix, self.enforced(loc, object, "items")) {
-            (None, None) => return,
-            (None, Some(items @ Json::Array(_))) => (
-                "items",
-                Some(items),
-                self.enforced(loc, object, "additionalItems").map(|r| ("additionalItems", r)),
-            ),
-            (list, items) => ("prefixItems", list, items.map(|r| ("items", r))),
-        };
-        let evaluates = if rest.is_some() { Evaluates::All } else { Evaluates::Named };
-        let mut prefix = Vec::new();
-        match list {
-            Some(Json::Array(items)) => {
-                for (i, schema) in items.iter().enumerate() {
-                    prefix.push(self.doc.child(loc, PointerStep::Index(keyword, i), schema));
-                }
-            }
-            Some(_) => self.malformed(loc, keyword, "must be an array of schemas"),
-            None => {}
-        }
-        let rest = rest
-            .filter(|(_, schema)| !is_trivially_true(schema))
-            .map(|(keyword, schema)| self.child(loc, keyword, schema));
-        parsed.facets.array.parts.push(Rc::new(ArrayPart { prefix, rest, evaluates }));
-    }
-
-    /// Parses `if`, `then` and `else`.
-    fn parse_conditional(
-        &mut self,
-        loc: LocId,
-        object: &'a Object,
-        value: &'a Json,
-        parsed: &mut ParsedKeywords<'a>,
-    ) {
-        let (then, otherwise) = (object.get("then"), object.get("else"));
-        if then.is_none() && otherwise.is_none() && !self.tracks_evaluation {
-            return;
-        }
-        let condition = self.child(loc, "if", value);
-        let then = then.map(|schema| self.child(loc, "then", schema));
-        let otherwise = otherwise.map(|schema| self.child(loc, "else", schema));
-        parsed.conditionals.push(Conditional::IfThenElse { condition, then, otherwise });
-    }
-
-    /// Parses `dependentRequired`, `dependentSchemas` and `dependencies`.
-    fn parse_dependencies(
-        &mut self,
-        loc: LocId,
-        (name, value): (&'a str, &'a Json),
-        parsed: &mut ParsedKeywords<'a>,
-    ) {
-        let keyword = match name {
-            "dependentRequired" => "dependentRequired",
-            "dependentSchemas" => "dependentSchemas",
-            _ => "dependencies",
-        };
-        let Some(map) = value.as_object() else {
-            return self.malformed(loc, keyword, "must be an object");
-        };
-        for (trigger, brings) in map.iter() {
-            let mut names = Vec::new();
-            let mut schema = None;
-            match brings {
-                Json::Array(_) | Json::String(_) if keyword != "dependentSchemas" => {
-                    let listed = match brings.as_str() {
-                        Some(name) => Some(vec![name]),
-                        None => self.parse_names(brings),
-                    };
-                    match listed {
-                        Some(listed) => names.extend(listed.into_iter().filter(|n| *n != trigger)),
-                        None => self.malformed(loc, keyword, "must be arrays of strings"),
-                    }
-                }
-                _ => {
-                    schema =
-                        Some(self.doc.child(loc, PointerStep::Member(keyword, trigger), brings))
-                }
-            }
-            parsed.conditionals.push(Conditional::Dependency { trigger, names, schema });
-        }
-    }
-
     /// Refuses a metaschema that requires an unknown vocabulary.
     fn check_required_vocabularies(&mut self, loc: LocId, uri: &Json) {
         for vocabulary in unknown_required_vocabularies(self.doc.registry, uri) {
@@ -665,13 +353,6 @@ impl<'a> SchemaReader<'a> {
     pub(crate) fn malformed(&mut self, loc: LocId, keyword: &str, what: &str) {
         self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
     }
-}
-
-/// The only name that a pattern matches, if it is `^name$` without metacharacters.
-fn literal_name(pattern: &str) -> Option<&str> {
-    let name = pattern.strip_prefix('^')?.strip_suffix('$')?;
-    (!name.contains(['\\', '^', '$', '.', '|', '?', '*', '+', '(', ')', '[', ']', '{', '}']))
-        .then_some(name)
 }
 
 /// All type names, for suggestions.

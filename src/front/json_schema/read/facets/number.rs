@@ -1,0 +1,152 @@
+//! Constraints on numbers.
+
+use super::super::super::decimal::{Decimal, common_multiple};
+use super::super::shared_facets::Unconstrained;
+use super::lists::extend_hashed;
+
+/// One end of a numeric range.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Bound {
+    pub(crate) value: Decimal,
+    pub(crate) exclusive: bool,
+}
+
+/// Constraints on numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct NumberFacets {
+    pub(crate) low: Option<Bound>,
+    pub(crate) high: Option<Bound>,
+    /// `multipleOf`: the number is a multiple of all of these.
+    pub(crate) multiples: Vec<Decimal>,
+    /// Numbers that are excluded.
+    pub(crate) excluded: Vec<Decimal>,
+    /// Multiples of these are excluded.
+    pub(crate) not_multiples: Vec<Decimal>,
+}
+
+impl Unconstrained for NumberFacets {
+    fn unconstrained<'f>() -> &'f Self {
+        const UNCONSTRAINED: &NumberFacets = &NumberFacets {
+            low: None,
+            high: None,
+            multiples: Vec::new(),
+            excluded: Vec::new(),
+            not_multiples: Vec::new(),
+        };
+        UNCONSTRAINED
+    }
+}
+
+impl NumberFacets {
+    /// Adds the constraints of other facets.
+    pub(super) fn conjoin(&mut self, other: &NumberFacets) {
+        if let Some(low) = &other.low {
+            self.add_lower_bound(low.clone());
+        }
+        if let Some(high) = &other.high {
+            self.add_upper_bound(high.clone());
+        }
+        other.multiples.iter().for_each(|unit| self.add_multiple(unit));
+        extend_hashed(&mut self.excluded, &other.excluded);
+        other.not_multiples.iter().for_each(|unit| self.exclude_multiples_of(unit));
+    }
+
+    /// Adds a divisor. It is merged with a known one into their least common multiple, if that is
+    /// representable.
+    pub(crate) fn add_multiple(&mut self, unit: &Decimal) {
+        let both = self
+            .multiples
+            .iter()
+            .enumerate()
+            .find_map(|(i, known)| Some((i, common_multiple(known, unit)?)));
+        match both {
+            Some((i, both)) => self.multiples[i] = both,
+            None if self.multiples.contains(unit) => {}
+            None => self.multiples.push(unit.clone()),
+        }
+    }
+
+    /// Excludes the multiples of a divisor, unless they are excluded already.
+    pub(crate) fn exclude_multiples_of(&mut self, unit: &Decimal) {
+        if !self.not_multiples.iter().any(|known| divides(known, unit)) {
+            self.not_multiples.retain(|known| !divides(unit, known));
+            self.not_multiples.push(unit.clone());
+        }
+    }
+
+    /// Adds a lower bound.
+    pub(crate) fn add_lower_bound(&mut self, bound: Bound) {
+        if self.is_tightened_from_below_by(&bound) {
+            self.low = Some(bound);
+        }
+    }
+
+    /// Adds an upper bound.
+    pub(crate) fn add_upper_bound(&mut self, bound: Bound) {
+        if self.is_tightened_from_above_by(&bound) {
+            self.high = Some(bound);
+        }
+    }
+
+    /// Whether a lower bound is tighter than the present one.
+    pub(crate) fn is_tightened_from_below_by(&self, bound: &Bound) -> bool {
+        self.low.as_ref().is_none_or(|old| {
+            bound.value > old.value
+                || (bound.value == old.value && bound.exclusive && !old.exclusive)
+        })
+    }
+
+    /// Whether an upper bound is tighter than the present one.
+    pub(crate) fn is_tightened_from_above_by(&self, bound: &Bound) -> bool {
+        self.high.as_ref().is_none_or(|old| {
+            bound.value < old.value
+                || (bound.value == old.value && bound.exclusive && !old.exclusive)
+        })
+    }
+
+    /// Whether every number satisfies these facets.
+    pub(crate) fn is_free(&self) -> bool {
+        *self == NumberFacets::default()
+    }
+
+    /// Whether the sign of a number decides whether it is accepted.
+    pub(crate) fn sign_decides(&self) -> bool {
+        [&self.low, &self.high].into_iter().flatten().all(|bound| bound.value.is_zero())
+            && self.excluded.iter().all(Decimal::is_zero)
+            && self.multiples.is_empty()
+            && self.not_multiples.is_empty()
+    }
+
+    /// Whether the bounds, or the multiples, leave no number.
+    pub(super) fn is_contradictory(&self) -> bool {
+        let apart = |(low, high): (&Bound, &Bound)| {
+            low.value > high.value || (low.value == high.value && (low.exclusive || high.exclusive))
+        };
+        self.low.as_ref().zip(self.high.as_ref()).is_some_and(apart)
+            || self
+                .not_multiples
+                .iter()
+                .any(|not| self.multiples.iter().any(|unit| divides(not, unit)))
+    }
+
+    /// Whether a number satisfies these facets. Divisibility that is too costly to compute (4096
+    /// digits) counts as not satisfied.
+    pub(crate) fn allow(&self, value: &Decimal) -> bool {
+        self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
+            && self
+                .high
+                .as_ref()
+                .is_none_or(|b| *value < b.value || (!b.exclusive && *value == b.value))
+            && !self.excluded.contains(value)
+            && self.multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(true))
+            && self
+                .not_multiples
+                .iter()
+                .all(|unit| value.is_multiple_of(unit, 4_096) == Some(false))
+    }
+}
+
+/// Whether every multiple of `other` is certainly a multiple of `unit`.
+pub(crate) fn divides(unit: &Decimal, other: &Decimal) -> bool {
+    other.is_multiple_of(unit, 64) == Some(true)
+}

@@ -1,0 +1,190 @@
+//! Keywords that apply schemas to the same value, and references.
+
+use super::super::super::error::SchemaErrorReason as Reason;
+use super::super::SchemaReader;
+use super::super::doc::{LocId, PointerStep};
+use super::super::facets::TypeSet;
+use super::super::relaxations::KeywordTreatment;
+use super::super::resolve::ResolveError;
+use super::{Conditional, ParsedKeywords};
+use crate::spec::json::{Json, Object};
+
+impl<'a> SchemaReader<'a> {
+    /// Parses a keyword that applies other schemas to the same value.
+    pub(super) fn parse_applicator(
+        &mut self,
+        loc: LocId,
+        object: &'a Object,
+        (name, value): (&'a str, &'a Json),
+        parsed: &mut ParsedKeywords<'a>,
+    ) {
+        match name {
+            "$ref" => self.parse_reference(loc, value, parsed),
+            "$dynamicRef" | "$recursiveRef" => {
+                self.parse_dynamic_reference(loc, name, value, parsed)
+            }
+            "allOf" => parsed.all_of.extend(self.parse_schema_list(loc, "allOf", value)),
+            "anyOf" => {
+                let list = self.parse_schema_list(loc, "anyOf", value);
+                parsed.any_of.push(("anyOf", list));
+            }
+            "oneOf" => {
+                let list = self.parse_schema_list(loc, "oneOf", value);
+                if self.treatment(loc, object, "oneOf") == KeywordTreatment::Enforced {
+                    return parsed.one_of.push(list);
+                }
+                parsed.any_of.push(("oneOf", list));
+                self.drop_keyword(loc, (name, value), &mut parsed.facets);
+            }
+            "not" => parsed.all_of.push(self.child(loc, "not", value).negated()),
+            "if" => self.parse_conditional(loc, object, value, parsed),
+            "dependentRequired" | "dependentSchemas" | "dependencies" => {
+                self.parse_dependencies(loc, (name, value), parsed)
+            }
+            "unevaluatedProperties" => {
+                self.features.evaluation = true;
+                let child = self.child(loc, "unevaluatedProperties", value);
+                parsed.unevaluated_properties = Some(child);
+            }
+            "unevaluatedItems" => {
+                self.features.evaluation = true;
+                parsed.unevaluated_items = Some(self.child(loc, "unevaluatedItems", value));
+            }
+            // Annotations, and keywords that `parse_members` and `parse_elements` parse together.
+            _ => {}
+        }
+    }
+
+    /// Parses a non-empty array of schemas.
+    fn parse_schema_list(
+        &mut self,
+        loc: LocId,
+        keyword: &'static str,
+        value: &'a Json,
+    ) -> Vec<LocId> {
+        match value.as_array() {
+            Some(items) if !items.is_empty() => items
+                .iter()
+                .enumerate()
+                .map(|(i, v)| self.doc.child(loc, PointerStep::Index(keyword, i), v))
+                .collect(),
+            _ => {
+                self.malformed(loc, keyword, "must be a non-empty array of schemas");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Parses `if`, `then` and `else`.
+    fn parse_conditional(
+        &mut self,
+        loc: LocId,
+        object: &'a Object,
+        value: &'a Json,
+        parsed: &mut ParsedKeywords<'a>,
+    ) {
+        let (then, otherwise) = (object.get("then"), object.get("else"));
+        if then.is_none() && otherwise.is_none() && !self.tracks_evaluation {
+            return;
+        }
+        let condition = self.child(loc, "if", value);
+        let then = then.map(|schema| self.child(loc, "then", schema));
+        let otherwise = otherwise.map(|schema| self.child(loc, "else", schema));
+        parsed.conditionals.push(Conditional::IfThenElse { condition, then, otherwise });
+    }
+
+    /// Parses `dependentRequired`, `dependentSchemas` and `dependencies`.
+    fn parse_dependencies(
+        &mut self,
+        loc: LocId,
+        (name, value): (&'a str, &'a Json),
+        parsed: &mut ParsedKeywords<'a>,
+    ) {
+        let keyword = match name {
+            "dependentRequired" => "dependentRequired",
+            "dependentSchemas" => "dependentSchemas",
+            _ => "dependencies",
+        };
+        let Some(map) = value.as_object() else {
+            return self.malformed(loc, keyword, "must be an object");
+        };
+        for (trigger, brings) in map.iter() {
+            let mut names = Vec::new();
+            let mut schema = None;
+            match brings {
+                Json::Array(_) | Json::String(_) if keyword != "dependentSchemas" => {
+                    let listed = match brings.as_str() {
+                        Some(name) => Some(vec![name]),
+                        None => self.parse_names(brings),
+                    };
+                    match listed {
+                        Some(listed) => names.extend(listed.into_iter().filter(|n| *n != trigger)),
+                        None => self.malformed(loc, keyword, "must be arrays of strings"),
+                    }
+                }
+                _ => {
+                    schema =
+                        Some(self.doc.child(loc, PointerStep::Member(keyword, trigger), brings))
+                }
+            }
+            parsed.conditionals.push(Conditional::Dependency { trigger, names, schema });
+        }
+    }
+
+    /// Parses `$ref`.
+    pub(super) fn parse_reference(
+        &mut self,
+        loc: LocId,
+        value: &'a Json,
+        parsed: &mut ParsedKeywords<'a>,
+    ) {
+        let Some(reference) = value.as_str() else {
+            return self.malformed(loc, "$ref", "must be a string");
+        };
+        let target = self.doc.resolve(loc, reference);
+        self.add_reference(loc, "$ref", reference, target, parsed);
+    }
+
+    /// Parses `$dynamicRef` or `$recursiveRef`.
+    fn parse_dynamic_reference(
+        &mut self,
+        loc: LocId,
+        keyword: &str,
+        value: &'a Json,
+        parsed: &mut ParsedKeywords<'a>,
+    ) {
+        self.features.dynamic = true;
+        let (keyword, target) = match (keyword, value.as_str()) {
+            (_, None) => return self.malformed(loc, "$dynamicRef", "must be a string"),
+            ("$dynamicRef", Some(reference)) => {
+                ("$dynamicRef", self.doc.resolve_dynamic(loc, reference))
+            }
+            (_, Some(_)) => ("$recursiveRef", self.doc.resolve_recursive(loc)),
+        };
+        self.add_reference(loc, keyword, value.as_str().unwrap_or_default(), target, parsed);
+    }
+
+    /// Adds the target of a reference, or reports why there is none.
+    fn add_reference(
+        &mut self,
+        loc: LocId,
+        keyword: &'static str,
+        reference: &str,
+        target: Result<LocId, ResolveError>,
+        parsed: &mut ParsedKeywords<'a>,
+    ) {
+        match target {
+            Ok(target) => parsed.all_of.push(target),
+            Err(ResolveError::NotFound) => {
+                let what = format!("{reference:?} points to nothing in this document");
+                self.report(loc, keyword, Reason::Malformed(what));
+            }
+            Err(ResolveError::NotInRegistry) => {
+                let what = format!("{reference:?} is neither in this document nor in the registry");
+                self.unsupported(loc, keyword, what.clone());
+                let reason = Reason::Unsupported(what);
+                self.push_unenforced(&mut parsed.facets, TypeSet::ALL, (loc, keyword), reason);
+            }
+        }
+    }
+}
