@@ -1,11 +1,10 @@
 //! Lowers the formats of structural tags to grammar expressions.
 
-use std::collections::BTreeSet;
-
 use super::model::{
     Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount,
 };
 use super::read::member_pointer;
+use super::special_names::{SpecialTokenNames, TextPart};
 use super::{
     StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors,
     StructuralTagOptions,
@@ -15,15 +14,11 @@ use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::lark::{self, LarkOptions};
-use crate::front::regex::{self, Classes, Dot, RegexOptions, SCALARS, spell_utf8};
-use crate::front::text_search::TextSearch;
-use crate::fsm::ByteSet;
+use crate::front::regex::{self, Classes, Dot, RegexOptions};
 use crate::fuel;
-use crate::hash::{HashMap, HashSet};
+use crate::hash::HashMap;
 use crate::ids::RuleId;
-use crate::ir::{
-    AfterTag, Budget, Dispatch, DispatchEnd, Expr, GrammarBuilder, SpecialToken, Spent, Trigger,
-};
+use crate::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
 use crate::limits::Limits;
 
 /// Options of regular expressions in structural tags: match as a whole, `.` is any character,
@@ -88,10 +83,10 @@ pub(super) struct TagLowering<'a> {
     pub(super) builder: GrammarBuilder,
     pub(super) options: &'a StructuralTagOptions,
     pub(super) limits: &'a Limits,
-    errors: Vec<StructuralTagError>,
+    pub(super) errors: Vec<StructuralTagError>,
     /// The warnings of grammars in the document.
     warnings: Diagnostics,
-    special_tokens: SpecialTokenNames,
+    pub(super) special_tokens: SpecialTokenNames,
     /// Rules of schemas, regular expressions and grammars, by the JSON text of their format. Their
     /// meaning does not depend on the context.
     shared_rules: HashMap<String, RuleId>,
@@ -160,15 +155,7 @@ impl TagLowering<'_> {
                 self.triggered_tags((triggers, tags), excludes, *count, (pointer, enclosing))
             }
             Format::TagsWithSeparator { tags, separator, count } => {
-                let tags = self.tags(tags, pointer)?;
-                let tag = self.as_rule("tag", Expr::alt(tags));
-                let further_tags = Expr::star(Expr::seq([self.literal(separator), tag.clone()]));
-                Some(match count {
-                    TagCount::Any => Expr::optional(Expr::seq([tag, further_tags])),
-                    TagCount::AtLeastOne => Expr::seq([tag, further_tags]),
-                    TagCount::AtMostOne => Expr::optional(tag),
-                    TagCount::One => tag,
-                })
+                self.separated_tags(tags, separator, *count, pointer)
             }
             Format::Dispatch { rules, repeats, excludes } => {
                 self.dispatch(rules, *repeats, excludes, (pointer, enclosing))
@@ -273,33 +260,35 @@ impl TagLowering<'_> {
                 }
             },
             Format::Grammar { grammar, syntax } => {
-                let lowered = match syntax {
-                    GrammarSyntax::Ebnf => {
-                        let options = EbnfOptions {
-                            dialect: EbnfDialect::Xgrammar,
-                            ..EbnfOptions::default()
-                        };
-                        ebnf::lower(grammar, &options, self.limits)
-                    }
-                    GrammarSyntax::Lark => {
-                        let schema = self.options.schema;
-                        let options = LarkOptions { schema, ..LarkOptions::default() };
-                        lark::lower(grammar, &options, self.limits)
-                    }
-                };
-                let pointer = member_pointer(pointer, "grammar");
-                match lowered {
-                    Ok(lowered) => {
-                        self.warn(&pointer, &lowered.warnings);
-                        self.builder.import(&lowered.grammar)
-                    }
-                    Err(errors) => return self.fail(&pointer, Reason::Grammar(errors)),
-                }
+                self.grammar(grammar, *syntax, &member_pointer(pointer, "grammar"))?
             }
             _ => return None,
         };
         self.shared_rules.insert(key, rule);
         Some(Expr::Ref(rule))
+    }
+
+    /// Lowers a grammar.
+    fn grammar(&mut self, text: &str, syntax: GrammarSyntax, pointer: &str) -> Option<RuleId> {
+        let lowered = match syntax {
+            GrammarSyntax::Ebnf => {
+                let dialect = EbnfDialect::Xgrammar;
+                let options = EbnfOptions { dialect, ..EbnfOptions::default() };
+                ebnf::lower(text, &options, self.limits)
+            }
+            GrammarSyntax::Lark => {
+                let schema = self.options.schema;
+                let options = LarkOptions { schema, ..LarkOptions::default() };
+                lark::lower(text, &options, self.limits)
+            }
+        };
+        match lowered {
+            Ok(lowered) => {
+                self.warn(pointer, &lowered.warnings);
+                Some(self.builder.import(&lowered.grammar))
+            }
+            Err(errors) => self.fail(pointer, Reason::Grammar(errors)),
+        }
     }
 
     /// Passes on the warnings of a grammar.
@@ -337,51 +326,6 @@ impl TagLowering<'_> {
                 None
             }
         }
-    }
-
-    /// Lowers free text.
-    fn any_text(
-        &mut self,
-        excludes: &[String],
-        (tokens, chars): (Option<u32>, Option<u32>),
-        (pointer, enclosing): (&str, &EnclosingEnd),
-    ) -> Option<Expr> {
-        if tokens == Some(0) || chars == Some(0) {
-            return Some(Expr::Empty);
-        }
-        let excludes = excluded(excludes, enclosing);
-        self.check_dispatch_bytes(excludes.iter().map(Vec::len), pointer)?;
-        if let (None, Some(chars), []) = (tokens, chars, &excludes[..]) {
-            return Some(Expr::repeat(spell_utf8(&SCALARS), 0, Some(chars)));
-        }
-        let text = match &excludes[..] {
-            [] => Expr::star(Expr::Class(ByteSet::ALL)),
-            _ => dispatch(Vec::new(), excludes, AfterTag::Loop),
-        };
-        let rule = self.builder.rule("text", text);
-        if tokens.is_some() || chars.is_some() {
-            self.builder.attributes(rule).budget =
-                Some(Budget { tokens, chars, spent: Spent::Cut });
-        }
-        Some(Expr::Ref(rule))
-    }
-
-    /// Reports triggers and excluded texts that exceed the limit on their total length.
-    fn check_dispatch_bytes(
-        &mut self,
-        lengths: impl IntoIterator<Item = usize>,
-        pointer: &str,
-    ) -> Option<()> {
-        let limit = self.limits.dispatch_bytes;
-        if lengths.into_iter().sum::<usize>() <= limit {
-            return Some(());
-        }
-        self.fail(
-            pointer,
-            Reason::Limit(format!(
-                "the texts that end or interrupt free text have more than {limit} bytes"
-            )),
-        )
     }
 
     /// Lowers the beginning of a tag.
@@ -437,21 +381,6 @@ impl TagLowering<'_> {
         Some(Expr::seq([begin, content, end]))
     }
 
-    /// Lowers free text up to and including the first of the ends.
-    fn text_until(&mut self, ends: &[String], excludes: &[String]) -> Expr {
-        let (mut tags, mut stops) = (Vec::new(), Vec::new());
-        for (trigger, rest) in ends.iter().flat_map(|end| self.triggers(end)).collect::<Vec<_>>() {
-            match rest {
-                Expr::Empty => stops.push(trigger),
-                rest => tags.push((trigger, self.builder.rule("end", rest))),
-            }
-        }
-        let excludes = excludes.iter().map(|text| text.clone().into_bytes()).collect();
-        let body =
-            Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
-        Expr::Ref(self.builder.rule("text", Expr::Dispatch(Box::new(body))))
-    }
-
     /// Lowers each tag with its pointer. Lowers all tags, so that all errors are reported; `None`
     /// if there are any.
     pub(super) fn each_tag<'t, T>(
@@ -465,6 +394,25 @@ impl TagLowering<'_> {
         all.into_iter().collect()
     }
 
+    /// Lowers tags between which a separator stands.
+    fn separated_tags(
+        &mut self,
+        tags: &[Tag],
+        separator: &str,
+        count: TagCount,
+        pointer: &str,
+    ) -> Option<Expr> {
+        let tags = self.tags(tags, pointer)?;
+        let tag = self.as_rule("tag", Expr::alt(tags));
+        let further_tags = Expr::star(Expr::seq([self.literal(separator), tag.clone()]));
+        Some(match count {
+            TagCount::Any => Expr::optional(Expr::seq([tag, further_tags])),
+            TagCount::AtLeastOne => Expr::seq([tag, further_tags]),
+            TagCount::AtMostOne => Expr::optional(tag),
+            TagCount::One => tag,
+        })
+    }
+
     /// Lowers a list of tags.
     fn tags(&mut self, tags: &[Tag], pointer: &str) -> Option<Vec<Expr>> {
         self.each_tag(tags, pointer, |this, tag, pointer| {
@@ -472,181 +420,6 @@ impl TagLowering<'_> {
             this.tag(begin, tag, pointer)
         })
     }
-
-    /// Lowers free text with tags that begin with a trigger.
-    fn triggered_tags(
-        &mut self,
-        (triggers, tags): (&[String], &[Tag]),
-        excludes: &[String],
-        count: TagCount,
-        (pointer, enclosing): (&str, &EnclosingEnd),
-    ) -> Option<Expr> {
-        let trigger_index = TriggerIndex::new(triggers);
-        let bodies = self.each_tag(tags, pointer, |this, tag, pointer| {
-            this.triggered_tag(&trigger_index, tag, pointer)
-        });
-        let mut excludes = excluded(excludes, enclosing);
-        self.check_dispatch_bytes(
-            excludes.iter().map(Vec::len).chain(triggers.iter().map(String::len)),
-            pointer,
-        )?;
-        self.check_excludes(triggers, "triggers", &excludes, pointer)?;
-        let bodies: Vec<TriggeredTag<'_>> = bodies?;
-        // A trigger with which no tag begins is an excluded text.
-        let used: HashSet<&str> = bodies.iter().map(|tag| tag.trigger).collect();
-        let unused = triggers.iter().filter(|trigger| !used.contains(trigger.as_str()));
-        excludes.extend(unused.map(|trigger| trigger.clone().into_bytes()));
-        let begins =
-            bodies.iter().flat_map(|tag| [Some((tag.trigger, tag.body)), tag.across_token]);
-        let whole: Vec<Expr> = begins
-            .flatten()
-            .map(|(begin, body)| Expr::seq([self.literal(begin), Expr::Ref(body)]))
-            .collect();
-        let whole = Expr::alt(whole);
-        if count == TagCount::One {
-            return Some(whole);
-        }
-        let after = if count == TagCount::AtMostOne { AfterTag::End } else { AfterTag::Loop };
-        let plain: Vec<(&str, RuleId)> = bodies.iter().map(|tag| (tag.trigger, tag.body)).collect();
-        let across_token: Vec<(&str, RuleId)> =
-            bodies.iter().filter_map(|tag| tag.across_token).collect();
-        let mut dispatch_tags = self.dispatch_tags(&plain);
-        // Their texts are among the triggers already.
-        dispatch_tags.extend(
-            self.dispatch_tags(&across_token)
-                .into_iter()
-                .filter(|(trigger, _)| !matches!(trigger, Trigger::Text(_))),
-        );
-        let text =
-            Expr::Ref(self.builder.rule("text-and-tags", dispatch(dispatch_tags, excludes, after)));
-        Some(if count == TagCount::AtLeastOne { Expr::seq([whole, text]) } else { text })
-    }
-
-    /// Finds the one trigger with which a tag begins, and lowers the rest of the tag.
-    fn triggered_tag<'t>(
-        &mut self,
-        triggers: &TriggerIndex<'t>,
-        tag: &'t Tag,
-        pointer: &str,
-    ) -> Option<TriggeredTag<'t>> {
-        let at = member_pointer(pointer, "begin");
-        let Begin::Text(begin) = &tag.begin else {
-            let what = "must be a text: it begins with one of the triggers";
-            return self.fail(&at, Reason::Malformed(what.into()));
-        };
-        let mut matching = triggers.prefixes_of(begin);
-        let first = match (matching.next(), matching.next()) {
-            (Some(first), None) => first,
-            (None, _) => {
-                return self
-                    .fail(&at, Reason::Contradictory("begins with none of the triggers".into()));
-            }
-            (Some(first), Some(second)) => {
-                let what = format!("begins with more than one trigger: {first:?} and {second:?}");
-                return self.fail(&at, Reason::Contradictory(what));
-            }
-        };
-        let rest = self.literal(&begin[first.len()..]);
-        let body = self.tag(rest, tag, pointer)?;
-        let body = self.builder.rule(format!("tag {begin}"), body);
-        let specials = self.special_tokens.find(begin);
-        let across_token = match specials
-            .iter()
-            .find(|(at, name)| (at + 1..at + name.len()).contains(&first.len()))
-        {
-            Some((at, name)) => {
-                let end = at + name.len();
-                let rest = self.literal(&begin[end..]);
-                let body = self.tag(rest, tag, pointer)?;
-                Some((&begin[..end], self.builder.rule(format!("tag {begin}"), body)))
-            }
-            None => None,
-        };
-        Some(TriggeredTag { trigger: first, body, across_token })
-    }
-
-    /// The tags of a dispatch: each trigger with the rule of what follows it.
-    fn dispatch_tags(&mut self, bodies: &[(&str, RuleId)]) -> Vec<(Trigger, RuleId)> {
-        let mut out = Vec::new();
-        for (trigger, body) in bodies {
-            for (trigger, rest) in self.triggers(trigger) {
-                out.push(match rest {
-                    Expr::Empty => (trigger, *body),
-                    rest => {
-                        (trigger, self.builder.rule("rest", Expr::seq([rest, Expr::Ref(*body)])))
-                    }
-                });
-            }
-        }
-        out
-    }
-
-    /// Reports triggers that contain an excluded text, and therefore never fire.
-    fn check_excludes(
-        &mut self,
-        triggers: &[String],
-        name: &str,
-        excludes: &[Vec<u8>],
-        at: &str,
-    ) -> Option<()> {
-        let before = self.errors.len();
-        let (whole, within): (HashSet<&[u8]>, _) =
-            (excludes.iter().map(|e| &e[..]).collect(), TextSearch::new(excludes));
-        for (i, trigger) in triggers.iter().enumerate() {
-            let bytes = trigger.as_bytes();
-            let contained =
-                within.find(&bytes[..bytes.len() - 1]).map(|index| &excludes[index][..]);
-            if let Some(text) = contained.or_else(|| whole.get(bytes).copied()) {
-                let text = String::from_utf8_lossy(text);
-                let what =
-                    format!("{trigger:?} never comes: the text before it may not contain {text:?}");
-                self.fail::<()>(&format!("{at}/{name}/{i}"), Reason::Contradictory(what));
-            }
-        }
-        (self.errors.len() == before).then_some(())
-    }
-
-    /// Lowers the format `dispatch`.
-    fn dispatch(
-        &mut self,
-        rules: &[(String, Format)],
-        repeats: bool,
-        excludes: &[String],
-        (pointer, enclosing): (&str, &EnclosingEnd),
-    ) -> Option<Expr> {
-        let mut all = Vec::with_capacity(rules.len());
-        for (i, (pattern, format)) in rules.iter().enumerate() {
-            let body = self.format(format, &format!("{pointer}/rules/{i}/1"), enclosing);
-            all.push(body.map(|body| {
-                (pattern.as_str(), self.builder.rule(format!("after {pattern}"), body))
-            }));
-        }
-        let excludes = excluded(excludes, &EnclosingEnd::default());
-        let patterns: Vec<String> = rules.iter().map(|(pattern, _)| pattern.clone()).collect();
-        self.check_dispatch_bytes(
-            excludes.iter().map(Vec::len).chain(patterns.iter().map(String::len)),
-            pointer,
-        )?;
-        self.check_excludes(&patterns, "rules", &excludes, pointer)?;
-        let bodies = all.into_iter().collect::<Option<Vec<_>>>()?;
-        let after = if repeats { AfterTag::Loop } else { AfterTag::End };
-        let dispatch_tags = self.dispatch_tags(&bodies);
-        Some(Expr::Ref(self.builder.rule("dispatch", dispatch(dispatch_tags, excludes, after))))
-    }
-}
-
-/// A dispatch that may end anywhere in free text.
-fn dispatch(tags: Vec<(Trigger, RuleId)>, excludes: Vec<Vec<u8>>, after: AfterTag) -> Expr {
-    let dispatch =
-        Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere };
-    Expr::Dispatch(Box::new(dispatch))
-}
-
-/// The texts that free text excludes: its own, and the ends of the enclosing tag.
-fn excluded(excludes: &[String], enclosing: &EnclosingEnd) -> Vec<Vec<u8>> {
-    let mut seen: HashSet<&str> = HashSet::default();
-    let texts = excludes.iter().chain(&enclosing.ends).filter(|text| seen.insert(text));
-    texts.map(|text| text.clone().into_bytes()).collect()
 }
 
 /// Whether a format has no end of its own, so that an enclosing tag needs a text to end it.
@@ -671,80 +444,5 @@ fn is_open_ended(format: &Format) -> bool {
         | Format::Star { content }
         | Format::Repeat { content, .. } => is_open_ended(content),
         _ => false,
-    }
-}
-
-/// Index of triggers, to find those with which a text begins.
-struct TriggerIndex<'t> {
-    triggers: HashSet<&'t str>,
-    /// The distinct lengths of triggers.
-    lengths: BTreeSet<usize>,
-}
-
-impl<'t> TriggerIndex<'t> {
-    /// Indexes triggers.
-    fn new(triggers: &'t [String]) -> TriggerIndex<'t> {
-        let lengths = triggers.iter().map(String::len).collect();
-        TriggerIndex { triggers: triggers.iter().map(String::as_str).collect(), lengths }
-    }
-
-    /// The triggers with which a text begins, shortest first.
-    fn prefixes_of(&self, text: &str) -> impl Iterator<Item = &'t str> {
-        self.lengths.iter().filter_map(|&len| self.triggers.get(text.get(..len)?).copied())
-    }
-}
-
-/// A lowered tag that begins with a trigger.
-struct TriggeredTag<'t> {
-    trigger: &'t str,
-    /// The rule after the trigger.
-    body: RuleId,
-    /// Set if the trigger ends inside the name of a special token. The text is the beginning of the
-    /// tag up to the end of that name; the rule follows it.
-    across_token: Option<(&'t str, RuleId)>,
-}
-
-/// A part of a text that may contain special tokens.
-enum TextPart<'t> {
-    /// Text without special tokens.
-    Text(&'t str),
-    /// The name of a special token.
-    Special(&'t str),
-}
-
-/// Finds the names of special tokens in texts.
-struct SpecialTokenNames(Option<aho_corasick::AhoCorasick>);
-
-impl SpecialTokenNames {
-    /// Builds the search for names. Errors: there are too many names for an automaton.
-    fn new(names: &[String]) -> Result<SpecialTokenNames, aho_corasick::BuildError> {
-        let names: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
-        // The longest name wins.
-        let kind = aho_corasick::MatchKind::LeftmostLongest;
-        let search = || aho_corasick::AhoCorasick::builder().match_kind(kind).build(&names);
-        Ok(SpecialTokenNames((!names.is_empty()).then(search).transpose()?))
-    }
-
-    /// The special tokens of a text, with their offsets.
-    fn find<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
-        let matches = self.0.iter().flat_map(|names| names.find_iter(text));
-        matches.map(|found| (found.start(), &text[found.range()])).collect()
-    }
-
-    /// Splits a text at its special tokens.
-    fn parts<'t>(&self, text: &'t str) -> Vec<TextPart<'t>> {
-        let mut out = Vec::new();
-        let mut at = 0;
-        for (from, name) in self.find(text) {
-            if from > at {
-                out.push(TextPart::Text(&text[at..from]));
-            }
-            out.push(TextPart::Special(name));
-            at = from + name.len();
-        }
-        if at < text.len() {
-            out.push(TextPart::Text(&text[at..]));
-        }
-        out
     }
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! JSON -> read    typed values (model); unknown types and members are errors
 //!      -> lower   one rule or expression per format; passes the ends of tags down to free text
+//!         free_text  free text, triggers in it
 //!         tokens  formats over whole tokens
 //!         styles  JSON Schemas whose values are written in tags
 //! typed values -> write   JSON again
@@ -13,10 +14,12 @@
 //! `docs/STRUCTURAL_TAGS.md` defines the meaning of each format, and
 //! `schemas/structural-tag.schema.json` the syntax.
 
+mod free_text;
 mod lower;
 mod model;
 mod openai;
 mod read;
+mod special_names;
 mod styles;
 mod tokens;
 mod write;

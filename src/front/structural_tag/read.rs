@@ -1,13 +1,14 @@
 //! Parses JSON to structural tags. Unknown types and members are errors; all errors of a document
 //! are reported at once.
 
-use super::model::{
-    Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount, Token,
-};
+mod members;
+
+use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag};
 use super::{StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors};
 use crate::front::diagnostic::similar;
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object, push_token};
+use members::MinLength;
 
 /// A format type: its name, its required members and its optional members.
 type FormatType = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -76,6 +77,28 @@ impl<'de> serde::Deserialize<'de> for StructuralTag {
         let value = serde_json::Value::deserialize(deserializer)?;
         StructuralTag::read(&Json::from(&value), &Limits::default())
             .map_err(serde::de::Error::custom)
+    }
+}
+
+/// A format that is being parsed.
+#[derive(Clone, Copy)]
+struct FormatObject<'j> {
+    members: &'j Object,
+    /// Its JSON pointer.
+    pointer: &'j str,
+    /// The number of formats around it, itself included.
+    depth: usize,
+}
+
+impl FormatObject<'_> {
+    /// The JSON pointer of a member.
+    fn pointer_to(&self, name: &str) -> String {
+        member_pointer(self.pointer, name)
+    }
+
+    /// A format in this one.
+    fn inner<'i>(&self, members: &'i Object, pointer: &'i str) -> FormatObject<'i> {
+        FormatObject { members, pointer, depth: self.depth + 1 }
     }
 }
 
@@ -189,7 +212,7 @@ impl TagReader {
         };
         let (name, required, optional) = *kind;
         self.check_required_members(object, pointer, (required, optional))?;
-        self.format_of_type(name, object, pointer, depth)
+        self.format_of_type(name, FormatObject { members: object, pointer, depth })
     }
 
     /// Reports unknown members and missing ones; `None` if members are missing.
@@ -210,110 +233,93 @@ impl TagReader {
     }
 
     /// Parses the members of a format of a known type.
-    fn format_of_type(
-        &mut self,
-        kind: &str,
-        object: &Object,
-        pointer: &str,
-        depth: usize,
-    ) -> Option<Format> {
+    fn format_of_type(&mut self, kind: &str, format: FormatObject<'_>) -> Option<Format> {
         Some(match kind {
-            "const_string" => Format::ConstString { value: self.text(object, "value", pointer)? },
-            "json_schema" | "qwen_xml_parameter" => self.json_schema(kind, object, pointer)?,
+            "const_string" => Format::ConstString { value: self.text(format, "value")? },
+            "json_schema" | "qwen_xml_parameter" => self.json_schema(kind, format)?,
             "any_text" => {
-                let excludes = self.excludes(object, pointer);
-                let (tokens, chars) = (
-                    self.budget(object, "max_tokens", pointer),
-                    self.budget(object, "max_chars", pointer),
-                );
+                let excludes = self.excludes(format);
+                let tokens = self.budget(format, "max_tokens");
+                let chars = self.budget(format, "max_chars");
                 Format::AnyText { excludes: excludes?, max_tokens: tokens?, max_chars: chars? }
             }
             "grammar" => {
-                let syntax = self.syntax(object, pointer);
-                Format::Grammar { grammar: self.text(object, "grammar", pointer)?, syntax: syntax? }
+                let syntax = self.syntax(format);
+                Format::Grammar { grammar: self.text(format, "grammar")?, syntax: syntax? }
             }
-            "regex" => Format::Regex { pattern: self.text(object, "pattern", pointer)? },
-            "sequence" => Format::Sequence { elements: self.elements(object, pointer, depth)? },
-            "or" => Format::Or { elements: self.elements(object, pointer, depth)? },
-            "optional" => Format::Optional { content: self.content(object, pointer, depth)? },
-            "plus" => Format::Plus { content: self.content(object, pointer, depth)? },
-            "star" => Format::Star { content: self.content(object, pointer, depth)? },
-            "repeat" => self.repeat(object, pointer, depth)?,
-            "tag" => Format::Tag(Box::new(self.tag(object, pointer, depth)?)),
-            "triggered_tags" => {
-                let triggers = self.texts(object, "triggers", pointer, MinLength::One);
-                let tags = self.tags(object, pointer, depth);
-                let (excludes, count) =
-                    (self.excludes(object, pointer), self.count(object, pointer));
-                Format::TriggeredTags {
-                    triggers: triggers?,
-                    tags: tags?,
-                    excludes: excludes?,
-                    count: count?,
-                }
-            }
+            "regex" => Format::Regex { pattern: self.text(format, "pattern")? },
+            "sequence" => Format::Sequence { elements: self.elements(format)? },
+            "or" => Format::Or { elements: self.elements(format)? },
+            "optional" => Format::Optional { content: self.content(format)? },
+            "plus" => Format::Plus { content: self.content(format)? },
+            "star" => Format::Star { content: self.content(format)? },
+            "repeat" => self.repeat(format)?,
+            "tag" => Format::Tag(Box::new(self.tag(format)?)),
+            "triggered_tags" => self.triggered_tags(format)?,
             "tags_with_separator" => {
-                let tags = self.tags(object, pointer, depth);
-                let (separator, count) =
-                    (self.text(object, "separator", pointer), self.count(object, pointer));
+                let tags = self.tags(format);
+                let (separator, count) = (self.text(format, "separator"), self.count(format));
                 Format::TagsWithSeparator { tags: tags?, separator: separator?, count: count? }
             }
             "dispatch" => {
-                let rules = self.rules(object, pointer, depth, TagReader::pattern);
-                let (repeats, excludes) =
-                    (self.flag(object, "loop", pointer, true), self.excludes(object, pointer));
+                let rules = self.rules(format, TagReader::pattern);
+                let (repeats, excludes) = (self.flag(format, "loop", true), self.excludes(format));
                 Format::Dispatch { rules: rules?, repeats: repeats?, excludes: excludes? }
             }
             "token" => {
-                Format::Token(self.token(object.get("token")?, &member_pointer(pointer, "token"))?)
+                let token = format.members.get("token")?;
+                Format::Token(self.token(token, &format.pointer_to("token"))?)
             }
-            "exclude_token" => Format::ExcludeToken {
-                exclude_tokens: self.tokens(object, "exclude_tokens", pointer, MinLength::Zero)?,
-            },
+            "exclude_token" => {
+                Format::ExcludeToken { exclude_tokens: self.excluded_tokens(format)? }
+            }
             "any_tokens" => {
-                let exclude_tokens =
-                    self.tokens(object, "exclude_tokens", pointer, MinLength::Zero);
-                let max_tokens = self.budget(object, "max_tokens", pointer);
+                let exclude_tokens = self.excluded_tokens(format);
+                let max_tokens = self.budget(format, "max_tokens");
                 Format::AnyTokens { exclude_tokens: exclude_tokens?, max_tokens: max_tokens? }
             }
-            "token_triggered_tags" => {
-                let trigger_tokens = self.tokens(object, "trigger_tokens", pointer, MinLength::One);
-                let tags = self.tags(object, pointer, depth);
-                let exclude_tokens =
-                    self.tokens(object, "exclude_tokens", pointer, MinLength::Zero);
-                let count = self.count(object, pointer);
-                Format::TokenTriggeredTags {
-                    trigger_tokens: trigger_tokens?,
-                    tags: tags?,
-                    exclude_tokens: exclude_tokens?,
-                    count: count?,
-                }
-            }
+            "token_triggered_tags" => self.token_triggered_tags(format)?,
             _ => {
-                let rules = self.rules(object, pointer, depth, TagReader::token);
-                let repeats = self.flag(object, "loop", pointer, true);
-                let exclude_tokens =
-                    self.tokens(object, "exclude_tokens", pointer, MinLength::Zero);
-                Format::TokenDispatch {
-                    rules: rules?,
-                    repeats: repeats?,
-                    exclude_tokens: exclude_tokens?,
-                }
+                let rules = self.rules(format, TagReader::token);
+                let repeats = self.flag(format, "loop", true);
+                let exclude_tokens = self.excluded_tokens(format)?;
+                Format::TokenDispatch { rules: rules?, repeats: repeats?, exclude_tokens }
             }
         })
     }
 
+    /// Parses free text with tags.
+    fn triggered_tags(&mut self, format: FormatObject<'_>) -> Option<Format> {
+        let triggers = self.texts(format, "triggers", MinLength::One);
+        let tags = self.tags(format);
+        let excludes = self.excludes(format);
+        let count = self.count(format)?;
+        Some(Format::TriggeredTags { triggers: triggers?, tags: tags?, excludes: excludes?, count })
+    }
+
+    /// Parses free tokens with tags.
+    fn token_triggered_tags(&mut self, format: FormatObject<'_>) -> Option<Format> {
+        let trigger_tokens = self.tokens(format, "trigger_tokens", MinLength::One);
+        let tags = self.tags(format);
+        let exclude_tokens = self.excluded_tokens(format);
+        let count = self.count(format)?;
+        Some(Format::TokenTriggeredTags {
+            trigger_tokens: trigger_tokens?,
+            tags: tags?,
+            exclude_tokens: exclude_tokens?,
+            count,
+        })
+    }
+
     /// Parses a schema format.
-    fn json_schema(&mut self, kind: &str, object: &Object, pointer: &str) -> Option<Format> {
+    fn json_schema(&mut self, kind: &str, format: FormatObject<'_>) -> Option<Format> {
         let older_name = kind == "qwen_xml_parameter";
-        let schema = match object.get("json_schema")? {
+        let schema = match format.members.get("json_schema")? {
             schema @ (Json::Object(_) | Json::Bool(_)) => Some(schema.clone()),
-            _ => self.malformed(
-                &member_pointer(pointer, "json_schema"),
-                "must be an object, true or false",
-            ),
+            _ => self
+                .malformed(&format.pointer_to("json_schema"), "must be an object, true or false"),
         };
-        let style = match object.get("style") {
+        let style = match format.members.get("style") {
             None if older_name => Some(Style::QwenXml),
             None => Some(Style::Json),
             Some(value) => {
@@ -323,17 +329,14 @@ impl TagReader {
                     .map(|(style, _)| *style);
                 let names = Style::ALL.map(|(_, name)| name).join(", ");
                 style.or_else(|| {
-                    self.malformed(
-                        &member_pointer(pointer, "style"),
-                        format!("must be one of {names}"),
-                    )
+                    self.malformed(&format.pointer_to("style"), format!("must be one of {names}"))
                 })
             }
         };
         let any_order = self
-            .flag(object, "any_order", pointer, false)
-            .map(|flag| object.get("any_order").map(|_| flag));
-        let max_whitespace = self.budget(object, "max_whitespace_cnt", pointer);
+            .flag(format, "any_order", false)
+            .map(|flag| format.members.get("any_order").map(|_| flag));
+        let max_whitespace = self.budget(format, "max_whitespace_cnt");
         Some(Format::JsonSchema(JsonSchema {
             schema: schema?,
             style: style?,
@@ -344,52 +347,55 @@ impl TagReader {
     }
 
     /// Parses the format `repeat`.
-    fn repeat(&mut self, object: &Object, pointer: &str, depth: usize) -> Option<Format> {
-        let min = self.number(object.get("min")?, &member_pointer(pointer, "min"));
-        let max = match object.get("max")? {
+    fn repeat(&mut self, format: FormatObject<'_>) -> Option<Format> {
+        let min = self.number(format.members.get("min")?, &format.pointer_to("min"));
+        let max = match format.members.get("max")? {
             Json::Number(n) if n.as_str() == "-1" => Some(None),
-            value => self.number(value, &member_pointer(pointer, "max")).map(Some),
+            value => self.number(value, &format.pointer_to("max")).map(Some),
         };
-        let content = self.content(object, pointer, depth);
+        let content = self.content(format);
         let (min, max) = (min?, max?);
         if max.is_some_and(|max| max < min) {
-            return self.malformed(&member_pointer(pointer, "max"), "is less than `min`");
+            return self.malformed(&format.pointer_to("max"), "is less than `min`");
         }
         Some(Format::Repeat { min, max, content: content? })
     }
 
     /// Parses a tag.
-    pub(super) fn tag(&mut self, object: &Object, pointer: &str, depth: usize) -> Option<Tag> {
-        let begin = match object.get("begin")? {
+    fn tag(&mut self, format: FormatObject<'_>) -> Option<Tag> {
+        let begin = match format.members.get("begin")? {
             Json::String(begin) => Some(Begin::Text(begin.clone())),
             value => self
-                .token_format(value, &member_pointer(pointer, "begin"), "a string or a token")
+                .token_format(value, &format.pointer_to("begin"), "a string or a token")
                 .map(Begin::Token),
         };
-        let end_at = member_pointer(pointer, "end");
-        let end = match object.get("end")? {
+        let end_at = format.pointer_to("end");
+        let end = match format.members.get("end")? {
             Json::String(end) => Some(End::Text(end.clone())),
-            Json::Array(_) => self.texts(object, "end", pointer, MinLength::One).map(End::Texts),
+            Json::Array(_) => self.texts(format, "end", MinLength::One).map(End::Texts),
             value => self
                 .token_format(value, &end_at, "a string, a list of strings or a token")
                 .map(End::Token),
         };
-        let content =
-            self.format(object.get("content")?, &member_pointer(pointer, "content"), depth + 1);
+        let content = self.format(
+            format.members.get("content")?,
+            &format.pointer_to("content"),
+            format.depth + 1,
+        );
         Some(Tag { begin: begin?, content: content?, end: end? })
     }
 
     /// Parses the member `tags`.
-    fn tags(&mut self, object: &Object, pointer: &str, depth: usize) -> Option<Vec<Tag>> {
-        let pointer = member_pointer(pointer, "tags");
-        let items = self.list(object.get("tags")?, &pointer, MinLength::One)?;
+    fn tags(&mut self, format: FormatObject<'_>) -> Option<Vec<Tag>> {
+        let pointer = format.pointer_to("tags");
+        let items = self.list(format.members.get("tags")?, &pointer, MinLength::One)?;
         let mut out = Vec::new();
         for (i, item) in items.iter().enumerate() {
             let pointer = element_pointer(&pointer, i);
             let tag = match item.as_object() {
                 Some(tag) if tag.get("type").is_none_or(|kind| kind.as_str() == Some("tag")) => {
                     self.check_required_members(tag, &pointer, (TAG.1, TAG.2))
-                        .and_then(|()| self.tag(tag, &pointer, depth + 1))
+                        .and_then(|()| self.tag(format.inner(tag, &pointer)))
                 }
                 _ => self.malformed(&pointer, "must be a tag"),
             };
@@ -401,20 +407,19 @@ impl TagReader {
     /// Parses the member `rules`: pairs of a trigger and a format.
     fn rules<T>(
         &mut self,
-        object: &Object,
-        pointer: &str,
-        depth: usize,
+        format: FormatObject<'_>,
         trigger: fn(&mut TagReader, &Json, &str) -> Option<T>,
     ) -> Option<Vec<(T, Format)>> {
-        let pointer = member_pointer(pointer, "rules");
-        let items = self.list(object.get("rules")?, &pointer, MinLength::One)?;
+        let pointer = format.pointer_to("rules");
+        let items = self.list(format.members.get("rules")?, &pointer, MinLength::One)?;
         let mut out = Vec::new();
         for (i, item) in items.iter().enumerate() {
             let pointer = element_pointer(&pointer, i);
             out.push(match item.as_array() {
                 Some([first, second]) => {
                     let first = trigger(self, first, &element_pointer(&pointer, 0));
-                    let second = self.format(second, &element_pointer(&pointer, 1), depth + 1);
+                    let second =
+                        self.format(second, &element_pointer(&pointer, 1), format.depth + 1);
                     first.zip(second)
                 }
                 _ => self.malformed(
@@ -426,173 +431,23 @@ impl TagReader {
         out.into_iter().collect()
     }
 
-    /// Parses a trigger text.
-    fn pattern(&mut self, value: &Json, pointer: &str) -> Option<String> {
-        match value.as_str() {
-            Some("") => self.malformed(pointer, "must not be empty"),
-            Some(pattern) => Some(pattern.to_owned()),
-            None => self.malformed(pointer, "must be a string"),
-        }
-    }
-
     /// Parses the member `elements`.
-    fn elements(&mut self, object: &Object, pointer: &str, depth: usize) -> Option<Vec<Format>> {
-        let pointer = member_pointer(pointer, "elements");
-        let items = self.list(object.get("elements")?, &pointer, MinLength::One)?;
+    fn elements(&mut self, format: FormatObject<'_>) -> Option<Vec<Format>> {
+        let pointer = format.pointer_to("elements");
+        let items = self.list(format.members.get("elements")?, &pointer, MinLength::One)?;
         let read: Vec<Option<Format>> = items
             .iter()
             .enumerate()
-            .map(|(i, item)| self.format(item, &element_pointer(&pointer, i), depth + 1))
+            .map(|(i, item)| self.format(item, &element_pointer(&pointer, i), format.depth + 1))
             .collect();
         read.into_iter().collect()
     }
 
     /// Parses the member `content`.
-    fn content(&mut self, object: &Object, pointer: &str, depth: usize) -> Option<Box<Format>> {
-        self.format(object.get("content")?, &member_pointer(pointer, "content"), depth + 1)
+    fn content(&mut self, format: FormatObject<'_>) -> Option<Box<Format>> {
+        self.format(format.members.get("content")?, &format.pointer_to("content"), format.depth + 1)
             .map(Box::new)
     }
-
-    /// Parses the member `syntax`.
-    fn syntax(&mut self, object: &Object, pointer: &str) -> Option<GrammarSyntax> {
-        match object.get("syntax").map(Json::as_str) {
-            None | Some(Some("ebnf")) => Some(GrammarSyntax::Ebnf),
-            Some(Some("lark")) => Some(GrammarSyntax::Lark),
-            Some(_) => {
-                self.malformed(&member_pointer(pointer, "syntax"), "must be \"ebnf\" or \"lark\"")
-            }
-        }
-    }
-
-    /// Parses a string member.
-    fn text(&mut self, object: &Object, name: &str, pointer: &str) -> Option<String> {
-        match object.get(name)?.as_str() {
-            Some(text) => Some(text.to_owned()),
-            None => self.malformed(&member_pointer(pointer, name), "must be a string"),
-        }
-    }
-
-    /// The elements of an array.
-    fn list<'j>(&mut self, value: &'j Json, pointer: &str, least: MinLength) -> Option<&'j [Json]> {
-        match value.as_array() {
-            Some([]) if least == MinLength::One => self.malformed(pointer, "must not be empty"),
-            Some(items) => Some(items),
-            None => self.malformed(pointer, "must be a list"),
-        }
-    }
-
-    /// Parses a member that is an array of strings.
-    fn texts(
-        &mut self,
-        object: &Object,
-        name: &str,
-        pointer: &str,
-        least: MinLength,
-    ) -> Option<Vec<String>> {
-        let Some(value) = object.get(name) else { return Some(Vec::new()) };
-        let pointer = member_pointer(pointer, name);
-        let items = self.list(value, &pointer, least)?;
-        let mut out = Vec::new();
-        for (i, item) in items.iter().enumerate() {
-            out.push(match item.as_str() {
-                Some("") if name != "end" => {
-                    self.malformed(&element_pointer(&pointer, i), "must not be empty")
-                }
-                Some(text) => Some(text.to_owned()),
-                None => self.malformed(&element_pointer(&pointer, i), "must be a string"),
-            });
-        }
-        out.into_iter().collect()
-    }
-
-    /// Parses the member `excludes`.
-    fn excludes(&mut self, object: &Object, pointer: &str) -> Option<Vec<String>> {
-        self.texts(object, "excludes", pointer, MinLength::Zero)
-    }
-
-    /// Parses a boolean member with a default.
-    fn flag(&mut self, object: &Object, name: &str, pointer: &str, default: bool) -> Option<bool> {
-        match object.get(name) {
-            None => Some(default),
-            Some(Json::Bool(flag)) => Some(*flag),
-            Some(_) => self.malformed(&member_pointer(pointer, name), "must be true or false"),
-        }
-    }
-
-    /// Parses the members `at_least_one` and `stop_after_first`.
-    fn count(&mut self, object: &Object, pointer: &str) -> Option<TagCount> {
-        let least = self.flag(object, "at_least_one", pointer, false);
-        let stop = self.flag(object, "stop_after_first", pointer, false);
-        Some(TagCount::new(least?, stop?))
-    }
-
-    /// Parses an integer.
-    fn number(&mut self, value: &Json, pointer: &str) -> Option<u32> {
-        let number =
-            if let Json::Number(number) = value { number.as_str().parse().ok() } else { None };
-        number.or_else(|| {
-            self.malformed(pointer, format!("must be a whole number from 0 to {}", u32::MAX))
-        })
-    }
-
-    /// Parses an optional integer member; `null` counts as absent.
-    fn budget(&mut self, object: &Object, name: &str, pointer: &str) -> Option<Option<u32>> {
-        match object.get(name) {
-            None | Some(Json::Null) => Some(None),
-            Some(value) => self.number(value, &member_pointer(pointer, name)).map(Some),
-        }
-    }
-
-    /// Parses a token.
-    fn token(&mut self, value: &Json, pointer: &str) -> Option<Token> {
-        match value {
-            Json::String(text) if !text.is_empty() => Some(Token::Text(text.clone())),
-            Json::String(_) => self.malformed(pointer, "must not be empty"),
-            Json::Number(_) => self.number(value, pointer).map(Token::Id),
-            _ => self.malformed(pointer, "must be a token's id or text"),
-        }
-    }
-
-    /// Parses a member that is an array of tokens.
-    fn tokens(
-        &mut self,
-        object: &Object,
-        name: &str,
-        pointer: &str,
-        least: MinLength,
-    ) -> Option<Vec<Token>> {
-        let Some(value) = object.get(name) else { return Some(Vec::new()) };
-        let pointer = member_pointer(pointer, name);
-        let items = self.list(value, &pointer, least)?;
-        let read: Vec<Option<Token>> = items
-            .iter()
-            .enumerate()
-            .map(|(i, item)| self.token(item, &element_pointer(&pointer, i)))
-            .collect();
-        read.into_iter().collect()
-    }
-
-    /// Parses `{"type": "token", "token": ...}` as the beginning or end of a tag.
-    fn token_format(&mut self, value: &Json, pointer: &str, expected: &str) -> Option<Token> {
-        match value.as_object() {
-            Some(object)
-                if object.get("type").is_none_or(|kind| kind.as_str() == Some("token")) =>
-            {
-                self.check_required_members(object, pointer, (&["token"], &[]))?;
-                self.token(object.get("token")?, &member_pointer(pointer, "token"))
-            }
-            _ => self.malformed(pointer, format!("must be {expected}")),
-        }
-    }
-}
-
-/// Minimum length of a list.
-#[derive(Clone, Copy, PartialEq)]
-enum MinLength {
-    /// May be empty.
-    Zero,
-    /// At least one element.
-    One,
 }
 
 /// The first format type that has all members of the object.

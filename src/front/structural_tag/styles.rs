@@ -99,6 +99,11 @@ fn member(style: Style) -> Option<MemberTexts> {
     })
 }
 
+/// Names of types, as parameters have them.
+fn type_names(names: TypeNames) -> Vec<(JsonTypes, Vec<u8>)> {
+    names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect()
+}
+
 impl TagLowering<'_> {
     /// Lowers an object with the schema in a style other than JSON; returns its rule.
     pub(super) fn styled(
@@ -119,25 +124,12 @@ impl TagLowering<'_> {
             );
         };
         let gap = self.gap(options);
-        let type_names = |names: TypeNames| {
-            names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect::<Vec<_>>()
-        };
-        let mut parts = vec![MemberPart::Fixed(self.literal(member.open)), MemberPart::Name];
-        parts.push(MemberPart::Fixed(self.literal(member.after_name)));
-        if let Some((kinds, after)) = member.kinds {
-            parts.push(MemberPart::Kind(type_names(kinds)));
-            parts.push(MemberPart::Fixed(self.literal(after)));
-        }
-        if let Some(before) = member.before_value {
-            parts.push(MemberPart::Fixed(Expr::seq([gap.clone(), self.literal(before)])));
-        }
-        parts.push(MemberPart::Value);
         let (escaped, name_end) = (member.escaped, member.name_end);
         let parameters = ParameterStyle {
             open: gap.clone(),
             between: gap.clone(),
-            close: gap,
-            member: parts,
+            close: gap.clone(),
+            member: self.member_parts(&member, gap),
             raw: Some(RawStrings {
                 end: self.triggers(member.close),
                 lead: Vec::new(),
@@ -161,6 +153,21 @@ impl TagLowering<'_> {
         let source = (schema, &Registry::default());
         json_schema::lower_parameters(&mut self.builder, source, options, limits, &parameters)
             .map(|lowered| lowered.rule)
+    }
+
+    /// The parts of a member.
+    fn member_parts(&mut self, member: &MemberTexts, gap: Expr) -> Vec<MemberPart> {
+        let mut parts = vec![MemberPart::Fixed(self.literal(member.open)), MemberPart::Name];
+        parts.push(MemberPart::Fixed(self.literal(member.after_name)));
+        if let Some((kinds, after)) = member.kinds {
+            parts.push(MemberPart::Kind(type_names(kinds)));
+            parts.push(MemberPart::Fixed(self.literal(after)));
+        }
+        if let Some(before) = member.before_value {
+            parts.push(MemberPart::Fixed(Expr::seq([gap, self.literal(before)])));
+        }
+        parts.push(MemberPart::Value);
+        parts
     }
 
     /// The white space between JSON tokens.

@@ -36,26 +36,25 @@ impl Format {
     /// The format as a JSON object.
     pub fn to_json(&self) -> Json {
         let mut members = vec![("type", text(self.kind()))];
+        self.push_members(&mut members);
+        object(members)
+    }
+
+    /// Appends all members but the type.
+    fn push_members(&self, members: &mut Vec<(&'static str, Json)>) {
         match self {
             Format::ConstString { value } => members.push(("value", text(value))),
-            Format::JsonSchema(format) => json_schema(format, &mut members),
+            Format::JsonSchema(format) => json_schema(format, members),
             Format::AnyText { excludes, max_tokens, max_chars } => {
                 members.push(("excludes", texts(excludes)));
                 members.push(("max_tokens", optional_number(*max_tokens)));
                 members.push(("max_chars", optional_number(*max_chars)));
             }
-            Format::Grammar { grammar, syntax } => {
-                members.push(("grammar", text(grammar)));
-                if *syntax == GrammarSyntax::Lark {
-                    members.push(("syntax", text("lark")));
-                }
-            }
+            Format::Grammar { grammar, syntax } => grammar_members(grammar, *syntax, members),
             Format::Regex { pattern } => members.push(("pattern", text(pattern))),
             Format::Sequence { elements } | Format::Or { elements } => {
-                members.push((
-                    "elements",
-                    Json::Array(elements.iter().map(Format::to_json).collect()),
-                ));
+                let elements = elements.iter().map(Format::to_json).collect();
+                members.push(("elements", Json::Array(elements)));
             }
             Format::Optional { content } | Format::Plus { content } | Format::Star { content } => {
                 members.push(("content", content.to_json()));
@@ -65,24 +64,20 @@ impl Format {
                 members.push(("max", number(max.map_or(-1, i64::from))));
                 members.push(("content", content.to_json()));
             }
-            Format::Tag(tag) => tag_members(tag, &mut members),
-            Format::TriggeredTags { triggers, tags, excludes, count: tag_count } => {
+            Format::Tag(tag) => tag_members(tag, members),
+            Format::TriggeredTags { triggers, tags, excludes, count } => {
                 members.push(("triggers", texts(triggers)));
                 members.push(("tags", tags_json(tags)));
-                count_members(*tag_count, &mut members);
+                count_members(*count, members);
                 members.push(("excludes", texts(excludes)));
             }
-            Format::TagsWithSeparator { tags, separator, count: tag_count } => {
+            Format::TagsWithSeparator { tags, separator, count } => {
                 members.push(("tags", tags_json(tags)));
                 members.push(("separator", text(separator)));
-                count_members(*tag_count, &mut members);
+                count_members(*count, members);
             }
             Format::Dispatch { rules, repeats, excludes } => {
-                let pair = |(pattern, format): &(String, Format)| {
-                    Json::Array(vec![text(pattern), format.to_json()])
-                };
-                members.push(("rules", Json::Array(rules.iter().map(pair).collect())));
-                members.push(("loop", Json::Bool(*repeats)));
+                dispatch_members(rules_json(rules, |pattern| text(pattern)), *repeats, members);
                 members.push(("excludes", texts(excludes)));
             }
             Format::Token(token) => members.push(("token", token.to_json())),
@@ -93,27 +88,17 @@ impl Format {
                 members.push(("exclude_tokens", tokens(exclude_tokens)));
                 members.push(("max_tokens", optional_number(*max_tokens)));
             }
-            Format::TokenTriggeredTags {
-                trigger_tokens,
-                tags,
-                exclude_tokens,
-                count: tag_count,
-            } => {
+            Format::TokenTriggeredTags { trigger_tokens, tags, exclude_tokens, count } => {
                 members.push(("trigger_tokens", tokens(trigger_tokens)));
                 members.push(("tags", tags_json(tags)));
                 members.push(("exclude_tokens", tokens(exclude_tokens)));
-                count_members(*tag_count, &mut members);
+                count_members(*count, members);
             }
             Format::TokenDispatch { rules, repeats, exclude_tokens } => {
-                let pair = |(token, format): &(Token, Format)| {
-                    Json::Array(vec![token.to_json(), format.to_json()])
-                };
-                members.push(("rules", Json::Array(rules.iter().map(pair).collect())));
-                members.push(("loop", Json::Bool(*repeats)));
+                dispatch_members(rules_json(rules, Token::to_json), *repeats, members);
                 members.push(("exclude_tokens", tokens(exclude_tokens)));
             }
         }
-        object(members)
     }
 }
 
@@ -143,6 +128,20 @@ fn json_schema(format: &JsonSchema, members: &mut Vec<(&'static str, Json)>) {
     members.push(("max_whitespace_cnt", optional_number(format.max_whitespace)));
 }
 
+/// Appends the members of a grammar.
+fn grammar_members(grammar: &str, syntax: GrammarSyntax, members: &mut Vec<(&'static str, Json)>) {
+    members.push(("grammar", text(grammar)));
+    if syntax == GrammarSyntax::Lark {
+        members.push(("syntax", text("lark")));
+    }
+}
+
+/// Appends the rules of a dispatch.
+fn dispatch_members(rules: Json, repeats: bool, members: &mut Vec<(&'static str, Json)>) {
+    members.push(("rules", rules));
+    members.push(("loop", Json::Bool(repeats)));
+}
+
 /// Appends the members of a tag.
 fn tag_members(tag: &Tag, members: &mut Vec<(&'static str, Json)>) {
     members.push((
@@ -161,6 +160,12 @@ fn tag_members(tag: &Tag, members: &mut Vec<(&'static str, Json)>) {
             End::Token(token) => token.format(),
         },
     ));
+}
+
+/// The pairs of a trigger and a format.
+fn rules_json<T>(rules: &[(T, Format)], trigger: impl Fn(&T) -> Json) -> Json {
+    let pair = |(first, format): &(T, Format)| Json::Array(vec![trigger(first), format.to_json()]);
+    Json::Array(rules.iter().map(pair).collect())
 }
 
 /// An array of tags.

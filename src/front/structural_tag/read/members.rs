@@ -1,0 +1,173 @@
+//! The members of formats: texts, lists, numbers and tokens.
+
+use super::super::model::{GrammarSyntax, TagCount, Token};
+use super::{FormatObject, TagReader, element_pointer, member_pointer};
+use crate::spec::json::Json;
+
+/// Minimum length of a list.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum MinLength {
+    /// May be empty.
+    Zero,
+    /// At least one element.
+    One,
+}
+
+impl TagReader {
+    /// Parses the member `syntax`.
+    pub(super) fn syntax(&mut self, format: FormatObject<'_>) -> Option<GrammarSyntax> {
+        match format.members.get("syntax").map(Json::as_str) {
+            None | Some(Some("ebnf")) => Some(GrammarSyntax::Ebnf),
+            Some(Some("lark")) => Some(GrammarSyntax::Lark),
+            Some(_) => self.malformed(&format.pointer_to("syntax"), "must be \"ebnf\" or \"lark\""),
+        }
+    }
+
+    /// Parses a string member.
+    pub(super) fn text(&mut self, format: FormatObject<'_>, name: &str) -> Option<String> {
+        match format.members.get(name)?.as_str() {
+            Some(text) => Some(text.to_owned()),
+            None => self.malformed(&format.pointer_to(name), "must be a string"),
+        }
+    }
+
+    /// The elements of an array.
+    pub(super) fn list<'j>(
+        &mut self,
+        value: &'j Json,
+        pointer: &str,
+        least: MinLength,
+    ) -> Option<&'j [Json]> {
+        match value.as_array() {
+            Some([]) if least == MinLength::One => self.malformed(pointer, "must not be empty"),
+            Some(items) => Some(items),
+            None => self.malformed(pointer, "must be a list"),
+        }
+    }
+
+    /// Parses a member that is an array of strings.
+    pub(super) fn texts(
+        &mut self,
+        format: FormatObject<'_>,
+        name: &str,
+        least: MinLength,
+    ) -> Option<Vec<String>> {
+        let Some(value) = format.members.get(name) else { return Some(Vec::new()) };
+        let pointer = format.pointer_to(name);
+        let items = self.list(value, &pointer, least)?;
+        let mut out = Vec::new();
+        for (i, item) in items.iter().enumerate() {
+            out.push(match item.as_str() {
+                Some("") if name != "end" => {
+                    self.malformed(&element_pointer(&pointer, i), "must not be empty")
+                }
+                Some(text) => Some(text.to_owned()),
+                None => self.malformed(&element_pointer(&pointer, i), "must be a string"),
+            });
+        }
+        out.into_iter().collect()
+    }
+
+    /// Parses the member `excludes`.
+    pub(super) fn excludes(&mut self, format: FormatObject<'_>) -> Option<Vec<String>> {
+        self.texts(format, "excludes", MinLength::Zero)
+    }
+
+    /// Parses a boolean member with a default.
+    pub(super) fn flag(
+        &mut self,
+        format: FormatObject<'_>,
+        name: &str,
+        default: bool,
+    ) -> Option<bool> {
+        match format.members.get(name) {
+            None => Some(default),
+            Some(Json::Bool(flag)) => Some(*flag),
+            Some(_) => self.malformed(&format.pointer_to(name), "must be true or false"),
+        }
+    }
+
+    /// Parses the members `at_least_one` and `stop_after_first`.
+    pub(super) fn count(&mut self, format: FormatObject<'_>) -> Option<TagCount> {
+        let least = self.flag(format, "at_least_one", false);
+        let stop = self.flag(format, "stop_after_first", false);
+        Some(TagCount::new(least?, stop?))
+    }
+
+    /// Parses an integer.
+    pub(super) fn number(&mut self, value: &Json, pointer: &str) -> Option<u32> {
+        let number =
+            if let Json::Number(number) = value { number.as_str().parse().ok() } else { None };
+        number.or_else(|| {
+            self.malformed(pointer, format!("must be a whole number from 0 to {}", u32::MAX))
+        })
+    }
+
+    /// Parses an optional integer member; `null` counts as absent.
+    pub(super) fn budget(&mut self, format: FormatObject<'_>, name: &str) -> Option<Option<u32>> {
+        match format.members.get(name) {
+            None | Some(Json::Null) => Some(None),
+            Some(value) => self.number(value, &format.pointer_to(name)).map(Some),
+        }
+    }
+
+    /// Parses a token.
+    pub(super) fn token(&mut self, value: &Json, pointer: &str) -> Option<Token> {
+        match value {
+            Json::String(text) if !text.is_empty() => Some(Token::Text(text.clone())),
+            Json::String(_) => self.malformed(pointer, "must not be empty"),
+            Json::Number(_) => self.number(value, pointer).map(Token::Id),
+            _ => self.malformed(pointer, "must be a token's id or text"),
+        }
+    }
+
+    /// Parses the member `exclude_tokens`.
+    pub(super) fn excluded_tokens(&mut self, format: FormatObject<'_>) -> Option<Vec<Token>> {
+        self.tokens(format, "exclude_tokens", MinLength::Zero)
+    }
+
+    /// Parses a member that is an array of tokens.
+    pub(super) fn tokens(
+        &mut self,
+        format: FormatObject<'_>,
+        name: &str,
+        least: MinLength,
+    ) -> Option<Vec<Token>> {
+        let Some(value) = format.members.get(name) else { return Some(Vec::new()) };
+        let pointer = format.pointer_to(name);
+        let items = self.list(value, &pointer, least)?;
+        let read: Vec<Option<Token>> = items
+            .iter()
+            .enumerate()
+            .map(|(i, item)| self.token(item, &element_pointer(&pointer, i)))
+            .collect();
+        read.into_iter().collect()
+    }
+
+    /// Parses `{"type": "token", "token": ...}` as the beginning or end of a tag.
+    pub(super) fn token_format(
+        &mut self,
+        value: &Json,
+        pointer: &str,
+        expected: &str,
+    ) -> Option<Token> {
+        match value.as_object() {
+            Some(object)
+                if object.get("type").is_none_or(|kind| kind.as_str() == Some("token")) =>
+            {
+                self.check_required_members(object, pointer, (&["token"], &[]))?;
+                self.token(object.get("token")?, &member_pointer(pointer, "token"))
+            }
+            _ => self.malformed(pointer, format!("must be {expected}")),
+        }
+    }
+
+    /// Parses a trigger text.
+    pub(super) fn pattern(&mut self, value: &Json, pointer: &str) -> Option<String> {
+        match value.as_str() {
+            Some("") => self.malformed(pointer, "must not be empty"),
+            Some(pattern) => Some(pattern.to_owned()),
+            None => self.malformed(pointer, "must be a string"),
+        }
+    }
+}
