@@ -18,23 +18,29 @@
 
 mod assertions;
 mod cache;
+mod hir;
 mod lengths;
+mod nfa;
 mod options;
+mod spell;
 mod translate;
 
-use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
+use regex_syntax::hir::{Hir, HirKind};
 
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
-use crate::fsm::{Dfa, Nfa, TooLarge};
+use crate::fsm::{Dfa, TooLarge};
 use crate::fuel;
 use crate::ir::{Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 
 use assertions::{MarkCondition, MarkedDfa};
 pub(crate) use cache::{CachedPattern, CountedDfa, cached_pattern, pattern_stats};
+use hir::{HirBranch, length_bounds, lower_hir, node_count, split_branches};
 pub(crate) use lengths::Lengths;
 pub use options::{Case, Classes, Dot, LookAround, RegexOptions, Scope};
-use translate::{AssertionMark, Side, mark_number, translate};
+pub use spell::{edges_by_target, spell_dfa, spell_utf8};
+pub(crate) use spell::{scalar_from, scalar_until};
+use translate::{AssertionMark, Side, translate};
 
 /// All Unicode scalar values: the alphabet of the code-point automata.
 pub const SCALARS: [(u32, u32); 2] = [(0, 0xD7FF), (0xE000, 0x10FFFF)];
@@ -83,6 +89,11 @@ impl RegexError {
         all
     }
 }
+
+/// Maximum number of pattern bytes per node that the limit allows.
+const BYTES_PER_NODE: usize = 4;
+/// Approximate number of ranges in the largest Unicode tables.
+const RANGES_PER_TABLE: usize = 512;
 
 /// A parsed pattern.
 #[derive(Clone, Debug)]
@@ -244,7 +255,7 @@ impl Pattern {
     /// Whether a counted repeat has a body of unbounded length, such as a word. One token can then
     /// advance both the counter and the body.
     pub(crate) fn repeats_unbounded_texts(&self) -> bool {
-        repeats_unbounded_texts(&self.hir)
+        hir::repeats_unbounded_texts(&self.hir)
     }
 
     /// The texts of `min..=max` code points that contain a match, as an expression. `None` where
@@ -310,7 +321,7 @@ impl Pattern {
     fn dfa(&self, scope: Scope, limit: usize) -> Result<Dfa, TooLarge> {
         let any = scope == Scope::Search;
         if self.assertions.is_empty() {
-            return self.marked_dfa((any, any), limit);
+            return nfa::marked_dfa(&self.hir, (any, any), false, limit);
         }
         let mut automata = Vec::new();
         self.add_automata((any, any), false, limit, &mut automata)?;
@@ -336,49 +347,14 @@ impl Pattern {
             )?;
             conditions.push(MarkCondition { body, negated: *negated });
         }
-        let marked = MarkedDfa { dfa: self.marked_dfa(open, limit)?, conditions, is_lookbehind };
+        let dfa = nfa::marked_dfa(&self.hir, open, !self.assertions.is_empty(), limit)?;
+        let marked = MarkedDfa { dfa, conditions, is_lookbehind };
         let is_assertion = open.0 != open.1;
         let equal = automata.iter().position(|other| is_assertion && *other == marked);
         Ok(equal.unwrap_or_else(|| {
             automata.push(marked);
             automata.len() - 1
         }) as u32)
-    }
-
-    /// The automaton with marks. `open` says whether any text may come before and after a match.
-    fn marked_dfa(&self, open: (bool, bool), limit: usize) -> Result<Dfa, TooLarge> {
-        let anchored = !self.hir.properties().look_set().is_empty();
-        let mut builder = PatternNfaBuilder {
-            nfa: Nfa::new(),
-            layers: if anchored { 4 } else { 1 },
-            edges: 0,
-            limit,
-        };
-        let start = builder.state()?;
-        let end = builder.state()?;
-        let mut from = start;
-        if open.0 {
-            // A new state, so that the loop does not re-enter `^`.
-            builder.any_loop(start);
-            from = builder.state()?;
-            builder.epsilon(start, from);
-        }
-        let to = builder.hir(from, &self.hir)?;
-        builder.epsilon(to, end);
-        if open.1 {
-            builder.any_loop(end);
-        }
-        for layer in 0..builder.layers {
-            // After a match any text may follow, unless `$` was passed or an assertion constrains
-            // it.
-            if open.1 && layer < FRESH_ENDED && self.assertions.is_empty() {
-                builder.nfa.set_universal(end + layer);
-            } else {
-                builder.nfa.set_final(end + layer);
-            }
-        }
-        builder.nfa.set_start(start);
-        Ok(builder.nfa.determinize(limit)?.minimize())
     }
 }
 
@@ -431,396 +407,6 @@ fn lower_within(
     builder
         .finish(start)
         .map_err(|error| RegexError::Syntax { offset: 0, reason: error.to_string() })
-}
-
-/// The expression of one code point of the ranges, as UTF-8 bytes.
-pub fn spell_utf8(ranges: &[(u32, u32)]) -> Expr {
-    let mut ascii = crate::fsm::ByteSet::EMPTY;
-    let mut parts = Vec::new();
-    for &(lo, hi) in ranges {
-        if lo < 0x80 {
-            ascii.insert_range(lo as u8, hi.min(0x7F) as u8);
-        }
-        if let (true, Some(lo), Some(hi)) =
-            (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi))
-        {
-            parts.push(Expr::code_points(lo, hi));
-        }
-    }
-    parts.insert(0, Expr::class(ascii));
-    Expr::alt(parts)
-}
-
-/// Lowers an automaton over code points to a graph over bytes. `spell` spells the ranges of an
-/// edge.
-pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
-    let mut graph = crate::ir::Graph { nodes: dfa.len() as u32, ..Default::default() };
-    for state in 0..dfa.len() as u32 {
-        for (to, ranges) in edges_by_target(dfa, state) {
-            graph.edge(state, spell(&ranges), to);
-        }
-        if dfa.is_final(state) {
-            graph.ends.push(state);
-        }
-    }
-    Expr::Graph(Box::new(graph))
-}
-
-/// The edges of a state, grouped by target.
-pub fn edges_by_target(dfa: &Dfa, state: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
-    let mut out: Vec<(u32, Vec<(u32, u32)>)> = Vec::new();
-    let mut edges: Vec<_> = dfa.edges(state).iter().collect();
-    edges.sort_by_key(|e| (e.to, e.lo));
-    for e in edges {
-        match out.last_mut() {
-            Some((to, ranges)) if *to == e.to => ranges.push((e.lo, e.hi)),
-            _ => out.push((e.to, vec![(e.lo, e.hi)])),
-        }
-    }
-    out
-}
-
-/// The first scalar value at or after a code point.
-pub(crate) fn scalar_from(code: u32) -> Option<char> {
-    char::from_u32(if (0xD800..0xE000).contains(&code) { 0xE000 } else { code })
-}
-
-/// The last scalar value at or before a code point.
-pub(crate) fn scalar_until(code: u32) -> Option<char> {
-    char::from_u32(if (0xD800..0xE000).contains(&code) { 0xD7FF } else { code.min(0x10FFFF) })
-}
-
-/// A top-level alternative without its anchors.
-struct HirBranch<'h> {
-    at_start: bool,
-    at_end: bool,
-    parts: Vec<&'h Hir>,
-}
-
-/// Splits a pattern at its top-level alternations and strips `^` and `$` from the ends of each.
-/// `None` if another anchor remains.
-fn split_branches(hir: &Hir) -> Option<Vec<HirBranch<'_>>> {
-    if hir.properties().look_set().is_empty() {
-        return Some(vec![HirBranch { at_start: false, at_end: false, parts: vec![hir] }]);
-    }
-    match hir.kind() {
-        HirKind::Alternation(alternatives) => {
-            let mut out = Vec::new();
-            for alternative in alternatives {
-                out.extend(split_branches(alternative)?);
-            }
-            Some(out)
-        }
-        HirKind::Capture(capture) => split_branches(&capture.sub),
-        HirKind::Look(Look::Start) => {
-            Some(vec![HirBranch { at_start: true, at_end: false, parts: Vec::new() }])
-        }
-        HirKind::Look(Look::End) => {
-            Some(vec![HirBranch { at_start: false, at_end: true, parts: Vec::new() }])
-        }
-        HirKind::Concat(parts) => {
-            let is = |h: &Hir, look: Look| matches!(h.kind(), HirKind::Look(l) if *l == look);
-            let begin = parts.iter().take_while(|p| is(p, Look::Start)).count();
-            let end =
-                parts.len() - parts[begin..].iter().rev().take_while(|p| is(p, Look::End)).count();
-            let middle = &parts[begin..end];
-            if let [inner] = middle
-                && !inner.properties().look_set().is_empty()
-            {
-                let mut branches = split_branches(inner)?;
-                for e in &mut branches {
-                    e.at_start |= begin > 0;
-                    e.at_end |= end < parts.len();
-                }
-                return Some(branches);
-            }
-            if middle.iter().any(|p| !p.properties().look_set().is_empty()) {
-                return None;
-            }
-            Some(vec![HirBranch {
-                at_start: begin > 0,
-                at_end: end < parts.len(),
-                parts: middle.iter().collect(),
-            }])
-        }
-        _ => None,
-    }
-}
-
-/// Maximum number of pattern bytes per node that the limit allows.
-const BYTES_PER_NODE: usize = 4;
-
-/// Approximate number of ranges in the largest Unicode tables.
-const RANGES_PER_TABLE: usize = 512;
-
-/// Number of nodes, literal bytes and ranges of code points, counted up to `cap`.
-fn node_count(hir: &Hir, cap: usize) -> usize {
-    let mut total = 0;
-    let mut stack = vec![hir];
-    while let Some(hir) = stack.pop().filter(|_| total <= cap) {
-        total += match hir.kind() {
-            HirKind::Literal(literal) => literal.0.len(),
-            HirKind::Class(Class::Unicode(class)) => class.ranges().len(),
-            _ => 1,
-        };
-        stack.extend(hir.kind().subs());
-    }
-    total
-}
-
-/// Whether a repeat with an upper bound above 4 has a body of unbounded length.
-fn repeats_unbounded_texts(hir: &Hir) -> bool {
-    let is_unbounded =
-        |r: &Repetition| r.max.is_some_and(|max| max > 4) && length_bounds(&r.sub).1.is_none();
-    matches!(hir.kind(), HirKind::Repetition(r) if is_unbounded(r))
-        || hir.kind().subs().iter().any(repeats_unbounded_texts)
-}
-
-/// Least and greatest number of code points of a match.
-fn length_bounds(hir: &Hir) -> (u32, Option<u32>) {
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => (0, Some(0)),
-        HirKind::Literal(literal) => {
-            let n = std::str::from_utf8(&literal.0).map_or(literal.0.len(), |s| s.chars().count())
-                as u32;
-            (n, Some(n))
-        }
-        HirKind::Class(_) => (1, Some(1)),
-        HirKind::Capture(capture) => length_bounds(&capture.sub),
-        HirKind::Repetition(r) => {
-            let (min, max) = length_bounds(&r.sub);
-            let most = match (max, r.max) {
-                (Some(0), _) | (_, Some(0)) => Some(0),
-                (Some(a), Some(b)) => a.checked_mul(b),
-                _ => None,
-            };
-            (min.saturating_mul(r.min), most)
-        }
-        HirKind::Concat(parts) => parts.iter().fold((0, Some(0)), |(min, max), part| {
-            let (a, b) = length_bounds(part);
-            (min.saturating_add(a), max.zip(b).and_then(|(x, y)| x.checked_add(y)))
-        }),
-        HirKind::Alternation(parts) => {
-            let mut lengths = parts.iter().map(length_bounds);
-            let first = lengths.next().unwrap_or((0, Some(0)));
-            lengths
-                .fold(first, |(min, max), (a, b)| (min.min(a), max.zip(b).map(|(x, y)| x.max(y))))
-        }
-    }
-}
-
-/// Lowers a pattern without anchors; `spell` spells classes.
-fn lower_hir(hir: &Hir, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => Expr::Empty,
-        HirKind::Literal(literal) => Expr::seq(literal_chars(&literal.0).map(|c| spell(&[(c, c)]))),
-        HirKind::Class(class) => spell(&class_ranges(class)),
-        HirKind::Capture(capture) => lower_hir(&capture.sub, spell),
-        HirKind::Repetition(Repetition { min, max, sub, .. }) => {
-            Expr::repeat(lower_hir(sub, spell), *min, *max)
-        }
-        HirKind::Concat(parts) => {
-            Expr::seq(parts.iter().map(|p| lower_hir(p, spell)).collect::<Vec<_>>())
-        }
-        HirKind::Alternation(parts) => {
-            Expr::alt(parts.iter().map(|p| lower_hir(p, spell)).collect::<Vec<_>>())
-        }
-    }
-}
-
-/// The code points of a literal.
-fn literal_chars(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
-    // The parser is in UTF-8 mode, so a literal is always UTF-8.
-    std::str::from_utf8(bytes).unwrap_or_default().chars().map(u32::from)
-}
-
-/// The ranges of scalar values in a class.
-fn class_ranges(class: &Class) -> Vec<(u32, u32)> {
-    match class {
-        Class::Unicode(class) => {
-            let mut out: Vec<(u32, u32)> = Vec::with_capacity(class.ranges().len() + 1);
-            for range in class.ranges() {
-                // A range of `char`s contains no surrogates, even if it extends across them.
-                let (lo, hi) = (u32::from(range.start()), u32::from(range.end()));
-                if lo < 0xD800 && hi > 0xDFFF {
-                    out.extend([(lo, 0xD7FF), (0xE000, hi)]);
-                } else {
-                    out.push((lo, hi));
-                }
-            }
-            out
-        }
-        Class::Bytes(class) => {
-            class.ranges().iter().map(|r| (r.start().into(), r.end().into())).collect()
-        }
-    }
-}
-
-/// Layers of the automaton. In this one, nothing has been read. After `$`, nothing more may be
-/// read.
-const FRESH: u32 = 0;
-/// Something has been read.
-const READ: u32 = 1;
-/// Nothing has been read, and `$` was passed.
-const FRESH_ENDED: u32 = 2;
-/// Something has been read, and `$` was passed.
-const READ_ENDED: u32 = 3;
-
-/// Builds a layered NFA, in which anchors are exact at any position. Each state exists once for
-/// each combination of "nothing read yet" and "the end was asserted". Patterns without anchors need
-/// one layer.
-struct PatternNfaBuilder {
-    nfa: Nfa,
-    /// Number of layers: one or four.
-    layers: u32,
-    /// Number of ranges of code points on all edges so far.
-    edges: usize,
-    /// Limit on the states of the automaton.
-    limit: usize,
-}
-
-impl PatternNfaBuilder {
-    /// Adds a state in all layers.
-    fn state(&mut self) -> Result<u32, TooLarge> {
-        if self.nfa.len() >= self.limit.saturating_mul(4)
-            || self.edges >= self.limit.saturating_mul(40)
-        {
-            return Err(TooLarge::States { limit: self.limit });
-        }
-        fuel::spend(self.layers as usize)?;
-        let first = self.nfa.state();
-        for _ in 1..self.layers {
-            self.nfa.state();
-        }
-        Ok(first)
-    }
-
-    /// Adds an epsilon edge in all layers.
-    fn epsilon(&mut self, from: u32, to: u32) {
-        for layer in 0..self.layers {
-            self.nfa.epsilon(from + layer, to + layer);
-        }
-    }
-
-    /// Adds edges that read one code point of the ranges.
-    fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
-        self.edges += ranges.len();
-        fuel::charge(ranges.len());
-        for &(lo, hi) in ranges {
-            if self.layers == 1 {
-                self.nfa.edge(from, lo, hi, to);
-            } else {
-                self.nfa.edge(from + FRESH, lo, hi, to + READ);
-                self.nfa.edge(from + READ, lo, hi, to + READ);
-            }
-        }
-    }
-
-    /// Adds a loop that reads any code point.
-    fn any_loop(&mut self, state: u32) {
-        self.symbols(state, &SCALARS, state);
-    }
-
-    /// Adds the states of a subpattern after `from`; returns its last state.
-    fn hir(&mut self, from: u32, hir: &Hir) -> Result<u32, TooLarge> {
-        Ok(match hir.kind() {
-            HirKind::Empty => from,
-            HirKind::Literal(literal) => {
-                let mut at = from;
-                for c in literal_chars(&literal.0) {
-                    let to = self.state()?;
-                    self.symbols(at, &[(c, c)], to);
-                    at = to;
-                }
-                at
-            }
-            HirKind::Class(class) => {
-                let to = self.state()?;
-                self.symbols(from, &class_ranges(class), to);
-                to
-            }
-            HirKind::Look(look) => {
-                let to = self.state()?;
-                if *look == Look::Start {
-                    self.nfa.epsilon(from + FRESH, to + FRESH);
-                    self.nfa.epsilon(from + FRESH_ENDED, to + FRESH_ENDED);
-                } else {
-                    for (layer, ended) in [
-                        (FRESH, FRESH_ENDED),
-                        (FRESH_ENDED, FRESH_ENDED),
-                        (READ, READ_ENDED),
-                        (READ_ENDED, READ_ENDED),
-                    ] {
-                        self.nfa.epsilon(from + layer, to + ended);
-                    }
-                }
-                to
-            }
-            HirKind::Capture(capture) => match capture.name.as_deref().and_then(mark_number) {
-                Some(number) => {
-                    let to = self.state()?;
-                    let mark = assertions::FIRST_MARK + number as u32;
-                    for layer in 0..self.layers {
-                        self.nfa.edge(from + layer, mark, mark, to + layer);
-                    }
-                    to
-                }
-                None => self.hir(from, &capture.sub)?,
-            },
-            HirKind::Concat(parts) => {
-                let mut at = from;
-                for part in parts {
-                    at = self.hir(at, part)?;
-                }
-                at
-            }
-            HirKind::Alternation(parts) => {
-                let end = self.state()?;
-                for part in parts {
-                    let begin = self.state()?;
-                    self.epsilon(from, begin);
-                    let to = self.hir(begin, part)?;
-                    self.epsilon(to, end);
-                }
-                end
-            }
-            HirKind::Repetition(r) => self.repetition(from, r)?,
-        })
-    }
-
-    /// As [`PatternNfaBuilder::hir`], for a repeat.
-    fn repetition(&mut self, from: u32, r: &Repetition) -> Result<u32, TooLarge> {
-        let mut at = from;
-        for _ in 0..r.min {
-            let before = self.nfa.len();
-            at = self.hir(at, &r.sub)?;
-            if self.nfa.len() == before {
-                break; // The body is empty.
-            }
-        }
-        match r.max {
-            None => {
-                let hub = self.state()?;
-                self.epsilon(at, hub);
-                let begin = self.state()?;
-                self.epsilon(hub, begin);
-                let to = self.hir(begin, &r.sub)?;
-                self.epsilon(to, hub);
-                Ok(hub)
-            }
-            Some(max) => {
-                let end = self.state()?;
-                self.epsilon(at, end);
-                for _ in r.min..max {
-                    let begin = self.state()?;
-                    self.epsilon(at, begin);
-                    at = self.hir(begin, &r.sub)?;
-                    self.epsilon(at, end);
-                }
-                Ok(end)
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::hir::node_count;
 use super::lengths::{LengthForm, Lengths};
-use super::{Pattern, RegexError, SCALARS, node_count};
+use super::{Pattern, RegexError, SCALARS};
 use crate::cache::{CacheStats, ProcessCache};
 use crate::fsm::{Dfa, TooLarge};
 use crate::fuel;

@@ -6,8 +6,9 @@
 
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
+use super::hir::{length_bounds, split_branches};
 use super::translate::mark_number;
-use super::{Assertion, Pattern, length_bounds, split_branches};
+use super::{Assertion, Pattern};
 
 /// Bounds on a number of code points.
 pub(crate) type Lengths = (u32, Option<u32>);

@@ -1,23 +1,17 @@
 //! Translates ECMA-262 pattern syntax, with a few additions, to `regex-syntax` syntax of the same
 //! meaning.
 
+mod escape;
+
 use std::fmt::Write;
 use std::iter::Peekable;
 use std::ops::Range;
 use std::str::CharIndices;
 
 use super::assertions::MAX_MARKS;
-use super::{Case, Classes, Dot, LookAround, RegexError, RegexOptions};
+use super::{Case, Dot, LookAround, RegexError, RegexOptions};
 use crate::hash::HashSet;
-
-/// `\s` of ECMA-262: WhiteSpace and LineTerminator.
-const SPACE: &str = concat!(
-    r"\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}",
-    r"\x{3000}\x{FEFF}"
-);
-
-/// ASCII white space.
-const ASCII_SPACE: &str = r"\t\n\x0B\x0C\r ";
+use escape::EscapeMeaning;
 
 /// A translated pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,16 +72,6 @@ const FOREIGN_GROUPS: [(&str, &str); 8] = [
     ("?#", "a comment in a pattern; leave it out"),
     ("?(", "a group that depends on another group"),
     ("?|", "alternatives that share group numbers; write `(?:...)`"),
-];
-
-/// Letters of escapes that only other engines have, with the error text.
-const FOREIGN_ESCAPES: [(&str, &str); 6] = [
-    ("AZz", r"an anchor of another engine: write `$`, which is the end of the text, or `^`"),
-    ("hH", r"an escape that ECMA-262 does not have: write `[ \t]` or `[^ \t]`"),
-    ("RN", r"an escape that ECMA-262 does not have: write `(?:\r\n|\n|\r)` or `[^\n]`"),
-    ("QE", r"an escape that ECMA-262 does not have: write a backslash before each character"),
-    ("U", r"an escape that ECMA-262 does not have: write `\u{...}`"),
-    ("GKX", "an escape that ECMA-262 does not have"),
 ];
 
 /// Prefix of the group name of a mark.
@@ -153,20 +137,6 @@ struct Translator<'s> {
     outer: Vec<RegexOptions>,
     /// Names of groups so far.
     names: HashSet<String>,
-}
-
-/// Meaning of an escape.
-enum EscapeMeaning {
-    /// One code point.
-    Char(u32),
-    /// The inside of a class.
-    Class(String),
-    /// The complement of the inside of a class.
-    NotClass(String),
-    /// The beginning or the end of the text.
-    Anchor { start: bool },
-    /// A word boundary.
-    Boundary { negated: bool },
 }
 
 impl Translator<'_> {
@@ -274,23 +244,7 @@ impl Translator<'_> {
             self.out.offsets.push((self.out.text.len(), at));
             let mut next_atom = true;
             match c {
-                '\\' => match self.escape(at, false)? {
-                    EscapeMeaning::Char(code) => self.literal(code),
-                    EscapeMeaning::Class(inside) => {
-                        let _ = write!(self.out.text, "[{inside}]");
-                    }
-                    EscapeMeaning::NotClass(inside) => {
-                        let _ = write!(self.out.text, "[^{inside}]");
-                    }
-                    EscapeMeaning::Anchor { start } => {
-                        self.anchor(at, start)?;
-                        next_atom = false;
-                    }
-                    EscapeMeaning::Boundary { negated } => {
-                        self.word_boundary(at, negated)?;
-                        next_atom = false;
-                    }
-                },
+                '\\' => next_atom = self.escaped_item(at)?,
                 '[' => self.class(at)?,
                 '.' => self.out.text.push_str(match self.options.dot {
                     Dot::NoLineTerminators => r"[^\n\r\x{2028}\x{2029}]",
@@ -338,6 +292,28 @@ impl Translator<'_> {
             atom = next_atom;
         }
         Ok(())
+    }
+
+    /// Translates an escape outside of classes. Returns whether it may be repeated.
+    fn escaped_item(&mut self, at: usize) -> Result<bool, RegexError> {
+        match self.escape(at, false)? {
+            EscapeMeaning::Char(code) => self.literal(code),
+            EscapeMeaning::Class(inside) => {
+                let _ = write!(self.out.text, "[{inside}]");
+            }
+            EscapeMeaning::NotClass(inside) => {
+                let _ = write!(self.out.text, "[^{inside}]");
+            }
+            EscapeMeaning::Anchor { start } => {
+                self.anchor(at, start)?;
+                return Ok(false);
+            }
+            EscapeMeaning::Boundary { negated } => {
+                self.word_boundary(at, negated)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Skips the `?` of a lazy repetition, which does not change the language. Errors: a possessive
@@ -486,219 +462,5 @@ impl Translator<'_> {
             self.out.text.push_str(&text);
         }
         Ok(())
-    }
-
-    /// Parses an escape, after its backslash.
-    fn escape(&mut self, at: usize, in_class: bool) -> Result<EscapeMeaning, RegexError> {
-        let unsupported = |what| Err(RegexError::Unsupported { offset: at, what });
-        let Some((_, c)) = self.chars.next() else {
-            return self.syntax(at, "a backslash at the end");
-        };
-        Ok(match c {
-            'd' | 'w' | 's' => EscapeMeaning::Class(self.perl_class(c).into()),
-            'D' | 'W' | 'S' => {
-                EscapeMeaning::NotClass(self.perl_class(c.to_ascii_lowercase()).into())
-            }
-            'p' | 'P' => {
-                let rest = self.rest();
-                let Some(end) = rest.find('}').filter(|_| rest.starts_with('{')) else {
-                    return self.syntax(at, r"a property escape needs braces: `\p{L}`");
-                };
-                let name = &rest[1..end];
-                if name.is_empty()
-                    || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '=')
-                {
-                    return self.syntax(at, "invalid property name");
-                }
-                let inside = format!("\\p{{{name}}}");
-                self.skip(end + 1);
-                self.out.tables += 1;
-                if c == 'p' {
-                    EscapeMeaning::Class(inside)
-                } else {
-                    EscapeMeaning::NotClass(inside)
-                }
-            }
-            'b' if in_class => EscapeMeaning::Char(8),
-            'b' | 'B' if !in_class => {
-                if self.options.look_around == LookAround::Refused {
-                    return unsupported(LOOK_AROUND_IN_TERMINAL);
-                }
-                EscapeMeaning::Boundary { negated: c == 'B' }
-            }
-            't' => EscapeMeaning::Char(9),
-            'n' => EscapeMeaning::Char(10),
-            'v' => EscapeMeaning::Char(11),
-            'f' => EscapeMeaning::Char(12),
-            'r' => EscapeMeaning::Char(13),
-            'c' => match self.chars.next() {
-                Some((_, letter)) if letter.is_ascii_alphabetic() => {
-                    EscapeMeaning::Char(u32::from(letter) % 32)
-                }
-                _ => return self.syntax(at, "\\c needs a letter"),
-            },
-            '0' => {
-                let digits = self.rest().bytes().take(2).take_while(|b| (b'0'..=b'7').contains(b));
-                let digits: Vec<u32> = digits.map(|b| u32::from(b - b'0')).collect();
-                self.skip(digits.len());
-                EscapeMeaning::Char(digits.iter().fold(0, |code, digit| 8 * code + digit))
-            }
-            '1'..='9' => return unsupported("backreference"),
-            'k' => return unsupported("backreference"),
-            'x' if self.rest().starts_with('{') => {
-                return unsupported(r"`\x{...}`: write `\u{...}`");
-            }
-            'x' => match self.hex(2) {
-                Some(code) => EscapeMeaning::Char(code),
-                None => return self.syntax(at, "\\x needs two hexadecimal digits"),
-            },
-            'u' => EscapeMeaning::Char(self.unicode(at)?),
-            'a' => EscapeMeaning::Char(7),
-            'e' => EscapeMeaning::Char(27),
-            'A' if !in_class => EscapeMeaning::Anchor { start: true },
-            'z' if !in_class => EscapeMeaning::Anchor { start: false },
-            c if c.is_ascii_alphabetic() => {
-                let foreign = FOREIGN_ESCAPES.iter().find(|(letters, _)| letters.contains(c));
-                return unsupported(foreign.map_or("an unknown escape", |(_, what)| what));
-            }
-            c => EscapeMeaning::Char(u32::from(c)),
-        })
-    }
-
-    /// The inside of the class for `\d`, `\w` or `\s`.
-    fn perl_class(&mut self, letter: char) -> &'static str {
-        if self.options.classes == Classes::Unicode {
-            self.out.tables += 1;
-        }
-        match (letter, self.options.classes) {
-            ('d', Classes::Unicode) => r"\d",
-            ('d', _) => "0-9",
-            ('w', Classes::Unicode) => r"\w",
-            ('w', _) => "0-9A-Za-z_",
-            (_, Classes::Unicode) => r"\s",
-            (_, Classes::Ascii) => ASCII_SPACE,
-            (_, Classes::Ecma) => SPACE,
-        }
-    }
-
-    /// Parses exactly `n` hexadecimal digits.
-    fn hex(&mut self, n: usize) -> Option<u32> {
-        let rest = self.rest();
-        let digits = rest.get(..n).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
-        let code = u32::from_str_radix(digits, 16).ok()?;
-        self.skip(n);
-        Some(code)
-    }
-
-    /// Parses the rest of `\uXXXX`, `\u{...}` or a surrogate pair.
-    fn unicode(&mut self, at: usize) -> Result<u32, RegexError> {
-        let code = if self.rest().starts_with('{') {
-            let rest = self.rest();
-            let end = rest.find('}');
-            let code = end.and_then(|end| u32::from_str_radix(&rest[1..end], 16).ok());
-            let Some((code, end)) = code.zip(end) else {
-                return self.syntax(at, "invalid code point escape");
-            };
-            self.skip(end + 1);
-            code
-        } else {
-            let Some(first) = self.hex(4) else {
-                return self.syntax(at, "\\u needs four hexadecimal digits");
-            };
-            if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {
-                self.skip(2);
-                match self.hex(4) {
-                    Some(second) if (0xDC00..0xE000).contains(&second) => {
-                        0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
-                    }
-                    _ => first,
-                }
-            } else {
-                first
-            }
-        };
-        if char::from_u32(code).is_none() {
-            return Err(RegexError::Unsupported { offset: at, what: "half of a surrogate pair" });
-        }
-        Ok(code)
-    }
-
-    /// Translates a class, after its `[`.
-    fn class(&mut self, at: usize) -> Result<(), RegexError> {
-        let negated = self.rest().starts_with('^');
-        self.skip(usize::from(negated));
-        if self.rest().starts_with(']') {
-            self.skip(1);
-            // `[]` matches nothing, `[^]` any code point.
-            self.out.text.push_str(if negated {
-                r"[\x{0}-\x{10FFFF}]"
-            } else {
-                r"[^\x{0}-\x{10FFFF}]"
-            });
-            return Ok(());
-        }
-        self.out.text.push_str(if negated { "[^" } else { "[" });
-        loop {
-            let Some((begin, c)) = self.chars.next() else {
-                return self.syntax(at, "an unclosed class");
-            };
-            self.out.offsets.push((self.out.text.len(), begin));
-            if c == ']' {
-                break;
-            }
-            let rest = self.rest();
-            let unsupported = |what| Err(RegexError::Unsupported { offset: begin, what });
-            if c == '[' && rest.starts_with(':') && rest.contains(":]") {
-                return unsupported("a POSIX class; write its characters: `[a-z]`");
-            }
-            if (c == '&' && rest.starts_with("&[")) || (c == '-' && rest.starts_with("-[")) {
-                return unsupported("an operation on classes; write the characters that are left");
-            }
-            let low = self.class_atom(begin, c)?;
-            let rest = self.rest();
-            let is_range = rest.starts_with('-') && !rest.starts_with("-]") && rest.len() > 1;
-            let EscapeMeaning::Char(low) = low else {
-                self.class_set(low);
-                continue;
-            };
-            self.literal(low);
-            if !is_range {
-                continue;
-            }
-            self.skip(1);
-            let Some((begin, c)) = self.chars.next() else {
-                return self.syntax(at, "an unclosed class");
-            };
-            match self.class_atom(begin, c)? {
-                EscapeMeaning::Char(high) if high < low => {
-                    return self.syntax(begin, "a class range out of order");
-                }
-                EscapeMeaning::Char(high) => {
-                    self.out.text.push('-');
-                    self.literal(high);
-                }
-                _ => return self.syntax(begin, "a class ends no range; write the hyphen as `\\-`"),
-            }
-        }
-        self.out.text.push(']');
-        Ok(())
-    }
-
-    /// Parses one item of a class.
-    fn class_atom(&mut self, at: usize, c: char) -> Result<EscapeMeaning, RegexError> {
-        if c == '\\' { self.escape(at, true) } else { Ok(EscapeMeaning::Char(u32::from(c))) }
-    }
-
-    /// Writes an item of a class.
-    fn class_set(&mut self, set: EscapeMeaning) {
-        match set {
-            EscapeMeaning::Class(inside) => self.out.text.push_str(&inside),
-            EscapeMeaning::NotClass(inside) => {
-                let _ = write!(self.out.text, "[^{inside}]");
-            }
-            EscapeMeaning::Char(code) => self.literal(code),
-            // `escape` does not return these inside a class.
-            EscapeMeaning::Anchor { .. } | EscapeMeaning::Boundary { .. } => {}
-        }
     }
 }

@@ -1,0 +1,217 @@
+//! Automata of patterns, with anchors at any position and marks in place of assertions.
+
+use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
+
+use super::SCALARS;
+use super::assertions::FIRST_MARK;
+use super::hir::{class_ranges, literal_chars};
+use super::translate::mark_number;
+use crate::fsm::{Dfa, Nfa, TooLarge};
+use crate::fuel;
+
+/// Layers of the automaton. In this one, nothing has been read. After `$`, nothing more may be
+/// read.
+const FRESH: u32 = 0;
+/// Something has been read.
+const READ: u32 = 1;
+/// Nothing has been read, and `$` was passed.
+const FRESH_ENDED: u32 = 2;
+/// Something has been read, and `$` was passed.
+const READ_ENDED: u32 = 3;
+
+/// The minimal automaton of a pattern, with marks. `open` says whether any text may come before and
+/// after a match.
+pub(super) fn marked_dfa(
+    hir: &Hir,
+    open: (bool, bool),
+    has_assertions: bool,
+    limit: usize,
+) -> Result<Dfa, TooLarge> {
+    let anchored = !hir.properties().look_set().is_empty();
+    let layers = if anchored { 4 } else { 1 };
+    let mut builder = PatternNfaBuilder { nfa: Nfa::new(), layers, edges: 0, limit };
+    let start = builder.state()?;
+    let end = builder.state()?;
+    let mut from = start;
+    if open.0 {
+        // A new state, so that the loop does not re-enter `^`.
+        builder.any_loop(start);
+        from = builder.state()?;
+        builder.epsilon(start, from);
+    }
+    let to = builder.hir(from, hir)?;
+    builder.epsilon(to, end);
+    if open.1 {
+        builder.any_loop(end);
+    }
+    for layer in 0..builder.layers {
+        // After a match any text may follow, unless `$` was passed or an assertion constrains it.
+        if open.1 && layer < FRESH_ENDED && !has_assertions {
+            builder.nfa.set_universal(end + layer);
+        } else {
+            builder.nfa.set_final(end + layer);
+        }
+    }
+    builder.nfa.set_start(start);
+    Ok(builder.nfa.determinize(limit)?.minimize())
+}
+
+/// Builds a layered NFA, in which anchors are exact at any position. Each state exists once for
+/// each combination of "nothing read yet" and "the end was asserted". Patterns without anchors need
+/// one layer.
+struct PatternNfaBuilder {
+    nfa: Nfa,
+    /// Number of layers: one or four.
+    layers: u32,
+    /// Number of ranges of code points on all edges so far.
+    edges: usize,
+    /// Limit on the states of the automaton.
+    limit: usize,
+}
+
+impl PatternNfaBuilder {
+    /// Adds a state in all layers.
+    fn state(&mut self) -> Result<u32, TooLarge> {
+        if self.nfa.len() >= self.limit.saturating_mul(4)
+            || self.edges >= self.limit.saturating_mul(40)
+        {
+            return Err(TooLarge::States { limit: self.limit });
+        }
+        fuel::spend(self.layers as usize)?;
+        let first = self.nfa.state();
+        for _ in 1..self.layers {
+            self.nfa.state();
+        }
+        Ok(first)
+    }
+
+    /// Adds an epsilon edge in all layers.
+    fn epsilon(&mut self, from: u32, to: u32) {
+        for layer in 0..self.layers {
+            self.nfa.epsilon(from + layer, to + layer);
+        }
+    }
+
+    /// Adds edges that read one code point of the ranges.
+    fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
+        self.edges += ranges.len();
+        fuel::charge(ranges.len());
+        for &(lo, hi) in ranges {
+            if self.layers == 1 {
+                self.nfa.edge(from, lo, hi, to);
+            } else {
+                self.nfa.edge(from + FRESH, lo, hi, to + READ);
+                self.nfa.edge(from + READ, lo, hi, to + READ);
+            }
+        }
+    }
+
+    /// Adds a loop that reads any code point.
+    fn any_loop(&mut self, state: u32) {
+        self.symbols(state, &SCALARS, state);
+    }
+
+    /// Adds the states of a subpattern after `from`; returns its last state.
+    fn hir(&mut self, from: u32, hir: &Hir) -> Result<u32, TooLarge> {
+        Ok(match hir.kind() {
+            HirKind::Empty => from,
+            HirKind::Literal(literal) => {
+                let mut at = from;
+                for c in literal_chars(&literal.0) {
+                    let to = self.state()?;
+                    self.symbols(at, &[(c, c)], to);
+                    at = to;
+                }
+                at
+            }
+            HirKind::Class(class) => {
+                let to = self.state()?;
+                self.symbols(from, &class_ranges(class), to);
+                to
+            }
+            HirKind::Look(look) => self.anchor(from, *look)?,
+            HirKind::Capture(capture) => match capture.name.as_deref().and_then(mark_number) {
+                Some(number) => {
+                    let to = self.state()?;
+                    let mark = FIRST_MARK + number as u32;
+                    for layer in 0..self.layers {
+                        self.nfa.edge(from + layer, mark, mark, to + layer);
+                    }
+                    to
+                }
+                None => self.hir(from, &capture.sub)?,
+            },
+            HirKind::Concat(parts) => {
+                let mut at = from;
+                for part in parts {
+                    at = self.hir(at, part)?;
+                }
+                at
+            }
+            HirKind::Alternation(parts) => {
+                let end = self.state()?;
+                for part in parts {
+                    let begin = self.state()?;
+                    self.epsilon(from, begin);
+                    let to = self.hir(begin, part)?;
+                    self.epsilon(to, end);
+                }
+                end
+            }
+            HirKind::Repetition(r) => self.repetition(from, r)?,
+        })
+    }
+
+    /// As [`PatternNfaBuilder::hir`], for an anchor.
+    fn anchor(&mut self, from: u32, look: Look) -> Result<u32, TooLarge> {
+        let to = self.state()?;
+        if look == Look::Start {
+            self.nfa.epsilon(from + FRESH, to + FRESH);
+            self.nfa.epsilon(from + FRESH_ENDED, to + FRESH_ENDED);
+        } else {
+            for (layer, ended) in [
+                (FRESH, FRESH_ENDED),
+                (FRESH_ENDED, FRESH_ENDED),
+                (READ, READ_ENDED),
+                (READ_ENDED, READ_ENDED),
+            ] {
+                self.nfa.epsilon(from + layer, to + ended);
+            }
+        }
+        Ok(to)
+    }
+
+    /// As [`PatternNfaBuilder::hir`], for a repeat.
+    fn repetition(&mut self, from: u32, r: &Repetition) -> Result<u32, TooLarge> {
+        let mut at = from;
+        for _ in 0..r.min {
+            let before = self.nfa.len();
+            at = self.hir(at, &r.sub)?;
+            if self.nfa.len() == before {
+                break; // The body is empty.
+            }
+        }
+        match r.max {
+            None => {
+                let hub = self.state()?;
+                self.epsilon(at, hub);
+                let begin = self.state()?;
+                self.epsilon(hub, begin);
+                let to = self.hir(begin, &r.sub)?;
+                self.epsilon(to, hub);
+                Ok(hub)
+            }
+            Some(max) => {
+                let end = self.state()?;
+                self.epsilon(at, end);
+                for _ in r.min..max {
+                    let begin = self.state()?;
+                    self.epsilon(at, begin);
+                    at = self.hir(begin, &r.sub)?;
+                    self.epsilon(at, end);
+                }
+                Ok(end)
+            }
+        }
+    }
+}
