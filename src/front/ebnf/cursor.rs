@@ -307,30 +307,7 @@ impl<'t> Cursor<'t> {
                 self.hex(begin, 2..3)?
             }
             'x' => self.hex(begin, 1..usize::MAX)?,
-            'u' if self.eat("{") => {
-                let code = self.hex(begin, 1..usize::MAX)?;
-                if !self.eat("}") {
-                    return self.expected("`}`");
-                }
-                code
-            }
-            'u' => {
-                let first = self.hex(begin, 4..5)?;
-                let half = (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u");
-                if half
-                    && let Some(second) =
-                        self.rest().get(2..6).and_then(|d| u32::from_str_radix(d, 16).ok())
-                {
-                    if (0xDC00..0xE000).contains(&second) {
-                        self.offset += 6;
-                        0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
-                    } else {
-                        first
-                    }
-                } else {
-                    first
-                }
-            }
+            'u' => self.unicode(begin)?,
             'U' => self.hex(begin, 8..9)?,
             'c' if self.dialect == EbnfDialect::Kbnf
                 && self.peek().is_some_and(|c| c.is_ascii_alphabetic()) =>
@@ -338,24 +315,7 @@ impl<'t> Cursor<'t> {
                 self.next().map_or(0, |letter| u32::from(letter) % 32)
             }
             c if c.is_ascii_punctuation() => u32::from(c),
-            'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'p' | 'P' => {
-                return self.error(
-                    Diagnostic::error(
-                        begin..self.offset,
-                        format!("`\\{c}` is an escape of regular expressions"),
-                    )
-                    .help("write the characters out, as in `[0-9]`, or use `Regex(\"...\")`"),
-                );
-            }
-            c => {
-                return self.error(
-                    Diagnostic::error(
-                        begin..self.offset,
-                        format!("unknown escape `\\{}`", c.escape_default()),
-                    )
-                    .help("a backslash itself is written `\\\\`"),
-                );
-            }
+            c => return self.unknown_escape(begin, c),
         };
         match char::from_u32(code) {
             Some(c) => Ok(EscapeValue::Point(c)),
@@ -364,6 +324,38 @@ impl<'t> Cursor<'t> {
                 format!("U+{code:04X} is no character"),
             )),
         }
+    }
+
+    /// Consumes the rest of `\u{...}`, `\uXXXX` or a surrogate pair.
+    fn unicode(&mut self, begin: usize) -> Result<u32, Reported> {
+        if self.eat("{") {
+            let code = self.hex(begin, 1..usize::MAX)?;
+            return if self.eat("}") { Ok(code) } else { self.expected("`}`") };
+        }
+        let first = self.hex(begin, 4..5)?;
+        if (0xD800..0xDC00).contains(&first)
+            && self.rest().starts_with("\\u")
+            && let Some(second) =
+                self.rest().get(2..6).and_then(|d| u32::from_str_radix(d, 16).ok())
+            && (0xDC00..0xE000).contains(&second)
+        {
+            self.offset += 6;
+            return Ok(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00));
+        }
+        Ok(first)
+    }
+
+    /// Reports an escape that strings do not have.
+    fn unknown_escape<T>(&mut self, begin: usize, c: char) -> Result<T, Reported> {
+        let at = begin..self.offset;
+        self.error(match c {
+            'd' | 'D' | 'w' | 'W' | 's' | 'S' | 'p' | 'P' => {
+                Diagnostic::error(at, format!("`\\{c}` is an escape of regular expressions"))
+                    .help("write the characters out, as in `[0-9]`, or use `Regex(\"...\")`")
+            }
+            c => Diagnostic::error(at, format!("unknown escape `\\{}`", c.escape_default()))
+                .help("a backslash itself is written `\\\\`"),
+        })
     }
 
     /// Consumes as many hexadecimal digits as possible, within the range `count`.

@@ -199,26 +199,22 @@ impl Parser<'_> {
                         DispatchEnd::AtStop
                     };
                 }
-                "ends" => {
-                    out.end = match &value.kind {
-                        ArgumentKind::Word(word) if word == "anywhere" => DispatchEnd::Anywhere,
-                        ArgumentKind::Word(word) if word == "after_one_tag" => {
-                            DispatchEnd::AfterOneTag
-                        }
-                        ArgumentKind::Word(word) if word == "at_stop" => DispatchEnd::AtStop,
-                        _ => {
-                            return self.unexpected_value(
-                                &value,
-                                "`anywhere`, `after_one_tag` or `at_stop`",
-                            );
-                        }
-                    };
-                }
+                "ends" => out.end = self.dispatch_end(&value)?,
                 _ => return Err(self.unknown_key(&key, "TagDispatch")),
             }
         }
         self.unreachable_tags(&out);
         Ok(SyntaxKind::Dispatch(Box::new(out)))
+    }
+
+    /// The value as the end of a dispatch.
+    fn dispatch_end(&mut self, value: &ArgumentValue) -> Result<DispatchEnd, Reported> {
+        match &value.kind {
+            ArgumentKind::Word(word) if word == "anywhere" => Ok(DispatchEnd::Anywhere),
+            ArgumentKind::Word(word) if word == "after_one_tag" => Ok(DispatchEnd::AfterOneTag),
+            ArgumentKind::Word(word) if word == "at_stop" => Ok(DispatchEnd::AtStop),
+            _ => self.unexpected_value(value, "`anywhere`, `after_one_tag` or `at_stop`"),
+        }
     }
 
     /// Warns of triggers that contain an excluded text, and therefore never fire.

@@ -21,6 +21,7 @@ mod lower;
 mod macros;
 mod parse;
 mod rule_options;
+mod terminals;
 mod warn;
 
 #[cfg(test)]

@@ -56,16 +56,7 @@ impl Parser<'_> {
                 ("capture", None) => out.capture_by_rule_name = true,
                 ("capture", Some(value)) => out.attributes.capture = Some(self.text(value)?),
                 ("temperature", Some(value)) => {
-                    let parsed = match &value.kind {
-                        ArgumentKind::Word(word) => {
-                            word.parse::<f32>().ok().filter(|t| t.is_finite() && *t >= 0.0)
-                        }
-                        _ => None,
-                    };
-                    match parsed {
-                        Some(temperature) => out.attributes.temperature = Some(temperature),
-                        None => return self.unexpected_value(&value, "a number"),
-                    }
+                    out.attributes.temperature = Some(self.temperature(&value)?)
                 }
                 ("hidden", None) => out.attributes.hidden = true,
                 ("scope", None) => out.attributes.scope = true,
@@ -88,18 +79,7 @@ impl Parser<'_> {
                     let message = format!("the option `{known}` has no effect");
                     self.cursor.diagnostics.push(Diagnostic::warning(key.span, message));
                 }
-                (known, _) if OPTIONS.contains(&known) => {
-                    let message = format!("the option `{known}` is written otherwise");
-                    let help = "as in `name[max_tokens=3, capture=\"x\", lazy] ::= ...`";
-                    return self.cursor.error(Diagnostic::error(key.span, message).help(help));
-                }
-                (unknown, _) => {
-                    let help = similar(unknown, OPTIONS).map(|name| format!("is `{name}` meant?"));
-                    let message = format!("there is no option `{unknown}`");
-                    return self
-                        .cursor
-                        .error(Diagnostic { help, ..Diagnostic::error(key.span, message) });
-                }
+                _ => return self.unknown_option(key),
             }
         }
         if budget.tokens.is_some() || budget.chars.is_some() {
@@ -109,5 +89,30 @@ impl Parser<'_> {
             return self.cursor.error(Diagnostic::error(span, message));
         }
         Ok(out)
+    }
+
+    /// The value as a temperature.
+    fn temperature(&mut self, value: &ArgumentValue) -> Result<f32, Reported> {
+        if let ArgumentKind::Word(word) = &value.kind
+            && let Ok(temperature) = word.parse::<f32>()
+            && temperature.is_finite()
+            && temperature >= 0.0
+        {
+            return Ok(temperature);
+        }
+        self.unexpected_value(value, "a number")
+    }
+
+    /// Reports an option that does not exist, or is written otherwise.
+    fn unknown_option<T>(&mut self, key: Name) -> Result<T, Reported> {
+        let name = &*key.text;
+        if OPTIONS.contains(&name) {
+            let message = format!("the option `{name}` is written otherwise");
+            let help = "as in `name[max_tokens=3, capture=\"x\", lazy] ::= ...`";
+            return self.cursor.error(Diagnostic::error(key.span, message).help(help));
+        }
+        let help = similar(name, OPTIONS).map(|name| format!("is `{name}` meant?"));
+        let message = format!("there is no option `{name}`");
+        self.cursor.error(Diagnostic { help, ..Diagnostic::error(key.span, message) })
     }
 }

@@ -1,110 +1,16 @@
 //! Lowers the syntax trees of Lark files to grammar rules.
 
-use super::ast::{
-    Definition, File, MarkerKind, Node, NodeKind, Spanned, for_each_name, is_terminal,
-};
-use super::{LarkOptions, NamedGrammar, common, parse, pattern, substring, token};
+use super::ast::{Definition, File, MarkerKind, Node, NodeKind, Spanned, is_terminal};
+use super::session::Session;
+use super::{parse, substring, token};
 use crate::front::LoweredGrammar;
-use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
-use crate::front::json_schema;
-use crate::fsm::Dfa;
-use crate::fuel;
+use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
-use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
-use crate::limits::Limits;
+use crate::ir::{Attributes, Budget, Expr, SpecialToken, Spent};
 use crate::spec::json::Json;
 
-/// Limit on the nodes of a whole text, as a multiple of [`Limits::nodes`].
-const NODE_FACTOR: usize = 10;
-/// Limit on the states of all automata of a text, as a multiple of [`Limits::automaton_states`].
-const STATE_FACTOR: usize = 3;
-/// Maximum number of names with which an unknown name is compared.
-const MAX_COMPARED: usize = 5_000;
-/// Maximum number of unknown names for which a similar one is suggested.
-const MAX_SUGGESTIONS: usize = 20;
-/// Nodes charged per rule of a schema.
-const NODES_PER_RULE: usize = 8;
-
-/// State shared by all grammars of one text: nested and named ones.
-pub(super) struct Session<'o> {
-    pub(super) builder: GrammarBuilder,
-    pub(super) diagnostics: Diagnostics,
-    options: &'o LarkOptions,
-    pub(super) limits: &'o Limits,
-    /// Rules of the named grammars referred to so far.
-    named: HashMap<&'o str, RuleId>,
-    /// Named grammars still to be lowered: name, text, rule, first reference.
-    queue: Vec<(&'o str, &'o str, RuleId, std::ops::Range<usize>)>,
-    /// Rules of schemas, by schema text.
-    schemas: HashMap<String, RuleId>,
-    /// The automaton of all texts, built on demand.
-    pub(super) any_text: Option<Dfa>,
-    /// Remaining nodes: ranges of code points, token ids, chunks, rules of schemas.
-    pub(super) nodes: usize,
-    /// Remaining states of automata.
-    states: usize,
-}
-
-impl<'o> Session<'o> {
-    /// A session without rules.
-    pub(super) fn new(
-        diagnostics: Diagnostics,
-        options: &'o LarkOptions,
-        limits: &'o Limits,
-    ) -> Self {
-        Session {
-            builder: GrammarBuilder::new(),
-            diagnostics,
-            options,
-            limits,
-            named: HashMap::default(),
-            queue: Vec::new(),
-            schemas: HashMap::default(),
-            any_text: None,
-            nodes: limits.nodes.saturating_mul(NODE_FACTOR),
-            states: limits.automaton_states.saturating_mul(STATE_FACTOR),
-        }
-    }
-
-    /// Charges nodes; reports an error and returns `false` if none remain.
-    pub(super) fn spend(&mut self, nodes: usize, span: &std::ops::Range<usize>) -> bool {
-        let enough = nodes <= self.nodes;
-        self.nodes = self.nodes.saturating_sub(nodes);
-        if !enough {
-            let message = format!(
-                "the grammar comes to more than {} nodes",
-                self.limits.nodes.saturating_mul(NODE_FACTOR)
-            );
-            self.report(Diagnostic::error(span.clone(), message));
-        }
-        match fuel::spend(nodes) {
-            Ok(()) => enough,
-            Err(out) => {
-                self.report(Diagnostic::error(span.clone(), out.to_string()));
-                false
-            }
-        }
-    }
-
-    /// Limit on the states of the next automaton.
-    pub(super) fn states(&self) -> usize {
-        self.states.min(self.limits.automaton_states)
-    }
-
-    /// Charges the states of an automaton that was built, or the limit if it failed.
-    pub(super) fn charge_states<T, E>(
-        &mut self,
-        result: Result<T, E>,
-        limit: usize,
-        states: impl Fn(&T) -> usize,
-    ) -> Result<T, E> {
-        // Small automata have a fixed cost.
-        let spent = result.as_ref().map_or(limit, |value| states(value).saturating_add(8));
-        self.states = self.states.saturating_sub(spent);
-        result
-    }
-
+impl Session<'_> {
     /// Lowers the file and all named grammars that it refers to.
     pub(super) fn run(mut self, file: &File<'_>) -> Result<LoweredGrammar, Diagnostics> {
         let start = self.file(file);
@@ -120,15 +26,6 @@ impl<'o> Session<'o> {
                 self.diagnostics.push(Diagnostic::error(0..0, error.to_string()));
                 Err(self.diagnostics)
             }
-        }
-    }
-
-    /// Reports a diagnostic, unless it was reported before.
-    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
-        let is_duplicate =
-            |d: &Diagnostic| d.span == diagnostic.span && d.message == diagnostic.message;
-        if !self.diagnostics.list().iter().any(is_duplicate) {
-            self.diagnostics.push(diagnostic);
         }
     }
 
@@ -170,77 +67,6 @@ impl<'o> Session<'o> {
                 related: None,
                 ..Diagnostic { message, span: span.clone(), ..diagnostic.clone() }
             });
-        }
-    }
-
-    /// Lowers a reference to a named grammar.
-    fn grammar_reference(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
-        if let Some(&rule) = self.named.get(name) {
-            return Expr::Ref(rule);
-        }
-        let rule = match self.options.named.get_key_value(name) {
-            None => {
-                let help = similar(name, self.options.named.keys().map(String::as_str));
-                let help = help.map(|name| format!("is `@{name}` meant?"));
-                let message = format!("there is no grammar `{name}`");
-                self.report(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
-                return Expr::Never;
-            }
-            Some((key, NamedGrammar::Grammar(grammar))) => {
-                let rule = self.builder.import(grammar);
-                self.named.insert(key, rule);
-                rule
-            }
-            Some((key, NamedGrammar::Lark(text))) => {
-                let rule = self.builder.declare(key.clone());
-                self.named.insert(key, rule);
-                self.queue.push((key, text, rule, span.clone()));
-                rule
-            }
-        };
-        Expr::Ref(rule)
-    }
-
-    /// Lowers a schema. Equal texts share a rule.
-    fn schema(&mut self, text: &Spanned<&str>) -> Expr {
-        if let Some(&rule) = self.schemas.get(text.value) {
-            return Expr::Ref(rule);
-        }
-        let rule = match Json::parse(text.value, self.limits) {
-            Err(error) => {
-                self.report(Diagnostic::error(
-                    text.span.clone(),
-                    format!("the schema is not JSON: {error}"),
-                ));
-                return Expr::Never;
-            }
-            Ok(schema) => {
-                let before = self.builder.len();
-                let rule = json_schema::lower_into(
-                    &mut self.builder,
-                    &schema,
-                    &self.options.schema,
-                    self.limits,
-                );
-                let nodes = (self.builder.len() - before).saturating_mul(NODES_PER_RULE);
-                if !self.spend(nodes, &text.span) {
-                    return Expr::Never;
-                }
-                rule
-            }
-        };
-        match rule {
-            Ok(rule) => {
-                self.schemas.insert(text.value.to_owned(), rule);
-                Expr::Ref(rule)
-            }
-            Err(errors) => {
-                for error in errors.iter() {
-                    let message = format!("the schema is refused at {error}");
-                    self.report(Diagnostic::error(text.span.clone(), message).help(error.hint()));
-                }
-                Expr::Never
-            }
         }
     }
 }
@@ -326,59 +152,6 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
         }
     }
 
-    /// Resolves imports and indexes definitions by name.
-    fn resolve_names(&mut self) {
-        let file = self.file;
-        let mut first: HashMap<&'t str, std::ops::Range<usize>> = HashMap::default();
-        for import in &file.imports {
-            let Some(source) = common::pattern(import.name.value) else {
-                let help = match similar(import.name.value, common::names()) {
-                    Some(name) => format!("is `{name}` meant?"),
-                    None => format!("it has {}", common::names().collect::<Vec<_>>().join(", ")),
-                };
-                let message = format!("`common` has no terminal `{}`", import.name.value);
-                self.session
-                    .report(Diagnostic::error(import.name.span.clone(), message).help(help));
-                continue;
-            };
-            let mut nodes = usize::MAX;
-            let body = pattern::lower(source, "", &Limits::default(), &mut nodes);
-            let body = self.compact(body.expect("the library's patterns are well-formed"));
-            self.declare(&mut first, &import.alias);
-            if !is_terminal(import.alias.value) {
-                let message = format!("a terminal cannot be called `{}`", import.alias.value);
-                self.session.report(
-                    Diagnostic::error(import.alias.span.clone(), message)
-                        .help("write it in capitals"),
-                );
-            }
-            let rule = self.session.builder.rule(import.alias.value, body.clone());
-            self.imports.insert(import.alias.value, (body, rule));
-        }
-        for (i, definition) in file.definitions.iter().enumerate() {
-            if self.declare(&mut first, &definition.name) {
-                self.index.insert(definition.name.value, i);
-            }
-        }
-    }
-
-    /// Declares a name; reports an error and returns `false` if it is declared already.
-    fn declare(
-        &mut self,
-        first: &mut HashMap<&'t str, std::ops::Range<usize>>,
-        name: &Spanned<&'t str>,
-    ) -> bool {
-        if let Some(span) = first.get(name.value) {
-            let message = format!("`{}` is defined twice", name.value);
-            let diagnostic = Diagnostic::error(name.span.clone(), message)
-                .related(span.clone(), "first defined here");
-            self.session.report(diagnostic);
-            return false;
-        }
-        first.insert(name.value, name.span.clone());
-        true
-    }
-
     /// Lowers the `%ignore` statements.
     fn lower_ignored(&mut self) {
         if self.file.ignores.is_empty() {
@@ -389,37 +162,6 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
         let most = if file.options.skip_once { Some(1) } else { None };
         let body = self.compact(Expr::repeat(Expr::alt(parts), 0, most));
         self.ignore = Some(self.session.builder.rule("ignore", body));
-    }
-
-    /// Warns of definitions that are not reachable from `start`.
-    fn warn_unused(&mut self, start: usize) {
-        let file = self.file;
-        let mut seen = vec![false; file.definitions.len()];
-        let mut stack = vec![start];
-        seen[start] = true;
-        let visit = |node: &Node<'t>,
-                     seen: &mut Vec<bool>,
-                     stack: &mut Vec<usize>,
-                     index: &HashMap<&'t str, usize>| {
-            for_each_name(node, &mut |name, _| {
-                if let Some(&i) = index.get(name)
-                    && !std::mem::replace(&mut seen[i], true)
-                {
-                    stack.push(i);
-                }
-            });
-        };
-        file.ignores.iter().for_each(|node| visit(node, &mut seen, &mut stack, &self.index));
-        while let Some(i) = stack.pop() {
-            visit(&file.definitions[i].body, &mut seen, &mut stack, &self.index);
-            if let Some(marker) = &file.definitions[i].attributes.marker {
-                visit(&marker.node, &mut seen, &mut stack, &self.index);
-            }
-        }
-        for (definition, _) in file.definitions.iter().zip(seen).filter(|(_, seen)| !seen) {
-            let message = format!("`{}` is never used", definition.name.value);
-            self.session.report(Diagnostic::warning(definition.name.span.clone(), message));
-        }
     }
 
     /// Appends ignored text to an expression.
@@ -534,25 +276,6 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             }
             _ => self.text(node),
         }
-    }
-
-    /// Reports an undefined name.
-    pub(super) fn undefined(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
-        // Finding similar names is too slow for very many names or very many errors.
-        let suggest = self.index.len() + self.imports.len() <= MAX_COMPARED
-            && self.session.diagnostics.list().len() < MAX_SUGGESTIONS;
-        let names = self.index.keys().chain(self.imports.keys()).copied().filter(|_| suggest);
-        let mut candidates: Vec<&str> =
-            names.filter(|other| is_terminal(other) == is_terminal(name)).collect();
-        candidates.sort_unstable();
-        let what = if is_terminal(name) { "terminal" } else { "rule" };
-        let help = match similar(name, candidates) {
-            Some(other) => Some(format!("is `{other}` meant?")),
-            None => common::pattern(name).map(|_| format!("`%import common.{name}` has one")),
-        };
-        let message = format!("there is no {what} `{name}`");
-        self.session.report(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
-        Expr::Never
     }
 
     /// Lowers the JSON of `%regex`.

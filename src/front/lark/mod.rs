@@ -32,8 +32,10 @@ mod common;
 mod escapes;
 mod lazy;
 mod lower;
+mod names;
 mod parse;
 mod pattern;
+mod session;
 mod substring;
 mod terminal;
 mod token;
@@ -94,7 +96,7 @@ pub fn lower(
     within_fuel(text, limits, || {
         let tokens = token::tokenize(text, &mut diagnostics);
         let file = parse::parse(&tokens, &mut diagnostics, limits);
-        lower::Session::new(diagnostics, options, limits).run(&file)
+        session::Session::new(diagnostics, options, limits).run(&file)
     })
 }
 

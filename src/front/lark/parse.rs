@@ -445,27 +445,12 @@ impl<'t> Parser<'t, '_> {
                 }
                 _ => return self.expected("a number that is not negative"),
             },
-            "suffix" | "stop" => {
-                if out.marker.is_some() {
-                    let message = "a rule has one `suffix` or `stop`";
-                    return self.fail(Diagnostic::error(key.span.clone(), message));
-                }
-                let kind = if key.value == "stop" { MarkerKind::Stop } else { MarkerKind::Suffix };
-                let node = match self.kind() {
-                    TokenKind::Text(..) | TokenKind::Regex(..) | TokenKind::Name(_) => {
-                        self.atom()?
-                    }
-                    _ => return self.expected("a string, a regular expression or a terminal"),
-                };
-                if kind == MarkerKind::Stop
-                    && matches!(&node.kind, NodeKind::Text(text, _) if text.is_empty())
-                {
-                    let message = "`stop=\"\"` stands for the end of the sequence, \
-                                   after which nothing can follow";
-                    return self.fail(Diagnostic::error(node.span, message).help("leave it out"));
-                }
-                out.marker = Some(Marker { kind, node });
+            "suffix" | "stop" if out.marker.is_some() => {
+                let message = "a rule has one `suffix` or `stop`";
+                return self.fail(Diagnostic::error(key.span.clone(), message));
             }
+            "suffix" => out.marker = Some(self.marker(MarkerKind::Suffix)?),
+            "stop" => out.marker = Some(self.marker(MarkerKind::Stop)?),
             _ => {
                 let help = match crate::front::diagnostic::similar(key.value, ATTRIBUTES) {
                     Some(name) => format!("is `{name}` meant?"),
@@ -476,6 +461,22 @@ impl<'t> Parser<'t, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Parses the value of `suffix` or `stop`.
+    fn marker(&mut self, kind: MarkerKind) -> Parsed<Marker<'t>> {
+        let node = match self.kind() {
+            TokenKind::Text(..) | TokenKind::Regex(..) | TokenKind::Name(_) => self.atom()?,
+            _ => return self.expected("a string, a regular expression or a terminal"),
+        };
+        if kind == MarkerKind::Stop
+            && matches!(&node.kind, NodeKind::Text(text, _) if text.is_empty())
+        {
+            let message = "`stop=\"\"` stands for the end of the sequence, \
+                           after which nothing can follow";
+            return self.fail(Diagnostic::error(node.span, message).help("leave it out"));
+        }
+        Ok(Marker { kind, node })
     }
 
     /// Consumes a required string.

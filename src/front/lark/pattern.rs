@@ -208,22 +208,25 @@ impl PatternLowering<'_> {
                 }
                 Expr::alt(parts)
             }
-            Ast::Concat(concat) => {
-                let (mut parts, count) = (Vec::with_capacity(concat.asts.len()), concat.asts.len());
-                let wide = |ast: &Ast| match ast {
-                    Ast::Assertion(assertion) => is_angle(assertion),
-                    other => !matches!(other, Ast::Flags(_) | Ast::Empty(_)),
-                };
-                let first = concat.asts.iter().position(wide).unwrap_or(count);
-                let last = concat.asts.iter().rposition(wide).unwrap_or(0);
-                for (i, part) in concat.asts.iter().enumerate() {
-                    let edges =
-                        AtEnds { start: edges.start && i <= first, end: edges.end && i >= last };
-                    parts.push(self.expr(part, edges)?);
-                }
-                Expr::seq(parts)
-            }
+            Ast::Concat(concat) => self.concat(&concat.asts, edges)?,
         })
+    }
+
+    /// Lowers a sequence. Parts before the first, and after the last, that reads anything are at
+    /// the ends of the pattern, too.
+    fn concat(&mut self, asts: &[Ast], edges: AtEnds) -> Result<Expr, PatternError> {
+        let wide = |ast: &Ast| match ast {
+            Ast::Assertion(assertion) => is_angle(assertion),
+            other => !matches!(other, Ast::Flags(_) | Ast::Empty(_)),
+        };
+        let first = asts.iter().position(wide).unwrap_or(asts.len());
+        let last = asts.iter().rposition(wide).unwrap_or(0);
+        let mut parts = Vec::with_capacity(asts.len());
+        for (i, part) in asts.iter().enumerate() {
+            let edges = AtEnds { start: edges.start && i <= first, end: edges.end && i >= last };
+            parts.push(self.expr(part, edges)?);
+        }
+        Ok(Expr::seq(parts))
     }
 
     /// Applies inline flags.

@@ -1,0 +1,119 @@
+//! Names of a file: imports, definitions, and what is undefined or unused.
+
+use super::ast::{Node, Spanned, for_each_name, is_terminal};
+use super::lower::FileLowering;
+use super::{common, pattern};
+use crate::front::diagnostic::{Diagnostic, similar};
+use crate::hash::HashMap;
+use crate::ir::Expr;
+use crate::limits::Limits;
+
+/// Maximum number of names with which an unknown name is compared.
+const MAX_COMPARED: usize = 5_000;
+/// Maximum number of unknown names for which a similar one is suggested.
+const MAX_SUGGESTIONS: usize = 20;
+
+impl<'t> FileLowering<'_, '_, '_, 't> {
+    /// Resolves imports and indexes definitions by name.
+    pub(super) fn resolve_names(&mut self) {
+        let file = self.file;
+        let mut first: HashMap<&'t str, std::ops::Range<usize>> = HashMap::default();
+        for import in &file.imports {
+            let Some(source) = common::pattern(import.name.value) else {
+                let help = match similar(import.name.value, common::names()) {
+                    Some(name) => format!("is `{name}` meant?"),
+                    None => format!("it has {}", common::names().collect::<Vec<_>>().join(", ")),
+                };
+                let message = format!("`common` has no terminal `{}`", import.name.value);
+                self.session
+                    .report(Diagnostic::error(import.name.span.clone(), message).help(help));
+                continue;
+            };
+            let mut nodes = usize::MAX;
+            let body = pattern::lower(source, "", &Limits::default(), &mut nodes);
+            let body = self.compact(body.expect("the library's patterns are well-formed"));
+            self.declare(&mut first, &import.alias);
+            if !is_terminal(import.alias.value) {
+                let message = format!("a terminal cannot be called `{}`", import.alias.value);
+                self.session.report(
+                    Diagnostic::error(import.alias.span.clone(), message)
+                        .help("write it in capitals"),
+                );
+            }
+            let rule = self.session.builder.rule(import.alias.value, body.clone());
+            self.imports.insert(import.alias.value, (body, rule));
+        }
+        for (i, definition) in file.definitions.iter().enumerate() {
+            if self.declare(&mut first, &definition.name) {
+                self.index.insert(definition.name.value, i);
+            }
+        }
+    }
+
+    /// Declares a name; reports an error and returns `false` if it is declared already.
+    fn declare(
+        &mut self,
+        first: &mut HashMap<&'t str, std::ops::Range<usize>>,
+        name: &Spanned<&'t str>,
+    ) -> bool {
+        if let Some(span) = first.get(name.value) {
+            let message = format!("`{}` is defined twice", name.value);
+            let diagnostic = Diagnostic::error(name.span.clone(), message)
+                .related(span.clone(), "first defined here");
+            self.session.report(diagnostic);
+            return false;
+        }
+        first.insert(name.value, name.span.clone());
+        true
+    }
+
+    /// Warns of definitions that are not reachable from `start`.
+    pub(super) fn warn_unused(&mut self, start: usize) {
+        let file = self.file;
+        let mut seen = vec![false; file.definitions.len()];
+        let mut stack = vec![start];
+        seen[start] = true;
+        let visit = |node: &Node<'t>,
+                     seen: &mut Vec<bool>,
+                     stack: &mut Vec<usize>,
+                     index: &HashMap<&'t str, usize>| {
+            for_each_name(node, &mut |name, _| {
+                if let Some(&i) = index.get(name)
+                    && !std::mem::replace(&mut seen[i], true)
+                {
+                    stack.push(i);
+                }
+            });
+        };
+        file.ignores.iter().for_each(|node| visit(node, &mut seen, &mut stack, &self.index));
+        while let Some(i) = stack.pop() {
+            visit(&file.definitions[i].body, &mut seen, &mut stack, &self.index);
+            if let Some(marker) = &file.definitions[i].attributes.marker {
+                visit(&marker.node, &mut seen, &mut stack, &self.index);
+            }
+        }
+        for (definition, _) in file.definitions.iter().zip(seen).filter(|(_, seen)| !seen) {
+            let message = format!("`{}` is never used", definition.name.value);
+            self.session.report(Diagnostic::warning(definition.name.span.clone(), message));
+        }
+    }
+
+    /// Reports an undefined name.
+    pub(super) fn undefined(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
+        // Finding similar names is too slow for very many names or very many errors.
+        let suggest = self.index.len() + self.imports.len() <= MAX_COMPARED
+            && self.session.diagnostics.list().len() < MAX_SUGGESTIONS;
+        let names = self.index.keys().chain(self.imports.keys()).copied().filter(|_| suggest);
+        let mut candidates: Vec<&str> =
+            names.filter(|other| is_terminal(other) == is_terminal(name)).collect();
+        candidates.sort_unstable();
+        let what = if is_terminal(name) { "terminal" } else { "rule" };
+        let help = match similar(name, candidates) {
+            Some(other) => Some(format!("is `{other}` meant?")),
+            None => common::pattern(name).map(|_| format!("`%import common.{name}` has one")),
+        };
+        let message = format!("there is no {what} `{name}`");
+        self.session.report(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
+        Expr::Never
+    }
+}
