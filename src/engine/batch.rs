@@ -281,14 +281,14 @@ impl Engine {
         let pending: Vec<&mut [BatchRow<'_>]> =
             groups.filter_map(|group| (!take_cached_masks(group)).then_some(group)).collect();
         runtime.for_each(pending, 2, |group| make_pending_masks(runtime, group));
-        count(&runtime.counters.batches, 1);
-        count(&runtime.counters.batch_rows, rows.len());
+        count(&runtime.counters.batch.batches, 1);
+        count(&runtime.counters.batch.rows, rows.len());
         let sets = rows.iter().filter_map(|row| match &row.row_mask {
             RowMask::Set(set) => Some(Arc::as_ptr(set).addr()),
             _ => None,
         });
         let mut seen = HashSet::default();
-        count(&runtime.counters.batch_rows_repeated, sets.filter(|&set| !seen.insert(set)).count());
+        count(&runtime.counters.batch.rows_repeated, sets.filter(|&set| !seen.insert(set)).count());
     }
 }
 
@@ -325,7 +325,7 @@ fn make_pending_masks(runtime: &EngineRuntime, group: &mut [BatchRow<'_>]) {
             make_mask(&runtime.counters, &index, &mut state, matcher)
         }));
         row.row_mask = made.unwrap_or_else(|_| {
-            count(&runtime.counters.batch_rows_failed, 1);
+            count(&runtime.counters.batch.rows_failed, 1);
             // Repair the caches. If that panics as well, the next owner of the lock tries again.
             let _ = catch_unwind(AssertUnwindSafe(|| state.reset_after_panic()));
             RowMask::StopsOnly(RowStatus::Failed)
@@ -342,7 +342,7 @@ fn make_mask(
 ) -> RowMask {
     #[cfg(test)]
     counters.maybe_panic(0);
-    count(&counters.batch_rows_built, 1);
+    count(&counters.batch.rows_built, 1);
     match matcher.mask_locked(index, state) {
         Ok(set) => RowMask::Set(set),
         Err(termination) => RowMask::from(termination),

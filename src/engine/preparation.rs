@@ -372,7 +372,7 @@ impl Job<'_> {
                 Ok(mask) => mask,
                 // A matcher has the same budget, so its attempt would end the same way.
                 Err(ParserLimit::Fuel) if fuel::check().is_ok() => {
-                    count(&self.counters.background_masks_discarded, 1);
+                    count(&self.counters.background_masks.discarded, 1);
                     return Ok(MaskOutcome::OutOfFuel);
                 }
                 Err(limit) => return Err(limit),
@@ -386,10 +386,10 @@ impl Job<'_> {
             });
         }
         match outcome {
-            MaskOutcome::Built => count(&self.counters.background_masks_built, 1),
-            MaskOutcome::Cached => count(&self.counters.background_masks_cached, 1),
+            MaskOutcome::Built => count(&self.counters.background_masks.built, 1),
+            MaskOutcome::Cached => count(&self.counters.background_masks.cached, 1),
             MaskOutcome::Discarded | MaskOutcome::OutOfFuel => {
-                count(&self.counters.background_masks_discarded, 1)
+                count(&self.counters.background_masks.discarded, 1)
             }
         }
         Ok(outcome)

@@ -22,6 +22,7 @@ use crate::front::regex::pattern_stats;
 /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
 /// assert_eq!((engine.stats().batches, engine.stats().grammars.entries), (0, 0));
 /// ```
+// Many fields: one reading of all statistics of an engine, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineStats {
@@ -84,21 +85,33 @@ pub fn process_stats() -> ProcessStats {
     ProcessStats { automata: shared_automata_stats(), patterns: pattern_stats() }
 }
 
+/// Counters of batches.
+#[derive(Debug, Default)]
+pub(super) struct BatchCounters {
+    pub(super) batches: AtomicU64,
+    pub(super) rows: AtomicU64,
+    pub(super) rows_built: AtomicU64,
+    pub(super) rows_repeated: AtomicU64,
+    pub(super) rows_failed: AtomicU64,
+}
+
+/// Counters of what preparations did with masks.
+#[derive(Debug, Default)]
+pub(super) struct BackgroundMaskCounters {
+    pub(super) built: AtomicU64,
+    pub(super) cached: AtomicU64,
+    pub(super) discarded: AtomicU64,
+}
+
 /// The counters from which [`EngineStats`] is read.
 #[derive(Debug, Default)]
 pub(super) struct EngineCounters {
-    pub(super) batches: AtomicU64,
-    pub(super) batch_rows: AtomicU64,
-    pub(super) batch_rows_built: AtomicU64,
-    pub(super) batch_rows_repeated: AtomicU64,
-    pub(super) batch_rows_failed: AtomicU64,
+    pub(super) batch: BatchCounters,
+    pub(super) background_masks: BackgroundMaskCounters,
     pub(super) limits_reached: AtomicU64,
     pub(super) draft_nodes: AtomicU64,
     pub(super) prefetches: AtomicU64,
     pub(super) candidates_explored: AtomicU64,
-    pub(super) background_masks_built: AtomicU64,
-    pub(super) background_masks_cached: AtomicU64,
-    pub(super) background_masks_discarded: AtomicU64,
     /// Fault injection for tests: how many batch rows (0) and background masks (1) remain until one
     /// panics.
     #[cfg(test)]
@@ -153,19 +166,19 @@ impl EngineRuntime {
         let c = &self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         EngineStats {
-            batches: read(&c.batches),
-            batch_rows: read(&c.batch_rows),
-            batch_rows_built: read(&c.batch_rows_built),
-            batch_rows_repeated: read(&c.batch_rows_repeated),
-            batch_rows_failed: read(&c.batch_rows_failed),
+            batches: read(&c.batch.batches),
+            batch_rows: read(&c.batch.rows),
+            batch_rows_built: read(&c.batch.rows_built),
+            batch_rows_repeated: read(&c.batch.rows_repeated),
+            batch_rows_failed: read(&c.batch.rows_failed),
             limits_reached: read(&c.limits_reached),
             draft_nodes: read(&c.draft_nodes),
             prefetches: read(&c.prefetches),
             background_jobs_dropped: self.background.dropped(),
             candidates_explored: read(&c.candidates_explored),
-            background_masks_built: read(&c.background_masks_built),
-            background_masks_cached: read(&c.background_masks_cached),
-            background_masks_discarded: read(&c.background_masks_discarded),
+            background_masks_built: read(&c.background_masks.built),
+            background_masks_cached: read(&c.background_masks.cached),
+            background_masks_discarded: read(&c.background_masks.discarded),
             background_masks_used: 0,
             grammars: CacheStats::default(),
             background_panics: self.background.panics(),

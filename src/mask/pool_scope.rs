@@ -35,6 +35,7 @@ pub enum PoolScope {
 /// entries in the pool is a *partial* hit: only their suffixes are resolved, and less where the
 /// same suffixes were resolved with the same following configuration (`resolved_hits`). Otherwise,
 /// entries have to be built.
+// Many fields: one reading of all statistics of a pool, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {

@@ -102,16 +102,35 @@ pub struct Vocabulary {
     specials: HashMap<String, TokenId>,
     special_ids: Vec<(TokenId, String)>,
     stops: Vec<TokenId>,
-    trie: Trie,
-    shape_tree: ShapeTree,
     missing: ByteSet,
     reach: usize,
     fingerprint: u64,
-    /// See [`Vocabulary::of_chars`].
+    indexes: TokenIndexes,
+}
+
+/// Indexes of the tokens that have text and are no stop tokens.
+#[derive(Debug)]
+struct TokenIndexes {
+    trie: Trie,
+    shape_tree: ShapeTree,
+    /// See [`Vocabulary::with_chars_at_least`].
     by_chars: Vec<(u32, TokenId)>,
     quoted_tokens: QuotedTokens,
     white_space: WhiteSpaceIndex,
     trigrams: Trigrams,
+}
+
+impl TokenIndexes {
+    /// Indexes tokens of a vocabulary of this width. Cost: linear in all bytes, and one sort.
+    fn new(entries: Vec<(&[u8], TokenId)>, width: usize) -> TokenIndexes {
+        let by_chars = sorted_by_chars(&entries);
+        let quoted_tokens = QuotedTokens::new(&entries);
+        let white_space = WhiteSpaceIndex::new(&entries, width);
+        let trigrams = Trigrams::new(entries.iter().map(|(bytes, _)| *bytes));
+        let trie = Trie::build(entries);
+        let shape_tree = ShapeTree::new(&trie);
+        TokenIndexes { trie, shape_tree, by_chars, quoted_tokens, white_space, trigrams }
+    }
 }
 
 /// Collects the tokens of a [`Vocabulary`]. Mistakes are reported by [`VocabularyBuilder::build`].
@@ -174,29 +193,30 @@ impl Vocabulary {
     /// Tokens of at least `chars` code points, each with their number. Bytes that continue a code
     /// point are not counted.
     pub(crate) fn with_chars_at_least(&self, chars: usize) -> &[(u32, TokenId)] {
-        &self.by_chars[..self.by_chars.partition_point(|&(n, _)| n as usize >= chars)]
+        let by_chars = &self.indexes.by_chars;
+        &by_chars[..by_chars.partition_point(|&(n, _)| n as usize >= chars)]
     }
 
     /// Tokens with enough quotes to contain whole JSON strings.
     pub(crate) fn quoted_tokens(&self) -> &QuotedTokens {
-        &self.quoted_tokens
+        &self.indexes.quoted_tokens
     }
 
     /// The mask of the tokens that consist of at most `most` bytes of white space. `None` where the
     /// vocabulary has few tokens of white space.
     pub(crate) fn white_space_mask(&self, most: u32) -> Option<Arc<[u32]>> {
-        let white = self.trie.leading_white_space()?;
-        Some(self.white_space.mask_of_short_runs(&white.only, most, self.mask_words()))
+        let white = self.trie().leading_white_space()?;
+        Some(self.white_space().mask_of_short_runs(&white.only, most, self.mask_words()))
     }
 
     /// Tokens by the runs of white space in them.
     pub(crate) fn white_space(&self) -> &WhiteSpaceIndex {
-        &self.white_space
+        &self.indexes.white_space
     }
 
     /// The trigrams (three consecutive bytes) of all tokens.
     pub(crate) fn trigrams(&self) -> &Trigrams {
-        &self.trigrams
+        &self.indexes.trigrams
     }
 
     /// Words of a mask: 32 ids a word.
@@ -236,8 +256,8 @@ impl Vocabulary {
     /// assert_eq!(vocab.find(b"tru"), None);
     /// ```
     pub fn find(&self, bytes: &[u8]) -> Option<TokenId> {
-        let node = bytes.iter().try_fold(0, |node, &byte| self.trie.child(node, byte))?;
-        self.trie.words_at(node).first().copied()
+        let node = bytes.iter().try_fold(0, |node, &byte| self.trie().child(node, byte))?;
+        self.trie().words_at(node).first().copied()
     }
 
     /// Whether the id is a special token.
@@ -292,12 +312,12 @@ impl Vocabulary {
 
     /// The trie over all tokens that have text and are no stop tokens.
     pub fn trie(&self) -> &Trie {
-        &self.trie
+        &self.indexes.trie
     }
 
     /// The trie by the shapes of bytes.
     pub(crate) fn shape_tree(&self) -> &ShapeTree {
-        &self.shape_tree
+        &self.indexes.shape_tree
     }
 
     /// Bytes that are no token by themselves. A grammar that needs one can reach a configuration in
@@ -441,12 +461,7 @@ impl VocabularyBuilder {
                 missing.remove(*byte);
             }
         }
-        let white_space = WhiteSpaceIndex::new(&entries, self.tokens.len());
-        let quoted_tokens = QuotedTokens::new(&entries);
-        let by_chars = sorted_by_chars(&entries);
-        let trigrams = Trigrams::new(entries.iter().map(|(bytes, _)| *bytes));
-        let trie = Trie::build(entries);
-        let shape_tree = ShapeTree::new(&trie);
+        let indexes = TokenIndexes::new(entries, self.tokens.len());
         let fingerprint = self.fingerprint();
         let specials = self.special_ids.iter().map(|(id, name)| (name.clone(), *id)).collect();
         Ok(Vocabulary {
@@ -455,15 +470,10 @@ impl VocabularyBuilder {
             specials,
             special_ids: self.special_ids,
             stops: self.stops,
-            trie,
-            shape_tree,
             missing,
             reach,
             fingerprint,
-            by_chars,
-            quoted_tokens,
-            white_space,
-            trigrams,
+            indexes,
         })
     }
 }
