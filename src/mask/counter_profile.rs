@@ -185,6 +185,8 @@ struct ProfileBuilder {
     outside: Vec<TokenRuns>,
     /// Nodes at which the rule ended, and after how many runs.
     exits: Vec<(TreeNode, u32)>,
+    /// Whether the number of runs turned out to be ambiguous: nothing more is walked.
+    is_ambiguous: bool,
 }
 
 /// A node of the vocabulary's trie, or of the tree of shapes.
@@ -212,28 +214,22 @@ impl ProfileBuilder {
     ) -> Result<Option<ProfileBuilder>, WalkError> {
         let (shapes, trie) = (vocab.shape_tree(), vocab.trie());
         let mut builder = ProfileBuilder::default();
-        let mut countable = true;
         descend(
             shapes.tree(),
             (start, BlockPosition::Inside(0)),
             |node, shape, (config, position)| -> Result<_, WalkError> {
-                if !countable {
+                if builder.is_ambiguous {
                     return Ok(None);
                 }
                 if parser.is_uniform_shape(config, shape)? {
                     let node = TreeNode { node, in_shapes: true };
-                    return builder.step(
-                        parser,
-                        vocab,
-                        (node, shape_bytes(shape).0),
-                        (config, position),
-                        &mut countable,
-                    );
+                    let byte = shape_bytes(shape).0;
+                    return builder.step(parser, vocab, (node, byte), (config, position));
                 }
                 for &node in shapes.sources(node) {
                     let mut step = |node: u32, byte: u8, before| {
                         let node = TreeNode { node, in_shapes: false };
-                        builder.step(parser, vocab, (node, byte), before, &mut countable)
+                        builder.step(parser, vocab, (node, byte), before)
                     };
                     if let Some(after) = step(node, trie.node(node).byte, (config, position))? {
                         descend_from(trie, node, after, step)?;
@@ -242,7 +238,7 @@ impl ProfileBuilder {
                 Ok(None)
             },
         )?;
-        Ok(countable.then_some(builder))
+        Ok((!builder.is_ambiguous).then_some(builder))
     }
 
     /// Steps over a byte to a node.
@@ -252,14 +248,13 @@ impl ProfileBuilder {
         vocab: &Vocabulary,
         (node, byte): (TreeNode, u8),
         (config, position): (ConfigId, BlockPosition),
-        countable: &mut bool,
     ) -> Result<Option<(ConfigId, BlockPosition)>, WalkError> {
-        let next = if *countable { parser.step(config, byte)? } else { DEAD };
+        let next = if self.is_ambiguous { DEAD } else { parser.step(config, byte)? };
         if next == DEAD {
             return Ok(None);
         }
         let position = self.visit(parser, vocab, node, next, position);
-        *countable = position.is_some();
+        self.is_ambiguous = position.is_none();
         Ok(position.map(|position| (next, position)))
     }
 

@@ -46,7 +46,7 @@ impl Index {
         uncompared: ConfigId,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
         let limited = state.parser.with_counting_scopes(config);
-        if let Some(memoised) = state.distinct_candidates.get(&limited) {
+        if let Some(memoised) = state.candidates.values.get(&limited) {
             return Ok(memoised.clone());
         }
         let mask = self.mask(state, uncompared)?;
@@ -56,7 +56,7 @@ impl Index {
                 self.filter_by_mask(state, &mask, self.vocab.quoted_tokens().with_two_quotes());
             let candidates: Arc<[TokenId]> =
                 self.rejected_tokens(state, limited, &quoting_tokens)?.into();
-            state.distinct_candidates.insert(limited, candidates.clone());
+            state.candidates.values.insert(limited, candidates.clone());
             return Ok(candidates);
         }
         let limited_mask = self.mask(state, limited)?;
@@ -64,7 +64,7 @@ impl Index {
             (mask.written(self.vocab.mask_words()), limited_mask.written(self.vocab.mask_words()));
         let candidates: Arc<[TokenId]> =
             ids(in_mask.iter().zip(&in_limited[..]).map(|(all, limited)| all & !limited)).collect();
-        state.distinct_candidates.insert(limited, candidates.clone());
+        state.candidates.values.insert(limited, candidates.clone());
         Ok(candidates)
     }
 

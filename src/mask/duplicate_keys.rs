@@ -190,7 +190,7 @@ impl Index {
         mask: &TokenSet,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
         let memo_config = state.parser.mask_representative(plain);
-        if let Some(memoised) = state.key_candidates.get(&(memo_config, naming)) {
+        if let Some(memoised) = state.candidates.keys.get(&(memo_config, naming)) {
             return Ok(memoised.clone());
         }
         let candidates = self.tokens_with_further_key(
@@ -199,7 +199,7 @@ impl Index {
             (self.vocab.quoted_tokens().with_two_quotes(), mask),
         )?;
         let candidates: Arc<[TokenId]> = candidates.into();
-        state.key_candidates.insert((memo_config, naming), candidates.clone());
+        state.candidates.keys.insert((memo_config, naming), candidates.clone());
         Ok(candidates)
     }
 

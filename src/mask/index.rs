@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
-use super::index_state::{AdvanceBytesFn, IndexState, MIN_CONFIG_BUDGET, MaskOptions};
+use super::index_state::{AdvanceBytesFn, GrammarEntries, IndexState, MaskOptions};
 use super::interned_masks::SHARED_MASK_BYTES;
 use super::pool_counters::count;
 use super::pool_scope::{ConstraintPool, EnginePool};
@@ -201,8 +201,7 @@ impl Index {
         if tokens.is_empty() {
             return Vec::new();
         }
-        state.scratch_row.resize(self.vocab.mask_words(), 0);
-        mask.among(tokens, &mut state.scratch_row)
+        mask.among(tokens, state.walk.zero_row(self.vocab.mask_words()))
     }
 
     /// Interns a mask; returns the stored equal one and the memory that it adds. See
@@ -216,7 +215,7 @@ impl Index {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
-        let (interned, bytes) = state.interned_masks.intern(
+        let (interned, bytes) = state.masks.interned.intern(
             mask.clone(),
             self.vocab.mask_words(),
             &self.pool.pool.masks,
@@ -234,10 +233,10 @@ impl Index {
         config: ConfigId,
     ) -> Option<Arc<TokenSet>> {
         let mut memo_config = config;
-        let mut mask = state.memoised_mask(memo_config);
+        let mut mask = state.masks.get(memo_config);
         if mask.is_none() {
             memo_config = state.memo_config(config);
-            mask = state.memoised_mask(memo_config);
+            mask = state.masks.get(memo_config);
             if let Some(mask) = mask.as_ref().filter(|_| state.parser.has_names(config)) {
                 state.insert_mask(config, mask, (SHARED_MASK_BYTES, self.mask_bytes));
             }
@@ -248,7 +247,7 @@ impl Index {
             if memo_config != config {
                 count(&counters.representatives_used);
             }
-            if state.take_prepared_mark(memo_config) {
+            if state.masks.take_prepared_mark(memo_config) {
                 count(&counters.background_masks_used);
             }
         }
@@ -257,9 +256,9 @@ impl Index {
 
     /// Whether a configuration's mask is memoised.
     pub(crate) fn has_mask(&self, state: &mut IndexState, config: ConfigId) -> bool {
-        state.memoised_mask(config).is_some() || {
+        state.masks.get(config).is_some() || {
             let memo_config = state.memo_config(config);
-            state.memoised_mask(memo_config).is_some()
+            state.masks.get(memo_config).is_some()
         }
     }
 
@@ -287,12 +286,12 @@ impl Index {
         let plain = state.parser.store().plain(config);
         let plain = state.parser.mask_representative(plain);
         for (naming, tokens) in &prepared.key_candidates {
-            state.key_candidates.insert((plain, *naming), tokens.clone());
+            state.candidates.keys.insert((plain, *naming), tokens.clone());
         }
         let memo_config = state.memo_config(config);
         let (mask, bytes) = self.intern_mask(state, prepared.mask.clone());
         state.insert_mask(memo_config, &mask, (bytes, self.mask_bytes));
-        state.mark_prepared(memo_config);
+        state.masks.mark_prepared(memo_config);
     }
 
     /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way.
@@ -310,24 +309,23 @@ impl Index {
             // Scopes count elements across rules, so items are not independent.
             return self.build_by_walk(state, config);
         }
-        state.wide_states.resize(state.parser.program().len(), false);
-        let any_wide = items.iter().any(|i| state.wide_states[i.state as usize]);
-        let by_item = any_wide
-            || state.direct_config_budget < MIN_CONFIG_BUDGET
-            || self.reads_text(state, config);
+        state.entries.wide_states.resize(state.parser.program().len(), false);
+        let any_wide = items.iter().any(|i| state.entries.wide_states[i.state as usize]);
+        let by_item = any_wide || !state.walks_whole_configs() || self.reads_text(state, config);
         if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
             let mut wide: Vec<Item> = Vec::new();
             for &item in &items {
-                if !state.wide_states[item.state as usize] {
+                if !state.entries.wide_states[item.state as usize] {
                     let isolated = state.parser.isolated(item);
-                    state.wide_states[item.state as usize] = self.reads_text(state, isolated)
+                    state.entries.wide_states[item.state as usize] = self
+                        .reads_text(state, isolated)
                         || !state.walk_item_directly(
                             &self.vocab,
                             item,
                             self.options.direct_walk,
                         )?;
                 }
-                if state.wide_states[item.state as usize] {
+                if state.entries.wide_states[item.state as usize] {
                     wide.push(item);
                 }
             }
@@ -399,13 +397,13 @@ impl Index {
     /// The entry of an item, together with those that it tail-calls: from this grammar's cache,
     /// from the pool, or built.
     fn entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<MaskEntry>, ParserLimit> {
-        let IndexState { parser, keys, entries, .. } = state;
+        let IndexState { parser, entries: GrammarEntries { keys, used, .. }, .. } = state;
         let key = (items[0].state, items[0].count, items.len() > 1);
-        if let Some(entry) = entries.get(&key) {
+        if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }
         let entry = self.pool.entry(parser, keys, &self.vocab, items).map_err(parser_limit)?;
-        entries.insert(key, entry.clone(), entry.bytes());
+        used.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }
 
@@ -431,7 +429,7 @@ impl Index {
 impl IndexState {
     /// Whether half of the memory for parser or masks is used.
     pub(crate) fn is_half_full(&self, index: &Index) -> bool {
-        self.parser.is_half_full() || self.masks_bytes > index.mask_bytes / 2
+        self.parser.is_half_full() || self.masks.bytes() > index.mask_bytes / 2
     }
 
     /// The error for a limit that the first mask has reached.

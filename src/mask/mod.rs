@@ -2,7 +2,7 @@
 //!
 //! A mask is found in one of three ways, cheapest first:
 //!
-//! 1. The finished mask is memoised under a canonical configuration (`index_state`).
+//! 1. The finished mask is memoised under a canonical configuration (`mask_memo`).
 //! 2. A configuration that few tokens can follow is tested against the token trie directly
 //!    (`trie_walk`).
 //! 3. Otherwise each item's automaton state has a mask entry in a pool that all grammars share
@@ -26,11 +26,14 @@ mod index;
 mod index_state;
 mod interned_masks;
 mod length_bounds;
+mod mask_memo;
 mod node_sets;
 mod pool;
 mod pool_counters;
 mod pool_key;
 mod pool_scope;
+mod resolved_suffixes;
+mod resolved_tokens;
 mod rule_walks;
 mod shape_walk;
 mod special_tokens;

@@ -140,12 +140,14 @@ impl KeyBuilder {
             .shared_automaton(state)
             .filter(|_| self.depth == 0 || !program.is_dispatch(state));
         let Some((automaton, automaton_state)) = automaton else {
-            return self.describe(program, structural_ids, state, count, reach).map(PoolKey::from);
+            return self
+                .describe(program, structural_ids, (state, count, reach))
+                .map(PoolKey::from);
         };
         if let Some((_, key)) = structural_ids.states.get(&(automaton.address(), automaton_state)) {
             return Some(key);
         }
-        let key = PoolKey::from(self.describe(program, structural_ids, state, count, reach)?);
+        let key = PoolKey::from(self.describe(program, structural_ids, (state, count, reach))?);
         let bytes = key.len() * 4 + SLOT_BYTES;
         structural_ids.states.insert(
             (automaton.address(), automaton_state),
@@ -189,95 +191,157 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        state: u32,
-        count: u32,
-        reach: u32,
+        (state, count, reach): (u32, u32, u32),
     ) -> Option<Vec<u32>> {
-        let far = reach.saturating_add(1);
-        let mut order = vec![state];
-        let mut numbers: HashMap<u32, u32> = HashMap::default();
-        numbers.insert(state, 0);
-        let mut blocks: Vec<u32> = Vec::new();
-        let mut key: Vec<u32> = Vec::new();
-        let start_block = program.state(state).block;
-        let unbounded_count = start_block != NO_BLOCK && count & UNBOUNDED_COUNT != 0;
-        if start_block != NO_BLOCK {
-            let block = &program.blocks[start_block as usize];
-            if unbounded_count {
-                key.extend([UNBOUNDED_COUNT, UNBOUNDED_COUNT]);
-            } else {
-                key.push(block.min.saturating_sub(count).min(far));
-                key.push(upper_bound(block).map_or(far, |max| max.saturating_sub(count).min(far)));
-            }
-        }
+        let mut description = AutomatonDescription::new(program, (state, count, reach));
         // Only an isolated dispatch ends where a trigger fires.
         let after_trigger = self.depth == 0 && program.is_dispatch(state);
         let mut next = 0;
-        while next < order.len() {
-            let s = order[next];
+        while let Some(&s) = description.order.get(next) {
             next += 1;
             if program.members_left(s) > MAX_MEMBERS_LEFT || program.steps(s) > MAX_STEPS_LEFT {
                 return None;
             }
             program.expand(s);
-            let info = *program.state(s);
             let gate = program.trigger_state_number(s).filter(|_| after_trigger);
-            key.extend(gate.into_iter().flat_map(|gate| [GATE, gate]));
-            let mut number_of = |to: u32, order: &mut Vec<u32>| {
-                *numbers.entry(to).or_insert_with(|| {
-                    order.push(to);
-                    (order.len() - 1) as u32
-                })
-            };
-            match info.return_role {
-                ReturnRole::Nothing => {}
-                ReturnRole::Scope => key.push(SCOPE),
-                ReturnRole::Element => key.push(SCOPE + 1),
-            }
-            let block = block_number(&mut blocks, info.block);
-            key.push(block << 1 | u32::from(info.is_final));
-            key.push(program.byte_edges(s).len() as u32);
-            for e in program.byte_edges(s) {
-                key.push(u32::from(e.lo) << 8 | u32::from(e.hi));
-                key.push(number_of(e.to, &mut order));
-            }
-            key.push(program.enters(s).len() as u32);
-            for &b in program.enters(s) {
-                key.push(block_number(&mut blocks, b));
-                number_of(program.blocks[b as usize].start, &mut order);
-                if unbounded_count && b == start_block {
-                    key.extend(bounds(&program.blocks[b as usize], far));
-                }
-            }
-            if info.block != NO_BLOCK && info.is_final {
-                let block = &program.blocks[info.block as usize];
-                // A counter without bounds is equal in blocks of all bounds.
-                let no_bounds = unbounded_count && info.block == start_block;
-                key.extend(if no_bounds { [UNBOUNDED_COUNT; 2] } else { bounds(block, far) });
-                key.push(number_of(block.start, &mut order));
-                key.push(number_of(block.exit, &mut order));
-            }
+            description.key.extend(gate.into_iter().flat_map(|gate| [GATE, gate]));
+            description.add_edges(program, s);
+            description.add_blocks(program, s);
             if gate.is_some() {
                 // The rules that a trigger calls are not part of an isolated dispatch.
                 continue;
             }
-            key.push(program.calls(s).len() as u32);
-            for i in 0..program.calls(s).len() {
-                let (rule, to) = program.calls(s)[i];
-                // Mutually recursive rules are described together: a call names the callee's first
-                // state. Other callees have structural ids.
-                if program.facts(rule).component == program.facts(info.rule).component {
-                    key.push(number_of(program.open(rule), &mut order) << 1);
-                } else {
-                    key.push(self.structural_id(program, structural_ids, rule, reach)? << 1 | 1);
-                }
-                key.push(number_of(to, &mut order));
-            }
-            if key.len() > MAX_KEY {
+            self.describe_calls(program, structural_ids, (s, reach), &mut description)?;
+            if description.key.len() > MAX_KEY {
                 return None;
             }
         }
-        Some(key)
+        Some(description.key)
+    }
+
+    /// Describes the calls of a state; None if a callee is too large.
+    fn describe_calls(
+        &mut self,
+        program: &mut Program,
+        structural_ids: &mut StructuralIds,
+        (state, reach): (u32, u32),
+        description: &mut AutomatonDescription,
+    ) -> Option<()> {
+        let caller = program.state(state).rule;
+        description.key.push(program.calls(state).len() as u32);
+        for i in 0..program.calls(state).len() {
+            let (rule, to) = program.calls(state)[i];
+            // Mutually recursive rules are described together: a call names the callee's first
+            // state. Other callees have structural ids.
+            let callee = if program.facts(rule).component == program.facts(caller).component {
+                description.number_of(program.open(rule)) << 1
+            } else {
+                self.structural_id(program, structural_ids, rule, reach)? << 1 | 1
+            };
+            let to = description.number_of(to);
+            description.key.extend([callee, to]);
+        }
+        Some(())
+    }
+}
+
+/// A key under construction: the states that were reached so far, described in their order.
+struct AutomatonDescription {
+    key: Vec<u32>,
+    /// States in the order of their numbers.
+    order: Vec<u32>,
+    /// By state: its number.
+    numbers: HashMap<u32, u32>,
+    /// Blocks in the order of their numbers.
+    blocks: Vec<u32>,
+    /// A count that no token reaches.
+    far: u32,
+    /// The block whose runs are only counted, or [`NO_BLOCK`].
+    unbounded_block: u32,
+}
+
+impl AutomatonDescription {
+    /// The description of a state's counter: `count` completed runs of its block.
+    fn new(program: &Program, (state, count, reach): (u32, u32, u32)) -> AutomatonDescription {
+        let block = program.state(state).block;
+        let is_unbounded = block != NO_BLOCK && count & UNBOUNDED_COUNT != 0;
+        let mut description = AutomatonDescription {
+            key: Vec::new(),
+            order: vec![state],
+            numbers: HashMap::from_iter([(state, 0)]),
+            blocks: Vec::new(),
+            far: reach.saturating_add(1),
+            unbounded_block: if is_unbounded { block } else { NO_BLOCK },
+        };
+        if is_unbounded {
+            description.key.extend([UNBOUNDED_COUNT; 2]);
+        } else if block != NO_BLOCK {
+            let (block, far) = (&program.blocks[block as usize], description.far);
+            description.key.push(block.min.saturating_sub(count).min(far));
+            description
+                .key
+                .push(upper_bound(block).map_or(far, |max| max.saturating_sub(count).min(far)));
+        }
+        description
+    }
+
+    /// The number of a state, in the order of first appearance.
+    fn number_of(&mut self, state: u32) -> u32 {
+        *self.numbers.entry(state).or_insert_with(|| {
+            self.order.push(state);
+            (self.order.len() - 1) as u32
+        })
+    }
+
+    /// 0 for no block; otherwise its number in order of appearance, from 1.
+    fn block_number(&mut self, block: u32) -> u32 {
+        if block == NO_BLOCK {
+            return 0;
+        }
+        let at = self.blocks.iter().position(|&b| b == block).unwrap_or_else(|| {
+            self.blocks.push(block);
+            self.blocks.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    /// Adds what ends at a state, its block, and its byte edges.
+    fn add_edges(&mut self, program: &Program, state: u32) {
+        let info = program.state(state);
+        match info.return_role {
+            ReturnRole::Nothing => {}
+            ReturnRole::Scope => self.key.push(SCOPE),
+            ReturnRole::Element => self.key.push(SCOPE + 1),
+        }
+        let block = self.block_number(info.block);
+        self.key.push(block << 1 | u32::from(info.is_final));
+        self.key.push(program.byte_edges(state).len() as u32);
+        for e in program.byte_edges(state) {
+            let to = self.number_of(e.to);
+            self.key.extend([u32::from(e.lo) << 8 | u32::from(e.hi), to]);
+        }
+    }
+
+    /// Adds the blocks that a state enters, and the one that it may leave.
+    fn add_blocks(&mut self, program: &Program, state: u32) {
+        self.key.push(program.enters(state).len() as u32);
+        for &b in program.enters(state) {
+            let (block, number) = (&program.blocks[b as usize], self.block_number(b));
+            self.key.push(number);
+            self.number_of(block.start);
+            if b == self.unbounded_block {
+                self.key.extend(bounds(block, self.far));
+            }
+        }
+        let info = program.state(state);
+        if info.block != NO_BLOCK && info.is_final {
+            let block = &program.blocks[info.block as usize];
+            // A counter without bounds is equal in blocks of all bounds.
+            let no_bounds = info.block == self.unbounded_block;
+            self.key.extend(if no_bounds { [UNBOUNDED_COUNT; 2] } else { bounds(block, self.far) });
+            let (start, exit) = (self.number_of(block.start), self.number_of(block.exit));
+            self.key.extend([start, exit]);
+        }
     }
 }
 
@@ -289,16 +353,4 @@ fn bounds(block: &Block, far: u32) -> [u32; 2] {
 /// A block's upper bound. White space has none, as masks are made of relaxed configurations.
 fn upper_bound(block: &Block) -> Option<u32> {
     block.max.filter(|_| !block.is_bounded_white_space)
-}
-
-/// 0 for no block; otherwise its number in order of appearance, from 1.
-fn block_number(blocks: &mut Vec<u32>, block: u32) -> u32 {
-    if block == NO_BLOCK {
-        return 0;
-    }
-    let at = blocks.iter().position(|&b| b == block).unwrap_or_else(|| {
-        blocks.push(block);
-        blocks.len() - 1
-    });
-    at as u32 + 1
 }

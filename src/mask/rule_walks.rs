@@ -15,13 +15,13 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::node_sets::{NodeSetId, sort_by_group, sort_nodes, sorted_by_bytes};
+use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet, Seeded};
-use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{Trie, Vocabulary};
 
@@ -45,55 +45,6 @@ struct RuleWalk {
     tokens: ResolvedTokens,
     /// By exit of its rule, the nodes below which what follows decides.
     exits: Box<[(Exit, NodeSetId)]>,
-}
-
-/// A saved set of tokens: single ones, and shared rows. A token may be in several of those.
-#[derive(Debug, Default)]
-pub(crate) struct ResolvedTokens {
-    /// Single tokens.
-    single: Box<[TokenId]>,
-    /// Rows of tokens.
-    rows: Box<[Arc<[u32]>]>,
-}
-
-impl ResolvedTokens {
-    /// The single tokens that a walk has found from these lengths on, which are distinct.
-    pub(crate) fn single(walk: &TrieWalk, from: (usize, usize)) -> ResolvedTokens {
-        ResolvedTokens { single: walk.tokens[from.0..].into(), rows: Box::default() }
-    }
-
-    /// The tokens that a walk has found from these lengths on.
-    pub(crate) fn from_walk(
-        walk: &mut TrieWalk,
-        from: (usize, usize),
-        width: usize,
-    ) -> ResolvedTokens {
-        walk.dedup(from.0, width);
-        if walk.tokens.len() - from.0 > width {
-            walk.tokens_to_row(from.0, width);
-        }
-        let single = walk.tokens[from.0..].into();
-        let rows = &mut walk.rows[from.1..];
-        rows.sort_unstable_by_key(|row| row.as_ptr());
-        let mut rows = rows.to_vec();
-        rows.dedup_by_key(|row| row.as_ptr());
-        ResolvedTokens { single, rows: rows.into() }
-    }
-
-    /// Adds them to the results of a walk.
-    pub(crate) fn add_to(&self, walk: &mut TrieWalk) {
-        walk.tokens.extend_from_slice(&self.single);
-        walk.rows.extend_from_slice(&self.rows);
-    }
-
-    /// Memory in use, in bytes. Rows that are shared are not counted.
-    pub(crate) fn bytes(&self) -> usize {
-        let unshared = self.rows.iter().filter(|row| Arc::strong_count(row) == 1);
-        self.single.len() * 4
-            + unshared.map(|row| row.len() * 4).sum::<usize>()
-            + self.rows.len() * 16
-            + 64
-    }
 }
 
 /// A set of trie nodes, indexed by the byte that leads to each.
@@ -123,7 +74,7 @@ struct TrieRuleWalks {
     /// this.
     _owned: Option<Arc<Trie>>,
     /// Interned node sets.
-    node_sets: IndexMap<Box<[u32]>, Arc<NodeSet>, Seeded>,
+    node_sets: IndexMap<Box<[u32]>, NodeSet, Seeded>,
     /// Rule walks by node set and canonical state.
     rule_walks: HashMap<(NodeSetId, CanonicalState), Arc<RuleWalk>>,
     /// The node set of the whole trie.
@@ -161,7 +112,7 @@ struct WalkContext {
     walks: Vec<TrieWalk>,
 }
 
-/// What has been visited while one question is answered.
+/// What has been visited while one question is answered, and what is to be visited.
 #[derive(Debug, Default)]
 struct Visited {
     /// Node sets and configurations that were followed.
@@ -170,8 +121,21 @@ struct Visited {
     items: HashSet<(NodeSetId, Item)>,
     /// Rule walks, by address: their tokens are added once, whatever follows.
     rule_walks: HashSet<usize>,
+    /// Node sets and configurations of the next batch.
+    queue: Vec<(NodeSetId, ConfigId)>,
     /// The current batch.
     batch: Vec<(NodeSetId, ConfigId)>,
+}
+
+impl Visited {
+    /// Forgets everything, and keeps the buffers.
+    fn clear(&mut self) {
+        self.configs.clear();
+        self.items.clear();
+        self.rule_walks.clear();
+        self.queue.clear();
+        self.batch.clear();
+    }
 }
 
 impl WalkContext {
@@ -212,6 +176,23 @@ impl RuleWalks {
         self.context = WalkContext { width, large, ..WalkContext::default() };
     }
 
+    /// A walker of a trie; `owned` is the trie, unless it is the vocabulary's.
+    fn walker<'w>(
+        &'w mut self,
+        parser: &'w mut Parser,
+        trie: &'w Trie,
+        owned: Option<&Arc<Trie>>,
+    ) -> RuleWalker<'w> {
+        let address = std::ptr::from_ref(trie) as usize;
+        let memo = self.tries.entry(address).or_insert_with(|| TrieRuleWalks {
+            _owned: owned.cloned(),
+            node_sets: IndexMap::default(),
+            rule_walks: HashMap::default(),
+            all: None,
+        });
+        RuleWalker { parser, trie, memo, context: &mut self.context }
+    }
+
     /// Adds to `out` the tokens of `trie` strictly below `nodes` that `next` accepts, some perhaps
     /// twice.
     pub(crate) fn resolve(
@@ -237,12 +218,10 @@ impl RuleWalks {
         if self.context.is_full() && out.pending_follow.is_empty() {
             self.clear();
         }
-        let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, owned);
+        let mut walker = self.walker(parser, trie, owned);
         let mut queue = Vec::new();
-        trie_walks.add_nodes(trie, (nodes.iter().copied(), None), &mut self.context, |node_set| {
-            queue.push((node_set, next))
-        });
-        trie_walks.follow(parser, trie, queue, &mut self.context, (out, &mut Vec::new()))
+        walker.add_nodes(nodes.iter().copied(), None, |node_set| queue.push((node_set, next)));
+        walker.follow(queue, out, &mut Vec::new())
     }
 
     /// Adds to `out` the tokens of the vocabulary's trie that one item's rule accepts, some perhaps
@@ -255,10 +234,9 @@ impl RuleWalks {
         (item, budget): (Item, usize),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, None);
-        let all = trie_walks.all(trie, &mut self.context);
-        let rule_walk =
-            trie_walks.rule_walk(parser, trie, (all, item, budget), &mut self.context)?;
+        let mut walker = self.walker(parser, trie, None);
+        let all = walker.all();
+        let rule_walk = walker.rule_walk(all, item, budget)?;
         rule_walk.tokens.add_to(out);
         for &(exit, below) in &rule_walk.exits {
             let next = parser.follow(&item, exit)?;
@@ -276,8 +254,7 @@ impl RuleWalks {
     ) -> Result<(), WalkError> {
         let queue = std::mem::take(&mut out.pending_follow);
         if !queue.is_empty() {
-            let trie_walks = TrieRuleWalks::for_trie(&mut self.tries, trie, None);
-            trie_walks.follow(parser, trie, queue, &mut self.context, (out, &mut Vec::new()))?;
+            self.walker(parser, trie, None).follow(queue, out, &mut Vec::new())?;
         }
         if self.context.is_full() {
             self.clear();
@@ -286,196 +263,198 @@ impl RuleWalks {
     }
 }
 
-impl TrieRuleWalks {
-    /// The rule walks of a trie.
-    fn for_trie<'k>(
-        tries: &'k mut HashMap<usize, TrieRuleWalks>,
-        trie: &Trie,
-        owned: Option<&Arc<Trie>>,
-    ) -> &'k mut TrieRuleWalks {
-        tries.entry(std::ptr::from_ref(trie) as usize).or_insert_with(|| TrieRuleWalks {
-            _owned: owned.cloned(),
-            node_sets: IndexMap::default(),
-            rule_walks: HashMap::default(),
-            all: None,
-        })
-    }
+/// Walks one trie rule by rule, and memoises the walks.
+struct RuleWalker<'w> {
+    parser: &'w mut Parser,
+    trie: &'w Trie,
+    memo: &'w mut TrieRuleWalks,
+    context: &'w mut WalkContext,
+}
 
+impl RuleWalker<'_> {
     /// Walks from node sets and configurations until nothing is context-dependent, or only by what
     /// follows an isolated item: those go to `exits`.
     fn follow(
         &mut self,
-        parser: &mut Parser,
-        trie: &Trie,
         mut queue: Vec<(NodeSetId, ConfigId)>,
-        context: &mut WalkContext,
-        (out, exits): (&mut TrieWalk, &mut Vec<(Exit, NodeSetId)>),
+        out: &mut TrieWalk,
+        exits: &mut Vec<(Exit, NodeSetId)>,
     ) -> Result<(), WalkError> {
-        let mut visited = context.visited.pop().unwrap_or_default();
-        let result =
-            self.follow_buffered(parser, trie, (&mut queue, &mut visited), context, (out, exits));
-        visited.configs.clear();
-        visited.items.clear();
-        visited.rule_walks.clear();
-        visited.batch.clear();
-        context.visited.push(visited);
+        let mut visited = self.context.visited.pop().unwrap_or_default();
+        visited.queue.append(&mut queue);
+        let result = self.follow_queue(&mut visited, out, exits);
+        visited.clear();
+        self.context.visited.push(visited);
         result
     }
 
-    /// The same, with buffers.
-    fn follow_buffered(
+    /// Follows the queue until it is empty.
+    fn follow_queue(
         &mut self,
-        parser: &mut Parser,
-        trie: &Trie,
-        (queue, visited): (&mut Vec<(NodeSetId, ConfigId)>, &mut Visited),
-        context: &mut WalkContext,
-        (out, exits): (&mut TrieWalk, &mut Vec<(Exit, NodeSetId)>),
+        visited: &mut Visited,
+        out: &mut TrieWalk,
+        exits: &mut Vec<(Exit, NodeSetId)>,
     ) -> Result<(), WalkError> {
-        while !queue.is_empty() {
+        while !visited.queue.is_empty() {
             let mut batch = std::mem::take(&mut visited.batch);
             batch.clear();
-            std::mem::swap(queue, &mut batch);
+            std::mem::swap(&mut visited.queue, &mut batch);
             batch.sort_unstable_by_key(|&(node_set, next)| (next, node_set));
             batch.dedup();
             for group in batch.chunk_by(|a, b| a.1 == b.1) {
-                self.follow_one(parser, trie, (group, queue, visited), context, (out, exits))?;
+                if self.parser.is_near_bound(group[0].1) {
+                    self.walk_whole(group, out)?;
+                } else {
+                    self.follow_one(group, visited, out, exits)?;
+                }
             }
             visited.batch = batch;
         }
         Ok(())
     }
 
-    /// Walks from one configuration, at all its node sets.
+    /// Walks with one whole configuration, at all its node sets: isolated items know no budget.
+    fn walk_whole(
+        &mut self,
+        group: &[(NodeSetId, ConfigId)],
+        out: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
+        let mut budget_left = usize::MAX;
+        for &(node_set, next) in group {
+            for &(byte, node) in &self.memo.node_sets[node_set as usize].nodes {
+                let to = self.parser.step(next, byte)?;
+                out.enter(self.parser, self.trie, node, (next, to), &mut budget_left)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks from one configuration item by item, at all its node sets.
     fn follow_one(
         &mut self,
-        parser: &mut Parser,
-        trie: &Trie,
-        (group, queue, visited): (
-            &[(NodeSetId, ConfigId)],
-            &mut Vec<(NodeSetId, ConfigId)>,
-            &mut Visited,
-        ),
-        context: &mut WalkContext,
-        (out, exits): (&mut TrieWalk, &mut Vec<(Exit, NodeSetId)>),
+        group: &[(NodeSetId, ConfigId)],
+        visited: &mut Visited,
+        out: &mut TrieWalk,
+        exits: &mut Vec<(Exit, NodeSetId)>,
     ) -> Result<(), WalkError> {
         let next = group[0].1;
-        if parser.is_near_bound(next) {
-            // Isolated items know no budget.
-            let mut budget_left = usize::MAX;
-            for &(node_set, _) in group {
-                let children = self.node_sets[node_set as usize].clone();
-                for &(byte, node) in &children.nodes {
-                    let to = parser.step(next, byte)?;
-                    out.enter(parser, trie, node, (next, to), &mut budget_left)?;
-                }
-            }
-            return Ok(());
-        }
         let mut first = ByteSet::EMPTY;
         for &(node_set, _) in group {
-            first = first.union(&self.node_sets[node_set as usize].first_bytes);
+            first = first.union(&self.memo.node_sets[node_set as usize].first_bytes);
         }
-        for i in 0..parser.store().items(next).len() {
+        for i in 0..self.parser.store().items(next).len() {
             fuel::spend(1 + group.len())?;
-            let item = parser.store().items(next)[i];
-            let reads = context.reads(parser, item.state);
+            let item = self.parser.store().items(next)[i];
+            let reads = self.context.reads(self.parser, item.state);
             if !reads.meets(&first) {
                 continue;
             }
             for &(node_set, _) in group {
-                if !reads.meets(&self.node_sets[node_set as usize].first_bytes)
+                if !reads.meets(&self.memo.node_sets[node_set as usize].first_bytes)
                     || !visited.items.insert((node_set, item))
                 {
                     continue;
                 }
-                let rule_walk =
-                    self.rule_walk(parser, trie, (node_set, item, usize::MAX), context)?;
+                let rule_walk = self.rule_walk(node_set, item, usize::MAX)?;
                 if visited.rule_walks.insert(Arc::as_ptr(&rule_walk) as usize) {
                     rule_walk.tokens.add_to(out);
                 }
-                for &(exit, below) in &rule_walk.exits {
-                    // A dispatch that is tail-called replaces its caller: its gates are not the
-                    // caller's.
-                    if item.leaves_by(exit) {
-                        exits.push((exit, below));
-                        continue;
-                    }
-                    let following = parser.follow(&item, exit)?;
-                    if visited.configs.insert((below, following)) {
-                        if parser.store().done(following).open() {
-                            exits.extend(parser.exits(following).map(|exit| (exit, below)));
-                        }
-                        queue.push((below, following));
-                    }
+                self.queue_exits(&item, &rule_walk, visited, exits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues what follows an item at the exits of its rule. Exits of an isolated item go to
+    /// `exits`.
+    fn queue_exits(
+        &mut self,
+        item: &Item,
+        rule_walk: &RuleWalk,
+        visited: &mut Visited,
+        exits: &mut Vec<(Exit, NodeSetId)>,
+    ) -> Result<(), WalkError> {
+        let parser = &mut *self.parser;
+        for &(exit, below) in &rule_walk.exits {
+            // A dispatch that is tail-called replaces its caller: its gates are not the caller's.
+            if item.leaves_by(exit) {
+                exits.push((exit, below));
+                continue;
+            }
+            let following = parser.follow(item, exit)?;
+            if visited.configs.insert((below, following)) {
+                if parser.store().done(following).open() {
+                    exits.extend(parser.exits(following).map(|exit| (exit, below)));
                 }
+                visited.queue.push((below, following));
             }
         }
         Ok(())
     }
 
     /// The node set of the whole trie.
-    fn all(&mut self, trie: &Trie, context: &mut WalkContext) -> NodeSetId {
-        if let Some(all) = self.all {
+    fn all(&mut self) -> NodeSetId {
+        if let Some(all) = self.memo.all {
             return all;
         }
-        let all = self.intern_node_set(trie, trie.children(0).collect(), context);
-        self.all = Some(all);
+        let all = self.intern_node_set(self.trie.children(0).collect());
+        self.memo.all = Some(all);
         all
-    }
-
-    /// As [`TrieRuleWalks::add_nodes`] for the children of some nodes.
-    fn add_children(
-        &mut self,
-        trie: &Trie,
-        (nodes, found): (impl Iterator<Item = u32>, Option<&[u32]>),
-        context: &mut WalkContext,
-        add: impl FnMut(NodeSetId),
-    ) {
-        self.add_nodes(trie, (nodes.flat_map(|node| trie.children(node)), found), context, add);
     }
 
     /// Calls `add` with node sets of some nodes. Skips nodes all of whose tokens are in the row
     /// `accepted`, as nothing more can be found there. Large subtrees are node sets of their own.
     fn add_nodes(
         &mut self,
-        trie: &Trie,
-        (nodes, accepted): (impl Iterator<Item = u32>, Option<&[u32]>),
-        context: &mut WalkContext,
+        nodes: impl Iterator<Item = u32>,
+        accepted: Option<&[u32]>,
         mut add: impl FnMut(NodeSetId),
     ) {
+        let trie = self.trie;
         let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for node in nodes {
             fuel::charge(1);
             let is_accepted =
                 |row: &[u32]| trie.words_below(node).iter().all(|&word| bit(row, word));
-            if trie.node(node).end - node > context.large {
+            if trie.node(node).end - node > self.context.large {
                 large.push(node);
             } else if !accepted.is_some_and(is_accepted) {
                 small.push(node);
             }
         }
         for node in large {
-            add(self.intern_node_set(trie, vec![node], context));
+            add(self.intern_node_set(vec![node]));
         }
         if !small.is_empty() {
-            add(self.intern_node_set(trie, small, context));
+            add(self.intern_node_set(small));
         }
     }
 
-    /// Interns a node set.
-    fn intern_node_set(
+    /// For each key, the node sets of the children of its nodes, as in [`RuleWalker::add_nodes`].
+    /// Nodes with equal keys are neighbours.
+    fn node_sets_below<K: Copy + PartialEq, T>(
         &mut self,
-        trie: &Trie,
-        mut nodes: Vec<u32>,
-        context: &mut WalkContext,
-    ) -> NodeSetId {
+        nodes_by_key: &[(K, u32)],
+        accepted: Option<&[u32]>,
+        entry: impl Fn(K, NodeSetId) -> T,
+    ) -> Vec<T> {
+        let (trie, mut found) = (self.trie, Vec::new());
+        for group in nodes_by_key.chunk_by(|a, b| a.0 == b.0) {
+            let children = group.iter().flat_map(|&(_, node)| trie.children(node));
+            self.add_nodes(children, accepted, |node_set| found.push(entry(group[0].0, node_set)));
+        }
+        found
+    }
+
+    /// Interns a node set.
+    fn intern_node_set(&mut self, mut nodes: Vec<u32>) -> NodeSetId {
         sort_nodes(&mut nodes);
-        match self.node_sets.get_index_of(&nodes[..]) {
+        match self.memo.node_sets.get_index_of(&nodes[..]) {
             Some(node_sets) => node_sets as u32,
             None => {
-                let children = NodeSet::new(trie, &nodes);
-                context.bytes += nodes.len() * 12 + 128;
-                self.node_sets.insert_full(nodes.into(), Arc::new(children)).0 as u32
+                let children = NodeSet::new(self.trie, &nodes);
+                self.context.bytes += nodes.len() * 12 + 128;
+                self.memo.node_sets.insert_full(nodes.into(), children).0 as u32
             }
         }
     }
@@ -483,11 +462,11 @@ impl TrieRuleWalks {
     /// The memoised rule walk of an item at a node set.
     fn rule_walk(
         &mut self,
-        parser: &mut Parser,
-        trie: &Trie,
-        (node_set, item, budget): (NodeSetId, Item, usize),
-        context: &mut WalkContext,
+        node_set: NodeSetId,
+        item: Item,
+        budget: usize,
     ) -> Result<Arc<RuleWalk>, WalkError> {
+        let parser = &mut *self.parser;
         // Without counters, an isolated item is determined by its state.
         let plain = parser.program().state(item.state).block == NO_BLOCK
             && parser.compiled().budgets.is_empty();
@@ -500,43 +479,42 @@ impl TrieRuleWalks {
             let Item { state, count, .. } = parser.store().items(isolated)[0];
             (state, count)
         });
-        if let Some(rule_walk) = self.rule_walks.get(&(node_set, key)) {
+        if let Some(rule_walk) = self.memo.rule_walks.get(&(node_set, key)) {
             return Ok(rule_walk.clone());
         }
         let isolated = isolated.unwrap_or_else(|| parser.isolated(item));
-        let mut walk = context.walks.pop().unwrap_or_default();
-        context.depth += 1;
-        let reads = context.reads(parser, item.state);
-        let result =
-            self.compute(parser, trie, (node_set, isolated, reads, budget), context, &mut walk);
-        context.depth -= 1;
+        let mut walk = self.context.walks.pop().unwrap_or_default();
+        self.context.depth += 1;
+        let reads = self.context.reads(parser, item.state);
+        let result = self.compute(node_set, (isolated, reads), budget, &mut walk);
+        self.context.depth -= 1;
         walk.clear();
-        context.walks.push(walk);
+        self.context.walks.push(walk);
         let rule_walk = Arc::new(result?);
-        context.bytes += rule_walk.tokens.bytes() + rule_walk.exits.len() * 16 + 128;
-        self.rule_walks.insert((node_set, key), rule_walk.clone());
+        self.context.bytes += rule_walk.tokens.bytes() + rule_walk.exits.len() * 16 + 128;
+        self.memo.rule_walks.insert((node_set, key), rule_walk.clone());
         Ok(rule_walk)
     }
 
-    /// Walks the nodes of a node set with an isolated item.
+    /// Walks the nodes of a node set with an isolated item, which reads the bytes `reads`.
     fn walk_nodes(
-        &self,
-        parser: &mut Parser,
-        trie: &Trie,
-        (node_set, isolated, reads, budget): (NodeSetId, ConfigId, ByteSet, usize),
-        context: &WalkContext,
+        &mut self,
+        node_set: NodeSetId,
+        (isolated, reads): (ConfigId, ByteSet),
+        budget: usize,
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        walk.rule_only = context.depth < MAX_DEPTH && parser.compiled().budgets.is_empty();
+        let parser = &mut *self.parser;
+        walk.rule_only = self.context.depth < MAX_DEPTH && parser.compiled().budgets.is_empty();
         walk.begin_queries(parser);
-        let (nodes, mut budget_left) = (&self.node_sets[node_set as usize].nodes, budget);
+        let (nodes, mut budget_left) = (&self.memo.node_sets[node_set as usize].nodes, budget);
         for group in nodes.chunk_by(|a, b| a.0 == b.0) {
             if !reads.contains(group[0].0) {
                 continue;
             }
             let next = parser.step(isolated, group[0].0)?;
             for &(_, child) in group {
-                walk.enter(parser, trie, child, (isolated, next), &mut budget_left)?;
+                walk.enter(parser, self.trie, child, (isolated, next), &mut budget_left)?;
             }
         }
         Ok(())
@@ -545,14 +523,14 @@ impl TrieRuleWalks {
     /// Computes a rule walk.
     fn compute(
         &mut self,
-        parser: &mut Parser,
-        trie: &Trie,
-        (node_set, isolated, reads, budget): (NodeSetId, ConfigId, ByteSet, usize),
-        context: &mut WalkContext,
+        node_set: NodeSetId,
+        (isolated, reads): (ConfigId, ByteSet),
+        budget: usize,
         walk: &mut TrieWalk,
     ) -> Result<RuleWalk, WalkError> {
-        self.walk_nodes(parser, trie, (node_set, isolated, reads, budget), context, walk)?;
-        let nodes = self.node_sets[node_set as usize].nodes.len();
+        self.walk_nodes(node_set, (isolated, reads), budget, walk)?;
+        let (nodes, width) =
+            (self.memo.node_sets[node_set as usize].nodes.len(), self.context.width);
         fuel::spend(RULE_WALK_FUEL + nodes + walk.exits.len() + walk.called.len())?;
         let (mut exit_nodes, mut calls) =
             (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
@@ -562,33 +540,23 @@ impl TrieRuleWalks {
         let accepted_row = (walk.tokens.len() > MIN_TOKENS_FOR_ROW
             && !(exit_nodes.is_empty() && calls.is_empty()))
         .then(|| {
-            let mut row = vec![0; context.width];
+            let mut row = vec![0; width];
             walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
             row
         });
-        if walk.tokens.len() > context.width / ROW_FRACTION {
-            walk.tokens_to_row(0, context.width);
+        if walk.tokens.len() > width / ROW_FRACTION {
+            walk.tokens_to_row(0, width);
         }
-        let (mut exits, mut queue): (Vec<(Exit, NodeSetId)>, Vec<(NodeSetId, ConfigId)>) =
-            (Vec::new(), Vec::new());
-        for group in exit_nodes.chunk_by(|a, b| a.0 == b.0) {
-            let nodes = group.iter().map(|&(_, node)| node);
-            self.add_children(trie, (nodes, accepted_row.as_deref()), context, |node_set| {
-                exits.push((group[0].0, node_set))
-            });
-        }
-        for group in calls.chunk_by(|a, b| a.0 == b.0) {
-            let nodes = group.iter().map(|&(_, node)| node);
-            self.add_children(trie, (nodes, accepted_row.as_deref()), context, |node_set| {
-                queue.push((node_set, group[0].0))
-            });
-        }
+        let accepted = accepted_row.as_deref();
+        let mut exits =
+            self.node_sets_below(&exit_nodes, accepted, |exit, node_set| (exit, node_set));
+        let queue = self.node_sets_below(&calls, accepted, |config, node_set| (node_set, config));
         if !queue.is_empty() {
-            self.follow(parser, trie, queue, context, (walk, &mut exits))?;
+            self.follow(queue, walk, &mut exits)?;
         }
         exits.sort_unstable();
         exits.dedup();
-        let tokens = ResolvedTokens::from_walk(walk, (0, 0), context.width);
+        let tokens = ResolvedTokens::from_walk(walk, (0, 0), width);
         Ok(RuleWalk { tokens, exits: exits.into() })
     }
 }

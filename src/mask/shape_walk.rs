@@ -10,9 +10,7 @@ use std::sync::Arc;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::fsm::{shape_bytes, shape_kinds};
-use crate::matcher::{
-    ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, QueryAllowance, may_be_self_loop,
-};
+use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, may_be_self_loop};
 use crate::vocab::{Vocabulary, descend};
 
 /// The results of a walk by shapes.
@@ -34,69 +32,88 @@ impl ShapeWalk {
         vocab: &Vocabulary,
         isolated: ConfigId,
     ) -> Result<ShapeWalk, WalkError> {
-        let (trie, shapes) = (vocab.trie(), vocab.shape_tree());
-        let mut result = ShapeWalk {
+        let mut walk = ShapeWalk {
             runs: Vec::new(),
             exits: Vec::new(),
             on_trie: TrieWalk::default(),
             visited: 0,
         };
-        let mut budget_left = usize::MAX;
-        let query_budget = QueryAllowance::new(parser, 0);
-        result.on_trie.asking = query_budget;
-        descend(shapes.tree(), isolated, |node, shape, config| -> Result<_, WalkError> {
-            result.visited += 1;
-            let (nodes, length) =
-                (shapes.tree().node(node).end - node, shapes.tree().longest_below(node));
-            let (large, query) = (nodes >= MIN_SKIP_NODES, (&query_budget, result.visited()));
-            let kinds = shapes.byte_kinds_below(node);
-            if large
-                && parser.reads_all_texts(
-                    config,
-                    (kinds | shape_kinds(shape), length.saturating_add(1)),
-                    query,
-                )?
-            {
-                result.add_range(shapes.range_of_subtree(node));
-                return Ok(None);
-            }
-            if !parser.is_uniform_shape(config, shape)? {
-                for &source in shapes.sources(node) {
-                    let next = parser.step(config, trie.node(source).byte)?;
-                    result.on_trie.enter(parser, trie, source, (config, next), &mut budget_left)?;
-                }
-                return Ok(None);
-            }
-            let byte = shape_bytes(shape).0;
-            let next = parser.step(config, byte)?;
-            if next == DEAD {
-                return Ok(None);
-            }
-            let again = large && may_be_self_loop(config, next, byte);
-            if again && parser.loops_on(next, kinds)?
-                || large && parser.reads_all_texts(next, (kinds, length), query)?
-            {
-                result.add_range(shapes.range_of_subtree(node));
-                return Ok(None);
-            }
-            result.add_range(shapes.tree().range_at(node));
-            if nodes > 1 && parser.store().done(next).open() {
-                match shapes.sources(node) {
-                    // A single trie node: its suffixes are read there.
-                    &[source] => {
-                        result.on_trie.exits.extend(parser.exits(next).map(|exit| (exit, source)))
-                    }
-                    _ => result.exits.extend(parser.exits(next).map(|exit| (exit, node))),
-                }
-            }
-            Ok(Some(next))
+        walk.on_trie.begin_queries(parser);
+        descend(vocab.shape_tree().tree(), isolated, |node, shape, config| {
+            walk.visit(parser, vocab, (node, shape), config)
         })?;
-        Ok(result)
+        Ok(walk)
+    }
+
+    /// Visits a node whose parent was reached with `config`. Returns the configuration after a
+    /// byte of the node's shape if the children are to be visited with it.
+    fn visit(
+        &mut self,
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        (node, shape): (u32, u8),
+        config: ConfigId,
+    ) -> Result<Option<ConfigId>, WalkError> {
+        self.visited += 1;
+        let shapes = vocab.shape_tree();
+        let (nodes, length) =
+            (shapes.tree().node(node).end - node, shapes.tree().longest_below(node));
+        let allowance = self.on_trie.asking;
+        let (large, query) = (nodes >= MIN_SKIP_NODES, (&allowance, self.visited()));
+        let kinds = shapes.byte_kinds_below(node);
+        let with_own = (kinds | shape_kinds(shape), length.saturating_add(1));
+        if large && parser.reads_all_texts(config, with_own, query)? {
+            self.add_range(shapes.range_of_subtree(node));
+            return Ok(None);
+        }
+        if !parser.is_uniform_shape(config, shape)? {
+            self.walk_sources(parser, vocab, node, config)?;
+            return Ok(None);
+        }
+        let byte = shape_bytes(shape).0;
+        let next = parser.step(config, byte)?;
+        if next == DEAD {
+            return Ok(None);
+        }
+        let again = large && may_be_self_loop(config, next, byte);
+        if again && parser.loops_on(next, kinds)?
+            || large && parser.reads_all_texts(next, (kinds, length), query)?
+        {
+            self.add_range(shapes.range_of_subtree(node));
+            return Ok(None);
+        }
+        self.add_range(shapes.tree().range_at(node));
+        if nodes > 1 && parser.store().done(next).open() {
+            match shapes.sources(node) {
+                // A single trie node: its suffixes are read there.
+                &[source] => {
+                    self.on_trie.exits.extend(parser.exits(next).map(|exit| (exit, source)))
+                }
+                _ => self.exits.extend(parser.exits(next).map(|exit| (exit, node))),
+            }
+        }
+        Ok(Some(next))
+    }
+
+    /// Walks the trie from where a configuration tells the bytes of a node's shape apart.
+    fn walk_sources(
+        &mut self,
+        parser: &mut Parser,
+        vocab: &Vocabulary,
+        node: u32,
+        config: ConfigId,
+    ) -> Result<(), WalkError> {
+        let (trie, mut budget_left) = (vocab.trie(), usize::MAX);
+        for &source in vocab.shape_tree().sources(node) {
+            let next = parser.step(config, trie.node(source).byte)?;
+            self.on_trie.enter(parser, trie, source, (config, next), &mut budget_left)?;
+        }
+        Ok(())
     }
 
     /// Nodes that were visited, in all.
     pub(super) fn visited(&self) -> usize {
-        self.visited + self.on_trie.visited
+        self.visited + self.on_trie.visited()
     }
 
     /// Adds a range of accepted tokens.

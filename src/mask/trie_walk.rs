@@ -39,6 +39,35 @@ impl From<ParserLimit> for WalkError {
     }
 }
 
+/// Counts the nodes that walks visit one by one, and spends fuel for them in batches.
+#[derive(Debug, Default)]
+struct NodeMeter {
+    /// Nodes that were visited, in all.
+    visited: usize,
+    /// Those for which fuel was spent.
+    paid: usize,
+}
+
+impl NodeMeter {
+    /// Counts one node.
+    #[inline]
+    fn visit(&mut self) -> Result<(), OutOfFuel> {
+        self.visited += 1;
+        self.spend_fuel(FUEL_BATCH)
+    }
+
+    /// Spends fuel for visited nodes, if at least so many are due.
+    #[inline]
+    fn spend_fuel(&mut self, least: usize) -> Result<(), OutOfFuel> {
+        let due = self.visited - self.paid;
+        if due < least {
+            return Ok(());
+        }
+        self.paid = self.visited;
+        fuel::spend(due)
+    }
+}
+
 /// Results of walks, and buffers.
 #[derive(Debug, Default)]
 pub(crate) struct TrieWalk {
@@ -56,16 +85,13 @@ pub(crate) struct TrieWalk {
     /// Node sets, by id, and what follows the items that were walked up to there; see
     /// [`super::rule_walks`].
     pub(crate) pending_follow: Vec<(u32, ConfigId)>,
-    /// Nodes that were visited one by one, in all.
-    pub(crate) visited: usize,
-    /// Nodes for which fuel was spent.
-    paid_nodes: usize,
+    meter: NodeMeter,
     /// When queries about any text are worth their cost.
     pub(super) asking: QueryAllowance,
     /// The row of tokens that are white space only, if they may be added as a row.
     pub(crate) white_row: Option<Arc<[u32]>>,
     /// A scratch row; all zeros between uses.
-    marks: Vec<u32>,
+    scratch_row: Vec<u32>,
     /// Open nodes of the depth-first walk: the end of each and its configuration.
     stack: Vec<(u32, ConfigId)>,
     /// Most configurations that the parser may hold before a walk gives up.
@@ -83,15 +109,16 @@ impl TrieWalk {
         self.stack.clear();
     }
 
-    /// Spends fuel for visited nodes, if at least so many are due.
+    /// Nodes that were visited one by one, in all.
     #[inline]
-    fn spend_fuel(&mut self, least: usize) -> Result<(), OutOfFuel> {
-        let due = self.visited - self.paid_nodes;
-        if due < least {
-            return Ok(());
-        }
-        self.paid_nodes = self.visited;
-        fuel::spend(due)
+    pub(crate) fn visited(&self) -> usize {
+        self.meter.visited
+    }
+
+    /// A row of `width` words, all zeros. The caller leaves it so.
+    pub(crate) fn zero_row(&mut self, width: usize) -> &mut [u32] {
+        self.scratch_row.resize(width, 0);
+        &mut self.scratch_row
     }
 
     /// The number of tokens and rows found.
@@ -107,18 +134,18 @@ impl TrieWalk {
 
     /// Removes duplicates among the tokens from index `from` on. `width` is the length of a row.
     pub(crate) fn dedup(&mut self, from: usize, width: usize) {
-        self.marks.resize(width, 0);
+        self.scratch_row.resize(width, 0);
         let mut to = from;
         for at in from..self.tokens.len() {
             let token = self.tokens[at];
-            if !bit(&self.marks, token) {
-                set_bit(&mut self.marks, token);
+            if !bit(&self.scratch_row, token) {
+                set_bit(&mut self.scratch_row, token);
                 self.tokens[to] = token;
                 to += 1;
             }
         }
         self.tokens.truncate(to);
-        self.tokens[from..].iter().for_each(|&token| clear_bit(&mut self.marks, token));
+        self.tokens[from..].iter().for_each(|&token| clear_bit(&mut self.scratch_row, token));
     }
 
     /// Moves the tokens from index `from` on into a new row of `width` words.
@@ -135,7 +162,7 @@ impl TrieWalk {
 
     /// Begins a walk, as far as queries about any text are concerned.
     pub(crate) fn begin_queries(&mut self, parser: &Parser) {
-        self.asking = QueryAllowance::new(parser, self.visited);
+        self.asking = QueryAllowance::new(parser, self.visited());
     }
 
     /// Adds every token strictly below `node` that `config` accepts. Gives up after `budget` nodes.
@@ -163,10 +190,10 @@ impl TrieWalk {
                     self.enter(parser, trie, child, (config, next), &mut budget_left)?;
                 }
             }
-            return Ok(self.spend_fuel(0)?);
+            return Ok(self.meter.spend_fuel(0)?);
         }
         self.below(parser, trie, node, config, &mut budget_left)?;
-        Ok(self.spend_fuel(0)?)
+        Ok(self.meter.spend_fuel(0)?)
     }
 
     /// Adds every token at or below these nodes that `config` accepts, where `config` is the
@@ -188,7 +215,7 @@ impl TrieWalk {
                 self.enter(parser, trie, node, (config, next), &mut left)?;
             }
         }
-        Ok(self.spend_fuel(0)?)
+        Ok(self.meter.spend_fuel(0)?)
     }
 
     /// Adds the tokens that begin with white space, if all white space leads to one configuration
@@ -236,31 +263,40 @@ impl TrieWalk {
         (before, config): (ConfigId, ConfigId),
         left: &mut usize,
     ) -> Result<(), WalkError> {
-        self.visited += 1;
-        self.spend_fuel(FUEL_BATCH)?;
+        self.meter.visit()?;
         if *left == 0 || self.exceeds_configs(parser) {
             return Err(WalkError::Budget);
         }
         *left -= 1;
         let may_loop = may_be_self_loop(before, config, trie.node(node).byte);
-        if config == DEAD || self.take_subtree(parser, trie, (node, config, may_loop), left)? {
+        if config == DEAD
+            || self.take_subtree(parser, trie, (node, config, may_loop), left)?
+            || !self.add_node(parser, trie, node, config)
+        {
             return Ok(());
         }
+        self.below(parser, trie, node, config, left)
+    }
+
+    /// Adds the tokens, exits and calls at a node that was reached with `config`. Returns whether
+    /// the walk goes on below it.
+    #[inline]
+    fn add_node(&mut self, parser: &Parser, trie: &Trie, node: u32, config: ConfigId) -> bool {
         self.add_tokens(trie, trie.range_at(node));
         if trie.node(node).end == node + 1 {
-            return Ok(());
+            return false;
         }
         if parser.store().done(config).open() {
             self.exits.extend(parser.exits(config).map(|exit| (exit, node)));
             if !parser.reads(config) {
-                return Ok(());
+                return false;
             }
         }
         if self.rule_only && !parser.is_alone(config) {
             self.called.push((config, node));
-            return Ok(());
+            return false;
         }
-        self.below(parser, trie, node, config, left)
+        true
     }
 
     /// Takes a whole subtree if every byte in it leads the configuration back to itself, or if any
@@ -277,7 +313,7 @@ impl TrieWalk {
         if nodes < MIN_SKIP_NODES {
             return Ok(false);
         }
-        let (kinds, query) = (trie.byte_kinds_below(node), (&self.asking, self.visited));
+        let (kinds, query) = (trie.byte_kinds_below(node), (&self.asking, self.visited()));
         let loops = may_loop && parser.loops_on(config, kinds)?;
         if !loops
             && (self.rule_only
@@ -318,44 +354,29 @@ impl TrieWalk {
                 return Err(WalkError::Budget);
             }
             *left -= 1;
-            self.visited += 1;
-            self.spend_fuel(FUEL_BATCH)?;
+            self.meter.visit()?;
             while index >= top.0 {
                 top = self.stack.pop().unwrap_or((end, config));
             }
             let node = *trie.node(index);
             let next = parser.step(top.1, node.byte)?;
             let may_loop = may_be_self_loop(top.1, next, node.byte);
-            if next == DEAD || self.take_subtree(parser, trie, (index, next, may_loop), left)? {
+            if next == DEAD
+                || self.take_subtree(parser, trie, (index, next, may_loop), left)?
+                || !self.add_node(parser, trie, index, next)
+            {
                 index = node.end;
                 continue;
             }
-            self.add_tokens(trie, trie.range_at(index));
-            index += 1;
-            if node.end == index {
-                continue;
-            }
-            if parser.store().done(next).open() {
-                self.exits.extend(parser.exits(next).map(|exit| (exit, index - 1)));
-                if !parser.reads(next) {
-                    index = node.end;
-                    continue;
-                }
-            }
-            if self.rule_only && !parser.is_alone(next) {
-                self.called.push((next, index - 1));
-                index = node.end;
-                continue;
-            }
-            if let Some(fan) = trie.child_table(index - 1) {
-                self.stack.push(top);
+            self.stack.push(top);
+            if let Some(fan) = trie.child_table(index) {
                 self.fan_out(parser, trie, &fan, next, left)?;
                 top = self.stack.pop().unwrap_or((end, config));
                 index = node.end;
                 continue;
             }
-            self.stack.push(top);
             top = (node.end, next);
+            index += 1;
         }
         self.stack.truncate(base);
         Ok(())

@@ -25,7 +25,7 @@ impl Index {
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         let (relaxed, gap) = state.parser.relax_with_bound(config)?;
-        let relaxed_mask = match state.memoised_mask(relaxed) {
+        let relaxed_mask = match state.masks.get(relaxed) {
             Some(mask) => mask,
             None => {
                 state.parser.set_relaxed(true);
@@ -71,8 +71,8 @@ impl Index {
         if removed.is_empty() {
             return Ok((relaxed_mask, is_new));
         }
-        state.scratch_row.resize(self.vocab.mask_words(), 0);
-        Ok(match relaxed_mask.without(&removed, &mut state.scratch_row) {
+        let scratch = state.walk.zero_row(self.vocab.mask_words());
+        Ok(match relaxed_mask.without(&removed, scratch) {
             Some(reduced) => (Arc::new(reduced), true),
             None => (relaxed_mask, is_new),
         })
@@ -111,8 +111,7 @@ impl Index {
         if walk.tokens.len() == all_long.len() {
             return Ok(Vec::new());
         }
-        let row = &mut state.scratch_row;
-        row.resize(self.vocab.mask_words(), 0);
+        let row = state.walk.zero_row(self.vocab.mask_words());
         walk.tokens.iter().for_each(|&id| set_bit(row, id));
         let rejected = all_long.iter().filter(|id| !bit(row, **id)).copied().collect();
         walk.tokens.iter().for_each(|&id| clear_bit(row, id));

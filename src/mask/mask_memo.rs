@@ -1,0 +1,83 @@
+//! Memoised masks of one constraint, by configuration, and which of them were prepared.
+
+use std::sync::Arc;
+
+use super::interned_masks::GrammarMaskInterner;
+use super::token_set::TokenSet;
+use crate::capacity::ReserveMore;
+use crate::matcher::ConfigId;
+
+/// The finished masks of one constraint. Keys are configurations of one epoch of the parser.
+#[derive(Debug, Default)]
+pub(super) struct MaskMemo {
+    /// By configuration.
+    masks: Vec<Option<Arc<TokenSet>>>,
+    /// Memory of the masks, in bytes.
+    bytes: usize,
+    /// Interned masks of this grammar.
+    pub(super) interned: GrammarMaskInterner,
+    /// Prepared masks that have not been used yet, one bit a configuration.
+    prepared: Vec<u64>,
+}
+
+impl MaskMemo {
+    /// The memoised mask of a canonical configuration.
+    pub(super) fn get(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
+        self.masks.get(config as usize).cloned().flatten()
+    }
+
+    /// Memoises a mask that takes `bytes` of memory. Drops all masks first if they would exceed
+    /// `max_bytes`.
+    pub(super) fn insert(
+        &mut self,
+        config: ConfigId,
+        mask: &Arc<TokenSet>,
+        (bytes, max_bytes): (usize, usize),
+    ) {
+        if self.bytes + bytes > max_bytes {
+            self.clear();
+        }
+        self.bytes += bytes;
+        if self.masks.len() <= config as usize {
+            self.masks.resize(config as usize + 1, None);
+        }
+        self.masks[config as usize] = Some(mask.clone());
+    }
+
+    /// Marks a mask as prepared.
+    pub(super) fn mark_prepared(&mut self, config: ConfigId) {
+        let word = config as usize / 64;
+        if self.prepared.len() <= word {
+            self.prepared.resize(word + 1, 0);
+        }
+        self.prepared[word] |= 1 << (config % 64);
+    }
+
+    /// Whether a mask was prepared and is used for the first time. Removes the mark.
+    pub(super) fn take_prepared_mark(&mut self, config: ConfigId) -> bool {
+        let Some(word) = self.prepared.get_mut(config as usize / 64) else { return false };
+        let bit = 1 << (config % 64);
+        let was_marked = *word & bit != 0;
+        *word &= !bit;
+        was_marked
+    }
+
+    /// Drops all masks.
+    pub(super) fn clear(&mut self) {
+        self.masks.clear();
+        self.interned.clear();
+        self.prepared.clear();
+        self.bytes = 0;
+    }
+
+    /// Memory in use, in bytes, approximately. What the pool also holds is not counted.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reserves capacity; see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.masks.reserve_more();
+        self.prepared.reserve_more();
+    }
+}
