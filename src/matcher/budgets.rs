@@ -24,11 +24,11 @@ impl Parser {
         if self.has_names(config) {
             return self.token_ended_with_names(config);
         }
-        if let Some(&cached) = self.token_ends.get(&config) {
+        if let Some(&cached) = self.steps.token_ends.get(&config) {
             return Ok(cached);
         }
         let next = self.compute_token_end(config)?;
-        self.token_ends.insert(config, next);
+        self.steps.token_ends.insert(config, next);
         Ok(next)
     }
 

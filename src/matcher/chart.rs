@@ -381,65 +381,85 @@ impl<'p> Chart<'p> {
     pub(crate) fn derived_spans(&self) -> Vec<DerivedSpan> {
         let last = self.columns.len() - 1;
         let start = self.program.compiled().start;
-        let is_whole = |item: &ChartItem| {
-            let state = self.program.state(item.state);
-            item.rule == start
-                && item.origin == 0
-                && !item.fresh
-                && state.is_final
-                && state.block == NO_BLOCK
-        };
-        let mut out = Vec::new();
-        let mut pending: Vec<((u32, u32), u32)> = Vec::new();
-        match self.columns[last].items.iter().position(|(item, _)| is_whole(item)) {
+        let mut spans = SpanCollector { chart: self, spans: Vec::new(), pending: Vec::new() };
+        match self.columns[last].items.iter().position(|(item, _)| self.is_whole(item)) {
             Some(index) => {
-                out.push(DerivedSpan {
-                    rule: start,
-                    start: 0,
-                    end: self.columns[last].offset,
-                    depth: 0,
-                });
-                pending.push(((last as u32, index as u32), 1));
+                let end = self.columns[last].offset;
+                spans.spans.push(DerivedSpan { rule: start, start: 0, end, depth: 0 });
+                spans.pending.push(((last as u32, index as u32), 1));
             }
             None => {
                 let open = self.open_calls(last, (start, 0)).unwrap_or_default();
-                pending.extend(open.iter().rev().zip(1..).map(|(&index, depth)| (index, depth)));
+                let depths = open.iter().rev().zip(1..);
+                spans.pending.extend(depths.map(|(&index, depth)| (index, depth)));
             }
         }
-        while let Some((mut index, depth)) = pending.pop() {
-            loop {
-                let (item, from) = self.entry(index);
-                match from {
-                    Derivation::Begin => break,
-                    Derivation::SameColumn(other) => index.1 = other,
-                    Derivation::Scan(other) => index = (index.0 - 1, other),
-                    Derivation::Completion { caller, ended } => {
-                        let end = self.columns[index.0 as usize].offset;
-                        let span = |item: ChartItem, depth| DerivedSpan {
-                            rule: item.rule,
-                            start: self.columns[item.origin as usize].offset,
-                            end,
-                            depth,
-                        };
-                        match ended {
-                            EndedRule::Final(inner) => {
-                                out.push(span(self.entry((index.0, inner)).0, depth));
-                                pending.push(((index.0, inner), depth + 1));
-                            }
-                            EndedRule::Cut(number) => {
-                                let path = &self.columns[index.0 as usize].cuts[number as usize];
-                                for (&open, inner) in path.iter().rev().zip(depth..) {
-                                    out.push(span(self.entry(open).0, inner));
-                                    pending.push((open, inner + 1));
-                                }
-                            }
-                        }
-                        debug_assert_eq!(self.entry(caller).0.rule, item.rule);
-                        index = caller;
-                    }
+        while let Some((index, depth)) = spans.pending.pop() {
+            spans.collect(index, depth);
+        }
+        spans.spans
+    }
+
+    /// Whether an item of the last column is the start rule with the whole text read.
+    fn is_whole(&self, item: &ChartItem) -> bool {
+        let state = self.program.state(item.state);
+        item.rule == self.program.compiled().start
+            && item.origin == 0
+            && !item.fresh
+            && state.is_final
+            && state.block == NO_BLOCK
+    }
+}
+
+/// Reads a chart backwards along one derivation.
+struct SpanCollector<'c, 'p> {
+    chart: &'c Chart<'p>,
+    spans: Vec<DerivedSpan>,
+    /// Items of rules whose calls are still to be read, and the number of calls around those.
+    pending: Vec<((u32, u32), u32)>,
+}
+
+impl SpanCollector<'_, '_> {
+    /// Follows one rule from the item at `index` back to its beginning, and collects the rules that
+    /// it called.
+    fn collect(&mut self, mut index: (u32, u32), depth: u32) {
+        loop {
+            let (item, from) = self.chart.entry(index);
+            match from {
+                Derivation::Begin => return,
+                Derivation::SameColumn(other) => index.1 = other,
+                Derivation::Scan(other) => index = (index.0 - 1, other),
+                Derivation::Completion { caller, ended } => {
+                    self.add_ended(index.0, ended, depth);
+                    debug_assert_eq!(self.chart.entry(caller).0.rule, item.rule);
+                    index = caller;
                 }
             }
         }
-        out
+    }
+
+    /// Adds a rule that ended in a column; of a rule that was cut, also the calls that were open.
+    fn add_ended(&mut self, column: u32, ended: EndedRule, depth: u32) {
+        match ended {
+            EndedRule::Final(inner) => self.add((column, inner), column, depth),
+            EndedRule::Cut(number) => {
+                let path = &self.chart.columns[column as usize].cuts[number as usize];
+                for (&open, inner) in path.iter().rev().zip(depth..) {
+                    self.add(open, column, inner);
+                }
+            }
+        }
+    }
+
+    /// Adds the span of an item's rule up to a column.
+    fn add(&mut self, index: (u32, u32), column: u32, depth: u32) {
+        let (item, _) = self.chart.entry(index);
+        self.spans.push(DerivedSpan {
+            rule: item.rule,
+            start: self.chart.columns[item.origin as usize].offset,
+            end: self.chart.columns[column as usize].offset,
+            depth,
+        });
+        self.pending.push((index, depth + 1));
     }
 }

@@ -9,6 +9,7 @@
 //! [`Parser::clear`]. Cost: one table look-up for a cached transition, otherwise time in proportion
 //! to the items and calls of both configurations.
 
+mod complete;
 mod predict;
 
 use std::ops::RangeInclusive;
@@ -18,17 +19,15 @@ use predict::CalledRule;
 
 use super::limit::ParserLimit;
 use super::name_tracker::NameTracker;
-use super::query_caches::{DistinctCaches, QueryCaches};
+use super::query_caches::{DistinctCaches, QueryCaches, StepCaches};
 use super::store::{
     BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, ROOT,
-    Store, TRIGGER_FRAME, UNBOUNDED_COUNT,
+    Store, TRIGGER_FRAME,
 };
 use super::transition_cache::TransitionCache;
-use crate::capacity::ReserveMore;
-use crate::compile::{ByteClasses, Compiled, NO_BLOCK, Program, ReturnRole};
+use crate::compile::{Compiled, Program};
 use crate::fsm::ByteSet;
 use crate::fuel;
-use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::switches::Switch;
 use crate::vocab::Vocabulary;
@@ -64,38 +63,32 @@ pub(crate) struct Parser {
     program: Program,
     store: Store,
     transitions: TransitionCache,
-    /// The byte classes of the cached transitions. They lag after the program's classes until a
-    /// missing transition needs the finer ones.
-    classes: Arc<ByteClasses>,
-    /// Cached transitions over special tokens.
-    special_steps: HashMap<(ConfigId, u32), ConfigId>,
+    pub(super) steps: StepCaches,
     /// Answers to queries of mask construction.
     pub(super) queries: QueryCaches,
-    /// Configurations (or equivalent items) built by universal-text queries so far.
-    pub(super) universal_work: usize,
-    /// See [`Parser::after_frame`]; the flag is [`Parser::relaxed`].
-    after_frames: HashMap<(FrameId, bool), ConfigId>,
-    /// See [`Parser::token_ended`].
-    pub(super) token_ends: HashMap<ConfigId, ConfigId>,
     /// See [`super::distinct_values`].
     pub(super) distinct_values: DistinctCaches,
     /// See [`super::duplicate_keys`].
     pub(super) names: NameTracker,
-    /// The configuration of the empty text.
-    start: ConfigId,
-    /// The limit that was reached while computing the start configuration.
-    start_limit: Option<ParserLimit>,
+    /// The configuration of the empty text, or the limit that was reached while computing it.
+    start: Result<ConfigId, ParserLimit>,
     /// The vocabulary that bounds canonical counters; `None` if no masks are built.
     vocab: Option<Arc<Vocabulary>>,
-    /// Limit on the items of one configuration.
-    max_items: usize,
-    /// Memory budget, in bytes.
-    pub(super) max_bytes: usize,
+    pub(super) limits: InternLimits,
     /// New configurations ignore white-space bounds; see [`super::white_space_bounds`].
     pub(super) relaxed: bool,
-    /// Configurations built since the last check of the memory limit.
-    configs_since_check: u32,
     scratch: Scratch,
+}
+
+/// Limits on what one parser interns, and when they are checked.
+#[derive(Debug)]
+pub(super) struct InternLimits {
+    /// Most items of one configuration.
+    items: usize,
+    /// Memory budget, in bytes.
+    pub(super) bytes: usize,
+    /// Configurations built since the last check of the memory budget.
+    configs_since_check: u32,
 }
 
 /// Reused buffers of [`Parser::close`].
@@ -132,24 +125,21 @@ impl Parser {
     ) -> Parser {
         let scratch = Scratch { slot: vec![UNKNOWN; compiled.rules.len()], ..Scratch::default() };
         let mut parser = Parser {
-            classes: compiled.classes.clone(),
+            transitions: TransitionCache::new(compiled.classes.clone(), INITIAL_CONFIGS),
             program: Program::new(compiled),
             store: Store::new(),
-            transitions: TransitionCache::with_capacity(INITIAL_CONFIGS),
-            special_steps: HashMap::default(),
+            steps: StepCaches::default(),
             queries: QueryCaches::default(),
-            universal_work: 0,
-            after_frames: HashMap::default(),
-            token_ends: HashMap::default(),
             distinct_values: DistinctCaches::default(),
             names: NameTracker::new(),
-            start: DEAD,
-            start_limit: None,
+            start: Ok(DEAD),
             vocab,
-            max_items: limits.config_items,
-            max_bytes: limits.parser_bytes,
+            limits: InternLimits {
+                items: limits.config_items,
+                bytes: limits.parser_bytes,
+                configs_since_check: MEMORY_CHECK_INTERVAL, // the first one looks
+            },
             relaxed: false,
-            configs_since_check: MEMORY_CHECK_INTERVAL, // the first one looks
             scratch,
         };
         parser.init_start();
@@ -177,9 +167,7 @@ impl Parser {
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
         let start = self.predict(done).and_then(|start| self.byte_ended(start));
-        let start = start.and_then(|start| self.token_ended(start));
-        self.start_limit = start.err();
-        self.start = start.unwrap_or(DEAD);
+        self.start = start.and_then(|start| self.token_ended(start));
     }
 
     /// Drops all configurations, frames and caches. Ids from before are invalid.
@@ -187,12 +175,10 @@ impl Parser {
         self.program = Program::new(self.compiled().clone());
         self.store = Store::new();
         self.transitions.clear();
-        self.classes = self.program.classes().clone();
+        self.transitions.adopt_classes(self.program.classes());
         self.relaxed = false;
-        self.special_steps.clear();
+        self.steps.clear();
         self.queries.clear();
-        self.after_frames.clear();
-        self.token_ends.clear();
         self.distinct_values = DistinctCaches::default();
         self.names = NameTracker::new();
         self.scratch =
@@ -218,12 +204,12 @@ impl Parser {
 
     /// The configuration of the empty text.
     pub(crate) fn start(&self) -> ConfigId {
-        self.start
+        self.start.unwrap_or(DEAD)
     }
 
     /// The limit that makes [`Parser::start`] dead.
     pub(crate) fn start_limit(&self) -> ParserLimit {
-        self.start_limit.unwrap_or(ParserLimit::Items)
+        self.start.err().unwrap_or(ParserLimit::Items)
     }
 
     /// Approximate memory in bytes.
@@ -231,10 +217,10 @@ impl Parser {
         self.program.bytes()
             + self.store.bytes()
             + self.transitions.bytes()
+            + self.steps.bytes()
             + self.queries.bytes()
             + self.distinct_values.bytes()
             + self.names.bytes()
-            + (self.special_steps.len() + self.after_frames.len()) * 16
     }
 
     /// Trie nodes of the vocabulary.
@@ -248,23 +234,23 @@ impl Parser {
         self.store.reserve_more();
         self.transitions.reserve_more();
         self.names.reserve_more();
-        self.token_ends.reserve_more();
+        self.steps.reserve_more();
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes() > self.max_bytes
+        self.bytes() > self.limits.bytes
     }
 
     /// Whether twice the memory budget is used up: nothing more is interned.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.bytes() > self.max_bytes.saturating_mul(2)
+        self.bytes() > self.limits.bytes.saturating_mul(2)
     }
 
     /// The class of a byte in the transition cache.
     #[inline]
     pub(crate) fn class(&self, byte: u8) -> u8 {
-        self.classes.class_of(byte)
+        self.transitions.class(byte)
     }
 
     /// The configuration after a byte. Cost: one table look-up for a cached transition.
@@ -282,7 +268,7 @@ impl Parser {
     /// The configuration after a byte, if it is cached.
     #[inline]
     pub(super) fn cached_step(&self, config: ConfigId, byte: u8) -> Option<ConfigId> {
-        self.transitions.get(config, self.class(byte))
+        self.transitions.get(config, byte)
     }
 
     /// Computes and caches the transition of a byte.
@@ -291,8 +277,7 @@ impl Parser {
         if self.has_names(config) {
             let (next, is_of_class) = self.step_with_names(config, byte)?;
             if is_of_class {
-                let class = self.class(byte);
-                self.transitions.insert(config, (class..=class, self.classes.len()), next);
+                self.transitions.insert(config, byte..=byte, next);
             }
             return Ok(next);
         }
@@ -301,9 +286,9 @@ impl Parser {
             return self.step_comparing_values(config, byte);
         }
         debug_assert!(config == DEAD || self.store.done(config).relaxed == self.relaxed);
-        self.refresh_classes();
-        let (next, bytes) =
-            self.compute_byte_range(config, self.classes.first(u32::from(self.class(byte))))?;
+        self.transitions.adopt_classes(self.program.classes());
+        let first = self.transitions.first_of_class(byte);
+        let (next, bytes) = self.compute_byte_range(config, first)?;
         if next == DEAD {
             let reads = self.allowed(config);
             if !reads.contains(byte) {
@@ -311,20 +296,9 @@ impl Parser {
                 return Ok(DEAD);
             }
         }
-        self.refresh_classes();
-        // Classes are numbered in byte order, so a range of bytes is a range of classes.
-        let classes = self.class(*bytes.start())..=self.class(*bytes.end());
-        self.transitions.insert(config, (classes, self.classes.len()), next);
+        self.transitions.adopt_classes(self.program.classes());
+        self.transitions.insert(config, bytes, next);
         Ok(next)
-    }
-
-    /// Adopts the program's byte classes. A deferred body may have split a class; the transition
-    /// cache is then invalid.
-    fn refresh_classes(&mut self) {
-        if !Arc::ptr_eq(&self.classes, self.program.classes()) {
-            self.classes = self.program.classes().clone();
-            self.transitions.clear();
-        }
     }
 
     /// Computes the configuration after a byte, without the cache.
@@ -375,7 +349,7 @@ impl Parser {
         config: ConfigId,
         special: u32,
     ) -> Result<ConfigId, ParserLimit> {
-        if let Some(&next) = self.special_steps.get(&(config, special)) {
+        if let Some(&next) = self.steps.specials.get(&(config, special)) {
             return Ok(next);
         }
         if self.has_names(config) {
@@ -385,7 +359,7 @@ impl Parser {
         if self.compares_values(config) && !self.has_continuation(next)? {
             next = DEAD;
         }
-        self.special_steps.insert((config, special), next);
+        self.steps.specials.insert((config, special), next);
         Ok(next)
     }
 
@@ -504,7 +478,7 @@ impl Parser {
 
     /// The configuration after a rule with this frame ends.
     pub(crate) fn after_frame(&mut self, frame: FrameId) -> Result<ConfigId, ParserLimit> {
-        if let Some(&cached) = self.after_frames.get(&(frame, self.relaxed)) {
+        if let Some(&cached) = self.steps.after_frames.get(&(frame, self.relaxed)) {
             return Ok(cached);
         }
         self.scratch.kernel.clear();
@@ -515,7 +489,7 @@ impl Parser {
             ..Completed::default()
         };
         let after = self.close_with(done)?;
-        self.after_frames.insert((frame, self.relaxed), after);
+        self.steps.after_frames.insert((frame, self.relaxed), after);
         Ok(after)
     }
 
@@ -597,16 +571,16 @@ impl Parser {
         items: &[Item],
         done: Completed,
     ) -> Result<ConfigId, ParserLimit> {
-        if items.len() > self.max_items {
+        if items.len() > self.limits.items {
             return Err(ParserLimit::Items);
         }
         fuel::spend(INTERN_FUEL + 2 * items.len())?;
         // The check is periodic: the configurations in between take little memory.
-        self.configs_since_check += 1;
-        if self.configs_since_check >= MEMORY_CHECK_INTERVAL {
-            self.configs_since_check = 0;
+        self.limits.configs_since_check += 1;
+        if self.limits.configs_since_check >= MEMORY_CHECK_INTERVAL {
+            self.limits.configs_since_check = 0;
             if self.is_exhausted() {
-                self.configs_since_check = MEMORY_CHECK_INTERVAL;
+                self.limits.configs_since_check = MEMORY_CHECK_INTERVAL;
                 return Err(ParserLimit::Memory);
             }
         }
@@ -642,119 +616,5 @@ impl Parser {
     /// The vocabulary that masks are built for.
     pub(super) fn vocab(&self) -> Option<&Arc<Vocabulary>> {
         self.vocab.as_ref()
-    }
-
-    /// Completion: the fixpoint over the kernel. An item whose rule ends adds the items of its
-    /// frame. An item whose run of a block ends adds the next run, the item after the block, or
-    /// both.
-    fn complete(&mut self, done: &mut Completed) -> Result<(), ParserLimit> {
-        self.scratch.restarts.clear();
-        self.scratch.ended.clear();
-        fuel::charge_sort(self.scratch.kernel.len());
-        self.scratch.kernel.sort_unstable();
-        self.scratch.kernel.dedup();
-        let mut at = 0;
-        loop {
-            at = self.complete_from(at, done)?;
-            while let Some(frame) = self.scratch.ended.pop() {
-                for back in self.end_element(frame)? {
-                    if !self.scratch.kernel.contains(&back) {
-                        self.scratch.kernel.push(back);
-                    }
-                }
-            }
-            if at == self.scratch.kernel.len() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Completion from index `at` on. Elements that end are collected in `ended` for the caller.
-    fn complete_from(&mut self, mut at: usize, done: &mut Completed) -> Result<usize, ParserLimit> {
-        let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
-        let (program, relaxed, duplicates) = (&self.program, self.relaxed, &self.names.duplicates);
-        // Small kernels are searched linearly, large ones hashed.
-        let mut hashed = false;
-        let mut push = |kernel: &mut Vec<Item>, item: Item| {
-            if kernel.len() < 24 {
-                if !kernel.contains(&item) {
-                    kernel.push(item);
-                }
-                return;
-            }
-            if !hashed {
-                hashed = true;
-                seen.clear();
-                seen.extend(kernel.iter().copied());
-            }
-            if seen.insert(item) {
-                kernel.push(item);
-            }
-        };
-        while at < kernel.len() {
-            let item = kernel[at];
-            at += 1;
-            fuel::charge(2);
-            let state = program.state(item.state);
-            if !state.is_final {
-                continue;
-            }
-            if state.block != NO_BLOCK {
-                let block = &program.blocks[state.block as usize];
-                let runs = item.count.saturating_add(1);
-                if item.count & UNBOUNDED_COUNT != 0 {
-                    restarts.push(Item { state: block.start, count: runs, frame: item.frame });
-                    push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
-                    continue;
-                }
-                let max = block.max.filter(|_| !(relaxed && block.is_bounded_white_space));
-                if max.is_none_or(|max| runs < max) {
-                    // Without an upper bound, all counts from `min` on are equivalent.
-                    let count = if max.is_none() { runs.min(block.min) } else { runs };
-                    restarts.push(Item { state: block.start, count, frame: item.frame });
-                }
-                if runs >= block.min {
-                    push(kernel, Item { state: block.exit, count: 0, frame: item.frame });
-                }
-                continue;
-            }
-            match item.frame {
-                ROOT => done.root = true,
-                BOTTOM | TRIGGER_FRAME => done.bottom = true,
-                frame if state.return_role == ReturnRole::Element => ended.push(frame),
-                frame if state.name && duplicates.contains(&frame) => {}
-                frame => {
-                    fuel::spend(2 * self.store.returns(frame).len())?;
-                    for &back in self.store.returns(frame) {
-                        push(kernel, back);
-                    }
-                }
-            }
-            if kernel.len() > self.max_items {
-                return Err(ParserLimit::Items);
-            }
-        }
-        Ok(at)
-    }
-
-    /// Adds the first state of each block that an item may enter, and of each next run. Those
-    /// states have read nothing of their run and are not completed, so an empty run is never
-    /// counted.
-    fn enter_blocks(&mut self) {
-        let Scratch { kernel, restarts, .. } = &mut self.scratch;
-        fuel::charge(kernel.len() + restarts.len());
-        for i in 0..kernel.len() {
-            let item = kernel[i];
-            let state = self.program.state(item.state);
-            if !state.calling || state.is_trigger_state && item.frame == TRIGGER_FRAME {
-                continue;
-            }
-            self.program.expand(item.state);
-            for &block in self.program.enters(item.state) {
-                let start = self.program.blocks[block as usize].start;
-                kernel.push(Item { state: start, count: 0, frame: item.frame });
-            }
-        }
-        kernel.append(restarts);
     }
 }

@@ -1,7 +1,38 @@
 //! Caches of queries about configurations, and what the queries answer.
 
 use super::store::{ConfigId, FrameId};
+use crate::capacity::ReserveMore;
 use crate::hash::HashMap;
+
+/// Cached steps of the parser other than over bytes.
+#[derive(Debug, Default)]
+pub(super) struct StepCaches {
+    /// Over special tokens.
+    pub(super) specials: HashMap<(ConfigId, u32), ConfigId>,
+    /// See [`super::parser::Parser::after_frame`]; the flag is [`super::parser::Parser::relaxed`].
+    pub(super) after_frames: HashMap<(FrameId, bool), ConfigId>,
+    /// See [`super::parser::Parser::token_ended`].
+    pub(super) token_ends: HashMap<ConfigId, ConfigId>,
+}
+
+impl StepCaches {
+    /// Drops all steps.
+    pub(super) fn clear(&mut self) {
+        self.specials.clear();
+        self.after_frames.clear();
+        self.token_ends.clear();
+    }
+
+    /// Reserves capacity; see [`crate::capacity`].
+    pub(super) fn reserve_more(&mut self) {
+        self.token_ends.reserve_more();
+    }
+
+    /// Approximate memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        (self.specials.len() + self.after_frames.len()) * 16
+    }
+}
 
 /// Answers to mask construction, by configuration. Vectors are indexed by configuration and grow on
 /// demand.
@@ -11,6 +42,8 @@ pub(super) struct QueryCaches {
     pub(super) self_loops: Vec<(u64, u64)>,
     /// See [`super::parser::Parser::reads_all_texts`].
     pub(super) universal: Vec<UniversalText>,
+    /// Configurations (or equivalent items) built by universal-text queries so far. It only grows.
+    pub(super) universal_work: usize,
     /// Shapes examined, and shapes that are uniform; see
     /// [`super::parser::Parser::is_uniform_shape`].
     pub(super) uniform_shapes: Vec<(u16, u16)>,
@@ -22,7 +55,7 @@ pub(super) struct QueryCaches {
 }
 
 impl QueryCaches {
-    /// Drops all answers.
+    /// Drops all answers; the work that was done stays counted.
     pub(super) fn clear(&mut self) {
         self.self_loops.clear();
         self.universal.clear();

@@ -250,42 +250,42 @@ impl ShortestPaths {
                     continue;
                 }
             }
-            let state = parser.program_mut().completion_state(label.item.state);
-            let label = Label { item: Item { state, ..label.item }, ..label };
-            parser.program_mut().expand(state);
-            if parser.is_exhausted() {
-                return Err(ParserLimit::Memory);
-            }
-            self.push_edges(parser, search, at, label);
-            for i in 0..parser.program().calls(state).len() {
-                let (rule, to) = parser.program().calls(state)[i];
-                let count =
-                    if parser.program().state(to).block == NO_BLOCK { 0 } else { label.item.count };
-                self.step_over(
-                    parser,
-                    search,
-                    at,
-                    Subgoal::Rule(rule),
-                    1,
-                    Item { state: to, count, ..label.item },
-                );
-            }
-            for i in 0..parser.program().enters(state).len() {
-                // A block that may run zero times has an edge around it; entering means at least
-                // one run.
-                let block = parser.program().enters(state)[i];
-                let block_data = *parser.program().block(block);
-                let to = Item { state: block_data.exit, count: 0, ..label.item };
-                self.step_over(
-                    parser,
-                    search,
-                    at,
-                    Subgoal::Run(block),
-                    u64::from(block_data.min.max(1)),
-                    to,
-                );
-            }
+            self.expand(parser, search, at, label)?;
         }
+    }
+
+    /// Adds labels for what the state of a settled label reads, calls and enters.
+    fn expand(
+        &mut self,
+        parser: &mut Parser,
+        search: u32,
+        at: u32,
+        label: Label,
+    ) -> Result<(), ParserLimit> {
+        let state = parser.program_mut().completion_state(label.item.state);
+        let label = Label { item: Item { state, ..label.item }, ..label };
+        parser.program_mut().expand(state);
+        if parser.is_exhausted() {
+            return Err(ParserLimit::Memory);
+        }
+        self.push_edges(parser, search, at, label);
+        for i in 0..parser.program().calls(state).len() {
+            let (rule, to) = parser.program().calls(state)[i];
+            let in_block = parser.program().state(to).block != NO_BLOCK;
+            let count = if in_block { label.item.count } else { 0 };
+            let to = Item { state: to, count, ..label.item };
+            self.step_over(parser, search, at, Subgoal::Rule(rule), 1, to);
+        }
+        for i in 0..parser.program().enters(state).len() {
+            // A block that may run zero times has an edge around it; entering means at least one
+            // run.
+            let block = parser.program().enters(state)[i];
+            let block_data = *parser.program().block(block);
+            let to = Item { state: block_data.exit, count: 0, ..label.item };
+            let runs = u64::from(block_data.min.max(1));
+            self.step_over(parser, search, at, Subgoal::Run(block), runs, to);
+        }
+        Ok(())
     }
 
     /// The search with this number.

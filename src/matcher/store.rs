@@ -11,11 +11,16 @@
 //!
 //! See `docs/internals/CONFIGURATIONS.md`.
 
+mod groups;
+mod tracked;
+
+pub(super) use tracked::Tracked;
+
 use std::hash::{Hash, Hasher};
 
 use super::registers::Registers;
 use crate::capacity::ReserveMore;
-use crate::compile::{DistinctRole, Program, ReturnRole};
+use crate::compile::{Program, ReturnRole};
 use crate::hash::{Seeded, hasher};
 use crate::ids::Label;
 use crate::interner::InternIndex;
@@ -43,8 +48,6 @@ pub(crate) const FAR_FROM_BOUNDS: u32 = u32::MAX;
 pub(super) const INITIAL_CONFIGS: usize = 448;
 /// Initial capacity for frames; enough for a small schema.
 const INITIAL_FRAMES: usize = 112;
-/// Flag in a group's key: the rest of the value is the index of a group member.
-const GROUP_MEMBER: u32 = 0x8000_0000;
 
 /// An Earley item without a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -127,56 +130,6 @@ impl InternedFrame {
             tracked: Tracked::default(),
             group: (id, 0),
         }
-    }
-}
-
-/// Set of flags: constraints that an item, frame or configuration tracks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tracked(u8);
-
-impl Tracked {
-    /// A budget of tokens or code points.
-    pub(super) const BUDGET: Tracked = Tracked(1);
-    /// A scope (an array with `uniqueItems`), also one whose register only counts.
-    pub(super) const SCOPE: Tracked = Tracked(2);
-    /// A scope whose register holds values.
-    pub(super) const VALUES: Tracked = Tracked(4);
-    /// A scope with values that has an element open.
-    pub(super) const ELEMENT: Tracked = Tracked(8);
-    /// An open element that may still become equal to an earlier element (a *rival*).
-    pub(super) const RIVALS: Tracked = Tracked(16);
-    /// Every path to the root frame has an open element with rivals; see [`Tracked::is_stuck`].
-    const STUCK: Tracked = Tracked(32);
-    /// A scope that is not open: some element may be something other than a string with infinitely
-    /// many continuations; see [`DistinctRole`].
-    pub(super) const CLOSED: Tracked = Tracked(64);
-    /// A name: the text of an occurrence of a rule that must differ from its siblings.
-    pub(super) const NAME: Tracked = Tracked(128);
-
-    /// Whether the sets share a flag.
-    pub(super) fn intersects(self, flags: Tracked) -> bool {
-        self.0 & flags.0 != 0
-    }
-
-    /// Whether every path to the root frame has an open element with rivals. Such a configuration
-    /// needs a search to prove that it can be completed.
-    pub(super) fn is_stuck(self) -> bool {
-        self.intersects(Tracked::STUCK)
-    }
-
-    /// The flags of both sets.
-    pub(super) fn union(self, other: Tracked) -> Tracked {
-        Tracked(self.0 | other.0)
-    }
-
-    /// Flags of alternative paths: any path sets a flag, except `STUCK`, which all must have.
-    fn over_paths(paths: impl Iterator<Item = Tracked>) -> Tracked {
-        let (mut all, mut stuck) = (0, Tracked::STUCK.0);
-        for path in paths {
-            all |= path.0;
-            stuck &= path.0;
-        }
-        Tracked(all & !Tracked::STUCK.0 | stuck)
     }
 }
 
@@ -317,61 +270,6 @@ impl Store {
     #[inline]
     pub(crate) fn returns(&self, frame: FrameId) -> &[Item] {
         self.items_in(self.frames[frame as usize].items)
-    }
-
-    /// The constraints that a frame tracks.
-    #[inline]
-    pub(super) fn tracked(&self, frame: FrameId) -> Tracked {
-        self.frames[frame as usize].tracked
-    }
-
-    /// The constraints that the frames of some items track. The frames must be interned.
-    pub(super) fn tracked_after(&self, items: &[Item]) -> Tracked {
-        Tracked::over_paths(items.iter().map(|i| self.tracked(i.frame)))
-    }
-
-    /// The constraints that an item tracks itself, without its frame.
-    pub(super) fn tracked_by_state(&self, program: &Program, item: &Item) -> Tracked {
-        if program.state(item.state).name {
-            return Tracked::NAME;
-        }
-        if program.budget_meter(item.state).is_some() {
-            return Tracked::BUDGET;
-        }
-        if program.state(item.state).return_role != ReturnRole::Scope
-            || item.count == crate::compile::UNKNOWN_REGISTER
-        {
-            return Tracked::default();
-        }
-        let status = self.registers.status(item.count);
-        let values = if status.holds_values { Tracked::VALUES } else { Tracked::default() };
-        let element = if status.element_open { Tracked::ELEMENT } else { Tracked::default() };
-        // A scope of unbounded strings always has further values, so no element gets stuck.
-        let open = program.compiled().scopes.role(program.rule(item.state))
-            == Some(DistinctRole::Scope { open: true });
-        let rivals = match status.has_rivals {
-            true if open => Tracked::RIVALS,
-            true => Tracked::RIVALS.union(Tracked::STUCK),
-            false => Tracked::default(),
-        };
-        let closed = if open { Tracked::default() } else { Tracked::CLOSED };
-        Tracked::SCOPE.union(values).union(element).union(rivals).union(closed)
-    }
-
-    /// The constraints that a new frame with these items tracks.
-    fn tracked_in(&self, program: &Program, items: &[Item]) -> Tracked {
-        if program.frames_hold_nothing() {
-            return Tracked::default();
-        }
-        Tracked::over_paths(
-            items.iter().map(|i| self.tracked_by_state(program, i).union(self.tracked(i.frame))),
-        )
-    }
-
-    /// The left-recursive group of a frame: first member and length. The length is 0 outside of
-    /// groups.
-    pub(super) fn group_of(&self, frame: FrameId) -> (FrameId, u32) {
-        self.frames[frame as usize].group
     }
 
     /// Stores the canonical frame.
@@ -516,117 +414,6 @@ impl Store {
             (frame.canonical, frame.representative) = (canonical, representative);
         }
         id
-    }
-
-    /// Interns the frames of a left-recursive component: one list of items for each member. An item
-    /// with the frame `group_member(i)` refers to member `i` of this group. Returns the frame of
-    /// the first member; the others follow it.
-    pub(crate) fn intern_group(&mut self, program: &Program, members: &[Vec<Item>]) -> FrameId {
-        let mut key: Vec<u32> = Vec::new();
-        for items in members {
-            key.push(items.len() as u32);
-            key.extend(items.iter().flat_map(|i| [i.state, i.count, i.frame]));
-        }
-        if let Some(&base) = self.groups.get(&key[..]) {
-            return base;
-        }
-        let base = self.frames.len() as u32;
-        self.group_bytes += key.len() * 4 + 32;
-        self.groups.insert(key.into_boxed_slice(), base);
-        for (i, items) in members.iter().enumerate() {
-            let mut items = items.clone();
-            for item in &mut items {
-                if item.frame & GROUP_MEMBER != 0 {
-                    item.frame = base + (item.frame & !GROUP_MEMBER);
-                }
-            }
-            items.sort_unstable();
-            items.dedup();
-            let span = self.push_items(&items);
-            // The fixpoint below sets the owners.
-            let group = (base, members.len() as u32);
-            self.frames
-                .push(InternedFrame { group, ..InternedFrame::untracked(span, base + i as u32) });
-        }
-        self.track_group(program, base);
-        let mut owners: Vec<Option<Owner>> = vec![None; members.len()];
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for i in 0..members.len() {
-                let mut owner = owners[i];
-                for item in self.items_in(self.frames[base as usize + i].items) {
-                    let label = program.label(item.state);
-                    let inner = match label {
-                        Some(label) => Some(Owner::Label(label)),
-                        None if item.frame >= base => owners[(item.frame - base) as usize],
-                        None => Some(self.frames[item.frame as usize].owner),
-                    };
-                    if let Some(inner) = inner {
-                        owner = Some(Owner::merge(owner, inner));
-                    }
-                }
-                changed |= owner != owners[i];
-                owners[i] = owner;
-            }
-        }
-        for (i, owner) in owners.into_iter().enumerate() {
-            self.frames[base as usize + i].owner = owner.unwrap_or(Owner::None);
-        }
-        base
-    }
-
-    /// Computes the tracked flags of a new group.
-    fn track_group(&mut self, program: &Program, base: FrameId) {
-        if program.frames_hold_nothing() {
-            return;
-        }
-        let group = base..self.frames.len() as FrameId;
-        let outside = |store: &Store, member: FrameId| {
-            let items = store.returns(member).iter();
-            let paths = items.map(|i| match group.contains(&i.frame) {
-                true => store.tracked_by_state(program, i),
-                false => store.tracked_by_state(program, i).union(store.tracked(i.frame)),
-            });
-            paths.fold(Tracked::default(), Tracked::union)
-        };
-        let all = group
-            .clone()
-            .map(|member| outside(self, member))
-            .fold(Tracked::default(), Tracked::union);
-        // Greatest fixpoint: a member is stuck unless one of its items is on a free path.
-        for member in group.clone() {
-            self.frames[member as usize].tracked = all.union(Tracked::STUCK);
-        }
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for member in group.clone() {
-                if !self.tracked(member).intersects(Tracked::STUCK) {
-                    continue;
-                }
-                let free = |i: &Item| {
-                    !self
-                        .tracked_by_state(program, i)
-                        .union(self.tracked(i.frame))
-                        .intersects(Tracked::STUCK)
-                };
-                if self.returns(member).iter().any(free) {
-                    self.frames[member as usize].tracked = Tracked(all.0 & !Tracked::STUCK.0);
-                    changed = true;
-                }
-            }
-        }
-    }
-
-    /// Placeholder frame for a member in the key of [`Store::intern_group`].
-    pub(crate) fn group_member(index: usize) -> FrameId {
-        GROUP_MEMBER | index as u32
-    }
-
-    /// Whether a frame is a placeholder for a group member.
-    pub(crate) fn is_group_member(frame: FrameId) -> bool {
-        frame & GROUP_MEMBER != 0
     }
 
     /// The innermost labelled rule around an item.

@@ -5,9 +5,11 @@
 //! one range of classes only; they take no row.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::store::{ConfigId, DEAD};
 use crate::capacity::{PagedVec, ReserveMore};
+use crate::compile::ByteClasses;
 use crate::fsm::ByteSet;
 use crate::switches::Switch;
 
@@ -44,22 +46,26 @@ fn single_range(row: u32) -> RangeInclusive<u8> {
 }
 
 /// The cache of one parser.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TransitionCache {
     switch: Switch,
+    /// The byte classes of the cached transitions. They lag after the program's classes until a
+    /// missing transition needs the finer ones.
+    classes: Arc<ByteClasses>,
     configs: Vec<ConfigTransitions>,
     rows: PagedVec<ConfigId, ROW_PAGE>,
     reads: Vec<ByteSet>,
 }
 
 impl TransitionCache {
-    /// An empty cache with capacity for some configurations.
-    pub(super) fn with_capacity(configs: usize) -> TransitionCache {
+    /// An empty cache for these byte classes with capacity for some configurations.
+    pub(super) fn new(classes: Arc<ByteClasses>, configs: usize) -> TransitionCache {
         TransitionCache {
+            switch: Switch::default(),
+            classes,
             configs: Vec::with_capacity(configs),
             rows: PagedVec::with_capacity(configs),
             reads: Vec::with_capacity(configs / 8),
-            ..TransitionCache::default()
         }
     }
 
@@ -69,9 +75,30 @@ impl TransitionCache {
         self.switch = switch;
     }
 
-    /// The target of a class, if cached.
+    /// The class of a byte.
     #[inline]
-    pub(super) fn get(&self, config: ConfigId, class: u8) -> Option<ConfigId> {
+    pub(super) fn class(&self, byte: u8) -> u8 {
+        self.classes.class_of(byte)
+    }
+
+    /// The first byte of the class of a byte.
+    pub(super) fn first_of_class(&self, byte: u8) -> u8 {
+        self.classes.first(u32::from(self.class(byte)))
+    }
+
+    /// Adopts the program's byte classes. A deferred body may have split a class; the cached
+    /// transitions are then invalid.
+    pub(super) fn adopt_classes(&mut self, classes: &Arc<ByteClasses>) {
+        if !Arc::ptr_eq(&self.classes, classes) {
+            self.classes = classes.clone();
+            self.clear();
+        }
+    }
+
+    /// The target of a byte, if cached.
+    #[inline]
+    pub(super) fn get(&self, config: ConfigId, byte: u8) -> Option<ConfigId> {
+        let class = self.class(byte);
         let &ConfigTransitions { row, next, .. } = self.configs.get(config as usize)?;
         if row & SINGLE_RANGE == 0 {
             let next = self.rows[(row + u32::from(class)) as usize];
@@ -80,24 +107,22 @@ impl TransitionCache {
         (row != UNKNOWN && single_range(row).contains(&class)).then_some(next)
     }
 
-    /// Caches the target of a range of classes; `count` is the number of all classes.
-    pub(super) fn insert(
-        &mut self,
-        config: ConfigId,
-        (classes, count): (RangeInclusive<u8>, usize),
-        next: ConfigId,
-    ) {
+    /// Caches the target of the classes of a range of bytes.
+    pub(super) fn insert(&mut self, config: ConfigId, bytes: RangeInclusive<u8>, next: ConfigId) {
         if !self.switch.is_on() {
             return;
         }
+        // Classes are numbered in byte order, so a range of bytes is a range of classes.
+        let (from, to) = (self.class(*bytes.start()), self.class(*bytes.end()));
+        let (from, to) = (usize::from(from), usize::from(to));
         let entry = Self::entry(&mut self.configs, config);
-        let (from, to) = (usize::from(*classes.start()), usize::from(*classes.end()));
         if entry.row == UNKNOWN {
             (entry.row, entry.next) = (SINGLE_RANGE | (to << 8 | from) as u32, next);
             return;
         }
         if entry.row & SINGLE_RANGE != 0 {
-            let (first, row) = (single_range(entry.row), self.rows.push_run(UNKNOWN, count));
+            let (first, row) =
+                (single_range(entry.row), self.rows.push_run(UNKNOWN, self.classes.len()));
             self.rows
                 .run_mut(row + usize::from(*first.start())..=row + usize::from(*first.end()))
                 .fill(entry.next);

@@ -51,7 +51,7 @@ pub(crate) struct QueryAllowance {
 impl QueryAllowance {
     /// The allowance of a walk that begins after `visited` nodes.
     pub(crate) fn new(parser: &Parser, visited: usize) -> QueryAllowance {
-        QueryAllowance { visited_at_start: visited, built_at_start: parser.universal_work }
+        QueryAllowance { visited_at_start: visited, built_at_start: parser.queries.universal_work }
     }
 
     /// Whether an exploration is worth its cost after `visited` nodes.
@@ -60,7 +60,7 @@ impl QueryAllowance {
         visited
             >= self.visited_at_start
                 + parser.vocab_nodes() / WALK_SHARE
-                + NODES_PER_CONFIG * (parser.universal_work - self.built_at_start)
+                + NODES_PER_CONFIG * (parser.queries.universal_work - self.built_at_start)
     }
 }
 
@@ -139,7 +139,7 @@ impl Parser {
                 }
             }
         }
-        self.universal_work += self.work_done() - before;
+        self.queries.universal_work += self.work_done() - before;
         if self.queries.universal.len() < self.store().configs() {
             self.queries.universal.resize(self.store().configs(), UniversalText::default());
         }
@@ -176,7 +176,6 @@ impl Parser {
         kinds: u64,
         exploration: &mut Exploration,
     ) -> Result<ExplorationEnd, ParserLimit> {
-        let ascii = ByteSet::range(0, 0x7F);
         exploration.boundaries.push((config, 0));
         exploration.reached.insert(config);
         // Upper bounds of the result; they shrink where a text cannot be read.
@@ -190,30 +189,9 @@ impl Parser {
             exploration.boundaries.get(next_boundary).filter(|&&(_, chars)| chars < length)
         {
             next_boundary += 1;
-            for bytes in self.bytes_by_edges(from) {
-                let mut group =
-                    bytes.intersect(&ascii).iter().filter(|&byte| kind_bit(byte) & kinds != 0);
-                let Some(byte) = group.next() else { continue };
-                let next = self.step(from, byte)?;
-                if exploration.reached.contains(&next) {
-                    continue;
-                }
-                let readable_kinds = self.readable_kinds(next);
-                if kinds & !readable_kinds == 0 {
-                    exploration.reached.insert(next);
-                    exploration.boundaries.push((next, chars + 1));
-                    continue;
-                }
-                let group_kinds = group.fold(kind_bit(byte), |all, byte| all | kind_bit(byte));
-                if chars + 1 < SUFFICIENT_CHARS && kinds & ASCII_LETTERS & !readable_kinds == 0 {
-                    return Ok(ExplorationEnd::Without(kinds & !readable_kinds));
-                }
-                if chars + 1 < SUFFICIENT_CHARS && group_kinds & ASCII_LETTERS == 0 {
-                    // Leave out the kind that leads there, such as the backslash that begins an
-                    // escape.
-                    return Ok(ExplorationEnd::Without(group_kinds));
-                }
-                length = chars + 1;
+            match self.explore_ascii((from, chars), kinds, exploration)? {
+                ExplorationEnd::Read(ascii_length, _) => length = length.min(ascii_length),
+                without => return Ok(without),
             }
             if chars < non_ascii_length
                 && let Some((kind_bit, steps)) = code_points
@@ -235,6 +213,43 @@ impl Parser {
             }
         }
         Ok(ExplorationEnd::Read(length, non_ascii_length.min(length)))
+    }
+
+    /// Explores one more character in ASCII.
+    fn explore_ascii(
+        &mut self,
+        (from, chars): (ConfigId, u16),
+        kinds: u64,
+        exploration: &mut Exploration,
+    ) -> Result<ExplorationEnd, ParserLimit> {
+        let ascii = ByteSet::range(0, 0x7F);
+        let mut length = UNBOUNDED;
+        for bytes in self.bytes_by_edges(from) {
+            let mut group =
+                bytes.intersect(&ascii).iter().filter(|&byte| kind_bit(byte) & kinds != 0);
+            let Some(byte) = group.next() else { continue };
+            let next = self.step(from, byte)?;
+            if exploration.reached.contains(&next) {
+                continue;
+            }
+            let readable_kinds = self.readable_kinds(next);
+            if kinds & !readable_kinds == 0 {
+                exploration.reached.insert(next);
+                exploration.boundaries.push((next, chars + 1));
+                continue;
+            }
+            let group_kinds = group.fold(kind_bit(byte), |all, byte| all | kind_bit(byte));
+            if chars + 1 < SUFFICIENT_CHARS && kinds & ASCII_LETTERS & !readable_kinds == 0 {
+                return Ok(ExplorationEnd::Without(kinds & !readable_kinds));
+            }
+            if chars + 1 < SUFFICIENT_CHARS && group_kinds & ASCII_LETTERS == 0 {
+                // Leave out the kind that leads there, such as the backslash that begins an
+                // escape.
+                return Ok(ExplorationEnd::Without(group_kinds));
+            }
+            length = chars + 1;
+        }
+        Ok(ExplorationEnd::Read(length, length))
     }
 
     /// Explores code points outside ASCII. False if some cannot be read, or if texts of these kinds

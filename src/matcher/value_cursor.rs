@@ -133,7 +133,18 @@ impl CursorTable {
             return (node_value.get(read as usize) == Some(&symbol))
                 .then_some(ValueCursor { container, position: CursorPosition::Other(read + 1) });
         }
-        let byte = u8::try_from(symbol).ok()?;
+        self.step_byte(value, cursor, u8::try_from(symbol).ok()?, number)
+    }
+
+    /// As [`CursorTable::step`], over a byte of a JSON text.
+    fn step_byte(
+        &mut self,
+        value: &JsonValue,
+        cursor: ValueCursor,
+        byte: u8,
+        number: &impl Deref<Target = NumberPrefix>,
+    ) -> Option<ValueCursor> {
+        let ValueCursor { container, position } = cursor;
         let position = match (position, position.node().map(|node| &value.nodes[node as usize])) {
             (
                 CursorPosition::Before(_)
@@ -157,39 +168,18 @@ impl CursorTable {
                 return self.step_name(value, container, (member, read, escape), byte);
             }
             (CursorPosition::Word(node, read), Some(JsonNode::Word(node_value))) => {
-                (node_value.get(read as usize) == Some(&byte)).then_some(())?;
-                if read as usize + 1 == node_value.len() {
-                    CursorPosition::AfterNode
-                } else {
-                    CursorPosition::Word(node, read + 1)
-                }
+                CursorPosition::step_word(node_value, (node, read), byte)?
             }
             (CursorPosition::Number(_), Some(JsonNode::Number(node_value))) => {
-                match number.next_bytes(node_value).contains(byte) {
-                    true if NUMBER_BYTES.contains(&byte) => position,
-                    true => {
-                        return self.step(
-                            value,
-                            ValueCursor { container, position: CursorPosition::AfterNode },
-                            symbol,
-                            number,
-                        );
-                    }
-                    false => return None,
+                number.next_bytes(node_value).contains(byte).then_some(())?;
+                if !NUMBER_BYTES.contains(&byte) {
+                    let ended = ValueCursor { container, position: CursorPosition::AfterNode };
+                    return self.step_byte(value, ended, byte, number);
                 }
+                position
             }
-            (
-                CursorPosition::String(node, read, mut escape),
-                Some(JsonNode::String(node_value)),
-            ) => {
-                let decoded = escape.read(byte)?;
-                let rest = node_value[read as usize..].strip_prefix(decoded.bytes())?;
-                match decoded.ends_string {
-                    true => rest.is_empty().then_some(CursorPosition::AfterNode)?,
-                    false => {
-                        CursorPosition::String(node, (node_value.len() - rest.len()) as u32, escape)
-                    }
-                }
+            (CursorPosition::String(node, read, escape), Some(JsonNode::String(node_value))) => {
+                CursorPosition::step_string(node_value, (node, read, escape), byte)?
             }
             _ => return None,
         };
@@ -455,6 +445,33 @@ impl CursorTable {
 }
 
 impl CursorPosition {
+    /// The position after a byte of a word, of which `read` bytes were read.
+    fn step_word(word: &[u8], (node, read): (u32, u32), byte: u8) -> Option<CursorPosition> {
+        (word.get(read as usize) == Some(&byte)).then_some(())?;
+        Some(if read as usize + 1 == word.len() {
+            CursorPosition::AfterNode
+        } else {
+            CursorPosition::Word(node, read + 1)
+        })
+    }
+
+    /// The position after a byte of a string, of which `read` decoded bytes were read.
+    fn step_string(
+        string: &[u8],
+        (node, read, mut escape): (u32, u32, EscapeState),
+        byte: u8,
+    ) -> Option<CursorPosition> {
+        let decoded = escape.read(byte)?;
+        let rest = string[read as usize..].strip_prefix(decoded.bytes())?;
+        match decoded.ends_string {
+            true => rest.is_empty().then_some(CursorPosition::AfterNode),
+            false => {
+                let read = (string.len() - rest.len()) as u32;
+                Some(CursorPosition::String(node, read, escape))
+            }
+        }
+    }
+
     /// The node that is open or expected.
     fn node(self) -> Option<u32> {
         match self {

@@ -1,0 +1,128 @@
+//! The frames of rules in which names are open, begin or end.
+
+use smallvec::SmallVec;
+
+use super::QUOTE;
+use crate::hash::HashSet;
+use crate::matcher::name_tracker::NameList;
+use crate::matcher::parser::Parser;
+use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
+
+/// Up to this many frames, a linear search replaces the hash set.
+const LINEAR_SEARCH_FRAMES: usize = 24;
+
+/// A short set of frames.
+pub(super) type FrameList = SmallVec<[FrameId; 4]>;
+
+impl Parser {
+    /// Whether two configurations have items with the same set of frames.
+    pub(super) fn has_same_frames(&self, a: ConfigId, b: ConfigId) -> bool {
+        let (a, b) = (self.store().items(a), self.store().items(b));
+        let within = |a: &[Item], b: &[Item]| {
+            a.iter().all(|item| b.iter().any(|other| other.frame == item.frame))
+        };
+        within(a, b) && within(b, a)
+    }
+
+    /// Removes the frames of rules that are no longer open. Cost: the open frames, up to the last
+    /// one in the list.
+    pub(super) fn retain_open_frames(&self, list: &mut NameList, config: ConfigId) {
+        let mut missing: FrameList = list.iter().map(|&(frame, _)| frame).collect();
+        let (mut queue, mut hashed): (Vec<FrameId>, HashSet<FrameId>) = Default::default();
+        let mut items = self.store().items(config);
+        let mut next_frame = 0;
+        while !missing.is_empty() {
+            for &Item { frame, .. } in items {
+                // Few frames are searched linearly, many hashed.
+                let is_queued = if queue.len() < LINEAR_SEARCH_FRAMES {
+                    queue.contains(&frame)
+                } else {
+                    hashed.contains(&frame)
+                };
+                if is_queued {
+                    continue;
+                }
+                queue.push(frame);
+                match queue.len() {
+                    LINEAR_SEARCH_FRAMES => hashed.extend(&queue),
+                    more if more > LINEAR_SEARCH_FRAMES => _ = hashed.insert(frame),
+                    _ => {}
+                }
+                missing.retain(|other| *other != frame);
+            }
+            let Some(&frame) = queue.get(next_frame) else { break };
+            items = self.store().returns(frame);
+            next_frame += 1;
+        }
+        list.retain(|(frame, _)| !missing.contains(frame));
+    }
+
+    /// Whether a name is open or may begin.
+    pub(crate) fn may_begin_name(&self, config: ConfigId) -> bool {
+        let (program, store) = (self.program(), self.store());
+        store.items(config).iter().any(|i| {
+            program.state(i.state).name || store.tracked(i.frame).intersects(Tracked::NAME)
+        })
+    }
+
+    /// The frames of the rules in which a name is open or may begin.
+    pub(super) fn naming_frames(&self, config: ConfigId) -> FrameList {
+        let mut out = FrameList::new();
+        let mut queue: SmallVec<[Item; 8]> = self.store().items(config).into();
+        while let Some(item) = queue.pop() {
+            if self.program().state(item.state).name {
+                self.owner_frames(item.frame, &mut out);
+            } else if self.store().tracked(item.frame).intersects(Tracked::NAME) {
+                queue.extend_from_slice(self.store().returns(item.frame));
+            }
+        }
+        out
+    }
+
+    /// The names that end with a quote read here: their frames, and those of the rules that called
+    /// them.
+    pub(super) fn ending_names(&mut self, config: ConfigId) -> SmallVec<[(FrameId, FrameId); 4]> {
+        let mut ends: SmallVec<[Item; 8]> = SmallVec::new();
+        for item in SmallVec::<[Item; 8]>::from(self.store().items(config)) {
+            let program = self.program_mut();
+            program.expand(item.state);
+            let edges =
+                program.byte_edges(item.state).iter().filter(|e| e.lo <= QUOTE && QUOTE <= e.hi);
+            ends.extend(edges.map(|e| Item { state: e.to, ..item }));
+        }
+        let mut out = SmallVec::new();
+        while let Some(item) = ends.pop() {
+            if !self.program().state(item.state).is_final {
+                continue;
+            }
+            if self.program().state(item.state).name {
+                let mut owners = FrameList::new();
+                self.owner_frames(item.frame, &mut owners);
+                out.extend(owners.into_iter().map(|owner| (item.frame, owner)));
+            } else if self.store().tracked(item.frame).intersects(Tracked::NAME) {
+                ends.extend_from_slice(self.store().returns(item.frame));
+            }
+        }
+        out
+    }
+
+    /// The frames of the rules that called the rule with this frame. Auxiliary rules count as parts
+    /// of the rules that they were split from.
+    fn owner_frames(&self, frame: FrameId, out: &mut FrameList) {
+        let (mut seen, mut queue) = (FrameList::new(), FrameList::new());
+        queue.push(frame);
+        while let Some(frame) = queue.pop() {
+            if seen.contains(&frame) {
+                continue;
+            }
+            seen.push(frame);
+            for item in self.store().returns(frame) {
+                if self.program().is_auxiliary(item.state) {
+                    queue.push(item.frame);
+                } else if !out.contains(&item.frame) {
+                    out.push(item.frame);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Completion: what follows when rules and runs of counted blocks end.
+
+use super::{Parser, Scratch};
+use crate::compile::{Block, NO_BLOCK, ReturnRole};
+use crate::fuel;
+use crate::hash::Seeded;
+use crate::matcher::limit::ParserLimit;
+use crate::matcher::store::{BOTTOM, Completed, Item, ROOT, TRIGGER_FRAME, UNBOUNDED_COUNT};
+
+/// Kernels from this length on are hashed; smaller ones are searched linearly.
+const LARGE_KERNEL: usize = 24;
+
+/// The kernel as a set, while completion adds to it.
+struct KernelSet<'s> {
+    items: &'s mut Vec<Item>,
+    /// The same items, once there are many.
+    seen: &'s mut hashbrown::HashSet<Item, Seeded>,
+    is_hashed: bool,
+}
+
+impl KernelSet<'_> {
+    /// Adds an item, unless the kernel has it.
+    #[inline]
+    fn insert(&mut self, item: Item) {
+        if self.items.len() < LARGE_KERNEL {
+            if !self.items.contains(&item) {
+                self.items.push(item);
+            }
+            return;
+        }
+        if !self.is_hashed {
+            self.is_hashed = true;
+            self.seen.clear();
+            self.seen.extend(self.items.iter().copied());
+        }
+        if self.seen.insert(item) {
+            self.items.push(item);
+        }
+    }
+
+    /// Ends a run of a block: the item after the block is added to the kernel, and the one of the
+    /// next run to `restarts`, as far as the block's bounds allow. `relaxed`: white space has no
+    /// bounds.
+    #[inline]
+    fn end_run(&mut self, item: Item, block: &Block, relaxed: bool, restarts: &mut Vec<Item>) {
+        let runs = item.count.saturating_add(1);
+        let exit = Item { state: block.exit, count: 0, frame: item.frame };
+        if item.count & UNBOUNDED_COUNT != 0 {
+            restarts.push(Item { state: block.start, count: runs, frame: item.frame });
+            self.insert(exit);
+            return;
+        }
+        let max = block.max.filter(|_| !(relaxed && block.is_bounded_white_space));
+        if max.is_none_or(|max| runs < max) {
+            // Without an upper bound, all counts from `min` on are equivalent.
+            let count = if max.is_none() { runs.min(block.min) } else { runs };
+            restarts.push(Item { state: block.start, count, frame: item.frame });
+        }
+        if runs >= block.min {
+            self.insert(exit);
+        }
+    }
+}
+
+impl Parser {
+    /// Completion: the fixpoint over the kernel. An item whose rule ends adds the items of its
+    /// frame. An item whose run of a block ends adds the next run, the item after the block, or
+    /// both.
+    pub(super) fn complete(&mut self, done: &mut Completed) -> Result<(), ParserLimit> {
+        self.scratch.restarts.clear();
+        self.scratch.ended.clear();
+        fuel::charge_sort(self.scratch.kernel.len());
+        self.scratch.kernel.sort_unstable();
+        self.scratch.kernel.dedup();
+        let mut at = 0;
+        loop {
+            at = self.complete_from(at, done)?;
+            while let Some(frame) = self.scratch.ended.pop() {
+                for back in self.end_element(frame)? {
+                    if !self.scratch.kernel.contains(&back) {
+                        self.scratch.kernel.push(back);
+                    }
+                }
+            }
+            if at == self.scratch.kernel.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Completion from index `at` on. Elements that end are collected in `ended` for the caller.
+    fn complete_from(&mut self, mut at: usize, done: &mut Completed) -> Result<usize, ParserLimit> {
+        let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
+        let (program, relaxed, duplicates) = (&self.program, self.relaxed, &self.names.duplicates);
+        let mut kernel = KernelSet { items: kernel, seen, is_hashed: false };
+        while let Some(&item) = kernel.items.get(at) {
+            at += 1;
+            fuel::charge(2);
+            let state = program.state(item.state);
+            if !state.is_final {
+                continue;
+            }
+            if state.block != NO_BLOCK {
+                kernel.end_run(item, &program.blocks[state.block as usize], relaxed, restarts);
+                continue;
+            }
+            match item.frame {
+                ROOT => done.root = true,
+                BOTTOM | TRIGGER_FRAME => done.bottom = true,
+                frame if state.return_role == ReturnRole::Element => ended.push(frame),
+                frame if state.name && duplicates.contains(&frame) => {}
+                frame => {
+                    fuel::spend(2 * self.store.returns(frame).len())?;
+                    for &back in self.store.returns(frame) {
+                        kernel.insert(back);
+                    }
+                }
+            }
+            if kernel.items.len() > self.limits.items {
+                return Err(ParserLimit::Items);
+            }
+        }
+        Ok(at)
+    }
+
+    /// Adds the first state of each block that an item may enter, and of each next run. Those
+    /// states have read nothing of their run and are not completed, so an empty run is never
+    /// counted.
+    pub(super) fn enter_blocks(&mut self) {
+        let Scratch { kernel, restarts, .. } = &mut self.scratch;
+        fuel::charge(kernel.len() + restarts.len());
+        for i in 0..kernel.len() {
+            let item = kernel[i];
+            let state = self.program.state(item.state);
+            if !state.calling || state.is_trigger_state && item.frame == TRIGGER_FRAME {
+                continue;
+            }
+            self.program.expand(item.state);
+            for &block in self.program.enters(item.state) {
+                let start = self.program.blocks[block as usize].start;
+                kernel.push(Item { state: start, count: 0, frame: item.frame });
+            }
+        }
+        kernel.append(restarts);
+    }
+}

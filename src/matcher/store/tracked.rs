@@ -1,0 +1,148 @@
+//! The constraints beyond context-free grammars that items and frames track.
+
+use super::{FrameId, Item, Store};
+use crate::compile::{DistinctRole, Program, ReturnRole, UNKNOWN_REGISTER};
+
+/// Set of flags: constraints that an item, frame or configuration tracks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::matcher) struct Tracked(u8);
+
+impl Tracked {
+    /// A budget of tokens or code points.
+    pub(in crate::matcher) const BUDGET: Tracked = Tracked(1);
+    /// A scope (an array with `uniqueItems`), also one whose register only counts.
+    pub(in crate::matcher) const SCOPE: Tracked = Tracked(2);
+    /// A scope whose register holds values.
+    pub(in crate::matcher) const VALUES: Tracked = Tracked(4);
+    /// A scope with values that has an element open.
+    pub(in crate::matcher) const ELEMENT: Tracked = Tracked(8);
+    /// An open element that may still become equal to an earlier element (a *rival*).
+    pub(in crate::matcher) const RIVALS: Tracked = Tracked(16);
+    /// Every path to the root frame has an open element with rivals; see [`Tracked::is_stuck`].
+    const STUCK: Tracked = Tracked(32);
+    /// A scope that is not open: some element may be something other than a string with infinitely
+    /// many continuations; see [`DistinctRole`].
+    pub(in crate::matcher) const CLOSED: Tracked = Tracked(64);
+    /// A name: the text of an occurrence of a rule that must differ from its siblings.
+    pub(in crate::matcher) const NAME: Tracked = Tracked(128);
+
+    /// Whether the sets share a flag.
+    pub(in crate::matcher) fn intersects(self, flags: Tracked) -> bool {
+        self.0 & flags.0 != 0
+    }
+
+    /// Whether every path to the root frame has an open element with rivals. Such a configuration
+    /// needs a search to prove that it can be completed.
+    pub(in crate::matcher) fn is_stuck(self) -> bool {
+        self.intersects(Tracked::STUCK)
+    }
+
+    /// The flags of both sets.
+    pub(in crate::matcher) fn union(self, other: Tracked) -> Tracked {
+        Tracked(self.0 | other.0)
+    }
+
+    /// Flags of alternative paths: any path sets a flag, except `STUCK`, which all must have.
+    fn over_paths(paths: impl Iterator<Item = Tracked>) -> Tracked {
+        let (mut all, mut stuck) = (0, Tracked::STUCK.0);
+        for path in paths {
+            all |= path.0;
+            stuck &= path.0;
+        }
+        Tracked(all & !Tracked::STUCK.0 | stuck)
+    }
+}
+
+impl Store {
+    /// The constraints that a frame tracks.
+    #[inline]
+    pub(in crate::matcher) fn tracked(&self, frame: FrameId) -> Tracked {
+        self.frames[frame as usize].tracked
+    }
+
+    /// The constraints that the frames of some items track. The frames must be interned.
+    pub(in crate::matcher) fn tracked_after(&self, items: &[Item]) -> Tracked {
+        Tracked::over_paths(items.iter().map(|i| self.tracked(i.frame)))
+    }
+
+    /// The constraints that an item tracks itself, without its frame.
+    pub(in crate::matcher) fn tracked_by_state(&self, program: &Program, item: &Item) -> Tracked {
+        if program.state(item.state).name {
+            return Tracked::NAME;
+        }
+        if program.budget_meter(item.state).is_some() {
+            return Tracked::BUDGET;
+        }
+        if program.state(item.state).return_role != ReturnRole::Scope
+            || item.count == UNKNOWN_REGISTER
+        {
+            return Tracked::default();
+        }
+        let status = self.registers.status(item.count);
+        let values = if status.holds_values { Tracked::VALUES } else { Tracked::default() };
+        let element = if status.element_open { Tracked::ELEMENT } else { Tracked::default() };
+        // A scope of unbounded strings always has further values, so no element gets stuck.
+        let open = program.compiled().scopes.role(program.rule(item.state))
+            == Some(DistinctRole::Scope { open: true });
+        let rivals = match status.has_rivals {
+            true if open => Tracked::RIVALS,
+            true => Tracked::RIVALS.union(Tracked::STUCK),
+            false => Tracked::default(),
+        };
+        let closed = if open { Tracked::default() } else { Tracked::CLOSED };
+        Tracked::SCOPE.union(values).union(element).union(rivals).union(closed)
+    }
+
+    /// The constraints that a new frame with these items tracks.
+    pub(super) fn tracked_in(&self, program: &Program, items: &[Item]) -> Tracked {
+        if program.frames_hold_nothing() {
+            return Tracked::default();
+        }
+        Tracked::over_paths(
+            items.iter().map(|i| self.tracked_by_state(program, i).union(self.tracked(i.frame))),
+        )
+    }
+
+    /// Computes the tracked flags of a new group.
+    pub(super) fn track_group(&mut self, program: &Program, base: FrameId) {
+        if program.frames_hold_nothing() {
+            return;
+        }
+        let group = base..self.frames.len() as FrameId;
+        let outside = |store: &Store, member: FrameId| {
+            let items = store.returns(member).iter();
+            let paths = items.map(|i| match group.contains(&i.frame) {
+                true => store.tracked_by_state(program, i),
+                false => store.tracked_by_state(program, i).union(store.tracked(i.frame)),
+            });
+            paths.fold(Tracked::default(), Tracked::union)
+        };
+        let all = group
+            .clone()
+            .map(|member| outside(self, member))
+            .fold(Tracked::default(), Tracked::union);
+        // Greatest fixpoint: a member is stuck unless one of its items is on a free path.
+        for member in group.clone() {
+            self.frames[member as usize].tracked = all.union(Tracked::STUCK);
+        }
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for member in group.clone() {
+                if !self.tracked(member).intersects(Tracked::STUCK) {
+                    continue;
+                }
+                let free = |i: &Item| {
+                    !self
+                        .tracked_by_state(program, i)
+                        .union(self.tracked(i.frame))
+                        .intersects(Tracked::STUCK)
+                };
+                if self.returns(member).iter().any(free) {
+                    self.frames[member as usize].tracked = Tracked(all.0 & !Tracked::STUCK.0);
+                    changed = true;
+                }
+            }
+        }
+    }
+}
