@@ -17,11 +17,15 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 
 mod byte_groups;
+mod continuations;
+mod frontier;
 mod likely_paths;
 mod slices;
+mod token_branches;
+mod token_walk;
 mod word_cuts;
 
-use self::likely_paths::Candidate;
+use self::frontier::Candidate;
 use self::slices::Preparation;
 use super::background::{Priority, SliceSignal};
 use super::runtime::{EngineCounters, count};

@@ -23,86 +23,100 @@ impl Matcher {
         let IndexState { parser, lengths: Some(lengths), .. } = state else {
             return Err(ParserLimit::Search);
         };
-        let special = lengths.special();
-        let longest = special.saturating_mul(options.longest as u64);
-        let cost = |step: &CompletionStep| {
-            if matches!(step, CompletionStep::Special(_)) { special } else { 1 }
-        };
-        // The configurations passed, and the symbol read from each.
-        let mut path: Vec<(ConfigId, CompletionStep)> = Vec::new();
-        let mut dead_ends: HashSet<ConfigId> = HashSet::default();
-        let mut config = self.config();
+        let longest = lengths.special().saturating_mul(options.longest as u64);
+        let (path, dead_ends) = (Vec::new(), HashSet::default());
+        let mut search = DetourSearch { parser, lengths, config: self.config(), path, dead_ends };
         for _ in 0..MAX_DETOURS {
-            let read: u64 = path.iter().map(|(_, step)| cost(step)).sum();
-            let (length, steps) = shortest_unconstrained(parser, lengths, config)?;
-            let length = read.saturating_add(length);
+            let (length, steps) = search.shortest(search.config)?;
+            let length = search.length().saturating_add(length);
             if length > longest {
                 return Ok(Completion { length, pieces: None });
             }
-            for step in lengths.text(&steps, options.longest) {
-                let next = take_step(parser, config, step)?;
-                if next == DEAD || dead_ends.contains(&next) {
-                    break;
-                }
-                path.push((config, step));
-                config = next;
-            }
-            if parser.store().done(config).root {
-                let text: Vec<CompletionStep> = path.iter().map(|(_, step)| *step).collect();
+            search.follow(&search.lengths.text(&steps, options.longest))?;
+            if search.parser.store().done(search.config).root {
+                let text: Vec<CompletionStep> = search.path.iter().map(|(_, step)| *step).collect();
                 return Ok(Completion {
-                    length: text.iter().map(cost).sum(),
+                    length: search.length(),
                     pieces: Some(to_pieces(index, &text)),
                 });
             }
-            let mut detour: Option<(u64, CompletionStep, ConfigId)> = None;
-            let specials: Vec<u32> = parser.specials(config).collect();
-            let bytes = parser.allowed(config).iter().map(CompletionStep::Byte);
-            for step in bytes.chain(specials.into_iter().map(CompletionStep::Special)) {
-                let next = take_step(parser, config, step)?;
-                if next == DEAD || dead_ends.contains(&next) {
-                    continue;
-                }
-                let length =
-                    shortest_unconstrained(parser, lengths, next)?.0.saturating_add(cost(&step));
-                if detour.is_none_or(|(least, ..)| length < least) {
-                    detour = Some((length, step, next));
-                }
-            }
-            match detour {
-                Some((_, step, next)) => {
-                    path.push((config, step));
-                    config = next;
-                }
-                None => {
-                    dead_ends.insert(config);
-                    let Some((before, _)) = path.pop() else { return Err(ParserLimit::Search) };
-                    config = before;
-                }
-            }
+            search.detour()?;
         }
         Err(ParserLimit::Search)
     }
 }
 
-/// Takes one step of a completion.
-fn take_step(
-    parser: &mut Parser,
+/// A search by shortest completions and detours around repeated values.
+struct DetourSearch<'s> {
+    parser: &'s mut Parser,
+    lengths: &'s mut ShortestPaths,
+    /// The configuration at the end of the path.
     config: ConfigId,
-    step: CompletionStep,
-) -> Result<ConfigId, ParserLimit> {
-    match step {
-        CompletionStep::Byte(byte) => parser.advance(config, byte),
-        CompletionStep::Special(special) => parser.step_special(config, special),
-        CompletionStep::Part { .. } | CompletionStep::On => Ok(config),
-    }
+    /// The configurations passed, and the symbol read from each.
+    path: Vec<(ConfigId, CompletionStep)>,
+    /// Configurations without a way on.
+    dead_ends: HashSet<ConfigId>,
 }
 
-/// The shortest completion if values may be equal.
-fn shortest_unconstrained(
-    parser: &mut Parser,
-    lengths: &mut ShortestPaths,
-    config: ConfigId,
-) -> Result<(u64, Box<[CompletionStep]>), ParserLimit> {
-    // The search ignores registers.
-    lengths.shortest(parser, config)?.ok_or(ParserLimit::Search)
+impl DetourSearch<'_> {
+    /// The cost of a symbol.
+    fn cost(&self, step: &CompletionStep) -> u64 {
+        if matches!(step, CompletionStep::Special(_)) { self.lengths.special() } else { 1 }
+    }
+
+    /// The cost of the path.
+    fn length(&self) -> u64 {
+        self.path.iter().map(|(_, step)| self.cost(step)).sum()
+    }
+
+    /// The shortest completion if values may be equal.
+    fn shortest(&mut self, config: ConfigId) -> Result<(u64, Box<[CompletionStep]>), ParserLimit> {
+        // The search ignores registers.
+        self.lengths.shortest(self.parser, config)?.ok_or(ParserLimit::Search)
+    }
+
+    /// The configuration after a step; `None` if it is a dead end.
+    fn take_step(&mut self, step: CompletionStep) -> Result<Option<ConfigId>, ParserLimit> {
+        let next = match step {
+            CompletionStep::Byte(byte) => self.parser.advance(self.config, byte)?,
+            CompletionStep::Special(special) => self.parser.step_special(self.config, special)?,
+            CompletionStep::Part { .. } | CompletionStep::On => self.config,
+        };
+        Ok((next != DEAD && !self.dead_ends.contains(&next)).then_some(next))
+    }
+
+    /// Follows a completion until an element would equal an earlier one.
+    fn follow(&mut self, steps: &[CompletionStep]) -> Result<(), ParserLimit> {
+        for &step in steps {
+            let Some(next) = self.take_step(step)? else { break };
+            self.path.push((self.config, step));
+            self.config = next;
+        }
+        Ok(())
+    }
+
+    /// Takes the symbol with the shortest completion, or goes back from a dead end.
+    fn detour(&mut self) -> Result<(), ParserLimit> {
+        let mut best: Option<(u64, CompletionStep, ConfigId)> = None;
+        let specials: Vec<u32> = self.parser.specials(self.config).collect();
+        let bytes = self.parser.allowed(self.config).iter().map(CompletionStep::Byte);
+        for step in bytes.chain(specials.into_iter().map(CompletionStep::Special)) {
+            let Some(next) = self.take_step(step)? else { continue };
+            let length = self.shortest(next)?.0.saturating_add(self.cost(&step));
+            if best.is_none_or(|(least, ..)| length < least) {
+                best = Some((length, step, next));
+            }
+        }
+        match best {
+            Some((_, step, next)) => {
+                self.path.push((self.config, step));
+                self.config = next;
+            }
+            None => {
+                self.dead_ends.insert(self.config);
+                (self.config, _) = self.path.pop().ok_or(ParserLimit::Search)?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,184 @@
+//! The walk of grammar and token trie together that finds where the next token is likely to end.
+
+use super::PathSymbol;
+use super::byte_groups::character_kind;
+use super::continuations::ContinuationMemo;
+use super::frontier::Candidate;
+use super::token_branches::TokenBranch;
+use crate::matcher::{ConfigId, Parser, ParserLimit};
+use crate::vocab::Trie;
+
+/// Least likelihood, relative to the start of a token, at which a partial token is followed.
+const MIN_TOKEN_LIKELIHOOD: f64 = 1e-3;
+/// Likelihood that a token ends although a longer one would go on: at the end of a word, and inside
+/// of one.
+const EARLY_END: (f64, f64) = (0.02, 0.001);
+/// Most trie nodes visited while one candidate is expanded.
+const MAX_TRIE_NODES: usize = 512;
+
+/// A state of the walk: a trie node, the configuration there, and the path to it.
+struct PartialToken {
+    config: ConfigId,
+    node: u32,
+    likelihood: f64,
+    path: Vec<PathSymbol>,
+    /// Length of the longest prefix of the path that is a token, and the configuration it leads to.
+    longest_token: Option<(usize, ConfigId)>,
+}
+
+/// Configurations that tokens lead to from a candidate.
+#[derive(Default)]
+pub(super) struct TokenTargets {
+    pub(super) list: Vec<TokenTarget>,
+}
+
+/// A configuration that tokens lead to.
+pub(super) struct TokenTarget {
+    pub(super) to: ConfigId,
+    /// Sum over the tokens found.
+    pub(super) likelihood: f64,
+    /// Likelihood of the token in `path`, the likeliest one.
+    best_path_likelihood: f64,
+    pub(super) path: Vec<PathSymbol>,
+}
+
+impl TokenTargets {
+    /// Adds a token that leads to `to`.
+    pub(super) fn add(&mut self, to: ConfigId, likelihood: f64, path: &[PathSymbol]) {
+        match self.list.iter_mut().find(|target| target.to == to) {
+            Some(target) => {
+                target.likelihood += likelihood;
+                if likelihood > target.best_path_likelihood {
+                    (target.best_path_likelihood, target.path) = (likelihood, path.to_vec());
+                }
+            }
+            None => self.list.push(TokenTarget {
+                to,
+                likelihood,
+                best_path_likelihood: likelihood,
+                path: path.to_vec(),
+            }),
+        }
+    }
+}
+
+/// The walk from one candidate.
+pub(super) struct TokenWalk<'w> {
+    trie: &'w Trie,
+    candidate: &'w Candidate,
+    /// Least likelihood, relative to the start of the token, at which a partial token is followed.
+    min_likelihood: f64,
+    stack: Vec<PartialToken>,
+    found: TokenTargets,
+}
+
+impl<'w> TokenWalk<'w> {
+    /// A walk that finds what is likelier than `likelihood_floor`, relative to the start of the
+    /// text.
+    pub(super) fn new(
+        trie: &'w Trie,
+        candidate: &'w Candidate,
+        likelihood_floor: f64,
+    ) -> TokenWalk<'w> {
+        let begin = PartialToken {
+            config: candidate.config,
+            node: 0,
+            likelihood: 1.0,
+            path: Vec::new(),
+            longest_token: None,
+        };
+        TokenWalk {
+            trie,
+            candidate,
+            min_likelihood: MIN_TOKEN_LIKELIHOOD.max(likelihood_floor / candidate.likelihood),
+            stack: vec![begin],
+            found: TokenTargets::default(),
+        }
+    }
+
+    /// Walks until no partial token is left. A token ends where no longer one is likely, and, with
+    /// a small likelihood, earlier.
+    pub(super) fn run(
+        mut self,
+        parser: &mut Parser,
+        memo: &mut ContinuationMemo,
+    ) -> Result<TokenTargets, ParserLimit> {
+        let mut visited = 0;
+        while let Some(partial) = self.stack.pop() {
+            visited += 1;
+            if visited > MAX_TRIE_NODES || memo.is_spent() {
+                break;
+            }
+            let last = match partial.path.last() {
+                Some(PathSymbol::Byte(byte)) => Some(*byte),
+                Some(PathSymbol::Special(_)) => None,
+                None => self.candidate.last_byte,
+            };
+            let min_likelihood = self.min_likelihood / partial.likelihood;
+            let continuations = memo.get(parser, partial.config)?;
+            let branches = continuations.branches(self.trie, partial.node, (last, min_likelihood));
+            if let (true, Some((len, to))) = (branches.is_empty(), partial.longest_token) {
+                self.found.add(to, partial.likelihood, &partial.path[..len]);
+            }
+            for branch in branches {
+                self.follow(&partial, last, &branch);
+            }
+        }
+        Ok(self.found)
+    }
+
+    /// Follows one branch of a partial token whose last byte is `last`.
+    fn follow(&mut self, partial: &PartialToken, last: Option<u8>, branch: &TokenBranch) {
+        let PartialToken { path, longest_token, .. } = partial;
+        let likelihood = partial.likelihood * branch.likelihood;
+        if let (Some((len, to)), PathSymbol::Byte(byte), Some(_)) =
+            (*longest_token, branch.symbol, branch.child)
+            && len == path.len()
+        {
+            let word_ends = last.is_some_and(|last| character_kind(last) != character_kind(byte));
+            let early_end = if word_ends { EARLY_END.0 } else { EARLY_END.1 };
+            self.found.add(to, likelihood * early_end, path);
+        }
+        if likelihood < self.min_likelihood {
+            return;
+        }
+        match (branch.symbol, branch.child) {
+            (PathSymbol::Special(_), _) if path.is_empty() => {
+                self.found.add(branch.to, likelihood, &[branch.symbol]);
+            }
+            (PathSymbol::Byte(_), Some(child)) => {
+                self.descend(partial, branch, (child, likelihood));
+            }
+            _ => {
+                if let Some((len, to)) = *longest_token {
+                    self.found.add(to, likelihood, &path[..len]);
+                }
+            }
+        }
+    }
+
+    /// Goes on with a partial token at a child of its trie node, or ends it there.
+    fn descend(
+        &mut self,
+        partial: &PartialToken,
+        branch: &TokenBranch,
+        (child, likelihood): (u32, f64),
+    ) {
+        let mut path = partial.path.clone();
+        path.push(branch.symbol);
+        let is_token = !self.trie.words_at(child).is_empty();
+        if is_token && (branch.has_many_bytes || self.trie.node(child).end == child + 1) {
+            self.found.add(branch.to, likelihood, &path);
+            return;
+        }
+        let longest_token =
+            if is_token { Some((path.len(), branch.to)) } else { partial.longest_token };
+        self.stack.push(PartialToken {
+            config: branch.to,
+            node: child,
+            likelihood,
+            path,
+            longest_token,
+        });
+    }
+}
