@@ -54,7 +54,8 @@ pub(super) struct Continuations {
     pub(super) in_trigger: bool,
 }
 
-/// Memoised continuations of the configurations that a search explores, and the steps that it takes.
+/// Memoised continuations of the configurations that a search explores, and the steps that it
+/// takes.
 pub(super) struct ContinuationMemo {
     explored: HashMap<ConfigId, Arc<Continuations>>,
     /// Answers of [`ContinuationMemo::returns_on_text`] for other configurations.

@@ -203,8 +203,9 @@ impl PathSearch {
     }
 }
 
-/// The bytes of a path, if they begin a word: letters after at most one other byte, or punctuation
-/// after at most a space. `last_byte` is the byte before the path. Also tells the bytes of the word.
+/// The bytes of a path, and which bytes are of one word with them, if they begin a word: letters
+/// after at most one other byte, or punctuation after at most a space. `last_byte` is the byte
+/// before the path.
 fn begun_word(path: &[PathSymbol], last_byte: Option<u8>) -> Option<(Vec<u8>, IsWordByte)> {
     let bytes = path.iter().map_while(|symbol| match symbol {
         PathSymbol::Byte(byte) => Some(*byte),
