@@ -17,7 +17,7 @@ const MANY_FIELDS: &str = "// Many fields: ";
 /// Most parameters of a function besides `self`; those of a tuple are counted one by one.
 const MAX_PARAMETERS: usize = 6;
 /// Most functions and structures with such a comment. That number only falls.
-const MAX_EXCEPTIONS: usize = 40;
+const MAX_EXCEPTIONS: usize = 14;
 
 /// Folders whose functions and structures are measured.
 const MEASURED: &[&str] = &["src", "adapters", "cli/src", "server/src"];
@@ -183,7 +183,8 @@ fn functions_have_few_parameters() {
     assert!(wrong.is_empty(), "over {MAX_PARAMETERS} parameters: {wrong:#?}");
 }
 
-/// Number of parameters of a function whose text this begins with; those of tuples count one by one.
+/// Number of parameters of a function whose text this begins with; those of tuples count one by
+/// one.
 fn parameters(text: &str) -> Option<usize> {
     let text = text.strip_prefix("fn ")?;
     let name = text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').count();
@@ -358,7 +359,8 @@ fn imports_of_modules(folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     modules.iter().map(|(module, text)| (module.clone(), targets(module, text))).collect()
 }
 
-/// Imports of a crate's files that close a circle: the imported file leads back to the importing one.
+/// Imports of a crate's files that close a circle: the imported file leads back to the importing
+/// one.
 /// Parents and children are not counted.
 fn circular_imports(folder: &str) -> Vec<String> {
     let related = |a: &Module, b: &Module| a.starts_with(b) || b.starts_with(a);
