@@ -8,7 +8,7 @@
 //! * The token contains another key after other text. Such tokens have at least two quotes, so
 //!   there are few. They are found once for all places of a kind, and tested one by one.
 //!
-//! The parser's side is `matcher::duplicate_keys`.
+//! The parser's side is `matcher::value_constraints::duplicate_keys`.
 
 use std::sync::Arc;
 

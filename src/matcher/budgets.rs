@@ -8,8 +8,8 @@
 use super::frame_rewrite::{RewriteScope, RewrittenFrames, with_rewritten_frame};
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::registers::Registers;
 use super::store::{Completed, ConfigId, FrameId, Item, Tracked};
+use super::value_constraints::registers::Registers;
 use crate::compile::{BudgetMeter, BudgetUnit, ReturnRole};
 use crate::hash::HashSet;
 use crate::ir::Spent;

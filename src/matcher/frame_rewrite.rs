@@ -5,8 +5,8 @@
 //! call: cost is in proportion to the items of the frames reached. Frames that track nothing of the
 //! requested kind are left alone; [`Tracked`] flags find them without a search.
 
-use super::registers::Registers;
 use super::store::{FrameId, Item, Store, Tracked};
+use super::value_constraints::registers::Registers;
 use crate::compile::{Program, ReturnRole};
 use crate::hash::{HashMap, HashSet};
 

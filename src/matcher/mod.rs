@@ -6,8 +6,8 @@
 //!
 //! * Core: `store` interns items, frames and configurations; `parser` scans, completes and
 //!   predicts; `transition_cache` memoises; `frame_rewrite` maps the items of frames.
-//! * Constraints beyond context-free grammars: `budgets`, `distinct_values` with `registers`
-//!   (`docs/internals/DISTINCT_VALUES.md`), and `duplicate_keys`.
+//! * Constraints beyond context-free grammars: `budgets` of tokens, and `value_constraints`, which
+//!   compare JSON values and names. Grammars without them run none of their code.
 //! * Queries for mask construction (`query_caches`): `canonical`, `counted_runs` and
 //!   `counted_steps` (`docs/internals/COUNTERS.md`), `self_loops`, `universal`, `lookahead`,
 //!   `tail_calls` and `white_space_bounds`.
@@ -19,19 +19,12 @@ mod canonical;
 mod chart;
 mod counted_runs;
 mod counted_steps;
-mod distinct_values;
-mod duplicate_keys;
 mod frame_rewrite;
-mod json_string;
-mod json_value;
 mod limit;
 mod lookahead;
-mod name_tracker;
-mod number_prefix;
 mod parser;
 mod query_caches;
 mod recognizer;
-mod registers;
 mod self_loops;
 mod shortest;
 mod store;
@@ -40,20 +33,20 @@ mod temperature;
 mod trace;
 mod transition_cache;
 mod universal;
-mod value_cursor;
+mod value_constraints;
 mod white_space_bounds;
 
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
 pub(crate) use chart::{Chart, ChartInput, ChartLimit, DerivedSpan};
-pub(crate) use duplicate_keys::NameStatus;
 pub(crate) use limit::ParserLimit;
 pub(crate) use parser::{CounterRoom, Exit, Parser};
 pub(crate) use self_loops::{MIN_SKIP_NODES, may_be_self_loop};
 pub(crate) use shortest::{CompletionStep, ShortestPaths};
 pub(crate) use store::{ConfigId, DEAD, Item, UNBOUNDED_COUNT};
 pub(crate) use universal::QueryAllowance;
+pub(crate) use value_constraints::NameStatus;
 pub(crate) use white_space_bounds::WhiteSpaceBound;
 
 use crate::ids::TokenId;

@@ -18,13 +18,13 @@ use std::sync::Arc;
 use predict::CalledRule;
 
 use super::limit::ParserLimit;
-use super::name_tracker::NameTracker;
 use super::query_caches::{DistinctCaches, QueryCaches, StepCaches};
 use super::store::{
     BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, ROOT,
     Store, TRIGGER_FRAME,
 };
 use super::transition_cache::TransitionCache;
+use super::value_constraints::name_tracker::NameTracker;
 use crate::compile::{Compiled, Program};
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -66,9 +66,9 @@ pub(crate) struct Parser {
     pub(super) steps: StepCaches,
     /// Answers to queries of mask construction.
     pub(super) queries: QueryCaches,
-    /// See [`super::distinct_values`].
+    /// See [`super::value_constraints::distinct_values`].
     pub(super) distinct_values: DistinctCaches,
-    /// See [`super::duplicate_keys`].
+    /// See [`super::value_constraints::duplicate_keys`].
     pub(super) names: NameTracker,
     /// The configuration of the empty text, or the limit that was reached while computing it.
     start: Result<ConfigId, ParserLimit>,

@@ -18,7 +18,7 @@ pub(super) use tracked::Tracked;
 
 use std::hash::{Hash, Hasher};
 
-use super::registers::Registers;
+use super::value_constraints::registers::Registers;
 use crate::capacity::ReserveMore;
 use crate::compile::{Program, ReturnRole};
 use crate::hash::{Seeded, hasher};
@@ -145,7 +145,7 @@ pub(crate) struct Completed {
     pub(crate) after_trigger: bool,
     /// White-space bounds are ignored from here on; see [`super::white_space_bounds`].
     pub(super) relaxed: bool,
-    /// Id of the list of earlier names; see [`super::duplicate_keys`].
+    /// Id of the list of earlier names; see [`super::value_constraints::duplicate_keys`].
     pub(super) names: u32,
 }
 

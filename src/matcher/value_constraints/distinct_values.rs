@@ -3,7 +3,7 @@
 //! A *scope* is the occurrence of a rule whose elements must differ; its register (see
 //! [`super::registers`]) holds the values of its elements so far. The register is stored in the
 //! item that an element returns to, inside the frame. Beginning, extending and ending an element
-//! therefore rewrites frames (see [`super::frame_rewrite`]). Grammars without scopes never run this
+//! therefore rewrites frames (see [`crate::matcher::frame_rewrite`]). Grammars without scopes never run this
 //! code.
 //!
 //! An element that ends with an earlier value is dropped. While an open element may still become
@@ -12,14 +12,14 @@
 
 use std::collections::VecDeque;
 
-use super::frame_rewrite::{ItemMap, RewriteScope, with_rewritten_frame};
-use super::limit::ParserLimit;
-use super::parser::Parser;
 use super::registers::{Registers, RivalState};
-use super::store::{Completed, ConfigId, DEAD, FrameId, Item, Tracked};
 use crate::compile::{DistinctRole, ReturnRole, UNKNOWN_REGISTER};
 use crate::fsm::ByteSet;
 use crate::hash::HashSet;
+use crate::matcher::frame_rewrite::{ItemMap, RewriteScope, with_rewritten_frame};
+use crate::matcher::limit::ParserLimit;
+use crate::matcher::parser::Parser;
+use crate::matcher::store::{Completed, ConfigId, DEAD, FrameId, Item, Tracked};
 
 /// Most configurations that a search visits; without a result, there is no continuation.
 const MAX_SEARCHED_CONFIGS: usize = 4096;
@@ -97,12 +97,15 @@ impl Parser {
 
     /// An element begins and will return to these items. Removes the items whose scope allows no
     /// further element.
-    pub(super) fn begin_element(&mut self, returns: &mut Vec<Item>) {
+    pub(in crate::matcher) fn begin_element(&mut self, returns: &mut Vec<Item>) {
         self.update_scopes(returns, &|registers, register| registers.begin_element(register));
     }
 
     /// The items that an element with this frame returns to; none if the value is not new.
-    pub(super) fn end_element(&mut self, frame: FrameId) -> Result<Vec<Item>, ParserLimit> {
+    pub(in crate::matcher) fn end_element(
+        &mut self,
+        frame: FrameId,
+    ) -> Result<Vec<Item>, ParserLimit> {
         let mut returns = self.store().returns(frame).to_vec();
         self.update_scopes(&mut returns, &|registers, register| registers.end_element(register));
         match std::mem::take(&mut self.store_and_program().0.registers.too_deep) {
@@ -113,7 +116,7 @@ impl Parser {
 
     /// The configuration after a byte, if it has a continuation; for configurations that compare
     /// values.
-    pub(super) fn step_comparing_values(
+    pub(in crate::matcher) fn step_comparing_values(
         &mut self,
         config: ConfigId,
         byte: u8,
@@ -133,7 +136,10 @@ impl Parser {
     }
 
     /// Whether the open elements of a configuration can still become distinct values.
-    pub(super) fn has_continuation(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
+    pub(in crate::matcher) fn has_continuation(
+        &mut self,
+        config: ConfigId,
+    ) -> Result<bool, ParserLimit> {
         if self.is_trivially_live(config) {
             return Ok(true);
         }

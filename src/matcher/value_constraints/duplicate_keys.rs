@@ -21,12 +21,12 @@ use smallvec::SmallVec;
 
 use naming_frames::FrameList;
 
-use super::limit::ParserLimit;
 use super::name_tracker::{NameList, TokenLookup};
-use super::parser::Parser;
-use super::store::{ConfigId, DEAD, FrameId, Item, Tracked};
 use crate::compile::{EMPTY_REGISTER, Program};
 use crate::fsm::ByteSet;
+use crate::matcher::limit::ParserLimit;
+use crate::matcher::parser::Parser;
+use crate::matcher::store::{ConfigId, DEAD, FrameId, Item, Tracked};
 
 /// Names begin and end with this byte.
 const QUOTE: u8 = b'"';
@@ -163,7 +163,7 @@ impl Parser {
 
     /// The configuration after a byte, with names recorded; and whether all bytes of the class lead
     /// there.
-    pub(super) fn step_with_names(
+    pub(in crate::matcher) fn step_with_names(
         &mut self,
         config: ConfigId,
         byte: u8,
@@ -273,7 +273,7 @@ impl Parser {
     }
 
     /// The configuration after a special token, for a configuration with names.
-    pub(super) fn step_special_with_names(
+    pub(in crate::matcher) fn step_special_with_names(
         &mut self,
         config: ConfigId,
         special: u32,
@@ -300,7 +300,7 @@ impl Parser {
     }
 
     /// The configuration after the end of a token, for a configuration with names.
-    pub(super) fn token_ended_with_names(
+    pub(in crate::matcher) fn token_ended_with_names(
         &mut self,
         config: ConfigId,
     ) -> Result<ConfigId, ParserLimit> {
@@ -316,7 +316,7 @@ impl Parser {
 
     /// The union of two configurations. Where both have names of a rule occurrence, those of the
     /// first one are used.
-    pub(super) fn union_with_names(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
+    pub(in crate::matcher) fn union_with_names(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
         let store = self.store();
         let (mut list, others) = [a, b].map(|c| self.names.list(store.done(c).names)).into();
         let (a, b) = (store.plain(a), store.plain(b));
@@ -467,13 +467,17 @@ impl Parser {
     }
 
     /// Whether text that a rule with this frame reads cannot affect names.
-    pub(super) fn leaves_names_alone(&self, config: ConfigId, frame: FrameId) -> bool {
+    pub(in crate::matcher) fn leaves_names_alone(&self, config: ConfigId, frame: FrameId) -> bool {
         let list = &self.names.lists[self.store().done(config).names as usize];
         !self.has_open_name(list) && list.iter().all(|(owner, _)| *owner != frame)
     }
 
     /// A plain configuration with the names of another configuration.
-    pub(super) fn with_names_of(&mut self, config: ConfigId, plain: ConfigId) -> ConfigId {
+    pub(in crate::matcher) fn with_names_of(
+        &mut self,
+        config: ConfigId,
+        plain: ConfigId,
+    ) -> ConfigId {
         let names = self.store().done(config).names;
         self.store_and_program().0.with_name_list(plain, names)
     }

@@ -2,37 +2,40 @@
 
 use smallvec::SmallVec;
 
-use super::frame_rewrite::RewrittenFrames;
-use super::store::{ConfigId, FrameId};
 use crate::capacity::ReserveMore;
 use crate::hash::{HashMap, Seeded};
+use crate::matcher::frame_rewrite::RewrittenFrames;
+use crate::matcher::store::{ConfigId, FrameId};
 
 /// Frames of rule occurrences that have called names, with the registers of the names. Sorted.
-pub(super) type NameList = SmallVec<[(FrameId, u32); 4]>;
+pub(in crate::matcher) type NameList = SmallVec<[(FrameId, u32); 4]>;
 /// The bytes of a token.
-pub(super) type TokenBytes = SmallVec<[u8; 16]>;
+pub(in crate::matcher) type TokenBytes = SmallVec<[u8; 16]>;
 
 /// The name lists of one parser, and the caches of their transitions.
 #[derive(Debug)]
-pub(super) struct NameTracker {
+pub(in crate::matcher) struct NameTracker {
     /// Interned lists; list 0 is empty.
-    pub(super) lists: Vec<NameList>,
+    pub(in crate::matcher) lists: Vec<NameList>,
     ids: HashMap<NameList, u32>,
     /// Transitions over bytes of names, which byte classes do not describe.
-    pub(super) steps: HashMap<(ConfigId, u8), ConfigId>,
+    pub(in crate::matcher) steps: HashMap<(ConfigId, u8), ConfigId>,
     /// Transitions over special tokens.
-    pub(super) specials: HashMap<(ConfigId, u32), ConfigId>,
-    /// Transitions over likely tokens; see [`super::parser::Parser::memoise_token`].
-    pub(super) tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
+    pub(in crate::matcher) specials: HashMap<(ConfigId, u32), ConfigId>,
+    /// Transitions over likely tokens; see [`crate::matcher::parser::Parser::memoise_token`].
+    pub(in crate::matcher) tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
     /// Frames to follow while they are rewritten: the old and the new one.
-    pub(super) followed_frames: Vec<(FrameId, FrameId)>,
+    pub(in crate::matcher) followed_frames: Vec<(FrameId, FrameId)>,
     /// Frames of duplicate names, which may not end here.
-    pub(super) duplicates: Vec<FrameId>,
+    pub(in crate::matcher) duplicates: Vec<FrameId>,
 }
 
 /// Look-up key of [`NameTracker::tokens`].
 #[derive(Hash)]
-pub(super) struct TokenLookup<'b>(pub(super) ConfigId, pub(super) &'b [u8]);
+pub(in crate::matcher) struct TokenLookup<'b>(
+    pub(in crate::matcher) ConfigId,
+    pub(in crate::matcher) &'b [u8],
+);
 
 impl hashbrown::Equivalent<(ConfigId, TokenBytes)> for TokenLookup<'_> {
     fn equivalent(&self, (config, bytes): &(ConfigId, TokenBytes)) -> bool {
@@ -41,7 +44,7 @@ impl hashbrown::Equivalent<(ConfigId, TokenBytes)> for TokenLookup<'_> {
 }
 
 impl NameTracker {
-    pub(super) fn new() -> NameTracker {
+    pub(in crate::matcher) fn new() -> NameTracker {
         NameTracker {
             lists: vec![NameList::new()],
             ids: [(NameList::new(), 0)].into_iter().collect(),
@@ -54,26 +57,26 @@ impl NameTracker {
     }
 
     /// Reserves capacity; see [`crate::capacity`].
-    pub(super) fn reserve_more(&mut self) {
+    pub(in crate::matcher) fn reserve_more(&mut self) {
         self.lists.reserve_more();
         self.ids.reserve_more();
         self.steps.reserve_more();
     }
 
     /// Approximate memory in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::matcher) fn bytes(&self) -> usize {
         self.lists.len() * 2 * (size_of::<NameList>() + 8)
             + (self.steps.len() + self.specials.len()) * 16
             + self.tokens.len() * size_of::<(ConfigId, TokenBytes, ConfigId)>()
     }
 
     /// The list with this id.
-    pub(super) fn list(&self, id: u32) -> NameList {
+    pub(in crate::matcher) fn list(&self, id: u32) -> NameList {
         self.lists[id as usize].clone()
     }
 
     /// Sorts and interns a list.
-    pub(super) fn intern_list(&mut self, mut list: NameList) -> u32 {
+    pub(in crate::matcher) fn intern_list(&mut self, mut list: NameList) -> u32 {
         list.sort_unstable();
         if let Some(&cached) = self.ids.get(&list) {
             return cached;
@@ -86,7 +89,7 @@ impl NameTracker {
 
     /// Applies a rewrite to the followed frames. Old frames remain, because some items may keep
     /// them.
-    pub(super) fn follow_rewrite(&mut self, rewritten: &RewrittenFrames) {
+    pub(in crate::matcher) fn follow_rewrite(&mut self, rewritten: &RewrittenFrames) {
         for i in 0..self.followed_frames.len() {
             let (old, current) = self.followed_frames[i];
             if let Some(&Some(new)) = rewritten.get(&current)

@@ -82,19 +82,19 @@ struct Register {
 
 /// Properties of a register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RegisterStatus {
+pub(in crate::matcher) struct RegisterStatus {
     /// It holds values (it is none of the counting registers).
-    pub(super) holds_values: bool,
+    pub(in crate::matcher) holds_values: bool,
     /// An element is open.
-    pub(super) element_open: bool,
+    pub(in crate::matcher) element_open: bool,
     /// The open element has rivals.
-    pub(super) has_rivals: bool,
+    pub(in crate::matcher) has_rivals: bool,
 }
 
 /// What determines the continuations of an open element with rivals. Equal states have equal
 /// continuations, whatever the spelling of the text.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct RivalState {
+pub(in crate::matcher) struct RivalState {
     set: u32,
     /// Cursors of the groups, with the addresses of the shared value lists.
     rivals: Vec<(ValueCursor, usize)>,
@@ -118,12 +118,12 @@ pub(crate) struct Registers {
     /// Approximate memory of values and rivals, in bytes.
     held_bytes: usize,
     /// The last value was nested too deeply to be compared.
-    pub(super) too_deep: bool,
+    pub(in crate::matcher) too_deep: bool,
 }
 
 impl Registers {
     /// No registers but the empty one.
-    pub(super) fn new() -> Registers {
+    pub(in crate::matcher) fn new() -> Registers {
         let empty = Register {
             set: EMPTY_SET,
             text: IDLE,
@@ -146,7 +146,7 @@ impl Registers {
     }
 
     /// Reserves capacity; see [`crate::capacity`].
-    pub(super) fn reserve_more(&mut self) {
+    pub(in crate::matcher) fn reserve_more(&mut self) {
         self.texts.reserve_more();
         self.text_ids.reserve_more();
         self.sets.reserve_more();
@@ -156,7 +156,7 @@ impl Registers {
     }
 
     /// Approximate memory in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::matcher) fn bytes(&self) -> usize {
         self.texts.len() * 32
             + self.sets.len() * 32
             + self.registers.len() * 80
@@ -165,7 +165,7 @@ impl Registers {
     }
 
     /// The canonical register for masks: registers with values count as none.
-    pub(super) fn canonical(register: u32) -> u32 {
+    pub(in crate::matcher) fn canonical(register: u32) -> u32 {
         if Registers::holds_values(register) { UNKNOWN_REGISTER } else { register }
     }
 
@@ -175,7 +175,7 @@ impl Registers {
     }
 
     /// The properties of a register.
-    pub(super) fn status(&self, register: u32) -> RegisterStatus {
+    pub(in crate::matcher) fn status(&self, register: u32) -> RegisterStatus {
         if !Registers::holds_values(register) {
             return RegisterStatus::default();
         }
@@ -189,7 +189,7 @@ impl Registers {
 
     /// The counting register for masks: it compares nothing, and allows only as many elements as a
     /// token that needs no individual check. `open`: see [`crate::compile::DistinctRole`].
-    pub(super) fn limited(&self, register: u32, open: bool) -> u32 {
+    pub(in crate::matcher) fn limited(&self, register: u32, open: bool) -> u32 {
         if !Registers::holds_values(register) {
             return register;
         }
@@ -203,7 +203,7 @@ impl Registers {
     }
 
     /// An element begins. `None` if the scope allows no further one.
-    pub(super) fn begin_element(&mut self, register: u32) -> Option<u32> {
+    pub(in crate::matcher) fn begin_element(&mut self, register: u32) -> Option<u32> {
         match register {
             NO_BEGIN => None,
             UNKNOWN_REGISTER | ONE_END | NO_END | LAST => Some(register),
@@ -215,7 +215,7 @@ impl Registers {
     }
 
     /// The open element is abandoned.
-    pub(super) fn discard_element(&mut self, register: u32) -> u32 {
+    pub(in crate::matcher) fn discard_element(&mut self, register: u32) -> u32 {
         match Registers::holds_values(register) {
             true => self.intern_register(self.registers[register as usize].set, IDLE),
             false => register,
@@ -223,7 +223,7 @@ impl Registers {
     }
 
     /// Extends the open element by a symbol.
-    pub(super) fn read_symbol(&mut self, register: u32, symbol: u32) -> u32 {
+    pub(in crate::matcher) fn read_symbol(&mut self, register: u32, symbol: u32) -> u32 {
         if !self.status(register).element_open {
             return register;
         }
@@ -234,7 +234,7 @@ impl Registers {
 
     /// As [`Registers::read_symbol`] for all bytes, without intermediate registers. The element
     /// must be the first one of its scope.
-    pub(super) fn read_bytes(&mut self, register: u32, bytes: &[u8]) -> u32 {
+    pub(in crate::matcher) fn read_bytes(&mut self, register: u32, bytes: &[u8]) -> u32 {
         debug_assert!(self.is_first_element(register), "an element that is the first");
         let Register { set, mut text, .. } = self.registers[register as usize];
         for &byte in bytes {
@@ -244,7 +244,7 @@ impl Registers {
     }
 
     /// Whether an element is open and the set is empty.
-    pub(super) fn is_first_element(&self, register: u32) -> bool {
+    pub(in crate::matcher) fn is_first_element(&self, register: u32) -> bool {
         self.status(register).element_open
             && self.registers.get(register as usize).is_some_and(|cached| cached.set == EMPTY_SET)
     }
@@ -281,7 +281,7 @@ impl Registers {
     }
 
     /// The open element ends. `None` if the scope does not allow that, or the value is in the set.
-    pub(super) fn end_element(&mut self, register: u32) -> Option<u32> {
+    pub(in crate::matcher) fn end_element(&mut self, register: u32) -> Option<u32> {
         match register {
             UNKNOWN_REGISTER => return Some(UNKNOWN_REGISTER),
             ONE_END => return Some(NO_END),
@@ -330,7 +330,7 @@ impl Registers {
 
     /// A superset of the bytes that lead towards a rival; empty without rivals. An element without
     /// any byte counts only if `begin`.
-    pub(super) fn towards_rivals(&self, register: u32, begin: bool) -> ByteSet {
+    pub(in crate::matcher) fn towards_rivals(&self, register: u32, begin: bool) -> ByteSet {
         if !self.status(register).has_rivals {
             return ByteSet::EMPTY;
         }
@@ -339,7 +339,7 @@ impl Registers {
     }
 
     /// See [`RivalState`]; `None` without rivals.
-    pub(super) fn rival_state(&self, register: u32) -> Option<RivalState> {
+    pub(in crate::matcher) fn rival_state(&self, register: u32) -> Option<RivalState> {
         if !self.status(register).has_rivals {
             return None;
         }

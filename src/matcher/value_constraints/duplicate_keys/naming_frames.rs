@@ -4,9 +4,9 @@ use smallvec::SmallVec;
 
 use super::QUOTE;
 use crate::hash::HashSet;
-use crate::matcher::name_tracker::NameList;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
+use crate::matcher::value_constraints::name_tracker::NameList;
 
 /// Up to this many frames, a linear search replaces the hash set.
 const LINEAR_SEARCH_FRAMES: usize = 24;
