@@ -3,8 +3,8 @@
 //! A *scope* is the occurrence of a rule whose elements must differ; its register (see
 //! [`super::registers`]) holds the values of its elements so far. The register is stored in the
 //! item that an element returns to, inside the frame. Beginning, extending and ending an element
-//! therefore rewrites frames (see [`crate::matcher::frame_rewrite`]). Grammars without scopes never run this
-//! code.
+//! therefore rewrites frames (see [`crate::matcher::frame_rewrite`]). Grammars without scopes never
+//! run this code.
 //!
 //! An element that ends with an earlier value is dropped. While an open element may still become
 //! equal to an earlier one (a *rival*), a step is taken only if a search finds a continuation; so
