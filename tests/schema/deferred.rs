@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use louver::compile::Compiled;
 use louver::front::json_schema::{
-    AmbiguousText, MemberOrder, MemberPart, NestedStyle, ParameterStyle, RawStrings, Registry,
-    SchemaOptions, Undeclared, ValueSyntax, Whitespace, defer, defer_nested, defer_parameters,
-    defer_syntax, lower, lower_nested, lower_parameters, lower_syntax,
+    AmbiguousText, MemberOrder, MemberPart, NestedStyle, ParameterStyle, PythonDialect,
+    PythonValues, RawStrings, Registry, SchemaOptions, Undeclared, ValueSyntax, Whitespace, defer,
+    defer_nested, defer_parameters, defer_syntax, lower, lower_nested, lower_parameters,
+    lower_syntax,
 };
 use louver::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::limits::Limits;
@@ -96,7 +97,8 @@ fn styles() -> [ParameterStyle; 2] {
             excludes: vec![b"a\"".to_vec()],
             spaced: false,
             reading: AmbiguousText::Json,
-            python_words: false,
+            python: PythonValues::None,
+            quotes: None,
         }),
         syntax: ValueSyntax::Json,
         other_kinds: Vec::new(),
@@ -106,7 +108,7 @@ fn styles() -> [ParameterStyle; 2] {
         between: Expr::text(", "),
         member: vec![MemberPart::Name, text("="), MemberPart::Value],
         raw: None,
-        syntax: ValueSyntax::Python,
+        syntax: ValueSyntax::Python(PythonDialect::Literals),
         name: Arc::new(|name| (!name.contains(' ')).then(|| name.to_owned())),
         ..tagged.clone()
     };

@@ -57,9 +57,9 @@ pub use constraint::ToolConstraint;
 pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
     DetectRule, Detected, FormatError, Glue, IdStyle, KindWords, MAX_GAP, Marker, MessagesFormat,
-    ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part, ReasoningFormat,
-    SectionFormat, Step, TagPart, TaggedStyle, TextFormat, TextPlace, UnknownFormat, WireFormat,
-    WireId,
+    ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part, PythonLiterals,
+    ReasoningFormat, SectionFormat, Step, StringQuotes, TagPart, TaggedStyle, TextFormat,
+    TextPlace, UnknownFormat, WireFormat, WireId,
 };
 pub use plan::{Plan, RelaxedSchema, Role, ToolPlan};
 pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Turn, TurnCollector};

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use louver::engine::{Constraint, Engine, EngineOptions};
@@ -20,7 +21,8 @@ use serde_json::{Value, json};
 
 use crate::chat_template::ChatTemplate;
 use crate::message_style::MessageStyle;
-use crate::turns::{RenderedTurn, TurnInput, TurnRenderer};
+use crate::turns::{RenderedTurn, TurnInput};
+use crate::written::{StyledTurns, WrittenTurns};
 
 /// The result of [`confirm`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +95,30 @@ impl Confirmation {
         has_text && is_other
     }
 
+    /// Replaces turns that the template writes otherwise at the end of a conversation by `others`,
+    /// which are not at the end, unless these lack something that the `last` ones show.
+    fn completed(
+        &self,
+        others: Confirmation,
+        last: &StyledTurns,
+        followed: &StyledTurns,
+    ) -> Confirmation {
+        let mut completed = self.clone();
+        let outcomes = completed.cases.iter_mut().zip(others.cases);
+        let turns = last.turns.iter().zip(&followed.turns);
+        for ((case, other), ((_, input), turns)) in outcomes.zip(cases().into_iter().zip(turns)) {
+            let (Outcome::Mismatch { .. }, (Ok(last), Ok(followed))) = (&case.outcome, turns)
+            else {
+                continue;
+            };
+            let is_shown = |text: &str| followed.wire.contains(text) || !last.wire.contains(text);
+            if is_shown(input.text) && is_shown(input.reasoning) {
+                *case = other;
+            }
+        }
+        completed
+    }
+
     fn confirmed(&self) -> usize {
         self.cases.iter().filter(|case| case.is_confirmed()).count()
     }
@@ -124,39 +150,53 @@ impl fmt::Display for CaseOutcome {
 /// tokens; without any, the format's markers are taken for special tokens.
 ///
 /// Cost: the compilation of two small grammars, and some fifteen renderings for each message style
-/// that has to be tried; milliseconds in all.
+/// that has to be tried and differs; milliseconds in all.
 pub fn confirm(format: &WireFormat, template: &ChatTemplate, tokens: &[String]) -> Confirmation {
-    let checker = Checker::new(format, template, tokens);
-    let mut best: Option<Confirmation> = None;
-    for style in MessageStyle::all() {
-        let found = confirm_in_style(&checker, template, tokens, style);
-        if best.as_ref().is_none_or(|best| found.confirmed() > best.confirmed()) {
-            best = Some(found);
-        }
-        if best.as_ref().is_some_and(Confirmation::is_full) {
-            break;
-        }
-    }
-    best.unwrap_or(Confirmation { style: MessageStyle::default(), cases: Vec::new() })
+    confirm_written(format, &written_turns(template, tokens))
 }
 
-fn confirm_in_style(
-    checker: &Result<Checker, String>,
-    template: &ChatTemplate,
-    tokens: &[String],
-    style: MessageStyle,
-) -> Confirmation {
-    let tools = tools();
-    let turns = TurnRenderer::new(template, &tools, tokens, style);
-    let turns = turns.map_err(|error| error.to_string());
-    let cases = cases().into_iter().map(|(name, input)| {
-        let outcome = match (checker, &turns) {
-            (Ok(checker), Ok(turns)) => checker.check(turns, &input),
-            (Err(problem), _) | (_, Err(problem)) => Outcome::Refused(problem.clone()),
+/// The turns of confirmations against a chat template. Several formats can share them.
+pub(crate) fn written_turns<'a>(
+    template: &'a ChatTemplate,
+    tokens: &'a [String],
+) -> WrittenTurns<'a> {
+    let inputs = cases().into_iter().map(|(_, input)| input).collect();
+    WrittenTurns::new(template, tools(), tokens, inputs, &TELLING)
+}
+
+/// As [`confirm`].
+pub(crate) fn confirm_written(format: &WireFormat, written: &WrittenTurns<'_>) -> Confirmation {
+    let checker = Checker::new(format, written.template(), written.tokens());
+    let mut best: Option<(Confirmation, Rc<StyledTurns>)> = None;
+    for turns in written.in_each_style() {
+        let found = confirm_in_style(&checker, &turns);
+        if found.is_full() {
+            return found;
+        }
+        if best.as_ref().is_none_or(|(best, _)| found.confirmed() > best.confirmed()) {
+            best = Some((found, turns));
+        }
+    }
+    let Some((best, last)) = best else {
+        return Confirmation { style: MessageStyle::default(), cases: Vec::new() };
+    };
+    let followed = written.followed(best.style);
+    let other = confirm_in_style(&checker, &followed);
+    let completed = best.completed(other, &last, &followed);
+    if completed.is_full() { completed } else { best }
+}
+
+fn confirm_in_style(checker: &Result<Checker, String>, turns: &StyledTurns) -> Confirmation {
+    let cases = cases().into_iter().zip(&turns.turns).map(|((name, input), turn)| {
+        let outcome = match (checker, &turns.frame, turn) {
+            (Ok(checker), Ok(frame), Ok(turn)) => checker.check(frame, &input, turn),
+            (Err(problem), ..) | (_, Err(problem), _) | (_, _, Err(problem)) => {
+                Outcome::Refused(problem.clone())
+            }
         };
         CaseOutcome { name, outcome }
     });
-    Confirmation { style, cases: cases.collect() }
+    Confirmation { style: turns.style, cases: cases.collect() }
 }
 
 /// The offered tools.
@@ -187,6 +227,10 @@ fn tools() -> Vec<Value> {
 
 /// A text with characters that strings in quotes must escape.
 const QUOTED: &str = "& \"Süd\" \\ 'x'\nline 2";
+
+/// The turns that tell message styles apart, by their index in [`cases`]: their calls have no
+/// arguments or some, of each type, with and without text, and with ids.
+const TELLING: [usize; 6] = [1, 2, 3, 4, 7, 9];
 
 /// The turns. Their texts occur in no template.
 fn cases() -> Vec<(&'static str, TurnInput)> {
@@ -267,11 +311,13 @@ impl Checker {
         Ok(checker)
     }
 
-    fn check(&self, turns: &TurnRenderer<'_>, input: &TurnInput) -> Outcome {
-        let rendered = match turns.render(input) {
-            Ok(rendered) => rendered,
-            Err(error) => return Outcome::Refused(error.to_string()),
-        };
+    /// `frame`: the prompt, and what ends a turn of text.
+    fn check(
+        &self,
+        [prompt, text_end]: &[String; 2],
+        input: &TurnInput,
+        rendered: &RenderedTurn,
+    ) -> Outcome {
         let wire = &rendered.wire;
         let shows = |text: &str| text.is_empty() || wire.contains(text);
         let has_calls = input.calls.iter().all(|(name, _)| shows(name));
@@ -282,7 +328,7 @@ impl Checker {
         if input.calls.len() > 1 && self.format.call.parallel == ParallelPolicy::One {
             return Outcome::NotShown;
         }
-        let (wire, inside) = self.start(turns, input, &rendered);
+        let (wire, inside) = self.start(prompt, input, rendered);
         let Some((plan, constraint)) = &self.constraints[usize::from(inside)] else {
             return Outcome::NotShown;
         };
@@ -293,13 +339,13 @@ impl Checker {
         if !is_raw && wire.contains(QUOTED) {
             return Outcome::Unescaped;
         }
-        let run = self.run(plan, constraint, wire, turns.text_end());
+        let run = self.run(plan, constraint, wire, text_end);
         let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
             wire: wire.to_owned(),
             accepted,
             problem,
         };
-        if !self.is_end(&wire[run.accepted..], turns.text_end()) {
+        if !self.is_end(&wire[run.accepted..], text_end) {
             return mismatch(run.accepted, "the format does not accept".to_owned());
         }
         if !run.is_complete {
@@ -316,7 +362,7 @@ impl Checker {
     /// without reasoning, too.
     fn start<'a>(
         &self,
-        turns: &TurnRenderer<'_>,
+        prompt: &str,
         input: &TurnInput,
         turn: &'a RenderedTurn,
     ) -> (&'a str, bool) {
@@ -327,7 +373,7 @@ impl Checker {
         if is_shown {
             // A template may leave out the begin that its prompts have.
             let begins = wire.trim_start().starts_with(reasoning.begin.write().trim());
-            return (wire, opens(&turn.prompt) || (!begins && opens(&turns.prompt)));
+            return (wire, opens(&turn.prompt) || (!begins && opens(prompt)));
         }
         match wire.trim_start().strip_prefix(reasoning.end.write().trim()) {
             Some(rest) => (rest.strip_prefix(&*reasoning.after).unwrap_or(rest), false),

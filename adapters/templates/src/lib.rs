@@ -46,6 +46,7 @@ mod resolve;
 mod response_template;
 mod turns;
 mod units;
+mod written;
 
 pub use chat_template::{
     ChatTemplate, DEFAULT_TEMPLATE, PromptParts, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,

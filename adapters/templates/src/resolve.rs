@@ -8,7 +8,7 @@
 use louver_formats::{Catalog, DetectError, WireFormat};
 
 use crate::checkpoint::Checkpoint;
-use crate::confirm::{Confirmation, confirm};
+use crate::confirm::{Confirmation, confirm_written, written_turns};
 use crate::message_style::MessageStyle;
 use crate::probe::{ProbeError, probe};
 use crate::response_template::{ResponseTemplateError, ResponseTemplateWarning};
@@ -159,9 +159,9 @@ pub fn resolve(
     name: &str,
 ) -> Result<Resolved, ResolveError> {
     let template = checkpoint.template.as_ref().ok();
-    let check = |format: &WireFormat| {
-        template.map(|template| confirm(format, template, &checkpoint.special_tokens))
-    };
+    let written = template.map(|template| written_turns(template, &checkpoint.special_tokens));
+    let check =
+        |format: &WireFormat| written.as_ref().map(|written| confirm_written(format, written));
     let mut notes = Vec::new();
     let family = match find_family(checkpoint, catalog, &check) {
         Ok((family, _)) if family.confirmation.as_ref().is_none_or(Confirmation::is_full) => {

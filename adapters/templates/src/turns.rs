@@ -77,10 +77,15 @@ pub(crate) struct TurnRenderer<'a> {
     always_opens: bool,
     /// What ends a turn of text.
     text_end: String,
+    /// Whether another question follows each turn.
+    is_followed: bool,
 }
 
 /// The question before each turn.
 const QUESTION: &str = "How far is it to Zqstadt?";
+
+/// The question after a turn that another one follows.
+const FOLLOWING: &str = "And to Zqdorf?";
 
 /// What follows the question; all, if the template does not write it.
 fn after_question(text: &str) -> &str {
@@ -106,15 +111,26 @@ impl<'a> TurnRenderer<'a> {
             header: 0,
             always_opens: false,
             text_end: String::new(),
+            is_followed: false,
         };
         renderer.prompt = renderer.conversation(None, true)?;
         renderer.always_opens = renderer.conversation(None, false)? == renderer.prompt;
-        let text = renderer.conversation(Some(&TurnInput::text(TEXT)), false)?;
-        renderer.header =
-            common_start(after_question(&renderer.prompt), after_question(&text), tokens);
-        let turn = renderer.render(&TurnInput::text(TEXT))?;
-        renderer.text_end = turn.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
-        Ok(renderer)
+        renderer.measured()
+    }
+
+    /// The same for turns that another question follows. It belongs to what ends a turn.
+    pub(crate) fn followed(self) -> Result<TurnRenderer<'a>, TemplateError> {
+        TurnRenderer { is_followed: true, ..self }.measured()
+    }
+
+    /// Finds the header of turns and the end of turns of text.
+    fn measured(mut self) -> Result<TurnRenderer<'a>, TemplateError> {
+        let text = self.conversation(Some(&TurnInput::text(TEXT)), false)?;
+        let prompt = after_question(&self.prompt);
+        self.header = common_start(prompt, after_question(&text), self.tokens);
+        let turn = self.turn_in(text);
+        self.text_end = turn.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
+        Ok(self)
     }
 
     /// What ends a turn of text.
@@ -129,14 +145,21 @@ impl<'a> TurnRenderer<'a> {
     ) -> Result<String, TemplateError> {
         let mut messages = vec![json!({"role": "user", "content": QUESTION})];
         messages.extend(turn.map(|turn| turn.message(self.style)));
+        if turn.is_some() && self.is_followed {
+            messages.push(json!({"role": "user", "content": FOLLOWING}));
+        }
         let parts =
             PromptParts { messages: &messages, tools: self.tools, ..PromptParts::default() };
         self.template.render_conversation(&parts, add_generation_prompt)
     }
 
-    /// The turn as the template writes it at the end of a conversation.
+    /// The turn as the template writes it at the end of a conversation, or before another question.
     pub(crate) fn render(&self, turn: &TurnInput) -> Result<RenderedTurn, TemplateError> {
-        let mut whole = self.conversation(Some(turn), false)?;
+        Ok(self.turn_in(self.conversation(Some(turn), false)?))
+    }
+
+    /// The turn in a conversation.
+    fn turn_in(&self, mut whole: String) -> RenderedTurn {
         if self.always_opens {
             let (prompt, turn) = (after_question(&self.prompt), after_question(&whole));
             whole.truncate(whole.len() - common_end(prompt, turn, self.tokens));
@@ -150,6 +173,6 @@ impl<'a> TurnRenderer<'a> {
         };
         let at = whole.len() - turn.len() + before;
         let (prompt, wire) = whole.split_at(at);
-        Ok(RenderedTurn { prompt: prompt.to_owned(), wire: wire.to_owned() })
+        RenderedTurn { prompt: prompt.to_owned(), wire: wire.to_owned() }
     }
 }

@@ -93,8 +93,9 @@ pub use lower::parameters::{
     LoweredParameters, MemberPart, NameWriter, ParameterStyle, ParameterTypes, lower_parameters,
     lower_syntax,
 };
-pub use lower::raw_strings::{AmbiguousText, RawStrings};
-pub use lower::syntax::{ElementStyle, NestedStyle, ValueSyntax};
+pub use lower::python_values::PythonValues;
+pub use lower::raw_strings::{AmbiguousText, RawQuotes, RawStrings};
+pub use lower::syntax::{ElementStyle, NestedStyle, PythonDialect, ValueSyntax};
 pub use options::{
     AdditionalNames, Dialect, Escapes, Exponents, Formats, Integers, MemberOrder, NonAscii, Policy,
     SchemaOptions, Undeclared, UniqueItems, Whitespace,

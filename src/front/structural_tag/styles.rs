@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::lower::TagLowering;
 use super::model::Style;
 use crate::front::json_schema::{
-    self, AmbiguousText, ElementStyle, JsonTypes, MemberPart, ParameterStyle, RawStrings, Registry,
-    SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
+    self, AmbiguousText, ElementStyle, JsonTypes, MemberPart, ParameterStyle, PythonValues,
+    RawStrings, Registry, SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
 };
 use crate::fsm::ByteSet;
 use crate::ids::RuleId;
@@ -137,7 +137,8 @@ impl TagLowering<'_> {
                 excludes: Vec::new(),
                 spaced: true,
                 reading: AmbiguousText::Either,
-                python_words: false,
+                python: PythonValues::None,
+                quotes: None,
             }),
             syntax: ValueSyntax::Json,
             other_kinds: type_names(member.other_kinds),

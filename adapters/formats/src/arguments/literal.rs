@@ -11,6 +11,8 @@ enum LiteralSyntax {
     Keywords,
     /// Bare names and strings between two of these: `{a:1,b:<q>x<q>}`.
     Delimited(Vec<u8>),
+    /// One value, in JSON or as a Python literal: `{"a": null}`, `{'a': None}`. JSON is copied.
+    Value,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +67,10 @@ impl LiteralReader {
         Self::new(LiteralSyntax::Delimited(mark.as_bytes().to_vec()))
     }
 
+    pub(crate) fn value() -> Self {
+        Self::new(LiteralSyntax::Value)
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         for &byte in bytes {
             match std::mem::replace(&mut self.state, LiteralState::Plain) {
@@ -89,7 +95,17 @@ impl LiteralReader {
         text
     }
 
+    /// Ends a value that was cut off, and returns what is decided of the rest.
+    pub(crate) fn cut(&mut self) -> String {
+        let text = String::from_utf8_lossy(&self.out).into_owned();
+        *self = Self::new(self.syntax.clone());
+        text
+    }
+
     fn plain(&mut self, byte: u8) {
+        if self.syntax == LiteralSyntax::Value && !matches!(byte, b'"' | b'\'') {
+            return self.plain_of_value(byte);
+        }
         let top = self.open.is_empty();
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => self.end_word(),
@@ -106,7 +122,7 @@ impl LiteralReader {
                 self.out.extend_from_slice(b", ");
                 self.name_next = match self.syntax {
                     LiteralSyntax::Keywords => top,
-                    LiteralSyntax::Delimited(_) => self.open.last() == Some(&b'{'),
+                    _ => self.open.last() == Some(&b'{'),
                 };
             }
             b':' => {
@@ -127,7 +143,7 @@ impl LiteralReader {
                 self.out.push(byte);
                 self.name_next = false;
             }
-            b'"' | b'\'' if self.syntax == LiteralSyntax::Keywords => {
+            b'"' | b'\'' if !matches!(self.syntax, LiteralSyntax::Delimited(_)) => {
                 self.out.push(b'"');
                 self.state = LiteralState::Quoted(byte);
             }
@@ -140,6 +156,16 @@ impl LiteralReader {
                 }
             }
         }
+    }
+
+    /// Copies a byte between strings, unless it belongs to a word of Python.
+    fn plain_of_value(&mut self, byte: u8) {
+        let is_letter = byte.is_ascii_alphabetic();
+        if is_letter && (!self.word.is_empty() || matches!(byte, b'T' | b'F' | b'N')) {
+            return self.word.push(byte);
+        }
+        self.end_word();
+        self.out.push(byte);
     }
 
     /// Writes the word as a name.
@@ -157,9 +183,10 @@ impl LiteralReader {
         }
         let word = std::mem::take(&mut self.word);
         self.out.extend_from_slice(match (&self.syntax, &word[..]) {
-            (LiteralSyntax::Keywords, b"True") => b"true",
-            (LiteralSyntax::Keywords, b"False") => b"false",
-            (LiteralSyntax::Keywords, b"None") => b"null",
+            (LiteralSyntax::Delimited(_), other) => other,
+            (_, b"True") => b"true",
+            (_, b"False") => b"false",
+            (_, b"None") => b"null",
             (_, other) => other,
         });
     }
@@ -187,7 +214,12 @@ impl LiteralReader {
             return;
         }
         self.state = LiteralState::Quoted(quote);
+        let may_be_json = self.syntax == LiteralSyntax::Value && quote == b'"';
         match escape[0] {
+            b'u' | b'/' if may_be_json => {
+                self.out.push(b'\\');
+                self.out.extend_from_slice(&escape);
+            }
             letter @ (b'n' | b't' | b'r' | b'b' | b'f') => {
                 self.out.extend_from_slice(&[b'\\', letter])
             }
@@ -263,6 +295,30 @@ mod tests {
             ("s='None, x=1'", r#"{"s": "None, x=1"}"#),
         ] {
             assert_reads_in_two_chunks(LiteralReader::keywords, text, want);
+        }
+    }
+
+    #[test]
+    fn values_of_json_are_copied_and_those_of_python_become_json() {
+        for text in [
+            "12",
+            "-1.5e+3",
+            "true",
+            "null",
+            r#" {"a":[1, null ],"b" : {}} "#,
+            r#"["it's \"\/\\\n\ud83d\ude00\u0001é", "True", "[None"]"#,
+        ] {
+            assert_reads_in_two_chunks(LiteralReader::value, text, text);
+        }
+        for (text, want) in [
+            ("True", "true"),
+            ("None", "null"),
+            ("[True, False,None]", "[true, false,null]"),
+            ("{'a': ['b', {}], 'c d': 1.5}", r#"{"a": ["b", {}], "c d": 1.5}"#),
+            (r#"['say "x"', "it's \x07", '\'\\\n']"#, r#"["say \"x\"", "it's \u0007", "'\\\n"]"#),
+            ("['None', 'é, True']", r#"["None", "é, True"]"#),
+        ] {
+            assert_reads_in_two_chunks(LiteralReader::value, text, want);
         }
     }
 

@@ -5,8 +5,11 @@ use std::sync::{Arc, LazyLock};
 use louver::front::json_schema::{JsonTypes, LazyTypes, ParameterTypes};
 use louver::spec::json::Json;
 
+use super::LiteralReader;
 use crate::channel::decode;
-use crate::format::{KindWords, NameStyle, TagPart, TaggedStyle, escape_json};
+use crate::format::{
+    KindWords, NameStyle, PythonLiterals, StringQuotes, TagPart, TaggedStyle, escape_json,
+};
 
 /// A part of an argument's opening tag, after the argument's name.
 #[derive(Clone, Debug)]
@@ -30,9 +33,25 @@ enum TaggedState {
     Undecided,
     /// In a string.
     Text,
-    /// In a JSON value. `seen`: bytes of the buffer that were scanned. `string`: in a string of the
-    /// value, whether after a backslash.
-    Json { seen: usize, string: Option<bool> },
+    /// In a string in quotes.
+    Quoted,
+    /// After the quotes of a string.
+    Unquoted,
+    /// In a value in JSON or Python. `seen`: bytes of the buffer that were scanned. `string`: in a
+    /// string of the value, its quote and whether after a backslash.
+    Value { seen: usize, string: Option<(u8, bool)> },
+}
+
+/// The texts around a value.
+#[derive(Clone, Debug)]
+struct ValueFrame {
+    lead: Vec<u8>,
+    trail: Vec<u8>,
+    close: Vec<u8>,
+    /// Around a string.
+    quotes: Option<[Vec<u8>; 2]>,
+    /// Whether strings in arrays and objects may have single quotes.
+    has_single_quotes: bool,
 }
 
 /// Reads arguments in chunks, and writes them as JSON text. The grammar must allow what it reads;
@@ -44,9 +63,7 @@ pub(crate) struct TaggedReader {
     key: NameStyle,
     /// The opening tag after the argument's name.
     pieces: Vec<TagPiece>,
-    lead: Vec<u8>,
-    trail: Vec<u8>,
-    close: Vec<u8>,
+    frame: ValueFrame,
     /// The types of the arguments.
     types: LazyTypes<ParameterTypes>,
     state: TaggedState,
@@ -54,6 +71,8 @@ pub(crate) struct TaggedReader {
     buffer: Vec<u8>,
     /// The types that the open value may have.
     value: JsonTypes,
+    /// Reads the open value, if it is no string.
+    literal: LiteralReader,
     has_argument: bool,
     out: String,
 }
@@ -134,13 +153,20 @@ impl TaggedReader {
             first: style.open.first().map(written).unwrap_or_default().into_bytes(),
             key: key_style(style),
             pieces,
-            lead: style.lead.clone().into_bytes(),
-            trail: style.trail.clone().into_bytes(),
-            close: style.close.write().into_bytes(),
+            frame: ValueFrame {
+                lead: style.lead.clone().into_bytes(),
+                trail: style.trail.clone().into_bytes(),
+                close: style.close.write().into_bytes(),
+                quotes: style.quotes.as_ref().map(|StringQuotes { begin, end, .. }| {
+                    [begin.clone().into_bytes(), end.clone().into_bytes()]
+                }),
+                has_single_quotes: style.python == Some(PythonLiterals::Values),
+            },
             types,
             state: TaggedState::Between,
             buffer: Vec::new(),
             value: JsonTypes::default(),
+            literal: LiteralReader::value(),
             has_argument: false,
             out: String::new(),
         }
@@ -164,8 +190,8 @@ impl TaggedReader {
         let begun = if self.has_argument { "" } else { "{" };
         let rest = std::mem::take(&mut self.buffer);
         let rest = match self.state {
-            TaggedState::Text => escape_json(&String::from_utf8_lossy(&rest)),
-            TaggedState::Json { .. } => String::from_utf8_lossy(&rest).into_owned(),
+            TaggedState::Text | TaggedState::Quoted => escape_json(&String::from_utf8_lossy(&rest)),
+            TaggedState::Value { .. } => self.literal.push(&rest) + &self.literal.cut(),
             _ => String::new(),
         };
         begun.to_owned() + &rest
@@ -202,27 +228,16 @@ impl TaggedReader {
                 true
             }
             TaggedState::Open(k) => self.open(k),
-            TaggedState::Lead => {
-                if self.buffer.len() < self.lead.len() && self.lead.starts_with(&self.buffer) {
-                    return false;
-                }
-                if self.buffer.starts_with(&self.lead) {
-                    self.buffer.drain(..self.lead.len());
-                }
-                self.state =
-                    if !self.value.meets(JsonTypes::STRING) && self.value != JsonTypes::default() {
-                        TaggedState::Json { seen: 0, string: None }
-                    } else if self.value.within(JsonTypes::STRING) == self.value {
-                        self.out.push('"');
-                        TaggedState::Text
-                    } else {
-                        TaggedState::Undecided
-                    };
-                true
-            }
+            TaggedState::Lead => self.lead(),
             TaggedState::Undecided => self.undecided(),
             TaggedState::Text => self.text(),
-            TaggedState::Json { seen, string } => self.json(seen, string),
+            TaggedState::Quoted => self.quoted(),
+            TaggedState::Unquoted => {
+                let Some(at) = find(&self.buffer, &self.frame.close) else { return false };
+                self.end_value(at);
+                true
+            }
+            TaggedState::Value { seen, string } => self.other_value(seen, string),
         }
     }
 
@@ -254,13 +269,65 @@ impl TaggedReader {
         true
     }
 
+    /// Reads the lead, and the opening quote of a string.
+    fn lead(&mut self) -> bool {
+        let ValueFrame { lead, quotes, .. } = &self.frame;
+        let is_part = |of: &[u8], text: &[u8]| text.len() < of.len() && of.starts_with(text);
+        if is_part(lead, &self.buffer) {
+            return false;
+        }
+        let lead = if self.buffer.starts_with(lead) { lead.len() } else { 0 };
+        let may_be_text = self.value.meets(JsonTypes::STRING) || self.value == JsonTypes::default();
+        if let Some([begin, _]) = quotes.as_ref().filter(|_| may_be_text) {
+            let rest = &self.buffer[lead..];
+            if is_part(begin, rest) {
+                return false;
+            }
+            if rest.starts_with(begin) {
+                self.buffer.drain(..lead + begin.len());
+                self.out.push('"');
+                self.state = TaggedState::Quoted;
+                return true;
+            }
+        }
+        self.buffer.drain(..lead);
+        self.state = if !may_be_text {
+            TaggedState::Value { seen: 0, string: None }
+        } else if self.value.within(JsonTypes::STRING) == self.value {
+            self.out.push('"');
+            TaggedState::Text
+        } else {
+            TaggedState::Undecided
+        };
+        true
+    }
+
+    /// Reads a string up to its closing quote.
+    fn quoted(&mut self) -> bool {
+        let Some([_, end]) = &self.frame.quotes else { return false };
+        let (end, found) = (end.len(), find(&self.buffer, end));
+        let held = (1..end.min(self.buffer.len() + 1)).rev().find(|n| {
+            let tail = &self.buffer[self.buffer.len() - n..];
+            self.frame.quotes.as_ref().is_some_and(|[_, end]| end.starts_with(tail))
+        });
+        let len = found.unwrap_or(self.buffer.len() - held.unwrap_or(0));
+        let text = self.take_text(len);
+        self.out.push_str(&escape_json(&text));
+        if found.is_some() {
+            self.buffer.drain(..end);
+            self.out.push('"');
+            self.state = TaggedState::Unquoted;
+        }
+        found.is_some()
+    }
+
     /// Takes the value that ends at `at` and its end marker from the buffer. Returns the value
     /// without the trail.
     fn end_value(&mut self, at: usize) -> String {
         let value = &self.buffer[..at];
-        let value = value.strip_suffix(&self.trail[..]).unwrap_or(value);
+        let value = value.strip_suffix(&self.frame.trail[..]).unwrap_or(value);
         let text = String::from_utf8_lossy(value).into_owned();
-        self.buffer.drain(..at + self.close.len());
+        self.buffer.drain(..at + self.frame.close.len());
         self.state = TaggedState::Between;
         text
     }
@@ -276,16 +343,16 @@ impl TaggedReader {
     /// The number of bytes at the end of the buffer that may belong to the trail and the end
     /// marker.
     fn held(&self) -> usize {
-        let framed: Vec<u8> = [&self.trail[..], &self.close[..]].concat();
+        let framed: Vec<u8> = [&self.frame.trail[..], &self.frame.close[..]].concat();
         let may_end = |n: &usize| {
             let tail = &self.buffer[self.buffer.len() - n..];
-            framed.starts_with(tail) || self.close.starts_with(tail)
+            framed.starts_with(tail) || self.frame.close.starts_with(tail)
         };
         (1..=framed.len().min(self.buffer.len())).rev().find(may_end).unwrap_or(0)
     }
 
     fn text(&mut self) -> bool {
-        if let Some(at) = find(&self.buffer, &self.close) {
+        if let Some(at) = find(&self.buffer, &self.frame.close) {
             let text = self.end_value(at);
             self.out.push_str(&escape_json(&text));
             self.out.push('"');
@@ -296,63 +363,61 @@ impl TaggedReader {
         false
     }
 
-    /// Reads a JSON value up to an end marker that is not in a string.
-    fn json(&mut self, mut seen: usize, mut string: Option<bool>) -> bool {
-        // A word of Python, with which no JSON value begins, is read as a whole.
-        let is_outside = seen == 0 && string.is_none();
-        if is_outside && matches!(self.buffer.first(), Some(b'T' | b'F' | b'N')) {
-            let Some(at) = find(&self.buffer, &self.close) else { return false };
-            let text = self.end_value(at);
-            self.out.push_str(json_word(&text));
-            return true;
-        }
+    /// Reads a value in JSON or Python up to an end marker that is not in a string.
+    fn other_value(&mut self, mut seen: usize, mut string: Option<(u8, bool)>) -> bool {
         while seen < self.buffer.len() {
             if string.is_none() {
                 let rest = &self.buffer[seen..];
-                if rest.starts_with(&self.close) {
+                if rest.starts_with(&self.frame.close) {
                     let text = self.end_value(seen);
-                    self.out.push_str(&text);
+                    self.write_value(&text);
                     return true;
                 }
-                if self.close.starts_with(rest) {
+                if self.frame.close.starts_with(rest) {
                     break;
                 }
             }
             string = match (string, self.buffer[seen]) {
-                (None, b'"') => Some(false),
-                (Some(false), b'"') | (None, _) => None,
-                (Some(false), b'\\') => Some(true),
-                (Some(_), _) => Some(false),
+                (None, b'"') => Some((b'"', false)),
+                (None, b'\'') if self.frame.has_single_quotes => Some((b'\'', false)),
+                (None, _) => None,
+                (Some((quote, false)), byte) if byte == quote => None,
+                (Some((quote, escaped)), byte) => Some((quote, byte == b'\\' && !escaped)),
             };
             seen += 1;
         }
         let unseen = self.buffer.len() - seen;
-        let held = unseen + if string.is_none() { self.trail.len() } else { 0 };
+        let held = unseen + if string.is_none() { self.frame.trail.len() } else { 0 };
         let text = self.take_text(self.buffer.len().saturating_sub(held));
-        self.out.push_str(&text);
-        self.state = TaggedState::Json { seen: self.buffer.len() - unseen, string };
+        self.out.push_str(&self.literal.push(text.as_bytes()));
+        self.state = TaggedState::Value { seen: self.buffer.len() - unseen, string };
         false
     }
 
+    /// Writes the rest of a value.
+    fn write_value(&mut self, rest: &str) {
+        self.out.push_str(&self.literal.push(rest.as_bytes()));
+        self.out.push_str(&self.literal.close());
+    }
+
     fn undecided(&mut self) -> bool {
-        if let Some(at) = find(&self.buffer, &self.close) {
+        let opens =
+            |bracket: u8, kind| self.buffer.first() == Some(&bracket) && self.value.meets(kind);
+        if opens(b'[', JsonTypes::ARRAY) || opens(b'{', JsonTypes::OBJECT) {
+            self.state = TaggedState::Value { seen: 0, string: None };
+            return true;
+        }
+        if let Some(at) = find(&self.buffer, &self.frame.close) {
             let value = &self.buffer[..at];
-            let value = value.strip_suffix(&self.trail[..]).unwrap_or(value);
+            let value = value.strip_suffix(&self.frame.trail[..]).unwrap_or(value);
             if looks_like(&String::from_utf8_lossy(value), self.value) {
                 let text = self.end_value(at);
-                self.out.push_str(&text);
+                self.write_value(&text);
                 return true;
             }
         }
         match self.buffer.first() {
             None => false,
-            Some(byte)
-                if *byte == b'[' && self.value.meets(JsonTypes::ARRAY)
-                    || *byte == b'{' && self.value.meets(JsonTypes::OBJECT) =>
-            {
-                self.state = TaggedState::Json { seen: 0, string: None };
-                true
-            }
             Some(_) if self.may_be_scalar() => false,
             Some(_) => {
                 self.out.push('"');
@@ -364,7 +429,7 @@ impl TaggedReader {
 
     /// Whether the buffer without an end marker may become a value that is no string.
     fn may_be_scalar(&self) -> bool {
-        if find(&self.buffer, &self.close).is_some() {
+        if find(&self.buffer, &self.frame.close).is_some() {
             return false;
         }
         let text = &self.buffer[..self.buffer.len() - self.held()];
@@ -375,16 +440,6 @@ impl TaggedReader {
             || word(JsonTypes::BOOLEAN, &["true", "false"])
             || self.value.meets(JsonTypes::NUMBER)
                 && text.iter().all(|b| b"0123456789+-.eE".contains(b))
-    }
-}
-
-/// The JSON word for a word of Python; any other text as it is.
-fn json_word(text: &str) -> &str {
-    match text {
-        "True" => "true",
-        "False" => "false",
-        "None" => "null",
-        other => other,
     }
 }
 

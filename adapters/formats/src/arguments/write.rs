@@ -7,7 +7,7 @@ use super::is_keyword;
 use super::json;
 use super::nested;
 use super::tagged::written;
-use crate::format::{ArgumentStyle, KindWords, TagPart, TaggedStyle};
+use crate::format::{ArgumentStyle, KindWords, StringQuotes, TagPart, TaggedStyle};
 
 /// Why a turn cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +58,8 @@ pub(crate) fn arguments(
     let mut out = String::new();
     let written = match style {
         ArgumentStyle::Json => Ok(()),
-        ArgumentStyle::Keywords => write_keywords(&mut out, members),
+        ArgumentStyle::Keywords => write_keywords(&mut out, members, write_python),
+        ArgumentStyle::JsonKeywords => write_keywords(&mut out, members, write_json_words),
         ArgumentStyle::Delimited(mark) => write_delimited(&mut out, &value, &mark.write()),
         ArgumentStyle::Tagged(style) => write_tagged(&mut out, members, (style, excludes)),
         ArgumentStyle::Nested(tags) => {
@@ -81,7 +82,11 @@ pub(crate) fn code(call: usize, text: &str) -> Result<String, RenderError> {
     }
 }
 
-fn write_keywords(out: &mut String, members: &Object) -> Result<(), Unwritable> {
+fn write_keywords(
+    out: &mut String,
+    members: &Object,
+    write_value: fn(&mut String, &Json),
+) -> Result<(), Unwritable> {
     for (i, (name, value)) in members.iter().enumerate() {
         if !is_keyword(name) {
             return Err(Unwritable(name.to_owned()));
@@ -89,7 +94,7 @@ fn write_keywords(out: &mut String, members: &Object) -> Result<(), Unwritable> 
         out.push_str(if i > 0 { ", " } else { "" });
         out.push_str(name);
         out.push('=');
-        write_python(out, value);
+        write_value(out, value);
     }
     Ok(())
 }
@@ -101,6 +106,11 @@ fn write_python(out: &mut String, value: &Json) {
         Json::Bool(false) => out.push_str("False"),
         other => out.push_str(&other.to_string()),
     });
+}
+
+/// As [`write_python`], with the words of JSON.
+fn write_json_words(out: &mut String, value: &Json) {
+    write_spaced(out, value, python_string, |out, scalar| out.push_str(&scalar.to_string()));
 }
 
 /// Writes a Python string literal.
@@ -168,12 +178,7 @@ fn write_tagged(
         }
         out.push_str(&style.lead);
         match value {
-            Json::String(text)
-                if text.contains(&close) || excludes.iter().any(|e| text.contains(e)) =>
-            {
-                return Err(Unwritable(text.clone()));
-            }
-            Json::String(text) => out.push_str(text),
+            Json::String(text) => write_string(out, text, (style, excludes))?,
             other => json::spaced(out, other),
         }
         out.push_str(&style.trail);
@@ -183,6 +188,31 @@ fn write_tagged(
         out.push_str(&style.after.write());
     }
     Ok(())
+}
+
+/// Writes a string between tags, in quotes if the style has some and it needs them.
+fn write_string(
+    out: &mut String,
+    text: &str,
+    (style, excludes): (&TaggedStyle, &[String]),
+) -> Result<(), Unwritable> {
+    let has_any = |texts: &[String]| texts.iter().any(|other| text.contains(other));
+    let is_reserved = text.contains(&style.close.write()) || has_any(excludes);
+    let quotes = style.quotes.as_ref();
+    let quotes = quotes
+        .filter(|quotes| is_reserved || has_any(&quotes.around) || text.starts_with(&quotes.begin));
+    match quotes {
+        Some(StringQuotes { end, .. }) if text.contains(end) => Err(Unwritable(text.to_owned())),
+        None if is_reserved => Err(Unwritable(text.to_owned())),
+        Some(StringQuotes { begin, end, .. }) => {
+            [begin, text, end].iter().for_each(|piece| out.push_str(piece));
+            Ok(())
+        }
+        None => {
+            out.push_str(text);
+            Ok(())
+        }
+    }
 }
 
 fn type_word<'a>(words: &'a KindWords, value: &Json) -> &'a str {

@@ -5,8 +5,8 @@ use louver::front::json_schema::NestedStyle;
 use super::call_syntax::CallSyntax;
 use super::marker::MAX_SPELLINGS;
 use super::{
-    ArgumentStyle, FormatError, Glue, Marker, NestedTags, Part, TagPart, TaggedStyle, TextPlace,
-    WireFormat,
+    ArgumentStyle, FormatError, Glue, Marker, NestedTags, Part, StringQuotes, TagPart, TaggedStyle,
+    TextPlace, WireFormat,
 };
 
 /// An error is the JSON pointer of a field, and what is wrong with the field.
@@ -166,7 +166,10 @@ fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
     match syntax.arguments {
         ArgumentStyle::Tagged(style) => check_tagged(&format!("{pointer}/arguments/tagged"), style),
         ArgumentStyle::Nested(tags) => check_nested(&format!("{pointer}/arguments/nested"), tags),
-        ArgumentStyle::Json | ArgumentStyle::Keywords | ArgumentStyle::Delimited(_) => Ok(()),
+        ArgumentStyle::Json
+        | ArgumentStyle::Keywords
+        | ArgumentStyle::JsonKeywords
+        | ArgumentStyle::Delimited(_) => Ok(()),
     }
 }
 
@@ -184,7 +187,7 @@ fn count_names(parts: &[Part]) -> usize {
 }
 
 fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
-    let TaggedStyle { open: parts, close, excludes, .. } = style;
+    let TaggedStyle { open: parts, close, excludes, quotes, .. } = style;
     let open = &format!("{pointer}/open");
     let has_one_text = |marker: &Marker| marker.as_texts().iter().all(|t| *t == marker.write());
     let is_fixed = |part: &TagPart| matches!(part, TagPart::Text(_) | TagPart::Marker(_));
@@ -221,6 +224,17 @@ fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
             TagPart::Marker(marker) => refuse(!has_one_text(marker), open, "has several texts")?,
             TagPart::Key { .. } | TagPart::Gap { .. } => {}
         }
+    }
+    if let Some(StringQuotes { begin, end, around }) = quotes {
+        let quotes = &format!("{pointer}/quotes");
+        let has_empty = begin.is_empty() || end.is_empty() || around.iter().any(String::is_empty);
+        refuse(has_empty, quotes, EMPTY)?;
+        // No value in JSON or Python begins so.
+        let is_value = begin.starts_with(|c: char| !c.is_ascii_punctuation())
+            || begin.starts_with(['"', '\'', '[', '{', '-']);
+        refuse(is_value, quotes, "begin like a value")?;
+        let is_taken = begin.starts_with(&style.lead) && !style.lead.is_empty();
+        refuse(is_taken, quotes, "begin like the lead")?;
     }
     let has_empty = excludes.iter().any(String::is_empty);
     refuse(has_empty, &format!("{pointer}/excludes"), EMPTY)

@@ -1,6 +1,8 @@
 //! The smallest pieces of a wire format: markers (text or special tokens), and the parts of
 //! headers, trailers and separators.
 
+use std::ops::RangeInclusive;
+
 use std::borrow::Cow;
 
 use louver::vocab::Vocabulary;
@@ -237,6 +239,8 @@ pub enum IdStyle {
     FromOne,
     /// Nine ASCII letters and digits.
     Nine,
+    /// Eight to sixteen ASCII letters and digits.
+    Word,
 }
 
 /// Fixed syntax between elements: a text, or a list of parts without names and ids.
@@ -344,18 +348,27 @@ pub(crate) fn escape_json(text: &str) -> String {
 }
 
 impl IdStyle {
+    /// How many letters or digits an id has.
+    pub(crate) fn lengths(self) -> RangeInclusive<usize> {
+        match self {
+            IdStyle::FromZero | IdStyle::FromOne => 1..=9,
+            IdStyle::Nine => 9..=9,
+            IdStyle::Word => 8..=16,
+        }
+    }
+
     /// The id of a call on the wire, where calls are numbered from 0. `given` is kept if it has the
     /// form of the style.
     pub(crate) fn write(self, number: usize, given: &str) -> String {
+        let is_word = given.bytes().all(|b| b.is_ascii_alphanumeric());
         match self {
             IdStyle::FromZero => number.to_string(),
             IdStyle::FromOne => (number + 1).to_string(),
-            IdStyle::Nine
-                if given.len() == 9 && given.bytes().all(|b| b.is_ascii_alphanumeric()) =>
-            {
+            IdStyle::Nine | IdStyle::Word if self.lengths().contains(&given.len()) && is_word => {
                 given.to_owned()
             }
             IdStyle::Nine => format!("call{number:05}"),
+            IdStyle::Word => format!("call{number:06}"),
         }
     }
 }

@@ -227,6 +227,9 @@ pub enum ArgumentStyle {
     Json,
     /// As Python's keyword arguments: `a=1, b='x', c=[True, None]`.
     Keywords,
+    /// The same, but `true`, `false` and `null` may stand for Python's words. The renderer writes
+    /// these, as the chat templates do.
+    JsonKeywords,
     /// A JSON object, but with strings unescaped between two of these markers and with bare names:
     /// `{a:1,b:<q>x<q>}`.
     Delimited(Marker),
@@ -275,10 +278,37 @@ pub struct TaggedStyle {
     /// Texts that an unescaped string never contains, beside the markers of calls and arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
-    /// Whether `True`, `False` and `None` are accepted for `true`, `false` and `null`, as chat
-    /// templates write them. Where a string may stand, they are strings. The renderer writes JSON.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub python_words: bool,
+    /// Values that are accepted as Python prints them, too, as chat templates do. The renderer
+    /// writes JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<PythonLiterals>,
+    /// Quotes between which a string may stand as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quotes: Option<StringQuotes>,
+}
+
+/// Values between tags that may be Python literals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PythonLiterals {
+    /// `True`, `False` and `None` for `true`, `false` and `null`. Where a string may stand, they
+    /// are strings.
+    Words,
+    /// The same, and arrays and objects: `{'a': [True, None]}`.
+    Values,
+}
+
+/// Texts around a string between tags, as XML's `<![CDATA[` and `]]>`. An unescaped string without
+/// them does not begin as one with them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StringQuotes {
+    /// Before the string.
+    pub begin: String,
+    /// After the string, which does not contain it.
+    pub end: String,
+    /// The renderer writes the quotes around strings that contain one of these.
+    pub around: Vec<String>,
 }
 
 /// A part of an argument's opening tag. In TOML, a string is text.
@@ -565,7 +595,7 @@ impl<'a> MarkerList<'a> {
 
     fn add_arguments(&mut self, pointer: &str, style: &'a mut ArgumentStyle) {
         match style {
-            ArgumentStyle::Json | ArgumentStyle::Keywords => {}
+            ArgumentStyle::Json | ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {}
             ArgumentStyle::Delimited(marker) => {
                 self.add(&format!("{pointer}/arguments/delimited"), [marker]);
             }

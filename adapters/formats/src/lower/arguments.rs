@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use louver::front::json_schema::{
     self, AmbiguousText, LazyTypes, MemberPart, NestedStyle, ParameterStyle, ParameterTypes,
-    RawStrings, SchemaError, SchemaErrors, SchemaOptions, ValueSyntax, ValueTypes, Whitespace,
+    PythonDialect, PythonValues, RawQuotes, RawStrings, SchemaError, SchemaErrors, SchemaOptions,
+    ValueSyntax, ValueTypes, Whitespace,
 };
 use louver::ids::RuleId;
 use louver::ir::{Deferred, Expr};
@@ -17,7 +18,7 @@ use crate::arguments::{
     ArgumentReader, LiteralReader, NestedReader, TaggedReader, is_keyword, kinds_by_word,
     known_types, written_name,
 };
-use crate::format::{ArgumentStyle, TagPart, TaggedStyle};
+use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
 use crate::plan::Role;
 use crate::request::LazyTools;
 
@@ -172,8 +173,8 @@ impl Lowering<'_> {
                 };
                 (rule, ArgumentReader::default())
             }
-            ArgumentStyle::Keywords => {
-                let (rule, _) = self.parameters(schema, pointer, &options, &keywords())?;
+            ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
+                let (rule, _) = self.parameters(schema, pointer, &options, &keywords(style))?;
                 (rule, ArgumentReader::Literal(LiteralReader::keywords()))
             }
             ArgumentStyle::Delimited(marker) => {
@@ -245,7 +246,15 @@ impl Lowering<'_> {
                 excludes,
                 spaced: false,
                 reading: AmbiguousText::Json,
-                python_words: style.python_words,
+                python: match style.python {
+                    None => PythonValues::None,
+                    Some(PythonLiterals::Words) => PythonValues::Words,
+                    Some(PythonLiterals::Values) => PythonValues::All,
+                },
+                quotes: style.quotes.as_ref().map(|quotes| RawQuotes {
+                    begin: quotes.begin.clone().into_bytes(),
+                    end: quotes.end.clone().into_bytes(),
+                }),
             }),
             syntax: ValueSyntax::Json,
             other_kinds: Vec::new(),
@@ -255,14 +264,17 @@ impl Lowering<'_> {
 }
 
 /// How keyword arguments are written.
-fn keywords() -> ParameterStyle {
+fn keywords(style: &ArgumentStyle) -> ParameterStyle {
     ParameterStyle {
         open: Expr::Empty,
         between: Expr::seq([Expr::text(","), Expr::optional(Expr::text(" "))]),
         close: Expr::Empty,
         member: vec![MemberPart::Name, MemberPart::Fixed(Expr::text("=")), MemberPart::Value],
         raw: None,
-        syntax: ValueSyntax::Python,
+        syntax: ValueSyntax::Python(match style {
+            ArgumentStyle::JsonKeywords => PythonDialect::JsonWords,
+            _ => PythonDialect::Literals,
+        }),
         other_kinds: Vec::new(),
         name: Arc::new(|name| is_keyword(name).then(|| name.to_owned())),
     }

@@ -67,7 +67,7 @@ impl Lowering<'_> {
                 let text = self.builder.import(&quoted(write_string)?);
                 (self.json_object(text), ArgumentReader::default())
             }
-            ArgumentStyle::Keywords => {
+            ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
                 let text = self.builder.import(&quoted(python_string)?);
                 let open = Expr::text(&format!("{INPUT}=\""));
                 let body = Expr::seq([open, Expr::Ref(text), Expr::text("\"")]);
@@ -133,20 +133,45 @@ impl Lowering<'_> {
         Expr::seq(before.into_iter().chain(value).chain([inner, close]))
     }
 
-    fn tagged_input(
+    /// A sentence of the grammar between tags, as it is or in quotes.
+    fn tagged_text(
         &mut self,
         style: &TaggedStyle,
         grammar: &Grammar,
     ) -> Result<Expr, CustomErrorReason> {
         let (format, limits) = (self.format, &self.request.limits);
-        let excludes = format.excluded_values(style).into_iter().map(String::into_bytes);
+        let quoted = match &style.quotes {
+            None => None,
+            Some(quotes) => {
+                let ends = vec![quotes.end.clone().into_bytes()];
+                let context = RawContext { ends, ..RawContext::default() };
+                Some((quotes, framed(grammar, &context, &format.name, limits)?))
+            }
+        };
+        let begin = style.quotes.iter().map(|quotes| quotes.begin.clone());
+        let excludes = format.excluded_values(style).into_iter().chain(begin);
         let context = RawContext {
             trail: style.trail.clone().into_bytes(),
             ends: spelled_bytes(&style.close),
-            excludes: excludes.collect(),
+            excludes: excludes.map(String::into_bytes).collect(),
         };
-        let text = framed(grammar, &context, &format.name, limits)?;
-        let text = self.builder.import(&text);
+        let bare = match framed(grammar, &context, &format.name, limits) {
+            Err(CustomErrorReason::Empty { .. }) if quoted.is_some() => Expr::Never,
+            bare => Expr::Ref(self.builder.import(&bare?)),
+        };
+        let Some((quotes, text)) = quoted else { return Ok(bare) };
+        let text = Expr::Ref(self.builder.import(&text));
+        let text = Expr::seq([Expr::text(&quotes.begin), text, Expr::text(&quotes.end)]);
+        Ok(Expr::alt([bare, text]))
+    }
+
+    fn tagged_input(
+        &mut self,
+        style: &TaggedStyle,
+        grammar: &Grammar,
+    ) -> Result<Expr, CustomErrorReason> {
+        let format = self.format;
+        let text = self.tagged_text(style, grammar)?;
         let mut parts = vec![self.glue(&style.before)];
         let name = written_name(style, INPUT)
             .ok_or_else(|| CustomErrorReason::Empty { format: format.name.clone() })?;
@@ -163,7 +188,7 @@ impl Lowering<'_> {
         // Lead and trail are mandatory here: without them, a text that begins with the lead or ends
         // with the trail would be read as a shorter text.
         let close = self.marker(&style.close);
-        parts.extend([Expr::text(&style.lead), Expr::Ref(text), Expr::text(&style.trail), close]);
+        parts.extend([Expr::text(&style.lead), text, Expr::text(&style.trail), close]);
         parts.push(self.glue(&style.after));
         Ok(Expr::seq(parts))
     }

@@ -92,11 +92,13 @@ pub(crate) fn gap() -> Expr {
 
 fn call_id(style: IdStyle) -> Expr {
     let digits = ByteSet::range(b'0', b'9');
-    match style {
-        IdStyle::FromZero | IdStyle::FromOne => Expr::repeat(Expr::Class(digits), 1, Some(9)),
-        IdStyle::Nine => {
+    let class = match style {
+        IdStyle::FromZero | IdStyle::FromOne => digits,
+        IdStyle::Nine | IdStyle::Word => {
             let letters = ByteSet::range(b'a', b'z').union(&ByteSet::range(b'A', b'Z'));
-            Expr::repeat(Expr::Class(digits.union(&letters)), 9, Some(9))
+            digits.union(&letters)
         }
-    }
+    };
+    let (least, most) = style.lengths().into_inner();
+    Expr::repeat(Expr::Class(class), least as u32, Some(most as u32))
 }

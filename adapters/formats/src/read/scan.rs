@@ -296,7 +296,7 @@ impl Scanner<'_> {
                 spaced(&mut out, &value);
                 Some((out, after))
             }
-            ArgumentStyle::Keywords => {
+            ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
                 let end = closing_parenthesis(rest)?;
                 Some((read_keywords(&rest[..end]), &rest[end..]))
             }
@@ -388,7 +388,7 @@ impl Scanner<'_> {
             let Some((name, body)) = eat_header(rest, header) else { continue };
             let (body, has_end, after) = up_to_end(body);
             let arguments = match syntax.arguments {
-                ArgumentStyle::Keywords => {
+                ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
                     closing_parenthesis(body).map(|end| read_keywords(&body[..end]))
                 }
                 _ => Some(body.to_owned()),

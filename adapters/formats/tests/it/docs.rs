@@ -60,6 +60,7 @@ fn style(format: &WireFormat) -> &'static str {
     match format.call.arguments {
         ArgumentStyle::Json => "JSON",
         ArgumentStyle::Keywords => "Python keyword arguments",
+        ArgumentStyle::JsonKeywords => "Python keyword arguments with JSON's words, too",
         ArgumentStyle::Delimited(_) => "bare names, delimited strings",
         ArgumentStyle::Tagged(_) => "one tag per argument, unescaped strings",
         ArgumentStyle::Nested(_) => "nested tags, unescaped strings",

@@ -39,8 +39,8 @@ fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
         None => &[Reasoning::Off],
     };
     for (choice, tools, forced) in [
-        (ToolChoice::Auto, 2, false),
-        (ToolChoice::Required, 2, true),
+        (ToolChoice::Auto, 3, false),
+        (ToolChoice::Required, 3, true),
         (ToolChoice::Named("set".to_owned()), 1, true),
         (ToolChoice::None, 0, false),
     ] {
@@ -74,12 +74,13 @@ fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
 /// Turns that the request may allow or refuse, which the oracle decides.
 fn written(format: &WireFormat, demand: Demand) -> Vec<String> {
     let one = ("set", r#"{"mode": "on", "level": 2}"#);
-    let calls: [&[(&str, &str)]; 5] = [
+    let calls: [&[(&str, &str)]; 6] = [
         &[],
         &[one],
         &[("set", r#"{"mode": "only"}"#), ("set_all", "{}")],
         &[("set_all", "{}"), one, ("set", r#"{"level": 13}"#)],
         &[("seta", r#"{"mode": "off", "level": 3}"#)],
+        &[("tune", r#"{"now": true, "keys": ["a"]}"#)],
     ];
     let mut out = Vec::new();
     for (k, calls) in calls.iter().enumerate() {
@@ -98,13 +99,25 @@ fn written(format: &WireFormat, demand: Demand) -> Vec<String> {
             let options =
                 RenderOptions { opened: demand.reasoning == Reasoning::Opened, builtins: &[] };
             match format.render_with(&turn, options) {
-                Ok(wire) => out.push(wire),
+                Ok(wire) => {
+                    out.extend(spelled_otherwise(&wire));
+                    out.push(wire);
+                }
                 Err(RenderError::TextBesideCalls) => {}
                 Err(error) => panic!("{}: {error}", format.name),
             }
         }
     }
     out
+}
+
+/// The turn with values as Python prints them, or with strings in CDATA, which some formats accept.
+fn spelled_otherwise(wire: &str) -> Vec<String> {
+    let replaced = [
+        wire.replace("true", "True").replace("[\"a\"]", "['a']"),
+        wire.replace(">on<", "><![CDATA[on]]><"),
+    ];
+    replaced.into_iter().filter(|text| text != wire).collect()
 }
 
 /// The text with a code point removed, doubled, replaced or swapped with its neighbour, with a

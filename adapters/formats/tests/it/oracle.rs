@@ -2,12 +2,16 @@
 //! description, and decides which prefixes of a text can be completed to a turn. It shares no code
 //! with the grammar or the engine.
 
+mod unless;
+
 use std::collections::BTreeSet;
 
 use louver_formats::{
-    ArgumentStyle, CallSpelling, Glue, IdStyle, MAX_GAP, Marker, NameStyle, Part, Reasoning, Step,
-    TagPart, TextPlace, WireFormat,
+    ArgumentStyle, CallSpelling, Glue, IdStyle, MAX_GAP, Marker, NameStyle, Part, PythonLiterals,
+    Reasoning, Step, TagPart, TaggedStyle, TextPlace, WireFormat,
 };
+
+use self::unless::{PatternMatch, UNLESS, match_unless};
 
 /// A set of texts. No pattern is empty, so that every prefix of a text can be completed.
 #[derive(Clone, Debug)]
@@ -37,41 +41,6 @@ fn contains_any(of: &[u8], watched: &[String]) -> bool {
 
 fn ends_with_begin(of: &[u8], watched: &[String]) -> bool {
     (0..of.len()).any(|at| watched.iter().any(|text| text.as_bytes().starts_with(&of[at..])))
-}
-
-/// How a text matches [`UNLESS`].
-#[derive(PartialEq)]
-enum PatternMatch {
-    No,
-    Prefix,
-    Complete,
-}
-
-/// The `text_unless` of all families.
-const UNLESS: &str = r#"[ \t\r\n]*,[ \t\r\n]*"(arguments|parameters)"[ \t\r\n]*:"#;
-
-fn match_unless(text: &[u8]) -> PatternMatch {
-    let Ok(text) = std::str::from_utf8(text) else { return PatternMatch::No };
-    let space = [' ', '\t', '\r', '\n'];
-    let text = text.trim_start_matches(space);
-    let Some(text) = text.strip_prefix(',') else {
-        return if text.is_empty() { PatternMatch::Prefix } else { PatternMatch::No };
-    };
-    let text = text.trim_start_matches(space);
-    for key in ["\"arguments\"", "\"parameters\""] {
-        if let Some(rest) = text.strip_prefix(key) {
-            let rest = rest.trim_start_matches(space);
-            return match rest {
-                "" => PatternMatch::Prefix,
-                ":" => PatternMatch::Complete,
-                _ => PatternMatch::No,
-            };
-        }
-        if key.starts_with(text) {
-            return PatternMatch::Prefix;
-        }
-    }
-    PatternMatch::No
 }
 
 /// The length of the viable prefix of a [`Pattern::OtherName`], and where it may end.
@@ -318,6 +287,7 @@ fn parts(of: &[Part], name: &str) -> Pattern {
         Part::Id { id } => match id {
             IdStyle::FromZero | IdStyle::FromOne => Pattern::Run(DIGITS, 1, 9),
             IdStyle::Nine => Pattern::Run(ALNUM, 9, 9),
+            IdStyle::Word => Pattern::Run(ALNUM, 8, 16),
         },
         Part::Gap { .. } => gap(),
         Part::Maybe { maybe: optional } => maybe(parts(optional, name)),
@@ -333,39 +303,100 @@ fn glue(of: &Glue) -> Pattern {
     }
 }
 
-/// A tool: its name and its arguments, each with the texts of its values and whether they are
-/// strings. The first of two arguments is required.
-type Tool = (&'static str, &'static [(&'static str, &'static [&'static str], bool)]);
+/// A tool: its name and its arguments, each with the texts of its values and their kind. The first
+/// of two arguments is required.
+type Tool = (&'static str, &'static [(&'static str, &'static [&'static str], Kind)]);
+
+/// The kind of the values of an argument.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    Number,
+    /// `true` or `null`.
+    Word,
+    /// A list of one text, which is given.
+    List,
+}
 
 pub(crate) const TOOLS: &str = r#"[
   {"name": "set", "parameters": {"type": "object", "properties": {"mode": {"enum": ["on", "only"]}, "level": {"enum": [1, 2, 13]}},
     "required": ["mode"], "additionalProperties": false}},
-  {"name": "set_all", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}}
+  {"name": "set_all", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}},
+  {"name": "tune", "parameters": {"type": "object", "properties": {"now": {"enum": [true, null]},
+    "keys": {"type": "array", "items": {"enum": ["a"]}, "minItems": 1, "maxItems": 1}}, "required": ["now"],
+    "additionalProperties": false}}
 ]"#;
 
-const KNOWN: [Tool; 2] = [
-    ("set", &[("mode", &["on", "only"], true), ("level", &["1", "2", "13"], false)]),
+const KNOWN: [Tool; 3] = [
+    ("set", &[("mode", &["on", "only"], Kind::Text), ("level", &["1", "2", "13"], Kind::Number)]),
     ("set_all", &[]),
+    ("tune", &[("now", &["true", "null"], Kind::Word), ("keys", &["a"], Kind::List)]),
 ];
 
 fn arguments(format: &WireFormat, tool: &Tool) -> Pattern {
     arguments_in(&format.call.arguments, tool)
 }
 
-fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
-    let any = |values: &[&str], quotes: &[&str]| {
-        let quoted = |value: &&str| {
-            quotes.iter().map(|q| text(format!("{q}{value}{q}"))).collect::<Vec<_>>()
-        };
-        Pattern::Any(values.iter().flat_map(quoted).collect())
+/// The spellings of a value in a syntax with these quotes of texts. `words`: whether JSON's and
+/// Python's words are written.
+fn spelled_value(value: &str, kind: Kind, quotes: &[&str], words: (bool, bool)) -> Vec<String> {
+    let quoted = |before: &str, after: &str| -> Vec<String> {
+        quotes.iter().map(|q| format!("{before}{q}{value}{q}{after}")).collect()
     };
-    // Few arguments may have any order.
-    let list = |open: &str,
-                member: &dyn Fn(&str, &[&str], bool) -> Pattern,
-                between: Pattern,
-                close: &str| {
-        let members: Vec<Pattern> =
-            known.iter().map(|(name, values, is_text)| member(name, values, *is_text)).collect();
+    match kind {
+        Kind::Text => quoted("", ""),
+        Kind::List => quoted("[", "]"),
+        Kind::Number => vec![value.to_owned()],
+        Kind::Word => {
+            let python = if value == "true" { "True" } else { "None" };
+            let json = words.0.then(|| value.to_owned());
+            json.into_iter().chain(words.1.then(|| python.to_owned())).collect()
+        }
+    }
+}
+
+/// A value between tags.
+fn tagged_value(style: &TaggedStyle, value: &str, kind: Kind) -> Pattern {
+    let quotes: &[&str] = match (kind, style.python) {
+        (Kind::Text, _) => &[""],
+        (_, Some(PythonLiterals::Values)) => &["\"", "'"],
+        (_, Some(PythonLiterals::Words) | None) => &["\""],
+    };
+    let mut spelled = spelled_value(value, kind, quotes, (true, style.python.is_some()));
+    if let (Kind::Text, Some(quotes)) = (kind, &style.quotes) {
+        spelled.push(format!("{}{value}{}", quotes.begin, quotes.end));
+    }
+    let open = style.open.iter().map(|part| match part {
+        TagPart::Kind { kind: words } => text(match (kind, value) {
+            (Kind::Text, _) => &words.string,
+            (Kind::Number, _) => &words.number,
+            (Kind::Word, "null") => &words.null,
+            (Kind::Word, _) => &words.boolean,
+            (Kind::List, _) => &words.array,
+        }),
+        TagPart::Text(t) => text(t),
+        TagPart::Key { .. } => text(""),
+        TagPart::Gap { .. } => gap(),
+        TagPart::Marker(m) => marker(m),
+    });
+    let after_key = open.skip(2);
+    let value = Pattern::Any(spelled.into_iter().map(text).collect());
+    let value = [maybe(text(&style.lead)), value, maybe(text(&style.trail)), marker(&style.close)];
+    Pattern::All(after_key.chain(value).collect())
+}
+
+fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
+    // Few arguments may have any order. `value` is the rest of a member after its name.
+    let list = |(open, close): (&str, &str),
+                name: &dyn Fn(&str) -> Pattern,
+                value: &dyn Fn(&str, &str, Kind) -> Pattern,
+                between: Pattern| {
+        let members: Vec<Pattern> = (known.iter())
+            .map(|(member, values, kind)| {
+                let values = values.iter().map(|v| value(member, v, *kind)).collect();
+                Pattern::All(vec![name(member), Pattern::Any(values)])
+            })
+            .collect();
         let inner = match &members[..] {
             [required, other] => Pattern::Any(vec![
                 Pattern::All(vec![
@@ -378,63 +409,57 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
         };
         Pattern::All(vec![text(open), inner, text(close)])
     };
+    let spelled = |value: &str, kind: Kind, quotes: &[&str], words: (bool, bool)| {
+        let spelled = spelled_value(value, kind, quotes, words);
+        Pattern::Any(spelled.into_iter().map(text).collect())
+    };
     match style {
         // The requests of these tests demand the spacing of Python's `json.dumps`.
         ArgumentStyle::Json => {
-            let member = |name: &str, values: &[&str], is_text: bool| {
-                Pattern::All(vec![
-                    text(format!("\"{name}\": ")),
-                    any(values, if is_text { &["\""] } else { &[""] }),
-                ])
-            };
-            list("{", &member, text(", "), "}")
+            let value =
+                |_: &str, value: &str, kind: Kind| spelled(value, kind, &["\""], (true, false));
+            list(("{", "}"), &|name| text(format!("\"{name}\": ")), &value, text(", "))
         }
-        ArgumentStyle::Keywords => {
-            let member = |name: &str, values: &[&str], is_text: bool| {
-                let quotes: &[&str] = if is_text { &["\"", "'"] } else { &[""] };
-                Pattern::All(vec![text(format!("{name}=")), any(values, quotes)])
-            };
-            list("", &member, Pattern::All(vec![text(","), maybe(text(" "))]), "")
+        ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
+            let words = (*style == ArgumentStyle::JsonKeywords, true);
+            let value =
+                |_: &str, value: &str, kind: Kind| spelled(value, kind, &["\"", "'"], words);
+            let comma = Pattern::All(vec![text(","), maybe(text(" "))]);
+            list(("", ""), &|name| text(format!("{name}=")), &value, comma)
         }
         ArgumentStyle::Delimited(quote) => {
             let quotes = spellings(quote);
             let quotes: Vec<&str> = quotes.iter().map(String::as_str).collect();
-            let member = |name: &str, values: &[&str], is_text: bool| {
-                Pattern::All(vec![
-                    text(format!("{name}:")),
-                    any(values, if is_text { &quotes } else { &[""] }),
-                ])
-            };
-            list("{", &member, text(","), "}")
+            let value =
+                |_: &str, value: &str, kind: Kind| spelled(value, kind, &quotes, (true, false));
+            list(("{", "}"), &|name| text(format!("{name}:")), &value, text(","))
         }
         ArgumentStyle::Nested(tags) => {
-            let member = |name: &str, values: &[&str], _: bool| {
-                let mark = || marker(&tags.mark);
-                let (open, close) = (format!("<{name}>"), format!("</{name}>"));
-                Pattern::All(vec![mark(), text(open), any(values, &[""]), mark(), text(close)])
+            let mark = || marker(&tags.mark);
+            let open = |name: &str| Pattern::All(vec![mark(), text(format!("<{name}>"))]);
+            let close = |name: &str| Pattern::All(vec![mark(), text(format!("</{name}>"))]);
+            let value = |name: &str, value: &str, kind: Kind| match kind {
+                Kind::List => Pattern::All(vec![
+                    open(&tags.item),
+                    text(value),
+                    close(&tags.item),
+                    close(name),
+                ]),
+                _ => Pattern::All(vec![text(value), close(name)]),
             };
-            list("", &member, text(""), "")
+            list(("", ""), &open, &value, text(""))
         }
         ArgumentStyle::Tagged(style) => {
-            let member = |name: &str, values: &[&str], is_text: bool| {
-                let open = style.open.iter().map(|part| match part {
+            let open = |name: &str| {
+                let open = style.open.iter().take(2).map(|part| match part {
                     TagPart::Text(t) => text(t),
-                    TagPart::Key { .. } => text(name),
-                    TagPart::Kind { kind } => {
-                        text(if is_text { &kind.string } else { &kind.number })
-                    }
-                    TagPart::Gap { .. } => gap(),
                     TagPart::Marker(m) => marker(m),
+                    _ => text(name),
                 });
-                let lead = [
-                    maybe(text(&style.lead)),
-                    any(values, &[""]),
-                    maybe(text(&style.trail)),
-                    marker(&style.close),
-                ];
-                Pattern::All(open.chain(lead).collect())
+                Pattern::All(open.collect())
             };
-            let inner = list("", &member, glue(&style.between), "");
+            let value = |_: &str, value: &str, kind: Kind| tagged_value(style, value, kind);
+            let inner = list(("", ""), &open, &value, glue(&style.between));
             let inner = if known.is_empty() {
                 inner
             } else {

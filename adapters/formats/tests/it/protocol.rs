@@ -254,6 +254,11 @@ const IN_VALUES: &[(&str, &[&str], &[&str])] = &[
         &["<parameter", "</parameters>", "</param", "<tool_call>", "<function"],
     ),
     (
+        "minicpm5",
+        &["<param name=\"", "</function>", "<function name=\""],
+        &["<param", "</parameter>", "<b>", "<![CDATA[", "]]>", "<function"],
+    ),
+    (
         "step3_5",
         &["<parameter=", "</function>", "<function=", "<tool_call>", "</tool_call>"],
         &["<parameter", "</parameters>", "</param", "<b>", "<function"],
@@ -375,8 +380,10 @@ fn argument_values_contain_no_markers() {
                 }
                 checked += 1;
             }
-            // The renderer refuses values that could not be read back.
-            turn.calls[0].arguments = json!({"a": markers[0]}).to_string();
+            // The renderer refuses values that could not be read back, or writes them in quotes.
+            let ArgumentStyle::Tagged(style) = &rig.format.call.arguments else { continue };
+            let end = style.quotes.as_ref().map_or("", |quotes| &quotes.end);
+            turn.calls[0].arguments = json!({"a": format!("{}{end}", markers[0])}).to_string();
             assert!(rig.format.render(&turn).is_err(), "{}", format.name);
         }
     }

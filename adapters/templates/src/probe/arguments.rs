@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use louver_formats::{
-    ArgumentStyle, Glue, KindWords, Marker, NameStyle, Part, TagPart, TaggedStyle,
+    ArgumentStyle, Glue, KindWords, Marker, NameStyle, Part, PythonLiterals, TagPart, TaggedStyle,
 };
 use serde_json::Value;
 
@@ -93,7 +93,14 @@ impl Arguments {
     ) -> Result<ArgumentStyle, ProbeError> {
         match self {
             Arguments::Json => Ok(ArgumentStyle::Json),
-            Arguments::Keywords => Ok(ArgumentStyle::Keywords),
+            Arguments::Keywords => {
+                let wire = samples.typed.as_deref().unwrap_or_default();
+                let (truth, _) = TYPED_KEYS[1];
+                Ok(match wire.contains(&format!("{truth}=true")) {
+                    true => ArgumentStyle::JsonKeywords,
+                    false => ArgumentStyle::Keywords,
+                })
+            }
             Arguments::Delimited(quote) => Ok(ArgumentStyle::Delimited(marker_of(quote))),
             Arguments::Tagged => {
                 let style = tagged(samples, tokens, before, after)?;
@@ -167,7 +174,8 @@ fn tagged(
         between: glue(&between),
         after: glue(&after_last),
         excludes: Vec::new(),
-        python_words: typed.has_python_words,
+        python: typed.python,
+        quotes: None,
     })
 }
 
@@ -204,14 +212,14 @@ fn glue(text: &str) -> Glue {
 struct Typed {
     /// For a number, a truth value, an array and an object, without the white space at its end.
     middles: [Option<String>; 4],
-    /// Whether `True` is written for `true`.
-    has_python_words: bool,
+    /// The values that are written as Python prints them.
+    python: Option<PythonLiterals>,
 }
 
 impl Typed {
     fn find(samples: &Samples, middle: &str) -> Typed {
         let wire = samples.typed.as_deref().unwrap_or_default();
-        let mut has_python_words = false;
+        let mut python = None;
         let middles = TYPED_KEYS.map(|(key, starts)| {
             let (_, rest) = wire.split_once(key)?;
             // The value begins soon after the tag.
@@ -219,10 +227,14 @@ impl Typed {
             let end = (0..=end).rev().find(|&at| rest.is_char_boundary(at))?;
             let found = starts.iter().filter_map(|start| Some((rest[..end].find(start)?, start)));
             let (at, start) = found.min()?;
-            has_python_words |= *start == "True";
+            match *start {
+                "True" => python = python.or(Some(PythonLiterals::Words)),
+                start if start.contains('\'') => python = Some(PythonLiterals::Values),
+                _ => {}
+            }
             Some(rest[..at].trim_end().to_owned())
         });
-        Typed { middles, has_python_words }
+        Typed { middles, python }
     }
 
     /// The words for types, with what is before and after them. `None` if there are none.

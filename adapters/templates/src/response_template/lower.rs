@@ -335,7 +335,8 @@ impl CallField<'_> {
             between: gap(),
             after: gap(),
             excludes: Vec::new(),
-            python_words: false,
+            python: None,
+            quotes: None,
         };
         warnings.push(ResponseTemplateWarning {
             pointer: format!("{}/{at}", self.pointer),

@@ -1,7 +1,7 @@
 //! Formats from chat templates alone.
 
 use louver_formats::{Catalog, Marker};
-use louver_templates::{ChatTemplate, Checkpoint, FormatSource, resolve};
+use louver_templates::{ChatTemplate, Checkpoint, FormatSource, confirm, probe, resolve};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -57,6 +57,32 @@ fn formats_are_derived_or_refused() {
     let problems: Vec<String> =
         problems.map(|(problem, name)| format!("{name}: {problem}")).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// A template may write the last turn of a conversation otherwise than earlier ones.
+#[test]
+fn turns_before_another_question_confirm_a_format() {
+    let template = |opened: &str, last: &str| {
+        let source = r#"{%- for m in messages -%}
+            {{- '<|' + m.role + '|>' -}}
+            {%- if m.role == 'assistant' and loop.last -%}LAST{%- endif -%}
+            {{- m.content -}}
+            {%- for c in m.tool_calls or [] -%}<call>{{ c.function | tojson }}</call>{%- endfor -%}
+            {{- '<|end|>' -}}
+        {%- endfor -%}
+        {%- if add_generation_prompt -%}{{ '<|assistant|>OPENED' }}{%- endif -%}"#;
+        let source = source.replace("OPENED", opened).replace("LAST", last);
+        ChatTemplate::new(&source, [None, Some("<|end|>".to_owned()), None]).expect("compiles")
+    };
+    let tokens = ["<think>", "</think>", "<|end|>"].map(str::to_owned);
+    let mut format = probe("test", &template("", ""), &tokens).expect("is told").format;
+    format.reasoning = Catalog::builtin().get("qwen3").expect("qwen3").reasoning.clone();
+    let confirmed = |opened, last| confirm(&format, &template(opened, last), &tokens).is_full();
+    assert!(confirmed("", ""));
+    // The block of reasoning never ends.
+    assert!(confirmed("<think>", "<think>"));
+    // Only the last turn shows reasoning, and otherwise than the format.
+    assert!(!confirmed("", "{{- m.reasoning_content or '' -}}"));
 }
 
 #[test]

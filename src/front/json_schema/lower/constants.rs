@@ -77,10 +77,13 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The spellings of one constant, other than numbers and JSON strings.
     fn constant(&mut self, value: &Json, parts: &mut Vec<Expr>, scalars: &mut Vec<Literal>) {
+        let mut word = |k: usize| {
+            scalars.extend(self.syntax.words()[k].iter().map(|word| Literal::from(*word)));
+        };
         match value {
-            Json::Null => scalars.push(self.syntax.words()[0].into()),
-            Json::Bool(true) => scalars.push(self.syntax.words()[1].into()),
-            Json::Bool(false) => scalars.push(self.syntax.words()[2].into()),
+            Json::Null => word(0),
+            Json::Bool(true) => word(1),
+            Json::Bool(false) => word(2),
             Json::String(text) if !self.syntax.is_json() => parts.push(match &self.syntax {
                 ValueSyntax::Nested(tags) => self.nested_constant(tags, text),
                 syntax => syntax.constant(text, self.spelling()),

@@ -6,6 +6,7 @@ use super::super::read::doc::LocId;
 use super::super::read::facets::{ArrayFacets, ObjectFacets, TypeSet};
 use super::super::read::shared_facets::SharedFacets;
 use super::SchemaLowering;
+use super::python_values::PythonRules;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::Expr;
@@ -32,6 +33,8 @@ pub(super) struct ContainerRules<'a> {
     queue: Vec<(RuleId, LocId, PendingBody<'a>)>,
     /// The number of lowered bodies.
     lowered: usize,
+    /// Declared rules of values that are written as Python literals, lowered after all others.
+    pub(super) python: PythonRules<'a>,
 }
 
 impl<'a> SchemaLowering<'a, '_> {

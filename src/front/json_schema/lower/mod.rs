@@ -30,6 +30,7 @@ mod object;
 pub(super) mod parameters;
 mod productive;
 mod punctuation;
+pub(super) mod python_values;
 pub(super) mod raw_strings;
 mod spelling;
 mod string;
@@ -103,9 +104,14 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         limits: &'a Limits,
         attempt: Attempt,
     ) -> Self {
+        Self::of(builder, Normalizer::new(source, options, limits, attempt))
+    }
+
+    /// Prepares to lower the normalizer's document, with the features that it has.
+    fn of(builder: &'b mut GrammarBuilder, normalizer: Normalizer<'a>) -> Self {
         SchemaLowering {
             builder,
-            normalizer: Normalizer::new(source, options, limits, attempt),
+            normalizer,
             syntax: ValueSyntax::Json,
             present: JsonTypes::ALL,
             location: LocId::ROOT,
@@ -156,6 +162,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             self.builder.truncate(caller_rules);
             return Err(self.refuse_or_relax());
         }
+        self = self.lower_python_values();
         if !is_productive(&value, self.builder.rules(), caller_rules) {
             let mut errors = self.normalizer.reader.conflicts;
             if errors.is_empty() {
@@ -298,10 +305,11 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             return;
         }
         if types.meets(TypeSet::NULL) {
-            scalars.push(self.syntax.words()[0].into());
+            scalars.extend(self.syntax.words()[0].iter().map(|word| Literal::from(*word)));
         }
         if types.meets(TypeSet::BOOLEAN) {
-            scalars.extend(self.syntax.words()[1..].iter().map(|word| Literal::from(*word)));
+            let words = self.syntax.words()[1..].concat();
+            scalars.extend(words.into_iter().map(Literal::from));
         }
         if types.meets(TypeSet::NUMBER) {
             let number = self.number(&facets.number, types, self.location);

@@ -15,6 +15,7 @@ use super::super::read::shared_facets::SharedFacets;
 use super::SchemaLowering;
 use super::attempts::retry;
 use super::json_types::JsonTypes;
+use super::python_values::PythonValues;
 use super::raw_strings::{AmbiguousText, RawStrings};
 use super::syntax::{CountedNames, NestedStyle, ValueSyntax};
 use crate::fsm::{Combine, Dfa};
@@ -40,7 +41,8 @@ impl NestedStyle {
             excludes: Vec::new(),
             spaced: false,
             reading: AmbiguousText::Json,
-            python_words: false,
+            python: PythonValues::None,
+            quotes: None,
         }
     }
 }

@@ -17,6 +17,7 @@ use super::member_graph::{ObjectMember, ObjectMembers};
 use super::name_classes::{matched_locations, name_automaton, name_tests, uniform_undeclared};
 use super::names::NameSet;
 use super::punctuation::Delimiters;
+use super::syntax::{PythonDialect, ValueSyntax};
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
 use crate::ir::Expr;
@@ -57,6 +58,10 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let declared = self.declared_names(facets);
         let (mut additional, others) = self.additional_members(facets, &declared);
+        if self.syntax == ValueSyntax::Python(PythonDialect::Declared) && self.names_are_distinct()
+        {
+            additional.clear();
+        }
         let is_json = self.syntax.is_json();
         let mut finite = Vec::new();
         // With infinitely many names, `minProperties` can always be satisfied.

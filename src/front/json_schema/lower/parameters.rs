@@ -390,7 +390,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
     }
 
-    /// Lowers values in the style's syntax.
+    /// Lowers values in the current syntax.
     pub(super) fn syntax_values(&mut self, facets: &Facets<'a>, parts: &mut Vec<Expr>) {
         let mut scalars = Vec::new();
         self.lower_facets(facets, parts, &mut scalars);

@@ -9,7 +9,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use super::super::read::facets::{Facets, StringFacets, TypeSet};
 use super::SchemaLowering;
 use super::json_types::{JsonTypes, lookalike_dfa};
-use super::syntax::{ValueSyntax, any_trigger, contains, trigger_texts, without_texts};
+use super::python_values::{PythonValues, python_words};
+use super::syntax::{any_trigger, contains, trigger_texts, without_texts};
 use crate::front::regex::{Lengths, spell_utf8};
 use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::hash::HashMap;
@@ -32,9 +33,26 @@ pub struct RawStrings {
     pub spaced: bool,
     /// Treatment of strings that look like values of another type.
     pub reading: AmbiguousText,
-    /// Whether `True`, `False` and `None` may stand for `true`, `false` and `null`, in values that
-    /// cannot be strings.
-    pub python_words: bool,
+    /// Which values may be Python literals.
+    pub python: PythonValues,
+    /// Quotes between which a string may also stand. Without them, it does not begin like one.
+    pub quotes: Option<RawQuotes>,
+}
+
+/// Texts around a string that is written as it is, and need not differ from values of other types.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RawQuotes {
+    /// Before the string.
+    pub begin: Vec<u8>,
+    /// After the string, which does not contain it.
+    pub end: Vec<u8>,
+}
+
+impl RawQuotes {
+    /// A string between the quotes.
+    fn enclose(&self, texts: Expr) -> Expr {
+        Expr::seq([Expr::bytes(&self.begin), texts, Expr::bytes(&self.end)])
+    }
 }
 
 /// Meaning of a raw text that is a string, but would be another value as JSON.
@@ -59,7 +77,9 @@ impl RawStrings {
     /// Whether a text is a string, and not another value of these types.
     pub(super) fn reads_as_string(&self, text: &str, kinds: JsonTypes) -> bool {
         let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
+        let is_quoted = |quotes: &RawQuotes| text.as_bytes().starts_with(&quotes.begin);
         !self.forbidden().iter().any(|forbidden| contains(text, forbidden))
+            && !self.quotes.as_ref().is_some_and(is_quoted)
             && !lookalike_dfa(kinds).is_some_and(is_ambiguous)
     }
 
@@ -91,7 +111,8 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             if let Some(text) = restrict(facets, TypeSet::STRING) {
                 self.normalizer.reader.report_unenforced(&text, TypeSet::STRING);
-                if present == JsonTypes::STRING && text.values.is_none() && text.string.is_free() {
+                let is_free = text.values.is_none() && text.string.is_free();
+                if present == JsonTypes::STRING && is_free && raw.quotes.is_none() {
                     any_text = true;
                 } else {
                     parts.push(self.raw_string(&text, present, raw));
@@ -117,8 +138,12 @@ impl<'a> SchemaLowering<'a, '_> {
     ) -> Expr {
         let mut values = Vec::new();
         self.syntax_values(facets, &mut values);
-        if raw.python_words && !present.meets(JsonTypes::STRING) {
+        if raw.python != PythonValues::None && !present.meets(JsonTypes::STRING) {
             values.extend(python_words(&values));
+        }
+        if raw.python == PythonValues::All {
+            let containers = restrict(facets, TypeSet::ARRAY.or(TypeSet::OBJECT));
+            values.extend(containers.map(|facets| self.python_containers(facets)));
         }
         let gap = if raw.spaced { self.gap() } else { Expr::Empty };
         let (lead, trail) = (optional(&raw.lead), optional(&raw.trail));
@@ -147,6 +172,32 @@ impl<'a> SchemaLowering<'a, '_> {
         kinds: JsonTypes,
         raw: &RawStrings,
     ) -> Expr {
+        let bare = self.bare_string(facets, kinds, raw);
+        match &raw.quotes {
+            Some(quotes) => Expr::alt([bare, self.quoted_string(facets, quotes, raw)]),
+            None => bare,
+        }
+    }
+
+    /// Lowers a raw string between quotes.
+    fn quoted_string(&mut self, facets: &Facets<'a>, quotes: &RawQuotes, raw: &RawStrings) -> Expr {
+        let texts = match &facets.values {
+            Some(values) => {
+                let texts = values.iter().filter_map(|value| value.as_str());
+                let written = texts.filter(|text| {
+                    self.normalizer.accepts_text(&facets.string, text)
+                        && !contains(text, &quotes.end)
+                });
+                Expr::alt(written.map(Expr::text).collect::<Vec<_>>())
+            }
+            None => self.raw_text(&facets.string, &[&quotes.end]),
+        };
+        let value = quotes.enclose(texts);
+        Expr::seq([optional(&raw.lead), value, optional(&raw.trail)])
+    }
+
+    /// Lowers a raw string without quotes.
+    fn bare_string(&mut self, facets: &Facets<'a>, kinds: JsonTypes, raw: &RawStrings) -> Expr {
         let forbidden = raw.forbidden();
         if let Some(values) = &facets.values {
             let texts = values.iter().filter_map(|value| value.as_str());
@@ -166,6 +217,7 @@ impl<'a> SchemaLowering<'a, '_> {
             kinds,
             forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
             frame: [raw.lead.clone(), raw.trail.clone()],
+            quotes: raw.quotes.clone(),
             limit: self.normalizer.reader.limits.automaton_states,
         };
         if let Some(cached) = free_text_cache().get(&key).cloned() {
@@ -212,6 +264,10 @@ impl<'a> SchemaLowering<'a, '_> {
         if let Some(others) = lookalike_dfa(kinds) {
             texts = texts.combine(others, Combine::Minus, limit)?;
         }
+        if let Some(quotes) = &raw.quotes {
+            let bare = without_texts(&texts, (false, &[&quotes.begin], true), limit)?;
+            texts = bare.unwrap_or(texts);
+        }
         let mut out = Vec::new();
         for (trail, texts) in optional_frame(texts, (true, &raw.trail, false), limit)? {
             for (lead, texts) in optional_frame(texts, (false, &raw.lead, true), limit)? {
@@ -221,13 +277,6 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         Ok(Expr::alt(out))
     }
-}
-
-/// Python's words for the JSON words among values.
-fn python_words(values: &[Expr]) -> Vec<Expr> {
-    let words = ValueSyntax::Json.words().into_iter().zip(ValueSyntax::Python.words());
-    let is_there = |(json, _): &(&[u8], &[u8])| values.contains(&Expr::bytes(json));
-    words.filter(is_there).map(|(_, python)| Expr::bytes(python)).collect()
 }
 
 /// Texts with an optional lead or trail. Without it, a text must not begin or end like one that has
@@ -253,6 +302,7 @@ struct FreeTextKey {
     forbidden: Vec<Vec<u8>>,
     /// Lead and trail.
     frame: [Vec<u8>; 2],
+    quotes: Option<RawQuotes>,
     limit: usize,
 }
 

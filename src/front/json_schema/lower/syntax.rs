@@ -26,7 +26,7 @@ pub enum ValueSyntax {
     #[default]
     Json,
     /// Python literals: `'it'` or `"it"`, `True`, `False`, `None`.
-    Python,
+    Python(PythonDialect),
     /// Strings without escapes between two delimiters, each one of the given triggers; member names
     /// without quotes.
     Delimited(Vec<Trigger>),
@@ -34,6 +34,17 @@ pub enum ValueSyntax {
     Elements(Box<ElementStyle>),
     /// Each value between tags that have its name ([`NestedStyle`]).
     Nested(Box<NestedStyle>),
+}
+
+/// What is allowed in Python literals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PythonDialect {
+    /// Literals.
+    Literals,
+    /// The same, but `true`, `false` and `null` may stand for `True`, `False` and `None`.
+    JsonWords,
+    /// Literals without undeclared names, unless names may repeat: these are compared in JSON only.
+    Declared,
 }
 
 /// The texts that elements consist of. For `<value name="n" type="raw">text</value>`, `open` is
@@ -116,13 +127,16 @@ impl NestedStyle {
 
 impl ValueSyntax {
     /// The words for `null`, `true`, `false`.
-    pub(super) fn words(&self) -> [&'static [u8]; 3] {
+    pub(super) fn words(&self) -> [&'static [&'static [u8]]; 3] {
         match self {
-            ValueSyntax::Python => [b"None", b"True", b"False"],
+            ValueSyntax::Python(PythonDialect::JsonWords) => {
+                [&[b"None", b"null"], &[b"True", b"true"], &[b"False", b"false"]]
+            }
+            ValueSyntax::Python(_) => [&[b"None"], &[b"True"], &[b"False"]],
             ValueSyntax::Json
             | ValueSyntax::Delimited(_)
             | ValueSyntax::Elements(_)
-            | ValueSyntax::Nested(_) => [b"null", b"true", b"false"],
+            | ValueSyntax::Nested(_) => [&[b"null"], &[b"true"], &[b"false"]],
         }
     }
 
@@ -135,19 +149,20 @@ impl ValueSyntax {
     pub(super) fn is_plain_python(&self, texts: &[&str]) -> bool {
         let plain = QUOTES.map(python_plain);
         let is_plain = |byte| plain.iter().all(|plain| plain.contains(byte));
-        *self == ValueSyntax::Python && texts.iter().all(|text| text.bytes().all(is_plain))
+        matches!(self, ValueSyntax::Python(_))
+            && texts.iter().all(|text| text.bytes().all(is_plain))
     }
 
     /// Whether member names are written without quotes.
     pub(super) fn has_bare_names(&self) -> bool {
-        !matches!(self, ValueSyntax::Json | ValueSyntax::Python)
+        !matches!(self, ValueSyntax::Json | ValueSyntax::Python(_))
     }
 
     /// One string; [`Expr::Never`] if it cannot be written.
     pub(super) fn constant(&self, text: &str, spelling: Spelling) -> Expr {
         match self {
             ValueSyntax::Json => spelling.literal(text),
-            ValueSyntax::Python => Expr::alt(QUOTES.map(|quote| {
+            ValueSyntax::Python(_) => Expr::alt(QUOTES.map(|quote| {
                 let chars = text.chars().map(u32::from).map(|c| python_spell(&[(c, c)], quote));
                 Expr::seq([quote_expr(quote)].into_iter().chain(chars).chain([quote_expr(quote)]))
             })),
@@ -171,7 +186,7 @@ impl ValueSyntax {
         match self {
             ValueSyntax::Delimited(_) => !name.is_empty() && !name.contains(reserved),
             ValueSyntax::Nested(_) => NestedStyle::can_write_name(name),
-            ValueSyntax::Json | ValueSyntax::Python | ValueSyntax::Elements(_) => true,
+            ValueSyntax::Json | ValueSyntax::Python(_) | ValueSyntax::Elements(_) => true,
         }
     }
 
@@ -194,7 +209,7 @@ impl ValueSyntax {
             ValueSyntax::Delimited(_) => Expr::text(name),
             ValueSyntax::Elements(elements) => elements.open_with_name(name),
             ValueSyntax::Nested(tags) => tags.open(name),
-            ValueSyntax::Json | ValueSyntax::Python => self.constant(name, spelling),
+            ValueSyntax::Json | ValueSyntax::Python(_) => self.constant(name, spelling),
         }
     }
 }
@@ -394,11 +409,11 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn foreign_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let counted = facets.patterns.is_empty() && facets.excluded.is_empty();
         match self.syntax.clone() {
-            ValueSyntax::Python if counted => Expr::alt(QUOTES.map(|quote| {
+            ValueSyntax::Python(_) if counted => Expr::alt(QUOTES.map(|quote| {
                 let body = Expr::repeat(python_char(quote), facets.min, facets.max);
                 Expr::seq([quote_expr(quote), body, quote_expr(quote)])
             })),
-            ValueSyntax::Json | ValueSyntax::Python => {
+            ValueSyntax::Json | ValueSyntax::Python(_) => {
                 let parts = self.normalizer.text_parts(facets).unwrap_or_default();
                 self.python_text(&parts)
             }
@@ -415,7 +430,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the member names of an automaton, in a syntax other than JSON.
     pub(super) fn foreign_names(&mut self, names: &CountedNames) -> Expr {
         match &self.syntax {
-            ValueSyntax::Json | ValueSyntax::Python => {
+            ValueSyntax::Json | ValueSyntax::Python(_) => {
                 let (dfa, lengths) = names.clone();
                 self.python_text(&[(dfa.into(), lengths)])
             }

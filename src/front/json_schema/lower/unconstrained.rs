@@ -5,7 +5,7 @@ use super::SchemaLowering;
 use super::constants::word_set;
 use super::json_types::JsonTypes;
 use super::punctuation::Delimiters;
-use super::syntax::ValueSyntax;
+use super::syntax::{PythonDialect, ValueSyntax};
 use crate::ids::RuleId;
 use crate::ir::{Expr, Literal};
 
@@ -92,7 +92,8 @@ impl SchemaLowering<'_, '_> {
         let rule = self.builder.declare("json");
         self.common_rules.json = Some(rule);
         let outer = std::mem::replace(&mut self.present, JsonTypes::ALL);
-        let words = word_set(self.syntax.words().iter().map(|word| Literal::from(*word)).collect());
+        let words = self.syntax.words().concat();
+        let words = word_set(words.into_iter().map(Literal::from).collect());
         let rules = [self.string_rule(), self.any_array_rule(), self.any_object_rule()];
         let number = Expr::Ref(self.number_rule());
         let scalars = self.scalar(Expr::alt([number, words]));
@@ -127,7 +128,10 @@ impl SchemaLowering<'_, '_> {
                 let string = self.string_rule();
                 Expr::Ref(self.distinct_name_rule(string))
             }
-            ValueSyntax::Json | ValueSyntax::Python => Expr::Ref(self.string_rule()),
+            ValueSyntax::Python(PythonDialect::Declared) if self.names_are_distinct() => {
+                Expr::Never
+            }
+            ValueSyntax::Json | ValueSyntax::Python(_) => Expr::Ref(self.string_rule()),
             _ => match self.all_but(&[]) {
                 Some(all) => self.foreign_names(&(all, (0, None))),
                 None => Expr::Never,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::super::{
-    AmbiguousText, JsonTypes, MemberPart, ParameterStyle, RawStrings, Registry, SchemaOptions,
-    ValueSyntax, lower_parameters, lower_syntax,
+    AmbiguousText, JsonTypes, MemberPart, ParameterStyle, PythonDialect, PythonValues, RawQuotes,
+    RawStrings, Registry, SchemaOptions, ValueSyntax, lower_parameters, lower_syntax,
 };
 use crate::compile::Compiled;
 use crate::ir::{Expr, GrammarBuilder, Trigger};
@@ -29,6 +29,15 @@ fn json(text: &str) -> Json {
 
 /// A recognizer of members written as `<NAME>VALUE;`, and the kinds of their values.
 fn tagged(schema: &str) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
+    tagged_in(schema, PythonValues::None, None)
+}
+
+/// The same, with values that may be Python literals, and strings that may stand in quotes.
+fn tagged_in(
+    schema: &str,
+    python: PythonValues,
+    quotes: Option<RawQuotes>,
+) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
     let mut builder = GrammarBuilder::new();
     let style = ParameterStyle {
         open: Expr::Empty,
@@ -47,7 +56,8 @@ fn tagged(schema: &str) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
             excludes: Vec::new(),
             spaced: false,
             reading: AmbiguousText::Json,
-            python_words: false,
+            python,
+            quotes,
         }),
         syntax: ValueSyntax::Json,
         other_kinds: Vec::new(),
@@ -155,7 +165,7 @@ fn python_and_delimited_syntax() {
                 .unwrap();
         recognizer(builder, rule)
     };
-    let mut python = lower(&ValueSyntax::Python);
+    let mut python = lower(&ValueSyntax::Python(PythonDialect::Literals));
     for (text, taken) in [
         (r#"{'s': "it's", "e": None, 'p': 'abc'}"#, true),
         (r#"{'s': 'a\'b\n\x41\u00e9', 'e': "it's"}"#, true),
@@ -195,7 +205,7 @@ fn undeclared_names_in_python_and_delimited_syntax() {
         let (rule, _) = lower_syntax(&mut builder, source, &options, &limits, syntax).unwrap();
         recognizer(builder, rule)
     };
-    let mut python = lower(&ValueSyntax::Python);
+    let mut python = lower(&ValueSyntax::Python(PythonDialect::Literals));
     for (text, taken) in [
         ("{'key': 1, \"keys\": None}", true),
         ("{'key': 's'}", false),
@@ -220,5 +230,114 @@ fn undeclared_names_in_python_and_delimited_syntax() {
         ("{:''s''}", false),
     ] {
         assert_eq!(takes(&mut delimited, text), taken, "{text}");
+    }
+}
+
+/// The texts that Python prints are values beside JSON, and what cannot be enforced there is JSON
+/// only.
+#[test]
+fn values_as_python_prints_them() {
+    let schema = r#"{"type": "object", "additionalProperties": false, "properties": {
+        "b": {"type": ["boolean", "null"]}, "u": {"type": ["string", "null"]},
+        "a": {"type": "array", "items": {"type": ["string", "null"], "maxLength": 2}},
+        "o": {"type": "object", "properties": {"k": {"enum": [true, "it's"]}, "l": {"type": "number"}}},
+        "any": {}}}"#;
+    let accepted = [
+        ("<b>true;", [true, true, true]),
+        ("<b>True;<u>None;", [false, true, true]),
+        ("<a>[\"x\",null];", [true, true, true]),
+        ("<a>['x', None];", [false, false, true]),
+        ("<a>[];<o>{};", [true, true, true]),
+        ("<o>{'l': 1.5, 'k': True};", [false, false, true]),
+        ("<o>{'k': \"it's\"};", [false, false, true]),
+        ("<o>{\"x\": 1, \"y\": 2};", [true, true, true]),
+        ("<any>['x', {}];", [false, false, true]),
+        ("<any>{'k': 1};", [false; 3]),
+        ("<any>{\"k\": 1};", [true; 3]),
+        // Undeclared names are compared, which takes JSON.
+        ("<o>{\"x\": 1, \"x\": 2};", [false; 3]),
+        ("<o>{'x': 1};", [false; 3]),
+        ("<o>{'k': 'it'};", [false; 3]),
+        ("<o>{'k': true};", [false; 3]),
+        ("<o>{'l': 1, 'l': 1};", [false; 3]),
+        ("<a>['xyz'];", [false; 3]),
+        ("<a>['x',None];", [false; 3]),
+        ("<a>['x\"];", [false; 3]),
+        ("<b>'x';", [false; 3]),
+    ];
+    for (k, python) in
+        [PythonValues::None, PythonValues::Words, PythonValues::All].iter().enumerate()
+    {
+        let (mut recognizer, ..) = tagged_in(schema, *python, None);
+        for (text, taken) in accepted {
+            // A word is a string where one may stand.
+            assert_eq!(takes(&mut recognizer, text), taken[k], "{text} {python:?}");
+        }
+        assert!(takes(&mut recognizer, "<u>None;"));
+    }
+    // `uniqueItems` compares JSON.
+    let unique = r#"{"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"},
+        "uniqueItems": true}, "b": {"type": "boolean"}}, "additionalProperties": false}"#;
+    let (mut recognizer, ..) = tagged_in(unique, PythonValues::All, None);
+    for (text, taken) in [
+        ("<a>[\"x\",\"y\"];<b>True;", true),
+        ("<a>[\"x\",\"x\"];", false),
+        ("<a>['x', 'x'];", false),
+        ("<a>['x', 'y'];", false),
+    ] {
+        assert_eq!(takes(&mut recognizer, text), taken, "{text}");
+    }
+}
+
+#[test]
+fn raw_strings_in_quotes() {
+    let schema = r#"{"type": "object", "additionalProperties": false, "properties": {
+        "s": {"type": "string"}, "n": {"type": ["string", "integer"]}, "e": {"enum": ["on", 3]},
+        "l": {"type": "string", "minLength": 2, "maxLength": 3}, "i": {"type": "integer"}}}"#;
+    let quotes = RawQuotes { begin: b"<[".to_vec(), end: b"]>".to_vec() };
+    let (mut recognizer, ..) = tagged_in(schema, PythonValues::None, Some(quotes));
+    for (text, taken) in [
+        ("<s>a;<n>5;", true),
+        ("<s><[a;b]]>;", true),
+        ("<s> <[]> ;", true),
+        ("<s>a<[b]>;", true),
+        ("<n><[5]>;<e><[on]>;<l><[ab]>;", true),
+        ("<s><[a;", false),
+        ("<s><[a]>b;", false),
+        ("<s><[a]>b]>;", false),
+        ("<l><[a]>;", false),
+        ("<l><[abcd]>;", false),
+        ("<e><[off]>;", false),
+        ("<e><[3]>;", false),
+        ("<i><[3]>;", false),
+    ] {
+        assert_eq!(takes(&mut recognizer, text), taken, "{text}");
+    }
+}
+
+/// Words of JSON and of Python are the same values.
+#[test]
+fn python_syntax_with_the_words_of_json() {
+    let schema = json(
+        r#"{"type": "object", "properties": {"e": {"enum": ["null", null, true]}, "a": {"type": "array", "items": {"type": "boolean"}},
+            "any": {}}, "additionalProperties": false}"#,
+    );
+    let mut builder = GrammarBuilder::new();
+    let (options, limits) = (SchemaOptions::default(), Limits::default());
+    let syntax = ValueSyntax::Python(PythonDialect::JsonWords);
+    let source = (&schema, &Registry::new());
+    let (rule, _) = lower_syntax(&mut builder, source, &options, &limits, &syntax).unwrap();
+    let mut recognizer = recognizer(builder, rule);
+    for (text, taken) in [
+        ("{'e': null, \"a\": [true, False, True, false]}", true),
+        ("{'e': None, 'any': [null, None, {'x': true}]}", true),
+        ("{'e': 'null'}", true),
+        ("{'e': 'None'}", false),
+        ("{'e': false}", false),
+        ("{'e': NULL}", false),
+        ("{'a': [null]}", false),
+        ("{'a': [tru]}", false),
+    ] {
+        assert_eq!(takes(&mut recognizer, text), taken, "{text}");
     }
 }
