@@ -30,7 +30,7 @@ impl StepCaches {
 
     /// Approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
-        (self.specials.len() + self.after_frames.len()) * 16
+        (self.specials.len() + self.after_frames.len() + self.token_ends.len()) * 16
     }
 }
 

@@ -203,6 +203,7 @@ impl<'a> Facets<'a> {
         let Facets { number, string, array, object, .. } = self;
         number.excluded.len()
             + number.multiples.len()
+            + number.not_multiples.len()
             + string.patterns.len()
             + string.excluded.len()
             + array.parts.len()
