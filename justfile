@@ -47,11 +47,14 @@ bfcl model *args:
 inspector:
     python3 server/tests/inspector/run.py
 
-# The property tests with many more cases and a new seed, which is printed.
+# The property tests and the comparisons with jsonschema, with many more cases and a new seed, which
+# is printed.
 soak cases="20000" seed=`date +%s`:
     @echo "seed {{seed}}"
     PROPTEST_RNG_SEED={{seed}} PROPTEST_CASES={{cases}} cargo test -p louver --test suite property
     PROPTEST_RNG_SEED={{seed}} PROPTEST_CASES={{cases}} cargo test -p louver --lib
+    LOUVER_SEED={{seed}} LOUVER_DIFFERENTIAL={{cases}} LOUVER_RELAXED={{cases}} \
+        LOUVER_OVERLAPS={{cases}} cargo test -p louver --test suite schema
 
 # Engine steps on eight threads with small caches, rollbacks, forks and work ahead; checked on the way.
 soak-engine steps="100000000":

@@ -167,7 +167,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(800))]
+    #![proptest_config(config(300))]
 
     /// Masks of all short prefixes, and along a walk chosen by `path`.
     #[test]

@@ -88,7 +88,7 @@ impl std::fmt::Debug for HostModel {
 
 impl ServedModel {
     /// Combines a loaded model with its configuration. Its settings are the defaults until an
-    /// [`App`] has it.
+    /// [`App`](crate::App) has it.
     pub fn new(config: &ModelConfig, model: Model, louver: Louver) -> ServedModel {
         ServedModel {
             name: config.served_name(),

@@ -153,7 +153,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(300))]
+    #![proptest_config(config(60))]
 
     /// Where bounds are out of a token's reach, masks are taken from other counters.
     #[test]
