@@ -232,10 +232,12 @@ impl Suite {
             }
         };
         outcome.what = "compiled".to_owned();
-        self.walk(&mut constraint.matcher(), (1, input.steps), outcome);
+        for seed in 1..=2 {
+            self.walk(&mut constraint.matcher(), (seed, input.steps), outcome);
+        }
         let prepared = constraint.prepare(PrepareBudget::default());
         outcome.phase("prepare", 0, || prepared.wait());
-        self.walk(&mut constraint.matcher(), (2, input.steps), outcome);
+        self.walk(&mut constraint.matcher(), (3, input.steps), outcome);
         // Background work ends with its engine.
         outcome.phase("drop", 0, || drop((constraint, engine)));
     }
@@ -270,7 +272,7 @@ impl Suite {
                 allowed.iter().copied().filter(|&t| !self.vocab.is_stop(t)).collect();
             let tokens = if going_on.is_empty() { &allowed } else { &going_on };
             let token = tokens[(random >> 16) as usize % tokens.len()];
-            if seed == 2 {
+            if seed == 3 {
                 matcher.prefetch(&tokens[..tokens.len().min(4)]);
             }
             match outcome.phase("token", 4 * limits.mask_fuel, || matcher.advance(token)) {
