@@ -201,7 +201,7 @@ impl Inspect<'_> {
             edges.push(AutomatonEdge { on, to: local.states.index_of(to) });
         }
         for &block in self.program.enters(id) {
-            let number = local.place(block, self.program.block(block));
+            let number = local.block_number(block, self.program.block(block));
             let on = EdgeKind::Enter(number);
             edges.push(AutomatonEdge { on, to: local.placed[number].start });
         }
@@ -219,8 +219,8 @@ struct RuleNumbers {
 }
 
 impl RuleNumbers {
-    /// The number of a block.
-    fn place(&mut self, id: u32, block: &Block) -> usize {
+    /// The number of a block, which is added if it is new.
+    fn block_number(&mut self, id: u32, block: &Block) -> usize {
         let number = self.blocks.index_of(id);
         let start = self.states.index_of(block.start);
         if number == self.placed.len() {

@@ -39,8 +39,8 @@ impl ResponseMeta {
         let meta = ResponseMeta {
             id,
             created: unix_seconds(),
-            model: running.served.name.clone(),
-            fingerprint: running.served.fingerprint(),
+            model: running.served().name.clone(),
+            fingerprint: running.served().fingerprint(),
             has_report,
             logprobs,
         };
@@ -101,7 +101,7 @@ pub(crate) async fn collect(
         }
     }
     finished.sort_by_key(|finished| finished.choice);
-    let vocab = running.served.louver.engine().vocab();
+    let vocab = running.served().louver.engine().vocab();
     let choices: Vec<Value> =
         finished.iter().map(|finished| choice_json(finished, meta, vocab)).collect();
     let mut response = json!({
@@ -116,7 +116,7 @@ pub(crate) async fn collect(
     let reports: Vec<Value> = finished
         .into_iter()
         .filter_map(|FinishedChoice { generation, trace, .. }| {
-            louver_member(&generation, trace, meta.has_report, running.compiled_in)
+            louver_member(&generation, trace, meta.has_report, running.compiled_in())
         })
         .collect();
     match reports.len() {

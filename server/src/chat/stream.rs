@@ -42,7 +42,7 @@ pub(super) fn response(
     options: StreamOptions,
 ) -> Response {
     let usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let (served, compiled_in) = (running.served.clone(), running.compiled_in);
+    let (served, compiled_in) = (running.served().clone(), running.compiled_in());
     let (has_role, call_kinds, pending_steps) = (Vec::new(), Vec::new(), Vec::new());
     let writer = ChatEventWriter {
         meta,

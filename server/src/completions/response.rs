@@ -20,7 +20,7 @@ pub(crate) async fn collect(
         let logprobs = meta.logprobs.map(|top| Logprobs::new(top).json(&generation.steps));
         let finish = finish_reason(&generation);
         let body = choice_json(choice, &generation.turn.text, logprobs, Some(finish));
-        let louver = louver_member(&generation, trace, meta.has_report, running.compiled_in);
+        let louver = louver_member(&generation, trace, meta.has_report, running.compiled_in());
         choices.push((choice, body, louver));
     }
     choices.sort_by_key(|(choice, ..)| *choice);

@@ -34,7 +34,7 @@ pub(super) fn response(
     options: StreamOptions,
 ) -> Response {
     let usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let compiled_in = running.compiled_in;
+    let compiled_in = running.compiled_in();
     let writer = CompletionEventWriter { meta, compiled_in, options, usage, pending: Vec::new() };
     stream_events(app, running, writer, VecDeque::new())
 }

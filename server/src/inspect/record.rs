@@ -1,12 +1,13 @@
 //! Recording of a generation's trace.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use louver_formats::Event;
 use serde::Serialize;
 
 use super::store::{TraceEntry, TraceStore, TraceStoreError};
+use crate::clock::unix_seconds;
 
 /// The request of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -112,9 +113,8 @@ struct Trace<'a, S, R> {
 impl TraceRecorder {
     /// Starts recording, limited to `bytes` of events.
     pub fn new(request: RequestSummary, bytes: usize) -> TraceRecorder {
-        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         TraceRecorder {
-            created,
+            created: unix_seconds(),
             request,
             events: Vec::new(),
             calls: Vec::new(),

@@ -34,8 +34,8 @@ impl MessageTemplate {
         options: MessageOptions,
         has_report: bool,
     ) -> MessageTemplate {
-        let served = running.served.clone();
-        let (compiled_in, prompt_tokens) = (running.compiled_in, running.prompt_tokens);
+        let served = running.served().clone();
+        let (compiled_in, prompt_tokens) = (running.compiled_in(), running.prompt_tokens);
         MessageTemplate { id, served, options, has_report, compiled_in, prompt_tokens }
     }
 

@@ -63,7 +63,7 @@ impl ResponseTemplate {
             "instructions": member_or("instructions", Value::Null),
             "max_output_tokens": member_or("max_output_tokens", Value::Null),
             "metadata": member_or("metadata", json!({})),
-            "model": running.served.name,
+            "model": running.served().name,
             "output": [],
             "parallel_tool_calls": member_or("parallel_tool_calls", true.into()),
             "previous_response_id": member_or("previous_response_id", Value::Null),
@@ -79,7 +79,7 @@ impl ResponseTemplate {
             "user": member_or("user", Value::Null),
         });
         let suffix = id.trim_start_matches("resp_").to_owned();
-        let (compiled_in, prompt_tokens) = (running.compiled_in, running.prompt_tokens);
+        let (compiled_in, prompt_tokens) = (running.compiled_in(), running.prompt_tokens);
         ResponseTemplate {
             suffix,
             base,

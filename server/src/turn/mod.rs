@@ -122,11 +122,11 @@ impl TurnRequest {
         (tools, TemplateInput::new(&self.template_tools, enable_thinking))
     }
 
-    /// Attributes of the spans of its choices. The time to compile is not known yet.
-    fn attributes(&self, served: &ServedModel) -> RequestAttributes {
+    /// Attributes of the spans of its choices.
+    fn attributes(&self, served: &ServedModel, compiled_in: Duration) -> RequestAttributes {
         let Sampling { temperature, top_p, .. } = self.sampling;
         RequestAttributes {
-            compiled_in: Duration::ZERO,
+            compiled_in,
             max_tokens: self.max_tokens(served),
             temperature,
             top_p,

@@ -49,12 +49,8 @@ type ChoiceFuture = Pin<Box<dyn Future<Output = (After, Result<Progress, ApiErro
 
 /// The running generations of a request.
 pub(crate) struct RunningTurn {
-    /// The model.
-    pub(crate) served: Arc<ServedModel>,
     /// Prompt length in tokens.
     pub(crate) prompt_tokens: usize,
-    /// Time to lower and compile the grammar.
-    pub(crate) compiled_in: Duration,
     pending: FuturesUnordered<ChoiceFuture>,
     context: TurnContext,
     later_choices: Option<SequentialChoices>,
@@ -83,9 +79,7 @@ impl RunningTurn {
         let pending =
             choices.map(|(index, stream)| advance(context.choice(index, stream))).collect();
         RunningTurn {
-            served: context.served.clone(),
             prompt_tokens,
-            compiled_in: context.options.attributes.compiled_in,
             pending,
             context,
             later_choices,
@@ -93,6 +87,16 @@ impl RunningTurn {
             has_event: false,
             _work: work,
         }
+    }
+
+    /// The model.
+    pub(crate) fn served(&self) -> &Arc<ServedModel> {
+        &self.context.served
+    }
+
+    /// Time to lower and compile the grammar.
+    pub(crate) fn compiled_in(&self) -> Duration {
+        self.context.options.attributes.compiled_in
     }
 
     /// The request's deadline.
@@ -220,7 +224,7 @@ impl RunningTurn {
 
     fn observe_first_event(&mut self) {
         if !std::mem::replace(&mut self.has_event, true) {
-            let labels = ModelLabels { model: self.served.name.clone() };
+            let labels = ModelLabels { model: self.context.served.name.clone() };
             let time = self.context.options.arrived.elapsed().as_secs_f64();
             self.context.app.metrics().first_token.get_or_create(&labels).observe(time);
         }

@@ -1,7 +1,7 @@
 //! The start of a request: admission, planning on a blocking thread, and the first generations.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use louver::engine::Prepared;
 use louver_mistralrs::{Plan, Run};
@@ -14,7 +14,7 @@ use crate::metrics::ModelLabels;
 use crate::request::pointers::PointerMap;
 use crate::served_model::{ModelGates, ServedModel};
 use crate::state::App;
-use crate::telemetry;
+use crate::telemetry::{self, RequestAttributes};
 use crate::turn::choice::{Options, Permits, TurnContext};
 use crate::turn::record::TraceSource;
 use crate::turn::rounds::Rounds;
@@ -56,8 +56,7 @@ struct Starting<'a> {
 struct PlannedTurn {
     plan: Plan,
     prompt: Vec<u32>,
-    /// Time to lower and compile the grammar.
-    compiled_in: Duration,
+    attributes: RequestAttributes,
     /// The preparation of masks, if there is one.
     prepared: Option<Prepared>,
 }
@@ -82,11 +81,9 @@ impl Starting<'_> {
             body: body.into(),
         });
         let rounds = Rounds::new(&request);
-        let mut attributes = request.attributes(served);
         let live_steps = request.is_streamed && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
-        attributes.compiled_in = planned.compiled_in;
         let permits = enter_generation(app, served, planning).await?;
         let (run, later_choices) = match served.is_serial && choices > 1 {
             false => (run, None),
@@ -105,7 +102,7 @@ impl Starting<'_> {
                 arrived: self.arrived,
                 deadline: self.deadline,
                 live_steps,
-                attributes,
+                attributes: planned.attributes,
             },
             permits,
             prepared: planned.prepared,
@@ -135,7 +132,8 @@ impl Starting<'_> {
             span.record("gen_ai.usage.input_tokens", prompt.len() as i64);
             checkpoint()?;
             let prepared = prepare(&plan, &served, &span);
-            Ok(PlannedTurn { plan, prompt, compiled_in, prepared })
+            let attributes = request.attributes(&served, compiled_in);
+            Ok(PlannedTurn { plan, prompt, attributes, prepared })
         })
         .await
     }

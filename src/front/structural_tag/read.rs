@@ -387,21 +387,15 @@ impl TagReader {
 
     /// Parses the member `tags`.
     fn tags(&mut self, format: FormatObject<'_>) -> Option<Vec<Tag>> {
-        let pointer = format.pointer_to("tags");
-        let items = self.list(format.members.get("tags")?, &pointer, MinLength::One)?;
-        let mut out = Vec::new();
-        for (i, item) in items.iter().enumerate() {
-            let pointer = element_pointer(&pointer, i);
-            let tag = match item.as_object() {
+        self.list_of(format, "tags", MinLength::One, |reader, item, pointer| {
+            match item.as_object() {
                 Some(tag) if tag.get("type").is_none_or(|kind| kind.as_str() == Some("tag")) => {
-                    self.check_required_members(tag, &pointer, (TAG.1, TAG.2))
-                        .and_then(|()| self.tag(format.inner(tag, &pointer)))
+                    reader.check_required_members(tag, pointer, (TAG.1, TAG.2))?;
+                    reader.tag(format.inner(tag, pointer))
                 }
-                _ => self.malformed(&pointer, "must be a tag"),
-            };
-            out.push(tag);
-        }
-        out.into_iter().collect()
+                _ => reader.malformed(pointer, "must be a tag"),
+            }
+        })
     }
 
     /// Parses the member `rules`: pairs of a trigger and a format.
@@ -410,37 +404,22 @@ impl TagReader {
         format: FormatObject<'_>,
         trigger: fn(&mut TagReader, &Json, &str) -> Option<T>,
     ) -> Option<Vec<(T, Format)>> {
-        let pointer = format.pointer_to("rules");
-        let items = self.list(format.members.get("rules")?, &pointer, MinLength::One)?;
-        let mut out = Vec::new();
-        for (i, item) in items.iter().enumerate() {
-            let pointer = element_pointer(&pointer, i);
-            out.push(match item.as_array() {
-                Some([first, second]) => {
-                    let first = trigger(self, first, &element_pointer(&pointer, 0));
-                    let second =
-                        self.format(second, &element_pointer(&pointer, 1), format.depth + 1);
-                    first.zip(second)
-                }
-                _ => self.malformed(
-                    &pointer,
-                    "must be a list of two: what is looked for, and the format after it",
-                ),
-            });
-        }
-        out.into_iter().collect()
+        self.list_of(format, "rules", MinLength::One, |reader, item, pointer| {
+            let Some([first, second]) = item.as_array() else {
+                let what = "must be a list of two: what is looked for, and the format after it";
+                return reader.malformed(pointer, what);
+            };
+            let first = trigger(reader, first, &element_pointer(pointer, 0));
+            let second = reader.format(second, &element_pointer(pointer, 1), format.depth + 1);
+            first.zip(second)
+        })
     }
 
     /// Parses the member `elements`.
     fn elements(&mut self, format: FormatObject<'_>) -> Option<Vec<Format>> {
-        let pointer = format.pointer_to("elements");
-        let items = self.list(format.members.get("elements")?, &pointer, MinLength::One)?;
-        let read: Vec<Option<Format>> = items
-            .iter()
-            .enumerate()
-            .map(|(i, item)| self.format(item, &element_pointer(&pointer, i), format.depth + 1))
-            .collect();
-        read.into_iter().collect()
+        self.list_of(format, "elements", MinLength::One, |reader, item, pointer| {
+            reader.format(item, pointer, format.depth + 1)
+        })
     }
 
     /// Parses the member `content`.

@@ -305,16 +305,12 @@ impl TaggedReader {
     /// Reads a string up to its closing quote.
     fn quoted(&mut self) -> bool {
         let Some([_, end]) = &self.frame.quotes else { return false };
-        let (end, found) = (end.len(), find(&self.buffer, end));
-        let held = (1..end.min(self.buffer.len() + 1)).rev().find(|n| {
-            let tail = &self.buffer[self.buffer.len() - n..];
-            self.frame.quotes.as_ref().is_some_and(|[_, end]| end.starts_with(tail))
-        });
-        let len = found.unwrap_or(self.buffer.len() - held.unwrap_or(0));
+        let (quote, found) = (end.len(), find(&self.buffer, end));
+        let len = found.unwrap_or_else(|| self.buffer.len() - begun_at_end(&self.buffer, &[end]));
         let text = self.take_text(len);
         self.out.push_str(&escape_json(&text));
         if found.is_some() {
-            self.buffer.drain(..end);
+            self.buffer.drain(..quote);
             self.out.push('"');
             self.state = TaggedState::Unquoted;
         }
@@ -344,11 +340,7 @@ impl TaggedReader {
     /// marker.
     fn held(&self) -> usize {
         let framed: Vec<u8> = [&self.frame.trail[..], &self.frame.close[..]].concat();
-        let may_end = |n: &usize| {
-            let tail = &self.buffer[self.buffer.len() - n..];
-            framed.starts_with(tail) || self.frame.close.starts_with(tail)
-        };
-        (1..=framed.len().min(self.buffer.len())).rev().find(may_end).unwrap_or(0)
+        begun_at_end(&self.buffer, &[&framed, &self.frame.close])
     }
 
     fn text(&mut self) -> bool {
@@ -441,6 +433,14 @@ impl TaggedReader {
             || self.value.meets(JsonTypes::NUMBER)
                 && text.iter().all(|b| b"0123456789+-.eE".contains(b))
     }
+}
+
+/// The length of the longest end of a text with which one of the markers begins.
+fn begun_at_end(text: &[u8], markers: &[&[u8]]) -> usize {
+    let longest = markers.iter().map(|marker| marker.len()).max().unwrap_or(0);
+    let begins =
+        |n: &usize| markers.iter().any(|marker| marker.starts_with(&text[text.len() - n..]));
+    (1..=longest.min(text.len())).rev().find(begins).unwrap_or(0)
 }
 
 /// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same

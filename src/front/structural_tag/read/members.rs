@@ -52,20 +52,28 @@ impl TagReader {
         name: &str,
         least: MinLength,
     ) -> Option<Vec<String>> {
-        let Some(value) = format.members.get(name) else { return Some(Vec::new()) };
-        let pointer = format.pointer_to(name);
-        let items = self.list(value, &pointer, least)?;
-        let mut out = Vec::new();
-        for (i, item) in items.iter().enumerate() {
-            out.push(match item.as_str() {
-                Some("") if name != "end" => {
-                    self.malformed(&element_pointer(&pointer, i), "must not be empty")
-                }
-                Some(text) => Some(text.to_owned()),
-                None => self.malformed(&element_pointer(&pointer, i), "must be a string"),
-            });
+        if format.members.get(name).is_none() {
+            return Some(Vec::new());
         }
-        out.into_iter().collect()
+        self.list_of(format, name, least, |reader, item, pointer| match item.as_str() {
+            Some("") if name == "end" => Some(String::new()),
+            _ => reader.pattern(item, pointer),
+        })
+    }
+
+    /// Parses a member that is an array, element by element. Reports the faults of all elements.
+    pub(super) fn list_of<T>(
+        &mut self,
+        format: FormatObject<'_>,
+        name: &str,
+        least: MinLength,
+        mut read: impl FnMut(&mut Self, &Json, &str) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let pointer = format.pointer_to(name);
+        let items = self.list(format.members.get(name)?, &pointer, least)?.iter().enumerate();
+        let elements: Vec<Option<T>> =
+            items.map(|(i, item)| read(self, item, &element_pointer(&pointer, i))).collect();
+        elements.into_iter().collect()
     }
 
     /// Parses the member `excludes`.
@@ -133,15 +141,10 @@ impl TagReader {
         name: &str,
         least: MinLength,
     ) -> Option<Vec<Token>> {
-        let Some(value) = format.members.get(name) else { return Some(Vec::new()) };
-        let pointer = format.pointer_to(name);
-        let items = self.list(value, &pointer, least)?;
-        let read: Vec<Option<Token>> = items
-            .iter()
-            .enumerate()
-            .map(|(i, item)| self.token(item, &element_pointer(&pointer, i)))
-            .collect();
-        read.into_iter().collect()
+        if format.members.get(name).is_none() {
+            return Some(Vec::new());
+        }
+        self.list_of(format, name, least, Self::token)
     }
 
     /// Parses `{"type": "token", "token": ...}` as the beginning or end of a tag.
@@ -162,7 +165,7 @@ impl TagReader {
         }
     }
 
-    /// Parses a trigger text.
+    /// Parses a text that is not empty, such as a trigger.
     pub(super) fn pattern(&mut self, value: &Json, pointer: &str) -> Option<String> {
         match value.as_str() {
             Some("") => self.malformed(pointer, "must not be empty"),
