@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use louver::compile::Compiled;
 use louver::front::json_schema::{
-    Exponents, Integers, SchemaErrorReason, SchemaErrors, SchemaOptions, lower,
+    Exponents, Formats, Integers, SchemaErrorReason, SchemaErrors, SchemaOptions, lower,
 };
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
@@ -61,9 +61,13 @@ pub(super) fn any_spelling() -> SchemaOptions {
 }
 
 fn lowered(schema: &str) -> Result<Recognizer, SchemaErrors> {
+    lowered_with(schema, &any_spelling())
+}
+
+fn lowered_with(schema: &str, options: &SchemaOptions) -> Result<Recognizer, SchemaErrors> {
     let limits = Limits::default();
     let json = Json::parse(schema, &limits).unwrap_or_else(|e| panic!("{e}: {schema}"));
-    let grammar = lower(&json, &any_spelling(), &limits)?;
+    let grammar = lower(&json, options, &limits)?;
     Ok(Recognizer::new(Arc::new(
         Compiled::new(&grammar, &limits).unwrap_or_else(|e| panic!("{e}: {schema}")),
     )))
@@ -76,8 +80,9 @@ pub(super) fn part_is(name: &str, wanted: &str) {
     let _one = WRITING.lock();
     let path = root("docs/JSON_SCHEMA.md");
     let text = std::fs::read_to_string(&path).expect("the document is read");
-    let (begin, end) = (format!("<!-- {name}: generated -->\n"), format!("<!-- {name}: end -->\n"));
-    let from = text.find(&begin).expect("the part begins") + begin.len();
+    let (begin, end) = (format!("<!-- {name}: generated from "), format!("<!-- {name}: end -->\n"));
+    let begin = text.find(&begin).expect("the part begins");
+    let from = begin + text[begin..].find('\n').expect("the rest of the line") + 1;
     let to = text.find(&end).expect("the part ends");
     if text[from..to] == *wanted {
         return;
@@ -127,6 +132,41 @@ fn the_keyword_table_is_true() {
         );
     }
     part_is("keywords", &out);
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Format {
+    name: String,
+    first: String,
+    standard: String,
+    narrower: String,
+    accepts: Vec<String>,
+    rejects: Vec<String>,
+}
+
+#[test]
+fn the_format_table_is_true() {
+    let options = SchemaOptions { formats: Formats::RefuseUnknown, ..any_spelling() };
+    let mut out =
+        "| format | first defined | as in | narrower than that |\n|---|---|---|---|\n".to_owned();
+    for format in rows::<Format>("tests/schema/formats.toml") {
+        let name = &format.name;
+        let mut recognizer = lowered_with(&format!(r#"{{"format":"{name}"}}"#), &options)
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        for (texts, want) in [(&format.accepts, true), (&format.rejects, false)] {
+            assert!(!texts.is_empty(), "{name}: nothing is checked");
+            for text in texts {
+                recognizer.reset();
+                let json = serde_json::to_string(text).expect("JSON");
+                let accepted = recognizer.push(json.as_bytes()).is_ok() && recognizer.is_complete();
+                assert_eq!(accepted, want, "{name}: {text:?}");
+            }
+        }
+        let Format { first, standard, narrower, .. } = &format;
+        let _ = writeln!(out, "| `{name}` | {first} | {standard} | {narrower} |");
+    }
+    part_is("formats", &out);
 }
 
 #[test]

@@ -6,13 +6,13 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::keyword::is_annotation;
 use super::lower::nested::{ValueTypes, lower_nested};
 use super::lower::parameters::{ParameterStyle, ParameterTypes, lower_parameters, lower_syntax};
 use super::lower::syntax::{NestedStyle, ValueSyntax, contains, trigger_texts};
 use super::lower_reported;
 use super::options::{Formats, Policy, SchemaOptions};
 use super::read::registry::Registry;
-use super::subschemas::is_annotation;
 use crate::ids::RuleId;
 use crate::ir::{Deferred, Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;

@@ -53,10 +53,10 @@
 //! Grammar
 //! ```
 //!
-//! A step imports only earlier steps and the leaves: `options`, `error`, `subschemas` (which
-//! keywords hold schemas, which are annotations), `decimal`, `format` and `schema_key` (equality of
-//! schemas, for caches). `deferred` (lowering on demand) and `profile` (the subset that OpenAI's
-//! strict mode accepts) stand above the steps.
+//! A step imports only earlier steps and the leaves: `options`, `error`, `keyword` (the table of
+//! keywords), `decimal`, `format` and `schema_key` (equality of schemas, for caches). `deferred`
+//! (lowering on demand) and `profile` (the subset that OpenAI's strict mode accepts) stand above
+//! the steps.
 //!
 //! SchemaLowering drives the pipeline. It asks the Normalizer for the alternatives of a
 //! conjunction; the Normalizer asks the SchemaReader for the keywords of each location when it
@@ -68,13 +68,13 @@ mod decimal;
 mod deferred;
 mod error;
 mod format;
+mod keyword;
 mod lower;
 mod normalize;
 mod options;
 mod profile;
 mod read;
 mod schema_key;
-mod subschemas;
 
 use std::borrow::Cow;
 

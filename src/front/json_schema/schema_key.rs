@@ -5,8 +5,8 @@
 
 use std::hash::{Hash, Hasher};
 
+use super::keyword::{SchemaPosition, is_annotation, keyword_position};
 use super::options::SchemaOptions;
-use super::subschemas::{SchemaPosition, is_annotation, keyword_position};
 use crate::spec::json::Json;
 
 /// A schema with its options, as the key of a cache.

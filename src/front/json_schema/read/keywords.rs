@@ -4,7 +4,7 @@
 //! Assertions (`type`, bounds, lengths, patterns, ...) and the keywords of members and elements
 //! become [`Facets`]. In-place applicators (`allOf`, `anyOf`, `$ref`, `if`, ...) become lists of
 //! locations, which `normalize` conjoins and `negate` negates. Both share this parser, so a keyword
-//! is read in one place.
+//! is read in one place. What is known of a keyword beforehand is its row in `keyword`.
 
 mod applicators;
 mod containers;
@@ -14,8 +14,8 @@ use std::rc::Rc;
 use super::super::decimal::Decimal;
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::format;
+use super::super::keyword::{Keyword, is_annotation};
 use super::super::options::{Dialect, Formats};
-use super::super::subschemas::is_annotation;
 use super::SchemaReader;
 use super::doc::{LocId, PointerStep};
 use super::facets::{Bound, Facets, PatternUse, TypeSet, intersect_values, min_bound};
@@ -51,21 +51,6 @@ pub(crate) enum Conditional<'a> {
     Dependency { trigger: &'a str, names: Vec<&'a str>, schema: Option<LocId> },
 }
 
-/// Whether a dialect defines a keyword. Otherwise it is an annotation.
-fn defines(keyword: &str, dialect: Dialect) -> bool {
-    match keyword {
-        "const" | "contains" | "propertyNames" => dialect >= Dialect::Draft6,
-        "if" => dialect >= Dialect::Draft7,
-        "dependentRequired" | "dependentSchemas" | "unevaluatedProperties" | "unevaluatedItems" => {
-            dialect >= Dialect::Draft201909
-        }
-        "$recursiveRef" => dialect == Dialect::Draft201909,
-        "$dynamicRef" => dialect == Dialect::Draft202012,
-        "extends" | "disallow" | "divisibleBy" => dialect == Dialect::Draft4,
-        _ => true,
-    }
-}
-
 impl<'a> SchemaReader<'a> {
     /// Parses the keywords of a schema object.
     pub(crate) fn parse_keywords(&mut self, loc: LocId, object: &'a Object) -> ParsedKeywords<'a> {
@@ -89,7 +74,8 @@ impl<'a> SchemaReader<'a> {
         }
         let vocabularies = self.doc.vocabularies(loc);
         for (name, value) in object.iter() {
-            if !defines(name, dialect) || !vocabularies.include(name) {
+            let Some(keyword) = Keyword::lookup(name) else { continue };
+            if !keyword.is_defined_in(dialect) || !vocabularies.include(keyword) {
                 continue;
             }
             match self.treatment(loc, object, name) {
@@ -99,7 +85,7 @@ impl<'a> SchemaReader<'a> {
                 _ => self.parse_keyword(loc, object, (name, value), &mut parsed),
             }
         }
-        if vocabularies.include("properties") {
+        if vocabularies.has_applicators() {
             self.parse_members(loc, object, &mut parsed);
             self.parse_elements(loc, object, &mut parsed);
         }
@@ -156,7 +142,7 @@ impl<'a> SchemaReader<'a> {
         let object = self
             .doc
             .object(loc)
-            .filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).include("type"))?;
+            .filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).has_assertions())?;
         let types = object.iter().try_fold(TypeSet::ALL, |types, (name, value)| match name {
             "type" => types_of(value),
             _ => is_annotation(name).then_some(types),

@@ -17,8 +17,8 @@ mod vocabulary;
 use std::sync::Arc;
 
 use super::error::{SchemaError, SchemaErrorReason as Reason};
+use super::keyword::is_annotation;
 use super::options::{Dialect, Policy, SchemaOptions};
-use super::subschemas::is_annotation;
 use crate::front::regex::{CachedPattern, CountedDfa, RegexError, cached_pattern};
 use crate::fsm::Dfa;
 use crate::fuel;

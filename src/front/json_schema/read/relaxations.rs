@@ -11,6 +11,7 @@
 //! do not change from one attempt to the next.
 
 use super::super::error::SchemaErrorReason as Reason;
+use super::super::keyword::{Keyword, RelaxationLevel};
 use super::super::options::Undeclared;
 use super::doc::LocId;
 use super::facets::{Facets, TypeSet, UnenforcedKeyword};
@@ -34,21 +35,6 @@ pub(crate) struct Attempt {
     pub(crate) relaxations: Relaxations,
 }
 
-/// How much of a schema object is relaxed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum RelaxationLevel {
-    /// Single keywords.
-    #[default]
-    Keywords,
-    /// What multiplies alternatives, and what compares or counts elements. `oneOf` is read as
-    /// `anyOf`.
-    Branches,
-    /// All but types, constants, members, elements and references.
-    Structure,
-    /// All but types.
-    Types,
-}
-
 /// What becomes of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum KeywordTreatment {
@@ -69,7 +55,7 @@ impl ObjectRelaxation {
     /// What becomes of a keyword, regardless of others that it depends on.
     fn treatment(&self, keyword: &str) -> KeywordTreatment {
         let listed = self.keywords.iter().any(|other| other == keyword);
-        let level = dropping_level(keyword);
+        let level = Keyword::lookup(keyword).and_then(|known| known.dropped_at);
         if keyword == "oneOf" && self.level < RelaxationLevel::Structure {
             match listed || self.level == RelaxationLevel::Branches {
                 true => KeywordTreatment::AnyOf,
@@ -80,49 +66,6 @@ impl ObjectRelaxation {
         } else {
             KeywordTreatment::Enforced
         }
-    }
-}
-
-/// The level at which a keyword is dropped; `None` for `type` and for what asserts nothing itself.
-fn dropping_level(keyword: &str) -> Option<RelaxationLevel> {
-    match keyword {
-        "oneOf"
-        | "not"
-        | "if"
-        | "contains"
-        | "uniqueItems"
-        | "dependentSchemas"
-        | "dependencies"
-        | "unevaluatedProperties"
-        | "unevaluatedItems" => Some(RelaxationLevel::Branches),
-        "anyOf" | "pattern" | "format" | "minLength" | "maxLength" | "minItems" | "maxItems"
-        | "minProperties" | "maxProperties" | "patternProperties" | "propertyNames"
-        | "dependentRequired" | "multipleOf" | "minimum" | "maximum" | "exclusiveMinimum"
-        | "exclusiveMaximum" => Some(RelaxationLevel::Structure),
-        "enum"
-        | "const"
-        | "properties"
-        | "required"
-        | "additionalProperties"
-        | "items"
-        | "prefixItems"
-        | "additionalItems"
-        | "allOf"
-        | "$ref"
-        | "$dynamicRef"
-        | "$recursiveRef" => Some(RelaxationLevel::Types),
-        _ => None,
-    }
-}
-
-/// The keywords without which a keyword would forbid more.
-fn needed_by(keyword: &str) -> &'static [&'static str] {
-    match keyword {
-        "additionalProperties" => &["properties", "patternProperties"],
-        "items" | "additionalItems" => &["prefixItems", "items"],
-        "contains" => &["minContains", "maxContains"],
-        "if" => &["then", "else"],
-        _ => &[],
     }
 }
 
@@ -235,7 +178,8 @@ impl<'a> SchemaReader<'a> {
         let is_dropped = |other: &&str| {
             object.get(other).is_some() && relaxation.treatment(other) == KeywordTreatment::Dropped
         };
-        match needed_by(keyword).iter().any(is_dropped) {
+        let relies_on = Keyword::lookup(keyword).map_or(&[][..], |known| known.relies_on);
+        match relies_on.iter().any(is_dropped) {
             true => KeywordTreatment::Dropped,
             false => relaxation.treatment(keyword),
         }

@@ -2,8 +2,8 @@
 //!
 //! A document is indexed when a reference first needs its identifiers or anchors.
 
+use super::super::keyword::{SchemaPosition, keyword_position};
 use super::super::options::Dialect;
-use super::super::subschemas::{SchemaPosition, keyword_position};
 use crate::hash::HashMap;
 use crate::spec::json::{Json, push_token};
 

@@ -5,6 +5,7 @@
 
 use super::registry::Registry;
 
+use super::super::keyword::{Keyword, KeywordVocabulary};
 use super::super::options::Dialect;
 use crate::spec::json::{Json, Object};
 
@@ -28,33 +29,26 @@ impl Vocabularies {
     pub(super) const STANDARD: Vocabularies =
         Vocabularies(APPLICATOR | UNEVALUATED | VALIDATION | FORMAT);
 
-    /// Whether a vocabulary of the set defines the keyword. Keywords of no vocabulary count as
-    /// defined.
-    pub(crate) fn include(self, keyword: &str) -> bool {
-        let defined_by = match keyword {
-            "prefixItems"
-            | "items"
-            | "additionalItems"
-            | "contains"
-            | "properties"
-            | "patternProperties"
-            | "additionalProperties"
-            | "dependentSchemas"
-            | "propertyNames"
-            | "if"
-            | "allOf"
-            | "anyOf"
-            | "oneOf"
-            | "not" => APPLICATOR,
-            "unevaluatedItems" | "unevaluatedProperties" => UNEVALUATED,
-            "type" | "enum" | "const" | "multipleOf" | "maximum" | "exclusiveMaximum"
-            | "minimum" | "exclusiveMinimum" | "maxLength" | "minLength" | "pattern"
-            | "maxItems" | "minItems" | "uniqueItems" | "maxContains" | "minContains"
-            | "maxProperties" | "minProperties" | "required" | "dependentRequired" => VALIDATION,
-            "format" => FORMAT | ASSERTION,
-            _ => return true,
+    /// Whether a vocabulary of the set defines the keyword.
+    pub(crate) fn include(self, keyword: &Keyword) -> bool {
+        let defined_by = match keyword.vocabulary {
+            KeywordVocabulary::Core | KeywordVocabulary::Annotation => return true,
+            KeywordVocabulary::Applicator => APPLICATOR,
+            KeywordVocabulary::Unevaluated => UNEVALUATED,
+            KeywordVocabulary::Validation => VALIDATION,
+            KeywordVocabulary::Format => FORMAT | ASSERTION,
         };
         self.0 & defined_by != 0
+    }
+
+    /// Whether applicators apply.
+    pub(super) fn has_applicators(self) -> bool {
+        self.0 & APPLICATOR != 0
+    }
+
+    /// Whether assertions hold.
+    pub(super) fn has_assertions(self) -> bool {
+        self.0 & VALIDATION != 0
     }
 
     /// Whether formats are asserted whatever the options say, and unknown formats are refused.

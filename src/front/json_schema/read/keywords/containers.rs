@@ -166,7 +166,7 @@ impl<'a> SchemaReader<'a> {
     ) {
         let dialect = self.doc.dialect(loc);
         let bounds_apply =
-            dialect >= Dialect::Draft201909 && self.doc.vocabularies(loc).include("minContains");
+            dialect >= Dialect::Draft201909 && self.doc.vocabularies(loc).has_assertions();
         let mut count = |name: &'static str| match object.get(name) {
             Some(value) if bounds_apply => Some(self.parse_count(loc, name, value)),
             _ => None,
