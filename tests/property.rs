@@ -24,7 +24,7 @@ use louver::ir::{Deferred, Expr, Grammar};
 use louver::limits::Limits;
 use louver::mask::PoolScope;
 use louver::matcher::{AdvanceError, Recognizer};
-use louver::switches::{Switch, Switches};
+use louver::switches::Switches;
 use louver::vocab::Vocabulary;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError};
@@ -74,6 +74,11 @@ fn limits() -> Limits {
     Limits { config_items: 1 << 24, ..crate::harness::unlimited().limits }
 }
 
+/// Options with these limits.
+fn options() -> EngineOptions {
+    EngineOptions { limits: limits(), ..crate::harness::unlimited() }
+}
+
 /// A grammar that is printed as text when a test fails.
 #[derive(Clone)]
 pub(crate) struct Shown(pub(crate) Grammar);
@@ -97,8 +102,8 @@ const MASK_CONFIGURATIONS: &[Configuration] = &[
     }),
 ];
 
-/// Pool scopes and switches.
-const SWITCH_CONFIGURATIONS: &[Configuration] = &[
+/// Pool scopes, and all switches off.
+const POOL_CONFIGURATIONS: &[Configuration] = &[
     ("a pool shared by these engines", |o| o.tuning.direct_walk = 0),
     ("the same pool, suffixes rule by rule", |o| {
         (o.tuning.direct_walk, o.tuning.mutual_rules) = (3, 0)
@@ -115,22 +120,29 @@ const SWITCH_CONFIGURATIONS: &[Configuration] = &[
     ("a small pool", |o| {
         (o.tuning.direct_walk, o.pool_scope, o.pool_bytes) = (0, PoolScope::Engine, 4_000)
     }),
-    ("no transitions kept", |o| o.switches.transitions = Switch::Off),
-    ("no masks kept", |o| o.switches.masks = Switch::Off),
-    ("no canonical configurations", |o| o.switches.representatives = Switch::Off),
-    ("no interned masks", |o| o.switches.equal_masks = Switch::Off),
-    ("no memoised suffixes", |o| (o.tuning.direct_walk, o.switches.lookahead) = (0, Switch::Off)),
-    ("no counters", |o| o.switches.counters = Switch::Off),
-    ("no counters, entries of single states", |o| {
-        (o.tuning.direct_walk, o.switches.counters) = (0, Switch::Off)
-    }),
-    ("no preparation", |o| o.switches.background = Switch::Off),
     ("all off", |o| o.switches = Switches::OFF),
     ("all off, and nothing shared", |o| {
         (o.tuning.direct_walk, o.pool_scope, o.switches) =
             (0, PoolScope::Constraint, Switches::OFF);
     }),
 ];
+
+/// [`POOL_CONFIGURATIONS`], and each switch off alone. Those engines have pools of their own, as
+/// entries that another engine made would hide what a switch does to them.
+fn pool_and_switch_configurations() -> Vec<(&'static str, EngineOptions)> {
+    let changed = |&(name, change): &Configuration| {
+        let mut options = options();
+        change(&mut options);
+        (name, options)
+    };
+    let switched = |&(name, switches): &(&'static str, Switches)| {
+        let tuning = MaskTuning::with_direct_walk(0);
+        let pool_scope = PoolScope::Engine;
+        (name, EngineOptions { tuning, pool_scope, switches, ..options() })
+    };
+    let switches = Switches::EACH.iter().map(switched);
+    POOL_CONFIGURATIONS.iter().map(changed).chain(switches).collect()
+}
 
 proptest! {
     #![proptest_config(config(100))]
@@ -146,18 +158,17 @@ proptest! {
         let mut oracle = Oracle::new(&grammar);
         // All live to the end, so that engines that share a pool find entries of the others.
         let mut live = Vec::new();
-        for (name, change) in SWITCH_CONFIGURATIONS {
-            let Some(constraint) = compile(&grammar, &vocab, &oracle, change)? else {
+        for (name, options) in pool_and_switch_configurations() {
+            let has_counters = options.switches.counters.is_on();
+            let Some(constraint) = compile_with(&grammar, &vocab, &oracle, options)? else {
                 return Ok(());
             };
             oracle.back_to(0);
-            let mut options = crate::harness::unlimited();
-            change(&mut options);
             let outcome = check_short_prefixes(&constraint, &mut oracle)
                 .and_then(|()| check_walk(&constraint, &mut oracle, &path));
             match outcome {
                 // Without counters, a few grammars exceed the memory limit, and matchers report it.
-                Err(TestCaseError::Reject(_)) if !options.switches.counters.is_on() => {}
+                Err(TestCaseError::Reject(_)) if !has_counters => {}
                 Err(error) => return Err(TestCaseError::fail(format!("{name}: {error}"))),
                 Ok(()) => {}
             }
@@ -296,8 +307,18 @@ fn compile(
     oracle: &Oracle,
     change: impl FnOnce(&mut EngineOptions),
 ) -> Result<Option<Constraint>, TestCaseError> {
-    let mut options = EngineOptions { limits: limits(), ..crate::harness::unlimited() };
+    let mut options = options();
     change(&mut options);
+    compile_with(grammar, vocab, oracle, options)
+}
+
+/// The same with these options.
+fn compile_with(
+    grammar: &Grammar,
+    vocab: &Arc<Vocabulary>,
+    oracle: &Oracle,
+    options: EngineOptions,
+) -> Result<Option<Constraint>, TestCaseError> {
     let engine = Engine::new(vocab.clone(), options);
     match engine.compile(grammar) {
         Ok(constraint) => {

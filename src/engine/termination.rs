@@ -1,4 +1,5 @@
-//! The end of a sequence: where a stop token may follow, and why nothing else may.
+//! The end of a sequence: whether a stop token is accepted, and why nothing else may follow. Masks
+//! get their stop tokens from `mask::Index`, by configuration.
 
 use super::Matcher;
 use crate::ids::TokenId;
@@ -35,7 +36,8 @@ impl Matcher {
 pub(super) enum TokenStep {
     /// To this configuration.
     Next(ConfigId),
-    /// To the end: it is a stop token, and the text is complete.
+    /// To the end: it is a stop token, and the text is complete. A stop token that the grammar has
+    /// as a special token leads on.
     Stop,
     /// Nowhere: the grammar rejects the byte at this offset in the token.
     Rejected(usize),

@@ -108,7 +108,7 @@ impl CounterProfile {
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let from = walk.tokens.len();
-        walk.run(parser, &self.suffixes, 0, next, usize::MAX)?;
+        walk.run_below(parser, &self.suffixes, 0, next, usize::MAX)?;
         let mut to = from;
         for index in from..walk.tokens.len() {
             let suffix = self.suffix_needs[walk.tokens[index].index()];

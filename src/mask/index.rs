@@ -137,6 +137,9 @@ impl Index {
 
     /// The mask of a configuration. A hit costs a look-up; a miss costs a walk over what can
     /// follow.
+    ///
+    /// A mask depends on the configuration and on nothing else of a sequence: batches and drafts
+    /// take masks from here, past the matcher.
     pub(crate) fn mask(
         &self,
         state: &mut IndexState,
@@ -294,7 +297,8 @@ impl Index {
         state.masks.mark_prepared(memo_config);
     }
 
-    /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way.
+    /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way. With a
+    /// budget of 0 for direct walks, all come from entries: tests rely on that.
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {

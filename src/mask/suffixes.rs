@@ -205,18 +205,24 @@ impl Suffixes {
         match self {
             Suffixes::Subtrees(nodes) => nodes
                 .iter()
-                .try_for_each(|&node| walk.run(parser, vocab.trie(), node, next, usize::MAX)),
+                .try_for_each(|&node| walk.run_below(parser, vocab.trie(), node, next, usize::MAX)),
             Suffixes::Groups(groups) => {
                 let first_bytes = parser.allowed(next);
                 groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
-                    SuffixStore::Nodes(nodes) => walk.run_into(parser, vocab.trie(), nodes, next),
+                    SuffixStore::Nodes(nodes) => walk.run_from(parser, vocab.trie(), nodes, next),
                     SuffixStore::Lazy { nodes, used, .. }
                         if !used.swap(true, Ordering::Relaxed) =>
                     {
-                        walk.run_into(parser, vocab.trie(), nodes, next)
+                        walk.run_from(parser, vocab.trie(), nodes, next)
                     }
                     SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
-                        walk.run(parser, suffix_trie(vocab, tokens, trie), 0, next, usize::MAX)
+                        walk.run_below(
+                            parser,
+                            suffix_trie(vocab, tokens, trie),
+                            0,
+                            next,
+                            usize::MAX,
+                        )
                     }
                 })
             }

@@ -167,7 +167,7 @@ impl TrieWalk {
 
     /// Adds every token strictly below `node` that `config` accepts. Gives up after `budget` nodes.
     /// Cost: one transition a visited node; subtrees whose first byte fails are skipped.
-    pub(crate) fn run(
+    pub(crate) fn run_below(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
@@ -198,7 +198,7 @@ impl TrieWalk {
 
     /// Adds every token at or below these nodes that `config` accepts, where `config` is the
     /// configuration before the nodes' bytes.
-    pub(crate) fn run_into(
+    pub(crate) fn run_from(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,

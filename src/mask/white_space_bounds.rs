@@ -102,7 +102,7 @@ impl Index {
         }
         let long = self.vocab.white_space().long_trie();
         let mut walk = TrieWalk::default();
-        match walk.run(&mut state.parser, long, 0, config, usize::MAX) {
+        match walk.run_below(&mut state.parser, long, 0, config, usize::MAX) {
             Ok(()) => {}
             Err(WalkError::Parser(limit)) => return Err(limit),
             Err(WalkError::Budget) => return Err(ParserLimit::Memory),

@@ -417,7 +417,7 @@ impl Parser {
     }
 
     /// The bytes that may follow. Exact, because every state can reach the end of its rule; except
-    /// where values are compared, see [`Parser::exact_allowed`].
+    /// where values are compared: there it has more, see [`Parser::exact_allowed`].
     pub(crate) fn allowed(&mut self, config: ConfigId) -> ByteSet {
         let mut set = ByteSet::EMPTY;
         fuel::charge(self.store.items(config).len() / 2);

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::feeder::{Feeder, nanos};
 use super::record::CaseRecord;
-use super::{GrammarArgs, workers};
+use super::{GrammarArgs, run_cases};
 use crate::check::spec;
 
 /// One line of the cases file. Texts may be in separate files.
@@ -44,15 +44,13 @@ pub(super) fn run(args: &GrammarArgs) -> Result<ExitCode> {
     tokenizer.set_encode_special_tokens(true);
     let encoder = Encoder::new(&tokenizer, engine.vocab());
     let folder = args.common.cases.parent().unwrap_or(Path::new("."));
-    workers::run(&args.common, "grammars", || {
-        let mut feeder = Feeder::new(&engine, &args.common);
-        let encoder = &encoder;
-        move |number, line: &str| match GrammarCase::read(line, &args.kind, folder, encoder) {
-            Ok(case) => case.run(&mut feeder),
-            Err(error) => CaseRecord::invalid_line(number, &error),
-        }
-    })?;
-    Ok(ExitCode::SUCCESS)
+    let run_case = |feeder: &mut Feeder<'_>, number, line: &str| match GrammarCase::read(
+        line, &args.kind, folder, &encoder,
+    ) {
+        Ok(case) => case.run(feeder),
+        Err(error) => CaseRecord::invalid_line(number, &error),
+    };
+    run_cases(&args.common, "grammars", &engine, run_case)
 }
 
 struct GrammarCase {

@@ -1,6 +1,7 @@
 //! The command `louver bench`: feeds instances token by token, as a host does: fill the mask, test
 //! the token's bit, advance.
 
+mod ablation;
 mod feeder;
 mod grammar;
 mod python;
@@ -30,6 +31,7 @@ use louver::spec::json::{Json, JsonError};
 use louver::vocab::Vocabulary;
 use louver_hf_tokenizers::{Loaded, VocabOptions};
 use tokenizers::Tokenizer;
+use workers::RunCase;
 
 use crate::check::spec::schema_options;
 use crate::registry::RegistryArgs;
@@ -87,6 +89,10 @@ pub(crate) struct CommonArgs {
     /// Simplification level before compilation.
     #[arg(long, value_enum, default_value_t)]
     simplify: SimplifyLevel,
+    /// Instead of one run, so many rounds with each optimisation of the engine switched off in
+    /// turn: times beside those with all on. The output has the records of all rounds.
+    #[arg(long, value_name = "ROUNDS", conflicts_with_all = ["threads", "prepare"])]
+    ablation: Option<std::num::NonZeroUsize>,
 }
 
 /// [`Simplify`] on the command line.
@@ -158,6 +164,20 @@ pub(crate) fn run(command: &BenchCommand) -> Result<ExitCode> {
     }
 }
 
+/// Runs all cases, as the arguments say; `unit` is the plural noun for cases.
+fn run_cases(
+    common: &CommonArgs,
+    unit: &str,
+    engine: &Engine,
+    run_case: impl RunCase,
+) -> Result<ExitCode> {
+    match common.ablation {
+        Some(rounds) => ablation::run(common, engine.vocab(), rounds, run_case)?,
+        None => workers::run(common, unit, engine, run_case)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Loads the tokenizer and creates an engine on its vocabulary. Prints warnings to stderr.
 fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
     let options = VocabOptions { width: common.width, ..VocabOptions::default() };
@@ -171,19 +191,23 @@ fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
 
 /// Creates an engine on a vocabulary.
 fn engine_on(common: &CommonArgs, vocab: Arc<Vocabulary>) -> Arc<Engine> {
+    Arc::new(Engine::new(vocab, engine_options(common)))
+}
+
+/// The options of the command line.
+fn engine_options(common: &CommonArgs) -> EngineOptions {
     let mut limits = Limits::default();
     if common.unlimited {
         (limits.compile_fuel, limits.mask_fuel) = (u64::MAX, u64::MAX);
     }
-    let options = EngineOptions {
+    EngineOptions {
         limits,
         simplify: common.simplify.into(),
         simplify_texts: common.simplify.into(),
         // No cached entries of earlier engines.
         pool_scope: PoolScope::Engine,
         ..EngineOptions::default()
-    };
-    Arc::new(Engine::new(vocab, options))
+    }
 }
 
 /// Parses one line of the cases file with exact numbers. A case contains its schema, so it may be

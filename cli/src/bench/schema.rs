@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::feeder::{Feeder, nanos};
 use super::record::{self, CaseRecord};
-use super::{SchemaArgs, python, read_case, workers};
+use super::{SchemaArgs, python, read_case, run_cases};
 use crate::validator;
 
 pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
@@ -22,16 +22,12 @@ pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
     tokenizer.set_encode_special_tokens(true);
     let encoder = Encoder::new(&tokenizer, engine.vocab());
     let registry = args.registry.read()?;
-    workers::run(&args.common, "schemas", || {
-        let mut feeder = Feeder::new(&engine, &args.common);
-        let encoder = &encoder;
-        let registry = &registry;
-        move |number, line: &str| match SchemaCase::read(line, encoder) {
-            Ok(case) => case.run(&mut feeder, (registry, &args.options)),
+    let run_case =
+        |feeder: &mut Feeder<'_>, number, line: &str| match SchemaCase::read(line, &encoder) {
+            Ok(case) => case.run(feeder, (&registry, &args.options)),
             Err(error) => CaseRecord::invalid_line(number, &error),
-        }
-    })?;
-    Ok(ExitCode::SUCCESS)
+        };
+    run_cases(&args.common, "schemas", &engine, run_case)
 }
 
 struct SchemaCase {

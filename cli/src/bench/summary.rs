@@ -40,21 +40,21 @@ struct RelaxedSummary {
 
 /// Times in ascending order, in nanoseconds.
 #[derive(Default)]
-struct SortedTimes(Vec<u64>);
+pub(super) struct SortedTimes(Vec<u64>);
 
 impl SortedTimes {
-    fn new(times: impl Iterator<Item = u64>) -> SortedTimes {
+    pub(super) fn new(times: impl Iterator<Item = u64>) -> SortedTimes {
         let mut times: Vec<u64> = times.collect();
         times.sort_unstable();
         SortedTimes(times)
     }
 
-    fn percentile(&self, p: f64) -> u64 {
+    pub(super) fn percentile(&self, p: f64) -> u64 {
         let rank = (self.0.len() as f64 * p / 100.0) as usize;
         self.0.get(rank.min(self.0.len().saturating_sub(1))).copied().unwrap_or(0)
     }
 
-    fn average(&self) -> f64 {
+    pub(super) fn average(&self) -> f64 {
         self.0.iter().map(|&t| t as f64).sum::<f64>() / self.0.len().max(1) as f64
     }
 }

@@ -22,7 +22,8 @@ use super::feeder::{Feeder, nanos};
 use super::record::{self, CaseRecord};
 use super::summary::SummaryRow;
 use super::tokenizer::{TextEncoder, TokenizerSource};
-use super::{ToolsArgs, python, read_case, workers};
+use super::workers::{self, RunCase};
+use super::{ToolsArgs, python, read_case, run_cases};
 use crate::jsonl;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
@@ -36,23 +37,19 @@ pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
     }
     let engine = super::engine_on(&args.common, vocab);
     let format = wire_format(&args.format)?.bind(engine.vocab());
-    workers::run(&args.common, "tool sets", worker(args, &engine, &format, &encoder))?;
-    Ok(ExitCode::SUCCESS)
+    run_cases(&args.common, "tool sets", &engine, run_case(args, &format, &encoder))
 }
 
-/// Creates the function that a thread runs on each case.
-fn worker<'a>(
+/// The function that runs a case.
+fn run_case<'a>(
     args: &'a ToolsArgs,
-    engine: &'a Engine,
     format: &'a WireFormat,
     encoder: &'a TextEncoder<'a>,
-) -> impl Fn() -> Box<dyn FnMut(usize, &str) -> CaseRecord + 'a> + Sync {
-    move || {
-        let mut feeder = Feeder::new(engine, &args.common);
-        Box::new(move |number, line| match ToolsCase::read(line, format, encoder) {
-            Ok(case) => case.run(&mut feeder, format, &args.options),
-            Err(error) => CaseRecord::invalid_line(number, &error),
-        })
+) -> impl RunCase + 'a {
+    move |feeder: &mut Feeder<'_>, number, line: &str| match ToolsCase::read(line, format, encoder)
+    {
+        Ok(case) => case.run(feeder, format, &args.options),
+        Err(error) => CaseRecord::invalid_line(number, &error),
     }
 }
 
@@ -66,8 +63,8 @@ fn run_all_families(
     let mut out = jsonl::JsonlWriter::create(&args.common.out)?;
     for (k, family) in Catalog::builtin().formats().iter().enumerate() {
         let (engine, format) = bind(args, family, vocab)?;
-        let mut records =
-            workers::records(&args.common, &cases, worker(args, &engine, &format, encoder))?;
+        let run_case = run_case(args, &format, encoder);
+        let mut records = workers::records(&args.common, &engine, &cases, run_case)?;
         for record in &mut records {
             record.format = Some(family.name.clone());
             out.write(record)?;

@@ -1,23 +1,30 @@
 //! Parallel execution of cases.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, anyhow};
+use louver::engine::Engine;
 
 use super::CommonArgs;
+use super::feeder::Feeder;
 use super::record::CaseRecord;
 use super::summary::Summary;
 use crate::jsonl;
 
+/// Runs a case: its line number, and the line.
+pub(super) trait RunCase: Fn(&mut Feeder<'_>, usize, &str) -> CaseRecord + Sync {}
+
+impl<F: Fn(&mut Feeder<'_>, usize, &str) -> CaseRecord + Sync> RunCase for F {}
+
 /// Runs every case, writes the records in the order of the cases, and prints a summary to stderr.
-/// `worker` is called once per thread and returns the function that runs a case.
-pub(super) fn run<F>(common: &CommonArgs, unit: &str, worker: impl Fn() -> F + Sync) -> Result<()>
-where
-    F: FnMut(usize, &str) -> CaseRecord,
-{
+pub(super) fn run(
+    common: &CommonArgs,
+    unit: &str,
+    engine: &Engine,
+    run_case: impl RunCase,
+) -> Result<()> {
     let mut out = jsonl::JsonlWriter::create(&common.out)?;
-    let records = records(common, &cases(common)?, worker)?;
+    let records = records(common, engine, &cases(common)?, run_case)?;
     for record in &records {
         out.write(record)?;
     }
@@ -34,40 +41,28 @@ pub(super) fn cases(common: &CommonArgs) -> Result<Vec<(usize, String)>> {
 }
 
 /// Runs every case and returns the records in the order of the cases.
-pub(super) fn records<F>(
+pub(super) fn records(
     common: &CommonArgs,
+    engine: &Engine,
     cases: &[(usize, String)],
-    worker: impl Fn() -> F + Sync,
-) -> Result<Vec<CaseRecord>>
-where
-    F: FnMut(usize, &str) -> CaseRecord,
-{
-    run_parallel(cases, common.threads, &worker)
-}
-
-fn run_parallel<F>(
-    cases: &[(usize, String)],
-    threads: NonZeroUsize,
-    worker: &(impl Fn() -> F + Sync),
-) -> Result<Vec<CaseRecord>>
-where
-    F: FnMut(usize, &str) -> CaseRecord,
-{
+    run_case: impl RunCase,
+) -> Result<Vec<CaseRecord>> {
     let next = AtomicUsize::new(0);
     let run_worker = || {
-        let mut run = worker();
+        let mut feeder = Feeder::new(engine, common);
         let mut done = Vec::new();
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some((number, line)) = cases.get(i) else { return done };
-            done.push((i, run(*number, line)));
+            done.push((i, run_case(&mut feeder, *number, line)));
         }
     };
-    let mut done = if threads.get() == 1 {
+    let mut done = if common.threads.get() == 1 {
         run_worker()
     } else {
         std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads.get()).map(|_| scope.spawn(run_worker)).collect();
+            let handles: Vec<_> =
+                (0..common.threads.get()).map(|_| scope.spawn(run_worker)).collect();
             let joined: Result<Vec<_>, _> = handles.into_iter().map(|h| h.join()).collect();
             joined.map_err(|_| anyhow!("a worker thread panicked"))
         })?

@@ -1,6 +1,5 @@
 //! The benchmark scenarios.
 
-mod ablation;
 mod batch;
 mod corpus;
 mod decode;
@@ -65,8 +64,6 @@ pub(crate) enum Scenario {
         #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plots"))]
         plots: PathBuf,
     },
-    /// Louver with each of its switches changed.
-    Ablation,
 }
 
 pub(crate) fn run(common: &Common, scenario: &Scenario) -> Result<()> {
@@ -83,6 +80,5 @@ pub(crate) fn run(common: &Common, scenario: &Scenario) -> Result<()> {
         Scenario::Memory { alone: Some(kind) } => memory::run_single(common, *kind),
         Scenario::Vocabularies => vocabularies::run(common),
         Scenario::Growth { plots } => growth::run(common, plots),
-        Scenario::Ablation => ablation::run(common),
     }
 }
