@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -22,6 +23,10 @@ const MAX_BYTES: usize = 200 << 20;
 /// Processor time that a phase may take on its thread: many times the equivalent of its fuel. A
 /// longer phase does work that is not counted.
 const MAX_PROCESSOR_TIME: Duration = Duration::from_secs(2);
+/// Processes that share the inputs.
+const PROCESSES: usize = 2;
+/// The variable with which a process is told its part of the inputs.
+const SHARD: &str = "LOUVER_HOSTILE_SHARD";
 /// Time after which an input counts as hanging.
 const HANG_TIME: Duration = Duration::from_secs(120);
 /// Phases that take longer are marked.
@@ -166,13 +171,28 @@ impl Suite {
     }
 
     /// Runs the inputs whose names contain `LOUVER_HOSTILE`, or all. A `$` matches the end of a
-    /// name.
-    pub(crate) fn run(&self, inputs: &[Input]) {
-        let only = std::env::var("LOUVER_HOSTILE").unwrap_or_default();
+    /// name. All are run by processes of the test with this name, side by side: memory is measured
+    /// for a whole process.
+    pub(crate) fn run(&self, test: &str, inputs: &[Input]) {
+        match (std::env::var("LOUVER_HOSTILE"), std::env::var(SHARD)) {
+            (Ok(only), _) => {
+                let inputs = inputs.iter();
+                self.run_here(inputs.filter(|input| format!("{}$", input.name).contains(&only)));
+            }
+            (_, Ok(shard)) => {
+                let shard: usize = shard.parse().expect("the number of a shard");
+                self.run_here(inputs.iter().skip(shard).step_by(PROCESSES));
+            }
+            _ => run_shards(test),
+        }
+    }
+
+    /// Runs inputs in this process.
+    fn run_here<'i>(&self, inputs: impl Iterator<Item = &'i Input>) {
         let watchdog = Watchdog::start();
         let (mut failed, mut ran, mut refused) = (Vec::new(), 0, 0);
         let begin = Instant::now();
-        for input in inputs.iter().filter(|input| format!("{}$", input.name).contains(&only)) {
+        for input in inputs {
             watchdog.begins(&input.name);
             ran += 1;
             self.memory.reset_peak_usage();
@@ -203,6 +223,7 @@ impl Suite {
                 failed.push(format!("{}: {} MB", input.name, peak >> 20));
             }
         }
+        assert!(ran > 0, "there are no such inputs");
         println!("{ran} inputs, {refused} refused, in {:?}", begin.elapsed());
         assert!(failed.is_empty(), "{} of {ran} fail:\n{}", failed.len(), failed.join("\n"));
     }
@@ -290,6 +311,25 @@ impl Suite {
                 return;
             }
         }
+    }
+}
+
+/// Runs all inputs in processes of their own. Prints what these print, and fails if one fails.
+fn run_shards(test: &str) {
+    let program = std::env::current_exe().expect("the test's program");
+    let run = |shard: usize| {
+        let mut command = Command::new(&program);
+        command.args(["--exact", test, "--nocapture"]).env(SHARD, shard.to_string());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process")
+    };
+    let shards: Vec<Child> = (0..PROCESSES).map(run).collect();
+    let outputs = shards.into_iter().map(|shard| shard.wait_with_output().expect("its output"));
+    for (shard, output) in outputs.collect::<Vec<_>>().iter().enumerate() {
+        let printed = String::from_utf8_lossy(&output.stdout);
+        println!("{printed}");
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "part {shard} fails: {}", output.status);
+        assert!(printed.contains(" inputs, "), "part {shard} ran no input");
     }
 }
 

@@ -29,7 +29,7 @@ fn inputs() -> Vec<Input> {
 fn hostile_inputs_end_within_fuel_and_memory() {
     let inputs = inputs();
     assert!(inputs.len() >= 230, "{} inputs", inputs.len());
-    Suite::new(&MEMORY).run(&inputs);
+    Suite::new(&MEMORY).run("hostile_inputs_end_within_fuel_and_memory", &inputs);
 }
 
 #[test]

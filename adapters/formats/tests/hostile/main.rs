@@ -236,7 +236,7 @@ fn bombs(all: &mut Vec<Input>) {
 fn hostile_requests_end_within_fuel_and_memory() {
     let inputs = inputs();
     assert!(inputs.len() >= 100, "{} inputs", inputs.len());
-    Suite::new(&MEMORY).run(&inputs);
+    Suite::new(&MEMORY).run("hostile_requests_end_within_fuel_and_memory", &inputs);
 }
 
 #[test]
