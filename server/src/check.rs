@@ -73,7 +73,7 @@ async fn compile(
     body: Json,
     sender: Sender,
 ) -> Result<Value, ApiError> {
-    let permit = app.check_gate().acquire(1, &app.metrics().waiting).await?;
+    let permit = app.check_gate().acquire(1, &app.metrics().waiting_requests).await?;
     let work = BlockingWork::default();
     work.run(permit, move || Ok(parse_request(body, sender, &app).answer(&served))).await
 }

@@ -60,7 +60,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let exported = telemetry::request(method, route, (&id.0, client.as_deref()), headers);
     let span =
         tracing::info_span!("request", id = id.0, method = %method, route = route.path, client);
-    app.metrics().active.inc();
+    app.metrics().active_requests.inc();
     let mut guard = RequestGuard {
         app: app.clone(),
         route,
@@ -93,7 +93,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
 /// Counts and logs an error response.
 pub(crate) fn count_error(app: &App, error: &ApiError) {
     let fault = error.first();
-    app.metrics().count(error);
+    app.metrics().count_error(error);
     if error.kind.status().is_server_error() {
         tracing::error!(code = fault.code, "{}", fault.message);
     } else {
@@ -117,7 +117,7 @@ struct RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.app.metrics().active.dec();
+        self.app.metrics().active_requests.dec();
         let labels = RequestLabels { route: self.route.path, code: self.status };
         self.app.metrics().requests.get_or_create(&labels).inc();
         telemetry::end_request(&self.exported, self.status);

@@ -171,7 +171,7 @@ async fn handle(
             "too many connections are open, from this client or in all: try again later",
         );
         // Not logged: there may be thousands per second.
-        app.metrics().count(&error);
+        app.metrics().count_error(&error);
         let is_messages = Route::of(request.uri().path()).path == routes::MESSAGES;
         let response = error.into_response();
         return Ok(match is_messages {

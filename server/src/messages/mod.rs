@@ -141,7 +141,7 @@ async fn count(
     served: Arc<ServedModel>,
     request: TurnRequest,
 ) -> Result<usize, ApiError> {
-    let permit = app.check_gate().acquire(1, &app.metrics().waiting).await?;
+    let permit = app.check_gate().acquire(1, &app.metrics().waiting_requests).await?;
     let work = BlockingWork::default();
     work.run(permit, move || {
         let prompt = || -> Result<Vec<u32>, ApiError> {
