@@ -32,7 +32,7 @@ pub fn bounded(target: fn(&[u8]), data: &[u8]) {
 /// All wire formats, with markers spelled as text.
 fn formats() -> &'static [WireFormat] {
     static ALL: OnceLock<Vec<WireFormat>> = OnceLock::new();
-    ALL.get_or_init(|| Catalog::builtin().formats().iter().map(WireFormat::spelled).collect())
+    ALL.get_or_init(|| Catalog::shipped().formats().iter().map(WireFormat::spelled).collect())
 }
 
 /// Selects a wire format by the first byte and returns the rest of the input.

@@ -14,13 +14,13 @@ use tokio::net::TcpListener;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::origin::check_origin;
 use crate::http::phase::ServerPhase;
-use crate::http::{authorize, json_response, observe, serve_router};
+use crate::http::{authorize, json_response, observe, routes, serve_router};
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::{chat, check, completions, inspect, messages, responses, unsupported};
 
 /// Longest time that the health check waits for the host.
-const HEALTH: std::time::Duration = std::time::Duration::from_secs(2);
+const HEALTH_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Builds the router with all routes. Serve it with [`serve`], or nest it in another
 /// axum application.
@@ -33,10 +33,10 @@ pub fn router(app: App) -> Router {
         .merge(unsupported::routes())
         .merge(check::routes())
         .merge(inspect::routes())
-        .route("/v1/models", get(models))
+        .route(routes::MODELS, get(models))
         .route("/v1/models/{*id}", get(model))
-        .route("/healthz", get(health))
-        .route("/metrics", get(metrics))
+        .route(routes::HEALTH, get(health))
+        .route(routes::METRICS, get(metrics))
         .fallback(not_found)
         .method_not_allowed_fallback(other_method)
         // The layer added last runs first.
@@ -105,7 +105,7 @@ async fn health(State(app): State<App>) -> Result<Response, ApiError> {
     for served in app.models() {
         let model_to_check = served.clone();
         let alive = tokio::task::spawn_blocking(move || model_to_check.is_alive());
-        if !matches!(tokio::time::timeout(HEALTH, alive).await, Ok(Ok(true))) {
+        if !matches!(tokio::time::timeout(HEALTH_TIMEOUT, alive).await, Ok(Ok(true))) {
             return Err(unavailable(
                 "host_gone",
                 format!("the host of model {:?} does not answer", served.name),

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
+use crate::http::routes;
 use crate::http::{ApiKey, json_response, spawn_owned};
 use crate::messages::{self, BodyUse};
 use crate::request::pointers::PointerMap;
@@ -27,7 +28,7 @@ use crate::{completions, responses};
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/v1/louver/check", post(check))
+    Router::new().route(routes::CHECK, post(check))
 }
 
 /// The header that every client of Anthropic's API sends: the body is a Messages request.
@@ -72,7 +73,7 @@ async fn compile(
     body: Json,
     sender: Sender,
 ) -> Result<Value, ApiError> {
-    let permit = app.check_gate().acquire(1, &app.metrics().waiting).await?;
+    let permit = app.check_gate().acquire(1, &app.metrics().waiting_requests).await?;
     let work = BlockingWork::default();
     work.run(permit, move || Ok(parse_request(body, sender, &app).answer(&served))).await
 }

@@ -41,7 +41,7 @@ fn model_faults(model: &ModelConfig) -> Vec<LoadError> {
     };
     let formats = load::formats(model);
     let name = formats.as_ref().ok().and_then(|formats| {
-        let mut catalog = Catalog::builtin();
+        let mut catalog = Catalog::shipped();
         formats.iter().cloned().for_each(|format| catalog.add(format));
         let error = catalog.get(model.format.as_deref()?).err()?;
         Some(option_fault(model)("format", error.to_string()))

@@ -421,7 +421,7 @@ mod tests {
     fn lower_error(body: &str) -> ApiError {
         let body = Json::parse(body, &Limits::default()).unwrap();
         let request = ToolRequest::parse(&body).unwrap();
-        Catalog::builtin().get("qwen3").unwrap().lower(&request).unwrap_err().into()
+        Catalog::shipped().get("qwen3").unwrap().lower(&request).unwrap_err().into()
     }
 
     #[test]

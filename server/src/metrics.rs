@@ -48,39 +48,103 @@ pub(crate) struct ModelLabels {
     pub(crate) model: String,
 }
 
-type CounterByModel = Family<ModelLabels, Counter>;
-type HistogramByModel = Family<ModelLabels, Histogram>;
+/// A counter of seconds.
+type SecondsCounter = Counter<f64, AtomicU64>;
 
-/// All metrics. Cost of an update: an atomic addition, plus a read lock for labelled metrics.
-// Many fields: one for each metric.
-pub(crate) struct Metrics {
-    registry: Mutex<Registry>,
-    pub(crate) requests: Family<RequestLabels, Counter>,
-    pub(crate) errors: Family<ErrorLabels, Counter>,
-    pub(crate) active: Gauge,
-    pub(crate) waiting: Gauge,
-    pub(crate) generations: Gauge,
-    pub(crate) finished: Family<FinishLabels, Counter>,
-    pub(crate) prompt_tokens: CounterByModel,
-    pub(crate) generated_tokens: CounterByModel,
-    pub(crate) calls: CounterByModel,
-    pub(crate) forced: CounterByModel,
-    pub(crate) refused: CounterByModel,
-    pub(crate) truncated: CounterByModel,
-    pub(crate) repaired: CounterByModel,
-    pub(crate) violations: CounterByModel,
-    pub(crate) unchecked: CounterByModel,
-    pub(crate) compile: HistogramByModel,
-    pub(crate) mask: HistogramByModel,
-    pub(crate) first_token: HistogramByModel,
-    pub(crate) louver: Family<ModelLabels, Counter<f64, AtomicU64>>,
-    pub(crate) steps: Family<ModelLabels, Counter<f64, AtomicU64>>,
+/// Defines [`Metrics`], two lines for each metric: its help text, and its field, whose name is the
+/// exported one without `louver_` and without `_total` (of counters). Metrics by model have a
+/// constructor as well, and are exported as zero before their first update.
+macro_rules! metrics {
+    (
+        $($(#[doc = $help:literal])+ $name:ident: $metric:ty,)+
+        by model {
+            $($(#[doc = $model_help:literal])+ $by_model:ident: $of_model:ty = $new:expr,)+
+        }
+    ) => {
+        /// All metrics. Cost of an update: an atomic addition, plus a read lock for labelled
+        /// metrics.
+        pub(crate) struct Metrics {
+            registry: Mutex<Registry>,
+            $($(#[doc = $help])+ pub(crate) $name: $metric,)+
+            $($(#[doc = $model_help])+ pub(crate) $by_model: Family<ModelLabels, $of_model>,)+
+        }
+
+        impl Metrics {
+            /// The names of the fields.
+            #[cfg(test)]
+            const NAMES: &[&str] = &[$(stringify!($name),)+ $(stringify!($by_model),)+];
+
+            /// Creates and registers all metrics.
+            fn registered() -> Metrics {
+                let mut registry = Registry::with_prefix("louver");
+                $(
+                    let $name = <$metric>::default();
+                    registry.register(stringify!($name), help(concat!($($help),+)), $name.clone());
+                )+
+                $(
+                    let $by_model = Family::new_with_constructor($new as fn() -> $of_model);
+                    let text = help(concat!($($model_help),+));
+                    registry.register(stringify!($by_model), text, $by_model.clone());
+                )+
+                Metrics { registry: Mutex::new(registry), $($name,)+ $($by_model,)+ }
+            }
+
+            /// Creates the samples of a model.
+            fn initialize(&self, labels: &ModelLabels) {
+                $(drop(self.$by_model.get_or_create(labels));)+
+            }
+        }
+    };
 }
 
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
+metrics! {
+    /// Requests by route and status.
+    requests: Family<RequestLabels, Counter>,
+    /// Errors by type and code.
+    errors: Family<ErrorLabels, Counter>,
+    /// Requests in progress.
+    active_requests: Gauge,
+    /// Requests waiting for admission.
+    waiting_requests: Gauge,
+    /// Running generations.
+    running_generations: Gauge,
+    /// Finished generations by finish reason.
+    generations: Family<FinishLabels, Counter>,
+    by model {
+        /// Prompt tokens.
+        prompt_tokens: Counter = Counter::default,
+        /// Generated tokens.
+        generated_tokens: Counter = Counter::default,
+        /// Tool calls started.
+        calls_started: Counter = Counter::default,
+        /// Tokens that were the only one allowed.
+        forced_tokens: Counter = Counter::default,
+        /// Steps at which the most likely token was not allowed.
+        refused_tokens: Counter = Counter::default,
+        /// Generations ended by a length limit before their grammar was complete.
+        truncated: Counter = Counter::default,
+        /// Unusable rows of logits that were repaired.
+        repaired_rows: Counter = Counter::default,
+        /// Calls and responses that violate a relaxed schema, found by the policy validate.
+        violations: Counter = Counter::default,
+        /// Calls and responses that the policy validate could not check.
+        unchecked: Counter = Counter::default,
+        /// Time to lower and compile a request's grammar.
+        compile_seconds: Histogram = microsecond_histogram,
+        /// Time to compute and apply one mask.
+        mask_seconds: Histogram = microsecond_histogram,
+        /// Time from a request's arrival to its first event.
+        first_token_seconds: Histogram = millisecond_histogram,
+        /// Time of Louver's own work within decoding steps.
+        work_seconds: SecondsCounter = SecondsCounter::default,
+        /// Time of decoding steps, including the model.
+        step_seconds: SecondsCounter = SecondsCounter::default,
     }
+}
+
+/// A help text from a doc comment. The exporter adds the period.
+fn help(doc_comment: &str) -> &str {
+    doc_comment.trim().trim_end_matches('.')
 }
 
 /// A histogram with buckets from 1 µs to 1 s, by factors of two.
@@ -93,116 +157,24 @@ fn millisecond_histogram() -> Histogram {
     Histogram::new(exponential_buckets(1e-3, 2.0, 18))
 }
 
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
 impl Metrics {
     pub(crate) fn new(models: &[Arc<ServedModel>]) -> Metrics {
-        let metrics = Metrics {
-            registry: Mutex::new(Registry::with_prefix("louver")),
-            requests: Family::default(),
-            errors: Family::default(),
-            active: Gauge::default(),
-            waiting: Gauge::default(),
-            generations: Gauge::default(),
-            finished: Family::default(),
-            prompt_tokens: Family::default(),
-            generated_tokens: Family::default(),
-            calls: Family::default(),
-            forced: Family::default(),
-            refused: Family::default(),
-            truncated: Family::default(),
-            repaired: Family::default(),
-            violations: Family::default(),
-            unchecked: Family::default(),
-            compile: Family::new_with_constructor(microsecond_histogram),
-            mask: Family::new_with_constructor(microsecond_histogram),
-            first_token: Family::new_with_constructor(millisecond_histogram),
-            louver: Family::default(),
-            steps: Family::default(),
-        };
-        let mut registry = metrics.registry.lock();
-        metrics.register(&mut registry);
-        registry.register_collector(Box::new(EngineCollector(models.to_vec())));
-        models
-            .iter()
-            .for_each(|served| metrics.initialize(&ModelLabels { model: served.name.clone() }));
-        drop(registry);
+        let metrics = Metrics::registered();
+        metrics.registry.lock().register_collector(Box::new(EngineCollector(models.to_vec())));
+        for served in models {
+            metrics.initialize(&ModelLabels { model: served.name.clone() });
+        }
         metrics
     }
 
-    /// Creates the per-model metrics, so that they are exported as zero before their first update.
-    fn initialize(&self, labels: &ModelLabels) {
-        let counters = [
-            &self.prompt_tokens,
-            &self.generated_tokens,
-            &self.calls,
-            &self.forced,
-            &self.refused,
-            &self.truncated,
-            &self.repaired,
-            &self.violations,
-            &self.unchecked,
-        ];
-        counters.into_iter().for_each(|counter| drop(counter.get_or_create(labels)));
-        [&self.compile, &self.mask, &self.first_token]
-            .into_iter()
-            .for_each(|times| drop(times.get_or_create(labels)));
-    }
-
-    fn register(&self, registry: &mut Registry) {
-        registry.register("requests", "Requests by route and status", self.requests.clone());
-        registry.register("errors", "Errors by type and code", self.errors.clone());
-        registry.register("active_requests", "Requests in progress", self.active.clone());
-        registry.register(
-            "waiting_requests",
-            "Requests waiting for admission",
-            self.waiting.clone(),
-        );
-        registry.register("running_generations", "Running generations", self.generations.clone());
-        registry.register(
-            "generations",
-            "Finished generations by finish reason",
-            self.finished.clone(),
-        );
-        registry.register("prompt_tokens", "Prompt tokens", self.prompt_tokens.clone());
-        registry.register("generated_tokens", "Generated tokens", self.generated_tokens.clone());
-        registry.register("dispatch_fired", "Tool calls started", self.calls.clone());
-        registry.register(
-            "forced_tokens",
-            "Tokens that were the only one allowed",
-            self.forced.clone(),
-        );
-        let refused = "Steps at which the most likely token was not allowed";
-        registry.register("refused_tokens", refused, self.refused.clone());
-        let truncated = "Generations ended by a length limit before their grammar was complete";
-        registry.register("truncated", truncated, self.truncated.clone());
-        registry.register(
-            "repaired_rows",
-            "Unusable rows of logits that were repaired",
-            self.repaired.clone(),
-        );
-        let violations =
-            "Calls and responses that violate a relaxed schema, found by the policy validate";
-        registry.register("violations", violations, self.violations.clone());
-        let unchecked = "Calls and responses that the policy validate could not check";
-        registry.register("unchecked", unchecked, self.unchecked.clone());
-        let compile = "Time to lower and compile a request's grammar";
-        registry.register("compile_seconds", compile, self.compile.clone());
-        registry.register("mask_seconds", "Time to compute and apply one mask", self.mask.clone());
-        let first = "Time from a request's arrival to its first event";
-        registry.register("first_token_seconds", first, self.first_token.clone());
-        registry.register(
-            "work_seconds",
-            "Time of Louver's own work within decoding steps",
-            self.louver.clone(),
-        );
-        registry.register(
-            "step_seconds",
-            "Time of decoding steps, including the model",
-            self.steps.clone(),
-        );
-    }
-
     /// Counts an error.
-    pub(crate) fn count(&self, error: &ApiError) {
+    pub(crate) fn count_error(&self, error: &ApiError) {
         let labels = ErrorLabels { kind: error.kind.name(), code: error.first().code };
         self.errors.get_or_create(&labels).inc();
     }
@@ -277,23 +249,23 @@ mod tests {
     /// The exported name of every metric, with `_total` for counters.
     fn exported_names() -> BTreeSet<String> {
         let metrics = Metrics::new(&[]);
-        let model = ModelLabels { model: "a".to_owned() };
-        metrics.initialize(&model);
+        metrics.initialize(&ModelLabels { model: "a".to_owned() });
         // Families without samples are not exported.
         drop(metrics.requests.get_or_create(&RequestLabels { route: "/", code: 200 }));
         drop(metrics.errors.get_or_create(&ErrorLabels { kind: "a", code: "b" }));
-        drop(metrics.finished.get_or_create(&FinishLabels { model: "a".into(), finish: "stop" }));
-        drop(metrics.louver.get_or_create(&model));
-        drop(metrics.steps.get_or_create(&model));
+        let finish = FinishLabels { model: "a".to_owned(), finish: "stop" };
+        drop(metrics.generations.get_or_create(&finish));
         let text = metrics.text().unwrap();
         let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-        types
+        let names: BTreeSet<String> = types
             .filter_map(|line| line.split_once(' '))
             .map(|(name, kind)| match kind {
                 "counter" => format!("{name}_total"),
                 _ => name.to_owned(),
             })
-            .collect()
+            .collect();
+        assert_eq!(names.len(), Metrics::NAMES.len() + ENGINE_COUNTERS.len(), "{names:?}");
+        names
     }
 
     #[test]

@@ -19,6 +19,7 @@ use louver_mistralrs::{Completion, Generation, GenerationError};
 use tracing::field::Empty;
 use tracing::{Span, trace_span};
 
+use crate::http::routes::Route;
 use crate::served_model::ServedModel;
 
 /// Target of all spans for export. Their level is TRACE, so that logs do not repeat them.
@@ -31,22 +32,21 @@ const PROVIDER: &str = "mistral_rs";
 /// `otel` is on.
 pub(crate) fn request(
     method: &Method,
-    route: &'static str,
+    route: &'static Route,
     (id, client): (&str, Option<&str>),
     headers: &HeaderMap,
 ) -> Span {
-    // Polled every few seconds by monitoring.
-    if matches!(route, "/healthz" | "/metrics") {
+    if route.is_polled {
         return Span::none();
     }
     let span = trace_span!(
         target: TARGET,
         "request",
-        otel.name = %format_args!("{method} {route}"),
+        otel.name = %format_args!("{method} {}", route.path),
         otel.kind = "server",
         otel.status_code = Empty,
         http.request.method = %method,
-        http.route = route,
+        http.route = route.path,
         http.response.status_code = Empty,
         client.address = client,
         error.type = Empty,

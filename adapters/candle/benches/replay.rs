@@ -115,7 +115,7 @@ impl Bench {
         let config = std::fs::read_to_string(folder.join("tokenizer_config.json"))?;
         let config: Value = serde_json::from_str(&config)?;
         let template = config["chat_template"].as_str().context("no `chat_template`")?;
-        let format = Catalog::builtin().get(format)?.bind(&loaded.vocab);
+        let format = Catalog::shipped().get(format)?.bind(&loaded.vocab);
         Ok(Self {
             vocab: Arc::new(loaded.vocab),
             tokenizer: Arc::new(loaded.tokenizer),

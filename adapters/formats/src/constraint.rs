@@ -27,10 +27,10 @@ use crate::request::{
 ///     .parallel(Parallel::One)
 ///     .reasoning(Reasoning::Required)
 ///     .reasoning_budget(ReasoningBudget::Tokens(2_000));
-/// let plan = constraint.lower(Catalog::builtin().get("qwen3")?)?;
+/// let plan = constraint.lower(Catalog::shipped().get("qwen3")?)?;
 /// assert!(plan.tools()[0].arguments.is_some() && plan.tools()[1].arguments.is_none());
 /// // What does not go together is an error.
-/// assert!(constraint.reasoning(Reasoning::Off).lower(Catalog::builtin().get("qwen3")?).is_err());
+/// assert!(constraint.reasoning(Reasoning::Off).lower(Catalog::shipped().get("qwen3")?).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -34,7 +34,7 @@
 //! let body = r#"{"tools": [{"name": "now", "description": "Time"}], "tool_choice": "required"}"#;
 //! let body = Json::parse(body, &Limits::default())?;
 //! let request = ToolRequest::parse(&body)?;
-//! let plan = Catalog::builtin().get("qwen3")?.lower(&request)?;
+//! let plan = Catalog::shipped().get("qwen3")?.lower(&request)?;
 //! assert_eq!(plan.tools()[0].name, "now");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

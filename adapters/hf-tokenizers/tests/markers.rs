@@ -106,7 +106,7 @@ fn markers_are_independent_of_tokenization() {
         let vocab = Arc::new(vocab);
         let engine = Engine::new(vocab.clone(), EngineOptions::default());
         for family in families {
-            let catalog = Catalog::builtin();
+            let catalog = Catalog::shipped();
             let format = catalog.get(family).expect("format").bind(&vocab);
             let setup = |reasoning| {
                 let tools = Tool::parse_text(TOOLS, &Limits::default()).expect("tools");

@@ -332,7 +332,7 @@ mod tests {
         builder.special(256, "<|python_tag|>").special(257, "<|eom_id|>").stop(257);
         let vocab = builder.build().unwrap();
         let engine = louver::engine::Engine::new(Arc::new(vocab), Default::default());
-        let catalog = louver_formats::Catalog::builtin();
+        let catalog = louver_formats::Catalog::shipped();
         let format = catalog.get("llama3").unwrap().bind(engine.vocab());
         let body = serde_json::json!({"tools": [{"type": "python"}], "tool_choice": "required"});
         let request = louver_formats::ToolRequest::parse(&(&body).into()).unwrap();

@@ -236,7 +236,7 @@ impl Louver {
             ends.sort_unstable();
             ends.dedup();
         }
-        let mut catalog = Catalog::builtin();
+        let mut catalog = Catalog::shipped();
         options.formats.into_iter().for_each(|format| catalog.add(format));
         let FormatChoice { format, message_style, warnings } =
             FormatChoice::new(&catalog, options.format.as_deref(), &checkpoint)?;

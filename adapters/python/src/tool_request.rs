@@ -19,7 +19,7 @@ use crate::options::{json_text, options};
 /// The families that Louver ships.
 pub(crate) fn catalog() -> &'static Catalog {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
-    CATALOG.get_or_init(Catalog::builtin)
+    CATALOG.get_or_init(Catalog::shipped)
 }
 
 /// A wire format: the name of a family, or the path of a description.

@@ -31,7 +31,7 @@
 //!     {%- if add_generation_prompt %}<|assistant|>{% endif %}";
 //! let template = ChatTemplate::new(source, [None, Some("<|end|>".to_owned()), None]);
 //! let checkpoint = Checkpoint { template, ..Checkpoint::default() };
-//! let found = resolve(&checkpoint, &Catalog::builtin(), "mine")?;
+//! let found = resolve(&checkpoint, &Catalog::shipped(), "mine")?;
 //! assert!(matches!(found.source, FormatSource::ChatTemplate(_)) && found.is_confirmed());
 //! assert_eq!(found.format.call.begin.map(|begin| begin.write()), Some("<call>".to_owned()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

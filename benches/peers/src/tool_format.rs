@@ -51,7 +51,7 @@ impl ToolFormat {
 
     /// Louver's description of the format.
     pub(crate) fn wire_format(self) -> Result<WireFormat> {
-        Ok(Catalog::builtin().get(self.name())?.clone())
+        Ok(Catalog::shipped().get(self.name())?.clone())
     }
 
     /// The markers of a tool's calls.

@@ -61,7 +61,7 @@ fn run_all_families(
 ) -> Result<ExitCode> {
     let cases = workers::cases(&args.common)?;
     let mut out = jsonl::JsonlWriter::create(&args.common.out)?;
-    for (k, family) in Catalog::builtin().formats().iter().enumerate() {
+    for (k, family) in Catalog::shipped().formats().iter().enumerate() {
         let (engine, format) = bind(args, family, vocab)?;
         let run_case = run_case(args, &format, encoder);
         let mut records = workers::records(&args.common, &engine, &cases, run_case)?;
@@ -100,7 +100,7 @@ pub(super) fn wire_format(name: &str) -> Result<WireFormat> {
     if name.ends_with(".toml") {
         return Ok(WireFormat::from_file(Path::new(name))?);
     }
-    Ok(Catalog::builtin().get(name)?.clone())
+    Ok(Catalog::shipped().get(name)?.clone())
 }
 
 /// A recorded answer: tools, and calls of them.

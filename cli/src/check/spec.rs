@@ -392,7 +392,7 @@ fn tools(
         limits: limits.clone(),
         ..ToolRequest::parse(&Json::Object(body))?
     };
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
     let plan = format.spelled().lower(&request)?;
     Ok((Grammar::clone(plan.grammar()), plan.relaxed().to_vec()))

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_family_is_written_and_read_again() {
-        for format in Catalog::builtin().formats() {
+        for format in Catalog::shipped().formats() {
             let written = description(format, &[]).unwrap();
             let read = WireFormat::from_toml(&written).unwrap_or_else(|e| panic!("{e}\n{written}"));
             assert_eq!(read, *format, "{written}");
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn origins_stand_before_their_fields() {
-        let format = Catalog::builtin().get("qwen3").unwrap().clone();
+        let format = Catalog::shipped().get("qwen3").unwrap().clone();
         let origins = [("/text/place", "a"), ("/call", "b"), ("/stop_tokens", "c")];
         let written = description(&format, &origins).unwrap();
         for line in ["# from a\nplace = ", "\n\n# from b\n[call]", "# from c\nstop_tokens = ["] {

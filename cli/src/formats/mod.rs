@@ -72,14 +72,14 @@ pub(crate) fn run(command: &FormatsCommand) -> Result<ExitCode> {
 }
 
 fn list() -> Result<ExitCode> {
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         println!("{:<18} {}", format.name, format.title);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn show(name: &str) -> Result<ExitCode> {
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     print!("{}", annotate::description(catalog.get(name)?, &[])?);
     Ok(ExitCode::SUCCESS)
 }
@@ -87,7 +87,7 @@ fn show(name: &str) -> Result<ExitCode> {
 fn check(format: &str, checkpoint: &Path) -> Result<ExitCode> {
     let format = match format.ends_with(".toml") {
         true => WireFormat::from_file(Path::new(format))?,
-        false => Catalog::builtin().get(format)?.clone(),
+        false => Catalog::shipped().get(format)?.clone(),
     };
     let checkpoint_path = checkpoint;
     let checkpoint = Checkpoint::read(checkpoint)?;
@@ -105,7 +105,7 @@ fn exit_code(confirmation: &Confirmation) -> ExitCode {
 }
 
 fn detect(args: &DetectArgs) -> Result<ExitCode> {
-    let mut catalog = if args.no_families { Catalog::empty() } else { Catalog::builtin() };
+    let mut catalog = if args.no_families { Catalog::empty() } else { Catalog::shipped() };
     for file in &args.format_file {
         catalog.add_file(file)?;
     }

@@ -13,6 +13,7 @@ use axum::routing::post;
 
 use crate::error::ApiError;
 use crate::http::body::read_json;
+use crate::http::routes;
 use crate::http::{fresh_id, json_response, spawn_owned};
 use crate::request::to_value;
 use crate::state::App;
@@ -20,11 +21,9 @@ use crate::state::App;
 pub(crate) use request::ChatRequest;
 pub(crate) use response::{ResponseMeta, Usage, louver_member};
 
-const ROUTE: &str = "/v1/chat/completions";
-
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route(ROUTE, post(create_completion))
+    Router::new().route(routes::CHAT_COMPLETIONS, post(create_completion))
 }
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
@@ -32,7 +31,8 @@ async fn create_completion(State(app): State<App>, request: Request) -> Result<R
     let (parts, body) = request.into_parts();
     let parsed = read_json(&app, &parts.headers, body, |body, app| {
         let mut request = ChatRequest::parse(&body, app)?;
-        request.turn.trace_source = request.turn.extension.trace.then(|| (ROUTE, to_value(&body)));
+        request.turn.trace_source =
+            request.turn.extension.trace.then(|| (routes::CHAT_COMPLETIONS, to_value(&body)));
         Ok(request)
     });
     let ChatRequest { turn: mut request, stream } = parsed.await?;

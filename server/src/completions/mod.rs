@@ -15,17 +15,16 @@ use axum::routing::post;
 use crate::chat::{ChatRequest, ResponseMeta};
 use crate::error::ApiError;
 use crate::http::body::read_json;
+use crate::http::routes;
 use crate::http::{fresh_id, json_response, spawn_owned};
 use crate::request::to_value;
 use crate::state::App;
 
 pub(crate) use request::parse;
 
-const ROUTE: &str = "/v1/completions";
-
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route(ROUTE, post(create_completion))
+    Router::new().route(routes::COMPLETIONS, post(create_completion))
 }
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
@@ -33,7 +32,8 @@ async fn create_completion(State(app): State<App>, request: Request) -> Result<R
     let (parts, body) = request.into_parts();
     let parsed = read_json(&app, &parts.headers, body, |body, app| {
         let mut request = parse(&body, app)?;
-        request.turn.trace_source = request.turn.extension.trace.then(|| (ROUTE, to_value(&body)));
+        request.turn.trace_source =
+            request.turn.extension.trace.then(|| (routes::COMPLETIONS, to_value(&body)));
         Ok(request)
     });
     let ChatRequest { turn: mut request, stream } = parsed.await?;

@@ -9,9 +9,6 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, ApiFault, ErrorKind};
 
-/// The route whose errors, and those of the routes below it, have this format.
-pub(crate) const MESSAGES_ROUTE: &str = "/v1/messages";
-
 /// The header in which Anthropic's API returns request ids.
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 

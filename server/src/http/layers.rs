@@ -15,7 +15,8 @@ use tracing::Instrument;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::api_key::valid_key;
 use crate::http::connection::{ActiveRequest, Peer};
-use crate::http::error_format::{MESSAGES_ROUTE, as_messages_response};
+use crate::http::error_format::as_messages_response;
+use crate::http::routes::{self, Route};
 use crate::metrics::RequestLabels;
 use crate::state::App;
 use crate::telemetry;
@@ -23,8 +24,6 @@ use crate::telemetry;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Maximum length of a request id that the client supplies, in bytes.
 const MAX_ID_BYTES: usize = 128;
-/// Routes without confidential content, which need no key.
-const PUBLIC_ROUTES: [&str; 2] = ["/healthz", "/inspect"];
 
 /// A request's id: the client's `x-request-id`, or a generated one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,11 +55,12 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let peer = request.extensions().get::<ConnectInfo<Peer>>();
     let (begin_request, client) =
         (peer.map(|peer| peer.0.begin_request()), peer.map(|peer| peer.0.address.to_string()));
-    let route = route_label(request.uri().path());
+    let route = Route::of(request.uri().path());
     let (method, headers) = (request.method(), request.headers());
     let exported = telemetry::request(method, route, (&id.0, client.as_deref()), headers);
-    let span = tracing::info_span!("request", id = id.0, method = %method, route, client);
-    app.metrics().active.inc();
+    let span =
+        tracing::info_span!("request", id = id.0, method = %method, route = route.path, client);
+    app.metrics().active_requests.inc();
     let mut guard = RequestGuard {
         app: app.clone(),
         route,
@@ -80,7 +80,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     if let Some(error) = response.extensions().get::<ApiError>() {
         guard.exported.in_scope(|| guard.span.in_scope(|| count_error(&app, error)));
     }
-    if route == MESSAGES_ROUTE {
+    if route.path == routes::MESSAGES {
         response = as_messages_response(response, Some(&id.0));
     }
     guard.status = response.status().as_u16();
@@ -93,7 +93,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
 /// Counts and logs an error response.
 pub(crate) fn count_error(app: &App, error: &ApiError) {
     let fault = error.first();
-    app.metrics().count(error);
+    app.metrics().count_error(error);
     if error.kind.status().is_server_error() {
         tracing::error!(code = fault.code, "{}", fault.message);
     } else {
@@ -101,33 +101,11 @@ pub(crate) fn count_error(app: &App, error: &ApiError) {
     }
 }
 
-/// The route's metric label. The set is fixed, whatever paths clients request.
-fn route_label(path: &str) -> &'static str {
-    const ROUTES: [&str; 10] = [
-        "/v1/chat/completions",
-        "/v1/completions",
-        "/v1/responses",
-        MESSAGES_ROUTE,
-        "/v1/louver/check",
-        "/v1/louver/traces",
-        "/v1/models",
-        "/healthz",
-        "/metrics",
-        "/inspect",
-    ];
-    ROUTES.into_iter().find(|route| is_within(path, route)).unwrap_or("other")
-}
-
-/// Whether a path is this route or below it.
-pub(super) fn is_within(path: &str, route: &str) -> bool {
-    path.strip_prefix(route).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// Exists while a request is in progress. On drop it counts and logs the request, also when the
 /// client has disconnected.
 struct RequestGuard {
     app: App,
-    route: &'static str,
+    route: &'static Route,
     /// The response status; 499 (client closed request) until there is a response.
     status: u16,
     started: Instant,
@@ -139,15 +117,14 @@ struct RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.app.metrics().active.dec();
-        let labels = RequestLabels { route: self.route, code: self.status };
+        self.app.metrics().active_requests.dec();
+        let labels = RequestLabels { route: self.route.path, code: self.status };
         self.app.metrics().requests.get_or_create(&labels).inc();
         telemetry::end_request(&self.exported, self.status);
         let milliseconds = self.started.elapsed().as_secs_f64() * 1e3;
-        self.span.in_scope(|| match self.route {
-            // Polled every few seconds by monitoring.
-            "/healthz" | "/metrics" => tracing::debug!(status = self.status, milliseconds, "done"),
-            _ => tracing::info!(status = self.status, milliseconds, "done"),
+        self.span.in_scope(|| match self.route.is_polled {
+            true => tracing::debug!(status = self.status, milliseconds, "done"),
+            false => tracing::info!(status = self.status, milliseconds, "done"),
         });
     }
 }
@@ -178,7 +155,7 @@ pub(crate) async fn authorize(
     next: Next,
 ) -> Response {
     let keys = &app.config().api_keys;
-    if keys.is_empty() || PUBLIC_ROUTES.iter().any(|route| is_within(request.uri().path(), route)) {
+    if keys.is_empty() || Route::of(request.uri().path()).is_public {
         return next.run(request).await;
     }
     match valid_key(keys, request.headers()) {
@@ -206,12 +183,5 @@ mod tests {
         assert!(from_headers(&"x".repeat(200)).starts_with("req_"));
         assert_ne!(fresh_id(""), fresh_id(""));
         assert_eq!(fresh_id("").len(), 24);
-    }
-
-    #[test]
-    fn route_labels_are_few() {
-        assert_eq!(route_label("/v1/models/org/name"), "/v1/models");
-        assert_eq!(route_label("/v1/modelsx"), "other");
-        assert_eq!(route_label("/"), "other");
     }
 }

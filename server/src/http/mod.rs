@@ -8,6 +8,7 @@ mod layers;
 pub(crate) mod origin;
 pub(crate) mod phase;
 mod response;
+pub(crate) mod routes;
 mod slots;
 mod task;
 
@@ -40,6 +41,7 @@ pub(crate) use task::spawn_owned;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::Connection;
 use crate::http::phase::ServerPhase;
+use crate::http::routes::Route;
 use crate::http::slots::{ConnectionSlot, ConnectionSlots};
 use crate::state::App;
 
@@ -48,9 +50,6 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause after a failed `accept`; most often there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-
-/// The health check route, which is answered even on spare slots.
-pub(crate) const HEALTH: &str = "/healthz";
 
 /// Maximum size of a request head and of the buffered response data, in bytes.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
@@ -165,15 +164,15 @@ async fn handle(
     service: Router,
     is_spare: bool,
 ) -> Result<Response, Infallible> {
-    if is_spare && request.uri().path() != HEALTH {
+    if is_spare && request.uri().path() != routes::HEALTH {
         let error = ApiError::general(
             ErrorKind::Unavailable,
             "too_many_connections",
             "too many connections are open, from this client or in all: try again later",
         );
         // Not logged: there may be thousands per second.
-        app.metrics().count(&error);
-        let is_messages = layers::is_within(request.uri().path(), error_format::MESSAGES_ROUTE);
+        app.metrics().count_error(&error);
+        let is_messages = Route::of(request.uri().path()).path == routes::MESSAGES;
         let response = error.into_response();
         return Ok(match is_messages {
             true => error_format::as_messages_response(response, None),

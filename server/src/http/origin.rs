@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use crate::config::Config;
 use crate::config::origins::parse_address;
 use crate::error::{ApiError, ErrorKind};
-use crate::http::HEALTH;
+use crate::http::routes;
 use crate::state::App;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -66,7 +66,7 @@ fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
 fn rejection(config: &Config, request: &Request) -> Option<ApiError> {
     let (uri, headers) = (request.uri(), request.headers());
     // Health probes may use any host name.
-    if uri.path() == HEALTH {
+    if uri.path() == routes::HEALTH {
         return None;
     }
     let forbidden = |code, message| Some(ApiError::general(ErrorKind::Forbidden, code, message));

@@ -5,6 +5,8 @@ use axum::http::header::{
 };
 use axum::http::header::{X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 
+use crate::http::routes;
+
 /// The content security policy: only this server's resources may be loaded or run, and no other
 /// page may frame this one.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -23,7 +25,7 @@ pub(super) struct PageFile {
 
 pub(super) const FILES: [PageFile; 6] = [
     PageFile {
-        path: "/inspect",
+        path: routes::INSPECT,
         kind: "text/html; charset=utf-8",
         text: include_str!("page/index.html"),
     },

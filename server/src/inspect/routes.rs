@@ -9,12 +9,13 @@ use axum::routing::get;
 use super::page::FILES;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::json_response;
+use crate::http::routes;
 use crate::state::App;
 
 /// The routes of the page, which is public, and of the traces, which are confidential.
 pub(crate) fn routes() -> Router<App> {
     let traces = Router::new()
-        .route("/v1/louver/traces", get(list_traces))
+        .route(routes::TRACES, get(list_traces))
         .route("/v1/louver/traces/{id}", get(get_trace));
     FILES
         .iter()

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
-use crate::http::error_format::MESSAGES_ROUTE;
+use crate::http::routes;
 use crate::http::{fresh_id, json_response, json_text_response, spawn_owned};
 use crate::request::to_value;
 use crate::served_model::ServedModel;
@@ -50,7 +50,7 @@ pub(crate) enum BodyUse {
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
-        .route(MESSAGES_ROUTE, post(create))
+        .route(routes::MESSAGES, post(create))
         .route("/v1/messages/count_tokens", post(count_tokens))
 }
 
@@ -78,7 +78,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     let parsed = read_json(&app, &parts.headers, body, |body, app| {
         let (mut request, options) = parse_with_options(&body, app, BodyUse::Create)?;
         let is_traced = request.turn.extension.trace;
-        request.turn.trace_source = is_traced.then(|| (MESSAGES_ROUTE, to_value(&body)));
+        request.turn.trace_source = is_traced.then(|| (routes::MESSAGES, to_value(&body)));
         Ok((request, options))
     });
     let (ChatRequest { turn: mut request, stream }, options) = parsed.await?;
@@ -141,7 +141,7 @@ async fn count(
     served: Arc<ServedModel>,
     request: TurnRequest,
 ) -> Result<usize, ApiError> {
-    let permit = app.check_gate().acquire(1, &app.metrics().waiting).await?;
+    let permit = app.check_gate().acquire(1, &app.metrics().waiting_requests).await?;
     let work = BlockingWork::default();
     work.run(permit, move || {
         let prompt = || -> Result<Vec<u32>, ApiError> {

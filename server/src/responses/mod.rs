@@ -28,6 +28,7 @@ use crate::chat::ChatRequest;
 use crate::clock::unix_seconds;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
+use crate::http::routes;
 use crate::http::{ApiKey, fresh_id, json_response, spawn_owned};
 use crate::request::members::{Faults, Members};
 use crate::request::{object, text, to_value};
@@ -40,12 +41,10 @@ use object::{ResponseStatus, ResponseTemplate};
 use tools::ToolNames;
 use translate::{TranslatedBody, translate};
 
-const ROUTE: &str = "/v1/responses";
-
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
-        .route(ROUTE, post(create))
+        .route(routes::RESPONSES, post(create))
         .route("/v1/responses/{id}", get(get_stored).delete(delete_stored))
         .route("/v1/responses/{id}/cancel", post(reject_stored))
         .route("/v1/responses/{id}/input_items", get(reject_stored))
@@ -159,7 +158,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     let ChatRequest { turn: mut request, stream } = request;
     let id = fresh_id("resp_");
     request.id.clone_from(&id);
-    request.trace_source = request.extension.trace.then(|| (ROUTE, to_value(&body)));
+    request.trace_source = request.extension.trace.then(|| (routes::RESPONSES, to_value(&body)));
     let has_report = request.extension.report;
     spawn_owned(async move {
         let running = turn::start(&app, request, arrived).await?;

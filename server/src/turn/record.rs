@@ -116,7 +116,7 @@ pub(super) struct GenerationMetrics {
 
 impl GenerationMetrics {
     pub(super) fn new(app: App, served: &ServedModel, span: tracing::Span) -> GenerationMetrics {
-        app.metrics().generations.inc();
+        app.metrics().running_generations.inc();
         let vocabulary = served.louver.engine().vocab().width();
         GenerationMetrics {
             app,
@@ -129,7 +129,7 @@ impl GenerationMetrics {
 
     pub(super) fn event(&self, event: &Event) {
         if matches!(event, Event::CallStart { .. }) {
-            self.app.metrics().calls.get_or_create(&self.labels).inc();
+            self.app.metrics().calls_started.get_or_create(&self.labels).inc();
         }
     }
 
@@ -155,29 +155,30 @@ impl GenerationMetrics {
         };
         for (counter, count) in [
             (&metrics.generated_tokens, generation.tokens.len()),
-            (&metrics.forced, report.forced_tokens),
-            (&metrics.refused, report.refused_tokens),
-            (&metrics.repaired, generation.repaired_rows),
+            (&metrics.forced_tokens, report.forced_tokens),
+            (&metrics.refused_tokens, report.refused_tokens),
+            (&metrics.repaired_rows, generation.repaired_rows),
             (&metrics.truncated, usize::from(truncated)),
             (&metrics.violations, distinct_parts(ViolationKind::Violated)),
             (&metrics.unchecked, distinct_parts(ViolationKind::Unchecked)),
         ] {
             counter.get_or_create(&self.labels).inc_by(count as u64);
         }
-        let masks = metrics.mask.get_or_create(&self.labels);
+        let masks = metrics.mask_seconds.get_or_create(&self.labels);
         generation.timing.masks.iter().for_each(|mask| masks.observe(mask.as_secs_f64()));
         drop(masks);
-        metrics.louver.get_or_create(&self.labels).inc_by(generation.timing.louver.as_secs_f64());
-        metrics.steps.get_or_create(&self.labels).inc_by(generation.timing.steps.as_secs_f64());
+        let timing = &generation.timing;
+        metrics.work_seconds.get_or_create(&self.labels).inc_by(timing.louver.as_secs_f64());
+        metrics.step_seconds.get_or_create(&self.labels).inc_by(timing.steps.as_secs_f64());
     }
 }
 
 impl Drop for GenerationMetrics {
     fn drop(&mut self) {
         let metrics = self.app.metrics();
-        metrics.generations.dec();
+        metrics.running_generations.dec();
         let labels = FinishLabels { model: self.labels.model.clone(), finish: self.finish };
-        metrics.finished.get_or_create(&labels).inc();
+        metrics.generations.get_or_create(&labels).inc();
         telemetry::end_generation(&self.span, self.finish);
     }
 }

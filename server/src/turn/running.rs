@@ -226,7 +226,7 @@ impl RunningTurn {
         if !std::mem::replace(&mut self.has_event, true) {
             let labels = ModelLabels { model: self.context.served.name.clone() };
             let time = self.context.options.arrived.elapsed().as_secs_f64();
-            self.context.app.metrics().first_token.get_or_create(&labels).observe(time);
+            self.context.app.metrics().first_token_seconds.get_or_create(&labels).observe(time);
         }
     }
 }

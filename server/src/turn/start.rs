@@ -125,7 +125,7 @@ impl Starting<'_> {
             let plan = request.plan(&served)?;
             let compiled_in = started.elapsed();
             let labels = ModelLabels { model: served.name.clone() };
-            app.metrics().compile.get_or_create(&labels).observe(compiled_in.as_secs_f64());
+            app.metrics().compile_seconds.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;
             let prompt = request.tokens(&plan)?;
@@ -163,7 +163,7 @@ async fn enter_planning(
     served: &ServedModel,
     choices: usize,
 ) -> Result<Permits, ApiError> {
-    let waiting = &app.metrics().waiting;
+    let waiting = &app.metrics().waiting_requests;
     Ok(match served.gates() {
         ModelGates::Batched(None) => {
             [app.generation_gate().acquire(choices, waiting).await?].into()
@@ -184,7 +184,7 @@ async fn enter_generation(
     planning: Permits,
 ) -> Result<Permits, ApiError> {
     let ModelGates::Serial(serial_gates) = served.gates() else { return Ok(planning) };
-    let waiting = &app.metrics().waiting;
+    let waiting = &app.metrics().waiting_requests;
     let model_permit = serial_gates.generation.acquire(1, waiting).await?;
     Ok([model_permit, app.generation_gate().acquire(1, waiting).await?].into())
 }

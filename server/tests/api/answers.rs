@@ -151,7 +151,7 @@ async fn responses_match_their_constraints_and_report_them() {
             .is_object()
     };
     assert!(calls.iter().all(is_object), "{answer}");
-    assert!(server.metric("louver_dispatch_fired_total").await >= 6.0);
+    assert!(server.metric("louver_calls_started_total").await >= 6.0);
     assert!(server.metric("louver_mask_seconds_count").await > 100.0);
 }
 

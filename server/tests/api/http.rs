@@ -24,7 +24,10 @@ async fn routes_and_methods_are_checked() {
     assert_eq!(answer.headers["allow"], "POST");
     let metrics = server.get("/metrics").await;
     assert!(metrics.text.ends_with("# EOF\n"), "{}", metrics.text);
-    assert_eq!(server.metric("louver_requests_total").await, 8.0);
+    let before = server.metric("louver_requests_total").await;
+    assert_eq!(server.get("/v2/chat").await.status, 404);
+    // The first reading is a request, too.
+    assert_eq!(server.metric("louver_requests_total").await, before + 2.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

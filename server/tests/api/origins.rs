@@ -46,32 +46,75 @@ async fn ask(case: &Case) -> (u16, HeaderMap, String) {
     (status, headers, String::from_utf8(body.to_vec()).unwrap())
 }
 
+/// Sends a case's request and checks the response.
+async fn check(case: &Case) {
+    let (status, headers, text) = ask(case).await;
+    assert_eq!(status, case.status, "{}: {text}", case.name);
+    if let Some(code) = &case.code {
+        let body: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(body["error"]["code"], code.as_str(), "{}", case.name);
+        let kind = if status == 403 { "permission_error" } else { "" };
+        assert!(kind.is_empty() || body["error"]["type"] == kind, "{}: {text}", case.name);
+    }
+    for (name, value) in &case.answer {
+        let all: Vec<&str> =
+            headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(all.join(", "), *value, "{}: {name}", case.name);
+    }
+    // No CORS headers by default.
+    if !case.config.contains("cors_origins") {
+        assert!(
+            !headers.keys().any(|name| name.as_str().starts_with("access-control")),
+            "{}",
+            case.name
+        );
+        assert!(!headers.contains_key("vary"), "{}", case.name);
+    }
+}
+
 #[tokio::test]
 async fn foreign_hosts_and_origins_are_rejected() {
     let cases: Cases = toml::from_str(include_str!("origins.toml")).unwrap();
     assert!(cases.case.len() > 30);
     for case in cases.case {
-        let (status, headers, text) = ask(&case).await;
-        assert_eq!(status, case.status, "{}: {text}", case.name);
-        if let Some(code) = &case.code {
-            let body: Value = serde_json::from_str(&text).unwrap();
-            assert_eq!(body["error"]["code"], code.as_str(), "{}", case.name);
-            let kind = if status == 403 { "permission_error" } else { "" };
-            assert!(kind.is_empty() || body["error"]["type"] == kind, "{}: {text}", case.name);
-        }
-        for (name, value) in &case.answer {
-            let all: Vec<&str> =
-                headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
-            assert_eq!(all.join(", "), *value, "{}: {name}", case.name);
-        }
-        // No CORS headers by default.
-        if !case.config.contains("cors_origins") {
-            assert!(
-                !headers.keys().any(|name| name.as_str().starts_with("access-control")),
-                "{}",
-                case.name
-            );
-            assert!(!headers.contains_key("vary"), "{}", case.name);
+        check(&case).await;
+    }
+}
+
+/// Method and path of each route in the table of docs/SERVER.md.
+fn documented_routes() -> Vec<String> {
+    let page = include_str!("../../../docs/SERVER.md");
+    let (_, table) = page.split_once("| route | function |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let quoted = rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2));
+    quoted.filter(|quote| quote.contains(" /")).map(|route| route.replace("{id}", "x")).collect()
+}
+
+#[tokio::test]
+async fn every_route_rejects_foreign_hosts_and_origins() {
+    let refusals: [(&str, &[(&str, &str)]); 3] = [
+        ("host_not_allowed", &[("host", "evil.example")]),
+        ("cross_site", &[("host", "localhost:8080"), ("sec-fetch-site", "cross-site")]),
+        ("origin_not_allowed", &[("host", "localhost:8080"), ("origin", "https://evil.example")]),
+    ];
+    let mut requests = documented_routes();
+    assert!(requests.len() > 12, "{requests:?}");
+    // Health probes may use any host.
+    requests.retain(|request| request != "GET /healthz");
+    requests.extend(["GET /inspect/page.js", "GET /no/such/route"].map(str::to_owned));
+    for request in requests {
+        for (code, headers) in refusals {
+            let all = headers.iter().chain(&[("content-type", "application/json")]);
+            check(&Case {
+                name: format!("{code}, {request}"),
+                config: String::new(),
+                request: request.clone(),
+                headers: all.map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+                status: 403,
+                code: Some(code.to_owned()),
+                answer: Vec::new(),
+            })
+            .await;
         }
     }
 }

@@ -181,7 +181,7 @@ pub(crate) fn constraint(engine: &Engine, kind: Kind) -> Option<Constraint> {
                 schema_options: options,
                 ..ToolRequest::default()
             };
-            let format = Catalog::builtin().get("qwen3").expect("a family").spelled();
+            let format = Catalog::shipped().get("qwen3").expect("a family").spelled();
             let plan = format.lower(&request).expect("a plan");
             engine.compile(plan.grammar().clone()).expect("a grammar")
         }

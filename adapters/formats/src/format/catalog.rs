@@ -75,8 +75,9 @@ fn list(candidates: &[Detected]) -> String {
 }
 
 impl Catalog {
-    /// The families that Louver ships.
-    pub fn builtin() -> Catalog {
+    /// The families that Louver ships. Cost: each call parses every family's file, so keep the
+    /// catalog instead of calling this again.
+    pub fn shipped() -> Catalog {
         let formats = FAMILIES.iter().map(|(file, text)| match WireFormat::from_toml(text) {
             Ok(format) => format,
             Err(error) => unreachable!("embedded family {file} (every one is tested): {error}"),

@@ -88,7 +88,7 @@ fn add(
     body: impl Fn(usize) -> Value,
 ) {
     for format in formats {
-        let spelled = Catalog::builtin().get(format).expect("a format").spelled();
+        let spelled = Catalog::shipped().get(format).expect("a format").spelled();
         let compile = move |engine: &Engine, body: &str| compile(&spelled, engine, body);
         let made =
             family(&format!("tools/{name}/{format}"), sizes, |n| body(n).to_string(), compile);
@@ -98,7 +98,7 @@ fn add(
 
 fn inputs() -> Vec<Input> {
     let mut all = Vec::new();
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     for format in catalog.formats() {
         let mut names = BTreeSet::new();
         let value = serde_json::to_value(format).expect("JSON");

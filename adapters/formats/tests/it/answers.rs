@@ -25,7 +25,7 @@ fn poll() -> Value {
 fn structural_tags_constrain_the_answer() {
     let mut refused = Vec::new();
     let mut checked = 0;
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         for rig in BOTH.map(|which| Rig::new(format, which)) {
             let mut request = parse(poll()).expect("a request");
             let reasons = rig.format.reasoning.is_some();
@@ -71,7 +71,7 @@ fn structural_tags_exclude_other_constraints() {
     let body = |choice: &str, stop: Value| json!({"tools": tools, "tool_choice": choice, "stop": stop, "response_format": poll()});
     let lower = |body: Value| {
         let request = ToolRequest::parse(&Json::from(body)).expect("a request");
-        Catalog::builtin().get("qwen3").expect("format").lower(&request)
+        Catalog::shipped().get("qwen3").expect("format").lower(&request)
     };
     for refused in [body("auto", json!([])), body("required", json!([])), body("none", json!("x"))]
     {
@@ -85,7 +85,7 @@ fn tag_errors_have_pointers_into_the_request() {
     let places = |format: Value| -> Vec<String> {
         let faults = match parse(format) {
             Err(error) => error.faults(),
-            Ok(request) => Catalog::builtin()
+            Ok(request) => Catalog::shipped()
                 .get("qwen3")
                 .expect("format")
                 .lower(&request)

@@ -19,7 +19,7 @@ fn after(rig: &Rig, reasoning: &ReasoningFormat) -> String {
 #[test]
 fn reasoning_budgets_hold_in_every_family() {
     let mut checked = 0;
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         for rig in BOTH.map(|which| Rig::new(format, which)) {
             let Some(reasoning) = &rig.format.reasoning else { continue };
             let after = after(&rig, reasoning);
@@ -90,7 +90,7 @@ fn reasoning_budgets_hold_in_every_family() {
 /// In a turn of messages, the budget is one for the turn: there is one message of reasoning.
 #[test]
 fn messages_share_a_budget() {
-    let rig = Rig::new(Catalog::builtin().get("harmony").expect("format"), BOTH[1]);
+    let rig = Rig::new(Catalog::shipped().get("harmony").expect("format"), BOTH[1]);
     let analysis = "<|channel|>analysis<|message|>one<|end|><|start|>assistant";
     let preamble = "<|channel|>commentary<|message|>So:<|end|><|start|>assistant";
     let answer = "<|channel|>final<|message|>Hi<|return|>";
@@ -140,7 +140,7 @@ fn budgets_end_between_code_points() {
     let mut checked = 0;
     for name in ["qwen3", "deepseek_v3_1", "mistral_v11", "harmony"] {
         for which in BOTH {
-            let rig = Rig::new(Catalog::builtin().get(name).expect("format"), which);
+            let rig = Rig::new(Catalog::shipped().get(name).expect("format"), which);
             let end = rig.format.reasoning.as_ref().expect("reasons").end.write();
             for most in 1..4u32 {
                 let request = ToolRequest {

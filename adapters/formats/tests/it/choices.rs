@@ -79,7 +79,7 @@ fn reasoning_needs_a_family_that_has_it() {
 #[test]
 fn the_default_request_allows_text() {
     assert_eq!(ToolRequest::default().tool_choice, ToolChoice::Auto);
-    let unknown = Catalog::builtin().get("gpt-9").unwrap_err().to_string();
+    let unknown = Catalog::shipped().get("gpt-9").unwrap_err().to_string();
     assert!(unknown.contains("harmony, hermes, hunyuan"), "{unknown}");
 }
 

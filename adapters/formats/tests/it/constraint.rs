@@ -25,7 +25,7 @@ fn constraint() -> ToolConstraint {
 }
 
 fn lower(constraint: &ToolConstraint, format: &str) -> Result<Vec<bool>, LowerError> {
-    let plan = constraint.lower(&Catalog::builtin().get(format).expect("format").spelled())?;
+    let plan = constraint.lower(&Catalog::shipped().get(format).expect("format").spelled())?;
     Ok(plan.tools().iter().map(|tool| tool.arguments.is_some()).collect())
 }
 
@@ -138,7 +138,7 @@ fn stop_strings_and_bans_are_bounded() {
     let over = |body: Value, format: &str| {
         let mut request = ToolRequest::parse(&body.into()).expect("parses");
         request.limits.dispatch_bytes = 200;
-        match Catalog::builtin().get(format).expect("format").lower(&request) {
+        match Catalog::shipped().get(format).expect("format").lower(&request) {
             Err(error @ LowerError::TooMuchText { limit: 200, .. }) => {
                 error.faults()[0].pointer.clone()
             }
@@ -166,12 +166,12 @@ fn stop_strings_and_bans_are_bounded() {
 fn a_constraint_compiles_for_a_vocabulary() {
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     let constraint = constraint().required().strictness(Strictness::AsFlagged);
-    let format = Catalog::builtin().get("qwen3").expect("format").clone();
+    let format = Catalog::shipped().get("qwen3").expect("format").clone();
     let (plan, bound) = constraint.compile(&engine, &format).expect("compiles");
     assert_eq!((plan.format(), plan.tools().len()), ("qwen3", 2));
     assert!(!bound.matcher().is_complete());
     // Harmony's markers are special tokens that this vocabulary lacks.
-    let harmony = Catalog::builtin().get("harmony").expect("format").clone();
+    let harmony = Catalog::shipped().get("harmony").expect("format").clone();
     assert!(matches!(constraint.compile(&engine, &harmony), Err(ConstraintError::Compile(_))));
 }
 
@@ -180,7 +180,7 @@ fn format_files_are_read() {
     let path = std::env::temp_dir().join(format!("louver-format-{}.toml", std::process::id()));
     let text = include_str!("../../families/hermes.toml").replacen("\"hermes\"", "\"mine\"", 1);
     std::fs::write(&path, text).expect("written");
-    let mut catalog = Catalog::builtin();
+    let mut catalog = Catalog::shipped();
     let name = catalog.add_file(&path);
     std::fs::remove_file(&path).expect("removed");
     assert_eq!(name.expect("read"), "mine");
@@ -193,7 +193,7 @@ fn format_files_are_read() {
 fn equal_requests_are_compiled_once() {
     let engine =
         Engine::new(Arc::new(Vocabulary::toy(&[b"<tool_call>"])), EngineOptions::default());
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     let (qwen3, hermes) =
         (catalog.get("qwen3").expect("format"), catalog.get("hermes").expect("format"));
     let compile = |constraint: ToolConstraint, format| {

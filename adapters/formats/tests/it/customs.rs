@@ -69,7 +69,7 @@ fn without_ids(mut turn: Turn) -> Turn {
 
 fn formats() -> impl Iterator<Item = &'static WireFormat> {
     static CATALOG: std::sync::OnceLock<Catalog> = std::sync::OnceLock::new();
-    CATALOG.get_or_init(Catalog::builtin).formats().iter()
+    CATALOG.get_or_init(Catalog::shipped).formats().iter()
 }
 
 /// The calls on the wire. `None` if an unescaped string of the format would contain a delimiter.
@@ -170,7 +170,7 @@ fn custom_tools_beside_functions() {
 #[test]
 fn cut_off_input_is_decoded() {
     let case = Case { name: String::new(), format: None, accepts: Vec::new(), refuses: Vec::new() };
-    let rig = Rig::new(Catalog::builtin().get("qwen3").expect("format"), BOTH[0]);
+    let rig = Rig::new(Catalog::shipped().get("qwen3").expect("format"), BOTH[0]);
     let plan = rig.format.lower(&case.request(json!("auto"))).expect("a plan");
     let wire = "<tool_call>\n{\"name\": \"write\", \"arguments\": {\"input\": \"a\\nb\\\"c\\";
     let units = rig.units(wire);
@@ -344,7 +344,7 @@ fn unconstrained_calls_of_custom_tools_are_read() {
         let text = format!(
             "<tool_call>\n{{\"name\": \"write\", \"arguments\":   {arguments}}}\n</tool_call>"
         );
-        Catalog::builtin().get("qwen3").expect("format").read(&request, &text).expect("readable")
+        Catalog::shipped().get("qwen3").expect("format").read(&request, &text).expect("readable")
     };
     let reading = read(r#"{"input": "12"}"#);
     assert_eq!(without_ids(reading.turn), turn(vec![custom("12")]));

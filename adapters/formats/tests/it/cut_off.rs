@@ -66,7 +66,7 @@ fn cut_off_code_is_no_call() {
         (offering(json!({"type": "python"})), call("python", &json!({"code": "x = 1\nprint(x"})));
     let mut tried = 0;
     for (format, which) in
-        Catalog::builtin().formats().iter().flat_map(|format| BOTH.map(|which| (format, which)))
+        Catalog::shipped().formats().iter().flat_map(|format| BOTH.map(|which| (format, which)))
     {
         let rig = Rig::new(format, which);
         // Only one token is forced: an end marker that is a special token.
@@ -99,7 +99,7 @@ fn complete_json_is_a_call_after_a_cut_off() {
     let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object",
         "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": false}}});
     let (request, turn) = (offering(tool), call("f", &json!({"x": 1})));
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         let rig = Rig::new(format, BOTH[0]);
         for after in [0, 1] {
             let Some([cut, whole]) = events(&rig, &request, &turn, after) else { continue };

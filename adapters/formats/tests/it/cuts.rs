@@ -124,7 +124,7 @@ fn events_do_not_depend_on_chunks() {
     let cases: Vec<Value> =
         file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let mut total = Count::default();
-    for (k, format) in Catalog::builtin().formats().iter().enumerate() {
+    for (k, format) in Catalog::shipped().formats().iter().enumerate() {
         let rig = Rig::new(format, Specials::Most);
         let mut count = Count::default();
         let mut renderings = of_the_matrix(&rig, amount.matrix);

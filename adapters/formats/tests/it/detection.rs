@@ -8,7 +8,7 @@ use crate::harness::{data, shared};
 
 fn detect(template: &str) -> Result<String, DetectError> {
     let hints = ModelHints { chat_template: Some(template), ..ModelHints::default() };
-    Catalog::builtin().detect(hints).map(|found| found.name)
+    Catalog::shipped().detect(hints).map(|found| found.name)
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn templates() {
 
 #[test]
 fn ambiguous_models_name_all_families() {
-    let mut catalog = Catalog::builtin();
+    let mut catalog = Catalog::shipped();
     let twin = include_str!("../../families/hermes.toml").replacen("\"hermes\"", "\"twin\"", 1);
     let twin = format!("{twin}\n[[detect]]\ntokens = [\"<twin>\"]\n");
     assert_eq!(catalog.add_toml(&twin).expect("format"), "twin");
@@ -62,7 +62,7 @@ fn real_templates() {
         };
         let config: serde_json::Value = serde_json::from_str(&config).expect("JSON");
         let template = config["chat_template"].as_str();
-        let found = Catalog::builtin()
+        let found = Catalog::shipped()
             .detect(ModelHints { chat_template: template, ..ModelHints::default() });
         assert_eq!(found.as_ref().map(|f| f.name.as_str()).ok(), want, "{model}: {found:?}");
     }
@@ -91,7 +91,7 @@ struct Case {
 #[test]
 fn every_family_is_detected() {
     let file: File = toml::from_str(&data("detection.toml")).expect("detection.toml");
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     for case in &file.case {
         let tokens: Vec<&str> = case.tokens.iter().map(String::as_str).collect();
         let architectures: Vec<&str> = case.architectures.iter().map(String::as_str).collect();

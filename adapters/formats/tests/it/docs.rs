@@ -118,7 +118,7 @@ fn spellings(format: &WireFormat) -> String {
 
 fn page() -> String {
     let mut out = HEAD.to_owned();
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         let mut turn = example(format);
         let rendered = match format.render(&turn) {
             Err(RenderError::TextBesideCalls) => {

@@ -54,7 +54,7 @@ pub(crate) fn with(
 
 /// A shipped format, bound to a vocabulary without special tokens.
 pub(crate) fn as_text(name: &str) -> WireFormat {
-    Catalog::builtin().get(name).expect("format").bind(&Vocabulary::toy(&[]))
+    Catalog::shipped().get(name).expect("format").bind(&Vocabulary::toy(&[]))
 }
 
 pub(crate) fn recognizer(plan: &Plan) -> Recognizer {

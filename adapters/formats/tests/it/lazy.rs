@@ -90,7 +90,7 @@ fn deferred_schemas_do_not_change_masks() {
     let words: Vec<&[u8]> = words.iter().map(|w| w.as_bytes()).collect();
     let vocab = Arc::new(Vocabulary::toy(&words));
     let (mut families, mut read) = (0, 0);
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         // Markers that may be special tokens are text here.
         let format = format.spelled();
         let eager = format.lower(&louver_formats::ToolRequest {
@@ -162,7 +162,7 @@ fn deferred_schemas_do_not_hide_errors() {
     let mut tools = tools();
     tools[1]["function"]["parameters"]["properties"]["zones"]["minItems"] = json!(-1);
     tools[3]["function"]["parameters"]["properties"]["steps"]["type"] = json!("list");
-    let format = Catalog::builtin().get("hermes").expect("hermes").spelled();
+    let format = Catalog::shipped().get("hermes").expect("hermes").spelled();
     let Err(LowerError::Schemas(errors)) =
         format.lower(&request(&tools.to_string(), &json!("auto")))
     else {

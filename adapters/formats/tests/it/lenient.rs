@@ -42,7 +42,7 @@ fn builtin(name: &str) -> Builtin {
 #[test]
 fn unconstrained_outputs() {
     let file: File = toml::from_str(&data("lenient.toml")).expect("lenient.toml");
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     let mut wrong = Vec::new();
     for case in &file.case {
         let choice = case.choice.as_deref().unwrap_or("auto");
@@ -70,7 +70,7 @@ fn unconstrained_outputs() {
 fn any_text_is_read_without_panics() {
     let file: File = toml::from_str(&data("lenient.toml")).expect("lenient.toml");
     let request = request(&file.tools, &"auto".into());
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         let wires: Vec<&str> =
             file.case.iter().filter(|c| c.format == format.name).map(|c| c.wire.as_str()).collect();
         for wire in wires {
@@ -105,7 +105,7 @@ fn many_begin_markers_take_bounded_work() {
     ] {
         let text = piece.repeat(40_000 / piece.len());
         let reading =
-            Catalog::builtin().get(format).expect("format").read(&request, &text).expect("reads");
+            Catalog::shipped().get(format).expect("format").read(&request, &text).expect("reads");
         assert!(!reading.differences.is_empty(), "{format}");
     }
 }

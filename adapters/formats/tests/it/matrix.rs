@@ -278,7 +278,7 @@ pub(crate) fn cells<'a>(rig: &'a Rig) -> Vec<Cell<'a>> {
 #[test]
 fn every_family_and_request() {
     let (mut wrong, mut turns, mut corruptions, mut count) = (Vec::new(), 0, 0, 0);
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         let rig = Rig::new(format, Specials::Fewest);
         for cell in cells(&rig) {
             let at = format!(
@@ -303,7 +303,7 @@ fn every_family_and_request() {
 
 #[test]
 fn bounds_on_calls_hold() {
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         let rig = Rig::new(format, Specials::Fewest);
         for choice in ["auto", "required"] {
             let most = NonZeroU32::new(2).expect("two");

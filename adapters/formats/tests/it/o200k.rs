@@ -45,7 +45,7 @@ fn real_calls_on_the_models_vocabulary() {
     let vocab = Arc::new(vocabulary(&bpe));
     assert_eq!(vocab.special("<|call|>"), Some(TokenId::from_raw(200_012)));
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
-    let format = Catalog::builtin().get("harmony").expect("format").bind(&vocab);
+    let format = Catalog::shipped().get("harmony").expect("format").bind(&vocab);
     let mut mask = vec![0; vocab.mask_words()];
     let (mut masks, mut matchers, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
     for line in file.lines().step_by(if all_cases() { 1 } else { 30 }) {
@@ -108,7 +108,7 @@ fn spelled_out_markers_are_text() {
     let bpe = tiktoken_rs::o200k_harmony().expect("o200k");
     let vocab = Arc::new(vocabulary(&bpe));
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
-    let format = Catalog::builtin().get("harmony").expect("format").bind(&vocab);
+    let format = Catalog::shipped().get("harmony").expect("format").bind(&vocab);
     let plan = format.lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
     let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
     let begin = bpe.encode_with_special_tokens("<|channel|>final<|message|>");

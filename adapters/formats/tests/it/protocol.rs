@@ -59,7 +59,7 @@ fn calls(arguments: &[&str]) -> Turn {
 #[test]
 fn arguments_are_an_object_in_every_format() {
     let (mut wrong, mut taken, mut refused) = (Vec::new(), 0, 0);
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         let rig = Rig::new(format, Specials::Fewest);
         for (schema, choice) in
             LOOSE.iter().flat_map(|schema| ["auto", "required"].map(|choice| (schema, choice)))
@@ -111,7 +111,7 @@ fn arguments_are_an_object_in_every_format() {
 fn call_ids_are_unique() {
     let mut written = Vec::new();
     for (format, specials) in
-        Catalog::builtin().formats().iter().flat_map(|f| BOTH.map(|specials| (f, specials)))
+        Catalog::shipped().formats().iter().flat_map(|f| BOTH.map(|specials| (f, specials)))
     {
         let rig = Rig::new(format, specials);
         let plan = rig
@@ -349,7 +349,7 @@ fn argument_values_contain_no_markers() {
       {"name": "other", "parameters": {"type": "object"}}
     ]"#;
     let (mut wrong, mut checked, mut tagged) = (Vec::new(), 0, Vec::new());
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         if !matches!(format.call.arguments, ArgumentStyle::Tagged(_)) {
             continue;
         }
@@ -393,7 +393,7 @@ fn argument_values_contain_no_markers() {
 
 #[test]
 fn a_custom_format_file_is_read_within_a_budget() {
-    let format = Catalog::builtin().get("qwen3").expect("format").clone();
+    let format = Catalog::shipped().get("qwen3").expect("format").clone();
     let request = request(r#"[{"name": "ping"}]"#, &json!("auto"));
     let mut costly = format.clone();
     costly.spellings[0].text_unless = Some("(a|b)*a(a|b){40}".to_owned());

@@ -73,7 +73,7 @@ fn wire_formats() {
         assert!(WireFormat::from_toml(text).is_err(), "read: {text}");
         assert!(!schema.is_valid(&value(text)), "valid: {text}");
     }
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     assert!(catalog.formats().len() >= 2);
     for format in catalog.formats() {
         let errors: Vec<String> = schema
@@ -101,7 +101,7 @@ fn embedded_families_are_the_files() {
         names.extend(value["name"].as_str().map(str::to_owned));
     }
     names.sort();
-    assert_eq!(Catalog::builtin().names(), names);
+    assert_eq!(Catalog::shipped().names(), names);
 }
 
 #[test]

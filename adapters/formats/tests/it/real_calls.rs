@@ -61,7 +61,7 @@ fn rendered_calls_are_accepted_and_read_back() {
     let stride = if all_cases() { 1 } else { STRIDE };
     let (mut taken, mut refused, mut wrong) = (0, Vec::new(), Vec::new());
     let rigs: Vec<Rig> =
-        Catalog::builtin().formats().iter().map(|f| Rig::new(f, Specials::Fewest)).collect();
+        Catalog::shipped().formats().iter().map(|f| Rig::new(f, Specials::Fewest)).collect();
     for (n, line) in file.lines().enumerate().step_by(stride) {
         let case: Value = serde_json::from_str(line).expect("JSON");
         let request = request(&case["tools"].to_string(), &json!("auto"));

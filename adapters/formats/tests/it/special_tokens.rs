@@ -64,7 +64,7 @@ const CALL: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_ca
 #[test]
 fn either_takes_token_and_text() {
     let vocab = vocabulary();
-    let format = Catalog::builtin().get("qwen3").expect("format").bind(&vocab);
+    let format = Catalog::shipped().get("qwen3").expect("format").bind(&vocab);
     let wire = format!("<think>\nHm\n</think>\n\nSo:\n{CALL}");
     for choice in [json!("auto"), json!("required")] {
         let wire = if choice == "auto" { wire.clone() } else { wire.replace("So:\n", "") };
@@ -79,7 +79,7 @@ fn either_takes_token_and_text() {
 #[test]
 fn a_token_is_never_its_spelling() {
     let vocab = vocabulary();
-    let mut format = Catalog::builtin().get("qwen3").expect("format").clone();
+    let mut format = Catalog::shipped().get("qwen3").expect("format").clone();
     format.call.begin = Some(Marker::Token("<tool_call>".to_owned()));
     let format = format.bind(&vocab);
     let wire = CALL;
@@ -93,14 +93,14 @@ fn a_token_is_never_its_spelling() {
 #[test]
 fn forbidden_calls_forbid_the_token() {
     let vocab = vocabulary();
-    let format = Catalog::builtin().get("qwen3").expect("format").bind(&vocab);
+    let format = Catalog::shipped().get("qwen3").expect("format").bind(&vocab);
     assert!(run(&format, &json!("none"), &tokens(&vocab, "text")).is_some());
     assert_eq!(run(&format, &json!("none"), &tokens(&vocab, "text<tool_call>")), None);
 }
 
 #[test]
 fn a_vocabulary_without_the_token_leaves_the_text() {
-    let format = Catalog::builtin().get("qwen3").expect("format").bind(&Vocabulary::toy(&[]));
+    let format = Catalog::shipped().get("qwen3").expect("format").bind(&Vocabulary::toy(&[]));
     assert_eq!(format.call.begin, Some(Marker::Text("<tool_call>".to_owned())));
     assert_eq!(format.reasoning.expect("reasoning").end, Marker::Text("</think>".to_owned()));
 }
@@ -124,7 +124,7 @@ fn with_tokens(tokens: &[(String, bool)]) -> Vocabulary {
 
 #[test]
 fn a_suffix_of_markers_is_read_from_the_vocabulary() {
-    let format = Catalog::builtin().get("hy_v4").expect("format").clone();
+    let format = Catalog::shipped().get("hy_v4").expect("format").clone();
     let tags = ["think", "tool_calls", "tool_call", "arg_key", "arg_value"];
     let vocabulary = |suffix: &str, is_special: bool, tags: &[&str]| {
         let tokens = tags.iter().flat_map(|tag| ["", "/"].map(|slash| (slash, tag)));
@@ -182,7 +182,7 @@ pub(crate) fn written_out_marker_begins_a_call(format: &WireFormat) -> bool {
 #[test]
 fn a_written_out_marker_begins_a_call_as_documented() {
     let mut without = Vec::new();
-    for format in Catalog::builtin().formats() {
+    for format in Catalog::shipped().formats() {
         if !written_out_marker_begins_a_call(format) {
             without.push(format.name.clone());
             continue;

@@ -79,7 +79,7 @@ impl Setting {
 }
 
 fn settings(name: &str, reasoning: Reasoning) -> Vec<Setting> {
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     let format = catalog.get(name).expect("format");
     let mut out = Vec::new();
     for (specials, parallel) in
@@ -156,7 +156,7 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
     // Families whose calls begin with special tokens only are not listed.
     let listed: HashSet<&String> = file.family.iter().flat_map(|family| &family.formats).collect();
     let missing: Vec<String> =
-        Catalog::builtin().names().into_iter().filter(|name| !listed.contains(name)).collect();
+        Catalog::shipped().names().into_iter().filter(|name| !listed.contains(name)).collect();
     assert_eq!(missing, ["harmony", "inkling", "kimi_k3", "muse_glimmer"]);
 }
 
@@ -187,7 +187,7 @@ fn without_tools_other_spellings_are_text() {
 fn reasoning_contains_no_calls() {
     let file: File = toml::from_str(&data("spellings.toml")).expect("spellings.toml");
     let (mut wrong, mut checked) = (Vec::new(), 0);
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     for (family, name) in
         file.family.iter().flat_map(|family| family.formats.iter().map(move |name| (family, name)))
     {

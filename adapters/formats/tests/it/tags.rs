@@ -210,7 +210,7 @@ fn sentences_of_structural_tags_are_turns() {
         let reasoning = document["reasoning"] == true;
         let family =
             FAMILIES.iter().find(|(theirs, _)| *theirs == model).map_or(model, |(_, ours)| ours);
-        let rig = Rig::new(Catalog::builtin().get(family).expect("family"), Specials::Fewest);
+        let rig = Rig::new(Catalog::shipped().get(family).expect("family"), Specials::Fewest);
         let choice = &document["tool_choice"];
         let tools = document["tools"].as_array().expect("tools");
         let (functions, builtins): (Vec<&Value>, Vec<&Value>) =

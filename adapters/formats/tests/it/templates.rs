@@ -51,7 +51,7 @@ fn turns_of_real_templates() {
         };
         let config: Value = serde_json::from_str(&config).expect("JSON");
         let template = config["chat_template"].as_str().expect("template");
-        let catalog = Catalog::builtin();
+        let catalog = Catalog::shipped();
         let found =
             catalog.detect(ModelHints { chat_template: Some(template), ..ModelHints::default() });
         assert_eq!(
@@ -125,7 +125,7 @@ fn turns_of_real_templates() {
 
 #[test]
 fn prompts_that_open_reasoning() {
-    let catalog = Catalog::builtin();
+    let catalog = Catalog::shipped();
     let opens = |name: &str, prompt: &str| {
         catalog.get(name).expect("format").prompt_opens_reasoning(prompt)
     };

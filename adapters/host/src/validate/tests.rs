@@ -12,7 +12,7 @@ fn lowered(constraint: ToolConstraint) -> Plan {
         unique_items: UniqueItems::Scalars,
         ..SchemaOptions::default()
     };
-    constraint.schema_options(options).lower(Catalog::builtin().get("qwen3").unwrap()).unwrap()
+    constraint.schema_options(options).lower(Catalog::shipped().get("qwen3").unwrap()).unwrap()
 }
 
 fn response_validators(schema: Value) -> SchemaValidators {

@@ -54,7 +54,7 @@ pub(crate) fn plan() -> TurnPlan {
 /// A plan with one required call of a tool with these parameters.
 pub(crate) fn plan_of(parameters: Value, options: EngineOptions) -> Result<TurnPlan, PlanError> {
     let engine = Engine::new(Arc::new(vocabulary()), options);
-    let format = Catalog::builtin().get("hermes").unwrap().bind(engine.vocab());
+    let format = Catalog::shipped().get("hermes").unwrap().bind(engine.vocab());
     let function = json!({"name": "weather", "parameters": parameters, "strict": true});
     let tools = json!([{"type": "function", "function": function}]);
     let body = json!({"tools": tools, "tool_choice": "required", "parallel_tool_calls": false});

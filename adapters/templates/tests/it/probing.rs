@@ -76,7 +76,7 @@ fn turns_before_another_question_confirm_a_format() {
     };
     let tokens = ["<think>", "</think>", "<|end|>"].map(str::to_owned);
     let mut format = probe("test", &template("", ""), &tokens).expect("is told").format;
-    format.reasoning = Catalog::builtin().get("qwen3").expect("qwen3").reasoning.clone();
+    format.reasoning = Catalog::shipped().get("qwen3").expect("qwen3").reasoning.clone();
     let confirmed = |opened, last| confirm(&format, &template(opened, last), &tokens).is_full();
     assert!(confirmed("", ""));
     // The block of reasoning never ends.

@@ -18,7 +18,7 @@ fn checkpoint(name: &str) -> Option<Checkpoint> {
 #[test]
 fn families_are_confirmed_and_formats_derived() {
     let Some(checkpoint) = checkpoint("qwen3") else { return };
-    let family = resolve(&checkpoint, &Catalog::builtin(), "test").expect("a family");
+    let family = resolve(&checkpoint, &Catalog::shipped(), "test").expect("a family");
     assert!(matches!(family.source, FormatSource::Family(_)) && family.is_confirmed());
     assert_eq!(family.format.name, "qwen3");
     let derived = resolve(&checkpoint, &Catalog::empty(), "test").expect("a format");
@@ -33,7 +33,7 @@ fn families_are_confirmed_and_formats_derived() {
 fn templates_that_leave_out_ends_are_not_confirmed() {
     // This template ends the section of one call only after the second.
     let Some(checkpoint) = checkpoint("deepseek_v3") else { return };
-    let family = resolve(&checkpoint, &Catalog::builtin(), "test").expect("a family");
+    let family = resolve(&checkpoint, &Catalog::shipped(), "test").expect("a family");
     assert_eq!(family.format.name, "deepseek_v3");
     assert!(!family.is_confirmed() && family.style().null_content, "{family:?}");
     assert!(family.style().arguments_as_text);
@@ -43,6 +43,6 @@ fn templates_that_leave_out_ends_are_not_confirmed() {
 #[test]
 fn models_whose_template_has_no_calls_are_refused() {
     let Some(checkpoint) = checkpoint("llama2") else { return };
-    let error = resolve(&checkpoint, &Catalog::builtin(), "test").expect_err("no format");
+    let error = resolve(&checkpoint, &Catalog::shipped(), "test").expect_err("no format");
     assert!(error.to_string().contains("is unknown"), "{error}");
 }

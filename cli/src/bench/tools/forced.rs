@@ -80,7 +80,7 @@ pub(super) fn run(
         cases.iter().map(|(_, line)| RecordedCalls::read(line)).collect::<Result<_>>()?;
     let mut out = jsonl::JsonlWriter::create(&args.common.out)?;
     let families = match args.format.as_str() {
-        "all" => Catalog::builtin().formats().to_vec(),
+        "all" => Catalog::shipped().formats().to_vec(),
         name => vec![wire_format(name)?],
     };
     eprintln!("{HEADING}");
