@@ -83,7 +83,7 @@ async fn required_calls_are_complete_at_every_limit() {
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
     let free = run_request(host, &plan, request("Well?"), seeded(1)).await;
     let (mut pressed, mut truncated) = (0, 0);
-    for limit in (8..free.tokens.len() + 8).step_by(3) {
+    for limit in (8..free.tokens.len() + 8).step_by(7) {
         let safe =
             run_request(host, &plan, request("Well?").set_sampler_max_len(limit), seeded(1)).await;
         let off = RunOptions { truncation: Truncation::Off, ..seeded(1) };

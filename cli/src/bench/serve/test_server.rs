@@ -120,11 +120,11 @@ pub(super) fn partition_formats() -> Result<(Vec<String>, Vec<String>)> {
     let engine = Engine::new(Arc::new(loaded.vocab), EngineOptions::default());
     let tools = r#"{"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]}"#;
     let request = ToolRequest::parse(&Json::parse(tools, &engine.options().limits)?)?;
+    let catalog = Catalog::shipped();
     let usable = |name: &String| {
-        let catalog = Catalog::shipped();
         let format = catalog.get(name).ok()?.clone().bind(engine.vocab());
         let request = ToolRequest { reasoning: Reasoning::Off, ..request.clone() };
         engine.compile(format.lower(&request).ok()?.grammar().clone()).ok()
     };
-    Ok(Catalog::shipped().names().into_iter().partition(|name| usable(name).is_some()))
+    Ok(catalog.names().into_iter().partition(|name| usable(name).is_some()))
 }
