@@ -211,9 +211,8 @@ impl IndexState {
         let before = self.walk.lengths();
         let most = self.parser.store().configs() + self.budgets.direct;
         self.walk.most_configs = (nodes < usize::MAX).then_some(most);
-        self.walk.white_row = vocab.white_space_mask(u32::MAX);
         let walked = self.walk.run_below(&mut self.parser, vocab.trie(), 0, config, nodes);
-        (self.walk.most_configs, self.walk.white_row) = (None, None);
+        self.walk.most_configs = None;
         match walked {
             Ok(()) => Ok(true),
             Err(WalkError::Budget) => {

@@ -5,7 +5,6 @@
 //! by the shape of their first byte, and each group gets its trie when a following configuration
 //! first reads such a byte.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::rule_walks::RuleWalks;
@@ -23,8 +22,6 @@ const MAX_SUBTREES: usize = 4;
 const MAX_SINGLE_GROUP: usize = 256;
 /// With so many tokens a node, a group is walked in the vocabulary's trie as well.
 const TOKENS_PER_NODE: usize = 2;
-/// Building a trie of more suffixes than this is put off to the second use.
-const SLOW_TO_SORT: usize = 1024;
 
 /// The suffixes after one exit.
 #[derive(Debug)]
@@ -53,13 +50,6 @@ enum SuffixStore {
     /// Tokens, and the number of their bytes in front of the suffix; and the trie of suffixes, made
     /// on demand.
     List(Box<[(TokenId, u16)]>, OnceLock<Arc<Trie>>),
-    /// The same, and nodes as above: the first use walks those, as building the trie takes longer.
-    Lazy {
-        tokens: Box<[(TokenId, u16)]>,
-        trie: OnceLock<Arc<Trie>>,
-        nodes: Box<[u32]>,
-        used: AtomicBool,
-    },
 }
 
 /// Suffixes whose first bytes have one shape.
@@ -112,14 +102,6 @@ impl ShapeBuckets {
                         && nodes.len() * TOKENS_PER_NODE <= bucket.tokens.len() =>
                 {
                     SuffixGroup { first_bytes, store: SuffixStore::Nodes(nodes.into()) }
-                }
-                Some(nodes) if bucket.tokens.len() > SLOW_TO_SORT => {
-                    let (tokens, nodes, used) =
-                        (bucket.tokens.into(), nodes.into(), AtomicBool::new(false));
-                    SuffixGroup {
-                        first_bytes,
-                        store: SuffixStore::Lazy { tokens, trie: OnceLock::new(), nodes, used },
-                    }
                 }
                 _ => list_group(first_bytes, bucket.tokens),
             }
@@ -210,20 +192,13 @@ impl Suffixes {
                 let first_bytes = parser.allowed(next);
                 groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
                     SuffixStore::Nodes(nodes) => walk.run_from(parser, vocab.trie(), nodes, next),
-                    SuffixStore::Lazy { nodes, used, .. }
-                        if !used.swap(true, Ordering::Relaxed) =>
-                    {
-                        walk.run_from(parser, vocab.trie(), nodes, next)
-                    }
-                    SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
-                        walk.run_below(
-                            parser,
-                            suffix_trie(vocab, tokens, trie),
-                            0,
-                            next,
-                            usize::MAX,
-                        )
-                    }
+                    SuffixStore::List(tokens, trie) => walk.run_below(
+                        parser,
+                        suffix_trie(vocab, tokens, trie),
+                        0,
+                        next,
+                        usize::MAX,
+                    ),
                 })
             }
         }
@@ -247,7 +222,7 @@ impl Suffixes {
                     SuffixStore::Nodes(nodes) => {
                         rule_walks.resolve_from(parser, (vocab.trie(), None), (nodes, next), walk)
                     }
-                    SuffixStore::List(tokens, trie) | SuffixStore::Lazy { tokens, trie, .. } => {
+                    SuffixStore::List(tokens, trie) => {
                         let trie = suffix_trie(vocab, tokens, trie);
                         rule_walks.resolve(parser, (trie, Some(trie)), (&[0], next), walk)
                     }
@@ -264,9 +239,6 @@ impl Suffixes {
                 let bytes = |group: &SuffixGroup| match &group.store {
                     SuffixStore::Nodes(nodes) => nodes.len() * 4 + 64,
                     SuffixStore::List(tokens, _) => tokens.len() * 32 + 256,
-                    SuffixStore::Lazy { tokens, nodes, .. } => {
-                        tokens.len() * 32 + nodes.len() * 4 + 256
-                    }
                 };
                 groups.iter().map(bytes).sum()
             }

@@ -147,22 +147,6 @@ impl TokenSet {
         }
     }
 
-    /// This set on the row `other`, if its base is the row `one`.
-    pub(crate) fn rebased(&self, one: &Arc<[u32]>, other: &Arc<[u32]>) -> Option<TokenSet> {
-        match self {
-            TokenSet::Row { base, remove, add }
-                if Arc::ptr_eq(base, one) && !Arc::ptr_eq(one, other) =>
-            {
-                Some(TokenSet::Row {
-                    base: other.clone(),
-                    remove: remove.clone(),
-                    add: add.clone(),
-                })
-            }
-            _ => None,
-        }
-    }
-
     /// Those of some ids that are in the set, in their order. `marks` is a scratch row of zeros.
     pub(crate) fn among(&self, ids: &[TokenId], marks: &mut [u32]) -> Vec<TokenId> {
         ids.iter().for_each(|&id| set_bit(marks, id));

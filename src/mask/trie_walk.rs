@@ -7,13 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::token_set::{bit, build_row, clear_bit, set_bit};
-use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::TokenId;
 use crate::matcher::{
     ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance, may_be_self_loop,
 };
-use crate::vocab::{ChildTable, Trie};
+use crate::vocab::Trie;
 
 /// Nodes for which fuel is spent at once.
 const FUEL_BATCH: usize = 64;
@@ -88,8 +87,6 @@ pub(crate) struct TrieWalk {
     meter: NodeMeter,
     /// When queries about any text are worth their cost.
     pub(super) asking: QueryAllowance,
-    /// The row of tokens that are white space only, if they may be added as a row.
-    pub(crate) white_row: Option<Arc<[u32]>>,
     /// A scratch row; all zeros between uses.
     scratch_row: Vec<u32>,
     /// Open nodes of the depth-first walk: the end of each and its configuration.
@@ -179,12 +176,8 @@ impl TrieWalk {
         self.stack.clear();
         self.begin_queries(parser);
         if node == 0 {
-            let done = match self.walk_white_space(parser, trie, config, &mut budget_left)? {
-                true => ByteSet::WHITE_SPACE,
-                false => ByteSet::EMPTY,
-            };
             // Only the root has a table of its children.
-            for byte in parser.allowed(config).intersect(&done.complement()).iter() {
+            for byte in parser.allowed(config).iter() {
                 if let Some(child) = trie.root_child(byte) {
                     let next = parser.step(config, byte)?;
                     self.enter(parser, trie, child, (config, next), &mut budget_left)?;
@@ -216,42 +209,6 @@ impl TrieWalk {
             }
         }
         Ok(self.meter.spend_fuel(0)?)
-    }
-
-    /// Adds the tokens that begin with white space, if all white space leads to one configuration
-    /// that loops on it. Such tokens are many, and few continue with other bytes. Returns false
-    /// where white space does not lead to one configuration.
-    fn walk_white_space(
-        &mut self,
-        parser: &mut Parser,
-        trie: &Trie,
-        config: ConfigId,
-        left: &mut usize,
-    ) -> Result<bool, WalkError> {
-        let Some(white) = trie.leading_white_space() else { return Ok(false) };
-        let next = parser.step(config, b' ')?;
-        if next == DEAD
-            || parser.store().done(next).open()
-            || self.rule_only && !parser.is_alone(next)
-        {
-            return Ok(false);
-        }
-        for byte in ByteSet::WHITE_SPACE.iter() {
-            if parser.step(config, byte)? != next || parser.step(next, byte)? != next {
-                return Ok(false);
-            }
-        }
-        match &self.white_row {
-            Some(row) => self.rows.push(row.clone()),
-            None => self.tokens.extend_from_slice(&white.only),
-        }
-        for byte in parser.allowed(next).intersect(&ByteSet::WHITE_SPACE.complement()).iter() {
-            let reached = parser.step(next, byte)?;
-            for node in white.first_byte_after(byte) {
-                self.enter(parser, trie, node, (next, reached), left)?;
-            }
-        }
-        Ok(true)
     }
 
     /// Visits one node that was reached with `config` from `before`, and its subtree.
@@ -342,9 +299,6 @@ impl TrieWalk {
         config: ConfigId,
         left: &mut usize,
     ) -> Result<(), WalkError> {
-        if let Some(fan) = trie.child_table(node) {
-            return self.fan_out(parser, trie, &fan, config, left);
-        }
         let base = self.stack.len();
         let mut index = node + 1;
         let mut top = (trie.node(node).end, config);
@@ -369,33 +323,10 @@ impl TrieWalk {
                 continue;
             }
             self.stack.push(top);
-            if let Some(fan) = trie.child_table(index) {
-                self.fan_out(parser, trie, &fan, next, left)?;
-                top = self.stack.pop().unwrap_or((end, config));
-                index = node.end;
-                continue;
-            }
             top = (node.end, next);
             index += 1;
         }
         self.stack.truncate(base);
-        Ok(())
-    }
-
-    /// As [`TrieWalk::below`] for a node with many children: visits those whose bytes the
-    /// configuration reads.
-    fn fan_out(
-        &mut self,
-        parser: &mut Parser,
-        trie: &Trie,
-        fan: &ChildTable<'_>,
-        config: ConfigId,
-        left: &mut usize,
-    ) -> Result<(), WalkError> {
-        for byte in fan.bytes.intersect(&parser.allowed(config)).iter() {
-            let next = parser.step(config, byte)?;
-            self.enter(parser, trie, fan.child(byte), (config, next), left)?;
-        }
         Ok(())
     }
 }

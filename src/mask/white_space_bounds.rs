@@ -38,13 +38,6 @@ impl Index {
         };
         let white_space = self.vocab.white_space();
         let room = if let WhiteSpaceBound::Exact(room) = gap { room } else { u32::MAX };
-        // All masks with the same room for white space share this row.
-        let rows =
-            self.vocab.white_space_mask(u32::MAX).zip(self.vocab.white_space_mask(room.max(1)));
-        let rebased =
-            rows.and_then(|(unlimited, limited)| relaxed_mask.rebased(&unlimited, &limited));
-        let is_new = rebased.is_some();
-        let relaxed_mask = rebased.map_or(relaxed_mask, Arc::new);
         let mut too_long = match gap {
             WhiteSpaceBound::Outside
                 if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) =>
@@ -69,12 +62,12 @@ impl Index {
         }
         let removed = [white_space.leading_more_than(room), &too_long].concat();
         if removed.is_empty() {
-            return Ok((relaxed_mask, is_new));
+            return Ok((relaxed_mask, false));
         }
         let scratch = state.walk.zero_row(self.vocab.mask_words());
         Ok(match relaxed_mask.without(&removed, scratch) {
             Some(reduced) => (Arc::new(reduced), true),
-            None => (relaxed_mask, is_new),
+            None => (relaxed_mask, false),
         })
     }
 

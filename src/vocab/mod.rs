@@ -11,8 +11,8 @@ mod white_space;
 
 pub(crate) use quotes::QuotedTokens;
 pub(crate) use shape_tree::ShapeTree;
-pub(crate) use trie::{ChildTable, descend, descend_from};
 pub use trie::{Node, Tree, Trie};
+pub(crate) use trie::{descend, descend_from};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -200,13 +200,6 @@ impl Vocabulary {
     /// Tokens with enough quotes to contain whole JSON strings.
     pub(crate) fn quoted_tokens(&self) -> &QuotedTokens {
         &self.indexes.quoted_tokens
-    }
-
-    /// The mask of the tokens that consist of at most `most` bytes of white space. `None` where the
-    /// vocabulary has few tokens of white space.
-    pub(crate) fn white_space_mask(&self, most: u32) -> Option<Arc<[u32]>> {
-        let white = self.trie().leading_white_space()?;
-        Some(self.white_space().mask_of_short_runs(&white.only, most, self.mask_words()))
     }
 
     /// Tokens by the runs of white space in them.

@@ -53,7 +53,6 @@ pub struct Trie {
     root: Box<[u32; 256]>,
     /// By node: the kinds of bytes below it; see [`kind_bit`] and [`CODE_POINTS`].
     below: Vec<u64>,
-    child_tables: ChildTables,
     leading_white_space: Option<LeadingWhiteSpace>,
 }
 
@@ -68,36 +67,6 @@ pub(crate) struct LeadingWhiteSpace {
     after: Vec<(u8, u32)>,
 }
 
-/// The children of nodes that have many, in a large trie: most walks continue with few of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct ChildTables {
-    /// By node: the bytes of its children, and where in `children` they begin.
-    by_node: HashMap<u32, (ByteSet, u32)>,
-    children: Vec<u32>,
-}
-
-/// The children of one node that has many.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChildTable<'t> {
-    /// The bytes that lead to them.
-    pub(crate) bytes: ByteSet,
-    children: &'t [u32],
-}
-
-impl ChildTable<'_> {
-    /// The child for a byte of `bytes`.
-    #[inline]
-    pub(crate) fn child(&self, byte: u8) -> u32 {
-        self.children[self.bytes.rank(byte)]
-    }
-}
-
-/// Least number of nodes of a trie for which child tables are worth their memory.
-const LARGE_TRIE_NODES: usize = 1 << 12;
-/// Least number of nodes of a subtree for which a child table is worth a look-up.
-const LARGE_SUBTREE_NODES: u32 = 32;
-/// Least number of children of a node with a child table.
-const MANY_CHILDREN: usize = 8;
 /// Least number of white-space words for which [`LeadingWhiteSpace`] is worth it.
 const MIN_WHITE_WORDS: usize = 16;
 
@@ -303,30 +272,6 @@ impl TreeBuilder {
     }
 }
 
-impl ChildTables {
-    /// The tables of a tree; empty if it is small. The root has a table of its own.
-    fn of_large_trie(tree: &Tree) -> ChildTables {
-        let mut child_tables = ChildTables::default();
-        if tree.nodes.len() <= LARGE_TRIE_NODES {
-            return child_tables;
-        }
-        for node in
-            (1..tree.len() as u32).filter(|&node| tree.node(node).end - node >= LARGE_SUBTREE_NODES)
-        {
-            let (from, mut bytes) = (child_tables.children.len(), ByteSet::EMPTY);
-            child_tables
-                .children
-                .extend(tree.children(node).inspect(|&child| bytes.insert(tree.node(child).byte)));
-            if child_tables.children.len() - from < MANY_CHILDREN {
-                child_tables.children.truncate(from);
-            } else {
-                child_tables.by_node.insert(node, (bytes, from as u32));
-            }
-        }
-        child_tables
-    }
-}
-
 impl LeadingWhiteSpace {
     /// `None` where few words are nothing but white space.
     fn new(tree: &Tree) -> Option<LeadingWhiteSpace> {
@@ -427,29 +372,13 @@ impl Trie {
                 }
             }
         }
-        Trie {
-            child_tables: ChildTables::of_large_trie(&tree),
-            leading_white_space: LeadingWhiteSpace::new(&tree),
-            tree,
-            root,
-            below,
-        }
+        Trie { leading_white_space: LeadingWhiteSpace::new(&tree), tree, root, below }
     }
 
     /// The words that begin with white space, if many are nothing else.
     #[inline]
     pub(crate) fn leading_white_space(&self) -> Option<&LeadingWhiteSpace> {
         self.leading_white_space.as_ref()
-    }
-
-    /// The child table of a node, if it has one.
-    #[inline]
-    pub(crate) fn child_table(&self, node: u32) -> Option<ChildTable<'_>> {
-        if self.node(node).end - node < LARGE_SUBTREE_NODES {
-            return None;
-        }
-        let &(bytes, from) = self.child_tables.by_node.get(&node)?;
-        Some(ChildTable { bytes, children: &self.child_tables.children[from as usize..] })
     }
 
     /// The kinds of all bytes strictly below a node. Bytes that are not ASCII are replaced by

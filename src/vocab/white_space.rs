@@ -4,13 +4,8 @@
 //! reject tokens with runs longer than the room left; this index finds those tokens. A *long* run
 //! has more than [`LONG_GAP`] bytes.
 
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-
 use super::Trie;
 use crate::fsm::{ByteSet, LONG_GAP};
-use crate::hash::HashMap;
 use crate::ids::TokenId;
 
 /// The white space in the tokens of a vocabulary.
@@ -30,12 +25,7 @@ pub(crate) struct WhiteSpaceIndex {
     long_trie: Trie,
     /// The same, in ascending order.
     long_sorted: Vec<TokenId>,
-    /// By bound: the mask of the tokens of nothing but white space within it. Filled on demand.
-    rows: Mutex<HashMap<u32, Arc<[u32]>>>,
 }
-
-/// Most masks that are stored: grammars bound white space by few numbers.
-const MAX_ROWS: usize = 64;
 
 impl WhiteSpaceIndex {
     /// From the tokens with text, for a vocabulary of this width. Cost: linear in all bytes.
@@ -75,7 +65,6 @@ impl WhiteSpaceIndex {
             long_trie: Trie::build(long_tokens),
             long_sorted,
             leading_count,
-            rows: Mutex::default(),
         }
     }
 
@@ -88,29 +77,6 @@ impl WhiteSpaceIndex {
     pub(crate) fn leading_more_than(&self, most: u32) -> &[TokenId] {
         &self.by_leading_count
             [..self.by_leading_count.partition_point(|&id| self.lead(id) > most.max(1))]
-    }
-
-    /// The mask, of `words` words, of the tokens of `only` with at most `most` bytes. `only` are
-    /// the tokens that consist of white space.
-    pub(super) fn mask_of_short_runs(
-        &self,
-        only: &[TokenId],
-        most: u32,
-        words: usize,
-    ) -> Arc<[u32]> {
-        let mut rows = self.rows.lock();
-        if let Some(row) = rows.get(&most) {
-            return row.clone();
-        }
-        let mut row = vec![0u32; words];
-        for id in only.iter().filter(|&&id| self.lead(id) <= most) {
-            row[id.index() / 32] |= 1 << (id.raw() % 32);
-        }
-        let row: Arc<[u32]> = row.into();
-        if rows.len() < MAX_ROWS {
-            rows.insert(most, row.clone());
-        }
-        row
     }
 
     /// Tokens with a long run after other bytes.
