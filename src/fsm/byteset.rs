@@ -74,14 +74,6 @@ impl ByteSet {
         self.0.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Number of bytes in the set that are less than `byte`.
-    #[inline]
-    pub(crate) fn rank(&self, byte: u8) -> usize {
-        let (word, bit) = (usize::from(byte / 64), byte % 64);
-        let before: u32 = self.0[..word].iter().map(|word| word.count_ones()).sum();
-        (before + (self.0[word] & ((1 << bit) - 1)).count_ones()) as usize
-    }
-
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]

@@ -65,12 +65,9 @@ impl KeyPosition {
         trie: &Trie,
         config: ConfigId,
     ) -> Result<Option<KeyPosition>, ParserLimit> {
-        let Some(white) = trie
-            .leading_white_space()
-            .filter(|_| parser.name_status(config) == NameStatus::MayBegin)
-        else {
+        if parser.name_status(config) != NameStatus::MayBegin {
             return Ok(None);
-        };
+        }
         let plain = parser.store().plain(config);
         // Longer white space is in no mask.
         let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
@@ -91,7 +88,7 @@ impl KeyPosition {
         }
         let (config, plain) = after_quote;
         let nodes = trie.root_child(QUOTE).into_iter();
-        let nodes = nodes.chain(white.first_byte_after(QUOTE).filter(|_| reads_white)).collect();
+        let nodes = nodes.chain(trie.after_white_space(QUOTE).filter(|_| reads_white)).collect();
         Ok(Some(KeyPosition { nodes, config, plain, begin: false }))
     }
 }

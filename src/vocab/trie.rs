@@ -53,22 +53,9 @@ pub struct Trie {
     root: Box<[u32; 256]>,
     /// By node: the kinds of bytes below it; see [`kind_bit`] and [`CODE_POINTS`].
     below: Vec<u64>,
-    leading_white_space: Option<LeadingWhiteSpace>,
+    /// See [`nodes_after_white_space`].
+    after_white_space: Vec<(u8, u32)>,
 }
-
-/// The words that begin with white space, if many words are nothing else. Where a grammar allows
-/// any white space and all of it leads to one configuration, those words need no walk: they are
-/// decided by the first byte after it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LeadingWhiteSpace {
-    /// The words that are nothing but white space.
-    pub(crate) only: Vec<TokenId>,
-    /// The nodes of the first byte after white space, by that byte in ascending order.
-    after: Vec<(u8, u32)>,
-}
-
-/// Least number of white-space words for which [`LeadingWhiteSpace`] is worth it.
-const MIN_WHITE_WORDS: usize = 16;
 
 /// Marks a missing child.
 pub(crate) const NO_NODE: u32 = u32::MAX;
@@ -272,35 +259,21 @@ impl TreeBuilder {
     }
 }
 
-impl LeadingWhiteSpace {
-    /// `None` where few words are nothing but white space.
-    fn new(tree: &Tree) -> Option<LeadingWhiteSpace> {
-        let mut leading_white_space = LeadingWhiteSpace::default();
-        let mut queue = vec![0];
-        while let Some(node) = queue.pop() {
-            if node > 0 {
-                leading_white_space.only.extend_from_slice(tree.words_at(node));
-            }
-            for child in tree.children(node) {
-                match tree.node(child).byte {
-                    byte if ByteSet::WHITE_SPACE.contains(byte) => queue.push(child),
-                    byte if node > 0 => leading_white_space.after.push((byte, child)),
-                    _ => {}
-                }
+/// The nodes of the first byte after leading white space, by that byte in ascending order.
+fn nodes_after_white_space(tree: &Tree) -> Vec<(u8, u32)> {
+    let mut after = Vec::new();
+    let mut queue = vec![0];
+    while let Some(node) = queue.pop() {
+        for child in tree.children(node) {
+            match tree.node(child).byte {
+                byte if ByteSet::WHITE_SPACE.contains(byte) => queue.push(child),
+                byte if node > 0 => after.push((byte, child)),
+                _ => {}
             }
         }
-        leading_white_space.after.sort_unstable();
-        (leading_white_space.only.len() >= MIN_WHITE_WORDS).then_some(leading_white_space)
     }
-
-    /// The nodes of words whose first byte after white space is this one.
-    pub(crate) fn first_byte_after(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
-        let from = self.after.partition_point(|&(other, _)| other < byte);
-        self.after[from..]
-            .iter()
-            .take_while(move |&&(other, _)| other == byte)
-            .map(|&(_, node)| node)
-    }
+    after.sort_unstable();
+    after
 }
 
 impl std::ops::Deref for Trie {
@@ -375,10 +348,11 @@ impl Trie {
         Trie { leading_white_space: LeadingWhiteSpace::new(&tree), tree, root, below }
     }
 
-    /// The words that begin with white space, if many are nothing else.
-    #[inline]
-    pub(crate) fn leading_white_space(&self) -> Option<&LeadingWhiteSpace> {
-        self.leading_white_space.as_ref()
+    /// The nodes of words whose first byte after leading white space is this one.
+    pub(crate) fn after_white_space(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
+        let from = self.after_white_space.partition_point(|&(other, _)| other < byte);
+        let nodes = self.after_white_space[from..].iter();
+        nodes.take_while(move |&&(other, _)| other == byte).map(|&(_, node)| node)
     }
 
     /// The kinds of all bytes strictly below a node. Bytes that are not ASCII are replaced by
