@@ -21,7 +21,7 @@ impl Switch {
 }
 
 /// Declares [`Switches`]: a switch is one line here, and the place where it is read. Tests of masks
-/// and `louver bench ablation` go through [`Switches::EACH`].
+/// and `louver bench schema --ablation ROUNDS` go through [`Switches::EACH`].
 macro_rules! switches {
     ($($(#[$doc:meta])+ $field:ident / $method:ident,)+) => {
         /// The optimisations of an engine that can be switched off. None changes a mask; each costs

@@ -298,7 +298,8 @@ impl Index {
     }
 
     /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way. With a
-    /// budget of 0 for direct walks, all come from entries: tests rely on that.
+    /// budget of 0 for direct walks, items that are independent come from entries: tests rely on
+    /// that, so a further way must look at the budget, too.
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {

@@ -16,7 +16,6 @@ pub(crate) use trie::{descend, descend_from};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use crate::fsm::{ByteSet, Csr, Trigrams};
 use crate::ids::TokenId;

@@ -3,7 +3,6 @@
 
 use crate::fsm::{ByteSet, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, utf8};
 use crate::fuel;
-use crate::hash::HashMap;
 use crate::ids::TokenId;
 
 /// A node: the byte that leads to it, the end of its subtree, and the words that end at it.
@@ -345,7 +344,7 @@ impl Trie {
                 }
             }
         }
-        Trie { leading_white_space: LeadingWhiteSpace::new(&tree), tree, root, below }
+        Trie { after_white_space: nodes_after_white_space(&tree), tree, root, below }
     }
 
     /// The nodes of words whose first byte after leading white space is this one.

@@ -15,7 +15,7 @@ pub(super) struct DefinedFormat {
     pub(super) max: Option<u32>,
 }
 
-/// Looks up a format by name. `None` if no dialect defines it: it is an annotation. Schemas of
+/// Looks up a format by name. `None` if it is not known: then it is an annotation. Schemas of
 /// earlier dialects mean the same by a name that a later one defines.
 pub(super) fn lookup(name: &str) -> Option<&'static DefinedFormat> {
     FORMATS.iter().find(|format| format.name == name)

@@ -88,7 +88,7 @@ pub(super) struct SchemaLowering<'a, 'b> {
     /// Delimiters and white space, made on first use.
     punctuation: Option<Rc<Punctuation>>,
     /// Memo of strings and of their characters.
-    strings: StringMemo,
+    strings: StringMemo<'a>,
     /// Memo of numbers.
     numbers: NumberMemo,
     /// Memo of rules of names.

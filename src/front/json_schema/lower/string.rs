@@ -10,6 +10,7 @@
 use super::super::options::Escapes;
 use super::super::read::facets::{PatternUse, StringFacets};
 use super::SchemaLowering;
+use super::json_types::JsonTypes;
 use super::spelling::plain_ascii;
 use super::syntax::ValueSyntax;
 use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_dfa};
@@ -20,9 +21,9 @@ use crate::ir::{Counted, Expr, Graph};
 
 /// Memo of strings, and of the spellings of their characters.
 #[derive(Default)]
-pub(super) struct StringMemo {
-    /// Strings, by their facets.
-    by_facets: HashMap<String, Expr>,
+pub(super) struct StringMemo<'a> {
+    /// Strings, by their facets, and by the types that may stand beside them in nested tags.
+    by_facets: HashMap<(StringFacets<'a>, Option<JsonTypes>), Expr>,
     /// Rules of one code point of these ranges.
     classes: HashMap<Ranges, RuleId>,
     /// Spellings of one code point of these ranges: plain ASCII, and a rule for the rest.
@@ -36,18 +37,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if facets.is_free() && !is_nested {
             return Expr::Ref(self.string_rule());
         }
-        let mut key = format!("{} {:?}", facets.min, facets.max);
-        if is_nested {
-            key.push_str(&format!(" {}", self.present.bits()));
-        }
-        for p in &facets.patterns {
-            key.push_str(if p.negated { "\0!" } else { "\0" });
-            key.push_str(p.source);
-        }
-        for text in &facets.excluded {
-            key.push_str("\0-");
-            key.push_str(text);
-        }
+        let key = (facets.clone(), is_nested.then_some(self.present));
         if let Some(string) = self.strings.by_facets.get(&key) {
             return string.clone();
         }

@@ -10,6 +10,7 @@ mod lists;
 mod number;
 mod type_set;
 
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
@@ -28,6 +29,7 @@ pub(crate) use type_set::TypeSet;
 /// ignores the location.
 #[derive(Clone, Debug)]
 pub(crate) struct PatternUse<'a> {
+    /// The text, of the document or of a format.
     pub(crate) source: &'a str,
     pub(crate) negated: bool,
     /// Where the schema asserts it, for error messages.
@@ -41,8 +43,16 @@ impl PartialEq for PatternUse<'_> {
     }
 }
 
+impl Eq for PatternUse<'_> {}
+
+impl Hash for PatternUse<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.source, self.negated).hash(state);
+    }
+}
+
 /// Constraints on strings; lengths in code points.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct StringFacets<'a> {
     pub(crate) min: u32,
     pub(crate) max: Option<u32>,
