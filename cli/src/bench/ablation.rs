@@ -76,32 +76,44 @@ pub(super) fn run(
     let mut out = jsonl::JsonlWriter::create(&common.out)?;
     let mut figures: Vec<Vec<Figures>> = rows.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds.get() {
-        let engine = |options: &EngineOptions| Engine::new(vocab.clone(), options.clone());
-        let first = engine(&rows[0].1);
-        let engines: Vec<Engine> = rows.iter().map(|(_, options)| engine(options)).collect();
-        let mut feeders: Vec<Feeder<'_>> =
-            engines.iter().map(|engine| Feeder::new(engine, common)).collect();
-        let mut records: Vec<[Vec<CaseRecord>; 2]> =
-            rows.iter().map(|_| Default::default()).collect();
-        for (k, (number, line)) in cases.iter().enumerate() {
-            run_case(&mut Feeder::new(&first, common), *number, line);
-            for turn in 0..rows.len() {
-                let row = (turn + k) % rows.len();
-                for again in 0..2 {
-                    let record = run_case(&mut feeders[row], *number, line);
-                    let name = &*rows[row].0;
-                    out.write(&Line { round, row: name, again: again == 1, record: &record })?;
-                    records[row][again].push(record);
+        let records = run_round(common, vocab, &cases, (&rows, &run_case));
+        for (row, records) in records.iter().enumerate() {
+            for (again, records) in records.iter().enumerate() {
+                for record in records {
+                    out.write(&Line { round, row: &rows[row].0, again: again == 1, record })?;
                 }
             }
-        }
-        for (row, records) in records.iter().enumerate() {
             figures[row].push(Figures::new(records));
         }
     }
     out.finish()?;
     eprintln!("{} cases, {rounds} rounds\n\n{}", cases.len(), Table { rows: &rows, figures });
     Ok(())
+}
+
+/// Runs all cases on one new engine a row. Returns the records by row, cold and again.
+fn run_round(
+    common: &CommonArgs,
+    vocab: &Arc<Vocabulary>,
+    cases: &[(usize, String)],
+    (rows, run_case): (&[(String, EngineOptions)], &impl RunCase),
+) -> Vec<[Vec<CaseRecord>; 2]> {
+    let engine = |options: &EngineOptions| Engine::new(vocab.clone(), options.clone());
+    let first = engine(&rows[0].1);
+    let engines: Vec<Engine> = rows.iter().map(|(_, options)| engine(options)).collect();
+    let mut feeders: Vec<Feeder<'_>> =
+        engines.iter().map(|engine| Feeder::new(engine, common)).collect();
+    let mut records: Vec<[Vec<CaseRecord>; 2]> = rows.iter().map(|_| Default::default()).collect();
+    for (k, (number, line)) in cases.iter().enumerate() {
+        run_case(&mut Feeder::new(&first, common), *number, line);
+        for turn in 0..rows.len() {
+            let row = (turn + k) % rows.len();
+            for records in &mut records[row] {
+                records.push(run_case(&mut feeders[row], *number, line));
+            }
+        }
+    }
+    records
 }
 
 /// The figures of one row and round, in nanoseconds.

@@ -205,8 +205,8 @@ fn large_combinations_reach_a_limit_quickly() {
     let pattern = |i: usize| format!(r#""^x{i}[0-9]*$":{{"maximum":{i}}}"#);
     let schemas = [
         format!(r#"{{"allOf":[{}]}}"#, list(2_500, &either)),
-        format!(r#"{{"allOf":[{}]}}"#, list(5_000, &object)),
-        format!(r#"{{"not":{{"anyOf":[{}]}}}}"#, list(5_000, &object)),
+        format!(r#"{{"allOf":[{}]}}"#, list(10_000, &object)),
+        format!(r#"{{"not":{{"anyOf":[{}]}}}}"#, list(10_000, &object)),
         format!(r#"{{"patternProperties":{{{}}}}}"#, list(1_500, &pattern)),
         format!(r#"{{"pattern":"{}"}}"#, "a[bc]?".repeat(50_000)),
     ];
