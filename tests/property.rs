@@ -127,8 +127,9 @@ const POOL_CONFIGURATIONS: &[Configuration] = &[
     }),
 ];
 
-/// [`POOL_CONFIGURATIONS`], and each switch off alone. Those engines have pools of their own, as
-/// entries that another engine made would hide what a switch does to them.
+/// [`POOL_CONFIGURATIONS`], and each switch off alone: with direct walks, and with entries. The
+/// latter engines have pools of their own, as entries that another engine made would hide what a
+/// switch does to them.
 fn pool_and_switch_configurations() -> Vec<(&'static str, EngineOptions)> {
     let changed = |&(name, change): &Configuration| {
         let mut options = options();
@@ -136,11 +137,12 @@ fn pool_and_switch_configurations() -> Vec<(&'static str, EngineOptions)> {
         (name, options)
     };
     let switched = |&(name, switches): &(&'static str, Switches)| {
+        let walks = EngineOptions { switches, ..options() };
         let tuning = MaskTuning::with_direct_walk(0);
-        let pool_scope = PoolScope::Engine;
-        (name, EngineOptions { tuning, pool_scope, switches, ..options() })
+        let entries = EngineOptions { tuning, pool_scope: PoolScope::Engine, ..walks.clone() };
+        [(name, walks), (name, entries)]
     };
-    let switches = Switches::EACH.iter().map(switched);
+    let switches = Switches::EACH.iter().flat_map(switched);
     POOL_CONFIGURATIONS.iter().map(changed).chain(switches).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -317,14 +317,17 @@ impl Suite {
 /// Runs all inputs in processes of their own. Prints what these print, and fails if one fails.
 fn run_shards(test: &str) {
     let program = std::env::current_exe().expect("the test's program");
-    let run = |shard: usize| {
+    let run = &|shard: usize| {
         let mut command = Command::new(&program);
         command.args(["--exact", test, "--nocapture"]).env(SHARD, shard.to_string());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process")
+        command.output().expect("the output of a process")
     };
-    let shards: Vec<Child> = (0..PROCESSES).map(run).collect();
-    let outputs = shards.into_iter().map(|shard| shard.wait_with_output().expect("its output"));
-    for (shard, output) in outputs.collect::<Vec<_>>().iter().enumerate() {
+    // Each output is read while its process runs: a full pipe would stop it.
+    let outputs: Vec<Output> = std::thread::scope(|scope| {
+        let shards: Vec<_> = (0..PROCESSES).map(|shard| scope.spawn(move || run(shard))).collect();
+        shards.into_iter().map(|shard| shard.join().expect("no panic")).collect()
+    });
+    for (shard, output) in outputs.iter().enumerate() {
         let printed = String::from_utf8_lossy(&output.stdout);
         println!("{printed}");
         eprintln!("{}", String::from_utf8_lossy(&output.stderr));

@@ -140,7 +140,7 @@ pub(crate) struct ToolsArgs {
     options: SchemaOptions,
     /// Count the tokens of calls that the grammar forces, instead of measuring times: with white
     /// space as the options say, spaced exactly as Python does, and without any.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ablation")]
     forced: bool,
 }
 

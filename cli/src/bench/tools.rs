@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::SchemaOptions;
 use louver::fuel;
@@ -59,6 +59,7 @@ fn run_all_families(
     encoder: &TextEncoder<'_>,
     vocab: &Arc<Vocabulary>,
 ) -> Result<ExitCode> {
+    ensure!(args.common.ablation.is_none(), "--ablation runs one format: name it with --format");
     let cases = workers::cases(&args.common)?;
     let mut out = jsonl::JsonlWriter::create(&args.common.out)?;
     for (k, family) in Catalog::shipped().formats().iter().enumerate() {

@@ -21,7 +21,8 @@ pub(super) enum SchemaPosition {
 /// The vocabulary of the specification that defines a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeywordVocabulary {
-    /// Identifiers and references, which every metaschema has, and keywords of older dialects.
+    /// Identifiers and references, which every metaschema has; `then` and `else`, which are read
+    /// with `if`; keywords of older dialects.
     Core,
     /// Comments and default values: annotations in every dialect.
     Annotation,
@@ -67,6 +68,22 @@ pub(super) struct Keyword {
 }
 
 impl Keyword {
+    /// A row of the table.
+    const fn row(
+        name: &'static str,
+        dialects: (Dialect, Dialect),
+        vocabulary: KeywordVocabulary,
+        value: SchemaPosition,
+        dropped_at: Option<RelaxationLevel>,
+    ) -> Keyword {
+        Keyword { name, dialects, vocabulary, value, dropped_at, relies_on: &[] }
+    }
+
+    /// A row of a keyword that relies on others.
+    const fn relying_on(self, relies_on: &'static [&'static str]) -> Keyword {
+        Keyword { relies_on, ..self }
+    }
+
     /// Looks up a keyword. Cost: a binary search.
     pub(super) fn lookup(name: &str) -> Option<&'static Keyword> {
         let found = KEYWORDS.binary_search_by(|keyword| keyword.name.cmp(name));
@@ -87,24 +104,6 @@ pub(super) fn keyword_position(keyword: &str) -> SchemaPosition {
 /// Whether a keyword is an annotation in every dialect.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     Keyword::lookup(keyword).is_some_and(|known| known.vocabulary == KeywordVocabulary::Annotation)
-}
-
-impl Keyword {
-    /// A row of the table.
-    const fn row(
-        name: &'static str,
-        dialects: (Dialect, Dialect),
-        vocabulary: KeywordVocabulary,
-        value: SchemaPosition,
-        dropped_at: Option<RelaxationLevel>,
-    ) -> Keyword {
-        Keyword { name, dialects, vocabulary, value, dropped_at, relies_on: &[] }
-    }
-
-    /// A row of a keyword that relies on others.
-    const fn relying_on(self, relies_on: &'static [&'static str]) -> Keyword {
-        Keyword { relies_on, ..self }
-    }
 }
 
 /// All dialects.
