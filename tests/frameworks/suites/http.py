@@ -6,7 +6,7 @@ import urllib.request
 
 from suites.shared import (
     KEY, LOUVER, MODEL, NAMED, QUESTION, SEEDS, STRICT_URL, TOKENS, URL, case, chat_tool,
-    check_weather, main, table, until_called,
+    check_weather, main, seeds_until, table,
 )
 
 ORIGIN = "https://app.example"
@@ -71,21 +71,21 @@ def the_content_of_a_message_with_calls_is(content):
     ("false, required", URL, {"strict": False}, "required", True),
 ])
 def strict_is(url, strict, choice, must):
-    def called(seed):
+    seen = {"calls": 0}
+    for seed in seeds_until(seen):
         message = chat(
             url, tools=[chat_tool(**strict)], tool_choice=choice, seed=seed, **LOUVER)
         calls = message.get("tool_calls") or []
         assert calls or not must, message
         for call in calls:
             check_weather(call["function"]["arguments"])
-        return len(calls)
-
-    until_called(called)
+        seen["calls"] += len(calls)
 
 
 @case
 def safe_truncation_completes_optional_calls_in_a_stream():
-    def called(seed):
+    seen = {"calls": 0}
+    for seed in seeds_until(seen):
         body = {
             "model": MODEL,
             "messages": [{"role": "user", "content": QUESTION}],
@@ -106,9 +106,7 @@ def safe_truncation_completes_optional_calls_in_a_stream():
                     calls[part["index"]] = calls.get(part["index"], "") + piece
         for arguments in calls.values():
             check_weather(arguments)
-        return len(calls)
-
-    until_called(called)
+        seen["calls"] += len(calls)
 
 
 @table([("max_tokens", "max_tokens"), ("max_completion_tokens", "max_completion_tokens")])

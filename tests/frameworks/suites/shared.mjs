@@ -10,6 +10,17 @@ export const [URL, STRICT_URL, KEY, MODEL] = ['URL', 'STRICT_URL', 'KEY', 'MODEL
 
 const seeds = Number(process.env.LOUVER_SEEDS ?? 10);
 export const SEEDS = Array.from({ length: seeds }, (_, i) => i + 1);
+
+/** Each seed, and more while a count in `seen` is zero: shared.py says why. */
+export function* seedsUntil(seen) {
+  const isSeen = () => Object.values(seen).every((count) => count > 0);
+  for (let seed = 1; seed < 80; seed += 1) {
+    if (seed > seeds && isSeen()) return;
+    yield seed;
+  }
+  check(isSeen(), seen);
+}
+
 export const TOKENS = 120;
 // Turns that end early: little reasoning, short calls. Calls without it are in the suites, too.
 export const LOUVER = { louver: { whitespace: 'compact', reasoning_budget: 8 } };

@@ -8,7 +8,7 @@ import {
 
 import {
   KEY, LOUVER, MODEL, QUESTION, SEEDS, STEPS, STRICT_URL, TOKENS, Trip, URL, Weather, check,
-  checkCall, run, same, weather,
+  checkCall, run, same, seedsUntil, weather,
 } from './shared.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -75,21 +75,20 @@ for (const [kind, at] of Object.entries(MODELS)) {
   }
 
   cases[`${kind}: tool loop`] = async () => {
-    let made = 0;
-    for (const seed of SEEDS) {
+    const seen = { secondCalls: 0 };
+    for (const seed of seedsUntil(seen)) {
       const { calls, execute } = weather();
       const result = await generateText({
         ...settings(model, seed), tools: tools(execute, true), stopWhen: isStepCount(STEPS),
         prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber < 2 ? 'required' : 'auto' }),
       });
-      made += checkSteps(result.steps, calls);
+      seen.secondCalls += checkSteps(result.steps, calls) > 1;
     }
-    check(made > SEEDS.length, made);
   };
 
   cases[`${kind}: streamed tool loop, not strict, strict_tools = all`] = async () => {
-    let made = 0;
-    for (const seed of SEEDS) {
+    const seen = { calls: 0 };
+    for (const seed of seedsUntil(seen)) {
       const { calls, execute } = weather();
       const result = streamText({
         ...settings(at(STRICT_URL), seed), tools: tools(execute), stopWhen: isStepCount(2),
@@ -101,9 +100,8 @@ for (const [kind, at] of Object.entries(MODELS)) {
         kinds.add(part.type);
         check(part.type !== 'error' && part.type !== 'tool-error', String(part.error));
       }
-      made += checkSteps(await result.steps, calls);
+      seen.calls += checkSteps(await result.steps, calls);
     }
-    check(made > 0, made);
   };
 
   cases[`${kind}: output of a schema`] = () =>
@@ -133,8 +131,8 @@ for (const [kind, at] of Object.entries(MODELS)) {
     });
 
   cases[`${kind}: agent with an output`] = async () => {
-    let ended = 0;
-    for (const seed of SEEDS) {
+    const seen = { answers: 0 };
+    for (const seed of seedsUntil(seen)) {
       const { calls, execute } = weather();
       const { prompt, ...rest } = settings(model, seed);
       const agent = new ToolLoopAgent({
@@ -146,10 +144,9 @@ for (const [kind, at] of Object.entries(MODELS)) {
       checkSteps(result.steps, calls);
       if (result.finishReason === 'stop') {
         Trip.parse(result.output);
-        ended += 1;
+        seen.answers += 1;
       }
     }
-    check(ended > 0, ended);
   };
 }
 
