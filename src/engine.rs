@@ -23,7 +23,6 @@ mod runtime;
 mod shortest;
 mod termination;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::compile::{CompileError, Compiled};
@@ -147,10 +146,10 @@ impl Engine {
     /// # }
     /// ```
     pub fn compile(&self, grammar: impl Into<Arc<Grammar>>) -> Result<Constraint, CompileError> {
-        self.compile_at(grammar, self.options.simplify)
+        self.compile_with(grammar, self.options.simplify)
     }
 
-    /// As [`Engine::compile`], with this level of simplification instead of the options'.
+    /// As [`Engine::compile`], with simplification as given instead of as in the options.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -162,37 +161,32 @@ impl Engine {
     /// let mut grammar = GrammarBuilder::new();
     /// let digit = grammar.rule("digit", Expr::class(ByteSet::range(b'0', b'9')));
     /// let start = grammar.rule("start", Expr::seq([Expr::Ref(digit), Expr::text("%")]));
-    /// let constraint = engine.compile_at(grammar.finish(start)?, Simplify::Full)?;
+    /// let constraint = engine.compile_with(grammar.finish(start)?, Simplify::On)?;
     /// assert_eq!(constraint.compiled().grammar().rules.len(), 1);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn compile_at(
+    pub fn compile_with(
         &self,
         grammar: impl Into<Arc<Grammar>>,
-        level: Simplify,
+        simplify: Simplify,
     ) -> Result<Constraint, CompileError> {
         fuel::with_default_budget(
             || self.options.limits.compile_fuel,
-            || self.simplify_and_bind(grammar.into(), level),
+            || self.simplify_and_bind(grammar.into(), simplify),
         )
     }
 
-    /// The work of [`Engine::compile_at`], under a budget of fuel.
+    /// The work of [`Engine::compile_with`], under a budget of fuel.
     fn simplify_and_bind(
         &self,
         grammar: Arc<Grammar>,
-        level: Simplify,
+        simplify: Simplify,
     ) -> Result<Constraint, CompileError> {
-        let simplified = match level {
-            // Compiling validates the grammar itself.
-            Simplify::Off => None,
-            level => match grammar.simplify(level)? {
-                Cow::Borrowed(_) => None,
-                Cow::Owned(simplified) => Some(Arc::new(simplified)),
-            },
+        let mut grammar = match simplify {
+            Simplify::Off => grammar,
+            Simplify::On => Arc::new(grammar.simplify()?),
         };
-        let mut grammar = simplified.unwrap_or(grammar);
         // A simplification that runs out of fuel stops early, so the fuel is checked here.
         fuel::check().map_err(|out| CompileError::fuel(&grammar, grammar.start.raw(), out))?;
         if !self.options.switches.counters.is_on() {

@@ -3,10 +3,10 @@
 //!
 //! ```toml
 //! [[case]]
-//! name = "literals-fuse"
-//! pass = "Fold"               # or: level = "Full"
-//! before = 'start s ::= "a" "b"'
-//! after = 'start s ::= "ab"'  # optional; absent: unchanged
+//! name = "a-loop"
+//! pass = "Loops"               # absent: all passes
+//! before = 's[start] ::= "a" s | "b"'
+//! after = 's[start] ::= "a"* "b"'  # optional; absent: unchanged
 //! ```
 
 use std::collections::BTreeSet;
@@ -27,7 +27,6 @@ use crate::harness::oracle::{Oracle, Symbol};
 use crate::harness::reader;
 use crate::property::{Shown, config, generate};
 
-const LEVELS: [Simplify; 3] = [Simplify::Off, Simplify::Cheap, Simplify::Full];
 /// Maximum number of prefixes compared per pair of grammars.
 const MAX_PREFIXES: usize = 100;
 /// Maximum number of items that the oracle makes for them.
@@ -44,7 +43,6 @@ struct File {
 struct Case {
     name: String,
     pass: Option<String>,
-    level: Option<String>,
     before: String,
     after: Option<String>,
 }
@@ -52,11 +50,10 @@ struct Case {
 impl Case {
     fn run(&self) -> Result<(), String> {
         let before = reader::grammar(&self.before)?;
-        let named = |known: &dyn std::fmt::Debug, name: &str| format!("{known:?}") == name;
-        let after = match (&self.pass, &self.level) {
-            (Some(name), None) => {
-                let pass =
-                    Pass::ALL.into_iter().find(|pass| named(pass, name)).ok_or("no such pass")?;
+        let after = match &self.pass {
+            Some(name) => {
+                let named = |pass: &Pass| format!("{pass:?}") == *name;
+                let pass = Pass::ALL.into_iter().find(named).ok_or("no such pass")?;
                 let mut grammar = before.clone();
                 let changed = pass.run(&mut grammar);
                 if changed != (grammar != before) {
@@ -64,12 +61,7 @@ impl Case {
                 }
                 grammar
             }
-            (None, Some(name)) => {
-                let level =
-                    LEVELS.into_iter().find(|level| named(level, name)).ok_or("no such level")?;
-                before.simplify(level).map_err(|e| e.to_string())?.into_owned()
-            }
-            _ => return Err("a case has exactly one of pass and level".to_owned()),
+            None => before.simplify().map_err(|e| e.to_string())?,
         };
         let want = self.after.as_ref().unwrap_or(&self.before);
         if want.trim() != format!("{after:#}").trim() {
@@ -175,13 +167,11 @@ proptest! {
             let same = if reported_change { check_equivalent(&grammar, &changed) } else { Ok(()) };
             prop_assert!(same.is_ok(), "{:?}: {} in\n{}", pass, same.unwrap_err(), changed);
         }
-        for level in [Simplify::Cheap, Simplify::Full] {
-            let simple = grammar.simplify(level).expect("valid");
-            let bound = grammar.size() * 3 / 2 + 64;
-            prop_assert!(simple.size() <= bound, "{:?} grows to\n{}", level, simple);
-            let same = check_equivalent(&grammar, &simple);
-            prop_assert!(same.is_ok(), "{:?}: {} in\n{}", level, same.unwrap_err(), simple);
-        }
+        let simple = grammar.simplify().expect("valid");
+        let bound = grammar.size() * 3 / 2 + 64;
+        prop_assert!(simple.size() <= bound, "grows to\n{}", simple);
+        let same = check_equivalent(&grammar, &simple);
+        prop_assert!(same.is_ok(), "{} in\n{}", same.unwrap_err(), simple);
     }
 
     #[test]
@@ -191,23 +181,18 @@ proptest! {
         path in proptest::collection::vec(any::<u16>(), 40),
     ) {
         let vocab = Arc::new(vocab.build());
-        let constraints: Vec<Option<Constraint>> = LEVELS
-            .iter()
-            .map(|&simplify| {
-                let limits = Limits { config_items: 500, ..Limits::default() };
-                let options = EngineOptions { limits, simplify, ..EngineOptions::default() };
-                let engine = Engine::new(vocab.clone(), options);
-                engine.compile(&grammar).ok()
-            })
-            .collect();
-        prop_assert!(constraints.iter().all(|c| c.is_some() == constraints[0].is_some()));
-        let Some(plain) = &constraints[0] else { return Ok(()) };
-        let (tokens, want) = walk_and_trace(plain, &path);
-        for (level, constraint) in LEVELS.iter().zip(constraints.iter().flatten()).skip(1) {
-            // Skip if the engine reaches its limit on items; other tests cover limits.
-            let Some(got) = trace_tokens(constraint, &tokens)? else { continue };
-            prop_assert_eq!(&got, &want, "{:?} after {:?}", level, tokens);
-        }
+        let constraint = |simplify| {
+            let limits = Limits { config_items: 500, ..Limits::default() };
+            let options = EngineOptions { limits, simplify, ..EngineOptions::default() };
+            Engine::new(vocab.clone(), options).compile(&grammar).ok()
+        };
+        let (plain, simple) = (constraint(Simplify::Off), constraint(Simplify::On));
+        prop_assert_eq!(plain.is_some(), simple.is_some());
+        let (Some(plain), Some(simple)) = (plain, simple) else { return Ok(()) };
+        let (tokens, want) = walk_and_trace(&plain, &path);
+        // Skip if the engine reaches its limit on items; other tests cover limits.
+        let Some(got) = trace_tokens(&simple, &tokens)? else { return Ok(()) };
+        prop_assert_eq!(&got, &want, "after {:?}", tokens);
     }
 }
 
@@ -308,7 +293,7 @@ fn large_grammars_are_simplified_within_bounds() {
         ),
     ];
     for (name, grammar) in grammars {
-        let simple = grammar.simplify(Simplify::Full).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let simple = grammar.simplify().unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(
             simple.size() <= grammar.size() * 3 / 2 + 64,
             "{name}: {} of {}",

@@ -125,7 +125,7 @@ fn walk(grammar: &Grammar, data: &[u8]) {
         Engine::new(vocab.into(), options)
     };
     let compile = |simplify| engine(simplify).compile(grammar).ok();
-    let (Some(plain), Some(simple)) = (compile(Simplify::Off), compile(Simplify::Full)) else {
+    let (Some(plain), Some(simple)) = (compile(Simplify::Off), compile(Simplify::On)) else {
         return;
     };
     walk_in_lockstep(&plain, &simple, data);

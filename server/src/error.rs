@@ -236,9 +236,8 @@ impl From<ToolErrors> for ApiError {
 
 impl From<ToolChoiceError> for ApiError {
     fn from(error: ToolChoiceError) -> Self {
-        let message = error.to_string();
-        let message = message.strip_prefix("/tool_choice: ").unwrap_or(&message);
-        ApiError::invalid("/tool_choice", "invalid_tool_choice", message)
+        let (pointer, message) = error.fault();
+        ApiError::invalid(pointer, "invalid_tool_choice", message)
     }
 }
 

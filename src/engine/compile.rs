@@ -353,7 +353,7 @@ impl Engine {
     ) -> Result<Constraint, TextCompileError> {
         fuel::with_default_budget(
             || self.options.limits.compile_budget(text.len()),
-            || Ok(self.compile_at(lower()?.grammar, self.options.simplify_texts)?),
+            || Ok(self.compile_with(lower()?.grammar, self.options.simplify_texts)?),
         )
     }
 }

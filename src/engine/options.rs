@@ -41,9 +41,10 @@ pub struct EngineOptions {
     /// Thresholds between equivalent ways of making masks. Not part of the public interface.
     #[doc(hidden)]
     pub tuning: MaskTuning,
-    /// How much a grammar is simplified before it is compiled. Changes no mask.
+    /// Whether grammars are simplified before they are compiled. Changes no mask. The default is
+    /// `Off`: lowered schemas, expressions and tool sets gain nothing from it.
     pub simplify: Simplify,
-    /// The same for grammars written as text: EBNF and Lark. The default is `Full`: people write
+    /// The same for grammars written as text: EBNF and Lark. The default is `On`: people write
     /// one chain of rules per precedence level, which makes masks costly until it is inlined.
     pub simplify_texts: Simplify,
     /// Schema documents that references may lead to, where no other registry is given.
@@ -70,7 +71,7 @@ impl Default for EngineOptions {
             grammar_cache_bytes: 64 << 20,
             tuning: MaskTuning::default(),
             simplify: Simplify::default(),
-            simplify_texts: Simplify::Full,
+            simplify_texts: Simplify::On,
             registry: Registry::default(),
             switches: Switches::default(),
             batch_threads: parallelism.min(8),

@@ -149,6 +149,31 @@ pub enum ToolChoiceError {
     NoTools,
 }
 
+impl ToolChoiceError {
+    /// The JSON pointer of the fault in the request, and what is wrong there.
+    ///
+    /// ```
+    /// use louver::Limits;
+    /// use louver::spec::json::Json;
+    /// use louver::spec::tools::ToolChoice;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let choice = r#"{"type": "function", "function": {"name": "go", "strict": true}}"#;
+    /// let error = ToolChoice::parse(&Json::parse(choice, &Limits::default())?).unwrap_err();
+    /// assert_eq!(error.fault().0, "/tool_choice/function/strict");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fault(&self) -> (&str, String) {
+        match self {
+            ToolChoiceError::Member(error) => (&error.pointer, error.kind.to_string()),
+            error => {
+                ("/tool_choice", error.to_string().trim_start_matches("/tool_choice: ").to_owned())
+            }
+        }
+    }
+}
+
 /// Advice after a message.
 fn advice_suffix(instead: Option<&str>) -> String {
     instead.map(|instead| format!(": {instead}")).unwrap_or_default()

@@ -76,7 +76,7 @@ impl Lowering<'_> {
         let first = check_list(list)?;
         if let Some(text) = &first.lark_grammar {
             let grammar = self.lark(text, list)?;
-            return Ok(engine.compile_at(grammar, engine.options().simplify_texts)?);
+            return Ok(engine.compile_with(grammar, engine.options().simplify_texts)?);
         }
         let (text, options) = take_options(first.json_schema.as_ref())?;
         let (constraint, relaxed) =

@@ -116,7 +116,7 @@ impl Engine {
         let (limits, level) = (&self.inner.options().limits, self.inner.options().simplify_texts);
         let compile = || {
             let LoweredGrammar { grammar, warnings } = lower()?;
-            Ok::<_, TextCompileError>((self.inner.compile_at(grammar, level)?, warnings))
+            Ok::<_, TextCompileError>((self.inner.compile_with(grammar, level)?, warnings))
         };
         let budget = || limits.compile_budget(text.len());
         let compiled = detached(py, || fuel::with_default_budget(budget, compile))?;

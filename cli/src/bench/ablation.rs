@@ -1,10 +1,10 @@
 //! `--ablation`: what each optimisation of the engine is worth.
 //!
-//! Every case runs on one engine for each row of the table, one row after the other, and each case
-//! begins at another row. So all rows see the same moments of the machine. An engine runs a case
-//! twice: *cold*, when it has not seen its grammar, and *again*. Engines have pools of their own,
-//! and are new in each round. An engine that is not in the table runs each case first, as automata
-//! are shared by the whole process.
+//! Every case runs on one engine for each row of the table, one row after the other. The order of
+//! the rows changes with each case and round, so all rows see the same moments of the machine. An
+//! engine runs a case twice: *cold*, when it has not seen its grammar, and *again*. Engines have
+//! pools of their own, and are new in each round. An engine that is not in the table runs each case
+//! first, as automata are shared by the whole process.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -36,10 +36,15 @@ const CHANGES: &[Change] = &[
     ("no direct walks", |options| options.tuning.direct_walk = 0),
     ("entries not cached", |options| options.pool_bytes = 0),
     ("entries not shared between grammars", |options| options.pool_scope = PoolScope::Constraint),
-    ("not simplified", |options| options.simplify = Simplify::Off),
-    ("simplified fully", |options| options.simplify = Simplify::Full),
+    ("no grammar simplified", |options| simplify(options, Simplify::Off)),
+    ("every grammar simplified", |options| simplify(options, Simplify::On)),
     ("all switches off", |options| options.switches = Switches::OFF),
 ];
+
+/// Changes whether grammars are simplified, however they were written.
+fn simplify(options: &mut EngineOptions, simplify: Simplify) {
+    (options.simplify, options.simplify_texts) = (simplify, simplify);
+}
 
 /// The rows: names and options.
 fn rows(common: &CommonArgs) -> Vec<(String, EngineOptions)> {
@@ -76,7 +81,7 @@ pub(super) fn run(
     let mut out = jsonl::JsonlWriter::create(&common.out)?;
     let mut figures: Vec<Vec<Figures>> = rows.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds.get() {
-        let records = run_round(common, vocab, &cases, (&rows, &run_case));
+        let records = run_round((common, vocab), (&cases, round), &rows, &run_case);
         for (row, records) in records.iter().enumerate() {
             for (again, records) in records.iter().enumerate() {
                 for record in records {
@@ -91,12 +96,21 @@ pub(super) fn run(
     Ok(())
 }
 
+/// The rows in the order of the run with this number: another row is first, and rows follow others.
+fn order(rows: usize, number: usize) -> impl Iterator<Item = usize> {
+    let divides_both = |d: usize, stride: usize| rows.is_multiple_of(d) && stride.is_multiple_of(d);
+    let is_coprime = |stride: &usize| !(2..=*stride).any(|d| divides_both(d, *stride));
+    let strides: Vec<usize> = (1..rows).filter(is_coprime).collect();
+    let stride = strides[number % strides.len()];
+    (0..rows).map(move |turn| (number + turn * stride) % rows)
+}
+
 /// Runs all cases on one new engine a row. Returns the records by row, cold and again.
 fn run_round(
-    common: &CommonArgs,
-    vocab: &Arc<Vocabulary>,
-    cases: &[(usize, String)],
-    (rows, run_case): (&[(String, EngineOptions)], &impl RunCase),
+    (common, vocab): (&CommonArgs, &Arc<Vocabulary>),
+    (cases, round): (&[(usize, String)], usize),
+    rows: &[(String, EngineOptions)],
+    run_case: &impl RunCase,
 ) -> Vec<[Vec<CaseRecord>; 2]> {
     let engine = |options: &EngineOptions| Engine::new(vocab.clone(), options.clone());
     let first = engine(&rows[0].1);
@@ -106,8 +120,7 @@ fn run_round(
     let mut records: Vec<[Vec<CaseRecord>; 2]> = rows.iter().map(|_| Default::default()).collect();
     for (k, (number, line)) in cases.iter().enumerate() {
         run_case(&mut Feeder::new(&first, common), *number, line);
-        for turn in 0..rows.len() {
-            let row = (turn + k) % rows.len();
+        for row in order(rows.len(), k + round) {
             for records in &mut records[row] {
                 records.push(run_case(&mut feeders[row], *number, line));
             }
@@ -188,6 +201,16 @@ impl fmt::Display for Table<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_order_has_all_rows() {
+        for (rows, number) in (2..20).flat_map(|rows| (0..50).map(move |number| (rows, number))) {
+            let mut all: Vec<usize> = order(rows, number).collect();
+            assert_eq!(all[0], number % rows);
+            all.sort_unstable();
+            assert_eq!(all, (0..rows).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn rows_are_compared_with_the_first_in_the_same_round() {

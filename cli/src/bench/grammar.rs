@@ -109,18 +109,19 @@ impl GrammarCase {
                 );
             }
         };
-        let constraint = match engine.compile(grammar) {
-            Ok(constraint) => constraint,
-            Err(error) => {
-                let refused_for = vec!["grammars that do not compile".to_owned()];
-                return CaseRecord::refused(
-                    self.id,
-                    nanos(started),
-                    error.to_string(),
-                    refused_for,
-                );
-            }
-        };
+        let constraint =
+            match engine.compile_with(grammar, spec::simplify(&self.kind, engine.options())) {
+                Ok(constraint) => constraint,
+                Err(error) => {
+                    let refused_for = vec!["grammars that do not compile".to_owned()];
+                    return CaseRecord::refused(
+                        self.id,
+                        nanos(started),
+                        error.to_string(),
+                        refused_for,
+                    );
+                }
+            };
         feeder.feed_all(self.id, started, &constraint, &self.tests)
     }
 }

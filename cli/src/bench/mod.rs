@@ -86,9 +86,10 @@ pub(crate) struct CommonArgs {
     /// Run without limits on fuel.
     #[arg(long)]
     unlimited: bool,
-    /// Simplification level before compilation.
-    #[arg(long, value_enum, default_value_t)]
-    simplify: SimplifyLevel,
+    /// Whether grammars are simplified before they are compiled. Without it as in the engine: those
+    /// in EBNF and Lark are, others are not.
+    #[arg(long, value_enum)]
+    simplify: Option<SimplifyArg>,
     /// Instead of one run, so many rounds with each optimisation of the engine switched off in
     /// turn: times beside those with all on. The output has the records of all rounds.
     #[arg(long, value_name = "ROUNDS", conflicts_with_all = ["threads", "prepare"])]
@@ -96,20 +97,17 @@ pub(crate) struct CommonArgs {
 }
 
 /// [`Simplify`] on the command line.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum SimplifyLevel {
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SimplifyArg {
     Off,
-    #[default]
-    Cheap,
-    Full,
+    On,
 }
 
-impl From<SimplifyLevel> for Simplify {
-    fn from(level: SimplifyLevel) -> Simplify {
-        match level {
-            SimplifyLevel::Off => Simplify::Off,
-            SimplifyLevel::Cheap => Simplify::Cheap,
-            SimplifyLevel::Full => Simplify::Full,
+impl From<SimplifyArg> for Simplify {
+    fn from(arg: SimplifyArg) -> Simplify {
+        match arg {
+            SimplifyArg::Off => Simplify::Off,
+            SimplifyArg::On => Simplify::On,
         }
     }
 }
@@ -200,14 +198,16 @@ fn engine_options(common: &CommonArgs) -> EngineOptions {
     if common.unlimited {
         (limits.compile_fuel, limits.mask_fuel) = (u64::MAX, u64::MAX);
     }
-    EngineOptions {
+    let mut options = EngineOptions {
         limits,
-        simplify: common.simplify.into(),
-        simplify_texts: common.simplify.into(),
         // No cached entries of earlier engines.
         pool_scope: PoolScope::Engine,
         ..EngineOptions::default()
+    };
+    if let Some(simplify) = common.simplify {
+        (options.simplify, options.simplify_texts) = (simplify.into(), simplify.into());
     }
+    options
 }
 
 /// Parses one line of the cases file with exact numbers. A case contains its schema, so it may be

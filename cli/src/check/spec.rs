@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
-use louver::engine::{SchemaCompileError, lower_and_compile};
+use louver::engine::{EngineOptions, SchemaCompileError, lower_and_compile};
 use louver::front::LoweredGrammar;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
@@ -15,7 +15,7 @@ use louver::front::json_schema::{
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
 use louver::front::structural_tag::{StructuralTag, StructuralTagErrors, StructuralTagOptions};
-use louver::ir::Grammar;
+use louver::ir::{Grammar, Simplify};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError, Object};
@@ -221,6 +221,14 @@ impl UsableSpec {
             validator = crate::validator::of_relaxed(&schema, registry, &options, is_relaxed);
         }
         Ok(UsableSpec { recognizer, relaxed, validator })
+    }
+}
+
+/// Whether the engine simplifies the grammars of specs of this kind.
+pub(crate) fn simplify(kind: &str, options: &EngineOptions) -> Simplify {
+    match kind {
+        "ebnf" | "lark" => options.simplify_texts,
+        _ => options.simplify,
     }
 }
 

@@ -11,10 +11,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use louver::engine::EngineOptions;
+use louver::ir::Simplify;
 use louver::limits::Limits;
 use serde_json::Value;
 
-use crate::bench::SimplifyLevel;
+use crate::bench::SimplifyArg;
+use crate::check::spec;
 use crate::registry::RegistryArgs;
 
 /// Show how a grammar is compiled: its rules, the simplification passes, the automata, and what may
@@ -30,9 +33,10 @@ pub(crate) struct ExplainArgs {
     options: String,
     #[command(flatten)]
     registry: RegistryArgs,
-    /// Simplification level before compilation.
-    #[arg(long, value_enum, default_value = "full")]
-    simplify: SimplifyLevel,
+    /// Whether the grammar is simplified before it is compiled. Without it as in the engine: those
+    /// in EBNF and Lark are, others are not.
+    #[arg(long, value_enum)]
+    simplify: Option<SimplifyArg>,
     /// The model's tokenizer.json. Without it, explanations are in terms of bytes.
     #[arg(long, value_name = "tokenizer.json")]
     tokenizer: Option<PathBuf>,
@@ -121,8 +125,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let source = args.spec.source()?;
     let registry = args.registry.read()?;
     let options: Value = serde_json::from_str(&args.options).context("--options is not JSON")?;
+    let by_kind = || spec::simplify(source.kind, &EngineOptions::default());
+    let simplify = args.simplify.map_or_else(by_kind, Simplify::from);
     let (mut report, compiled) =
-        report::run_stages(&source, &options, args.simplify.into(), (&limits, &registry))?;
+        report::run_stages(&source, &options, simplify, (&limits, &registry))?;
     if let Some(path) = &args.dot {
         let dot_text = dot::write_dot(&compiled.automata(), compiled.grammar());
         std::fs::write(path, dot_text)

@@ -113,7 +113,7 @@ pub(super) struct StageTimes {
 pub(super) fn run_stages(
     source: &SpecSource,
     options: &Value,
-    level: Simplify,
+    simplify: Simplify,
     (limits, registry): (&Limits, &Registry),
 ) -> Result<(Report, Arc<Compiled>)> {
     let begin = Instant::now();
@@ -123,7 +123,10 @@ pub(super) fn run_stages(
         lowered.map_err(|error| spec_error(error, source))?;
     let lower = elapsed_micros(begin);
     let begin = Instant::now();
-    let (simplified, passes) = simplify(&grammar, level)?;
+    let (simplified, passes) = match simplify {
+        Simplify::Off => (grammar.clone(), Vec::new()),
+        Simplify::On => simplified(&grammar)?,
+    };
     let simplify = elapsed_micros(begin);
     let changed = simplified != grammar;
     let begin = Instant::now();
@@ -162,16 +165,16 @@ pub(super) fn run_stages(
 }
 
 /// Simplifies a grammar, and records the passes.
-fn simplify(grammar: &Grammar, level: Simplify) -> Result<(Grammar, Vec<PassSummary>)> {
+fn simplified(grammar: &Grammar) -> Result<(Grammar, Vec<PassSummary>)> {
     let mut passes: Vec<PassSummary> = Vec::new();
     let (mut rules, mut size) = (grammar.rules.len(), grammar.size());
-    let simplified = grammar.simplify_observed(level, &mut |round, pass, after| {
+    let simplified = grammar.simplify_observed(&mut |round, pass, after| {
         let (rules_before, size_before) = (rules, size);
         (rules, size) = (after.rules.len(), after.size());
         let pass = format!("{pass:?}");
         passes.push(PassSummary { round, pass, rules_before, rules, size_before, size });
     })?;
-    Ok((simplified.into_owned(), passes))
+    Ok((simplified, passes))
 }
 
 /// Shows a regular expression's error within the pattern.

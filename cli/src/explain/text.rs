@@ -55,6 +55,9 @@ fn rules_after(report: &Report) -> usize {
 impl TextReport<'_> {
     fn simplification(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { grammar, passes, simplified, microseconds: costs, .. } = self.report;
+        if passes.is_empty() {
+            return writeln!(f, "\nnot simplified");
+        }
         writeln!(
             f,
             "\nsimplification ({:.1} us): rules {} -> {}",

@@ -20,8 +20,8 @@ use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::regular::{self, BYTES, NotRegular};
 use crate::ir::{
-    AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members, Simplify,
-    SpecialToken, Trigger,
+    AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members, SpecialToken,
+    Trigger,
 };
 use crate::limits::Limits;
 
@@ -118,7 +118,7 @@ fn apply_operations(
             // Left and right recursion are repetition; simplification makes them repeats.
             simplified += 1;
             let whole = Grammar { start: id, ..grammar.clone() };
-            if let Ok(simple) = whole.simplify(Simplify::Full) {
+            if let Ok(simple) = whole.simplify() {
                 let body = &simple.rules[simple.start.index()].body;
                 automaton = regular::automaton(body, &simple.rules, limit);
             }

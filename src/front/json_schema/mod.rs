@@ -76,11 +76,9 @@ mod profile;
 mod read;
 mod schema_key;
 
-use std::borrow::Cow;
-
 use crate::fuel;
 use crate::ids::RuleId;
-use crate::ir::{Grammar, GrammarBuilder, Simplify};
+use crate::ir::{Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -187,9 +185,9 @@ fn lower_within(
     let rules = grammar.rules.len();
     if rules > SIMPLIFY_ABOVE_RULES
         && rules > count_containers(schema) * SIMPLIFY_RULES_PER_CONTAINER
-        && let Ok(Cow::Owned(merged)) = grammar.simplify(Simplify::Cheap)
+        && grammar.validate().is_ok()
     {
-        grammar = merged;
+        grammar.merge_rules();
     }
     Ok(LoweredSchema { grammar, relaxed })
 }

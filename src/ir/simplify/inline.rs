@@ -7,7 +7,6 @@
 //!   masks of its own.
 
 use super::call_graph::CallGraph;
-use super::{any_changed, fold};
 use crate::ir::{Expr, Grammar, Rule};
 
 /// Largest rule that is inlined everywhere.
@@ -42,7 +41,6 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
             let mut body = std::mem::replace(&mut inliner.rules[i].body, Expr::Never);
             let mut size = ExprSize::measure(&body);
             if inliner.substitute(&mut body, &mut size) {
-                fold::fold(&mut body);
                 changed = true;
             }
             inliner.rules[i].body = body;
@@ -146,7 +144,7 @@ impl Inliner<'_> {
     /// Inlines callees; `size` is the size of the whole rule. Returns whether anything changed.
     fn substitute(&mut self, expr: &mut Expr, size: &mut ExprSize) -> bool {
         let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
-            any_changed(parts, |part| self.substitute(part, size))
+            parts.fold(false, |changed, part| self.substitute(part, size) | changed)
         };
         match expr {
             Expr::Seq(parts) | Expr::Alt(parts) => all(&mut parts.iter_mut()),

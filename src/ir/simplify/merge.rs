@@ -18,7 +18,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
 }
 
 /// By rule: its representative; `None` if no two rules are equivalent. Linear if all hashes differ.
-pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
+fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     let rules = grammar.rules.len();
     // Rules with a unique hash are equivalent to no other rule.
     let hashes: Vec<u64> = grammar.rules.iter().map(hash).collect();
@@ -73,7 +73,7 @@ pub(super) fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
 }
 
 /// Replaces each rule by its representative.
-pub(super) fn apply(grammar: &mut Grammar, representatives: &[RuleId]) {
+fn apply(grammar: &mut Grammar, representatives: &[RuleId]) {
     grammar.rules.iter_mut().for_each(|rule| {
         rule.body.remap(&|target| representatives[target.index()], &|special| special)
     });

@@ -6,34 +6,24 @@
 //! rejects is still rejected.
 
 mod call_graph;
-mod fold;
-mod graph_paths;
 mod inline;
-mod literals;
 mod loops;
 mod merge;
-mod nullable;
 mod reach;
 mod regular;
-mod unit;
-mod useless;
-
-use std::borrow::Cow;
 
 use super::counted_graph::MAX_UNROLLED;
 use super::{Expr, Grammar, GrammarError};
 use crate::ids::RuleId;
 
-/// The level of simplification before compilation. Masks and traces do not depend on it.
+/// Whether a grammar is simplified before it is compiled. Masks and traces do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Simplify {
-    /// None: for grammars that a front end has written tidily, such as those of JSON Schemas.
+    /// It is not: for grammars that a front end has written tidily, such as those of JSON Schemas.
     #[default]
     Off,
-    /// Drops unreachable rules and merges equivalent ones.
-    Cheap,
-    /// All passes, to a fixpoint or four rounds: for hand-written or foreign grammars.
-    Full,
+    /// It is, by [`Grammar::simplify`]: for grammars that people have written.
+    On,
 }
 
 /// Most rounds of all passes.
@@ -42,115 +32,39 @@ const MAX_ROUNDS: usize = 4;
 /// A simplification pass. Passes are independent: any order gives an equivalent grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pass {
-    /// Local simplification of expressions: flattens nested lists, folds [`Expr::Empty`] and
-    /// [`Expr::Never`], fuses adjacent literals, joins single bytes to classes, and drops duplicate
-    /// alternatives and trivial repeats.
-    Fold,
-    /// Unproductive rules and alternatives become [`Expr::Never`].
-    Useless,
-    /// Calls of an unlabelled rule `a ::= b` go to `b`.
-    Unit,
-    /// Nullable expressions are no longer optional.
-    Nullable,
     /// Direct left and right recursion becomes repetition.
     Loops,
     /// Equivalent rules are merged, mutually recursive ones included.
     Merge,
-    /// Small rules and rules that are used once are inlined.
-    Inline,
     /// Regular rules that call others become one automaton.
     Regular,
-    /// Alternatives of literals become one automaton.
-    Literals,
+    /// Small rules and rules that are used once are inlined.
+    Inline,
     /// Unreachable rules are dropped, and the others renumbered.
     Reach,
 }
 
 impl Pass {
-    /// All passes, in their recommended order.
-    pub const ALL: [Pass; 11] = [
-        Pass::Reach,
-        Pass::Fold,
-        Pass::Useless,
-        Pass::Unit,
-        Pass::Nullable,
-        Pass::Loops,
-        Pass::Merge,
-        Pass::Regular,
-        Pass::Inline,
-        Pass::Literals,
-        Pass::Reach,
-    ];
+    /// The passes of a round, in their order.
+    pub const ALL: [Pass; 6] =
+        [Pass::Reach, Pass::Loops, Pass::Merge, Pass::Regular, Pass::Inline, Pass::Reach];
 
     /// Runs the pass on a valid grammar; returns whether it changed anything. Cost: linear in the
-    /// grammar's size. [`Pass::Merge`] and [`Pass::Literals`] add a logarithmic factor,
-    /// [`Pass::Regular`] the construction of automata of at most a thousand states.
+    /// grammar's size; [`Pass::Merge`] adds a logarithmic factor, [`Pass::Regular`] the
+    /// construction of automata of at most a thousand states.
     pub fn run(self, grammar: &mut Grammar) -> bool {
         match self {
-            Pass::Fold => fold::run(grammar),
-            Pass::Useless => useless::run(grammar),
-            Pass::Unit => unit::run(grammar),
-            Pass::Nullable => nullable::run(grammar),
             Pass::Loops => loops::run(grammar),
             Pass::Merge => merge::run(grammar),
             Pass::Regular => regular::run(grammar),
             Pass::Inline => inline::run(grammar),
-            Pass::Literals => literals::run(grammar),
             Pass::Reach => reach::run(grammar),
         }
     }
-}
 
-/// Runs `work` on every item; returns whether any of them changed.
-fn any_changed<T>(items: impl IntoIterator<Item = T>, mut work: impl FnMut(T) -> bool) -> bool {
-    let mut changed = false;
-    for item in items {
-        changed |= work(item);
-    }
-    changed
-}
-
-impl Pass {
     /// Whether a change may enable an earlier pass.
     fn may_enable_earlier_passes(self) -> bool {
-        match self {
-            Pass::Useless | Pass::Unit | Pass::Nullable | Pass::Loops | Pass::Merge => true,
-            Pass::Fold | Pass::Regular | Pass::Inline | Pass::Literals | Pass::Reach => false,
-        }
-    }
-}
-
-impl Simplify {
-    /// The passes of one round.
-    pub fn passes(self) -> &'static [Pass] {
-        match self {
-            Simplify::Off => &[],
-            Simplify::Cheap => &[Pass::Merge, Pass::Reach],
-            Simplify::Full => &Pass::ALL,
-        }
-    }
-
-    /// Most rounds of this level.
-    fn rounds(self) -> usize {
-        match self {
-            Simplify::Off | Simplify::Cheap => 1,
-            Simplify::Full => MAX_ROUNDS,
-        }
-    }
-}
-
-impl Pass {
-    /// As [`Pass::run`], but clones the grammar only if it changes.
-    fn run_on(self, grammar: &mut Cow<'_, Grammar>) -> bool {
-        match self {
-            Pass::Merge => {
-                merge::plan(grammar).map(|plan| merge::apply(grammar.to_mut(), &plan)).is_some()
-            }
-            Pass::Reach => {
-                reach::plan(grammar).map(|plan| reach::retain(grammar.to_mut(), &plan)).is_some()
-            }
-            _ => self.run(grammar.to_mut()),
-        }
+        matches!(self, Pass::Loops | Pass::Merge)
     }
 }
 
@@ -161,34 +75,38 @@ impl Grammar {
     /// # Errors
     ///
     /// If the grammar is not valid.
-    pub fn simplify(&self, level: Simplify) -> Result<Cow<'_, Grammar>, GrammarError> {
-        self.simplify_observed(level, &mut |_, _, _| {})
+    pub fn simplify(&self) -> Result<Grammar, GrammarError> {
+        self.simplify_observed(&mut |_, _, _| {})
     }
 
     /// As [`Grammar::simplify`]; calls `observe` after each pass with the round (from 0), the pass
     /// and the grammar.
     pub fn simplify_observed(
         &self,
-        level: Simplify,
         observe: &mut dyn FnMut(usize, Pass, &Grammar),
-    ) -> Result<Cow<'_, Grammar>, GrammarError> {
+    ) -> Result<Grammar, GrammarError> {
         self.validate()?;
-        let mut grammar = Cow::Borrowed(self);
-        if level == Simplify::Full && self.rules.iter().any(|rule| rule.body.has_compact_exprs()) {
-            // The passes do not look into these expressions.
-            grammar.to_mut().rules.iter_mut().for_each(|rule| rule.body.expand_compact());
-        }
-        for round in 0..level.rounds() {
+        let mut grammar = self.clone();
+        // The passes do not look into compact expressions.
+        grammar.rules.iter_mut().for_each(|rule| rule.body.expand_compact());
+        for round in 0..MAX_ROUNDS {
             let mut again = false;
-            for pass in level.passes() {
-                again |= pass.run_on(&mut grammar) && pass.may_enable_earlier_passes();
-                observe(round, *pass, &grammar);
+            for pass in Pass::ALL {
+                again |= pass.run(&mut grammar) && pass.may_enable_earlier_passes();
+                observe(round, pass, &grammar);
             }
             if !again {
                 break;
             }
         }
         Ok(grammar)
+    }
+
+    /// Merges equivalent rules and drops unreachable ones. The grammar must be valid.
+    pub(crate) fn merge_rules(&mut self) {
+        for pass in [Pass::Merge, Pass::Reach] {
+            pass.run(self);
+        }
     }
 
     /// The size of the grammar: rules, and nodes, bytes and edges of their expressions.
@@ -222,18 +140,6 @@ impl Expr {
             Expr::Dispatch(dispatch) => {
                 dispatch.tags.len() + dispatch.stops.len() + dispatch.excludes.len() + 1
             }
-        }
-    }
-
-    /// Whether it contains a compact form of a graph.
-    fn has_compact_exprs(&self) -> bool {
-        match self {
-            Expr::Except(_) | Expr::Counted(_) => true,
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(Expr::has_compact_exprs),
-            Expr::Repeat { body, .. } => body.has_compact_exprs(),
-            Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| e.has_compact_exprs()),
-            Expr::Members(members) => members.parts().any(Expr::has_compact_exprs),
-            _ => false,
         }
     }
 

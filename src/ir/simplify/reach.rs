@@ -9,7 +9,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
 }
 
 /// By rule: whether it is reachable; `None` if all are.
-pub(super) fn plan(grammar: &Grammar) -> Option<Vec<bool>> {
+fn plan(grammar: &Grammar) -> Option<Vec<bool>> {
     let mut reached = vec![false; grammar.rules.len()];
     let mut open = vec![grammar.start];
     reached[grammar.start.index()] = true;

@@ -4,7 +4,7 @@ use louver::compile::{CompileError, Compiled};
 use louver::front::json_schema::{JsonTypes, MemberPart, ParameterTypes, ValueTypes, Whitespace};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
-use louver::ir::{Expr, Grammar, Homomorphism, IntersectError, Simplify};
+use louver::ir::{Expr, Grammar, Homomorphism, IntersectError};
 use louver::limits::Limits;
 use louver::spec::json::write_string;
 
@@ -204,7 +204,7 @@ fn framed(
 ) -> Result<Grammar, CustomErrorReason> {
     let text = text_dfa(context, limits.automaton_states).map_err(IntersectError::from)?;
     let both = grammar.intersect(&text, limits)?;
-    let both = both.simplify(Simplify::Full).map_err(CompileError::from)?.into_owned();
+    let both = both.simplify().map_err(CompileError::from)?;
     match Compiled::new(&both, limits) {
         Ok(_) => Ok(both),
         Err(CompileError::Empty { .. }) => {

@@ -223,13 +223,9 @@ fn tag_faults(errors: &StructuralTagErrors) -> Vec<RequestFault> {
     errors.iter().flat_map(faults).collect()
 }
 
-/// The text of these errors begins with the pointer, which is cut off.
 fn choice_fault(error: &ToolChoiceError) -> RequestFault {
-    if let ToolChoiceError::Member(error) = error {
-        return RequestFault::new(&*error.pointer, &error.kind);
-    }
-    let text = error.to_string();
-    RequestFault::new("/tool_choice", text.strip_prefix("/tool_choice: ").unwrap_or(&text))
+    let (pointer, message) = error.fault();
+    RequestFault::new(pointer, message)
 }
 
 impl RequestError {
