@@ -199,6 +199,10 @@ proptest! {
             check_prefixes_and_walk(&constraint, &mut oracle, &path)?;
         }
     }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
 
     /// The same where bodies of rules are made when a parse first calls them. The special tokens of
     /// a body have other ids than in the grammar around it.
@@ -241,6 +245,10 @@ proptest! {
             no_limit(check_short_prefixes(&constraint, &mut oracle))?;
         }
     }
+}
+
+proptest! {
+    #![proptest_config(config(300))]
 
     /// The same for structural tags.
     #[test]

@@ -234,6 +234,22 @@ fn bytes(text: &str) -> Vec<u32> {
     text.bytes().map(u32::from).collect()
 }
 
+/// Masks of a chain of rules, one for each level of precedence, are costly.
+#[test]
+fn grammars_are_simplified() {
+    for (syntax, grammar) in [
+        ("ebnf", "root ::= sum\nsum ::= product | sum \"+\" product\nproduct ::= \"x\"\n"),
+        ("lark", "start: sum\nsum: product | sum \"+\" product\nproduct: \"x\"\n"),
+    ] {
+        let format = json!({"type": "grammar", "syntax": syntax, "grammar": grammar});
+        let constraint = compile(&format).expect("a grammar");
+        let names: Vec<&str> =
+            constraint.compiled().grammar().rules.iter().map(|rule| &*rule.name).collect();
+        assert!(!names.contains(&"product"), "{syntax}: {names:?}");
+        assert!(accepts(&constraint, &bytes("x+x+x")) && !accepts(&constraint, &bytes("x+")));
+    }
+}
+
 #[test]
 fn recorded_documents_compile() {
     let documents: Vec<Value> = recorded();

@@ -284,7 +284,7 @@ impl Random {
 const MAX_PREFIXES: usize = 150;
 
 proptest! {
-    #![proptest_config(config(300))]
+    #![proptest_config(config(200))]
 
     /// Masks along random prefixes are those of the enumerated sentences.
     #[test]

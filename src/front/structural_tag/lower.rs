@@ -268,7 +268,7 @@ impl TagLowering<'_> {
         Some(Expr::Ref(rule))
     }
 
-    /// Lowers a grammar.
+    /// Lowers a grammar and simplifies it, as the engine does with grammars that stand alone.
     fn grammar(&mut self, text: &str, syntax: GrammarSyntax, pointer: &str) -> Option<RuleId> {
         let lowered = match syntax {
             GrammarSyntax::Ebnf => {
@@ -285,7 +285,8 @@ impl TagLowering<'_> {
         match lowered {
             Ok(lowered) => {
                 self.warn(pointer, &lowered.warnings);
-                Some(self.builder.import(&lowered.grammar))
+                let simplified = lowered.grammar.simplify();
+                Some(self.builder.import(simplified.as_ref().unwrap_or(&lowered.grammar)))
             }
             Err(errors) => self.fail(pointer, Reason::Grammar(errors)),
         }

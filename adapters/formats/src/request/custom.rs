@@ -188,7 +188,8 @@ impl CustomTool {
         self.pointer.strip_prefix("/tools/")?.split('/').next()?.parse().ok()
     }
 
-    /// The grammar of the input and its warnings. `None` if the input may be any text.
+    /// The grammar of the input, simplified if it was written in Lark, and its warnings. `None` if
+    /// the input may be any text.
     pub(crate) fn grammar(
         &self,
         limits: &Limits,
@@ -209,6 +210,9 @@ impl CustomTool {
             // Labels are those of `Role`, so that the grammar must have none.
             let attributes = &mut rule.attributes;
             (attributes.label, attributes.capture, attributes.hidden) = (None, None, false);
+        }
+        if let (CustomInput::Lark(_), Ok(simplified)) = (&self.input, lowered.0.simplify()) {
+            lowered.0 = simplified;
         }
         Ok(Some(lowered))
     }

@@ -166,6 +166,21 @@ fn custom_tools_beside_functions() {
     assert!(checked >= 50, "{checked}");
 }
 
+/// As those of structural tags: masks of a chain of rules are costly.
+#[test]
+fn grammars_are_simplified() {
+    let lark = "start: sum\nsum: product | sum \"+\" product\nproduct: \"x\"\n";
+    let tool = json!({"type": "custom", "custom": {"name": "write", "format":
+        {"type": "grammar", "grammar": {"syntax": "lark", "definition": lark}}}});
+    let body = Json::from(json!({"tools": [tool], "tool_choice": "required"}));
+    for format in formats() {
+        let request = ToolRequest::parse(&body).expect("a request");
+        let plan = format.lower(&request).expect("enforceable");
+        let names: Vec<&str> = plan.grammar().rules.iter().map(|rule| &*rule.name).collect();
+        assert!(!names.contains(&"product"), "{}: {names:?}", format.name);
+    }
+}
+
 /// A call that is cut off inside its input has the beginning of the decoded input.
 #[test]
 fn cut_off_input_is_decoded() {

@@ -7,7 +7,8 @@ use louver_mistralrs::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Host, check_calls, host, prefer_tokens, request, response_schema, stop_ids, token_id, tools,
+    Host, PrefixCache, check_calls, host, load_host, prefer_tokens, request, response_schema,
+    stop_ids, token_id, tools,
 };
 
 /// The first `count` tools.
@@ -75,7 +76,8 @@ async fn tools_can_be_added_to_a_running_turn() {
 /// An incompatible plan is rejected, and the turn continues unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn incompatible_plans_change_nothing() {
-    let host = host().await;
+    // A separate host, because tokens must not depend on other sequences in a batch.
+    let host = &load_host(PrefixCache::Off).await;
     let (one, both) = (plan(host, first_tools(1)), plan(host, first_tools(2)));
     let other = Value::Array(vec![tools()[1].clone(), tools()[0].clone()]);
     let narrow = json!([{"type": "function", "function": {"name": "weather", "parameters": {

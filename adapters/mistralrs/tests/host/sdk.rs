@@ -11,8 +11,8 @@ use mistralrs::{Function, RequestBuilder, TextMessageRole, Tool, ToolType};
 use serde_json::json;
 
 use crate::support::{
-    builder, check_calls, check_json, host, host_draws, plan, request, response_schema,
-    run_request, seeded, tools,
+    PrefixCache, builder, check_calls, check_json, host, host_draws, load_host, plan, request,
+    response_schema, run_request, seeded, tools,
 };
 
 fn sdk_tool() -> Tool {
@@ -53,7 +53,8 @@ async fn chat_requests_need_few_lines() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn loaded_models_are_supported() {
-    let host = host().await;
+    // A separate host, because tokens must not depend on other sequences in a batch.
+    let host = &load_host(PrefixCache::Off).await;
     let louver = Louver::for_model(&host.model).await.unwrap();
     assert_eq!(louver.format().unwrap(), "qwen3");
     assert_eq!(louver.engine().vocab().fingerprint(), host.louver.engine().vocab().fingerprint());
@@ -111,7 +112,8 @@ async fn required_calls_are_complete_at_every_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn steps_are_recorded() {
-    let host = host().await;
+    // A separate host, because tokens must not depend on other sequences in a batch.
+    let host = &load_host(PrefixCache::Off).await;
     let plan = host.louver.tools(tools()).choice(ToolChoice::Required).parallel(Parallel::One);
     let plan = plan.reasoning(Reasoning::Off).build().unwrap();
     let options = RunOptions {
@@ -200,7 +202,8 @@ async fn unenforced_constraints_are_reported() {
 /// Louver draws, and `top_k`, `top_p` and `min_p` apply.
 #[tokio::test(flavor = "multi_thread")]
 async fn top_k_one_is_greedy() {
-    let host = host().await;
+    // A separate host, because tokens must not depend on other sequences in a batch.
+    let host = &load_host(PrefixCache::Off).await;
     let plan = host.louver.answer(&response_schema()).reasoning(Reasoning::Off).build().unwrap();
     let greedy =
         run_request(host, &plan, request("Well?").set_sampler_temperature(0.0), seeded(1)).await;
