@@ -44,8 +44,9 @@ pub struct EngineOptions {
     /// Whether grammars are simplified before they are compiled. Changes no mask. The default is
     /// `Off`: lowered schemas, expressions and tool sets gain nothing from it.
     pub simplify: Simplify,
-    /// The same for grammars written as text: EBNF and Lark. The default is `On`: people write
-    /// one chain of rules per precedence level, which makes masks costly until it is inlined.
+    /// The same for grammars written as text, EBNF and Lark, unless they are parts of structural
+    /// tags, which are always simplified. The default is `On`: people write one chain of rules per
+    /// precedence level, which makes masks costly until it is inlined.
     pub simplify_texts: Simplify,
     /// Schema documents that references may lead to, where no other registry is given.
     pub registry: Registry,
