@@ -14,13 +14,21 @@ pub(super) fn expr_address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr) as usize
 }
 
+/// Most states of a rule that is inlined.
+const TINY_STATES: usize = 4;
+
 /// Whether a rule is inlined where it is called. A call of a single class, such as white space,
-/// costs more than its state.
+/// costs more than its state. Counts are not inlined: callers share one copy of their states.
 pub(super) fn is_tiny(body: &Expr) -> bool {
     match body {
         Expr::Class(_) | Expr::Special(_) => true,
-        Expr::Bytes(bytes) => bytes.len() <= 4,
-        Expr::Repeat { body, .. } => matches!(**body, Expr::Class(_)),
+        Expr::Bytes(bytes) => bytes.len() <= TINY_STATES,
+        &Expr::Repeat { body: ref repeated, min, max } => {
+            let repeat = Repeat { whole: body, body: repeated, min, max };
+            let states = max.unwrap_or(min) as usize;
+            matches!(**repeated, Expr::Class(_))
+                && (states <= TINY_STATES || repeat.is_bounded_white_space())
+        }
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Markers and the parts of headers, trailers and separators, as grammar.
 
 use louver::fsm::ByteSet;
-use louver::ids::SpecialId;
+use louver::ids::{RuleId, SpecialId};
 use louver::ir::{Expr, SpecialToken, Trigger};
 
 use super::Lowering;
@@ -12,11 +12,22 @@ impl Lowering<'_> {
         Expr::seq(parts.iter().map(|part| match part {
             Part::Text(text) => Expr::text(text),
             Part::Name { name: style } => Expr::text(&style.write(name)),
-            Part::Id { id } => call_id(*id),
+            Part::Id { id } => Expr::Ref(self.call_id(*id)),
             Part::Gap { .. } => gap(),
             Part::Maybe { maybe } => Expr::optional(self.parts(maybe, name)),
             Part::Marker(marker) => self.marker(marker),
         }))
+    }
+
+    /// The rule of ids in a style. All calls share it, so that an id before the name is parsed once
+    /// and not once for each tool.
+    fn call_id(&mut self, style: IdStyle) -> RuleId {
+        if let Some((_, rule)) = self.ids.iter().find(|(known, _)| *known == style) {
+            return *rule;
+        }
+        let rule = self.builder.rule("id", id_texts(style));
+        self.ids.push((style, rule));
+        rule
     }
 
     pub(crate) fn glue(&mut self, glue: &Glue) -> Expr {
@@ -90,7 +101,8 @@ pub(crate) fn gap() -> Expr {
     Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(MAX_GAP))
 }
 
-fn call_id(style: IdStyle) -> Expr {
+/// The texts of ids in a style.
+fn id_texts(style: IdStyle) -> Expr {
     let digits = ByteSet::range(b'0', b'9');
     let class = match style {
         IdStyle::FromZero | IdStyle::FromOne => digits,

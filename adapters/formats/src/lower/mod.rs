@@ -27,7 +27,7 @@ use louver::spec::json::Json;
 
 use self::arguments::LoweredArguments;
 use self::spelling::LoweredSpelling;
-use crate::format::{ArgumentStyle, Marker, WireFormat};
+use crate::format::{ArgumentStyle, IdStyle, Marker, WireFormat};
 use crate::plan::{Plan, PlanInner, RelaxedSchema, Role, ToolPlan};
 use crate::request::{LowerError, PartErrors, RESPONSE_POINTER, RequestFault, ToolRequest};
 
@@ -97,6 +97,8 @@ pub(crate) struct Lowering<'a> {
     calls: Vec<RuleId>,
     /// Calls of built-in tools after their begin marker, in turns that are no messages.
     pub(crate) builtin_calls: Vec<RuleId>,
+    /// The rules of ids, by their style.
+    ids: Vec<(IdStyle, RuleId)>,
     /// The alternative spellings, in the order of the format.
     pub(crate) spellings: Vec<LoweredSpelling>,
     /// The answer that the request asks for.
@@ -116,6 +118,7 @@ impl<'a> Lowering<'a> {
             findings: Findings::default(),
             calls: Vec::new(),
             builtin_calls: Vec::new(),
+            ids: Vec::new(),
             spellings: Vec::new(),
             response: None,
             style: &format.call.arguments,
