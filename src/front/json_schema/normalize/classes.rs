@@ -358,8 +358,7 @@ impl<'a> Normalizer<'a> {
         object.required.retain(|other| *other != name);
         object.forbidden.retain(|other| *other != name);
         object.parts.retain_mut(|part| {
-            let alone = part.patterns.is_empty() && part.additional.is_none();
-            if !alone
+            if !part.has_properties_only()
                 || part.property(name).is_none()
                 || tracked && part.evaluates != Evaluates::Nothing
             {

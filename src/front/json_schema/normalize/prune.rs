@@ -7,8 +7,8 @@
 //! * *reduce*: simplify one alternative, or find that it is empty. Listed values are filtered; a
 //!   witness with only one possible name becomes a required member; a negated property that other
 //!   schemas imply or exclude is resolved.
-//! * *subsume*: drop an alternative whose values another one all has. A 128-bit signature of
-//!   presence constraints rules most pairs out.
+//! * *subsume*: drop an alternative whose values another one all has. Signatures of the constraints
+//!   on members rule most pairs out.
 //! * *merge*: `{a required, S} or {a forbidden}` with equal other facets becomes one alternative:
 //!   `a` is optional and satisfies `S`.
 
@@ -72,12 +72,12 @@ impl<'a> Normalizer<'a> {
     pub(super) fn without_subsumed(&mut self, mut list: Vec<Facets<'a>>) -> Vec<Facets<'a>> {
         while list.len() > 1 && self.reader.spend(list.len() * list.len() / 2) {
             let mut bits = HashMap::default();
-            let signatures: Vec<u128> =
-                list.iter().map(|facets| presence_signature(facets, &mut bits)).collect();
+            let signatures: Vec<Signature> =
+                list.iter().map(|facets| Signature::new(facets, &mut bits)).collect();
             let mut dropped = vec![false; list.len()];
             for i in 0..list.len() {
                 let may_subsume =
-                    |j: usize| i != j && !dropped[j] && signatures[j] & !signatures[i] == 0;
+                    |j: usize| i != j && !dropped[j] && signatures[j].may_subsume(&signatures[i]);
                 dropped[i] =
                     (0..list.len()).any(|j| may_subsume(j) && self.covers(&list[j], &list[i]));
             }
@@ -392,14 +392,14 @@ impl<'a> Normalizer<'a> {
     /// As [`Normalizer::subsumes`], for objects.
     fn subsumes_objects(&self, a: &ObjectFacets<'a>, b: &ObjectFacets<'a>) -> bool {
         let implied = |part: &Rc<ObjectPart<'a>>| {
-            let simple = part.patterns.is_empty() && part.additional.is_none();
             let everywhere = |(name, loc)| {
                 fuel::charge(1 + b.parts.len() / 8);
                 b.parts.iter().any(|other| other.property(name) == Some(loc))
             };
             fuel::charge(1 + b.parts.len() / 16);
             b.parts.iter().any(|other| Rc::ptr_eq(other, part))
-                || simple && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
+                || part.has_properties_only()
+                    && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
         };
         let declared_alike = || {
             let parts = a.parts.len() == b.parts.len()
@@ -426,19 +426,13 @@ impl<'a> Normalizer<'a> {
 
 /// Whether a part constrains no other member than this one.
 fn is_only(part: &ObjectPart<'_>, name: &str) -> bool {
-    matches!(part.properties[..], [(only, _)] if only == name)
-        && part.patterns.is_empty()
-        && part.additional.is_none()
+    matches!(part.properties[..], [(only, _)] if only == name) && part.has_properties_only()
 }
 
 /// The property of a part that comes from the negation of a property.
 fn negated_property<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
     match part.properties[..] {
-        [(name, loc)]
-            if loc.is_negated() && part.patterns.is_empty() && part.additional.is_none() =>
-        {
-            Some((name, loc))
-        }
+        [(name, loc)] if loc.is_negated() && part.has_properties_only() => Some((name, loc)),
         _ => None,
     }
 }
@@ -468,19 +462,57 @@ fn subsumes_strings(a: &StringFacets<'_>, b: &StringFacets<'_>) -> bool {
         && a.excluded.iter().all(|text| b.excluded.contains(text))
 }
 
-/// A signature of the required and forbidden members of facets. If `a` subsumes `b`, the bits of
-/// `a` are a subset of those of `b`. Names get bits in the order in which they are met.
-fn presence_signature<'a>(facets: &Facets<'a>, bits: &mut HashMap<(&'a str, bool), u32>) -> u128 {
-    if !facets.types.meets(TypeSet::OBJECT) {
-        return u128::MAX;
+/// A constraint on the members of objects, for signatures.
+#[derive(PartialEq, Eq, Hash)]
+enum MemberConstraint<'a> {
+    Required(&'a str),
+    Forbidden(&'a str),
+    /// A member that satisfies a schema if it is present.
+    Property(&'a str, LocId),
+}
+
+/// Sets of member constraints, each with the bits of its constraints: constraints that facets
+/// demand of what they subsume, and constraints that they satisfy. What has no bit is not compared.
+struct Signature {
+    demanded: u128,
+    satisfied: u128,
+}
+
+impl Signature {
+    /// The signature of facets. Constraints get bits in the order in which they are met.
+    fn new<'a>(facets: &Facets<'a>, bits: &mut HashMap<MemberConstraint<'a>, u32>) -> Signature {
+        if !facets.types.meets(TypeSet::OBJECT) {
+            // Facets without objects subsume no others, and all others may subsume them.
+            return Signature { demanded: u128::MAX, satisfied: u128::MAX };
+        }
+        let mut bit = |constraint| {
+            let next = bits.len() as u32;
+            1 << (*bits.entry(constraint).or_insert(next) % u128::BITS)
+        };
+        let ObjectFacets { required, forbidden, parts, .. } = &*facets.object;
+        let mut demanded: u128 = 0;
+        for &name in required {
+            demanded |= bit(MemberConstraint::Required(name));
+        }
+        for &name in forbidden {
+            demanded |= bit(MemberConstraint::Forbidden(name));
+        }
+        let mut satisfied = demanded;
+        for part in parts {
+            fuel::charge(1 + part.properties.len() / 4);
+            for &(name, loc) in &part.properties {
+                let property = bit(MemberConstraint::Property(name, loc));
+                satisfied |= property;
+                if part.has_properties_only() {
+                    demanded |= property;
+                }
+            }
+        }
+        Signature { demanded, satisfied }
     }
-    let ObjectFacets { required, forbidden, .. } = &*facets.object;
-    let names = required
-        .iter()
-        .map(|&name| (name, true))
-        .chain(forbidden.iter().map(|&name| (name, false)));
-    names.fold(0, |all, name| {
-        let next = bits.len() as u32;
-        all | 1 << (*bits.entry(name).or_insert(next) % u128::BITS)
-    })
+
+    /// Whether facets of this signature may subsume those of another one.
+    fn may_subsume(&self, other: &Signature) -> bool {
+        self.demanded & !other.satisfied == 0
+    }
 }

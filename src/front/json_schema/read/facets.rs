@@ -427,7 +427,12 @@ impl<'a> ObjectPart<'a> {
 
     /// Whether every object satisfies this part.
     fn is_free(&self) -> bool {
-        self.properties.is_empty() && self.patterns.is_empty() && self.additional.is_none()
+        self.properties.is_empty() && self.has_properties_only()
+    }
+
+    /// Whether it constrains members with declared names only.
+    pub(crate) fn has_properties_only(&self) -> bool {
+        self.patterns.is_empty() && self.additional.is_none()
     }
 
     /// The schema of a declared property.
