@@ -152,14 +152,7 @@ impl<'a> Normalizer<'a> {
             }
         }
         let base = Facets { types: objects, ..base };
-        let Some(cases) = self.split(run.loc, name, &base, &choices) else { return false };
-        for (base, choices) in cases {
-            if !self.distribute_over(run, base, choices, &resolved) {
-                return false;
-            }
-        }
-        run.path.pop();
-        true
+        self.distribute_classes(run, (name, base), choices, &resolved) && run.path.pop().is_some()
     }
 
     /// As [`Normalizer::distribute_over`], with each alternative of a choice as a case.
@@ -344,18 +337,18 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    /// The cases of a split on a member: what holds, and the choices that are left. `None`: the
-    /// fuel is spent.
-    fn split(
+    /// As [`Normalizer::distribute_over`], with each class of objects as a case, which the choices
+    /// divide by a member. One case is made at a time: each has a copy of the choices.
+    fn distribute_classes(
         &mut self,
-        loc: LocId,
-        name: &'a str,
-        base: &Facets<'a>,
-        choices: &[Choice<'a>],
-    ) -> Option<Vec<(Facets<'a>, Vec<Choice<'a>>)>> {
+        run: &mut Distribution<'a>,
+        (name, base): (&'a str, Facets<'a>),
+        choices: Vec<Choice<'a>>,
+        resolved: &[&'a str],
+    ) -> bool {
         let all = || choices.iter().flat_map(|c| c.alternatives.iter().chain(c.implied_by.iter()));
-        let mut atoms = self.atoms((loc, name), base, all());
-        let allowed_by_base = self.allowed(&mut atoms, base);
+        let mut atoms = self.atoms((run.loc, name), &base, all());
+        let allowed_by_base = self.allowed(&mut atoms, &base);
         let mut tested = Vec::new();
         for facets in all() {
             let rest = self.without_member(facets, name);
@@ -364,27 +357,19 @@ impl<'a> Normalizer<'a> {
         }
         let classes = self.classes(&allowed_by_base, tested.iter().map(|t| &t.allowed));
         if let [_] = classes[..] {
-            return Some(vec![(base.clone(), choices.to_vec())]);
+            return self.distribute_over(run, base, choices, resolved);
         }
-        let mut cases = Vec::new();
         for class in classes {
-            let of_class = self.class_facets(loc, &atoms, &allowed_by_base, &class);
-            if !self.reader.spend(tested.len() / 4) || !self.spend_on_conjoin(base, &of_class) {
-                return None;
+            let of_class = self.class_facets(run.loc, &atoms, &allowed_by_base, &class);
+            if !self.reader.spend(tested.len() / 2) || !self.spend_on_conjoin(&base, &of_class) {
+                return false;
             }
-            // All atoms of a class have the same answers.
-            let (mut rest, mut tests) = (Vec::new(), &tested[..]);
-            for choice in choices {
-                let (own, others) =
-                    tests.split_at(choice.alternatives.len() + choice.implied_by.len());
-                tests = others;
-                if !own.iter().any(|t| t.is_decided && t.allowed.implied.contains(class[0])) {
-                    rest.push(choice.restricted_to(class[0], own));
-                }
+            let rest = choices_in_class(&choices, &tested, class[0]);
+            if !self.distribute_over(run, base.clone().conjoin(&of_class), rest, resolved) {
+                return false;
             }
-            cases.push((base.clone().conjoin(&of_class), rest));
         }
-        Some(cases)
+        true
     }
 
     /// Whether it has an effect that a schema declares a member, apart from its constraints.
@@ -400,6 +385,23 @@ impl<'a> Normalizer<'a> {
             && facets.unenforced.is_empty()
             && facets.object.is_free()
     }
+}
+
+/// The choices that are left in the class of an atom. All atoms of a class have the same answers.
+fn choices_in_class<'a>(
+    choices: &[Choice<'a>],
+    tested: &[Tested<'a>],
+    atom: usize,
+) -> Vec<Choice<'a>> {
+    let (mut rest, mut tests) = (Vec::new(), tested);
+    for choice in choices {
+        let (own, others) = tests.split_at(choice.alternatives.len() + choice.implied_by.len());
+        tests = others;
+        if !own.iter().any(|test| test.is_decided && test.allowed.implied.contains(atom)) {
+            rest.push(choice.restricted_to(atom, own));
+        }
+    }
+    rest
 }
 
 /// Whether facets may hold together, judged by types and presence of members.
