@@ -19,7 +19,7 @@ const MAX_TOKENS: usize = 160;
 /// The most tokens of a generation with nested tags. Most of them end before.
 const MAX_NESTED_TOKENS: usize = 400;
 /// Pieces of calls with nested tags.
-const NESTED: [&[u8]; 12] = [
+const NESTED: [&[u8]; 16] = [
     b"]<]minimax[>[",
     b"]<]minimax[>[<item>",
     b"]<]minimax[>[</item>",
@@ -32,6 +32,10 @@ const NESTED: [&[u8]; 12] = [
     b"-1.5",
     b"</list>",
     b"</union>",
+    b"<x>",
+    b"<y>",
+    b"<k>b",
+    b"</some>",
 ];
 /// Tokens of several bytes, some of them across markers.
 const EXTRA: [&[u8]; 8] = [
@@ -145,6 +149,16 @@ fn random_tokens_between_nested_tags_make_valid_calls() {
                 "items": false, "minItems": 1},
             "union": {"type": ["object", "array", "number"], "properties": {"a": {"enum": ["1", 1, "x"]}},
                 "additionalProperties": {"type": "boolean"}, "maxProperties": 2, "maxItems": 2},
+            "either": {"oneOf": [
+                {"type": "object", "required": ["k", "x"], "properties": {"k": {"const": "a"},
+                    "x": {"type": "string", "maxLength": 2}, "y": {}}, "additionalProperties": false},
+                {"type": "object", "required": ["k", "x"], "properties": {"k": {"const": "b"},
+                    "x": {"type": ["integer", "array"], "minimum": -9, "maximum": 9, "maxItems": 1,
+                        "items": {"type": "boolean"}},
+                    "y": {"type": "object", "maxProperties": 1, "additionalProperties": {"type": "null"}}},
+                    "additionalProperties": false}]},
+            "some": {"type": "array", "maxItems": 3, "items": {"type": ["string", "boolean"], "maxLength": 2},
+                "contains": {"type": "boolean"}, "maxContains": 2},
             "free": {"type": "object", "maxProperties": 2},
             "any": {},
             "node": {"$ref": "#/$defs/node"}}}}}]);
@@ -155,12 +169,11 @@ fn random_tokens_between_nested_tags_make_valid_calls() {
         .expect("lowers");
     let call = "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">";
     let (mut members, mut complete) = (HashSet::new(), 0);
-    for (k, member) in
-        ["s", "u", "list", "tuple", "union", "free", "any", "node"].iter().enumerate()
-    {
+    let names = ["s", "u", "list", "tuple", "union", "either", "some", "free", "any", "node"];
+    for (k, member) in names.iter().enumerate() {
         let prefix = format!("{call}]<]minimax[>[<{member}>");
         for seed in 0..SEEDS {
-            let seed = seed * 8 + k as u64;
+            let seed = seed * 10 + k as u64;
             let (turn, _) = generate(&plan, &engine, (&prefix, MAX_NESTED_TOKENS), seed);
             for call in &turn.calls {
                 let value: Value = serde_json::from_str(&call.arguments)
@@ -172,5 +185,5 @@ fn random_tokens_between_nested_tags_make_valid_calls() {
         }
     }
     println!("{complete} calls with {members:?}");
-    assert!(complete > 50 && members.len() == 8, "{complete} calls with {members:?}");
+    assert!(complete > 50 && members.len() == names.len(), "{complete} calls with {members:?}");
 }

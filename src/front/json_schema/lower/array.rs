@@ -7,7 +7,7 @@
 //! `uniqueItems` are compared by the parser: see `unique`.
 
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{ArrayFacets, Contains, TypeSet};
+use super::super::read::facets::{ArrayFacets, Contains};
 use super::SchemaLowering;
 use super::json_types::JsonTypes;
 use super::punctuation::{Delimiters, enclosed};
@@ -43,10 +43,6 @@ pub(super) enum Comparison<'f> {
 impl<'a> SchemaLowering<'a, '_> {
     /// An array with these facets, with its brackets.
     pub(super) fn array(&mut self, facets: &ArrayFacets) -> Expr {
-        let is_counted = !facets.contains.is_empty() || facets.repeats.is_some();
-        if self.refuse_untold(is_counted, "`contains`, or negated `uniqueItems`,") {
-            return Expr::Never;
-        }
         if let Some(loc) = facets.repeats {
             if self.positions_are_disjoint(facets) {
                 return Expr::Never;
@@ -247,9 +243,11 @@ impl<'a> SchemaLowering<'a, '_> {
         loc: LocId,
         elements: &[Vec<&'a Json>],
     ) -> Expr {
-        let listed = elements.iter().flatten();
-        let all = listed.fold(TypeSet::NONE, |all, value| all.or(TypeSet::of(value)));
-        self.present = JsonTypes::of(all);
+        self.expected = (0..=facets.prefix()).fold(JsonTypes::default(), |all, i| {
+            let mut element = facets.element(i);
+            self.normalizer.canonicalize(&mut element);
+            all.with(self.expected_types(&element))
+        });
         let ElementSet { values, positions } = self.element_set(facets, elements);
         let mut max_len = facets.max.map_or(usize::MAX, |max| max as usize);
         if facets.repeats.is_none() {

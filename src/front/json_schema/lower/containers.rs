@@ -7,6 +7,7 @@ use super::super::read::facets::{ArrayFacets, ObjectFacets, TypeSet};
 use super::super::read::shared_facets::SharedFacets;
 use super::SchemaLowering;
 use super::python_values::PythonRules;
+use super::syntax::ValueSyntax;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::Expr;
@@ -89,8 +90,12 @@ impl<'a> SchemaLowering<'a, '_> {
         }
     }
 
-    /// The key of an array that is constrained by length and element type only.
+    /// The key of an array that is constrained by length and element type only. Between nested tags
+    /// elements depend on their place, too.
     fn uniform_array(&self, facets: &ArrayFacets) -> Option<UniformContainer> {
+        if matches!(self.syntax, ValueSyntax::Nested(_)) {
+            return None;
+        }
         let [part] = &facets.parts[..] else { return None };
         let types =
             self.normalizer.reader.type_only(part.rest.filter(|_| part.prefix.is_empty())?)?;
@@ -99,8 +104,12 @@ impl<'a> SchemaLowering<'a, '_> {
         is_uniform.then_some(UniformContainer::Array(types, facets.min, facets.max))
     }
 
-    /// The key of an object whose members are constrained by type only.
+    /// The key of an object whose members are constrained by type only. Between nested tags members
+    /// depend on their place, too.
     fn uniform_object(&self, facets: &ObjectFacets<'a>) -> Option<UniformContainer> {
+        if matches!(self.syntax, ValueSyntax::Nested(_)) {
+            return None;
+        }
         let [part] = &facets.parts[..] else { return None };
         let types = self
             .normalizer

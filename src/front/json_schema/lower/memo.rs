@@ -3,6 +3,7 @@
 use super::super::normalize::Conjunction;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::TypeSet;
+use super::json_types::JsonTypes;
 use crate::hash::HashMap;
 use crate::ir::Expr;
 
@@ -13,8 +14,10 @@ pub(super) struct ValueMemo {
     by_location: Vec<Option<Expr>>,
     /// By conjunction of several locations, or of none.
     by_conjunction: HashMap<Conjunction, Expr>,
-    /// Values that are constrained by type only.
-    pub(super) by_types: HashMap<TypeSet, Expr>,
+    /// Values that are constrained by type only, by those types and the types that a reader expects.
+    pub(super) by_types: HashMap<(TypeSet, JsonTypes), Expr>,
+    /// By conjunction: the types that a reader expects of its values, between nested tags.
+    pub(super) expected_types: HashMap<Conjunction, JsonTypes>,
 }
 
 impl ValueMemo {

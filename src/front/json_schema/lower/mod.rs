@@ -76,7 +76,7 @@ pub(super) struct SchemaLowering<'a, 'b> {
     /// The syntax of values.
     syntax: ValueSyntax,
     /// The types that a reader expects of the value that is being lowered, between nested tags.
-    present: JsonTypes,
+    expected: JsonTypes,
     /// The location that is being lowered, for error messages.
     location: LocId,
     /// Memo of lowered values.
@@ -113,7 +113,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             builder,
             normalizer,
             syntax: ValueSyntax::Json,
-            present: JsonTypes::ALL,
+            expected: JsonTypes::ALL,
             location: LocId::ROOT,
             values: ValueMemo::default(),
             containers: ContainerRules::default(),
@@ -230,43 +230,39 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         };
         let outer =
             std::mem::replace(&mut self.location, locs.first().copied().unwrap_or(LocId::ROOT));
+        let expected = self.expected_types(&locs);
+        let outer_expected = std::mem::replace(&mut self.expected, expected);
         let out = match types {
             Some(types) => self.values_of_types(types),
             None => self.lower_conjunction(&locs),
         };
-        self.location = outer;
+        (self.location, self.expected) = (outer, outer_expected);
         self.values.insert(locs, out.clone(), self.normalizer.reader.doc.len());
         out
     }
 
     /// The values of these types.
     fn values_of_types(&mut self, types: TypeSet) -> Expr {
-        if let Some(expr) = self.values.by_types.get(&types) {
+        let key = (types, self.expected);
+        if let Some(expr) = self.values.by_types.get(&key) {
             return expr.clone();
         }
         let facets = Facets { types, ..Facets::any() };
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
-        let outer = std::mem::replace(&mut self.present, JsonTypes::of(types));
         self.lower_facets(&facets, &mut parts, &mut scalars);
-        self.present = outer;
         let out = self.union_rule(parts, scalars, "any");
-        self.values.by_types.insert(types, out.clone());
+        self.values.by_types.insert(key, out.clone());
         out
     }
 
     /// The values of a conjunction without a memo entry.
     fn lower_conjunction(&mut self, locs: &[LocId]) -> Expr {
         let alternatives = self.normalizer.alternatives(locs);
-        let outer = self.present;
-        if let ValueSyntax::Nested(_) = self.syntax {
-            self.present = Self::kinds_of(&alternatives);
-        }
         let mut parts = Vec::with_capacity(alternatives.len());
         let mut scalars = Vec::new();
         for facets in alternatives.iter() {
             self.lower_facets(facets, &mut parts, &mut scalars);
         }
-        self.present = outer;
         let name = self.normalizer.reader.doc.rule_name(self.location).to_owned();
         self.union_rule(parts, scalars, &name)
     }
@@ -322,6 +318,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             parts.push(self.declare_array(&facets.array));
         }
         if types.meets(TypeSet::OBJECT) {
+            self.refuse_member_of_element_name(&facets.object);
             parts.push(self.declare_object(&facets.object));
         }
         let empty = self.nested_empty(facets);

@@ -34,8 +34,14 @@ impl<'a> SchemaLowering<'a, '_> {
             NameSet::AllBut(excluded) if excluded.is_empty() && !self.syntax.has_bare_names() => {
                 Expr::Ref(self.string_rule())
             }
-            NameSet::AllBut(excluded) if matches!(self.syntax, ValueSyntax::Delimited(_)) => {
-                Expr::Ref(self.rule("name".into(), bare_complement(excluded)))
+            NameSet::AllBut(excluded)
+                if matches!(self.syntax, ValueSyntax::Delimited(_) | ValueSyntax::Nested(_)) =>
+            {
+                let names = match &self.syntax {
+                    ValueSyntax::Nested(tags) => tags.open_all_but(excluded),
+                    _ => bare_complement(excluded),
+                };
+                Expr::Ref(self.rule("name".into(), names))
             }
             NameSet::AllBut(excluded)
                 if !self.syntax.is_json() && !self.syntax.is_plain_python(&excluded) =>

@@ -3,8 +3,12 @@
 //!
 //! A mark stands before every tag. Each value is lowered with the mark of the tag after it, so a
 //! string ends at the mark. As no tag states a type, the types of all values are collected by their
-//! nodes ([`ValueTypes`]): the grammar excludes strings that read as another value of a type that
-//! their node allows.
+//! nodes ([`ValueTypes`]), and a reader expects the types of the node. The grammar has only texts
+//! that such a reader reads as they are meant: it excludes strings that read as another value of an
+//! expected type, and empty objects where no text is an empty array or string.
+//!
+//! Alternatives of a value may differ in the types of a member. A reader does not know which
+//! alternative it reads, so it expects the types of all.
 
 use super::super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::super::options::{SchemaOptions, Whitespace};
@@ -136,7 +140,7 @@ pub fn lower_nested(
         let lowering = SchemaLowering::new(builder, source, options, limits, attempt);
         let lowering = lowering.with_syntax(ValueSyntax::Nested(Box::new(style.clone())));
         let (rule, relaxed) = lowering.lower_root_with(|lowering| {
-            types = lowering.types_by_node(style);
+            types = lowering.types_by_node();
             lowering.outermost_elements()
         })?;
         Ok(((rule, types), relaxed))
@@ -166,16 +170,11 @@ impl ValueNodes {
 /// The values of a node.
 #[derive(Default)]
 struct NodeValues<'a> {
-    /// Their types, for each conjunction.
-    kinds: Vec<JsonTypes>,
+    /// Their types.
+    kinds: JsonTypes,
     /// The objects and arrays that are not listed.
     objects: Vec<SharedFacets<ObjectFacets<'a>>>,
     arrays: Vec<SharedFacets<ArrayFacets>>,
-}
-
-/// The types in any of the sets.
-fn union_of_types(kinds: &[JsonTypes]) -> JsonTypes {
-    kinds.iter().fold(JsonTypes::default(), |all, kinds| all.with(*kinds))
 }
 
 impl<'a> SchemaLowering<'a, '_> {
@@ -185,9 +184,9 @@ impl<'a> SchemaLowering<'a, '_> {
         JsonTypes::of(types)
     }
 
-    /// The types of the values of the root schema, by their nodes. Reports values that a reader
-    /// could not tell apart.
-    fn types_by_node(&mut self, style: &NestedStyle) -> ValueTypes {
+    /// The types of the values of the root schema, by their nodes. Reports values that cannot be
+    /// written.
+    fn types_by_node(&mut self) -> ValueTypes {
         let mut nodes = ValueNodes::default();
         nodes.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
         let mut out = Vec::new();
@@ -197,19 +196,33 @@ impl<'a> SchemaLowering<'a, '_> {
                 self.normalizer.reader.report_limit(LocId::ROOT, &[], what);
                 break;
             }
-            out.push(self.node(&conjunctions, &mut nodes, style));
+            let node = self.node(&conjunctions, &mut nodes);
+            for conjunction in conjunctions {
+                let expected = self.values.expected_types.entry(conjunction).or_default();
+                *expected = expected.with(node.kinds);
+            }
+            out.push(node);
         }
         ValueTypes { nodes: out }
     }
 
+    /// The types that a reader may expect of the values of a conjunction: those of all nodes that
+    /// have it. Expecting more types excludes more texts, so it is all types if no node has it.
+    pub(super) fn expected_types(&self, conjunction: &[LocId]) -> JsonTypes {
+        let known = self.values.expected_types.get(conjunction);
+        known.copied().unwrap_or(JsonTypes::ALL)
+    }
+
     /// The node of values that satisfy any of the conjunctions.
-    fn node(&mut self, of: &[Locs], nodes: &mut ValueNodes, style: &NestedStyle) -> ValueNode {
+    fn node(&mut self, of: &[Locs], nodes: &mut ValueNodes) -> ValueNode {
         let values = self.node_values(of);
         let mut names: Vec<&'a str> =
             values.objects.iter().flat_map(|object| self.declared_names(object)).collect();
         names.sort_unstable();
         names.dedup();
-        self.refuse_unreadable(of, &values, &names, style);
+        if let Some(name) = names.iter().find(|name| !NestedStyle::can_write_name(name)) {
+            self.refuse_nested(of, &format!("a tag with the name {name:?}"));
+        }
         let NodeValues { kinds, objects, arrays } = values;
         let is_possible = |locs: &Locs| !locs.contains(&LocId::FALSE);
         let mut members = Vec::with_capacity(names.len());
@@ -231,7 +244,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let prefix = elements.by_ref().take(length).collect();
         let rest = elements.next().unwrap_or_default();
         let others = self.node_index(others.into_iter().filter(is_possible).collect(), nodes);
-        ValueNode { kinds: union_of_types(&kinds), members, others, prefix, rest }
+        ValueNode { kinds, members, others, prefix, rest }
     }
 
     /// The values that satisfy any of the conjunctions. Reports listed containers.
@@ -239,7 +252,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut values = NodeValues::default();
         for locs in of {
             let alternatives = self.normalizer.alternatives(locs);
-            values.kinds.push(Self::kinds_of(&alternatives));
+            values.kinds = values.kinds.with(Self::kinds_of(&alternatives));
             for facets in alternatives.iter() {
                 let facets = self.close_undeclared(facets).into_owned();
                 let listed = facets.values.as_deref().into_iter().flatten();
@@ -257,38 +270,24 @@ impl<'a> SchemaLowering<'a, '_> {
         values
     }
 
-    /// Reports values that a reader could not tell apart, and `names` of members that it could not
-    /// read.
-    fn refuse_unreadable(
-        &mut self,
-        of: &[Locs],
-        values: &NodeValues<'a>,
-        names: &[&'a str],
-        style: &NestedStyle,
-    ) {
-        let all = union_of_types(&values.kinds);
-        let may_be_string = all.meets(JsonTypes::STRING) && all != JsonTypes::STRING;
-        let may_be_either = all.meets(JsonTypes::ARRAY) && all.meets(JsonTypes::OBJECT);
-        let differs = |kinds: &JsonTypes| *kinds != all && *kinds != JsonTypes::default();
-        if (may_be_string || may_be_either) && values.kinds.iter().any(differs) {
-            self.refuse_nested(of, "values between tags whose types depend on other values");
-        }
-        if let Some(name) = names.iter().find(|name| !NestedStyle::can_write_name(name)) {
-            self.refuse_nested(of, &format!("a tag with the name {name:?}"));
-        }
-        if may_be_either && names.contains(&style.item.as_str()) {
-            self.refuse_nested(of, &format!("a member {:?} where arrays are allowed", style.item));
-        }
-    }
-
     fn node_index(&mut self, schemas: Vec<Locs>, nodes: &mut ValueNodes) -> usize {
         nodes.index(schemas.into_iter().map(|locs| self.normalizer.conjunction(locs)).collect())
     }
 
     /// Reports what tags cannot express.
     fn refuse_nested(&mut self, of: &[Locs], what: &str) {
-        let at = of.iter().flatten().next().copied().unwrap_or(LocId::ROOT);
+        let at = of.iter().flatten().next().copied().unwrap_or(self.location);
         self.normalizer.reader.report(at, "", Reason::Unsupported(what.to_owned()));
+    }
+
+    /// Reports a declared member with the name of elements, where a reader may expect an array.
+    pub(super) fn refuse_member_of_element_name(&mut self, object: &ObjectFacets<'a>) {
+        let ValueSyntax::Nested(style) = &self.syntax else { return };
+        let item = style.item.clone();
+        if self.expected.meets(JsonTypes::ARRAY) && self.declared_names(object).contains(&&*item) {
+            let what = format!("a member {item:?} where arrays are allowed");
+            self.refuse_nested(&[], &what);
+        }
     }
 
     /// Reports keywords that depend on types which a reader does not know. Returns whether there
@@ -305,7 +304,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// A string between tags, with the mark after it. Excludes texts that read as a value of
     /// another type.
     pub(super) fn nested_text(&mut self, style: &NestedStyle, facets: &StringFacets<'a>) -> Expr {
-        let others = self.present.within(SCALARS);
+        let others = self.expected.within(SCALARS);
         if facets.is_free() && others == JsonTypes::default() {
             return Expr::Dispatch(Box::new(Dispatch {
                 tags: Vec::new(),
@@ -325,7 +324,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// A listed string between tags; [`Expr::Never`] if it reads as a value of another type.
     pub(super) fn nested_constant(&self, style: &NestedStyle, text: &str) -> Expr {
-        match style.strings().reads_as_string(text, self.present.within(SCALARS)) {
+        match style.strings().reads_as_string(text, self.expected.within(SCALARS)) {
             true => Expr::seq([Expr::text(text), style.mark()]),
             false => Expr::Never,
         }
@@ -336,7 +335,7 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn nested_empty(&mut self, facets: &Facets<'a>) -> Option<Expr> {
         let ValueSyntax::Nested(style) = &self.syntax else { return None };
         let mark = style.mark();
-        let value = match self.present {
+        let value = match self.expected {
             kinds if kinds.meets(JsonTypes::STRING) => return None,
             kinds if kinds.meets(JsonTypes::ARRAY) => Json::Array(Vec::new()),
             _ => Json::Object(crate::spec::json::Object::default()),

@@ -37,7 +37,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if facets.is_free() && !is_nested {
             return Expr::Ref(self.string_rule());
         }
-        let key = (facets.clone(), is_nested.then_some(self.present));
+        let key = (facets.clone(), is_nested.then_some(self.expected));
         if let Some(string) = self.strings.by_facets.get(&key) {
             return string.clone();
         }

@@ -113,6 +113,12 @@ impl NestedStyle {
         Expr::seq([self.mark(), Expr::text(&format!("<{name}>"))])
     }
 
+    /// The tags that open a member, but those of an element and of these names.
+    pub(super) fn open_all_but<'a>(&'a self, mut excluded: Vec<&'a str>) -> Expr {
+        excluded.push(&self.item);
+        Expr::seq([self.mark(), Expr::text("<"), bare_complement(excluded), Expr::text(">")])
+    }
+
     /// The tag that closes a value of this name. The mark before it belongs to the value.
     pub(super) fn close(name: &str) -> Expr {
         Expr::text(&format!("</{name}>"))
@@ -383,7 +389,7 @@ pub(super) fn bare_complement(mut excluded: Vec<&str>) -> Expr {
         }
         edges(&mut builder, state, &leave, free);
     }
-    Expr::Automaton(builder.finish().minimize().into())
+    Expr::Automaton(builder.finish().into())
 }
 
 /// The automaton of names that may be written without quotes.

@@ -4,6 +4,7 @@ use super::super::read::facets::{NumberFacets, StringFacets, TypeSet};
 use super::SchemaLowering;
 use super::constants::word_set;
 use super::json_types::JsonTypes;
+use super::names::NameSet;
 use super::punctuation::Delimiters;
 use super::syntax::{PythonDialect, ValueSyntax};
 use crate::ids::RuleId;
@@ -91,13 +92,13 @@ impl SchemaLowering<'_, '_> {
         }
         let rule = self.builder.declare("json");
         self.common_rules.json = Some(rule);
-        let outer = std::mem::replace(&mut self.present, JsonTypes::ALL);
+        let outer = std::mem::replace(&mut self.expected, JsonTypes::ALL);
         let words = self.syntax.words().concat();
         let words = word_set(words.into_iter().map(Literal::from).collect());
         let rules = [self.string_rule(), self.any_array_rule(), self.any_object_rule()];
         let number = Expr::Ref(self.number_rule());
         let scalars = self.scalar(Expr::alt([number, words]));
-        self.present = outer;
+        self.expected = outer;
         self.builder.define(rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([scalars])));
         rule
     }
@@ -132,10 +133,7 @@ impl SchemaLowering<'_, '_> {
                 Expr::Never
             }
             ValueSyntax::Json | ValueSyntax::Python(_) => Expr::Ref(self.string_rule()),
-            _ => match self.all_but(&[]) {
-                Some(all) => self.foreign_names(&(all, (0, None))),
-                None => Expr::Never,
-            },
+            _ => self.name_expr(NameSet::AllBut(Vec::new())),
         };
         let value = Expr::Ref(self.json_rule());
         let after = self.syntax.after_member(None);
