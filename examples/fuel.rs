@@ -1,8 +1,8 @@
 //! Measures a grammar's work in fuel and time. The default budgets were set with it.
 //!
-//! `cargo run --release --example fuel -- ebnf 'root ::= root root | "a"'` compiles the grammar for
-//! a vocabulary of bytes and words, then repeatedly fills the mask and advances by an allowed
-//! token.
+//! `cargo run --release -p louver --example fuel -- ebnf 'root ::= root root | "a"'` compiles the
+//! grammar for a vocabulary of bytes and words, then repeatedly fills the mask and advances by an
+//! allowed token.
 
 use std::error::Error;
 use std::sync::Arc;

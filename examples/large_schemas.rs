@@ -1,8 +1,8 @@
 //! Schemas of about two megabytes with different shapes. Each is parsed, lowered and compiled up to
 //! its first mask, or rejected, in a separate process. Prints the time and the peak memory.
 //!
-//! `cargo run --release --example large_schemas [-- SHAPE]`. Exit code 1 if one takes 2 s or 500
-//! MB.
+//! `cargo run --release -p louver --example large_schemas [-- SHAPE]`. Exit code 1 if one takes 2 s
+//! or 500 MB.
 
 use std::fmt::Write;
 use std::process::{Command, ExitCode};

@@ -1,10 +1,10 @@
 //! Runs a corpus of schemas and instances through lowering, compilation and recognition, and prints
 //! the results.
 //!
-//! `cargo run --release --example schema_sweep -- FILE.jsonl [--verbose] [--options JSON] [--lower
-//! N]`. With `--lower` every schema is only lowered, N times. Each line is `{"schema", "tests":
-//! [{"valid", "data"}]}` (MaskBench, JSON-Schema-Test-Suite). Instances are written like Python's
-//! `json.dumps`. Exit code 1 if an invalid instance was accepted.
+//! `cargo run --release -p louver --example schema_sweep -- FILE.jsonl [--verbose] [--options JSON]
+//! [--lower N]`. With `--lower` every schema is only lowered, N times. Each line is `{"schema",
+//! "tests": [{"valid", "data"}]}` (MaskBench, JSON-Schema-Test-Suite). Instances are written like
+//! Python's `json.dumps`. Exit code 1 if an invalid instance was accepted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
