@@ -111,6 +111,30 @@ fn ambiguity_and_left_recursion_stay_small() {
     }
 }
 
+/// A hundred calls that begin with an id are one item while the id is read.
+#[test]
+fn callers_share_a_counted_rule() {
+    let mut b = GrammarBuilder::new();
+    let letter = Expr::class(ByteSet::range(b'a', b'z'));
+    let id = b.rule("id", Expr::repeat(letter, 8, Some(16)));
+    let call = |n: usize| Expr::seq([Expr::Ref(id), Expr::text(&format!("={n}"))]);
+    let calls = (0..100).map(|n| Expr::Ref(b.rule(format!("call {n}"), call(n))));
+    let calls = Expr::alt(calls.collect::<Vec<_>>());
+    let start = b.rule("start", calls);
+    let constraint = engine(&["abcd", "h=4"]).compile(&b.finish(start).unwrap()).unwrap();
+    let mut matcher = constraint.matcher();
+    let items = |matcher: &Matcher| {
+        let state = constraint.index.lock();
+        state.parser.store().items(matcher.config()).len()
+    };
+    feed(&mut matcher, &constraint, "abcdefg");
+    assert_eq!(items(&matcher), 1);
+    feed(&mut matcher, &constraint, "h");
+    assert_eq!(items(&matcher), 101);
+    feed(&mut matcher, &constraint, "ijklmnop=42");
+    assert_eq!(allowed(&mut matcher, &constraint), ["<|end|>"]);
+}
+
 #[test]
 fn counted_repeats_are_exact() {
     let class = Expr::class(ByteSet::range(b'a', b'z'));

@@ -4,7 +4,7 @@
 use louver::limits::Limits;
 use louver_formats::{
     ArgumentStyle, Call, CallKind, Catalog, LowerError, ParallelPolicy, Strictness, ToolRequest,
-    Turn, WireId,
+    Turn, WireFormat, WireId,
 };
 use serde_json::json;
 
@@ -104,6 +104,24 @@ fn arguments_are_an_object_in_every_format() {
     }
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
     assert!(taken > 1_000 && refused > 3_000, "{taken} {refused}");
+}
+
+/// All tools share the rule of ids, so that an id before the name is parsed once.
+#[test]
+fn tools_share_the_rule_of_ids() {
+    let id_rules = |format: &WireFormat, tools: &str| {
+        let plan = format.lower(&request(tools, &json!("required"))).expect("lowers");
+        plan.grammar().rules.iter().filter(|rule| rule.name == "id").count()
+    };
+    let mut with_ids = 0;
+    for format in Catalog::shipped().formats() {
+        let rig = Rig::new(format, Specials::Fewest);
+        let one = id_rules(&rig.format, r#"[{"name": "a"}]"#);
+        let three = id_rules(&rig.format, r#"[{"name": "a"}, {"name": "b"}, {"name": "c"}]"#);
+        assert_eq!(one, three, "{}", format.name);
+        with_ids += usize::from(one > 0);
+    }
+    assert!(with_ids > 5, "{with_ids}");
 }
 
 /// Ids are unique in a turn and in a conversation, even if the model writes the same id twice.
