@@ -14,7 +14,7 @@ pub(super) struct ValueMemo {
     by_location: Vec<Option<Expr>>,
     /// By conjunction of several locations, or of none.
     by_conjunction: HashMap<Conjunction, Expr>,
-    /// Values that are constrained by type only, by those types and the types that a reader expects.
+    /// Values that are constrained by type only: by those types, and those that a reader expects.
     pub(super) by_types: HashMap<(TypeSet, JsonTypes), Expr>,
     /// By conjunction: the types that a reader expects of its values, between nested tags.
     pub(super) expected_types: HashMap<Conjunction, JsonTypes>,

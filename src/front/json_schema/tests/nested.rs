@@ -145,6 +145,22 @@ fn what_tags_do_not_tell_apart_is_refused() {
     }
 }
 
+#[test]
+fn undeclared_members_have_the_types_of_their_schemas() {
+    let patterns = r#""patternProperties": {"^x": {"type": "string"}}, "additionalProperties""#;
+    check_nested(
+        &format!(r#"{{"type": "object", {patterns}: false}}"#),
+        &["%<x1>5%</x1>", "%<x>a%</x>"],
+        &["%<y>a%</y>"],
+    );
+    // A reader expects the types of all undeclared members.
+    check_nested(
+        &format!(r#"{{"type": "object", {patterns}: {{"type": "integer"}}}}"#),
+        &["%<x1>a%</x1>", "%<y>5%</y>"],
+        &["%<x1>5%</x1>", "%<y>a%</y>"],
+    );
+}
+
 /// A reader knows the types of a place, not the alternative: it expects the types of all.
 #[test]
 fn alternatives_may_differ_in_types() {
