@@ -121,7 +121,7 @@ fn callers_share_a_counted_rule() {
     let calls = (0..100).map(|n| Expr::Ref(b.rule(format!("call {n}"), call(n))));
     let calls = Expr::alt(calls.collect::<Vec<_>>());
     let start = b.rule("start", calls);
-    let constraint = engine(&["abcd", "h=4"]).compile(&b.finish(start).unwrap()).unwrap();
+    let constraint = engine(&["abcd", "h=4"]).compile(b.finish(start).unwrap()).unwrap();
     let mut matcher = constraint.matcher();
     let items = |matcher: &Matcher| {
         let state = constraint.index.lock();
