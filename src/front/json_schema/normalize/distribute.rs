@@ -152,7 +152,11 @@ impl<'a> Normalizer<'a> {
             }
         }
         let base = Facets { types: objects, ..base };
-        self.distribute_classes(run, (name, base), choices, &resolved) && run.path.pop().is_some()
+        if !self.distribute_classes(run, (name, base), choices, &resolved) {
+            return false;
+        }
+        run.path.pop();
+        true
     }
 
     /// As [`Normalizer::distribute_over`], with each alternative of a choice as a case.
