@@ -90,7 +90,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }),
             Json::String(_) | Json::Number(_) => {}
             // Refused where the types of values are collected.
-            Json::Array(_) | Json::Object(_) if matches!(self.syntax, ValueSyntax::Nested(_)) => {}
+            Json::Array(_) | Json::Object(_) if self.syntax.is_nested() => {}
             Json::Array(items) => parts.push(self.constant_array(items)),
             Json::Object(object) => parts.push(self.constant_object(object)),
         }

@@ -7,7 +7,6 @@ use super::super::read::facets::{ArrayFacets, ObjectFacets, TypeSet};
 use super::super::read::shared_facets::SharedFacets;
 use super::SchemaLowering;
 use super::python_values::PythonRules;
-use super::syntax::ValueSyntax;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::Expr;
@@ -93,7 +92,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The key of an array that is constrained by length and element type only. Between nested tags
     /// elements depend on their place, too.
     fn uniform_array(&self, facets: &ArrayFacets) -> Option<UniformContainer> {
-        if matches!(self.syntax, ValueSyntax::Nested(_)) {
+        if self.syntax.is_nested() {
             return None;
         }
         let [part] = &facets.parts[..] else { return None };
@@ -107,7 +106,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The key of an object whose members are constrained by type only. Between nested tags members
     /// depend on their place, too.
     fn uniform_object(&self, facets: &ObjectFacets<'a>) -> Option<UniformContainer> {
-        if matches!(self.syntax, ValueSyntax::Nested(_)) {
+        if self.syntax.is_nested() {
             return None;
         }
         let [part] = &facets.parts[..] else { return None };

@@ -75,7 +75,8 @@ pub(super) struct SchemaLowering<'a, 'b> {
     normalizer: Normalizer<'a>,
     /// The syntax of values.
     syntax: ValueSyntax,
-    /// The types that a reader expects of the value that is being lowered, between nested tags.
+    /// The types that a reader expects of the value that is being lowered: all, unless it stands
+    /// between nested tags.
     expected: JsonTypes,
     /// The location that is being lowered, for error messages.
     location: LocId,

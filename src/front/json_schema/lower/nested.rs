@@ -275,7 +275,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Reports what tags cannot express.
-    fn refuse_nested(&mut self, of: &[Locs], what: &str) {
+    pub(super) fn refuse_nested(&mut self, of: &[Locs], what: &str) {
         let at = of.iter().flatten().next().copied().unwrap_or(self.location);
         self.normalizer.reader.report(at, "", Reason::Unsupported(what.to_owned()));
     }
@@ -288,17 +288,6 @@ impl<'a> SchemaLowering<'a, '_> {
             let what = format!("a member {item:?} where arrays are allowed");
             self.refuse_nested(&[], &what);
         }
-    }
-
-    /// Reports keywords that depend on types which a reader does not know. Returns whether there
-    /// are any.
-    pub(super) fn refuse_untold(&mut self, are_any: bool, what: &str) -> bool {
-        let is_refused = are_any && matches!(self.syntax, ValueSyntax::Nested(_));
-        if is_refused {
-            let what = Reason::Unsupported(format!("{what} between tags"));
-            self.normalizer.reader.report(self.location, "", what);
-        }
-        is_refused
     }
 
     /// A string between tags, with the mark after it. Excludes texts that read as a value of

@@ -108,7 +108,8 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Reports witnesses that cannot be tracked: too many, or between tags. Returns whether there
     /// are any.
     fn refuse_witnesses(&mut self, facets: &ObjectFacets<'a>) -> bool {
-        if self.refuse_untold(!facets.witnesses.is_empty(), "negated members") {
+        if !facets.witnesses.is_empty() && self.syntax.is_nested() {
+            self.refuse_nested(&[], "negated members between tags");
             return true;
         }
         let are_too_many = facets.witnesses.len() > MAX_WITNESSES;

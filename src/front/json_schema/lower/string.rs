@@ -12,7 +12,6 @@ use super::super::read::facets::{PatternUse, StringFacets};
 use super::SchemaLowering;
 use super::json_types::JsonTypes;
 use super::spelling::plain_ascii;
-use super::syntax::ValueSyntax;
 use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_dfa};
 use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
 use crate::hash::HashMap;
@@ -22,8 +21,8 @@ use crate::ir::{Counted, Expr, Graph};
 /// Memo of strings, and of the spellings of their characters.
 #[derive(Default)]
 pub(super) struct StringMemo<'a> {
-    /// Strings, by their facets, and by the types that may stand beside them in nested tags.
-    by_facets: HashMap<(StringFacets<'a>, Option<JsonTypes>), Expr>,
+    /// Strings, by their facets and the types that a reader expects.
+    by_facets: HashMap<(StringFacets<'a>, JsonTypes), Expr>,
     /// Rules of one code point of these ranges.
     classes: HashMap<Ranges, RuleId>,
     /// Spellings of one code point of these ranges: plain ASCII, and a rule for the rest.
@@ -33,11 +32,10 @@ pub(super) struct StringMemo<'a> {
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers a string with the given facets, quotes included. Equal facets share one rule.
     pub(super) fn string(&mut self, facets: &StringFacets<'a>) -> Expr {
-        let is_nested = matches!(self.syntax, ValueSyntax::Nested(_));
-        if facets.is_free() && !is_nested {
+        if facets.is_free() && !self.syntax.is_nested() {
             return Expr::Ref(self.string_rule());
         }
-        let key = (facets.clone(), is_nested.then_some(self.expected));
+        let key = (facets.clone(), self.expected);
         if let Some(string) = self.strings.by_facets.get(&key) {
             return string.clone();
         }

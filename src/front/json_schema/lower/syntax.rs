@@ -151,6 +151,11 @@ impl ValueSyntax {
         *self == ValueSyntax::Json
     }
 
+    /// Whether values stand between tags.
+    pub(super) fn is_nested(&self) -> bool {
+        matches!(self, ValueSyntax::Nested(_))
+    }
+
     /// Whether the syntax is that of Python, and these texts have no character that it escapes.
     pub(super) fn is_plain_python(&self, texts: &[&str]) -> bool {
         let plain = QUOTES.map(python_plain);
