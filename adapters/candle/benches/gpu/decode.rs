@@ -1,5 +1,6 @@
 //! What constraints cost a decode loop: the time of a step with 64 rows, with none, half and all of
-//! them constrained. The model has the width of an 8B one, few layers and random weights.
+//! them constrained. The model has the width of an 8B one, few layers and random weights. The loops
+//! take turns at every step, because launches are faster in one minute than in the next.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ const ROWS: usize = 64;
 const TOKENS: usize = 128;
 /// Steps at the beginning that read prompts.
 const WARM_UP: usize = 8;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 /// Lists that no answer of [`TOKENS`] tokens can end, so that no row leaves the batch.
 const SCHEMAS: [&str; 2] = [
@@ -68,6 +69,13 @@ enum Constrained {
     All,
 }
 
+struct Way {
+    name: &'static str,
+    constrained: Constrained,
+    /// Whether the masks are made beside the forward pass.
+    overlap: bool,
+}
+
 struct Bench {
     engine: Arc<Engine>,
     constraints: Vec<Constraint>,
@@ -94,15 +102,10 @@ impl Bench {
         (0..ROWS).map(request).collect()
     }
 
-    /// The times of the steps that draw a token in each row, and the texts.
-    fn run(
-        &self,
-        constrained: Constrained,
-        overlap: bool,
-    ) -> Outcome<(Vec<Duration>, Vec<Output>)> {
+    fn decode_loop(&self, way: &Way) -> Outcome<DecodeLoop<Llama>> {
         let settings = Settings {
             max_rows: ROWS,
-            overlap,
+            overlap: way.overlap,
             forced: Forced::Draw,
             draft: 0,
             kept_masks: 64 << 20,
@@ -110,19 +113,46 @@ impl Bench {
         };
         let llama = Llama::load(self.weights.clone(), &self.config)?;
         let mut decode = DecodeLoop::new(llama, self.engine.clone(), settings);
-        for request in self.requests(constrained) {
+        for request in self.requests(way.constrained) {
             decode.submit(request)?;
         }
-        let (mut times, mut outputs) = (Vec::new(), Vec::new());
-        while !decode.is_idle() {
-            let begin = Instant::now();
-            outputs.extend(decode.step()?);
-            times.push(begin.elapsed());
-        }
-        times.truncate(TOKENS - 1);
-        outputs.sort_by_key(|output| output.id);
-        Ok((times.split_off(WARM_UP), outputs))
+        Ok(decode)
     }
+
+    /// Runs all loops to their ends. Returns, per loop, the times of the steps that draw a token in
+    /// each row and the texts.
+    fn run(&self, ways: &[Way]) -> Outcome<Vec<(Vec<Duration>, Vec<Output>)>> {
+        let mut loops =
+            ways.iter().map(|way| self.decode_loop(way)).collect::<Outcome<Vec<_>>>()?;
+        let mut results = vec![(Vec::new(), Vec::new()); ways.len()];
+        for step in 0.. {
+            if loops.iter().all(DecodeLoop::is_idle) {
+                break;
+            }
+            for turn in 0..ways.len() {
+                let way = (turn + step) % ways.len();
+                let (times, outputs) = &mut results[way];
+                let begin = Instant::now();
+                outputs.extend(loops[way].step()?);
+                times.push(begin.elapsed());
+            }
+        }
+        for (times, outputs) in &mut results {
+            times.truncate(TOKENS - 1);
+            times.drain(..WARM_UP);
+            outputs.sort_by_key(|output: &Output| output.id);
+        }
+        Ok(results)
+    }
+}
+
+/// Quartiles of the loss in percent, of steps compared with the unconstrained one of the same turn.
+fn loss(times: &[Duration], unconstrained: &[Duration]) -> [f64; 3] {
+    let ratio = |(own, free): (&Duration, &Duration)| own.as_secs_f64() / free.as_secs_f64();
+    let mut losses: Vec<f64> =
+        times.iter().zip(unconstrained).map(|pair| 100.0 * (ratio(pair) - 1.0)).collect();
+    losses.sort_unstable_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| losses[losses.len() * quarter / 4])
 }
 
 pub(crate) fn losses(device: &Device, vocab: Vocabulary) -> Outcome<()> {
@@ -146,34 +176,36 @@ pub(crate) fn losses(device: &Device, vocab: Vocabulary) -> Outcome<()> {
         .collect::<Result<_, _>>()?;
     let weights = VarBuilder::from_tensors(weights, DType::BF16, device);
     let bench = Bench { engine, constraints, weights, config };
+    let way = |name, constrained, overlap| Way { name, constrained, overlap };
     let ways = [
-        ("unconstrained", Constrained::None, true),
-        ("half, masks beside the forward pass", Constrained::Half, true),
-        ("half, masks before it", Constrained::Half, false),
-        ("all, masks beside it", Constrained::All, true),
-        ("all, masks before it", Constrained::All, false),
+        way("unconstrained", Constrained::None, true),
+        way("half, masks beside the forward pass", Constrained::Half, true),
+        way("half, masks before it", Constrained::Half, false),
+        way("all, masks beside it", Constrained::All, true),
+        way("all, masks before it", Constrained::All, false),
     ];
     let (mut times, mut is_same) = ([const { Vec::new() }; 5], true);
     for round in 0..=ROUNDS {
-        let mut texts: Vec<Vec<Output>> = Vec::new();
-        for ((_, constrained, overlap), times) in ways.iter().zip(&mut times) {
-            let (steps, outputs) = bench.run(*constrained, *overlap)?;
-            if round > 0 {
-                times.extend(steps);
-            } else if outputs.iter().any(|output| output.finish == Finish::Limit) {
-                return Err("a row reached a limit".into());
-            }
-            texts.push(outputs);
+        let results = bench.run(&ways)?;
+        if results.iter().flat_map(|(_, texts)| texts).any(|text| text.finish == Finish::Limit) {
+            return Err("a row reached a limit".into());
         }
-        for pair in [(1, 2), (3, 4)] {
-            let tokens = |way: usize| texts[way].iter().map(|output| &output.tokens);
-            is_same &= tokens(pair.0).eq(tokens(pair.1));
+        let tokens = |way: usize| results[way].1.iter().map(|output| &output.tokens);
+        is_same &= tokens(1).eq(tokens(2)) && tokens(3).eq(tokens(4));
+        if round > 0 {
+            for ((steps, _), times) in results.into_iter().zip(&mut times) {
+                times.extend(steps);
+            }
         }
     }
-    let times = times.map(median_and_p99);
-    for ((name, ..), (median, p99)) in ways.iter().zip(times) {
-        let loss = 100.0 * (median / times[0].0 - 1.0);
-        println!("{name:36} {median:8.0} ({loss:+.2} %), p99 {p99:8.0}");
+    for (way, own) in ways.iter().zip(&times) {
+        let (median, p99) = median_and_p99(own.clone());
+        let [low, middle, high] = loss(own, &times[0]);
+        println!(
+            "{:36} {median:8.0}, p99 {p99:8.0}, step by step {middle:+.2} % (quartiles {low:+.2} \
+             and {high:+.2})",
+            way.name
+        );
     }
     println!("the same tokens with masks beside and before the forward pass: {is_same}");
     Ok(())

@@ -1,9 +1,10 @@
 //! The kernels alone: masks against moving the same bytes, one operation against two, and how much
 //! of the upload overlaps with a forward pass.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use candle_core::cuda_backend::WrapErr;
+use candle_core::cuda_backend::cudarc::driver::sys::CUevent_flags;
 use candle_core::{DType, Device, Tensor};
 use half::bf16;
 use louver_candle::{MaskBatch, apply_bitmask_, greedy};
@@ -11,30 +12,71 @@ use louver_candle::{MaskBatch, apply_bitmask_, greedy};
 use crate::{Outcome, median_and_p99};
 
 const ROUNDS: usize = 101;
+/// Rounds that are not counted.
+const WARM_UP: usize = 5;
 /// Launches per measurement, to amortise timing and synchronisation.
 const REPEAT: u32 = 20;
 
-/// Medians of the alternating operations in microseconds per run; the device is idle before and
-/// after each.
+/// What one operation takes, in microseconds.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// On the device.
+    device: f64,
+    /// Of the thread that queues it.
+    queue: f64,
+}
+
+/// Square weights whose product with themselves keeps the device busy for more than a millisecond.
+fn forward_weights(device: &Device) -> Outcome<Tensor> {
+    Ok(Tensor::rand(-1f32, 1.0, (8192, 8192), device)?.to_dtype(DType::BF16)?)
+}
+
+/// Two matrix products, in place of a forward pass.
+fn forward(weights: &Tensor) -> Outcome<()> {
+    for _ in 0..2 {
+        drop(weights.matmul(weights)?);
+    }
+    Ok(())
+}
+
+/// Medians of the alternating operations. They are queued behind a forward pass, as in a decode
+/// loop, so that the device does not wait for launches: the time between two events is its own.
 fn compare<const N: usize>(
     device: &Device,
+    weights: &Tensor,
     mut run: [&mut dyn FnMut() -> Outcome<()>; N],
-) -> Outcome<[f64; N]> {
-    let mut times = [const { Vec::new() }; N];
-    for round in 0..ROUNDS + 5 {
-        for (run, times) in run.iter_mut().zip(&mut times) {
+) -> Outcome<[Cost; N]> {
+    let stream = device.as_cuda_device()?.cuda_stream();
+    let event = || stream.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).w();
+    let (begin, end) = (event()?, event()?);
+    let mut times = [const { (Vec::new(), Vec::new()) }; N];
+    for round in 0..ROUNDS + WARM_UP {
+        for (run, (on_device, queued)) in run.iter_mut().zip(&mut times) {
             device.synchronize()?;
-            let begin = Instant::now();
+            forward(weights)?;
+            begin.record(&stream).w()?;
+            let queue = Instant::now();
             for _ in 0..REPEAT {
                 run()?;
             }
-            device.synchronize()?;
-            if round >= 5 {
-                times.push(begin.elapsed() / REPEAT);
+            let queue = queue.elapsed();
+            // Otherwise the device has waited for launches.
+            let is_counted = round >= WARM_UP && !begin.is_complete();
+            end.record(&stream).w()?;
+            let seconds = begin.elapsed_ms(&end).w()? / 1e3;
+            if is_counted {
+                on_device.push(Duration::from_secs_f32(seconds) / REPEAT);
+                queued.push(queue / REPEAT);
             }
         }
     }
-    Ok(times.map(|times| median_and_p99(times).0))
+    if times.iter().any(|(times, _)| times.len() < ROUNDS / 2) {
+        return Err("launches take longer than the forward pass that hides them".into());
+    }
+    Ok(times.map(|(device, queue)| Cost {
+        device: median_and_p99(device).0,
+        queue: median_and_p99(queue).0,
+    }))
 }
 
 fn noise(row: usize, at: usize) -> u32 {
@@ -56,9 +98,10 @@ fn batch(rows: usize, ids: usize, word: impl Fn(usize, usize) -> u32) -> Outcome
 /// bytes as the kernel must.
 pub(crate) fn floors(device: &Device) -> Outcome<()> {
     let (rows, ids) = (256, 128_256);
-    println!("[{rows}, {ids}] bf16, microseconds a batch, masks on the device");
+    println!("[{rows}, {ids}] bf16, masks on the device; microseconds a batch (and to queue it)");
+    let weights = forward_weights(device)?;
     let stream = device.as_cuda_device()?.cuda_stream();
-    let logits = Tensor::zeros((rows, ids), DType::BF16, device)?;
+    let logits = Tensor::rand(-1f32, 1.0, (rows, ids), device)?.to_dtype(DType::BF16)?;
     let zeros = |n: usize| stream.alloc_zeros::<bf16>(n).w();
     let half = ids / 64;
     let kinds = [
@@ -78,8 +121,9 @@ pub(crate) fn floors(device: &Device) -> Outcome<()> {
     for (name, masks, copied) in &kinds {
         let elements = ((rows * ids) as f64 * copied) as usize + 1;
         let (from, mut to) = (zeros(elements)?, zeros(elements)?);
-        let [floor, apply, choose, separate] = compare(
+        let costs = compare(
             device,
+            &weights,
             [
                 &mut || Ok(stream.memcpy_dtod(&from, &mut to).w()?),
                 &mut || Ok(apply_bitmask_(&logits, masks, None)?),
@@ -94,10 +138,12 @@ pub(crate) fn floors(device: &Device) -> Outcome<()> {
                 },
             ],
         )?;
+        let [copy, apply, choose, separate] =
+            costs.map(|Cost { device, queue }| format!("{device:6.1} ({queue:4.1})"));
         println!(
-            "{name:20} floor {floor:7.1}, masks {apply:7.1} ({:.2}x), greedy {choose:7.1}, masks \
-             and argmax {separate:7.1}",
-            apply / floor
+            "{name:20} copy {copy}, masks {apply}, {:.2}x, greedy {choose}, masks and argmax \
+             {separate}",
+            costs[1].device / costs[0].device
         );
     }
     Ok(())
@@ -107,8 +153,8 @@ pub(crate) fn floors(device: &Device) -> Outcome<()> {
 pub(crate) fn overlap(device: &Device) -> Outcome<()> {
     let (rows, ids) = (256, 128_256);
     let mut masks = batch(rows, ids, noise)?;
-    let weights = Tensor::rand(-1f32, 1.0, (8192, 8192), device)?.to_dtype(DType::BF16)?;
-    let logits = Tensor::zeros((rows, ids), DType::BF16, device)?;
+    let weights = forward_weights(device)?;
+    let logits = Tensor::rand(-1f32, 1.0, (rows, ids), device)?.to_dtype(DType::BF16)?;
     let mut times = [const { Vec::new() }; 3];
     for round in 0..ROUNDS {
         for (way, times) in times.iter_mut().enumerate() {
@@ -120,9 +166,7 @@ pub(crate) fn overlap(device: &Device) -> Outcome<()> {
             }
             device.synchronize()?;
             let begin = Instant::now();
-            for _ in 0..2 {
-                drop(weights.matmul(&weights)?);
-            }
+            forward(&weights)?;
             match way {
                 0 => {}
                 1 => masks.upload(device)?,
