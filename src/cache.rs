@@ -8,7 +8,9 @@
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
+use std::sync::OnceLock;
 
+use crate::fuel;
 use crate::hash::Seeded;
 use hashbrown::{HashTable, hash_table};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
@@ -211,6 +213,30 @@ impl<K: Eq + Hash, V: Clone> ProcessCache<K, V> {
         MutexGuard::map(self.cache.lock(), |cache| {
             cache.get_or_insert_with(|| Cache::new(self.max_bytes))
         })
+    }
+
+    /// Keeps a value, unless the request that has made it is out of fuel: then an automaton may not
+    /// be minimal, and other requests would have it for good.
+    pub(crate) fn insert(&self, key: K, value: V, bytes: usize) {
+        if fuel::check().is_ok() {
+            self.lock().insert(key, value, bytes);
+        }
+    }
+}
+
+/// A value that is made once per process, whichever request needs it first. Neither the fuel of
+/// that request nor its cancellation counts, so it must be small.
+pub(crate) struct ProcessCell<T>(OnceLock<T>);
+
+impl<T> ProcessCell<T> {
+    /// A cell without a value.
+    pub(crate) const fn new() -> Self {
+        ProcessCell(OnceLock::new())
+    }
+
+    /// The value, made on first use.
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        self.0.get_or_init(|| fuel::with_separate_budget(u64::MAX, make))
     }
 }
 

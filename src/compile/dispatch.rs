@@ -207,7 +207,7 @@ impl DispatchTexts {
                     bodies,
                 ));
                 let bytes = automaton.bytes() + dispatch_texts.bytes();
-                AUTOMATA.lock().insert(dispatch_texts.clone(), automaton.clone(), bytes);
+                AUTOMATA.insert(dispatch_texts.clone(), automaton.clone(), bytes);
                 automaton
             }
         };

@@ -50,7 +50,7 @@ pub(super) fn minimal_automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Df
     }
     let dfa = determinize_rule(compiled, body)?;
     let bytes = dfa.bytes() + facts.nodes as usize * NODE_BYTES;
-    AUTOMATA.lock().insert(body.clone(), dfa.clone(), bytes);
+    AUTOMATA.insert(body.clone(), dfa.clone(), bytes);
     Some(dfa)
 }
 

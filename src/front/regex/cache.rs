@@ -159,7 +159,7 @@ impl CachedPattern {
     /// Inserts the pattern into the cache, `more` bytes larger than before.
     fn charge(self: &Arc<Self>, more: usize) {
         let bytes = self.bytes.fetch_add(more, Ordering::Relaxed) + more;
-        PATTERN_CACHE.lock().insert(self.source.clone(), self.clone(), bytes);
+        PATTERN_CACHE.insert(self.source.clone(), self.clone(), bytes);
     }
 }
 

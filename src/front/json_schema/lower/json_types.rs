@@ -1,10 +1,9 @@
 //! Sets of JSON types, as readers of tagged parameters know them, and the texts that such a reader
 //! takes for a value rather than for a string.
 
-use std::sync::OnceLock;
-
 use super::super::read::facets::TypeSet;
 use super::syntax::builtin_pattern_dfa;
+use crate::cache::ProcessCell;
 use crate::fsm::Dfa;
 
 /// A set of JSON types, for `ParameterStyle`.
@@ -101,8 +100,8 @@ impl JsonTypes {
 /// The automaton of the texts that read as a value of these types rather than as a string. `None`
 /// if there are none.
 pub(super) fn lookalike_dfa(kinds: JsonTypes) -> Option<&'static Dfa> {
-    static CELLS: [OnceLock<Option<Dfa>>; 64] = [const { OnceLock::new() }; 64];
+    static CELLS: [ProcessCell<Option<Dfa>>; 64] = [const { ProcessCell::new() }; 64];
     CELLS[usize::from(kinds.bits())]
-        .get_or_init(|| kinds.lookalikes().map(|source| builtin_pattern_dfa(&source)))
+        .get_or_make(|| kinds.lookalikes().map(|source| builtin_pattern_dfa(&source)))
         .as_ref()
 }

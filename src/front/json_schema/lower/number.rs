@@ -7,9 +7,7 @@
 //! numbers are cached for the whole process, because different schemas use the same few bounds.
 
 use std::cmp::Ordering;
-use std::sync::{Arc, LazyLock};
-
-use parking_lot::Mutex;
+use std::sync::Arc;
 
 use super::super::decimal::Decimal;
 use super::super::options::{Dialect as Draft, Exponents, Integers, SchemaOptions};
@@ -24,27 +22,17 @@ use super::magnitude::{
 };
 use super::mantissa::MantissaSyntax;
 use super::multiples::multiples_dfa;
+use crate::cache::ProcessCache;
 use crate::fsm::{Combine, Dfa, DfaBuilder, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Literal};
 
-/// Maximum number of states of all cached automata together. The cache lives as long as the
-/// process.
-const MAX_CACHED_STATES: usize = 1 << 15;
+/// Approximate maximum size of all cached automata, in bytes.
+const MAX_CACHED_BYTES: usize = 4 << 20;
 
-/// Cache key: facets, syntax, maximum number of digits.
-type AutomatonKey = (NumberFacets, NumberSyntax, Option<u32>);
-
-/// Process-wide cache of number automata.
-#[derive(Default)]
-struct AutomatonCache {
-    automata: HashMap<AutomatonKey, Arc<Dfa>>,
-    /// Number of states of all cached automata.
-    states: usize,
-}
-
-/// The cache of all schemas.
-static AUTOMATON_CACHE: LazyLock<Mutex<AutomatonCache>> = LazyLock::new(Mutex::default);
+/// Number automata of the process, by facets, syntax and maximum number of digits.
+static AUTOMATA: ProcessCache<(NumberFacets, NumberSyntax, Option<u32>), Arc<Dfa>> =
+    ProcessCache::new(MAX_CACHED_BYTES);
 
 /// Maximum number of listed numbers in a schema; beyond it, no exponents are allowed for them.
 const MAX_LISTED_WITH_EXPONENT: usize = 1_000;
@@ -170,8 +158,8 @@ impl<'a> SchemaLowering<'a, '_> {
             self.normalizer.reader.limits.automaton_states,
         );
         let key = (facets.clone(), syntax, cap);
-        if let Some(cached) = AUTOMATON_CACHE.lock().automata.get(&key) {
-            return Expr::Automaton(cached.clone());
+        if let Some(cached) = AUTOMATA.lock().get(&key) {
+            return Expr::Automaton(cached);
         }
         if !self.normalizer.reader.spend(AUTOMATON_STEPS) {
             return Expr::Never;
@@ -183,12 +171,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             Ok(dfa) => {
                 let dfa = Arc::new(dfa);
-                let mut cache = AUTOMATON_CACHE.lock();
-                if cache.states + dfa.len() <= MAX_CACHED_STATES
-                    && cache.automata.insert(key, dfa.clone()).is_none()
-                {
-                    cache.states += dfa.len();
-                }
+                AUTOMATA.insert(key, dfa.clone(), dfa.bytes());
                 Expr::Automaton(dfa)
             }
             Err(what) => {

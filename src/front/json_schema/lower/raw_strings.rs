@@ -4,16 +4,16 @@
 //! Such a text can look like a value of another type, which [`AmbiguousText`] resolves.
 
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::super::read::facets::{Facets, StringFacets, TypeSet};
 use super::SchemaLowering;
 use super::json_types::{JsonTypes, lookalike_dfa};
 use super::python_values::{PythonValues, python_words};
 use super::syntax::{any_trigger, contains, trigger_texts, without_texts};
+use crate::cache::ProcessCache;
 use crate::front::regex::{Lengths, spell_utf8};
 use crate::fsm::{Combine, Dfa, TooLarge};
-use crate::hash::HashMap;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger, regular};
 use crate::spec::json::Json;
 
@@ -220,20 +220,19 @@ impl<'a> SchemaLowering<'a, '_> {
             quotes: raw.quotes.clone(),
             limit: self.normalizer.reader.limits.automaton_states,
         };
-        if let Some(cached) = free_text_cache().get(&key).cloned() {
-            return (*cached).clone();
+        if let Some(cached) = FREE_TEXTS.lock().get(&key) {
+            return Expr::Automaton(cached);
         }
         // As an automaton: an expression would be copied, compared and walked for each string.
         let expr = self.raw_string_expr(&free, &forbidden, kinds, raw);
-        let expr = match regular::automaton(&expr, &[], key.limit) {
-            Ok(dfa) if expr != Expr::Never => Expr::Automaton(Arc::new(dfa)),
+        match regular::automaton(&expr, &[], key.limit) {
+            Ok(dfa) if expr != Expr::Never => {
+                let dfa = Arc::new(dfa);
+                FREE_TEXTS.insert(key, dfa.clone(), dfa.bytes());
+                Expr::Automaton(dfa)
+            }
             _ => expr,
-        };
-        let mut cache = free_text_cache();
-        if expr != Expr::Never && cache.len() < MAX_CACHED_FREE_TEXTS {
-            cache.insert(key, Arc::new(expr.clone()));
         }
-        expr
     }
 
     /// Lowers a raw string with the given facets.
@@ -306,14 +305,11 @@ struct FreeTextKey {
     limit: usize,
 }
 
-/// Maximum number of cached raw strings. Wire formats and sets of types are few.
-const MAX_CACHED_FREE_TEXTS: usize = 256;
+/// Approximate maximum size of all cached raw strings, in bytes.
+const MAX_CACHED_BYTES: usize = 4 << 20;
 
 /// The raw strings without facets built in this process.
-fn free_text_cache() -> MutexGuard<'static, HashMap<FreeTextKey, Arc<Expr>>> {
-    static CACHE: LazyLock<Mutex<HashMap<FreeTextKey, Arc<Expr>>>> = LazyLock::new(Mutex::default);
-    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static FREE_TEXTS: ProcessCache<FreeTextKey, Arc<Dfa>> = ProcessCache::new(MAX_CACHED_BYTES);
 
 /// One text with and without the lead and the trail. Without them, it must not begin or end like a
 /// text that has them.

@@ -1,8 +1,7 @@
 //! JSON string escapes: the spellings of code points in JSON strings, as expressions over bytes.
 
-use std::sync::OnceLock;
-
 use super::super::options::{Escapes, NonAscii};
+use crate::cache::ProcessCell;
 use crate::front::regex::{scalar_from, scalar_until};
 use crate::fsm::{ByteSet, Dfa, DfaBuilder, TooLarge};
 use crate::hash::HashMap;
@@ -47,7 +46,7 @@ fn hex(lo: u8, hi: u8) -> Expr {
 /// An expression that every schema uses, as an automaton that is built once per process.
 fn cached_automaton(
     make: fn(NonAscii) -> Expr,
-    cells: &'static [OnceLock<Expr>; 3],
+    cells: &'static [ProcessCell<Expr>; 3],
     non_ascii: NonAscii,
 ) -> Expr {
     let index = match non_ascii {
@@ -60,7 +59,7 @@ fn cached_automaton(
         regular::automaton(&expr, &[], MAX_STATES)
             .map_or(expr, |dfa| Expr::Automaton(dfa.minimize().into()))
     };
-    cells[index].get_or_init(build).clone()
+    cells[index].get_or_make(build).clone()
 }
 
 /// One code point of a JSON string, in any spelling.
@@ -119,13 +118,13 @@ impl Spelling {
 
     /// One code point of an unconstrained JSON string, in any spelling.
     pub(super) fn any_char(self) -> Expr {
-        static CELLS: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+        static CELLS: [ProcessCell<Expr>; 3] = [const { ProcessCell::new() }; 3];
         cached_automaton(any_char_expr, &CELLS, self.non_ascii)
     }
 
     /// The rest of an unconstrained string: any code points, then the closing quote.
     pub(super) fn free_tail(self) -> Expr {
-        static CELLS: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+        static CELLS: [ProcessCell<Expr>; 3] = [const { ProcessCell::new() }; 3];
         cached_automaton(
             |non_ascii| Expr::seq([Expr::star(any_char_expr(non_ascii)), Expr::text("\"")]),
             &CELLS,
@@ -136,7 +135,7 @@ impl Spelling {
     /// A code point that is not plain ASCII, escaped only where required, then the rest of an
     /// unconstrained string.
     pub(super) fn special_tail(self) -> Expr {
-        static CELLS: [OnceLock<Expr>; 3] = [const { OnceLock::new() }; 3];
+        static CELLS: [ProcessCell<Expr>; 3] = [const { ProcessCell::new() }; 3];
         const RANGES: [(u32, u32); 5] =
             [(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x80, 0xD7FF), (0xE000, 0x10FFFF)];
         let tail = |non_ascii| {

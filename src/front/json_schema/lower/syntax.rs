@@ -3,11 +3,12 @@
 //! A syntax changes strings, the words `null`, `true` and `false`, and member names. Except in
 //! elements and tags, brackets, commas, colons and numbers are those of JSON.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::super::read::facets::StringFacets;
 use super::SchemaLowering;
 use super::spelling::Spelling;
+use crate::cache::ProcessCell;
 use crate::front::regex::{
     CountedDfa, Lengths, Pattern, SCALARS, scalar_from, scalar_until, spell_utf8,
 };
@@ -191,11 +192,18 @@ impl ValueSyntax {
         }
     }
 
-    /// Whether the name of a member can be written.
+    /// Whether the name of a member can be written. White space may stand around a bare name, so it
+    /// cannot begin or end the name.
     pub(crate) fn can_write_name(&self, name: &str) -> bool {
         let reserved = [':', ',', '{', '}', '[', ']', '<', '"'];
+        let white_space = [' ', '\t', '\n', '\r'];
         match self {
-            ValueSyntax::Delimited(_) => !name.is_empty() && !name.contains(reserved),
+            ValueSyntax::Delimited(_) => {
+                !name.is_empty()
+                    && !name.contains(reserved)
+                    && !name.starts_with(white_space)
+                    && !name.ends_with(white_space)
+            }
             ValueSyntax::Nested(_) => NestedStyle::can_write_name(name),
             ValueSyntax::Json | ValueSyntax::Python(_) | ValueSyntax::Elements(_) => true,
         }
@@ -399,8 +407,8 @@ pub(super) fn bare_complement(mut excluded: Vec<&str>) -> Expr {
 
 /// The automaton of names that may be written without quotes.
 fn bare_name_dfa() -> &'static Dfa {
-    static CELL: OnceLock<Dfa> = OnceLock::new();
-    CELL.get_or_init(|| builtin_pattern_dfa(BARE_NAME))
+    static CELL: ProcessCell<Dfa> = ProcessCell::new();
+    CELL.get_or_make(|| builtin_pattern_dfa(BARE_NAME))
 }
 
 /// The automaton of the texts that match a built-in pattern as a whole.
